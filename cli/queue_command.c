@@ -288,10 +288,27 @@ static void queue_row(const struct cli *cli, const struct roster *roster, const 
                      THOLE_FMT(info->activities[i].activity));
 }
 
+/* What is not shown: counted, and by its name. */
+static void skip_queue(const struct cli *cli, const thole_queue_info *info)
+{
+    struct buf name;
+    buf_init(&name, CELL_BYTES);
+    text_safe(&name, info->queue, THOLE_NAME_BYTES_MAX);
+    cli_note(cli,
+             "%" PRIu64 " rows of the table worker_queue are skipped: no queue can be called \"%s\"; thole "
+             "has not written them",
+             info->waiting + info->running + info->outside, buf_cstr(&name));
+    buf_release(&name);
+}
+
 static thole_status print_queue(void *arg, const thole_queue_info *info)
 {
     struct queues *queues = arg;
     struct listing *listing = &queues->listing;
+    if (info->foreign) {
+        skip_queue(listing->cli, info);
+        return THOLE_OK;
+    }
     if (listing_row(listing, "thole.queue.v1") == LISTING_JSON)
         queue_members(&listing->json, &queues->roster, info);
     else

@@ -1,4 +1,6 @@
 #include "worker_crash.h"
+#include "message.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +35,33 @@ void worker_crash_from_stat(const char *stat, struct worker_crash *ret)
         *ret = (struct worker_crash){.kind = WORKER_CRASH_KILLED, .number = WTERMSIG(status)};
     else if (WIFEXITED(status))
         *ret = (struct worker_crash){.kind = WORKER_CRASH_CODE, .number = WEXITSTATUS(status)};
+}
+
+/* A try that there can be: the database takes no other numbers. */
+static bool can_be(const struct worker_crash_try *in)
+{
+    return in->execution <= INT64_MAX && in->activity_id <= INT64_MAX && in->attempt <= INT64_MAX &&
+           in->try_number <= INT32_MAX && in->instance_len <= sizeof in->instance &&
+           id_check((thole_slice){in->instance, in->instance_len}, NULL) == THOLE_OK;
+}
+
+bool worker_crash_take(const struct worker_crash_page *page, struct worker_crash *ret,
+                       char ret_worker[WORKER_CRASH_WORKER_BYTES])
+{
+    uint8_t fault;
+    memcpy(ret_worker, page->worker, WORKER_CRASH_WORKER_BYTES);
+    memcpy(ret, &page->crash, sizeof *ret);
+    memcpy(&fault, &ret->fault, sizeof fault);
+    ret->fault = fault != 0; /* as it came from elsewhere it may be neither 0 nor 1 */
+    if (ret->kind != WORKER_CRASH_SIGNAL && ret->kind != WORKER_CRASH_EXIT)
+        *ret = (struct worker_crash){.kind = WORKER_CRASH_NONE}; /* it knows of no other */
+    if (!can_be(&ret->in))
+        ret->in = (struct worker_crash_try){.instance_len = 0};
+    size_t const len = strnlen(ret_worker, WORKER_CRASH_WORKER_BYTES);
+    for (size_t i = 0; i < len; i++)
+        if (strchr("-_", ret_worker[i]) == NULL && !isalnum((unsigned char)ret_worker[i]))
+            return false;
+    return len > 0 && len < WORKER_CRASH_WORKER_BYTES;
 }
 
 static const char *where(const struct worker_crash *crash)

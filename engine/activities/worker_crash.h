@@ -52,6 +52,10 @@ struct worker_crash_page {
     char worker[WORKER_CRASH_WORKER_BYTES]; /* its incarnation */
 };
 
+/* Copies of what the worker has written, which may have crashed while it wrote, or be hostile: numbers are
+ * within their bounds, the id is valid. False: the worker has no name that can be. */
+bool worker_crash_take(const struct worker_crash_page *page, struct worker_crash *ret,
+                       char ret_worker[WORKER_CRASH_WORKER_BYTES]);
 /* The end by /proc/PID/stat: KILLED, CODE, or NONE if it is not there. */
 void worker_crash_from_stat(const char *stat, struct worker_crash *ret);
 /* For people, to stand behind "lost with worker w-7: ". @p ret is returned. */

@@ -1,5 +1,6 @@
 /* Contents of queues, and limits and leases of their consumers. */
 #include "client_internal.h"
+#include "message.h"
 #include <assert.h>
 #include <string.h>
 
@@ -59,7 +60,9 @@ thole_status thole_client_queues(thole_client *client, thole_slice queue, thole_
         status = thole_fail(reterr, THOLE_NOMEM, "out of memory");
     for (size_t i = 0; i < queues.rows_len && status == THOLE_OK;) {
         thole_queue_info info = {.queue = queues.rows[i].queue, .workers = workers};
-        status = ask_server(client, &info, reterr);
+        info.foreign = name_check(info.queue, "queue", NULL) != THOLE_OK;
+        if (!info.foreign)
+            status = ask_server(client, &info, reterr);
         size_t const first = i;
         for (; i < queues.rows_len && thole_slice_equal(queues.rows[i].queue, info.queue); i++)
             add_row(&info, workers, &queues.rows[i]);

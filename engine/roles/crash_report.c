@@ -18,8 +18,8 @@ enum {
 
 struct report {
     const struct host_options *options;
-    const struct crash_page *page;
     struct crash ended; /* from the kernel, if the engine reported nothing */
+    struct crash told;  /* by the engine */
     const struct crash *crash;
     struct connection *connection;
 };
@@ -113,21 +113,22 @@ static void report_death(const struct report *report)
 
 int crash_report(const struct host_options *options, struct crash_page *page, int status)
 {
-    struct report report = {.options = options, .page = page, .crash = &page->crash};
+    struct report report = {.options = options, .crash = &report.told};
     bool all = true, any = false;
     (void)alarm(LIFE_S);
     look_at_status(&report, status);
-    if (atomic_load(&page->crash.state) == CRASH_UNREPORTED)
+    crash_take(page, &report.told);
+    if (atomic_load(&report.told.state) == CRASH_UNREPORTED)
         report.crash = &report.ended;
     bool const silent = report.crash == &report.ended;
     bool const blames = !silent || report.ended.kind == CRASH_CODE ||
                         (report.ended.kind == CRASH_KILLED && report.ended.number != SIGKILL);
     for (size_t i = 0; blames && i < page->places_len && i < CRASH_PLACES_MAX; i++) {
-        bool const here = silent ? atomic_load(&page->places[i].since_ms) != 0 : (int)i == page->crash.place;
-        if (!here)
+        struct crash_place place;
+        if ((!silent && (int)i != report.told.place) || !crash_take_place(&page->places[i], &place))
             continue;
         any = true;
-        all &= report_place(&report, &page->places[i]);
+        all &= report_place(&report, &place);
     }
     if (!any)
         report_death(&report);

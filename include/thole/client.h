@@ -182,6 +182,8 @@ typedef struct thole_queue_info {
     size_t workers_len;
     const thole_queue_activity *activities; /**< by name */
     size_t activities_len;
+    bool foreign; /**< no queue can have this name: thole has not written the rows; limit and lease are 0
+                   */
 } thole_queue_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_queue_fn(void *arg, const thole_queue_info *info);

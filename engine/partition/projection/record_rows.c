@@ -116,6 +116,17 @@ static struct projected_quarantine *quarantine_row(const struct turn_rows *t, ui
     return projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
+/* What a row has of a text for people. */
+static thole_slice head_of(thole_slice text)
+{
+    if (text.len <= DETAIL_BYTES_MAX)
+        return text;
+    text.len = DETAIL_BYTES_MAX;
+    while (text.len > 0 && (text.ptr[text.len] & 0xC0) == 0x80)
+        text.len--; /* do not cut a character */
+    return text;
+}
+
 static void quarantine_set(const struct turn_rows *t, const struct event *event)
 {
     struct projected_quarantine *row = quarantine_row(t, event->ref, NULL);
@@ -128,7 +139,7 @@ static void quarantine_set(const struct turn_rows *t, const struct event *event)
                                          .try_number = event->try_number,
                                          .lost = event->lost,
                                          .worker = event->worker,
-                                         .reason = event->data,
+                                         .reason = head_of(event->data),
                                          .since_ms = t->turn->time_ms,
                                          .until_ms = event->due_ms};
 }
@@ -247,16 +258,6 @@ static uint32_t status_of_end(enum event_kind kind)
     default: break;
     }
     return THOLE_INSTANCE_CANCELLED;
-}
-
-static thole_slice head_of(thole_slice text)
-{
-    if (text.len <= DETAIL_BYTES_MAX)
-        return text;
-    text.len = DETAIL_BYTES_MAX;
-    while (text.len > 0 && (text.ptr[text.len] & 0xC0) == 0x80)
-        text.len--; /* do not cut a character */
-    return text;
 }
 
 /* Whether the turn creates the instance; other EVENT_STARTEDs continue it. */

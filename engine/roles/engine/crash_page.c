@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "coro.h"
 #include "fatal_signals.h"
+#include "message.h"
 #include "thread_pointer.h"
 #include <dlfcn.h>
 #include <elf.h>
@@ -224,6 +225,43 @@ void crash_unlisten(void)
 void crash_thread_begin(const struct crash_thread *thread)
 {
     thread_pointer_set(&running, thread);
+}
+
+/* ---- what another process has written ---- */
+
+/* As it came from elsewhere it may be neither 0 nor 1. */
+static bool read_bool(const bool *from)
+{
+    uint8_t byte;
+    memcpy(&byte, from, sizeof byte);
+    return byte != 0;
+}
+
+void crash_take(const struct crash_page *page, struct crash *ret)
+{
+    memcpy((void *)ret, (const void *)&page->crash, sizeof *ret);
+    ret->fault = read_bool(&ret->fault);
+    ret->overflow = read_bool(&ret->overflow);
+    if (atomic_load(&ret->state) != CRASH_BEING_REPORTED && atomic_load(&ret->state) != CRASH_REPORTED)
+        atomic_store(&ret->state, CRASH_UNREPORTED);
+    if ((int)ret->kind < CRASH_NONE || (int)ret->kind > CRASH_KILLED)
+        ret->kind = CRASH_NONE;
+    if (ret->frames_len > CRASH_FRAMES_MAX)
+        ret->frames_len = 0;
+    if (ret->place < 0 || ret->place >= CRASH_PLACES_MAX)
+        ret->place = -1;
+}
+
+bool crash_take_place(const struct crash_place *place, struct crash_place *ret)
+{
+    memcpy((void *)ret, (const void *)place, sizeof *ret);
+    if (atomic_load(&ret->since_ms) == 0 || ret->instance_len > sizeof ret->instance ||
+        memchr(ret->orchestration, '\0', sizeof ret->orchestration) == NULL)
+        return false;
+    if ((int)ret->kind != CODE_REPLAY && (int)ret->kind != CODE_QUERY)
+        ret->kind = CODE_TURN;
+    return id_check((thole_slice){ret->instance, ret->instance_len}, NULL) == THOLE_OK &&
+           name_check(thole_slice_from(ret->orchestration), "orchestration", NULL) == THOLE_OK;
 }
 
 /* ---- as text ---- */

@@ -91,6 +91,12 @@ void crash_begins(struct crash_place *place, const struct code_run *run);
 void crash_ended(struct crash_place *place);
 
 /* --- reporting --- */
+/* Copies of what the other process has written, which may have crashed while it wrote, or be hostile:
+ * lengths, kinds and numbers are within their bounds, texts end, ids and names are valid. To be used instead
+ * of the shared memory, which may still change. */
+void crash_take(const struct crash_page *page, struct crash *ret);
+/* False: no code runs there, or what is there cannot be. */
+bool crash_take_place(const struct crash_place *place, struct crash_place *ret);
 /* "SIGSEGV at address 0x0 in checkout (checkout.c:42)". @p place may be NULL. In the process that crashed, or
  * one with the same image: addresses are looked up. */
 void crash_text(const struct crash *crash, const struct crash_place *place, struct buf *to);

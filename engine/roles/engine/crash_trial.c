@@ -79,8 +79,14 @@ static void look_at(struct crash_page *page, int status, uint64_t limit_ms)
 static thole_status say(const struct crash_page *page, const struct code_run *run, thole_error *reterr)
 {
     struct buf text;
+    struct crash crash;
+    struct crash_place place;
     buf_init(&text, CRASH_TEXT_BYTES);
-    crash_report_text(&page->crash, &page->places[0], &text);
+    crash_take(page, &crash);
+    if (crash_take_place(&page->places[0], &place))
+        crash_report_text(&crash, &place, &text);
+    else
+        crash_text(&crash, NULL, &text);
     thole_status const status =
         thole_fail(reterr, THOLE_APP, "%s", buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
     buf_release(&text);

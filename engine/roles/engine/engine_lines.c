@@ -29,6 +29,7 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
                        10},
     [LINE_UNKNOWN_ROW] = {LOG_LEVEL_ERROR, "sweeper", "unknown_rows",
                           "rows of activities that no history knows", 1},
+    [LINE_NOT_SENT] = {LOG_LEVEL_ERROR, "partition", "not_sent", "requests that cannot be sent", 2},
     [LINE_MESSAGE_REFUSED] = {LOG_LEVEL_WARN, "partition", "messages_refused",
                               "messages to instances are refused", 2},
     [LINE_WORK_REFUSED] = {LOG_LEVEL_WARN, "partition", "work_refused", "messages of activities are refused",

@@ -49,7 +49,8 @@ static bool send_now(struct request *request)
         return false;
     }
     if (status != THOLE_UNAVAILABLE)
-        log_line(LOG_LEVEL_ERROR, "partition", "p=%u cannot send: %s", request->mail.p, err.text);
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_NOT_SENT, request->mail.p,
+                        "cannot send: %s", err.text);
     reply(request, &(struct request_done){.result = REQUEST_UNKNOWN});
     return true;
 }

@@ -37,7 +37,8 @@ struct watch {
     const struct worker_crash_page *page;
     pid_t worker;
     int pidfd, socket;
-    struct worker_crash ended; /* what the kernel reports */
+    struct worker_crash ended;            /* what the kernel reports */
+    char name[WORKER_CRASH_WORKER_BYTES]; /* the worker's incarnation */
 };
 
 /* Reads /proc of the dead worker, which exists until it is waited for. */
@@ -66,7 +67,7 @@ static thole_status store(const struct watch *watch, const struct worker_crash *
                                              .application = "thole-reporter",
                                              .connect_timeout_ms = CALL_TIMEOUT_MS,
                                              .statement_timeout_ms = CALL_TIMEOUT_MS};
-    struct worker_death const death = {.worker = thole_slice_from(watch->page->worker),
+    struct worker_death const death = {.worker = thole_slice_from(watch->name),
                                        .report = thole_slice_from(text),
                                        .blamed = {.instance = {crash->in.instance, crash->in.instance_len},
                                                   .execution = crash->in.execution,
@@ -89,18 +90,15 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
     size_t rows = 0;
     (void)alarm(LIFE_AFTER_S);
     (void)worker_crash_text(crash, text);
-    if (!atomic_load(&watch->page->named))
-        return;
     if (store(watch, crash, text, &rows, &error) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, "reporter", "the crash report of %s could not be stored: %s; it was: %s",
-                 watch->page->worker, error.text, text);
+                 watch->name, error.text, text);
     else if (crash->in.instance_len > 0)
         log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
-                 watch->page->worker, rows, text, (int)crash->in.instance_len,
-                 (const char *)crash->in.instance, (unsigned long long)crash->in.activity_id);
+                 watch->name, rows, text, (int)crash->in.instance_len, (const char *)crash->in.instance,
+                 (unsigned long long)crash->in.activity_id);
     else
-        log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s", watch->page->worker, rows,
-                 text);
+        log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s", watch->name, rows, text);
 }
 
 /* A closed socket means that the worker is dying, or that a handler has closed a foreign descriptor. */
@@ -119,10 +117,14 @@ _Noreturn static void serve(struct watch *watch)
         if (dead || watch->socket < 0)
             look_at_worker(watch);
     }
-    if (atomic_load(&watch->page->state) == WORKER_CRASH_WRITTEN)
-        store_and_log(watch, &watch->page->crash);
-    else
-        store_and_log(watch, &watch->ended);
+    struct worker_crash told;
+    bool const written = atomic_load(&watch->page->state) == WORKER_CRASH_WRITTEN;
+    bool const named = atomic_load(&watch->page->named);
+    if (worker_crash_take(watch->page, &told, watch->name) && named)
+        store_and_log(watch, written ? &told : &watch->ended);
+    else if (named)
+        log_line(LOG_LEVEL_ERROR, "reporter", "a worker died, process %d, and has overwritten its report",
+                 (int)watch->worker);
     if (watch->socket >= 0)
         (void)close(watch->socket); /* tells the worker that the report is stored */
     _exit(0);

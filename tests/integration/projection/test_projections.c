@@ -200,7 +200,7 @@ static void newer_schema_is_left_alone(void)
 static void run_raw(PGconn *conn, const char *text)
 {
     PGresult *result = PQexec(conn, text);
-    CU_ASSERT(PQresultStatus(result) == PGRES_COMMAND_OK);
+    CU_ASSERT(PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK);
     PQclear(result);
 }
 
@@ -225,6 +225,79 @@ static void older_rows_are_brought_along(void)
     CHECK_STR("instance", store_sql("older", "SELECT (version, custom_status, parent) FROM instances"),
               "(0,,\"\")");
     CHECK_INT(store_count("older", "schema_migrations"), migrations_len);
+    postgres_close(pg);
+}
+
+/* Rows of before the checks that break them: removed, and their partitions, no others, are made again. */
+static void foreign_rows_are_removed(void)
+{
+    PGconn *conn = PQconnectdb(store_conninfo(NULL, NULL, NULL));
+    run_raw(conn, "CREATE SCHEMA thole_foreign; SET search_path = thole_foreign; SET thole.own = 'on';"
+                  "CREATE TABLE schema_migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at"
+                  " timestamptz NOT NULL DEFAULT clock_timestamp())");
+    for (int i = 0; i < 10; i++) {
+        char text[80];
+        run_raw(conn, migrations[i].sql);
+        snprintf(text, sizeof text, "INSERT INTO schema_migrations VALUES (%d, 'old')", i + 1);
+        run_raw(conn, text);
+    }
+    run_raw(
+        conn,
+        "INSERT INTO partitions (p, epoch, projected_seq) SELECT p, 7, 100 FROM generate_series(1, 6) AS p;"
+        "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity) VALUES"
+        " ('good', 1, 1, 1, 'q', 'a'), ('bad', 1, 1, 2, 'q.>', 'a'), (repeat('x', 201), 1, 1, 3, 'q', 'a');"
+        "INSERT INTO timers VALUES ('good', 1, 1, 1, 5), ('bad', -1, 1, 4, 5);"
+        "INSERT INTO instances VALUES ('good', 1, 'o', 1, 1, 1, 1, '', 1, 1),"
+        " ('bad', 5, 'o', 1, 77, 1, 1, '', 1, 1)");
+    PQfinish(conn);
+    struct postgres *pg = store_migrated("foreign");
+    CHECK_STR("to be made again",
+              store_sql("foreign", "SELECT string_agg(p || ':' || epoch, ' ' ORDER BY p) FROM partitions"
+                                   " WHERE projected_seq = 0"),
+              "2:8 3:8 4:8 5:8");
+    CHECK_INT(store_count("foreign", "worker_queue"), 1);
+    CHECK_INT(store_count("foreign", "timers"), 1);
+    CHECK_INT(store_count("foreign", "instances"), 1);
+    postgres_close(pg);
+}
+
+/* Each with the type whose limit it breaks. */
+static void hostile_values_are_refused(void)
+{
+    static const struct {
+        const char *sql, *type;
+    } rows[] = {
+        {"UPDATE worker_queue SET queue = 'q.>'", "code_name"},
+        {"UPDATE worker_queue SET queue = ''", "code_name"},
+        {"UPDATE worker_queue SET activity = repeat('a', 65)", "code_name"},
+        {"UPDATE worker_queue SET instance = ''", "instance_id"},
+        {"UPDATE worker_queue SET instance = repeat('i', 201)", "instance_id"},
+        {"UPDATE worker_queue SET execution = -1", "number"},
+        {"UPDATE worker_queue SET activity_id = -1", "number"},
+        {"UPDATE worker_queue SET details = convert_to(repeat('d', 16385), 'UTF8')", "detail_bytes"},
+        {"UPDATE worker_queue SET lost_word = repeat('w', 4097)", "short_text"},
+        {"UPDATE worker_queue SET worker = repeat('w', 1025)", "worker_name"},
+        {"INSERT INTO timers VALUES ('', 1, 1, 1, 5)", "instance_id"},
+        {"INSERT INTO timers VALUES ('i', 1, 1, 1, -5)", "number"},
+        {"INSERT INTO instances VALUES ('i', 1, 'o.p', 1, 1, 1, 1, '', 1, 1)", "code_name_or_none"},
+        {"INSERT INTO instances VALUES ('i', 1, 'o', 1, 77, 1, 1, '', 1, 1)", "instance_status"},
+        {"INSERT INTO instances VALUES ('i', 1, 'o', 1, 1, 1, 1, repeat('d', 4097), 1, 1)", "short_text"},
+        {"INSERT INTO executions VALUES ('i', -1, 1, 1, 1, NULL, 1, 1)", "number"},
+        {"INSERT INTO quarantine VALUES ('i', 1, 1, 1, 'q', 'a b', 1, 1, 'w', 'why', 1, 0)", "code_name"},
+    };
+    struct postgres *pg = store_with_activities("refusing", 1);
+    PGconn *conn = PQconnectdb(store_conninfo(NULL, NULL, NULL));
+    run_raw(conn, "SET search_path = thole_refusing");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char want[64];
+        PGresult *result = PQexec(conn, rows[i].sql);
+        snprintf(want, sizeof want, "value for domain %s violates", rows[i].type);
+        CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_FATAL_ERROR);
+        if (strstr(PQresultErrorMessage(result), want) == NULL)
+            CHECK_STR(rows[i].sql, PQresultErrorMessage(result), want);
+        PQclear(result);
+    }
+    PQfinish(conn);
     postgres_close(pg);
 }
 
@@ -427,6 +500,8 @@ static const struct thole_test tests[] = {
     {"namespaces do not see each other", namespaces_do_not_see_each_other},
     {"newer schema is left alone", newer_schema_is_left_alone},
     {"older rows are brought along", older_rows_are_brought_along},
+    {"foreign rows are removed", foreign_rows_are_removed},
+    {"hostile values are refused", hostile_values_are_refused},
     {"missing tables say what to do", missing_tables_say_what_to_do},
     {"privileges are named", privileges_are_named},
     {"every column is described", every_column_is_described},

@@ -293,6 +293,42 @@ static void test_emptied_database_is_projected_again(void)
     PQfinish(pg);
 }
 
+/* Of an owner of the database, who has removed the checks: others' rows are still listed and still run. */
+static void test_hostile_rows_are_skipped_and_named(void)
+{
+    static char out[8192];
+    (void)stack_terminate(worker, 10000);
+    start("beside-hostile-rows", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    (void)stack_sql(
+        &stack,
+        "SET search_path = thole_default; ALTER DOMAIN code_name DROP CONSTRAINT code_name_check;"
+        "ALTER DOMAIN instance_id DROP CONSTRAINT instance_id_check;"
+        "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, created_at)"
+        " SELECT 'hostile-' || i, 1, 1, i % 8, 'q.' || chr(27) || '[2J>', 'a b', now() - interval '1 d'"
+        " FROM generate_series(1, 3000) AS i UNION ALL"
+        " SELECT repeat('x', 2000), 1, 1, 3, repeat('y', 2000), '', now() - interval '1 d'");
+    FILE *from = popen(THOLE_COMMAND " queue list 2>&1", "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+    out[fread(out, 1, sizeof out - 1, from)] = '\0';
+    CU_ASSERT_EQUAL(pclose(from), 0);
+    fprintf(stderr, "%s", out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out, "\ndefault "));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(out, "3000 rows of the table worker_queue are skipped: no queue can be called \"q."));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(out, "1 rows of the table worker_queue are skipped: no queue can be called \"yyyy"));
+    CU_ASSERT_PTR_NULL(strchr(out, 27));
+    CU_ASSERT_TRUE(stack_logged(engine, "cannot send: queue name has byte 0x2e", 1, 5000));
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    check_outcome("beside-hostile-rows", "x");
+    pause_ms(3000);
+    fprintf(stderr, "  %zu lines of the sweeper\n", stack_count(engine->log, "cannot send: "));
+    CU_ASSERT_TRUE(stack_count(engine->log, "cannot send: ") < 60);
+    (void)stack_sql(&stack, "SET search_path = thole_default; SET thole.own = 'on';"
+                            "DELETE FROM worker_queue WHERE instance ~ '^(hostile|xxx)'");
+}
+
 static const struct thole_test tests[] = {
     {"lost_work_is_queued_again", test_lost_work_is_queued_again},
     {"full_stream_is_told_and_waited_for", test_full_stream_is_told_and_waited_for},
@@ -302,6 +338,7 @@ static const struct thole_test tests[] = {
     {"redone_work_is_queued_once", test_redone_work_is_queued_once},
     {"sweep_of_a_partition_that_opens_often", test_sweep_of_a_partition_that_opens_often},
     {"sweep_that_fails_is_tried_again", test_sweep_that_fails_is_tried_again},
+    {"hostile_rows_are_skipped_and_named", test_hostile_rows_are_skipped_and_named},
     {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},
 };
 

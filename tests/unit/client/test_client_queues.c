@@ -6,6 +6,7 @@ static struct {
     size_t rows_len;
     uint64_t lease_ms;
     thole_status read_status, limit_status, lease_status, each_status;
+    bool foreign; /* the server refuses names that no queue can have */
     char log[512];
 } play;
 
@@ -42,6 +43,8 @@ thole_status __wrap_topology_queue_limit(struct connection *connection, const ch
 {
     (void)connection;
     CHECK_STR("namespace", ns, "shop");
+    if (play.foreign && memchr(queue.ptr, '.', queue.len) != NULL)
+        return thole_fail(reterr, THOLE_INVALID, "queue name \"%.*s\"", THOLE_FMT(queue));
     *ret = queue.len; /* each has another */
     return play.limit_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.limit_status, "no limit");
 }
@@ -58,6 +61,8 @@ static thole_status each(void *arg, const thole_queue_info *info)
 {
     size_t at = strlen(play.log);
     CU_ASSERT_PTR_EQUAL(arg, &play);
+    if (info->foreign)
+        at += (size_t)snprintf(play.log + at, sizeof play.log - at, "foreign ");
     at += (size_t)snprintf(play.log + at, sizeof play.log - at,
                            "%.*s limit=%d lease=%d run=%d wait=%d out=%d poison=%d", THOLE_FMT(info->queue),
                            (int)info->limit, (int)info->lease_ms, (int)info->running, (int)info->waiting,
@@ -100,6 +105,24 @@ static void test_queues(void)
     CHECK_STR("none", play.log, "");
 }
 
+/* The server is not asked about a queue that cannot be; the others are told. */
+static void test_foreign_rows(void)
+{
+    static struct queue_row foreign[] = {{.queue = TEXT("a.b>"), .activities = 7},
+                                         {.queue = TEXT("pay"), .worker = TEXT("a"), .activities = 1}};
+    struct queue_row saved[2];
+    memset(&play, 0, sizeof play);
+    memcpy(saved, rows, sizeof saved);
+    memcpy(rows, foreign, sizeof foreign);
+    play.rows_len = 2;
+    play.foreign = true;
+    CU_ASSERT_EQUAL(read_all(), THOLE_OK);
+    CHECK_STR("foreign", play.log,
+              "foreign a.b> limit=0 lease=0 run=0 wait=7 out=0 poison=0|"
+              "pay limit=3 lease=0 run=1 wait=0 out=0 poison=0 a:1/0 charge=1|");
+    memcpy(rows, saved, sizeof saved);
+}
+
 static void test_what_fails(void)
 {
     memset(&play, 0, sizeof play);
@@ -119,5 +142,6 @@ static void test_what_fails(void)
     CU_ASSERT_PTR_NULL(strchr(strchr(play.log, '|') + 1, '|')); /* the first one ended it */
 }
 
-static const struct thole_test tests[] = {{"queues", test_queues}, {"what fails", test_what_fails}};
+static const struct thole_test tests[] = {
+    {"queues", test_queues}, {"foreign rows", test_foreign_rows}, {"what fails", test_what_fails}};
 THOLE_TEST_MAIN("client_queues", tests)

@@ -8,6 +8,7 @@
 #include "shard_parts.h"
 #include "thole_cunit.h"
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,6 +202,60 @@ static void test_while_nats_is_away(void)
     CU_ASSERT_EQUAL(play.now_ms, 9000);
 }
 
+/* ---- a page that a crashing or hostile process has written into ---- */
+
+static uint64_t draw(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void fill(uint64_t *state, void *to, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        ((uint8_t *)to)[i] = (uint8_t)draw(state);
+}
+
+/* Ids and names stay what they may be, and nothing beyond a member is read, whatever the page holds. */
+static void report_pages(void *arg)
+{
+    enum { PAGES = 2000 };
+    uint64_t state = 88172645463325252u;
+    (void)arg;
+    for (int i = 0; i < PAGES; i++) {
+        begin((int)(draw(&state) % 256));
+        struct crash_page *const page = play.page;
+        if (i % 4 == 0)
+            fill(&state, page, sizeof *page);
+        if (i % 4 == 1)
+            memset(page, 0xff, sizeof *page);
+        if (i % 4 == 2)
+            fill(&state, &page->places[0].kind, sizeof page->places[0] - offsetof(struct crash_place, kind));
+        if (i % 4 != 1)
+            page->crash.place = (int)(draw(&state) % 3);
+        page->crash.state = i % 3 == 0 ? CRASH_UNREPORTED : CRASH_REPORTED;
+        page->crash.frames_len = i % 5 == 0 ? SIZE_MAX : i % 5 == 1 ? CRASH_FRAMES_MAX + 1 : 3;
+        page->places_len = i % 7 == 0 ? SIZE_MAX : 3;
+        if (i % 4 == 3) {
+            memset(page->places[0].orchestration, 'o', sizeof page->places[0].orchestration);
+            page->places[1].instance_len = (uint32_t)draw(&state);
+        }
+        report(NULL);
+        CU_ASSERT_PTR_NULL(strstr(play.stored, "oooo"));
+        crash_page_destroy(page);
+    }
+}
+
+static void test_hostile_pages(void)
+{
+    char *const said = captured(STDERR_FILENO, report_pages, NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "no orchestration's code is to blame"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "instance=b execution=5")); /* the others are still reported */
+    free(said);
+}
+
 /* A change that is not stored is told, so that it is tried again. */
 static void test_what_is_not_stored(void)
 {
@@ -246,6 +301,7 @@ static void test_levels(void)
 static const struct thole_test tests[] = {
     {"who is blamed", test_who_is_blamed},
     {"while NATS is away", test_while_nats_is_away},
+    {"hostile pages", test_hostile_pages},
     {"what is not stored", test_what_is_not_stored},
     {"levels", test_levels},
 };

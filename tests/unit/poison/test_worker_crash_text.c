@@ -1,4 +1,5 @@
 /* What is known of a worker's end: from the kernel, and in words. */
+#include "guarded.h"
 #include "thole_cunit.h"
 #include "worker_crash.h"
 #include <signal.h>
@@ -63,8 +64,88 @@ static void test_stat(void)
     }
 }
 
+/* ---- a page that a dying or hostile worker has written into ---- */
+
+static struct worker_crash_page page_of(const char *worker)
+{
+    struct worker_crash_page page = {
+        .crash = {
+            .kind = WORKER_CRASH_SIGNAL,
+            .number = SIGSEGV,
+            .fault = true,
+            .in = {.execution = 1, .activity_id = 2, .attempt = 3, .try_number = 4, .instance_len = 2}}};
+    memcpy(page.crash.in.instance, "id", 2);
+    (void)snprintf(page.worker, sizeof page.worker, "%s", worker);
+    return page;
+}
+
+/* What is taken of it: "worker kind instance". */
+static const char *taken(const struct worker_crash_page *page)
+{
+    static char text[512];
+    struct worker_crash crash;
+    char worker[WORKER_CRASH_WORKER_BYTES];
+    const void *const guarded = guarded_copy((const uint8_t *)page, sizeof *page);
+    bool const named = worker_crash_take(guarded, &crash, worker);
+    (void)snprintf(text, sizeof text, "%s %d %.*s", named ? worker : "-", (int)crash.kind,
+                   (int)crash.in.instance_len, (const char *)crash.in.instance);
+    return text;
+}
+
+static void test_pages(void)
+{
+    struct worker_crash_page page = page_of("w-1");
+    CHECK_STR("as written", taken(&page), "w-1 1 id");
+    page.crash.in.instance_len = UINT32_MAX;
+    CHECK_STR("a length", taken(&page), "w-1 1 ");
+    page = page_of("w-1");
+    page.crash.in.attempt = UINT64_MAX;
+    CHECK_STR("a number", taken(&page), "w-1 1 ");
+    page = page_of("w-1");
+    memcpy(page.crash.in.instance, "\xff\xfe", 2);
+    CHECK_STR("no UTF-8", taken(&page), "w-1 1 ");
+    page = page_of("w-1");
+    page.crash.kind = (enum worker_crash_kind)77;
+    CHECK_STR("a kind", taken(&page), "w-1 0 ");
+    page.crash.kind = WORKER_CRASH_KILLED;
+    CHECK_STR("a kind that only the kernel knows", taken(&page), "w-1 0 ");
+    page = page_of("w'; DROP");
+    CHECK_STR("no name", taken(&page), "- 1 id");
+    memset(page.worker, 'w', sizeof page.worker);
+    CHECK_STR("a name without an end", taken(&page), "- 1 id");
+    page = page_of("");
+    CHECK_STR("none", taken(&page), "- 1 id");
+}
+
+/* Whatever the bytes are, nothing beyond the page is read, and what is taken has words. */
+static void test_random_pages(void)
+{
+    enum { PAGES = 200000 };
+    uint64_t state = 88172645463325252u;
+    struct worker_crash_page page;
+    for (int i = 0; i < PAGES; i++) {
+        page = page_of("w-1");
+        size_t const from = (size_t)(state % sizeof page), len = i % 3 == 0 ? sizeof page : 8;
+        for (size_t k = from; k < sizeof page && k < from + len; k++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            ((uint8_t *)&page)[k] = i % 5 == 0 ? 0xff : (uint8_t)(state >> 33);
+        }
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        struct worker_crash crash;
+        char worker[WORKER_CRASH_WORKER_BYTES], text[WORKER_CRASH_TEXT_BYTES] = "";
+        const void *const guarded = guarded_copy((const uint8_t *)&page, sizeof page);
+        bool const named = worker_crash_take(guarded, &crash, worker);
+        CU_ASSERT_TRUE(crash.in.instance_len <= THOLE_ID_BYTES_MAX);
+        CU_ASSERT_TRUE(!named || strnlen(worker, sizeof worker) < sizeof worker);
+        CU_ASSERT_TRUE(worker_crash_text(&crash, text)[0] != '\0');
+    }
+}
+
 int main(void)
 {
-    static const struct thole_test tests[] = {{"in words", test_text}, {"from the kernel", test_stat}};
+    static const struct thole_test tests[] = {{"in words", test_text},
+                                              {"from the kernel", test_stat},
+                                              {"pages", test_pages},
+                                              {"random pages", test_random_pages}};
     return thole_run_suite("worker_crash_text", tests, ARRAY_LEN(tests));
 }
