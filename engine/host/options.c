@@ -18,6 +18,7 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"text", "json", NULL};
+static const char *const dumps[] = {"none", "full", NULL};
 const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 
 static const struct option_row shared_rows[] = {
@@ -47,6 +48,13 @@ static const struct option_row shared_rows[] = {
      .fallback = "text",
      FIELD(log_json),
      .help = "lines for people, or one JSON object a line"},
+    {.flag = "core-dumps",
+     .kind = OPTION_CHOICE,
+     .env = "THOLE_CORE_DUMPS",
+     .choices = dumps,
+     .fallback = "none",
+     FIELD(core_dumps_full),
+     .help = "none, as they hold payloads and passwords; full: as the system makes them"},
     OPTION_ROW_PAYLOAD_MAX(
         FIELD(payload_max), .shown = "what is there, else 262144",
         .help = "largest input, output or failure text of a new namespace, in bytes; fixed afterwards"),

@@ -1,4 +1,5 @@
 #include "thole/program.h"
+#include "core_dumps.h"
 #include "crash_page.h"
 #include "crash_reporter.h"
 #include "engine_host.h"
@@ -291,6 +292,7 @@ int thole_main(int argc, char **argv, const thole_program *program)
                    ? usage_error(program->name, &error)
                    : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
     log_configure(command.options.log_level, command.options.log_json, program->name);
+    core_dumps_choose(command.options.core_dumps_full); /* before the first fork */
     if (command.role == HOST_REPLAY)
         return run_replay(program, &command);
     struct supervised const self = start_supervisor(&command);

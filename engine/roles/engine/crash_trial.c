@@ -1,4 +1,5 @@
 #include "crash_trial.h"
+#include "core_dumps.h"
 #include "log.h"
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +25,7 @@ uint64_t crash_trial_limit_ms(uint64_t turn_limit_ms)
 _Noreturn static void run_copy(const struct crash_trial *trial, struct crash_page *page, void (*body)(void *),
                                void *body_arg)
 {
-    struct rlimit const none = {0, 0}; /* no second core dump: the first crash has left one */
-    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)core_dumps_forbid(); /* no second one: if it is wanted, the first crash has left one */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGINT, SIG_IGN); /* from a terminal: meant for the engine */
     (void)signal(SIGTERM, SIG_IGN);

@@ -3,6 +3,7 @@
  * thread, the statement or the stream that it is for. A row for each; an option of --help without a row
  * fails. The programs run as a user's do, against real servers; what is handed over is noted on the way.
  */
+#include "core_dumps.h"
 #include "engine.h"
 #include "handlers.h"
 #include "history_file.h"
@@ -126,6 +127,7 @@ thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, 
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, bool, const char *);
+void __real_core_dumps_choose(bool);
 thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
 struct replayer *__real_replayer_create(const struct replay_options *);
@@ -243,6 +245,12 @@ thole_status __wrap_nodes_put(struct connection *connection, const char *ns, tho
     return __real_nodes_put(connection, ns, node, heartbeat, reterr);
 }
 
+void __wrap_core_dumps_choose(bool full)
+{
+    arrived("core_dumps_choose.full %d", full);
+    __real_core_dumps_choose(full);
+}
+
 void __wrap_log_configure(enum log_level level, bool json, const char *program)
 {
     arrived("log_configure.level %d", (int)level);
@@ -317,6 +325,7 @@ static const struct option_arrival {
     {"node", "first", RUN_FIRST, "nodes_put.node first"},
     {"log-level", "warn", RUN_FIRST, "log_configure.level 1"},
     {"log-format", "json", RUN_FIRST, "log_configure.json 1"},
+    {"core-dumps", "full", RUN_FIRST, "core_dumps_choose.full 1"},
     {"payload-max", "12345", RUN_FIRST, "topology_ensure.payload_max 12345"},
     {"payload-max", "12345", RUN_FIRST, "partition_create.payload_max 12345"},
     {"stop-limit", "1234ms", RUN_FIRST, "worker_input.stop_limit_ms 1234"},
