@@ -23,7 +23,7 @@ static struct {
     struct membership *membership;
     nodes_fn *each;
     void *arg;
-    uint64_t now_ms;
+    uint64_t now_ms, ago_ms;  /* ago: what is heard was stored so long before */
     void (*first)(void);      /* before the watch has been opened */
     void (*during_put)(void); /* NULL: it takes no time */
     thole_status put_status;
@@ -85,7 +85,7 @@ thole_status __wrap_nodes_delete(struct connection *connection, const char *ns, 
 
 static void hear_bytes(const char *node, thole_slice bytes)
 {
-    play.each(play.arg, thole_slice_from(node), bytes, play.now_ms * 1000000);
+    play.each(play.arg, thole_slice_from(node), bytes, (play.now_ms - play.ago_ms) * 1000000);
 }
 
 thole_status __wrap_nodes_put(struct connection *connection, const char *ns, thole_slice node,
@@ -364,6 +364,46 @@ static void test_who_joins_waits(void)
     run_with(b_was_there, (void (*const[])(void)){alone_owns_all}, 1);
 }
 
+static void owns_all(void)
+{
+    CU_ASSERT_EQUAL(count_mine(), PARTITIONS);
+}
+
+/* An entry that was there before the watch was opened is as old as the server's times say. */
+static void b_was_heard_a_while_ago(void)
+{
+    play.now_ms += 10 * TTL_MS;
+    play.ago_ms = TTL_MS - HEARTBEAT_MS;
+    hear("b", 2);
+    play.ago_ms = 0;
+}
+
+static void b_was_heard_long_ago(void)
+{
+    play.now_ms += 10 * TTL_MS;
+    play.ago_ms = TTL_MS;
+    hear("b", 2);
+    play.ago_ms = 0;
+}
+
+static void almost_dead(void)
+{
+    some_after_a_pause();
+    play.now_ms += HEARTBEAT_MS - 1;
+}
+
+static void just_dead(void)
+{
+    each_owns_some();
+    play.now_ms += 1;
+}
+
+static void test_who_was_dead_before_is_not_counted(void)
+{
+    run_with(b_was_heard_long_ago, (void (*const[])(void)){alone_owns_all}, 1);
+    run_with(b_was_heard_a_while_ago, (void (*const[])(void)){almost_dead, just_dead, owns_all}, 3);
+}
+
 /* ---- who cannot store its heartbeat ---- */
 
 static void put_takes_too_long(void)
@@ -386,14 +426,9 @@ static void owns_nothing(void)
     play.now_ms += 200;
 }
 
-static void owns_all_again(void)
-{
-    CU_ASSERT_EQUAL(count_mine(), PARTITIONS);
-}
-
 static void test_who_is_not_heard_owns_nothing(void)
 {
-    run((void (*const[])(void)){put_takes_too_long, still_owns, owns_nothing, owns_all_again}, 4);
+    run((void (*const[])(void)){put_takes_too_long, still_owns, owns_nothing, owns_all}, 4);
 }
 
 static const struct thole_test tests[] = {
@@ -404,6 +439,7 @@ static const struct thole_test tests[] = {
     {"who is dead is not waited for", test_who_is_dead_is_not_waited_for},
     {"who lives gets time to hand over", test_who_lives_gets_time_to_hand_over},
     {"who joins waits", test_who_joins_waits},
+    {"who was dead before is not counted", test_who_was_dead_before_is_not_counted},
     {"who is not heard owns nothing", test_who_is_not_heard_owns_nothing},
 };
 THOLE_TEST_MAIN("membership", tests)
