@@ -689,6 +689,46 @@ static void test_the_row_of_an_instance_of_which_nothing_is_known(void)
     end(s);
 }
 
+static void check_due(struct stand *s, const char *row, const char *want)
+{
+    struct projection_timer due;
+    while (projection_take_due(s->projection, &due))
+        say(s, "timer", due.timer_id);
+    said_check(&s->said, row, want);
+}
+
+/* Those in batches that are not committed, and those that are created meanwhile. */
+static void test_timers_that_a_query_may_miss(void)
+{
+    struct stand *s = begin_current();
+    struct event const created[] = {
+        {.id = 2, .kind = EVENT_TIMER_CREATED, .due_ms = 1300},
+        {.id = 3, .kind = EVENT_TIMER_CREATED, .due_ms = 1400},
+        {.id = 4, .kind = EVENT_TIMER_CREATED, .due_ms = 5000},
+        {.id = 5, .kind = EVENT_TIMER_CREATED, .due_ms = 1350},
+        {.id = 6, .kind = EVENT_TIMER_CANCELLED, .ref = 5, .code = CANCEL_EXPLICIT},
+    };
+    struct event const later[] = {{.id = 7, .kind = EVENT_TIMER_CREATED, .due_ms = 1450},
+                                  {.id = 8, .kind = EVENT_TIMER_CREATED, .due_ms = 1500}};
+    (void)commit(s, 1, created, ARRAY_LEN(created));
+    projection_read_timers(s->projection);
+    (void)commit(s, 2, later, ARRAY_LEN(later));
+    projection_timers(s->projection, &(struct in_timers){0});
+    listen(s);
+    s->said.text[0] = '\0';
+    CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 1250); /* reads again, for the one at 1500 */
+    s->env.now_ms = 1499;
+    check_due(s, "each once, in order", "timer 2, timer 3, timer 7");
+    struct batch_timer const rows[] = {
+        {.instance = THOLE_STR("i"), .execution = 1, .timer_id = 9, .due_ms = 1499},
+        {.instance = THOLE_STR("i"), .execution = 1, .timer_id = 10, .due_ms = 1500}};
+    projection_timers(s->projection, &(struct in_timers){.timers = rows, .timers_len = 2});
+    s->env.now_ms = 1500;
+    check_due(s, "from the end of the last horizon on", "timer 8, timer 10");
+    CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 4750);
+    end(s);
+}
+
 /* Which instances nobody else started is known of each, however many there are. */
 static void test_many_roots(void)
 {
@@ -717,6 +757,7 @@ static void test_many_roots(void)
 
 static const struct thole_test tests[] = {
     {"projection: many roots", test_many_roots},
+    {"projection: timers that a query may miss", test_timers_that_a_query_may_miss},
     {"projection: states in no other order", test_states_in_no_other_order},
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
     {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},
