@@ -74,6 +74,23 @@ static void test_what_comes_before_its_instance(void)
     end(s);
 }
 
+/* Only the answer to the last LOAD of an entry is taken. */
+static void test_a_history_that_was_not_asked_for(void)
+{
+    struct stand *s = begin();
+    struct in_history const nothing = {.instance = THOLE_STR("i")};
+    start(s, "i", "plain");
+    struct entry *const entry = entries_find(&s->instances->entries, nothing.instance);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(entry);
+    CU_ASSERT_TRUE(instances_history(s->instances, entry->token + 1, &nothing, &s->log));
+    CU_ASSERT_EQUAL(entry->state, ENTRY_LOADING);
+    check_said(s, "its own", "load i");
+    CU_ASSERT_EQUAL(entry->state, ENTRY_ABSENT);
+    CU_ASSERT_TRUE(instances_history(s->instances, entry->token, &nothing, &s->log));
+    (void)record(s, "once", "1.1 ran; #1 Started plain@1(); #2 ActivityScheduled work()");
+    end(s);
+}
+
 static void test_questions(void)
 {
     struct stand *s = begin();
@@ -212,6 +229,7 @@ static const struct thole_test tests[] = {
     {"instances: what changes nothing is not recorded", test_what_changes_nothing_is_not_recorded},
     {"instances: without code", test_without_code},
     {"instances: what comes before its instance", test_what_comes_before_its_instance},
+    {"instances: a history that was not asked for", test_a_history_that_was_not_asked_for},
     {"instances: questions", test_questions},
     {"instances: what cannot be taken", test_what_cannot_be_taken},
     {"instances: who is new is not looked up", test_who_is_new_is_not_looked_up},
