@@ -3,7 +3,7 @@
  *   thole dev -- sh -c 'replay_speed write [N] && replay_speed replay --all'
  * writes N histories (default 20000) of 11 turns and 22 events with payloads of 100 bytes, a hundred of them
  * interleaved, straight into the streams, as an engine would have; then the replay role says how long it
- * takes.
+ * takes. `replay_speed core [N]` replays such a history from memory, N times, without servers.
  */
 #include "coro.h"
 #include "instance.h"
@@ -199,6 +199,49 @@ static int write_all(uint64_t histories)
     return atomic_load(&writer.failed) == 0 ? 0 : 1;
 }
 
+/* ---- the core alone ---- */
+
+static uint64_t replay_one(const struct history *history, const struct instance_options *options)
+{
+    thole_error err = {.status = THOLE_OK};
+    uint64_t events = 0;
+    struct instance *const instance = instance_create(options);
+    for (size_t i = 0; i < TURNS; i++) {
+        if (instance_replay(instance, &history->records[i].turn, &err) != THOLE_OK)
+            die("replay", &err);
+        events += history->records[i].turn.events_len;
+    }
+    instance_destroy(instance);
+    return events;
+}
+
+/* Decoded turns that are in memory, one history after the other, in this thread. */
+static int replay_core(uint64_t histories)
+{
+    static struct history history;
+    struct timespec begin, end;
+    uint64_t events = 0;
+    make_history(&history);
+    struct stack_pool *const stacks = stack_pool_create(1, 1);
+    struct instance_options const options = {.code = steps,
+                                             .id = THOLE_STR("x"),
+                                             .execution = 1,
+                                             .version = 1,
+                                             .memory_max = 1024 * 1024,
+                                             .payload_max = 4096,
+                                             .stacks = stacks};
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (uint64_t i = 0; i < histories; i++)
+        events += replay_one(&history, &options);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    stack_pool_destroy(stacks);
+    arena_release(&history.arena);
+    double const seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    (void)printf("core: %" PRIu64 " histories, %" PRIu64 " events in %.3f s: %.0f events/s\n", histories,
+                 events, seconds, (double)events / seconds);
+    return events == histories * (2 * TURNS) ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "steps", .run = steps}};
@@ -208,5 +251,7 @@ int main(int argc, char **argv)
                                           .orchestrations_len = 1};
     if (argc >= 2 && strcmp(argv[1], "write") == 0)
         return write_all(argc > 2 ? strtoul(argv[2], NULL, 10) : HISTORIES);
+    if (argc >= 2 && strcmp(argv[1], "core") == 0)
+        return replay_core(argc > 2 ? strtoul(argv[2], NULL, 10) : HISTORIES);
     return thole_main(argc, argv, &program);
 }

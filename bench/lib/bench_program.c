@@ -1,6 +1,7 @@
 #include "bench_program.h"
 #include "load.h"
 #include "thole/program.h"
+#include "tokens.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,12 @@ static thole_status event(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output);
 }
 
+static thole_status hold(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    *ret_output = input;
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("hold"), thole_instance_id(ctx)), NULL);
+}
+
 static thole_status echo(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)act;
@@ -91,6 +98,26 @@ static thole_status nap(thole_activity *act, thole_slice input, thole_slice *ret
     return THOLE_OK;
 }
 
+static struct tokens *tokens;
+
+/* Runs until its token fires; the number at the end of its input says where that is noted. */
+static thole_status hold_activity(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    char text[128];
+    (void)ret_output;
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
+    const char *const dash = strrchr(text, '-');
+    size_t const i = dash == NULL ? TOKENS_MAX : strtoul(dash + 1, NULL, 10);
+    if (tokens == NULL || i >= TOKENS_MAX)
+        return THOLE_INVALID;
+    atomic_fetch_add(&tokens->started, 1);
+    while (thole_activity_wait(act, 3600 * 1000) != THOLE_CANCELLED)
+        continue;
+    atomic_store(&tokens->at_ns[i], bench_wall_ns());
+    atomic_fetch_add(&tokens->fired, 1);
+    return THOLE_CANCELLED;
+}
+
 #define LENGTH(list) (sizeof list / sizeof list[0])
 
 int program_main(int argc, char **argv)
@@ -98,15 +125,16 @@ int program_main(int argc, char **argv)
     static const thole_orchestration_entry orchestrations[] = {
         {.name = "start", .run = at_once}, {.name = "one", .run = one},       {.name = "chain", .run = chain},
         {.name = "fan", .run = fan},       {.name = "stress", .run = stress}, {.name = "timer", .run = timer},
-        {.name = "event", .run = event}};
-    static const thole_activity_entry activities[] = {{.name = "echo", .run = echo},
-                                                      {.name = "nap", .run = nap}};
+        {.name = "event", .run = event},   {.name = "hold", .run = hold}};
+    static const thole_activity_entry activities[] = {
+        {.name = "echo", .run = echo}, {.name = "nap", .run = nap}, {.name = "hold", .run = hold_activity}};
     static const thole_program program = {.size = sizeof program,
                                           .name = "bench",
                                           .orchestrations = orchestrations,
                                           .orchestrations_len = LENGTH(orchestrations),
                                           .activities = activities,
                                           .activities_len = LENGTH(activities)};
+    tokens = tokens_find();
     return thole_main(argc, argv, &program);
 }
 

@@ -19,6 +19,7 @@ enum {
  *   fan     after 100 at once, whose results are compared
  *   stress  after five at once, of 10 ms each
  *   timer   after a timer of 5 s (an input of the form "MS:" gives another time)
+ *   hold    is cancelled: its activity runs until then, and notes when its token fired (tokens.h)
  *   event   returns the data of the event "go" instead
  */
 int program_main(int argc, char **argv);

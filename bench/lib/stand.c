@@ -1,6 +1,7 @@
 #include "stand.h"
 #include "counters.h"
 #include "server_process.h"
+#include "tokens.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,6 +110,8 @@ bool stand_open(struct stand *ret, const struct stand_options *options)
     (void)setenv("THOLE_NATS_URL", ret->nats.url, 1);
     (void)setenv("THOLE_POSTGRES", ret->postgres.url, 1);
     (void)unsetenv("THOLE_NAMESPACE");
+    if (tokens_make(ret->dir) == NULL)
+        return false;
     ret->pg = PQconnectdb(ret->postgres.url);
     return PQstatus(ret->pg) == CONNECTION_OK ? true : bench_fail("Postgres", PQerrorMessage(ret->pg));
 }

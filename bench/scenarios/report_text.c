@@ -5,7 +5,7 @@
 const char *report_number(double value, char ret[32])
 {
     double const size = value < 0 ? -value : value;
-    if (size >= 1000 && size < 1e9) {
+    if (size >= 999.5 && size < 1e9) {
         unsigned const n = (unsigned)(size + 0.5);
         if (n >= 1000000)
             (void)snprintf(ret, 32, "%s%u,%03u,%03u", value < 0 ? "-" : "", n / 1000000, n / 1000 % 1000,

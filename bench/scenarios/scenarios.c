@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT_MS = 300, LEVEL_MS = 5000, IDLE = 1000000, IDLE_SHORT = 2000, FIRST_MS = 60000 };
+enum { SHORT_MS = 300, LEVEL_MS = 5000, IDLE = 1000000, IDLE_SHORT = 2000, ONE_MS = 60000 };
 
 bool bench_note(struct bench *bench, const char *scenario, const char *at, const char *name, double value)
 {
@@ -39,33 +39,63 @@ static bool note_versions(struct bench *bench)
     return nats_version(&bench->stand, bench->versions.nats, sizeof bench->versions.nats);
 }
 
-/* One workflow from end to end: all roles serve. */
+bool bench_one(thole_client *client, const char *id, const char *kind)
+{
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    thole_error error = {.status = THOLE_OK};
+    bool const good = thole_client_run(client, thole_slice_from(id), thole_slice_from(kind), THOLE_STR("x"),
+                                       ONE_MS, &outcome, &error) == THOLE_OK &&
+                      outcome.status == THOLE_INSTANCE_COMPLETED;
+    thole_outcome_release(&outcome);
+    return good ? true : bench_fail(id, error.text);
+}
+
+/* A workflow from end to end: all roles serve. */
 static bool run_first(void)
 {
     thole_client *client = NULL;
-    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
-    thole_error error = {.status = THOLE_OK};
-    if (!stand_client(&client))
-        return false;
-    bool const good = thole_client_run(client, THOLE_STR("first"), THOLE_STR("one"), THOLE_STR("x"), FIRST_MS,
-                                       &outcome, &error) == THOLE_OK &&
-                      outcome.status == THOLE_INSTANCE_COMPLETED;
-    thole_outcome_release(&outcome);
+    bool const good = stand_client(&client) && bench_one(client, "first", "one");
     thole_client_close(client);
-    return good ? true : bench_fail("the first workflow", error.text);
+    return good;
+}
+
+bool bench_open_with(struct bench *bench, size_t engines, const char *const *arguments, unsigned slots)
+{
+    bench_end(bench);
+    bench->open = true;
+    struct stand_options const options = {.sync_always = bench->durability == DURABILITY_ALWAYS};
+    bool good = stand_open(&bench->stand, &options) && note_versions(bench);
+    for (size_t i = 0; good && i < engines; i++)
+        good = stand_start_engine(&bench->stand, i, arguments);
+    return good && stand_start_worker(&bench->stand, slots) && run_first();
 }
 
 bool bench_open(struct bench *bench)
 {
-    struct stand_options const options = {.sync_always = bench->durability == DURABILITY_ALWAYS};
-    return stand_open(&bench->stand, &options) && note_versions(bench) &&
-           stand_start_engine(&bench->stand, 0, NULL) &&
-           stand_start_worker(&bench->stand, bench->options.slots) && run_first();
+    return bench->open || bench_open_with(bench, 1, NULL, bench->options.slots);
 }
 
+void bench_close(struct bench *bench)
+{
+    if (!bench->options.short_run)
+        bench_end(bench);
+}
+
+void bench_end(struct bench *bench)
+{
+    if (bench->open)
+        stand_close(&bench->stand);
+    bench->open = false;
+}
+
+/* With everything synced only the loads: the others' targets are for the default durability. */
 static bool run_once(struct bench *bench)
 {
-    return levels_run(bench) && starts_run(bench);
+    if (!levels_run(bench) || !starts_run(bench))
+        return false;
+    return bench->durability == DURABILITY_ALWAYS ||
+           (timers_run(bench) && cancels_run(bench) && idle_run(bench) && replay_run(bench) &&
+            kill_run(bench));
 }
 
 static bool run_all(struct bench *bench)
@@ -75,7 +105,9 @@ static bool run_all(struct bench *bench)
             bench->durability = (enum durability)durability;
             fprintf(stderr, "scenarios: run %u of %u, durability %s\n", run + 1, bench->options.runs,
                     durability_names[durability]);
-            if (!run_once(bench))
+            bool const good = run_once(bench);
+            bench_end(bench);
+            if (!good)
                 return false;
         }
     return true;
@@ -83,8 +115,13 @@ static bool run_all(struct bench *bench)
 
 static int run(struct bench *bench)
 {
-    if (!run_all(bench))
+    bool const growth = bench->options.growth[0] > 0;
+    if (!(growth ? growth_run : run_all)(bench))
         return bench->stand.missing ? BENCH_SKIPPED : 1;
+    if (bench->figures.len == 0) {
+        (void)bench_fail("--only", "there is no such scenario: S1 to S11, separated by commas");
+        return 2;
+    }
     report_text(bench);
     (void)report_missed(bench, stdout);
     if (bench->options.json != NULL && !report_json(bench, bench->options.json))
@@ -130,6 +167,16 @@ static bool parse_durability(struct options *options, const char *text)
     return options->durability[DURABILITY_DEFAULT] || options->durability[DURABILITY_ALWAYS];
 }
 
+static bool parse_growth(struct options *options, char *text)
+{
+    size_t n = 0;
+    for (char *rest = text, *one; (one = strsep(&rest, ",")) != NULL; n++)
+        if (n == GROWTH_MAX - 1 || !parse_number(one, 1, 10000000, &options->growth[n]) ||
+            (n > 0 && options->growth[n] <= options->growth[n - 1]))
+            return false;
+    return n > 0;
+}
+
 static void be_short(struct options *options)
 {
     options->short_run = true;
@@ -146,6 +193,8 @@ static bool parse_option(struct options *options, int option)
     case 'm': return parse_number(optarg, 1, 600000, &options->milliseconds);
     case 'd': return parse_durability(options, optarg);
     case 'l': return parse_number(optarg, 1, 4096, &options->slots);
+    case 'i': return parse_number(optarg, 100, 10000000, &options->instances);
+    case 'g': return parse_growth(options, optarg);
     case 'j': options->json = optarg; return true;
     case 'w': options->write_docs = true; return true;
     case 'x': be_short(options); return true;
@@ -155,11 +204,11 @@ static bool parse_option(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"only", 1, NULL, 'o'},         {"runs", 1, NULL, 'r'},
-                                          {"milliseconds", 1, NULL, 'm'}, {"durability", 1, NULL, 'd'},
-                                          {"slots", 1, NULL, 'l'},        {"json", 1, NULL, 'j'},
-                                          {"write-docs", 0, NULL, 'w'},   {"short", 0, NULL, 'x'},
-                                          {"help", 0, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"only", 1, NULL, 'o'},       {"runs", 1, NULL, 'r'},  {"milliseconds", 1, NULL, 'm'},
+        {"durability", 1, NULL, 'd'}, {"slots", 1, NULL, 'l'}, {"instances", 1, NULL, 'i'},
+        {"growth", 1, NULL, 'g'},     {"json", 1, NULL, 'j'},  {"write-docs", 0, NULL, 'w'},
+        {"short", 0, NULL, 'x'},      {"help", 0, NULL, 'h'},  {NULL, 0, NULL, 0}};
     static struct bench bench = {.options = {.runs = 3,
                                              .milliseconds = LEVEL_MS,
                                              .slots = 256,
