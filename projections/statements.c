@@ -20,6 +20,12 @@
 /* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
 #define CLAIMS KEYS_FROM(", $5::int8[]", ", attempt")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
+/* Which claim of q it is, in microseconds. Its attempt alone does not say so: it is counted anew when the row
+ * is written again, and when the database has forgotten a claim. */
+#define CLAIMED "(extract(epoch FROM q.claimed_at) * 1000000)::int8"
+/* Claims that worker $6 has given up, with when they were made; and that q is held by this one. */
+#define GIVEN_UP_CLAIMS KEYS_FROM(", $5::int8[], $7::int8[]", ", attempt, claimed")
+#define GIVEN_UP "(q.attempt = k.attempt AND q.worker = $6::text AND " CLAIMED " = k.claimed)"
 /*
  * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
  * later), or the database has lost the claim, which is then restored unless another worker has a lease. As it
@@ -304,7 +310,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
      * $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline: -1: it has none.
      */
     [STATEMENT_CLAIM] =
-        {"claim", "iiibiittti",
+        {"claim", "iiibiitttii",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.isolated,"
          " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
          " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
@@ -322,14 +328,14 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " q.details, coalesce(cardinality(q.lost), 0)::int8, "
          "coalesce(cardinality(q.strikes), 0)::int8,"
          " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''),"
-         " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8"},
-    [STATEMENT_RENEW] = {"renew", "ii",
+         " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8, " CLAIMED},
+    [STATEMENT_RENEW] = {"renew", "iii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
-                         " claimed_at = coalesce(q.claimed_at, clock_timestamp()),"
-                         " " SET_LEASE ", " SET_DEADLINE ", apart = q.apart AND NOT k.settled, " SET_NOTED
-                         " FROM " RENEWED_CLAIMS " WHERE" SAME("activity_id")
-                             MINE("$9") " RETURNING k.ord, q.attempt"},
+                         " claimed_at = coalesce(CASE WHEN q.worker = $9::text AND q.attempt >= k.attempt"
+                         " THEN q.claimed_at END, clock_timestamp()), " SET_LEASE ", " SET_DEADLINE
+                         ", apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " RENEWED_CLAIMS
+                         " WHERE" SAME("activity_id") MINE("$9") " RETURNING k.ord, q.attempt, " CLAIMED},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},
@@ -340,17 +346,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
              HELD("$9") " RETURNING k.ord, q.attempt"},
     /* Its worker lives: the claim was not lost, whether or not another worker has the row by now. Not if it
      * has written its crash report: it still does what it had begun. */
-    [STATEMENT_NOT_LOST] =
-        {"not_lost", "ii",
-         "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
-         " strikes = array_remove(q.strikes, k.attempt),"
-         " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END,"
-         " lease_until = CASE WHEN q.attempt = k.attempt AND q.worker = $6::text THEN NULL"
-         " ELSE q.lease_until END"
-         " FROM " CLAIMS " WHERE" SAME_TRY
-         " AND ((q.attempt = k.attempt AND q.worker = $6::text) OR k.attempt = ANY (q.lost))"
-         " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
-         " RETURNING k.ord, q.attempt"},
+    [STATEMENT_NOT_LOST] = {"not_lost", "ii",
+                            "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
+                            " strikes = array_remove(q.strikes, k.attempt),"
+                            " worker = CASE WHEN " GIVEN_UP " THEN NULL ELSE q.worker END,"
+                            " lease_until = CASE WHEN " GIVEN_UP " THEN NULL ELSE q.lease_until END"
+                            " FROM " GIVEN_UP_CLAIMS " WHERE" SAME_TRY " AND (" GIVEN_UP
+                            " OR k.attempt = ANY (q.lost))"
+                            " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
+                            " RETURNING k.ord, q.attempt"},
     /* Worker $1 died, with the report $2. $3..$7 is the try (and its attempt) that it died of, if that is
      * known: its claim is lost, and counts against it like one that was isolated if it was lost $8 times
      * before; those beside it are not lost. If it is not known, the next claims record the loss. Its leases

@@ -28,6 +28,8 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
     call_text(pg, worker);
     if (statement == STATEMENT_RENEW)
         call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
+    if (statement == STATEMENT_NOT_LOST)
+        call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     call_send(pg, statement);
 }
 
@@ -52,6 +54,18 @@ static thole_status take_mine(struct postgres *pg, size_t i, struct claim *claim
         THOLE_TRY(find_claim(pg, i, row, claims, n, &claim, reterr));
         claim->state = ROW_MINE;
         claim->attempt = call_cell_int8(pg, i, row, 1);
+    }
+    return THOLE_OK;
+}
+
+/* When the claims were made that the only result is about, in its rows' given column. */
+static thole_status take_claimed(struct postgres *pg, size_t column, struct claim *claims, size_t n,
+                                 thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, 0, row, claims, n, &claim, reterr));
+        claim->claimed_us = call_cell_int8(pg, 0, row, column);
     }
     return THOLE_OK;
 }
@@ -114,6 +128,8 @@ static thole_status change_rows(struct postgres *pg, const char *what, enum stat
     send_held(pg, statement, worker, claims, n);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
+    if (statement == STATEMENT_RENEW)
+        THOLE_TRY(take_claimed(pg, 2, claims, n, reterr));
     return look_again(pg, claims, n, reterr);
 }
 
@@ -123,7 +139,7 @@ static uint32_t capped(uint32_t count)
 }
 
 /* Results of a claim beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
- * strikes, last worker, its crash report, orchestration, version). */
+ * strikes, last worker, its crash report, orchestration, version, when it was made). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                size_t n, struct arena *arena, thole_error *reterr)
 {
@@ -189,6 +205,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
+    THOLE_TRY(take_claimed(pg, 10, claims, n, reterr));
     THOLE_TRY(take_tries(pg, policy, claims, n, arena, reterr));
     return look_at_claims(pg, worker, policy, claims, n, reterr);
 }

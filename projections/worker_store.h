@@ -44,8 +44,10 @@ struct claim {
     uint64_t lease_ms;  /* in for claim and renew: length of the lease; 0: it ends at once */
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
                          for renew */
-    bool isolated;    /* in for claim: nothing else will be started beside it until it is settled */
-    bool settled;     /* in for renew: the isolated run has settled */
+    uint64_t claimed_us;  /* out for claim and renew; in for not_lost: when that claim was made, by the
+                             database's clock. Another claim may have the same attempt */
+    bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
+    bool settled;         /* in for renew: the isolated run has settled */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
     bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
@@ -93,7 +95,8 @@ void worker_store_complete_rollback(struct postgres *pg);
 THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_slice worker,
                                                   struct claim *claims, size_t n, thole_error *reterr);
 /* This living worker has given these claims up: they do not count as lost, also if another worker has the row
- * by now. Idempotent. state = MINE if a row was changed. */
+ * by now. A later claim keeps its lease, whatever its attempt. Idempotent. state = MINE if a row was changed.
+ */
 THOLE_NODISCARD thole_status worker_store_not_lost(struct postgres *pg, thole_slice worker,
                                                    struct claim *claims, size_t n, thole_error *reterr);
 /* A worker's death. */

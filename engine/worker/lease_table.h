@@ -51,6 +51,7 @@ struct lease {
     uint64_t id;
     struct worker_key key; /* its instance points to instance_bytes */
     uint64_t attempt;      /* the fencing token; 0 = not claimed */
+    uint64_t claimed_us;   /* when the claim was made, by the database's clock */
     uint64_t deliveries;   /* of its message; a hint */
     enum lease_state state;
     enum lease_push push;

@@ -116,7 +116,9 @@ enum worker_row_state {
 struct worker_row {
     uint64_t id;
     struct worker_key key;
-    uint64_t attempt;            /* in; out for CLAIM, and for RENEW when it is mine */
+    uint64_t attempt;    /* in; out for CLAIM, and for RENEW when it is mine */
+    uint64_t claimed_us; /* the same; in for NOT_LOST: when the claim was made, by the database's clock: the
+                            row may count attempts anew */
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
@@ -129,8 +131,8 @@ struct worker_row {
 
 enum worker_in_kind {
     WORKER_IN_DELIVERED, /* id, key, known, deliveries, arrived_ms */
-    WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with attempt and state */
-    WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with attempt and state */
+    WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
+    WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
     WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned */
     WORKER_IN_SLOT,      /* an abandoned slot was replaced (it may be later or never) */
     WORKER_IN_BEGUN,     /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
@@ -190,7 +192,8 @@ enum worker_out_kind {
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
-    WORKER_OUT_NOT_LOST, /* rows (key, attempt; no ids): their claims were not lost; answer NOT_LOST */
+    WORKER_OUT_NOT_LOST, /* rows (key, attempt, claimed_us; no ids): their claims were not lost; answer
+                            NOT_LOST */
     WORKER_OUT_ACK,      /* id, end: acknowledge the message. The id is no longer used */
     /* id, end, delay_ms: hand the message back with that delay. The id is no longer used */
     WORKER_OUT_NAK,

@@ -185,6 +185,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     uint64_t const most_ms = UINT64_MAX - w->now_ms;
     w->counters.claimed++;
     lease->attempt = row->attempt;
+    lease->claimed_us = row->claimed_us;
     lease->renewed_ms = w->claim_sent_ms;
     lease->deadline_ms = row->left_ms == 0 || row->left_ms > most_ms ? UINT64_MAX : w->now_ms + row->left_ms;
     /* the answer came too late: the next delivery is claimed again */

@@ -85,6 +85,7 @@ void lease_not_lost(struct worker_machine *w, const struct lease *lease)
     struct not_lost *const to = not_lost_at(w, w->not_lost_len++);
     to->key = lease->key;
     to->attempt = lease->attempt;
+    to->claimed_us = lease->claimed_us;
     to->isolated = isolation_has(w, lease);
     w->isolation.untold += to->isolated;
     memcpy(to->instance_bytes, lease->instance_bytes, lease->key.instance.len);
@@ -103,9 +104,11 @@ bool worker_poll_not_lost(struct worker_machine *w, struct worker_out *ret)
     size_t n = 0;
     if (w->now_ms < worker_not_lost_due_ms(w))
         return false;
-    for (; n < w->not_lost_len && n < WORKER_CLAIM_MAX; n++)
-        w->rows[n] =
-            (struct worker_row){.key = not_lost_at(w, n)->key, .attempt = not_lost_at(w, n)->attempt};
+    for (; n < w->not_lost_len && n < WORKER_CLAIM_MAX; n++) {
+        const struct not_lost *const claim = not_lost_at(w, n);
+        w->rows[n] = (struct worker_row){
+            .key = claim->key, .attempt = claim->attempt, .claimed_us = claim->claimed_us};
+    }
     w->not_lost_sent = n;
     w->not_lost_in_flight = true;
     *ret = (struct worker_out){.kind = WORKER_OUT_NOT_LOST, .rows = w->rows, .rows_len = n};

@@ -55,7 +55,7 @@ struct isolation_slot {
 /* A claim that this worker gave up, to be recorded in its row. */
 struct not_lost {
     struct worker_key key; /* its instance points to instance_bytes */
-    uint64_t attempt;
+    uint64_t attempt, claimed_us;
     bool isolated;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
 };

@@ -77,9 +77,10 @@ static void unknown(struct worker_machine *w, struct lease *lease)
         lease_set_push(w, lease, PUSH_WANTED);
 }
 
-static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt)
+static void kept(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
-    lease->attempt = attempt; /* a claim of this worker whose answer was lost */
+    lease->attempt = row->attempt; /* a claim of this worker whose answer was lost */
+    lease->claimed_us = row->claimed_us;
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
     worker_progress_arm(w, lease); /* +WPI may have left it out */
@@ -122,7 +123,7 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         if (lease == NULL || !lease_takes_part(lease)) /* ended or in completion since it was asked */
             continue;
         switch (in->unknown ? WORKER_ROW_UNKNOWN : in->rows[i].state) {
-        case WORKER_ROW_MINE: kept(w, lease, in->rows[i].attempt); break;
+        case WORKER_ROW_MINE: kept(w, lease, &in->rows[i]); break;
         case WORKER_ROW_MISSING: missing(w, lease); break;
         case WORKER_ROW_STOLEN: lease_lose(w, lease, CLAIM_STOLEN); break;
         case WORKER_ROW_UNKNOWN: unknown(w, lease); break;

@@ -7,7 +7,7 @@ enum fate { FATE_ALIVE, FATE_DIED, FATE_KILLED };
 
 struct fact { /* one claim */
     size_t instance;
-    uint64_t execution, activity_id, attempt, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
+    uint64_t execution, activity_id, attempt, claimed, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
     uint32_t try_number;
     thole_slice worker;
     bool isolated, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was
@@ -45,6 +45,7 @@ void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice 
                                              .execution = claim->execution,
                                              .activity_id = claim->activity_id,
                                              .attempt = claim->attempt,
+                                             .claimed = claim->claimed,
                                              .try_number = claim->try_number,
                                              .claimed_ms = w->now_ms,
                                              .worker = worker,
@@ -54,13 +55,15 @@ void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice 
           claim->isolated ? " apart" : "", claim->lost);
 }
 
+/* The newest; none that was made after it, if it says which it is. */
 static struct fact *find(struct losses *l, const struct sim_claim *claim, thole_slice worker)
 {
     for (size_t i = l->facts_len; i > 0; i--) {
         struct fact *f = &l->facts[i - 1];
         if (f->instance == claim->instance && f->execution == claim->execution &&
             f->activity_id == claim->activity_id && f->try_number == claim->try_number &&
-            f->attempt == claim->attempt && thole_slice_equal(f->worker, worker))
+            f->attempt == claim->attempt && thole_slice_equal(f->worker, worker) &&
+            (claim->claimed == 0 || f->claimed <= claim->claimed))
             return f;
     }
     return NULL;

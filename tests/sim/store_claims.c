@@ -163,9 +163,11 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
         row->worker = worker;
         row->isolated = claims[i].isolated;
         row->touched_ms = w->now_ms;
+        row->claimed = ++w->store->claimed;
         row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
         set_deadline(w, row);
         claims[i].attempt = row->attempt;
+        claims[i].claimed = row->claimed;
         claims[i].lost = (uint32_t)row->lost.len;
         claims[i].lost_worker = row->lost_worker;
         claims[i].state = ROW_MINE;
@@ -189,9 +191,12 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
         else if (claims[i].state == ROW_MINE) {
             store_remember(w, row);
             row->touched_ms = w->now_ms;
+            if (!thole_slice_equal(row->worker, worker) || row->attempt < claims[i].attempt)
+                row->claimed = ++w->store->claimed;
             row->worker = worker;
             row->attempt = row->attempt > claims[i].attempt ? row->attempt : claims[i].attempt;
             claims[i].attempt = row->attempt;
+            claims[i].claimed = row->claimed;
             row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
             set_deadline(w, row);
             row->isolated = row->isolated && !claims[i].settled;
@@ -271,7 +276,7 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
             continue;
         store_remember(w, row);
         row->worker = (thole_slice){NULL, 0};
-        row->lease_until_ms = 0;
+        row->lease_until_ms = row->claimed = 0;
         losses_reported(w, &claims[i], worker);
     }
     return EXECUTED;
@@ -285,7 +290,8 @@ enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_cla
     store_commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        bool const mine = row->attempt == claims[i].attempt && thole_slice_equal(row->worker, worker);
+        bool const mine = row->attempt == claims[i].attempt && thole_slice_equal(row->worker, worker) &&
+                          (row->claimed == claims[i].claimed || w->mutation == MUTATION_CLAIM_MISTAKEN);
         losses_reported(w, &claims[i], worker);
         claims[i].state = ROW_MISSING;
         if (!row->present || row->try_number != claims[i].try_number ||
@@ -324,7 +330,7 @@ static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t 
             row->lost = with(w, row->lost, row->attempt);
     }
     row->worker = (thole_slice){NULL, 0};
-    row->lease_until_ms = 0;
+    row->lease_until_ms = row->claimed = 0;
     row->touched_ms = w->now_ms;
 }
 

@@ -291,7 +291,7 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->worker = row->lost_worker = (thole_slice){NULL, 0};
     row->lost = row->strikes = (struct attempts){NULL, 0};
     row->isolated = false;
-    row->lease_until_ms = 0;
+    row->lease_until_ms = row->claimed = 0;
     row->made = ++w->store->made;
 }
 

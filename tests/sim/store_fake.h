@@ -32,6 +32,7 @@ struct row {
     uint32_t try_number;
     uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
     uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
+    uint64_t claimed;                     /* number of the claim, in place of the time of it; 0 = none */
     uint64_t lease_until_ms;              /* 0 = nobody's */
     bool later;                           /* nobody's: it is completed from outside */
     struct attempts lost, strikes;        /* see migration 0003 */
@@ -100,8 +101,8 @@ struct sim_claim {
     size_t instance;
     uint64_t execution, activity_id;
     uint32_t try_number;
-    uint64_t attempt;
-    bool isolated, settled; /* in */
+    uint64_t attempt, claimed; /* claimed: as in its row */
+    bool isolated, settled;    /* in */
     enum row_state state;
     uint64_t left_ms; /* out of a claim: HELD for so long */
     uint32_t lost;    /* out, as are the others */

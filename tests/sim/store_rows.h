@@ -24,7 +24,7 @@ struct store {
     struct store_tx *open[STORE_OPEN_TX_MAX];
     size_t open_len;
     uint64_t down_until_ms, life;
-    uint64_t made;
+    uint64_t made, claimed;
     uint64_t incarnation, incarnations; /* 0: lost with a crash, nobody has made another one */
 };
 

@@ -182,6 +182,7 @@ static void note_states(struct world *w, struct worker_request *r)
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         r->rows[i].state = (enum worker_row_state)r->claims[i].state;
         r->rows[i].attempt = r->claims[i].attempt;
+        r->rows[i].claimed_us = r->claims[i].claimed;
         r->rows[i].left_ms = r->claims[i].left_ms;
         r->rows[i].lost = r->claims[i].lost;
         r->rows[i].poisoned = r->claims[i].poisoned;
@@ -263,7 +264,8 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .execution = key->execution,
                                           .activity_id = key->activity_id,
                                           .try_number = key->try_number,
-                                          .attempt = out->rows[i].attempt};
+                                          .attempt = out->rows[i].attempt,
+                                          .claimed = out->rows[i].claimed_us};
     }
     for (size_t i = 0; i < out->rows_len && out->kind != WORKER_OUT_NOT_LOST; i++) {
         const struct held *h = worker_find_held(worker, out->rows[i].id);

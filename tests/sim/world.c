@@ -68,6 +68,7 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "not_lost_ignored",
     "company_counts",
     "death_blames_all",
+    "claim_mistaken",
 };
 
 const char *fault_name(enum fault fault)

@@ -101,6 +101,7 @@ enum mutation {
     MUTATION_NOT_LOST_IGNORED, /* nor does a row hear that its worker lives */
     MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */
     MUTATION_DEATH_BLAMES_ALL, /* who ran beside what its worker died of is lost, too */
+    MUTATION_CLAIM_MISTAKEN,   /* what is said of a claim is taken for one of the same attempt */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);

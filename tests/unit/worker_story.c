@@ -7,11 +7,13 @@
 enum {
     TEXT_BYTES = 4096,
     IDS_MAX = 64,
+    ATTEMPTS_MAX = 256,
 };
 
 struct world {
     struct worker_machine *w;
     uint64_t now_ms;
+    uint64_t claimed_us[ATTEMPTS_MAX], claimed_last_us; /* of each attempt, as last answered */
     bool not_lost_off;
     struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
     size_t claim_len, renew_len, begin_len, leave_len;
@@ -73,6 +75,7 @@ static void take_not_lost(struct world *t, const struct worker_out *out)
     for (size_t i = 0; i < out->rows_len; i++) {
         text[i] = (char)out->rows[i].key.activity_id;
         CU_ASSERT_TRUE(out->rows[i].attempt > 0);
+        CU_ASSERT_EQUAL(out->rows[i].claimed_us, t->claimed_us[out->rows[i].attempt % ATTEMPTS_MAX]);
         CU_ASSERT_TRUE(thole_slice_equal(out->rows[i].key.instance, story_key('a').instance));
     }
     say(t, "not lost %s", text);
@@ -146,6 +149,11 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
         rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
         if (kind == WORKER_IN_CLAIMED)
             rows[i].attempt = attempts[1] + rows[i].id;
+        if (kind != WORKER_IN_CLAIMED && kind != WORKER_IN_RENEWED)
+            continue;
+        rows[i].claimed_us = ++t->claimed_last_us;
+        if (rows[i].state == WORKER_ROW_MINE)
+            t->claimed_us[rows[i].attempt % ATTEMPTS_MAX] = rows[i].claimed_us;
     }
     input(t, (struct worker_in){.kind = kind, .rows = rows, .rows_len = n});
 }

@@ -68,6 +68,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                                  .try_number = rows[i].key.try_number},
                                          .lease_ms = lease_ms,
                                          .attempt = rows[i].attempt,
+                                         .claimed_us = rows[i].claimed_us,
                                          .isolated = rows[i].isolated,
                                          .settled = rows[i].settled};
     }
@@ -138,6 +139,7 @@ static void answer(struct row_calls *calls, struct row_call *call)
     }
     for (size_t i = 0; i < call->len; i++) {
         call->rows[i].attempt = call->claims[i].attempt;
+        call->rows[i].claimed_us = call->claims[i].claimed_us;
         call->rows[i].state = (enum worker_row_state)call->claims[i].state;
         call->rows[i].expired = call->claims[i].expired;
         call->rows[i].left_ms = call->claims[i].left_ms;

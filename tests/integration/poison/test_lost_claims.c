@@ -81,6 +81,61 @@ static void what_is_given_up_is_not_lost(void)
     postgres_close(pg);
 }
 
+static const char *lease_of(const char *ns)
+{
+    return store_sql(ns, "SELECT lease_until > clock_timestamp() FROM worker_queue");
+}
+
+/* A report says nothing of a later claim of the same worker, also if that has the same attempt: the database
+ * has forgotten the first one, or the row was written again. */
+static void what_is_given_up_is_one_claim(void)
+{
+    struct postgres *pg = begin("oneclaim", 1);
+    struct claim first = store_claim_of("i", 1), second = first;
+    first.lease_ms = second.lease_ms = 60000;
+    CHECK_INT(store_claim_one(pg, ME, &first), ROW_MINE);
+    (void)store_sql("oneclaim", "UPDATE worker_queue SET attempt = 0, worker = NULL, claimed_at = NULL,"
+                                " lease_until = NULL");
+    CHECK_INT(store_claim_one(pg, ME, &second), ROW_MINE);
+    CHECK_INT(second.attempt, first.attempt);
+    not_lost(pg, ME, first, ROW_MISSING);
+    CHECK_STR("held", row_of("oneclaim", 1), "1 worker-1 - - -");
+    CHECK_STR("its lease lasts", lease_of("oneclaim"), "t");
+    CHECK_INT(store_renew_one(pg, ME, &second), ROW_MINE);
+    not_lost(pg, ME, first, ROW_MISSING);
+    CHECK_STR("its lease still lasts", lease_of("oneclaim"), "t");
+    not_lost(pg, ME, second, ROW_MINE);
+    CHECK_STR("given up", row_of("oneclaim", 1), "1 - - - -");
+    CHECK_STR("free", lease_of("oneclaim"), "");
+    postgres_close(pg);
+}
+
+/* Who takes a claim back that the database has forgotten hears which claim it has now. */
+static void what_is_taken_back_can_be_given_up(void)
+{
+    static const char *const forgotten[] = {
+        "attempt = 0, worker = NULL, claimed_at = NULL, lease_until = NULL",
+        "attempt = 1, claimed_at = claimed_at - interval '1 s'", /* back to an older claim of the worker */
+        "attempt = 1, worker = 'worker-2', claimed_at = claimed_at - interval '1 s', lease_until = NULL",
+    };
+    struct postgres *pg = begin("takenback", 1);
+    for (size_t i = 0; i < ARRAY_LEN(forgotten); i++) {
+        struct claim claim = store_claim_of("i", 1);
+        claim.lease_ms = 60000;
+        (void)store_sql("takenback", "UPDATE worker_queue SET attempt = 1, worker = NULL, claimed_at = NULL,"
+                                     " lease_until = NULL");
+        CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
+        uint64_t const first_us = claim.claimed_us;
+        (void)store_sql("takenback", "UPDATE worker_queue SET %s", forgotten[i]);
+        CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
+        CU_ASSERT(claim.claimed_us > first_us);
+        CHECK_STR("taken back", row_of("takenback", 1), "2 worker-1 - - -");
+        not_lost(pg, ME, claim, ROW_MINE);
+        CHECK_STR("given up", row_of("takenback", 1), "2 - - - -");
+    }
+    postgres_close(pg);
+}
+
 /* -- poison candidates -- */
 
 static void a_candidate_is_claimed_only_isolated(void)
@@ -366,6 +421,8 @@ static void the_machine_hears_of_it(void)
     row.settled = true;
     CHECK_INT(asked(calls, &answers, ROW_CALL_RENEW, row).state, WORKER_ROW_MINE);
     CHECK_STR("settled", store_sql("machine", "SELECT apart FROM worker_queue"), "f");
+    CHECK_INT(asked(calls, &answers, ROW_CALL_NOT_LOST, row).state, WORKER_ROW_MINE);
+    CHECK_STR("given up", store_sql("machine", "SELECT worker IS NULL FROM worker_queue"), "t");
     (void)store_sql("machine", "UPDATE worker_queue SET strikes = '{1,2}', worker = 'somebody',"
                                " deadline_at = clock_timestamp()");
     row = asked(calls, &answers, ROW_CALL_CLAIM, row);
@@ -379,6 +436,8 @@ static const struct thole_test tests[] = {
     {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
     {"the report of another changes nothing", the_report_of_another_changes_nothing},
     {"what a living worker gives up is not lost", what_is_given_up_is_not_lost},
+    {"a report is about one claim", what_is_given_up_is_one_claim},
+    {"what is taken back can be given up", what_is_taken_back_can_be_given_up},
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost while isolated counts", only_what_is_lost_while_isolated_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
