@@ -131,15 +131,9 @@ void losses_completed(struct world *w, const struct row *row)
     losses_reported(w, &claim, row->worker);
 }
 
-/* Its worker heard that the row was gone: it is done with the claim, and did not wait for it to end. */
-void losses_row_back(struct world *w, const struct row *row)
+void losses_gone(struct world *w, const struct sim_claim *claim, thole_slice worker)
 {
-    struct sim_claim const claim = {.instance = row->instance,
-                                    .execution = row->execution,
-                                    .activity_id = row->id,
-                                    .try_number = row->try_number,
-                                    .attempt = row->attempt};
-    struct fact *f = find(w->losses, &claim, row->worker);
+    struct fact *f = find(w->losses, claim, worker);
     if (f != NULL)
         f->told = true;
 }

@@ -20,8 +20,9 @@ void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice 
 void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_blamed(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_completed(struct world *w, const struct row *row);
-/* A row that was gone is there again: somebody has restored an old copy. */
-void losses_row_back(struct world *w, const struct row *row);
+/* Its worker hears that the row is gone: it is done with the claim, and does not wait for it to end. The row
+ * may come back, with an old copy or because the database forgets that it was removed. */
+void losses_gone(struct world *w, const struct sim_claim *claim, thole_slice worker);
 /* It crashes: of the newest of that it may know nothing. */
 void losses_forget(struct world *w);
 

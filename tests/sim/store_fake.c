@@ -166,11 +166,8 @@ static void comes_back_ahead(struct world *w)
             continue;
         else if (row->present && rnd(w, 3) == 0)
             row->present = false;
-        else if (!row->present && rnd(w, 3) == 0 && was_there(row)) {
-            row->present = true;
-            if (row->kind == ROW_ACTIVITY)
-                losses_row_back(w, row);
-        }
+        else if (!row->present && rnd(w, 3) == 0)
+            row->present = was_there(row);
     }
     store->commits_len = store->undo_len = 0;
 }

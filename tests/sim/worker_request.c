@@ -191,6 +191,8 @@ static void note_states(struct world *w, struct worker_request *r)
         bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
         h->missing = h->missing || gone;
         h->stolen = h->stolen || (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_STOLEN);
+        if (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_MISSING)
+            losses_gone(w, &r->claims[i], r->identity);
         if (r->kind == WORKER_OUT_RENEW && gone && h->running && !h->finished)
             after(w, 20, task_told, h, r->worker->node.life);
         if ((r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW) && r->claims[i].state == ROW_MINE)
