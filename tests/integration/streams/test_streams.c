@@ -120,6 +120,39 @@ static void test_credentials_file_that_is_none(void)
     server_dir_remove(dir);
 }
 
+/* A file as nsc writes it, and a server that trusts its operator. */
+static void test_credentials_file(void)
+{
+    static char config[16384];
+    char dir[SERVER_PATH_BYTES], command[2 * TEXT_BYTES], path[TEXT_BYTES], program[1024];
+    struct server server;
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-creds", dir, &err), &err);
+    snprintf(command, sizeof command,
+             "python3 " THOLE_SOURCE_DIR "/tests/integration/streams/nats_creds.py %s", dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no python3 or no openssl: no credentials were tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    put_text(path, "%s/server.conf", dir);
+    FILE *const file = fopen(path, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    config[fread(config, 1, sizeof config - 1, file)] = '\0';
+    fclose(file);
+    CU_ASSERT_FATAL(start_configured(&server, program, config));
+    CU_ASSERT_EQUAL(try_open(server.url, NULL, &err), THOLE_DENIED);
+    put_text(path, "%s/other.creds", dir);
+    CU_ASSERT_EQUAL(try_open(server.url, path, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "check the credentials file"));
+    put_text(path, "%s/good.creds", dir);
+    CHECK_OK(try_open(server.url, path, &err), &err);
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
 /* nats.c alone would connect to a tls:// URL in plain text, and take a certificate for any host. */
 static void test_tls(void)
 {
@@ -621,6 +654,7 @@ static const struct thole_test tests[] = {
     {"refusals when opening", test_open_refusals},
     {"a server that says nothing", test_open_at_a_silent_server},
     {"credentials and permissions", test_credentials_and_permissions},
+    {"a credentials file", test_credentials_file},
     {"a credentials file that is none", test_credentials_file_that_is_none},
     {"TLS", test_tls},
     {"epochs over three kill -9", test_epochs_over_kill9},
