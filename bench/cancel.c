@@ -10,11 +10,10 @@
  * when a cancellation was committed says the time at which the server stored its record. Times in
  * milliseconds: of the request (client), of its answer, of the commit; each until the token fired.
  */
-#include "event.h"
+#include "histories.h"
 #include "reader.h"
 #include "thole/client.h"
 #include "thole/program.h"
-#include "topology.h"
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,7 +24,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -52,18 +50,6 @@ struct notes {
 static struct notes *notes;
 static char ns_name[THOLE_NAME_BYTES_MAX + 1], queue[32];
 
-static uint64_t now_ns(void) /* the clock that the server's times come from */
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void nap_us(unsigned us)
-{
-    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L}, NULL);
-}
-
 static void die(const char *what, const thole_error *error)
 {
     fprintf(stderr, "cancel: %s: %s\n", what, error == NULL ? "" : error->text);
@@ -72,13 +58,13 @@ static void die(const char *what, const thole_error *error)
 
 static void until(atomic_uint *count, unsigned least, const char *what)
 {
-    uint64_t const end_ns = now_ns() + WAIT_S * UINT64_C(1000000000);
+    uint64_t const end_ns = bench_wall_ns() + WAIT_S * UINT64_C(1000000000);
     while (atomic_load(count) < least) {
-        if (now_ns() > end_ns) {
+        if (bench_wall_ns() > end_ns) {
             fprintf(stderr, "cancel: %u of %u %s\n", atomic_load(count), least, what);
             exit(1);
         }
-        nap_us(200);
+        bench_nap_us(200);
     }
 }
 
@@ -118,7 +104,7 @@ static thole_status hold(thole_activity *act, thole_slice input, thole_slice *re
     atomic_fetch_add(&notes->started, 1);
     while (thole_activity_wait(act, 3600 * 1000) != THOLE_CANCELLED)
         continue;
-    atomic_store(&notes->at_ns[index_of(input)], now_ns());
+    atomic_store(&notes->at_ns[index_of(input)], bench_wall_ns());
     atomic_fetch_add(&notes->fired, 1);
     return THOLE_CANCELLED;
 }
@@ -126,7 +112,7 @@ static thole_status hold(thole_activity *act, thole_slice input, thole_slice *re
 static thole_status mark(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)act, (void)ret_output;
-    atomic_store(&notes->at_ns[index_of(input)], now_ns());
+    atomic_store(&notes->at_ns[index_of(input)], bench_wall_ns());
     atomic_fetch_add(&notes->marked, 1);
     return THOLE_OK;
 }
@@ -202,12 +188,9 @@ struct request { /* of one instance */
 
 struct scenario {
     thole_client *client;
-    struct connection *connection;
-    struct topology topology;
-    uint64_t read_to[64]; /* of each history stream */
+    struct histories histories; /* from when it began */
     struct request requests[INSTANCES];
     size_t requests_len;
-    atomic_uint seen; /* commits found */
     pid_t worker;
 };
 
@@ -229,10 +212,10 @@ static struct request *submit(struct scenario *s, unsigned first, unsigned n, co
 static void cancel(struct scenario *s, struct request *r)
 {
     thole_error error = {.status = THOLE_OK};
-    r->asked_ns = now_ns();
+    r->asked_ns = bench_wall_ns();
     if (thole_client_cancel(s->client, thole_slice_from(r->id), THOLE_STR("bench"), &error) != THOLE_OK)
         die("cancel", &error);
-    r->accepted_ns = now_ns();
+    r->accepted_ns = bench_wall_ns();
 }
 
 /* ---- when the cancellations were committed ---- */
@@ -245,56 +228,24 @@ static struct request *request_of(struct scenario *s, thole_slice instance)
     return NULL;
 }
 
-static void on_record(void *arg, uint64_t sequence, const struct delivery *delivery)
+static void on_record(void *arg, uint32_t partition, uint64_t stored_ns, const struct record *record)
 {
     struct scenario *const s = arg;
-    struct arena arena;
-    struct record record;
-    (void)sequence;
-    arena_init(&arena, 64 * 1024 * 1024);
-    if (record_decode(delivery->body, &arena, &record, NULL) == THOLE_OK && record.kind == RECORD_TURN) {
-        struct request *const r = request_of(s, record.turn.instance);
-        for (size_t i = 0; r != NULL && r->committed_ns == 0 && i < record.turn.events_len; i++)
-            if (record.turn.events[i].kind == EVENT_CANCELLED) { /* of a turn in parts it is in the last */
-                r->committed_ns = delivery_stored_ns(delivery);
-                atomic_fetch_add(&s->seen, 1);
-            }
-    }
-    arena_release(&arena);
+    (void)partition;
+    struct request *const r = record->kind == RECORD_TURN ? request_of(s, record->turn.instance) : NULL;
+    for (size_t i = 0; r != NULL && r->committed_ns == 0 && i < record->turn.events_len; i++)
+        if (record->turn.events[i].kind == EVENT_CANCELLED) /* of a turn in parts it is in the last */
+            r->committed_ns = stored_ns;
 }
 
+/* The tokens have fired, so the records are there. */
 static void read_commits(struct scenario *s)
 {
-    thole_error error = {.status = THOLE_OK};
-    struct ordered_reader *readers[64] = {NULL};
-    unsigned cancelled = 0;
-    atomic_store(&s->seen, 0);
-    for (uint32_t p = 0; p < s->topology.partitions; p++) {
-        char stream[128];
-        (void)snprintf(stream, sizeof stream, "THOLE_%s_HIST_%" PRIu32, ns_name, p);
-        struct ordered_reader_options const options = {
-            .stream = stream, .from = s->read_to[p] + 1, .each = on_record, .arg = s};
-        if (ordered_reader_open(s->connection, &options, &readers[p], &error) != THOLE_OK)
-            die("read", &error);
-    }
+    if (!histories_read(&s->histories, on_record, s))
+        exit(1);
     for (size_t i = 0; i < s->requests_len; i++)
-        cancelled += s->requests[i].asked_ns > 0;
-    until(&s->seen, cancelled, "commits found");
-    for (uint32_t p = 0; p < s->topology.partitions; p++)
-        ordered_reader_close(readers[p]);
-}
-
-static void note_positions(struct scenario *s)
-{
-    thole_error error = {.status = THOLE_OK};
-    for (uint32_t p = 0; p < s->topology.partitions; p++) {
-        char stream[128];
-        struct stream_bounds bounds;
-        (void)snprintf(stream, sizeof stream, "THOLE_%s_HIST_%" PRIu32, ns_name, p);
-        if (stream_bounds(s->connection, stream, &bounds, &error) != THOLE_OK)
-            die("history", &error);
-        s->read_to[p] = bounds.last;
-    }
+        if (s->requests[i].asked_ns > 0 && s->requests[i].committed_ns == 0)
+            die(s->requests[i].id, &(thole_error){.text = "its history has no cancellation"});
 }
 
 static uint64_t work_messages(const struct scenario *s)
@@ -303,7 +254,7 @@ static uint64_t work_messages(const struct scenario *s)
     char stream[128];
     struct stream_bounds bounds;
     (void)snprintf(stream, sizeof stream, "THOLE_%s_WORK", ns_name);
-    if (stream_bounds(s->connection, stream, &bounds, &error) != THOLE_OK)
+    if (stream_bounds(s->histories.connection, stream, &bounds, &error) != THOLE_OK)
         die("work", &error);
     return bounds.messages;
 }
@@ -356,7 +307,8 @@ static void begin(struct scenario *s, const char *name, unsigned slots, bool dea
     s->requests_len = 0;
     (void)snprintf(queue, sizeof queue, "bench-%s-%ld", name, (long)getpid());
     s->worker = start_worker(slots, deaf);
-    note_positions(s);
+    if (!histories_skip(&s->histories))
+        exit(1);
 }
 
 static void one_by_one(struct scenario *s, bool deaf)
@@ -365,11 +317,11 @@ static void one_by_one(struct scenario *s, bool deaf)
     for (unsigned i = 0; i < ONES; i++)
         (void)submit(s, i, 1, "hold");
     until(&notes->started, ONES, "handlers run");
-    nap_us(500 * 1000); /* what follows a commit is over */
-    uint64_t const from_ns = now_ns();
+    bench_nap_us(500 * 1000); /* what follows a commit is over */
+    uint64_t const from_ns = bench_wall_ns();
     for (unsigned i = 0; i < ONES; i++) {
-        while (deaf && ms_between(from_ns, now_ns()) < (double)B_SPREAD_MS * i / ONES)
-            nap_us(500);
+        while (deaf && ms_between(from_ns, bench_wall_ns()) < (double)B_SPREAD_MS * i / ONES)
+            bench_nap_us(500);
         cancel(s, &s->requests[i]);
         if (!deaf)
             until(&notes->fired, i + 1, "tokens fired");
@@ -386,7 +338,7 @@ static void all_of_one(struct scenario *s)
     begin(s, "c", MANY, false);
     (void)submit(s, 0, MANY, "hold");
     until(&notes->started, MANY, "handlers run");
-    nap_us(500 * 1000);
+    bench_nap_us(500 * 1000);
     cancel(s, &s->requests[0]);
     until(&notes->fired, MANY, "tokens fired");
     printf("c: %d activities of one instance (max: until the last token)\n", MANY);
@@ -430,9 +382,9 @@ static void full_house(struct scenario *s)
     until(&notes->started, SLOTS, "handlers run");
     (void)submit(s, SLOTS, SLOTS, "mark");
     while (work_messages(s) < 2 * SLOTS)
-        nap_us(10000);
-    nap_us(500 * 1000);
-    uint64_t const from_ns = now_ns();
+        bench_nap_us(10000);
+    bench_nap_us(500 * 1000);
+    uint64_t const from_ns = bench_wall_ns();
     cancel_all_groups(s);
     until(&notes->marked, SLOTS, "new activities started");
     until(&notes->fired, SLOTS, "tokens fired");
@@ -457,7 +409,7 @@ static void on_push(void *arg, const struct delivery *delivery)
     atomic_uint_least64_t *const first_ns = arg;
     uint64_t none = 0;
     (void)delivery;
-    (void)atomic_compare_exchange_strong(first_ns, &none, now_ns());
+    (void)atomic_compare_exchange_strong(first_ns, &none, bench_wall_ns());
 }
 
 static struct subscription *listen(struct scenario *s, atomic_uint_least64_t *first_ns)
@@ -466,7 +418,8 @@ static struct subscription *listen(struct scenario *s, atomic_uint_least64_t *fi
     struct subscription *subscription = NULL;
     thole_error error = {.status = THOLE_OK};
     (void)snprintf(subject, sizeof subject, "thole.%s.cancel.>", ns_name);
-    if (connection_subscribe(s->connection, subject, on_push, first_ns, &subscription, &error) != THOLE_OK)
+    if (connection_subscribe(s->histories.connection, subject, on_push, first_ns, &subscription, &error) !=
+        THOLE_OK)
         die("subscribe", &error);
     return subscription;
 }
@@ -479,16 +432,16 @@ static void withdrawn(struct scenario *s)
     until(&notes->started, BLOCKERS, "slots taken");
     struct request *const r = submit(s, 0, QUEUED, "mark");
     while (work_messages(s) < BLOCKERS + QUEUED)
-        nap_us(10000);
-    nap_us(1000 * 1000);
+        bench_nap_us(10000);
+    bench_nap_us(1000 * 1000);
     atomic_store(&pushed_ns, 0);
     struct subscription *const pushes = listen(s, &pushed_ns);
     cancel(s, r);
     while (work_messages(s) > BLOCKERS)
-        nap_us(2000);
-    uint64_t const gone_ns = now_ns();
+        bench_nap_us(2000);
+    uint64_t const gone_ns = bench_wall_ns();
     atomic_store(&notes->release, true); /* now there are slots */
-    nap_us(1000 * 1000);
+    bench_nap_us(1000 * 1000);
     subscription_close(pushes);
     read_commits(s);
     printf("e: %d queued activities of one instance withdrawn; started afterwards: %u\n", QUEUED,
@@ -500,27 +453,12 @@ static void withdrawn(struct scenario *s)
 
 /* ---- all of it ---- */
 
-/* The namespace is there once the engine has set it up. */
 static void open_all(struct scenario *s)
 {
-    thole_error error = {.status = THOLE_OK};
-    const char *const url = getenv("THOLE_NATS_URL");
-    uint64_t const end_ns = now_ns() + WAIT_S * UINT64_C(1000000000);
-    thole_status status;
     (void)snprintf(ns_name, sizeof ns_name, "%s",
                    getenv("THOLE_NAMESPACE") == NULL ? "default" : getenv("THOLE_NAMESPACE"));
-    while ((status = thole_client_open(NULL, &s->client, &error)) != THOLE_OK && now_ns() < end_ns)
-        nap_us(20000);
-    struct connection_options const options = {.url = url == NULL ? "nats://127.0.0.1:4222" : url,
-                                               .name = "cancel",
-                                               .connect_timeout_ms = 5000,
-                                               .request_timeout_ms = 5000};
-    if (status == THOLE_OK)
-        status = connection_open(&options, &s->connection, &error);
-    if (status == THOLE_OK)
-        status = topology_read(s->connection, ns_name, &s->topology, &error);
-    if (status != THOLE_OK || s->topology.partitions > sizeof s->read_to / sizeof s->read_to[0])
-        die("connect", &error);
+    if (!stand_client(&s->client) || !histories_open(&s->histories))
+        exit(1);
 }
 
 static void run(struct scenario *s, char name)
@@ -562,7 +500,7 @@ int main(int argc, char **argv)
     open_all(&scenario);
     for (; *all != '\0'; all++)
         run(&scenario, *all);
-    connection_close(scenario.connection);
+    histories_close(&scenario.histories);
     thole_client_close(scenario.client);
     stop(engine);
     return 0;

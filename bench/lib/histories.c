@@ -10,13 +10,14 @@ enum { TIMEOUT_MS = 10000, RECORD_ARENA_BYTES = 64 * 1024 * 1024 };
 bool histories_open(struct histories *ret)
 {
     thole_error error = {.status = THOLE_OK};
+    const char *const ns = getenv("THOLE_NAMESPACE");
     struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
                                                .name = "bench",
                                                .connect_timeout_ms = TIMEOUT_MS,
                                                .request_timeout_ms = TIMEOUT_MS};
     memset(ret, 0, sizeof *ret);
     if (connection_open(&options, &ret->connection, &error) != THOLE_OK ||
-        topology_read(ret->connection, "default", &ret->topology, &error) != THOLE_OK)
+        topology_read(ret->connection, ns == NULL ? "default" : ns, &ret->topology, &error) != THOLE_OK)
         return bench_fail("histories", error.text);
     return ret->topology.partitions <= HISTORIES_PARTITIONS_MAX
                ? true
