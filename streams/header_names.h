@@ -5,10 +5,10 @@
 
 /* of cancel pushes and live events */
 #define HEADER_ACTIVITIES "Thole-Activities"
-#define HEADER_EXECUTION "Thole-Execution" /* of work, too */
+#define HEADER_EXECUTION "Thole-Execution"
 #define HEADER_KIND "Thole-Kind"
 #define HEADER_REQUEST "Thole-Request"
-#define HEADER_TRY "Thole-Try" /* of work, too */
+#define HEADER_TRY "Thole-Try"
 /* of answers to a roll call */
 #define HEADER_QUEUE "Thole-Queue"
 #define HEADER_SLOTS "Thole-Slots"
@@ -27,6 +27,4 @@
 
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"
-#define HEADER_ACTIVITY_ID "Thole-Activity-Id"
-#define HEADER_INSTANCE "Thole-Instance"
 #endif

@@ -27,32 +27,18 @@ thole_status work_names_make(const char *ns, thole_slice queue, struct work_name
     return THOLE_OK;
 }
 
-static thole_slice number_text(char text[24], uint64_t n)
-{
-    return (thole_slice){(const uint8_t *)text, (size_t)snprintf(text, 24, "%llu", (unsigned long long)n)};
-}
-
 thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item,
                           uint64_t token, thole_error *reterr)
 {
-    char execution[24], activity_id[24], try_number[24];
     struct buf subject;
     THOLE_TRY(name_check(item->activity, "activity", reterr));
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
-        struct header const headers[] = {
-            {HEADER_INSTANCE, subject_nth(buf_bytes(&subject), WORK_TOKEN_INSTANCE)},
-            {HEADER_EXECUTION, number_text(execution, item->execution)},
-            {HEADER_ACTIVITY_ID, number_text(activity_id, item->activity_id)},
-            {HEADER_ACTIVITY, item->activity},
-            {HEADER_TRY, number_text(try_number, item->try_number)},
-        };
-        struct publish const publish = {.subject = buf_cstr(&subject),
-                                        .body = item->input,
-                                        .headers = headers,
-                                        .headers_len = sizeof headers / sizeof headers[0]};
+        struct header const activity = {HEADER_ACTIVITY, item->activity};
+        struct publish const publish = {
+            .subject = buf_cstr(&subject), .body = item->input, .headers = &activity, .headers_len = 1};
         status = requests_publish(requests, &publish, token, reterr);
     }
     buf_release(&subject);
@@ -86,16 +72,10 @@ thole_status work_look(struct requests *requests, const char *ns, const struct w
     return status;
 }
 
-/* The header must exist and be equal to the subject's token. */
-static bool agrees(natsMsg *native, const char *key, thole_slice token)
-{
-    return token.len > 0 && thole_slice_equal(link_native_header(native, key), token);
-}
-
 /* Within the range of the rows' columns: a larger number would make the whole claim statement fail. */
-static bool agreed_number(natsMsg *native, const char *key, thole_slice token, uint64_t most, uint64_t *ret)
+static bool read_number(thole_slice subject, size_t token, uint64_t most, uint64_t *ret)
 {
-    return agrees(native, key, token) && slice_uint(token, ret) && *ret > 0 && *ret <= most;
+    return slice_uint(subject_nth(subject, token), ret) && *ret > 0 && *ret <= most;
 }
 
 static const char *read_item(natsMsg *native, const struct work_names *names, struct work_box *box)
@@ -108,17 +88,12 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
         !thole_slice_equal(subject_nth(subject, 1), thole_slice_from(names->ns)) ||
         !thole_slice_equal(subject_nth(subject, WORK_TOKEN_QUEUE), thole_slice_from(names->queue)))
         return "the subject is not one of this queue";
-    if (!agrees(native, HEADER_INSTANCE, instance))
-        return "header Thole-Instance is missing or differs from the subject";
-    if (!agreed_number(native, HEADER_EXECUTION, subject_nth(subject, WORK_TOKEN_INSTANCE + 1), INT64_MAX,
-                       &item->execution))
-        return "header Thole-Execution is missing, no number, or differs from the subject";
-    if (!agreed_number(native, HEADER_ACTIVITY_ID, subject_nth(subject, WORK_TOKEN_INSTANCE + 2), INT64_MAX,
-                       &item->activity_id))
-        return "header Thole-Activity-Id is missing, no number, or differs from the subject";
-    if (!agreed_number(native, HEADER_TRY, subject_nth(subject, WORK_TOKEN_INSTANCE + 3), INT32_MAX,
-                       &item->try_number))
-        return "header Thole-Try is missing, no number, or differs from the subject";
+    if (!read_number(subject, WORK_TOKEN_INSTANCE + 1, INT64_MAX, &item->execution))
+        return "the execution in the subject is missing or not a number";
+    if (!read_number(subject, WORK_TOKEN_INSTANCE + 2, INT64_MAX, &item->activity_id))
+        return "the activity's id in the subject is missing or not a number";
+    if (!read_number(subject, WORK_TOKEN_INSTANCE + 3, INT32_MAX, &item->try_number))
+        return "the try in the subject is missing or not a number";
     item->activity = link_native_header(native, HEADER_ACTIVITY);
     if (name_check(item->activity, "activity", NULL) != THOLE_OK)
         return "header Thole-Activity is missing or not a name";

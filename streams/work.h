@@ -1,8 +1,7 @@
 /*
- * The WORK stream: activity messages, pulled by workers. Metadata in headers, the body is the raw input, so
- * that a worker in any language needs no protobuf:
- *   Thole-Instance (percent-encoded as in the subject), Thole-Execution, Thole-Activity-Id, Thole-Activity,
- *   Thole-Try
+ * The WORK stream: activity messages, pulled by workers. The subject says which try of which activity it is,
+ * the header Thole-Activity its name, and the body is the raw input, so that a worker in any language needs
+ * no protobuf.
  */
 #ifndef THOLE_WORK_H
 #define THOLE_WORK_H
