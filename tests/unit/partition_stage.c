@@ -386,6 +386,7 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
         break;
     case PARTITION_OUT_READ_CRASHES: in->crashes = (struct in_crashes){s->crashes, s->crashes_len}; break;
     case PARTITION_OUT_READ_LIVE: s->live_reads++; break;
+    case PARTITION_OUT_READ_TIMERS: in->timers = s->timer_rows; break;
     case PARTITION_OUT_PUBLISH_WORK:
         in->published.sequence = ++s->work;
         s->works++;

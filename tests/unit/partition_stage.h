@@ -42,6 +42,7 @@ struct stage {
     uint64_t epoch;
     const struct partition_result *results; /* what waits in the inbox when it is opened */
     size_t results_len;
+    struct in_timers timer_rows; /* what it is given, however often it reads them */
     /* what there was */
     struct projected applied;               /* what it has been told last */
     uint64_t durable;                       /* up to there it never forgets that */

@@ -3,6 +3,7 @@
  * is at rest, removes records a few at a time, and closes. When, in which order, and how often.
  */
 #include "heap.h"
+#include "partition_env.h"
 #include "partition_stage.h"
 #include "thole/orchestration.h"
 #include "thole_cunit.h"
@@ -243,6 +244,31 @@ static void what_changes_while_it_is_counted_is_counted_again(void)
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 1); /* as it knows itself, not as it was counted */
     stage_settle(s);
     CU_ASSERT_EQUAL(s->live_reads, reads + 2);
+    stage_end(s);
+}
+
+/* ---- events for an instance that nobody starts ---- */
+
+/* The row of their timer is of a time when they were kept for less long. */
+static void a_timer_that_fires_too_early_fires_again(void)
+{
+    struct stage *s = begin();
+    s->options.early_event_ms = 1000;
+    stage_again(s);
+    stage_tell(s, "nobody", MESSAGE_EVENT, "e");
+    uint64_t const at = s->now_ms;
+    struct batch_timer const row = {
+        .instance = THOLE_STR("nobody"), .timer_id = EARLY_TIMER, .due_ms = at + 1000};
+    s->timer_rows = (struct in_timers){.timers = &row, .timers_len = 1};
+    s->options.early_event_ms = 5000;
+    stage_again(s);
+    s->timer_rows.timers_len = 0;
+    stage_timer(s, at + 1000);
+    stage_timer(s, at + 4999);
+    CU_ASSERT_PTR_NULL(strstr(stage_history(s, "nobody"), "Discarded"));
+    CU_ASSERT_TRUE(partition_deadline_ms(s->p) <= at + 5000);
+    stage_timer(s, at + 5000);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "nobody"), "Discarded"));
     stage_end(s);
 }
 
@@ -513,6 +539,7 @@ static void it_steps_down_when_all_is_answered(void)
 }
 
 static const struct thole_test tests[] = {
+    {"a timer that fires too early fires again", a_timer_that_fires_too_early_fires_again},
     {"one thing at a time", one_thing_at_a_time},
     {"an opening saves nothing twice", an_opening_saves_nothing_twice},
     {"an inbox that went back is said once", an_inbox_that_went_back_is_said_once},
