@@ -8,6 +8,7 @@ NATS_VERSION_MIN=2.10.23 # older ones can lose what they acknowledged; Debian 12
 
 PACKAGES_BUILD='gcc libc6-dev cmake make ninja-build pkg-config libnats-dev libprotobuf-c-dev protobuf-c-compiler libpq-dev'
 PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format protobuf-compiler bsdutils procps python3'
+PACKAGES_FUZZ='clang libclang-rt-dev'
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
