@@ -83,6 +83,9 @@ static bool note_ratios(struct bench *bench)
 
 bool growth_run(struct bench *bench)
 {
+    if (bench->options.growth[0] == 0 || !bench_wants(bench, "growth"))
+        return true;
+    bench->durability = DURABILITY_DEFAULT;
     for (unsigned run = 0; run < bench->options.runs; run++)
         if (!run_instances(bench) || !run_engines(bench))
             return false;

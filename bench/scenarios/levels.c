@@ -114,7 +114,8 @@ bool levels_measure(struct bench *bench, const char *scenario, const struct load
     struct load_client client;
     struct load_result result = {.done = 0};
     char prefix[64];
-    fprintf(stderr, "scenarios: %s, %s%s …\n", scenario, at, load->rate > 0 ? "" : " in flight");
+    fprintf(stderr, "scenarios: %s, %s: %s %u in flight …\n", scenario, at,
+            load->rate > 0 ? "at most" : "always", load->in_flight);
     bool good = load_start(&bench->stand, load, &client) && measure(bench, &client, scenario, at, &result);
     (void)snprintf(prefix, sizeof prefix, "%s-m", client.prefix);
     load_stop(&bench->stand, &client);

@@ -115,11 +115,11 @@ static bool run_all(struct bench *bench)
 
 static int run(struct bench *bench)
 {
-    bool const growth = bench->options.growth[0] > 0;
-    if (!(growth ? growth_run : run_all)(bench))
+    if (!run_all(bench) || !growth_run(bench))
         return bench->stand.missing ? BENCH_SKIPPED : 1;
     if (bench->figures.len == 0) {
-        (void)bench_fail("--only", "there is no such scenario: S1 to S11, separated by commas");
+        (void)bench_fail("--only",
+                         "there is no such scenario: S1 to S11, separated by commas; growth needs --growth");
         return 2;
     }
     report_text(bench);
@@ -144,6 +144,10 @@ static int usage(FILE *out, int code)
              "  --durability D     default, always (everything is synced before it is acknowledged), both\n"
              "                     (default)\n"
              "  --slots N          of the worker (256)\n"
+             "  --instances N      of S9 (1000000)\n"
+             "  --growth A,B,C     also: what a workflow costs with so many instances in the streams, and "
+             "what 1, 2\n"
+             "                     and 4 engines do; alone with --only growth\n"
              "  --json FILE        all figures of all runs, with machine and versions\n"
              "  --write-docs       the table in docs/benchmarks.md and the picture beside it\n"
              "  --short            for CI: 0.3 s of each load, at most 64 in flight, one run, and the\n"
