@@ -26,8 +26,15 @@ static struct batch *batch_of(uint32_t p, uint64_t seq)
                                                   .turns = seq,
                                                   .history_seq = seq};
     batch->quarantine_added = arena_array(&batch->arena, 1, sizeof *batch->quarantine_added);
-    batch->quarantine_added[0] = (struct batch_quarantine){
-        .instance = name, .execution = 1, .activity_id = 9, .try_number = 1, .lost = 3, .since_ms = 5};
+    batch->quarantine_added[0] = (struct batch_quarantine){.instance = name,
+                                                           .execution = 1,
+                                                           .activity_id = 9,
+                                                           .queue = THOLE_STR("q"),
+                                                           .activity = THOLE_STR("a"),
+                                                           .try_number = 1,
+                                                           .lost = 3,
+                                                           .worker = THOLE_STR("w"),
+                                                           .since_ms = 5};
     batch->quarantine_added_len = 1;
     if (seq > 10)
         store_remove_activities(batch, names[p], 10, p + 1);
