@@ -27,4 +27,5 @@
 
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"
+#define HEADER_NONCE "Thole-Nonce"
 #endif

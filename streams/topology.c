@@ -7,8 +7,10 @@
 #include "reader.h"
 #include "subject.h"
 #include "topology_spec.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { CONFIG_FORMAT = 2, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
 enum {
@@ -164,26 +166,32 @@ static thole_status config_get(struct connection *connection, const char *ns, co
     return status;
 }
 
-/* Writes the key unless it exists, then reads the value that counts. */
-static thole_status config_create(struct connection *connection, const char *ns, const char *key,
-                                  uint64_t value, uint64_t *ret, thole_error *reterr)
+/* Writes the value of a bucket's key unless there is one. */
+static thole_status key_create(struct connection *connection, const char *subject, thole_slice value,
+                               thole_error *reterr)
 {
-    char subject[SPEC_SUBJECT_BYTES], text[24];
     struct buf answer;
     thole_slice error, code;
     struct header const create = {"Nats-Expected-Last-Subject-Sequence", THOLE_STR("0")};
-    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status =
-        connection_request_with(connection, subject, &create, 1, thole_slice_from(text), &answer, reterr);
+    thole_status status = connection_request_with(connection, subject, &create, 1, value, &answer, reterr);
     if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &error) &&
         !(json_find(error, "err_code", &code) &&
           (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164")))))
         status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
                             THOLE_FMT(error));
     buf_release(&answer);
-    THOLE_TRY(status);
+    return status;
+}
+
+/* Writes the key unless it exists, then reads the value that counts. */
+static thole_status config_create(struct connection *connection, const char *ns, const char *key,
+                                  uint64_t value, uint64_t *ret, thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES], text[24];
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    THOLE_TRY(key_create(connection, subject, thole_slice_from(text), reterr));
     THOLE_TRY(config_get(connection, ns, key, ret, reterr));
     if (*ret == 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "%s was written and is not there: try again", subject);
@@ -272,6 +280,72 @@ static thole_status finish_config(struct connection *connection, const char *ns,
     return format != 0 ? THOLE_OK : config_create(connection, ns, "format", CONFIG_FORMAT, &format, reterr);
 }
 
+/* ---- the key of nonces, in a bucket that only engines need to read ---- */
+
+static bool read_key(thole_slice text, struct nonce_key *ret)
+{
+    bool good = text.len == 2 * NONCE_KEY_BYTES;
+    for (size_t i = 0; good && i < text.len; i++) {
+        uint8_t const c = text.ptr[i];
+        bool const digit = c >= '0' && c <= '9';
+        unsigned const value = digit ? (unsigned)c - '0' : (unsigned)c - 'a' + 10;
+        good = digit || (c >= 'a' && c <= 'f');
+        ret->bytes[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : ret->bytes[i / 2] | value);
+    }
+    return good;
+}
+
+/* *ret_there false: there is none. */
+static thole_status get_nonce_key(struct connection *connection, const char *ns, const char *subject,
+                                  struct nonce_key *ret, bool *ret_there, thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX];
+    uint64_t sequence = 0;
+    struct buf body;
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_SECRET", ns);
+    buf_init(&body, 4 * NONCE_KEY_BYTES);
+    thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
+    *ret_there = status == THOLE_OK && sequence != 0;
+    if (*ret_there && !read_key(buf_bytes(&body), ret))
+        status =
+            thole_fail(reterr, THOLE_CORRUPT,
+                       "key nonces of bucket THOLE_%s_SECRET is not %d hexadecimal digits: put back what "
+                       "was there",
+                       ns, 2 * NONCE_KEY_BYTES);
+    buf_release(&body);
+    return status;
+}
+
+static thole_status make_nonce_key(struct connection *connection, const char *subject, thole_error *reterr)
+{
+    uint8_t bytes[NONCE_KEY_BYTES];
+    char text[2 * NONCE_KEY_BYTES + 1];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return key_create(connection, subject, thole_slice_from(text), reterr);
+}
+
+/* The first engine makes it; what is there counts. */
+static thole_status ensure_nonce_key(struct connection *connection, struct topology *topology,
+                                     thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES];
+    struct stream_spec spec = bucket_spec(topology->ns, "SECRET", 0, topology->replicas);
+    bool there = false;
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_SECRET.nonces", topology->ns);
+    THOLE_TRY(spec_ensure(connection, &spec, reterr));
+    THOLE_TRY(get_nonce_key(connection, topology->ns, subject, &topology->nonce_key, &there, reterr));
+    if (there)
+        return THOLE_OK;
+    THOLE_TRY(make_nonce_key(connection, subject, reterr));
+    THOLE_TRY(get_nonce_key(connection, topology->ns, subject, &topology->nonce_key, &there, reterr));
+    if (!there)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s was written and is not there: try again", subject);
+    return THOLE_OK;
+}
+
 static thole_status check_options(const struct topology_options *options, thole_error *reterr)
 {
     THOLE_TRY(name_check(thole_slice_from(options->ns), "namespace", reterr));
@@ -297,6 +371,7 @@ static thole_status ensure_streams(struct connection *connection, const struct t
     nodes.keep_max_age = options->nodes_ttl_ms == 0;
     THOLE_TRY(spec_ensure(connection, &nodes, reterr));
     topology->nodes_ttl_ms = nodes.max_age_ms;
+    THOLE_TRY(ensure_nonce_key(connection, topology, reterr));
     struct stream_spec crashes = bucket_spec(options->ns, "CRASHES", 0, topology->replicas);
     THOLE_TRY(spec_ensure(connection, &crashes, reterr));
     struct stream_spec work = work_spec(options->ns, topology->replicas);

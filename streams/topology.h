@@ -2,6 +2,7 @@
 #ifndef THOLE_TOPOLOGY_H
 #define THOLE_TOPOLOGY_H
 #include "connection.h"
+#include "nonce.h"
 
 enum { PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 };
 
@@ -17,7 +18,8 @@ struct topology {
     uint32_t partitions;
     uint32_t replicas;
     uint64_t nodes_ttl_ms;
-    uint64_t payload_max; /* bytes of one payload: the same for all engines of the namespace */
+    struct nonce_key nonce_key; /* topology_ensure() alone: clients and workers cannot read it */
+    uint64_t payload_max;       /* bytes of one payload: the same for all engines of the namespace */
 };
 
 /*

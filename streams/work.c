@@ -5,7 +5,7 @@
 #include "json.h"
 #include "link.h"
 #include "memory.h"
-#include "message.h"
+#include "nonce.h"
 #include "push_consumer.h"
 #include "subject.h"
 #include "work_message.h"
@@ -36,9 +36,11 @@ thole_status work_publish(struct requests *requests, const char *ns, const struc
     thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
-        struct header const activity = {HEADER_ACTIVITY, item->activity};
-        struct publish const publish = {
-            .subject = buf_cstr(&subject), .body = item->input, .headers = &activity, .headers_len = 1};
+        struct header const headers[] = {{HEADER_ACTIVITY, item->activity}, {HEADER_NONCE, item->nonce}};
+        struct publish const publish = {.subject = buf_cstr(&subject),
+                                        .body = item->input,
+                                        .headers = headers,
+                                        .headers_len = sizeof headers / sizeof headers[0]};
         status = requests_publish(requests, &publish, token, reterr);
     }
     buf_release(&subject);
@@ -97,6 +99,9 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
     item->activity = link_native_header(native, HEADER_ACTIVITY);
     if (name_check(item->activity, "activity", NULL) != THOLE_OK)
         return "header Thole-Activity is missing or not a name";
+    item->nonce = link_native_header(native, HEADER_NONCE);
+    if (!nonce_is_text(item->nonce))
+        return "header Thole-Nonce is missing, or not 32 hexadecimal digits";
     buf_init(&id, THOLE_ID_BYTES_MAX);
     thole_status const status = subject_token_decode(instance, &id, NULL);
     if (status == THOLE_OK)

@@ -1,7 +1,7 @@
 /*
  * The WORK stream: activity messages, pulled by workers. The subject says which try of which activity it is,
- * the header Thole-Activity its name, and the body is the raw input, so that a worker in any language needs
- * no protobuf.
+ * the header Thole-Activity its name, Thole-Nonce what its result must carry (nonce.h), and the body is the
+ * raw input, so that a worker in any language needs no protobuf.
  */
 #ifndef THOLE_WORK_H
 #define THOLE_WORK_H
@@ -9,6 +9,7 @@
 
 struct work_item {
     thole_slice queue, instance, activity, input;
+    thole_slice nonce;                           /* see nonce.h */
     uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
 };
 /* Publishes to the item's own subject, also when it has a message already. Statuses of requests_publish(). */

@@ -348,9 +348,9 @@ thole_status thole_activity_later(thole_activity *act, thole_slice *ret_token)
     struct buf instance;
     buf_init(&instance, ACTIVITY_KEY_BYTES);
     thole_status const status = subject_token(&instance, item->instance, NULL);
-    *ret_token = thole_activity_format(act, "%" PRIu32 ".%" PRIu64 ".%" PRIu64 ".%" PRIu32 ".%s",
+    *ret_token = thole_activity_format(act, "%" PRIu32 ".%" PRIu64 ".%" PRIu64 ".%" PRIu32 ".%.*s.%s",
                                        act->partition, item->execution, item->activity_id,
-                                       thole_activity_try(act), buf_cstr(&instance));
+                                       thole_activity_try(act), THOLE_FMT(item->nonce), buf_cstr(&instance));
     buf_release(&instance);
     act->later = true;
     return status != THOLE_OK ? status : ret_token->len > 0 ? THOLE_LATER : THOLE_NOMEM;

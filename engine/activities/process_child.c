@@ -132,6 +132,7 @@ static struct thole_activity *make_activity(const struct runner *runner, const s
                                        .instance = run->instance,
                                        .activity = run->activity,
                                        .input = run->input,
+                                       .nonce = run->nonce,
                                        .execution = run->execution,
                                        .activity_id = run->activity_id,
                                        .try_number = run->try_number};

@@ -128,7 +128,8 @@ static const struct codec_message run_table = {
               PB_U64(ProcessRun, try_number, try_number), PB_U64(ProcessRun, attempt, attempt),
               PB_U64(ProcessRun, deadline_ms, deadline_ms), PB_U32(ProcessRun, partition, partition),
               PB_U32(ProcessRun, version, version), PB_BYTES(ProcessRun, orchestration, orchestration),
-              PB_BYTES(ProcessRun, worker, worker))};
+              PB_BYTES(ProcessRun, worker, worker),
+              PB_UPTO(ProcessRun, nonce, nonce, NONCE_BYTES_MAX, "nonce"))};
 #undef CODEC_PLAIN
 #define CODEC_PLAIN struct process_return
 static const struct codec_message return_table = {

@@ -38,7 +38,7 @@ enum frame_got {
 enum frame_got frame_read(struct frame_reader *reader, enum frame_kind *ret_kind, thole_slice *ret_body);
 
 struct process_run {
-    thole_slice queue, instance, activity, input, details;
+    thole_slice queue, instance, activity, input, details, nonce;
     uint64_t execution, activity_id, try_number, attempt, deadline_ms;
     uint32_t partition, version;
     thole_slice orchestration, worker;

@@ -300,6 +300,7 @@ static void tell(const struct thole_activity *act, const struct process_child *c
                                     .instance = item->instance,
                                     .activity = item->activity,
                                     .input = item->input,
+                                    .nonce = item->nonce,
                                     .details = act->before,
                                     .execution = item->execution,
                                     .activity_id = item->activity_id,

@@ -1,5 +1,5 @@
 /* Durable requests to an instance: cancel, terminate, pause, resume, signal; and completions from outside. */
-#include "message.h"
+#include "nonce.h"
 #include "text.h"
 #include "watch.h"
 #include <assert.h>
@@ -238,20 +238,23 @@ static bool token_number(thole_slice token, size_t index, uint64_t max, uint64_t
     return true;
 }
 
-/* "<partition>.<execution>.<activity id>.<try>.<instance, percent-encoded>". The instance goes into @p id. */
+/* "<partition>.<execution>.<activity id>.<try>.<nonce>.<instance, percent-encoded>". The instance goes into
+ * @p id. */
 static thole_status token_parse(const struct thole_client *client, thole_slice token, struct buf *id,
                                 struct message *ret, thole_error *reterr)
 {
-    enum { PARTITION, EXECUTION, ACTIVITY, TRY, INSTANCE, PARTS };
+    enum { PARTITION, EXECUTION, ACTIVITY, TRY, NONCE, INSTANCE, PARTS };
     uint64_t p, number;
     if (!token_number(token, PARTITION, PARTITIONS_MAX, &p) ||
         !token_number(token, EXECUTION, INT64_MAX, &ret->execution) || ret->execution == 0 ||
         !token_number(token, ACTIVITY, INT64_MAX, &ret->task) || ret->task == 0 ||
         !token_number(token, TRY, UINT32_MAX, &number) || number == 0 || subject_nth(token, PARTS).len > 0 ||
+        !nonce_is_text(subject_nth(token, NONCE)) ||
         subject_token_decode(subject_nth(token, INSTANCE), id, NULL) != THOLE_OK)
         return thole_fail(reterr, THOLE_INVALID,
                           "this is not a token that thole_activity_later() has given out");
     ret->try_number = (uint32_t)number;
+    ret->nonce = subject_nth(token, NONCE);
     ret->instance = buf_bytes(id);
     if (subject_partition(ret->instance, client->topology.partitions) != p)
         return thole_fail(reterr, THOLE_INVALID, "the token is of another namespace than %s",

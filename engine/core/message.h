@@ -14,6 +14,7 @@ enum {
     REQUEST_ID_BYTES_MAX = 256,
     ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
     DETAILS_BYTES_MAX = 16 * 1024, /* of a heartbeat */
+    NONCE_BYTES_MAX = 64,
 };
 
 /* Values are those of the oneof's field numbers in messages.proto. */
@@ -48,6 +49,7 @@ struct message {
     struct origin parent;
     uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;
+    thole_slice nonce; /* ACTIVITY_RESULT: see nonce.h */
     uint32_t status, try_number, version, lost;
     bool final, fail, force;
 };

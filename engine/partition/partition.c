@@ -60,7 +60,7 @@ struct partition *partition_create(const struct partition_options *options)
 {
     assert(options->window_max > 0 && options->window_max <= PARTITION_WINDOW_MAX);
     assert(options->node.len <= THOLE_NAME_BYTES_MAX);
-    assert(options->log_chunk > 0 && options->crash_limit > 0);
+    assert(options->log_chunk > 0 && options->crash_limit > 0 && options->nonce_key != NULL);
     assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
     assert(options->record_max >= partition_record_min(options));
     struct partition *p = memory_new(sizeof *p);

@@ -193,6 +193,7 @@ void kit_log_load(thole_test_env *env, const struct out_load *load, struct arena
                   struct in_history *ret);
 void kit_log_remove(thole_test_env *env, const struct out_remove_history *remove);
 void kit_inbox_add(thole_test_env *env, thole_slice route, thole_slice instance, thole_slice bytes);
+const struct nonce_key *kit_nonce_key(void);
 void kit_inbox_send(thole_test_env *env, const struct message *message, enum message_sender sender);
 /* The next message to read; NULL = none. */
 const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);

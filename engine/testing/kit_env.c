@@ -24,6 +24,7 @@ static void set_options(thole_test_env *env)
 {
     partition_options_init(&env->options);
     env->options.node = THOLE_STR("test");
+    env->options.nonce_key = kit_nonce_key();
     env->options.stacks = env->stacks;
     env->options.watch = &env->crash.watch;
     env->options.parked_max = 0;

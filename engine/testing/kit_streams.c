@@ -129,9 +129,21 @@ void kit_inbox_add(thole_test_env *env, thole_slice route, thole_slice instance,
         .route = kit_dup(env, route), .instance = kit_dup(env, instance), .bytes = kit_dup(env, bytes)};
 }
 
-void kit_inbox_send(thole_test_env *env, const struct message *message, enum message_sender sender)
+/* There is nobody to keep it from. */
+const struct nonce_key *kit_nonce_key(void)
 {
-    struct message_route const route = message_route(message, sender);
+    static const struct nonce_key key = {.bytes = {0}};
+    return &key;
+}
+
+void kit_inbox_send(thole_test_env *env, const struct message *given, enum message_sender sender)
+{
+    struct message_route const route = message_route(given, sender);
+    struct message with_nonce = *given;
+    struct message *const message = &with_nonce;
+    struct nonce const nonce = nonce_make(kit_nonce_key(), given->instance, given->execution, given->task);
+    if (given->kind == MESSAGE_ACTIVITY_RESULT)
+        message->nonce = thole_slice_from(nonce.text);
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     kit_must(message_encode(message, &bytes) == THOLE_OK); /* what could be too large was checked before */

@@ -334,6 +334,7 @@ void stage_message_try(struct stage *stage, const char *instance, uint64_t id, u
 {
     unsigned const before = atomic_load(&stage->stored);
     struct work_item const item = {.queue = THOLE_STR("default"),
+                                   .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                    .instance = thole_slice_from(instance),
                                    .activity = thole_slice_from(activity),
                                    .input = thole_slice_from(input),

@@ -6,6 +6,7 @@
 #define THOLE_INSTANCES_STAND_H
 #include "coro.h"
 #include "instances_state.h"
+#include "nonces.h"
 #include "room.h"
 #include <stdlib.h>
 
@@ -115,6 +116,7 @@ static inline struct stand *begin(void)
     s->env.options = (struct partition_options){.orchestrations = entries,
                                                 .orchestrations_len = ARRAY_LEN(entries),
                                                 .stacks = s->stacks,
+                                                .nonce_key = test_nonce_key(),
                                                 .payload_max = 65536,
                                                 .instance_memory_max = 1 << 20,
                                                 .record_max = 1000 * 1000,
@@ -145,7 +147,9 @@ static inline void give(struct stand *s, struct message *message, const char *id
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     message->instance = thole_slice_from(id);
     message->request_id = THOLE_STR("r");
-    CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(message, &room);
+    CU_ASSERT_EQUAL(message_encode(&with_nonce, &bytes), THOLE_OK);
     struct message_route const route = message_route(message, SENDER_CLIENT);
     struct in_message const in = {.sequence = ++s->inbox,
                                   .instance = message->instance,

@@ -2,6 +2,7 @@
 #include "checks.h"
 #include "log_fake.h"
 #include "net_fake.h"
+#include "nonces.h"
 #include "orchestrations.h"
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,9 @@ static thole_slice encoded(struct world *w, const struct message *message)
 
 static void send_message(struct world *w, uint64_t delay_ms, size_t instance, const struct message *message)
 {
-    thole_slice const bytes = encoded(w, message);
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(message, &room);
+    thole_slice const bytes = encoded(w, &with_nonce);
     unsigned const copies = fault_enabled(w, FAULT_PUBLISH_TWICE) && rnd(w, 4) == 0 ? 2 : 1;
     for (unsigned i = 0; i < copies; i++) {
         struct letter *letter = keep(w, sizeof *letter);
@@ -150,7 +153,7 @@ static void hostile(struct world *w, struct letter *letter)
                         .instance = w->instances[letter->instance],
                         .event_name = THOLE_STR("item"),
                         .event_data = THOLE_STR("hostile")};
-    switch (rnd(w, 10)) {
+    switch (rnd(w, 12)) {
     case 0: letter->bytes = THOLE_STR("\xff\xff\xff"); return;
     case 1: letter->bytes = THOLE_STR(""); return;
     case 2: letter->bytes = THOLE_STR("\x08\x02\x12\x01i"); return; /* of another format */
@@ -160,6 +163,16 @@ static void hostile(struct world *w, struct letter *letter)
     case 6: letter->refused = REJECT_SUBJECT; break;
     case 7: letter->refused = REJECT_PARTITION; break;
     case 8: letter->route = THOLE_STR("event.other"); break;
+    case 9: /* who only knows where it is has no nonce */
+    case 10:
+        m = (struct message){.kind = MESSAGE_ACTIVITY_RESULT,
+                             .instance = m.instance,
+                             .execution = 1,
+                             .task = between(w, 2, 4),
+                             .nonce = rnd(w, 2) == 0 ? THOLE_STR("")
+                                                     : THOLE_STR("0123456789abcdef0123456789abcdef"),
+                             .data = THOLE_STR("forged")};
+        break;
     default: /* only an engine may say so */
         m.request_id = THOLE_STR("<1.2.somebody");
         letter->route = THOLE_STR("event.item");

@@ -2,6 +2,7 @@
 #include "coro.h"
 #include "crash_fake.h"
 #include "engine_request.h"
+#include "nonces.h"
 #include "orchestrations.h"
 #include "work_fake.h"
 #include "worker_node.h"
@@ -625,6 +626,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->node = thole_slice_from(engine->node.name);
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
+    options->nonce_key = test_nonce_key();
     options->payload_max = SIM_PAYLOAD_MAX;
     options->early_event_ms = w->early_event_ms;
     options->row_age_ms = w->row_age_ms;

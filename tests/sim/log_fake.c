@@ -1,6 +1,7 @@
 #include "log_fake.h"
 #include "checks.h"
 #include "engine_node.h"
+#include "nonces.h"
 #include "orchestrations.h"
 #include <string.h>
 
@@ -119,6 +120,9 @@ static enum reject_code why_not(const struct world *w, const struct inbox_entry 
         return REJECT_INSTANCE;
     if (message_route_check(m, entry->route, NULL) != THOLE_OK)
         return REJECT_ROUTE;
+    if (message_route_sender(entry->route) != SENDER_ENGINE &&
+        nonce_check(test_nonce_key(), m, NULL) != THOLE_OK)
+        return REJECT_NONCE;
     if (asked && id_check(m->request_id, NULL) != THOLE_OK)
         return REJECT_REQUEST_ID;
     return sized && (m->data.len > SIM_PAYLOAD_MAX || m->event_data.len > SIM_PAYLOAD_MAX) ? REJECT_TOO_LARGE

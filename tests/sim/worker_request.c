@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "log_fake.h"
 #include "losses.h"
+#include "nonces.h"
 #include <stdlib.h>
 
 enum { STATEMENT_TIMEOUT_MS = 3000 };
@@ -361,6 +362,8 @@ void worker_publishes(struct world *w, struct worker *worker, struct held *h)
     if (!h->may_publish || !h->was_mine || !h->finished || h->run.status == THOLE_LATER)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    struct nonce room;
+    message = test_with_nonce(&message, &room);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&message, &bytes) != THOLE_OK)
         broken(w, "a completion cannot be encoded");

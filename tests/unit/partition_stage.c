@@ -1,4 +1,5 @@
 #include "partition_stage.h"
+#include "nonces.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
 
@@ -20,6 +21,7 @@ void stage_options(struct partition_options *options, const thole_orchestration_
     partition_options_init(options);
     options->row_age_ms = 0; /* each turn writes the row of its instance */
     options->node = THOLE_STR("stage");
+    options->nonce_key = test_nonce_key();
     options->orchestrations = entries;
     options->orchestrations_len = n;
 }
@@ -473,10 +475,12 @@ void stage_bytes_as(struct stage *s, thole_slice route, thole_slice instance, th
 
 void stage_message(struct stage *s, const struct message *message)
 {
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(message, &room);
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
-    CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
-    struct message_route const route = message_route(message, SENDER_CLIENT);
+    CU_ASSERT_EQUAL(message_encode(&with_nonce, &bytes), THOLE_OK);
+    struct message_route const route = message_route(&with_nonce, SENDER_CLIENT);
     stage_bytes_as(s, thole_slice_from(route.text), message->instance, buf_bytes(&bytes), REJECT_NONE);
     buf_release(&bytes);
 }

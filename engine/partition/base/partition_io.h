@@ -7,6 +7,7 @@
 #include "batch.h"
 #include "instance.h"
 #include "message_route.h"
+#include "nonce.h"
 #include "notices.h"
 #include "thole/program.h"
 
@@ -37,8 +38,9 @@ struct partition_options {
     thole_slice node;                                /* written into EpochOpened */
     const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */
     size_t orchestrations_len;
-    struct stack_pool *stacks;      /* borrowed for the machine's life; of the thread that runs it */
-    const struct code_watch *watch; /* borrowed for the machine's life; NULL: no watcher */
+    struct stack_pool *stacks;         /* borrowed for the machine's life; of the thread that runs it */
+    const struct code_watch *watch;    /* borrowed for the machine's life; NULL: no watcher */
+    const struct nonce_key *nonce_key; /* borrowed for the machine's life */
     size_t payload_max;
     size_t instance_memory_max;
     size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at
@@ -78,6 +80,7 @@ enum reject_code {
     REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
     REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
     REJECT_ROUTE,       /* the subject's kind or name is not that of the message */
+    REJECT_NONCE,       /* a result without the nonce of its activity */
     REJECT_UNREADABLE,  /* a decision on a quarantine, or a prune, and the history cannot be read */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */

@@ -13,6 +13,7 @@ const char *reject_code_name(enum reject_code code)
     case REJECT_TOO_LARGE: return "too_large";
     case REJECT_TOO_MANY: return "too_many";
     case REJECT_ROUTE: return "route";
+    case REJECT_NONCE: return "nonce";
     case REJECT_UNREADABLE: return "unreadable";
     }
     return "none";

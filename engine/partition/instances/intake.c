@@ -44,6 +44,9 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
     if (message_route_check(&pending->message, in->route, ret) != THOLE_OK)
         return REJECT_ROUTE;
     pending->sender = message_route_sender(in->route);
+    if (pending->sender != SENDER_ENGINE &&
+        nonce_check(p->env->options.nonce_key, &pending->message, ret) != THOLE_OK)
+        return REJECT_NONCE;
     return rejections_check(p, &pending->message, ret);
 }
 

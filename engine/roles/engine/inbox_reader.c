@@ -326,6 +326,7 @@ static thole_status keep_result(struct results *results, const struct message *m
 static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct results *results = arg;
+    thole_slice const route = subject_inbox_route(subject);
     struct arena arena;
     struct message message;
     struct buf id;
@@ -335,7 +336,9 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
         subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
         thole_slice_equal(buf_bytes(&id), message.instance) &&
-        message_route_check(&message, subject_inbox_route(subject), NULL) == THOLE_OK)
+        message_route_check(&message, route, NULL) == THOLE_OK &&
+        (message_route_sender(route) == SENDER_ENGINE ||
+         nonce_check(&results->request->shard->engine->topology.nonce_key, &message, NULL) == THOLE_OK))
         status = keep_result(results, &message, sequence);
     buf_release(&id);
     arena_release(&arena);

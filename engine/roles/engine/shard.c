@@ -305,6 +305,7 @@ static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
     options.orchestrations_len = engine->program->orchestrations_len;
     options.stacks = shard->stacks;
     options.watch = &shard->watch;
+    options.nonce_key = &engine->topology.nonce_key;
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;

@@ -25,6 +25,9 @@ request_answer_fn look_up_answered, ids_answered, removal_answered;
 request_load_fn history_load_records, ids_load, removal_load;
 
 /* ---- work_requests.c: messages for the workers ---- */
+/* Kept by the request. */
+thole_slice work_nonce(struct request *request, thole_slice instance, uint64_t execution,
+                       uint64_t activity_id);
 void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void work_withdraw(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn work_send, withdrawal_send;

@@ -112,14 +112,15 @@ static void plan_next(struct owned *owned, const struct request *request)
 
 static void keep_item(struct request *request, const struct batch_activity *activity, thole_slice input)
 {
-    request->work.item =
-        (struct work_item){.queue = request_keep(request, activity->queue),
-                           .instance = request_keep(request, activity->instance),
-                           .activity = request_keep(request, activity->activity),
-                           .input = request_keep(request, input),
-                           .execution = activity->execution,
-                           .activity_id = activity->activity_id,
-                           .try_number = activity->try_number == 0 ? 1 : activity->try_number};
+    request->work.item = (struct work_item){
+        .queue = request_keep(request, activity->queue),
+        .instance = request_keep(request, activity->instance),
+        .activity = request_keep(request, activity->activity),
+        .input = request_keep(request, input),
+        .nonce = work_nonce(request, activity->instance, activity->execution, activity->activity_id),
+        .execution = activity->execution,
+        .activity_id = activity->activity_id,
+        .try_number = activity->try_number == 0 ? 1 : activity->try_number};
 }
 
 /* Looks up the orphan's message. */

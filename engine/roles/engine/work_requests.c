@@ -4,18 +4,28 @@
 #include "subject.h"
 #include <stdio.h>
 
+thole_slice work_nonce(struct request *request, thole_slice instance, uint64_t execution,
+                       uint64_t activity_id)
+{
+    struct nonce const nonce =
+        nonce_make(&request->shard->engine->topology.nonce_key, instance, execution, activity_id);
+    return request_keep(request, thole_slice_from(nonce.text));
+}
+
 void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_of(REQ_PUBLISH_WORK, shard, owned, out);
     const struct out_publish_work *const asked = &out->publish_work;
     request->work.unless_there = asked->again;
-    request->work.item = (struct work_item){.queue = request_keep(request, asked->queue),
-                                            .instance = request_keep(request, asked->instance),
-                                            .activity = request_keep(request, asked->activity),
-                                            .input = request_keep(request, asked->input),
-                                            .execution = asked->execution,
-                                            .activity_id = asked->activity_id,
-                                            .try_number = asked->try_number == 0 ? 1 : asked->try_number};
+    request->work.item = (struct work_item){
+        .queue = request_keep(request, asked->queue),
+        .instance = request_keep(request, asked->instance),
+        .activity = request_keep(request, asked->activity),
+        .input = request_keep(request, asked->input),
+        .nonce = work_nonce(request, asked->instance, asked->execution, asked->activity_id),
+        .execution = asked->execution,
+        .activity_id = asked->activity_id,
+        .try_number = asked->try_number == 0 ? 1 : asked->try_number};
     if (request->work.unless_there)
         request_put_aside(request);
     else

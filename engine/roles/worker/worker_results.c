@@ -34,6 +34,7 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
                               .task = item->activity_id,
                               .try_number = thole_activity_try(act),
                               .attempt = act->attempt,
+                              .nonce = item->nonce,
                               .worker = host->incarnation_slice};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
         payload_max = server_max - HEADER_ROOM_BYTES;

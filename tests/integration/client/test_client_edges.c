@@ -58,9 +58,9 @@ static void listen_to(struct listener *listener, const char *subject)
 static thole_status send_payload(unsigned way, thole_slice payload)
 {
     static unsigned number;
-    char id[32], token[64];
+    char id[32], token[96];
     (void)snprintf(id, sizeof id, "full-%u", ++number);
-    (void)snprintf(token, sizeof token, "0.1.2.1.%s", id);
+    (void)snprintf(token, sizeof token, "0.1.2.1.0123456789abcdef0123456789abcdef.%s", id);
     thole_slice const instance = thole_slice_from(id);
     thole_start_options const with = {.size = sizeof with, .event = THOLE_STR("paid"), .event_data = payload};
     switch (way) {

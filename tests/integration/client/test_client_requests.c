@@ -91,10 +91,11 @@ static void test_signal(void)
 
 /* ---- tokens ---- */
 
+#define NONCE "0123456789abcdef0123456789abcdef"
 static thole_slice token_for(const char *id, char text[256])
 {
     uint32_t const p = subject_partition(thole_slice_from(id), fixture.script.topology.partitions);
-    (void)snprintf(text, 256, "%u.3.17.2.%s", p, id);
+    (void)snprintf(text, 256, "%u.3.17.2." NONCE ".%s", p, id);
     return thole_slice_from(text);
 }
 
@@ -103,21 +104,25 @@ static void test_tokens(void)
     static const char *const bad[] = {"",
                                       "0",
                                       "0.3.17.2",
-                                      "0.3.17.2.",
-                                      "0.0.17.2.x",
-                                      "0.3.0.2.x",
-                                      "0.3.17.0.x",
-                                      "0.3.17.2.x.y",
-                                      "0.03.17.2.x",
-                                      "0.3.17.2.%78",
-                                      "0.3.17.2.a b",
-                                      "0.3.17.2.%zz",
-                                      "1.3.17.2.x",
-                                      "-1.3.17.2.x",
-                                      "0.99999999999999999999.17.2.x",
-                                      "0.3.17.4294967296.x",
-                                      "0.3.17.2.*",
-                                      "0.3.17.2.%FF"};
+                                      "0.3.17.2." NONCE ".",
+                                      "0.0.17.2." NONCE ".x",
+                                      "0.3.0.2." NONCE ".x",
+                                      "0.3.17.0." NONCE ".x",
+                                      "0.3.17.2." NONCE ".x.y",
+                                      "0.03.17.2." NONCE ".x",
+                                      "0.3.17.2." NONCE ".%78",
+                                      "0.3.17.2." NONCE ".a b",
+                                      "0.3.17.2." NONCE ".%zz",
+                                      "1.3.17.2." NONCE ".x",
+                                      "-1.3.17.2." NONCE ".x",
+                                      "0.99999999999999999999.17.2." NONCE ".x",
+                                      "0.3.17.4294967296." NONCE ".x",
+                                      "0.3.17.2." NONCE ".*",
+                                      "0.3.17.2." NONCE ".%FF",
+                                      "0.3.17.2.x",
+                                      "0.3.17.2..x",
+                                      "0.3.17.2.0123456789abcdef0123456789abcde.x",
+                                      "0.3.17.2.0123456789ABCDEF0123456789abcdef.x"};
     char text[256];
     size_t const before = engine_script_messages(&fixture.script);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -132,6 +137,7 @@ static void test_tokens(void)
     const struct message *got = next_message(before);
     CU_ASSERT(got->kind == MESSAGE_ACTIVITY_RESULT && thole_slice_equal(got->instance, THOLE_STR("a.b")));
     CU_ASSERT(got->execution == 3 && got->task == 17 && got->try_number == 2 && got->status == THOLE_OK);
+    CU_ASSERT(thole_slice_equal(got->nonce, THOLE_STR(NONCE)));
     CU_ASSERT(thole_slice_equal(got->data, THOLE_STR("out")) && !got->final);
     CHECK_STATUS(
         thole_client_fail(fixture.client, token, THOLE_STR("card_declined"), THOLE_STR("no"), &fixture.err),

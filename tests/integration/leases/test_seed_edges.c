@@ -162,6 +162,7 @@ static void terminal_or_missing(void)
     CHECK_OK(requests_open(seed.connection, 8, 5000, on_stored, NULL, &requests, &seed.err), &seed.err);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         struct work_item const item = {.queue = THOLE_STR("live"),
+                                       .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                        .instance = thole_slice_from(ids[i]),
                                        .activity = THOLE_STR("echo"),
                                        .execution = 1,

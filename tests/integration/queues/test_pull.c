@@ -100,6 +100,7 @@ static void queue_items(struct stage *stage, uint64_t first, uint64_t n)
     for (uint64_t i = first; i < first + n; i++) {
         thole_error err = {0};
         struct work_item const item = {.queue = THOLE_STR("q"),
+                                       .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                        .instance = THOLE_STR("order 42.\xc3\xa4"),
                                        .activity = THOLE_STR("charge"),
                                        .input = THOLE_STR("input"),
@@ -133,6 +134,7 @@ static uint64_t look(struct stage *stage, uint64_t activity_id)
     struct requests *requests = NULL;
     thole_error err = {0};
     struct work_item const item = {.queue = THOLE_STR("q"),
+                                   .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                    .instance = THOLE_STR("order 42.\xc3\xa4"),
                                    .execution = 3,
                                    .activity_id = activity_id,
@@ -455,11 +457,12 @@ static void test_malformed_messages(void)
     puller_want(stage.puller, 1);
     for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
         char subject[TEXT_BYTES];
-        struct header const header = {"Thole-Activity",
-                                      thole_slice_from(bads[i].activity != NULL ? bads[i].activity : "")};
+        struct header const headers[] = {
+            {"Thole-Nonce", THOLE_STR("0123456789abcdef0123456789abcdef")},
+            {"Thole-Activity", thole_slice_from(bads[i].activity != NULL ? bads[i].activity : "")}};
         put_text(subject, "thole.%s.work.q.%s", stage.t.ns, bads[i].subject);
         struct publish const publish = {
-            .subject = subject, .headers = &header, .headers_len = bads[i].activity != NULL};
+            .subject = subject, .headers = headers, .headers_len = bads[i].activity != NULL ? 2 : 1};
         CU_ASSERT_EQUAL(publish_one(stage.requests, &stage.sink, &publish), REQUEST_STORED);
         CU_ASSERT(reaches(&stage.worker.bad_count, i + 1));
         CU_ASSERT_PTR_NOT_NULL(strstr(stage.worker.bad_text, bads[i].text));

@@ -85,6 +85,7 @@ static void *publish(void *arg)
         bool const again = next > RECENT && (draw >> 33) % 10 < 3;
         uint64_t const id = again ? next - 1 - (draw >> 40) % RECENT : next;
         struct work_item const item = {.queue = THOLE_STR("q"),
+                                       .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                        .instance = THOLE_STR("i"),
                                        .activity = THOLE_STR("charge"),
                                        .input = thole_slice_from(text),

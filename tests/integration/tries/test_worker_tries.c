@@ -243,7 +243,7 @@ static void test_later(void)
     struct worker_host *const worker = stage_worker(&stage, &stage_program);
     stage_schedule_try(&stage, "i", 1, (struct stage_try){3, 0, ""}, "later", "");
     CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
-    CHECK_STR("token", stage_notes.token, "0.1.1.3.i");
+    CHECK_STR("token", stage_notes.token, "0.1.1.3.0123456789abcdef0123456789abcdef.i");
     CU_ASSERT_TRUE(stage_drained(&stage, 2000)); /* the message is done with, */
     CHECK_STR("nobody needs to run it", row_details(1, 3), "missing");
     CHECK_OK(worker_store_renew(stage.pg, THOLE_STR("rival"), &claim, 1, &stage.err), &stage.err);

@@ -371,9 +371,16 @@ def completed_outside(thole, path):
     while not line.endswith("\n") and time.monotonic() < end:
         time.sleep(0.02)
         line = open(path, encoding="ascii").read() if os.path.exists(path) else ""
-    p, execution, activity, tried, encoded = line.strip().split(".")
+    p, execution, activity, tried, nonce, encoded = line.strip().split(".")
     check("the token names it", encoded == token(instance) and int(p) == thole.partition(instance))
-    thole.send(instance, RESULT, field(1, int(execution)) + field(2, int(activity)) + field(4, b"by hand") + field(7, int(tried)))
+    result = field(1, int(execution)) + field(2, int(activity)) + field(4, b"by hand") + field(7, int(tried))
+    thole.nats.subscribe(f"thole.{thole.ns}.rejected.*")
+    for forged in (b"", b"0" * 32, nonce.encode()[:-1], nonce.encode() + b"0"):
+        thole.send(instance, RESULT, result + field(15, forged))
+        kept = thole.nats.wait(lambda m: m.subject.startswith(f"thole.{thole.ns}.rejected."))
+        check("a forged result", kept is not None and kept.headers["Thole-Code"] == "nonce", forged)
+    check("still runs", thole.look(instance) is None)
+    thole.send(instance, RESULT, result + field(15, nonce.encode()))
     ended = thole.event(instance, "completed")
     check("completed from outside", ended is not None and ended.body == b"by hand")
 
@@ -397,7 +404,6 @@ def cannot_be_taken(thole):
                                  field(1, 1) + field(2, good) + field(EVENT, event + field(3, b"\xff"))),
                                 ("route", f"{inbox}{right}.event.stop.good%2Eid", body),
                                 ("route", f"{inbox}{right}.start.go.good%2Eid", body),
-                                ("route", f"{inbox}{right}.engine.event.good%2Eid", body),
                                 ("route", f"{inbox}{right}.event.go.good%2Eid",
                                  field(1, 1) + field(2, good) + field(EVENT, event + field(3, b"<1.2.x"))),
                                 ("too_large", f"{inbox}{right}.event.go.good%2Eid", large)):

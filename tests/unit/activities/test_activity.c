@@ -16,6 +16,7 @@ static struct thole_activity *made(thole_activity_fn *run)
                                        .instance = THOLE_STR("order 7"),
                                        .activity = THOLE_STR("charge"),
                                        .input = THOLE_STR("in"),
+                                       .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
                                        .execution = 3,
                                        .activity_id = 4,
                                        .try_number = 2};
@@ -62,7 +63,7 @@ static void test_facts(void)
     check_slice("queue", thole_activity_queue(act), "slow");
     check_slice("key", thole_activity_key(act), "order%207.3.4");
     CU_ASSERT_EQUAL(thole_activity_later(act, &token), THOLE_LATER);
-    check_slice("token", token, "5.3.4.2.order%207");
+    check_slice("token", token, "5.3.4.2.0123456789abcdef0123456789abcdef.order%207");
     act->message->item.try_number = 0;
     CU_ASSERT_EQUAL(thole_activity_try(act), 1);
     activity_destroy(act);

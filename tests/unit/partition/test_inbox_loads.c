@@ -1,5 +1,6 @@
 /* What the engine role reads of an inbox, from streams that the test plays; whether its reader keeps up. */
 #include "message.h"
+#include "nonces.h"
 #include "reader.h"
 #include "records.h"
 #include "subject.h"
@@ -140,6 +141,7 @@ static void begin(void)
     shard_world_begin(request_rules);
     world.engine.options.sweep_ms = 4 * LOOK_MS;
     world.engine.topology.partitions = 1;
+    world.engine.topology.nonce_key = *test_nonce_key();
     world.owned.in_stream = (char *)"IN";
     atomic_store(&world.engine.ready, true);
     mailbox_init(&world.shard.mailbox);
@@ -321,23 +323,26 @@ static void test_a_message_is_passed_on_whole(void)
 /* ---- results that wait ---- */
 
 /* A result of `instance`, under a subject of `named`. */
-static void store_result_as(const char *route, const char *named, const char *instance)
+static void store_result_as(const char *route, const char *named, const char *instance, thole_slice nonce)
 {
     size_t const i = (size_t)(++play.bounds.last - FIRST);
     struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
                                     .instance = thole_slice_from(instance),
                                     .execution = 1,
                                     .task = 3 + i,
+                                    .nonce = nonce,
                                     .data = THOLE_STR("done")};
     play.bounds.messages++;
     buf_init(&play.stored[i], 4096);
-    CU_ASSERT_EQUAL_FATAL(message_encode(&message, &play.stored[i]), THOLE_OK);
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(&message, &room);
+    CU_ASSERT_EQUAL_FATAL(message_encode(&with_nonce, &play.stored[i]), THOLE_OK);
     (void)snprintf(play.subjects[i], sizeof play.subjects[i], "thole.ns.in.0.%s.%s", route, named);
 }
 
 static void store_result(const char *named, const char *instance)
 {
-    store_result_as("result.worker", named, instance);
+    store_result_as("result.worker", named, instance, THOLE_STR(""));
 }
 
 static struct request *read_results(uint64_t from, uint64_t count, bool gone_back)
@@ -357,7 +362,8 @@ static void test_results_of_whom_the_subject_names(void)
     store_result("order", "order");
     store_result("other", "order"); /* who may write to other has nothing to say of order */
     store_result("other", "other");
-    store_result_as("event.paid", "order", "order"); /* nor who may raise an event */
+    store_result_as("event.paid", "order", "order", THOLE_STR("")); /* nor who may raise an event */
+    store_result_as("result.worker", "order", "order", THOLE_STR("0123456789abcdef0123456789abcdef"));
     struct request *const request = read_results(1, 100, false);
     CU_ASSERT_EQUAL_FATAL(request->in.results.results_len, 2);
     const struct partition_result *const results = request->in.results.results;

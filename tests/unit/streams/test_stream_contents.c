@@ -378,12 +378,15 @@ static void crash_read(void)
 
 /* ---- activity messages ---- */
 
+#define NONCE "0123456789abcdef0123456789abcdef"
+
 static struct work_item item_of(uint64_t execution, uint64_t id, uint64_t try_number)
 {
     return (struct work_item){.queue = THOLE_STR("mail"),
                               .instance = THOLE_STR("b/c"),
                               .activity = THOLE_STR("send"),
                               .input = THOLE_STR("to whom"),
+                              .nonce = THOLE_STR(NONCE),
                               .execution = execution,
                               .activity_id = id,
                               .try_number = try_number};
@@ -396,10 +399,10 @@ static void say_work(natsMsg *native)
     CU_ASSERT_EQUAL_FATAL(work_names_make("shop", THOLE_STR("mail"), &names, &err), THOLE_OK);
     struct work_message *const message = work_message_create(native, &names, &bad);
     const struct work_item *const item = &message->item;
-    (void)fprintf(play.said, "  %s: %.*s %.*s %.*s %" PRIu64 ".%" PRIu64 ".%" PRIu64 " (%.*s)",
+    (void)fprintf(play.said, "  %s: %.*s %.*s %.*s %" PRIu64 ".%" PRIu64 ".%" PRIu64 " (%.*s) %.*s",
                   bad == NULL ? "good" : bad, THOLE_FMT(item->queue), THOLE_FMT(item->instance),
                   THOLE_FMT(item->activity), item->execution, item->activity_id, item->try_number,
-                  THOLE_FMT(item->input));
+                  THOLE_FMT(item->input), THOLE_FMT(item->nonce));
     (void)fprintf(play.said, " delivery %" PRIu64 " of %" PRIu64 " %s\n", message->deliveries,
                   message->sequence, message->reply);
     work_message_destroy(message);
@@ -445,11 +448,20 @@ static void work_malformed(void)
                                              {"send", "thole.shop.work.mail.b%2Fc.2.7.3.4"},
                                              {"send", "thole.shop.work.mail.b%2Fc.2.7.3"}};
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
-        struct header const header = {HEADER_ACTIVITY,
-                                      thole_slice_from(changed[i][0] == NULL ? "" : changed[i][0])};
+        struct header const headers[] = {
+            {HEADER_NONCE, THOLE_STR(NONCE)},
+            {HEADER_ACTIVITY, thole_slice_from(changed[i][0] == NULL ? "" : changed[i][0])}};
         bool const whole = i + 1 < ARRAY_LEN(changed);
-        keep(changed[i][1], whole ? "$JS.ACK.S.C.1.2.3.4.5" : NULL, &header, changed[i][0] != NULL,
+        keep(changed[i][1], whole ? "$JS.ACK.S.C.1.2.3.4.5" : NULL, headers, changed[i][0] == NULL ? 1 : 2,
              (thole_slice){NULL, 0});
+        say_work(play.kept[--play.kept_len]);
+    }
+    static const char *const nonces[] = {"", NONCE "0", "x"};
+    for (size_t i = 0; i < ARRAY_LEN(nonces); i++) {
+        struct header const headers[] = {{HEADER_ACTIVITY, THOLE_STR("send")},
+                                         {HEADER_NONCE, thole_slice_from(nonces[i])}};
+        keep("thole.shop.work.mail.b%2Fc.2.7.3", "$JS.ACK.S.C.1.2.3.4.5", headers,
+             nonces[i][0] == '\0' ? 1 : 2, (thole_slice){NULL, 0});
         say_work(play.kept[--play.kept_len]);
     }
 }

@@ -182,6 +182,10 @@ thole_status __wrap_connection_request(struct connection *connection, const char
     return THOLE_OK;
 }
 
+static const char rivals_key[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+#define is_secret(subject) (strstr(subject, "_SECRET.") != NULL)
+
 /* Keys that are made unless they are there. */
 thole_status __wrap_connection_request_with(struct connection *connection, const char *subject,
                                             const struct header *headers, size_t headers_len,
@@ -195,13 +199,14 @@ thole_status __wrap_connection_request_with(struct connection *connection, const
     if (fails(ret, &status, reterr))
         return status;
     if (play.rival != NULL)
-        keep_text(subject, play.rival);
+        keep_text(subject, is_secret(subject) ? rivals_key : play.rival);
     if (find(subject) != NULL) {
         buf_text(ret,
                  "{\"error\":{\"code\":400,\"err_code\":10071,\"description\":\"wrong last sequence\"}}");
         return THOLE_OK;
     }
-    note("make", subject, body);
+    CU_ASSERT_TRUE(!is_secret(subject) || body.len == 2 * NONCE_KEY_BYTES);
+    note("make", subject, is_secret(subject) ? THOLE_STR("a random key") : body);
     keep(subject, body);
     buf_text(ret, "{\"stream\":\"x\",\"seq\":1}");
     return THOLE_OK;
@@ -213,7 +218,7 @@ thole_status __wrap_stream_last_by_subject(struct connection *connection, const 
 {
     thole_status status;
     (void)connection;
-    CHECK_STR("bucket", stream, "KV_THOLE_shop_CONFIG");
+    CHECK_STR("bucket", stream, is_secret(subject) ? "KV_THOLE_shop_SECRET" : "KV_THOLE_shop_CONFIG");
     if (fails(NULL, &status, reterr))
         return status;
     const struct thing *const thing = find(subject);
@@ -274,9 +279,10 @@ static thole_status ensure(void)
 #define KEY(name, value) "make $KV.THOLE_shop_CONFIG." name " " value "\n"
 #define WINDOW ",\"duplicate_window\":120000000000"
 
-static const char made[] =
-    BUCKET("CONFIG", "0", "120000000000") KEY("partitions", "1") KEY("payload_max", "262144")
-        BUCKET("NODES", "10000000000", "10000000000") BUCKET("CRASHES", "0", "120000000000")
+static const char made[] = BUCKET("CONFIG", "0", "120000000000") KEY("partitions", "1")
+    KEY("payload_max", "262144") BUCKET("NODES", "10000000000", "10000000000")
+        BUCKET("SECRET", "0", "120000000000") "make $KV.THOLE_shop_SECRET.nonces a random key\n" BUCKET(
+            "CRASHES", "0", "120000000000")
             STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1", "-1", "0", "", "true", "true")
                 STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
                        "604800000000000", WINDOW, "true", "false")
@@ -288,7 +294,7 @@ static const char made[] =
 static bool same(const struct topology *a, const struct topology *b)
 {
     return a->partitions == b->partitions && a->replicas == b->replicas &&
-           a->nodes_ttl_ms == b->nodes_ttl_ms && a->payload_max == b->payload_max;
+           a->nodes_ttl_ms == b->nodes_ttl_ms && a->payload_max == b->payload_max; /* the key is random */
 }
 
 static void test_made(void)
@@ -412,6 +418,7 @@ static const struct {
     {"$KV.THOLE_shop_CONFIG.partitions", "1", "99999999", "at most"},
     {"$KV.THOLE_shop_CONFIG.format", "2", "3", "upgrade this program"},
     {"$KV.THOLE_shop_CONFIG.format", "2", "1", "use another namespace"},
+    {"$KV.THOLE_shop_SECRET.nonces", "", "x", "64 hexadecimal digits"},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "x", "payload_max of bucket THOLE_shop_CONFIG is \"x\""},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "999999999", "at most"},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "1000", ""},

@@ -1,0 +1,26 @@
+/*
+ * What only the worker knows that was given an activity: its message in WORK carries the nonce, each result
+ * of the activity must carry it too, so that a client that may write to the inbox cannot complete it. The
+ * nonce is an HMAC of the activity's place under the namespace's key, which only engines can read: nothing is
+ * stored for an activity, and every engine checks alike. All tries of an activity have the same one. Pure.
+ */
+#ifndef THOLE_NONCE_H
+#define THOLE_NONCE_H
+#include "message.h"
+
+enum { NONCE_KEY_BYTES = 32, NONCE_TEXT_LEN = 32 };
+struct nonce_key {
+    uint8_t bytes[NONCE_KEY_BYTES];
+};
+struct nonce {
+    char text[NONCE_TEXT_LEN + 1]; /* lower-case hexadecimal digits */
+};
+
+struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint64_t execution,
+                        uint64_t activity_id);
+/* Whether it could be one: NONCE_TEXT_LEN lower-case hexadecimal digits. */
+bool nonce_is_text(thole_slice text);
+/* THOLE_INVALID, with a text: @p message is an activity's result without its nonce. Others have none. */
+THOLE_NODISCARD thole_status nonce_check(const struct nonce_key *key, const struct message *message,
+                                         thole_error *reterr);
+#endif
