@@ -16,6 +16,8 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
     [LINE_REJECTED + REJECT_REQUEST_ID] = REJECTED(request_id),
     [LINE_REJECTED + REJECT_TOO_LARGE] = REJECTED(too_large),
     [LINE_REJECTED + REJECT_TOO_MANY] = REJECTED(too_many),
+    [LINE_REJECTED + REJECT_ROUTE] = REJECTED(route),
+    [LINE_REJECTED + REJECT_NONCE] = REJECTED(nonce),
     [LINE_REJECTED + REJECT_UNREADABLE] = REJECTED(unreadable),
     [LINE_NOT_KEPT] = {LOG_LEVEL_ERROR, "partition", "rejected_not_kept", "times that was so", 1},
     [LINE_HEARTBEAT_IGNORED] = {LOG_LEVEL_WARN, "membership", "heartbeats_ignored", "heartbeats were ignored",
@@ -35,5 +37,5 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
     [LINE_WORK_REFUSED] = {LOG_LEVEL_WARN, "partition", "work_refused", "messages of activities are refused",
                            2},
     [LINE_REMOVAL_DELAYED] = {LOG_LEVEL_WARN, "partition", "removals_delayed",
-                              "times records of deleted histories could not be removed", 2},
+                              "deletions whose records cannot be removed yet", 2},
 };

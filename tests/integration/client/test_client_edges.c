@@ -163,7 +163,7 @@ static void test_query_again(void)
     struct listener listener = {.answer = &answer};
     thole_slice output = nothing;
     struct timespec const since = fixture_begin();
-    listen_to(&listener, "thole.default.query.0.*");
+    listen_to(&listener, "thole.default.query.0.*.*");
     CHECK_STATUS(thole_client_query(fixture.client, THOLE_STR("moves"), THOLE_STR("echo"), nothing, &output,
                                     &fixture.err),
                  THOLE_UNAVAILABLE);

@@ -334,7 +334,7 @@ static void test_query(void)
     static uint8_t large[THOLE_PAYLOAD_BYTES_DEFAULT + 1];
     struct answerer answerer = {.asked = 0};
     struct subscription *subscription = NULL;
-    CHECK_STATUS(connection_subscribe(fixture.script.connection, "thole.default.query.0.*", on_query,
+    CHECK_STATUS(connection_subscribe(fixture.script.connection, "thole.default.query.0.*.*", on_query,
                                       &answerer, &subscription, &fixture.err),
                  THOLE_OK);
     CHECK_STATUS(connection_flush(fixture.script.connection, &fixture.err), THOLE_OK);

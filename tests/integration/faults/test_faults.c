@@ -462,9 +462,9 @@ static const struct row {
     {"stream_next", story_idle, NULL},
     {"stream_purge_below", story_idle, NULL},
     /* deletion */
-    {"stream_read history", story_delete, "its records cannot be removed yet: fault"},
-    {"stream_delete_all", story_delete, "its records cannot be removed yet: fault"},
-    {"send removal", story_delete, "its records cannot be removed yet: "},
+    {"stream_read history", story_delete, "records cannot be removed yet"},
+    {"stream_delete_all", story_delete, "records cannot be removed yet"},
+    {"send removal", story_delete, "records cannot be removed yet"},
     /* the sweeper */
     {"store_orphans", story_orphan, "fault: "},
     {"stream_bounds", story_orphan, NULL},

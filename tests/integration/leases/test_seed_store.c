@@ -3,6 +3,7 @@
  * Missing is the rows being gone: nothing is claimed, renewed or completed, and the message may be dropped.
  */
 #include "store_fixture.h"
+#include "thole/client.h"
 
 #define ME THOLE_STR("worker-1")
 
@@ -12,9 +13,16 @@ static struct postgres *begin(const char *ns)
     struct postgres *pg = store_partition(ns);
     struct batch *batch = store_batch(1, 1);
     struct batch_activity rows[2];
-    struct batch_instance const instances[] = {
-        {.instance = THOLE_STR("i"), .orchestration = THOLE_STR("o"), .execution = 1, .history_seq = 1},
-        {.instance = THOLE_STR("i"), .orchestration = THOLE_STR("o"), .execution = 2, .history_seq = 2}};
+    struct batch_instance const instances[] = {{.instance = THOLE_STR("i"),
+                                                .orchestration = THOLE_STR("o"),
+                                                .status = THOLE_INSTANCE_CONTINUED_AS_NEW,
+                                                .execution = 1,
+                                                .history_seq = 1},
+                                               {.instance = THOLE_STR("i"),
+                                                .orchestration = THOLE_STR("o"),
+                                                .status = THOLE_INSTANCE_RUNNING,
+                                                .execution = 2,
+                                                .history_seq = 2}};
     for (size_t i = 0; i < 2; i++)
         rows[i] = (struct batch_activity){.instance = THOLE_STR("i"),
                                           .execution = i + 1,

@@ -442,8 +442,8 @@ static void mass_cancellation_deletes_all_activities(void)
             " array_fill(1::int8, '{2000}'), array_fill(7::int8, '{2000}'), array_fill(2, '{2000}'),"
             " array_fill(0, '{2000}'))");
     CHECK_HAS(plan, "Index Scan using worker_queue_pkey on worker_queue q");
-    CHECK_HAS(plan, "Index Cond: ((instance = ANY (ARRAY[k.instance])) AND (execution = k.execution) AND"
-                    " (activity_id = k.id))");
+    CHECK_HAS(plan, "Index Cond: (((instance)::text = ANY (ARRAY[k.instance])) AND"
+                    " ((execution)::bigint = k.execution) AND ((activity_id)::bigint = k.id))");
     CHECK_HAS(plan, "loops=2000)");
     CU_ASSERT(strstr(plan, "Seq Scan") == NULL);
     for (size_t i = 0; i < 2; i++) {

@@ -386,7 +386,6 @@ def completed_outside(thole, path):
 
 
 def cannot_be_taken(thole):
-    thole.nats.subscribe(f"thole.{thole.ns}.rejected.*")
     good = b"good.id"
     right = thole.partition(good)
     event = field(1, b"go")
@@ -427,7 +426,7 @@ def main():
         one_life(thole, instance, number)
     other_ends(thole)
     events_that_start(thole)
-    completed_outside(thole, sys.argv[3])
+    completed_outside(thole, sys.argv[3])  # subscribes to what is rejected
     cannot_be_taken(thole)
     print(f"{len(HOSTILE)} lives, {failures} failures")
     return 1 if failures else 0
