@@ -71,18 +71,23 @@ static void keep(struct history *history, size_t at, const struct turn_out *out)
     buf_release(&bytes);
 }
 
+static struct instance_options options_with(struct stack_pool *stacks)
+{
+    return (struct instance_options){.code = steps,
+                                     .id = THOLE_STR("x"),
+                                     .execution = 1,
+                                     .version = 1,
+                                     .memory_max = 1024 * 1024,
+                                     .payload_max = 4096,
+                                     .stacks = stacks};
+}
+
 static void make_history(struct history *history)
 {
     static const uint8_t payload[100] = "payload";
     thole_slice const data = {payload, sizeof payload};
     struct stack_pool *stacks = stack_pool_create(1, 1);
-    struct instance_options const options = {.code = steps,
-                                             .id = THOLE_STR("x"),
-                                             .execution = 1,
-                                             .version = 1,
-                                             .memory_max = 1024 * 1024,
-                                             .payload_max = 4096,
-                                             .stacks = stacks};
+    struct instance_options const options = options_with(stacks);
     struct instance *const instance = instance_create(&options);
     struct event event = {
         .kind = EVENT_STARTED, .code = SEMANTICS_VERSION, .name = THOLE_STR("steps"), .data = data};
@@ -223,13 +228,7 @@ static int replay_core(uint64_t histories)
     uint64_t events = 0;
     make_history(&history);
     struct stack_pool *const stacks = stack_pool_create(1, 1);
-    struct instance_options const options = {.code = steps,
-                                             .id = THOLE_STR("x"),
-                                             .execution = 1,
-                                             .version = 1,
-                                             .memory_max = 1024 * 1024,
-                                             .payload_max = 4096,
-                                             .stacks = stacks};
+    struct instance_options const options = options_with(stacks);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (uint64_t i = 0; i < histories; i++)
         events += replay_one(&history, &options);

@@ -19,10 +19,11 @@ struct cli_options {
     const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
     const char *executions_before, *next;
+    const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
-    uint32_t nats_port, postgres_port;
+    uint32_t nats_port, postgres_port, partitions;
 };
 
 struct command;
@@ -83,6 +84,8 @@ int command_history(struct cli *cli);
 int command_list(struct cli *cli);
 int command_rejected(struct cli *cli);
 int command_dev(struct cli *cli);
+int command_doctor(struct cli *cli);
+int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);
 

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "shared_options.h"
+#include "subject.h"
 #include "values.h"
 #include <assert.h>
 #include <signal.h>
@@ -219,6 +220,31 @@ static const struct option_row dev_rows[] = {
      .help = "port of Postgres"},
 };
 
+#define NAMES_ROW(name, member, text)                                                                        \
+    {                                                                                                        \
+        .flag = name, .kind = OPTION_TEXT, .unit = "NAME,...", FIELD(member), .help = text                   \
+    }
+static const struct option_row doctor_rows[] = {
+    {.flag = "nats-permissions",
+     .kind = OPTION_TEXT,
+     .unit = "ROLE,...",
+     FIELD(nats_permissions),
+     .help = "print what a NATS user needs for engine, worker, client, auditor, console, gateway"},
+    {.flag = "partitions",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "8",
+     .min = 1,
+     .max = PARTITIONS_MAX,
+     FIELD(partitions),
+     .help = "of the namespace: each has streams of its own, which permissions must name"},
+    NAMES_ROW("verb", verbs, "what a client may do, instead of what its role usually may"),
+    NAMES_ROW("queue", queue, "whose activities a worker may do; default: default"),
+    NAMES_ROW("orchestration", orchestration, "what a client may start; default: all"),
+    NAMES_ROW("event", event, "what a client may raise; default: all"),
+    NAMES_ROW("query", queries, "what a client may ask; default: all"),
+};
+
 static const struct command commands[] = {
     {.name = "start",
      .usage = "ORCHESTRATION[@VERSION]",
@@ -409,6 +435,19 @@ static const struct command commands[] = {
      .run = command_dev,
      .local = true,
      .early_stop = true},
+    {.name = "migrate",
+     .usage = "",
+     .summary = "create the tables of a namespace in Postgres, or bring them up to date",
+     .example = "thole migrate --postgres 'host=db dbname=thole user=thole_default_migrate'",
+     .unavailable_hint = "Postgres must run, and --postgres or THOLE_POSTGRES say where",
+     .run = command_migrate},
+    {.name = "doctor",
+     .usage = "",
+     .summary = "print the NATS permissions that a role needs, for nats-server's configuration",
+     .example = "thole doctor --nats-permissions worker --queue gpu --partitions 8\n"
+                "  thole doctor --nats-permissions client --verb start,wait --orchestration checkout -o json",
+     ROWS(doctor_rows),
+     .run = command_doctor},
     {.name = "version",
      .usage = "",
      .summary = "print the version",

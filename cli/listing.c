@@ -1,5 +1,6 @@
 #include "listing.h"
 #include "subject.h"
+#include "text.h"
 #include "values.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,6 +75,29 @@ static void end_document(struct listing *listing, bool complete)
     json_end(&listing->json);
 }
 
+thole_status listing_skip(struct listing *listing, const char *table, thole_slice instance)
+{
+    if (listing->skipped++ > 0)
+        return THOLE_OK;
+    struct buf name;
+    buf_init(&name, sizeof listing->skipped_name - 1);
+    text_safe(&name, instance, THOLE_NAME_BYTES_MAX);
+    (void)snprintf(listing->skipped_name, sizeof listing->skipped_name, "%s", buf_cstr(&name));
+    listing->skipped_table = table;
+    buf_release(&name);
+    return THOLE_OK;
+}
+
+static void say_skipped(const struct listing *listing)
+{
+    if (listing->skipped > 0)
+        cli_note(listing->cli,
+                 "%" PRIu64
+                 " rows of the table %s are skipped: no instance can be called \"%s\"; thole has not "
+                 "written them",
+                 listing->skipped, listing->skipped_table, listing->skipped_name);
+}
+
 int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty)
 {
     if (status == THOLE_CANCELLED && (listing->more || ferror(stdout)))
@@ -83,6 +107,7 @@ int listing_end(struct listing *listing, thole_status status, thole_error *error
     end_line(listing);
     if (listing->begun)
         end_document(listing, status == THOLE_OK && !listing->more);
+    say_skipped(listing);
     error->status = status;
     if (status != THOLE_OK)
         return cli_complain(listing->cli, "", error);

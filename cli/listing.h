@@ -15,6 +15,9 @@ struct listing {
     bool begun, more;
     bool open; /* the last line of a page, which may end with the token of the next one */
     char next[THOLE_ID_BYTES_MAX * 3 + 96]; /* behind the last row */
+    const char *skipped_table;              /* see listing_skip() */
+    uint64_t skipped;
+    char skipped_name[4 * THOLE_NAME_BYTES_MAX + 16];
 };
 
 /* @p name: of the array in the document. @p limit 0: it is listed to its end. */
@@ -34,6 +37,9 @@ void listing_place(struct listing *listing, const uint64_t *numbers, size_t numb
                    thole_slice instance);
 /* THOLE_CANCELLED: the reader of stdout has gone away. */
 thole_status listing_row_end(struct listing *listing);
+/* A row of the table that thole cannot have written is not shown: the end of the list has a note with the
+ * number of such rows and the id of the first. */
+thole_status listing_skip(struct listing *listing, const char *table, thole_slice instance);
 /* Ends the list, complete or not, and returns the exit code. @p status: of the reading. @p empty: the note
  * for a list without rows. */
 int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty);

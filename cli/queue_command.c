@@ -71,6 +71,8 @@ static thole_status print_row(void *arg, const thole_poisoned_info *info)
 {
     struct listing *listing = arg;
     uint64_t const place[] = {info->since_ms, info->execution, info->activity_id};
+    if (info->foreign)
+        return listing_skip(listing, "quarantine", info->instance);
     switch (listing_row(listing, "thole.poisoned.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: table_row(info, listing->rows == 0); break;
@@ -115,6 +117,8 @@ static int poisoned(const struct cli *cli, thole_client *client)
 static thole_status note_row(void *arg, const thole_poisoned_info *info)
 {
     struct decisions *decisions = arg;
+    if (info->foreign)
+        return THOLE_OK;
     if (decisions->wanted_id != 0 && info->activity_id != decisions->wanted_id)
         return THOLE_OK;
     struct decision decision = {

@@ -302,6 +302,8 @@ static void list_table_row(const thole_instance_info *info, bool first)
 static thole_status list_row(void *arg, const thole_instance_info *info)
 {
     struct listing *listing = arg;
+    if (info->foreign)
+        return listing_skip(listing, "instances", info->instance);
     switch (listing_row(listing, "thole.instance.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: list_table_row(info, listing->rows == 0); break;

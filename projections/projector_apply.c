@@ -96,6 +96,7 @@ static void send_activities_added(struct postgres *pg, const struct gathered *al
     call_int4_array(pg, &added->try_number, sizeof *added, n);
     call_int8_array_most(pg, &added->try_timeout_ms, sizeof *added, n, TRY_TIMEOUT_MS_MAX);
     call_bytes_array(pg, &added->details, sizeof *added, n);
+    call_bytes_array(pg, &added->digest, sizeof *added, n);
     send_partitions(pg, all->activities_added_p, n);
     call_int4(pg, later_tries);
     call_send(pg, STATEMENT_ACTIVITIES_ADD);

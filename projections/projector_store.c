@@ -245,7 +245,8 @@ thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, ui
         struct batch_activity *to = &orphans[row];
         if (arena_dup(arena, call_cell_text(pg, 0, row, 0), &to->instance) != THOLE_OK ||
             arena_dup(arena, call_cell_text(pg, 0, row, 3), &to->queue) != THOLE_OK ||
-            arena_dup(arena, call_cell_text(pg, 0, row, 4), &to->activity) != THOLE_OK)
+            arena_dup(arena, call_cell_text(pg, 0, row, 4), &to->activity) != THOLE_OK ||
+            arena_dup(arena, call_cell_text(pg, 0, row, 7), &to->digest) != THOLE_OK)
             return full(reterr);
         to->execution = call_cell_int8(pg, 0, row, 1);
         to->activity_id = call_cell_int8(pg, 0, row, 2);

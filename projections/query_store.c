@@ -1,5 +1,6 @@
 /* Reads for people. */
 #include "query_store.h"
+#include "message.h"
 #include "postgres_call.h"
 #include <string.h>
 
@@ -8,12 +9,20 @@ enum {
     LIST_PAGE_MAX = 500, /* rows of one round trip */
     ACTIVITIES_MAX = 10000,
     PREFIX_BYTES_MAX = 2 * THOLE_ID_BYTES_MAX + 1,
+    PLACE_BYTES_MAX = 1024 * 1024, /* of an id that thole has not written: an index holds no longer one */
 };
+
+/* Only an owner of the database who has removed the checks of the tables can have written such a row. */
+static bool is_foreign(thole_slice instance)
+{
+    return id_check(instance, NULL) != THOLE_OK;
+}
 
 /* Row @p row of result @p i; the columns are INSTANCE_COLUMNS of statements.c. */
 static thole_instance_info read_info(const struct postgres *pg, size_t i, size_t row)
 {
     return (thole_instance_info){
+        .foreign = is_foreign(call_cell_text(pg, i, row, 0)),
         .instance = call_cell_text(pg, i, row, 0),
         .orchestration = call_cell_text(pg, i, row, 1),
         .execution = call_cell_int8(pg, i, row, 2),
@@ -60,9 +69,18 @@ static void make_pattern(thole_slice prefix, struct buf *to)
 /* Where the next page begins: behind this row. The id is a copy, since the row is freed with its result. */
 struct list_place {
     uint64_t created_ms;
-    uint8_t id[THOLE_ID_BYTES_MAX];
-    size_t id_len;
+    struct buf id;
 };
+
+static thole_status keep_id(struct buf *to, thole_slice id, thole_error *reterr)
+{
+    buf_clear(to);
+    buf_append(to, id.ptr, id.len);
+    thole_status const status = buf_status(to);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "an instance id of %zu bytes is in the way", id.len);
+    return THOLE_OK;
+}
 
 static thole_status read_page(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
                               const struct list_place *place, uint64_t limit, thole_error *reterr)
@@ -75,7 +93,7 @@ static thole_status read_page(struct postgres *pg, const thole_list_filter *filt
     call_text(pg, filter->orchestration);
     call_text(pg, pattern);
     call_int8(pg, place->created_ms);
-    call_text(pg, (thole_slice){place->id, place->id_len});
+    call_text(pg, buf_bytes(&place->id));
     call_int8(pg, limit);
     call_text(pg, filter->parent);
     call_int8(pg, filter->created_after_ms < INT64_MAX ? filter->created_after_ms : INT64_MAX);
@@ -83,17 +101,30 @@ static thole_status read_page(struct postgres *pg, const thole_list_filter *filt
     return call_run(pg, reterr);
 }
 
+/* Foreign rows do not count as rows of the list. */
 static thole_status give_page(const struct postgres *pg, thole_instance_fn *each, void *arg,
-                              struct list_place *place, thole_error *reterr)
+                              struct list_place *place, uint64_t *left, thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, 1); row++) {
         thole_instance_info info = read_info(pg, 1, row);
-        if (info.instance.len > sizeof place->id)
-            return thole_fail(reterr, THOLE_CORRUPT, "an instance id of %zu bytes", info.instance.len);
         place->created_ms = info.created_ms;
-        place->id_len = info.instance.len;
-        memcpy(place->id, info.instance.ptr, info.instance.len);
+        THOLE_TRY(keep_id(&place->id, info.instance, reterr));
+        *left -= !info.foreign;
         THOLE_TRY(each(arg, &info));
+    }
+    return THOLE_OK;
+}
+
+static thole_status read_pages(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
+                               struct list_place *place, thole_instance_fn *each, void *arg,
+                               thole_error *reterr)
+{
+    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    for (bool more = true; more && left > 0;) {
+        uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
+        THOLE_TRY(read_page(pg, filter, pattern, place, wanted, reterr));
+        more = call_rows(pg, 1) == wanted;
+        THOLE_TRY(give_page(pg, each, arg, place, &left, reterr));
     }
     return THOLE_OK;
 }
@@ -103,31 +134,25 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
 {
     struct list_place place = {.created_ms = INT64_MAX}; /* in front of all */
     struct buf pattern;
-    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    thole_status status = THOLE_OK;
+    if (filter->behind_instance.len > THOLE_ID_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "behind_instance is longer than any id");
+    buf_init(&place.id, PLACE_BYTES_MAX);
+    buf_init(&pattern, PREFIX_BYTES_MAX);
     if (filter->created_before_ms > 0 && filter->created_before_ms <= INT64_MAX)
         place.created_ms = filter->created_before_ms - 1;
-    if (filter->behind_instance.len > sizeof place.id)
-        return thole_fail(reterr, THOLE_INVALID, "behind_instance is longer than any id");
     if (filter->behind_instance.len > 0 && filter->behind_created_ms <= place.created_ms) {
         place.created_ms = filter->behind_created_ms;
-        place.id_len = filter->behind_instance.len;
-        memcpy(place.id, filter->behind_instance.ptr, place.id_len);
+        status = keep_id(&place.id, filter->behind_instance, reterr);
     }
-    buf_init(&pattern, PREFIX_BYTES_MAX);
     make_pattern(filter->id_prefix, &pattern);
-    thole_status status = buf_status(&pattern);
-    if (status != THOLE_OK)
-        (void)thole_fail(reterr, status, "the prefix has more than %d bytes", THOLE_ID_BYTES_MAX);
-    while (status == THOLE_OK && left > 0) {
-        uint64_t wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
-        status = read_page(pg, filter, buf_bytes(&pattern), &place, wanted, reterr);
-        if (status != THOLE_OK)
-            break;
-        size_t rows = call_rows(pg, 1);
-        status = give_page(pg, each, arg, &place, reterr);
-        left = rows < wanted ? 0 : left - rows;
-    }
+    if (status == THOLE_OK && buf_status(&pattern) != THOLE_OK)
+        status =
+            thole_fail(reterr, buf_status(&pattern), "the prefix has more than %d bytes", THOLE_ID_BYTES_MAX);
+    if (status == THOLE_OK)
+        status = read_pages(pg, filter, buf_bytes(&pattern), &place, each, arg, reterr);
     buf_release(&pattern);
+    buf_release(&place.id);
     return status;
 }
 
@@ -163,8 +188,7 @@ thole_status query_store_executions(struct postgres *pg, thole_slice instance, t
 /* Where the next page begins: behind this row. */
 struct poisoned_place {
     uint64_t since_ms, execution, activity_id;
-    uint8_t id[THOLE_ID_BYTES_MAX];
-    size_t id_len;
+    struct buf id;
 };
 
 static thole_status read_poisoned_page(struct postgres *pg, const thole_poisoned_filter *filter,
@@ -175,7 +199,7 @@ static thole_status read_poisoned_page(struct postgres *pg, const thole_poisoned
     call_text(pg, filter->queue);
     call_text(pg, filter->instance);
     call_int8(pg, place->since_ms);
-    call_text(pg, (thole_slice){place->id, place->id_len});
+    call_text(pg, buf_bytes(&place->id));
     call_int8(pg, place->execution);
     call_int8(pg, place->activity_id);
     call_int8(pg, limit);
@@ -184,7 +208,7 @@ static thole_status read_poisoned_page(struct postgres *pg, const thole_poisoned
 }
 
 static thole_status give_poisoned(const struct postgres *pg, size_t row, thole_poisoned_fn *each, void *arg,
-                                  struct poisoned_place *place, thole_error *reterr)
+                                  struct poisoned_place *place, uint64_t *left, thole_error *reterr)
 {
     thole_poisoned_info const info = {.instance = call_cell_text(pg, 0, row, 0),
                                       .execution = call_cell_int8(pg, 0, row, 1),
@@ -196,40 +220,51 @@ static thole_status give_poisoned(const struct postgres *pg, size_t row, thole_p
                                       .worker = call_cell_text(pg, 0, row, 7),
                                       .reason = call_cell_text(pg, 0, row, 8),
                                       .since_ms = call_cell_int8(pg, 0, row, 9),
-                                      .until_ms = call_cell_int8(pg, 0, row, 10)};
-    if (info.instance.len > sizeof place->id)
-        return thole_fail(reterr, THOLE_CORRUPT, "an instance id of %zu bytes", info.instance.len);
-    *place = (struct poisoned_place){.since_ms = info.since_ms,
-                                     .execution = info.execution,
-                                     .activity_id = info.activity_id,
-                                     .id_len = info.instance.len};
-    memcpy(place->id, info.instance.ptr, info.instance.len);
+                                      .until_ms = call_cell_int8(pg, 0, row, 10),
+                                      .foreign = is_foreign(call_cell_text(pg, 0, row, 0))};
+    place->since_ms = info.since_ms;
+    place->execution = info.execution;
+    place->activity_id = info.activity_id;
+    THOLE_TRY(keep_id(&place->id, info.instance, reterr));
+    *left -= !info.foreign;
     return each(arg, &info);
+}
+
+static thole_status read_poisoned_pages(struct postgres *pg, const thole_poisoned_filter *filter,
+                                        struct poisoned_place *place, thole_poisoned_fn *each, void *arg,
+                                        thole_error *reterr)
+{
+    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    for (bool more = true; more && left > 0;) {
+        uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
+        THOLE_TRY(read_poisoned_page(pg, filter, place, wanted, reterr));
+        size_t const rows = call_rows(pg, 0);
+        for (size_t row = 0; row < rows; row++)
+            THOLE_TRY(give_poisoned(pg, row, each, arg, place, &left, reterr));
+        more = rows == wanted;
+    }
+    return THOLE_OK;
 }
 
 thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                   thole_poisoned_fn *each, void *arg, thole_error *reterr)
 {
     struct poisoned_place place = {.since_ms = INT64_MAX}; /* in front of all */
-    if (filter->behind_instance.len > sizeof place.id)
+    thole_slice const behind = filter->behind_instance;
+    if (behind.len > THOLE_ID_BYTES_MAX)
         return thole_fail(reterr, THOLE_INVALID, "behind_instance is longer than any id");
-    if (filter->behind_instance.len > 0) {
-        place = (struct poisoned_place){.since_ms = filter->behind_since_ms,
-                                        .execution = filter->behind_execution,
-                                        .activity_id = filter->behind_activity_id,
-                                        .id_len = filter->behind_instance.len};
-        memcpy(place.id, filter->behind_instance.ptr, place.id_len);
+    buf_init(&place.id, PLACE_BYTES_MAX);
+    thole_status status = THOLE_OK;
+    if (behind.len > 0) {
+        place.since_ms = filter->behind_since_ms;
+        place.execution = filter->behind_execution;
+        place.activity_id = filter->behind_activity_id;
+        status = keep_id(&place.id, behind, reterr);
     }
-    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
-    while (left > 0) {
-        uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
-        THOLE_TRY(read_poisoned_page(pg, filter, &place, wanted, reterr));
-        size_t const rows = call_rows(pg, 0);
-        for (size_t row = 0; row < rows; row++)
-            THOLE_TRY(give_poisoned(pg, row, each, arg, &place, reterr));
-        left = rows < wanted ? 0 : left - rows;
-    }
-    return THOLE_OK;
+    if (status == THOLE_OK)
+        status = read_poisoned_pages(pg, filter, &place, each, arg, reterr);
+    buf_release(&place.id);
+    return status;
 }
 
 /* ---- what is in queues ---- */

@@ -68,6 +68,9 @@
 
 /* Statuses of instances that have ended. */
 #define ENDED "(4, 5, 6, 7)"
+/* Not of rows that only an owner of the database can have written, who has removed the checks of the tables.
+ */
+#define AN_ID "octet_length(instance) BETWEEN 1 AND 200"
 /* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
  * activities, so it is there before the message is. */
 #define WHOSE                                                                                                \
@@ -153,19 +156,18 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHERE q.instance = ANY (ARRAY[k.instance]) AND q.execution > k.above AND q.execution <= k.upto"},
 
     /*
-     * $10: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that
+     * $11: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that
      * they take the place of the try before; the others before anything is locked.
      */
     [STATEMENT_ACTIVITIES_ADD] =
         {"activities_add", "",
          "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, try_number,"
-         " try_timeout_ms, details)"
+         " try_timeout_ms, details, digest)"
          " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, greatest(u.try, 1),"
-         " u.timeout_ms, u.details"
+         " u.timeout_ms, u.details, nullif(u.digest, '')"
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
-         " $8::bytea[], $9::int4[]) AS u (instance, execution, id, queue, activity, try, timeout_ms, "
-         "details, p)"
-         " WHERE (u.try > 1) = ($10::int4 = 1)"
+         " $8::bytea[], $9::bytea[], $10::int4[]) AS u (instance, execution, id, queue, activity, try,"
+         " timeout_ms, details, digest, p) WHERE (u.try > 1) = ($11::int4 = 1)"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
     /* Rows of the tries of $4 and older ones. Answers $5 of those that a worker had; of the others 0. */
     [STATEMENT_ACTIVITIES_REMOVE] =
@@ -242,21 +244,21 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_TIMERS_DUE] =
         {"timers_due", "tiii",
          "(SELECT instance, execution, timer_id, due_ms FROM timers WHERE p = $1::int4 AND due_ms < $2::int8"
-         " ORDER BY due_ms LIMIT $3::int8) UNION ALL"
+         " AND " AN_ID " ORDER BY due_ms LIMIT $3::int8) UNION ALL"
          " (SELECT instance, execution, timer_id, due_ms FROM timers WHERE p = $1::int4 AND due_ms >= "
          "$2::int8"
-         " ORDER BY due_ms LIMIT 1) ORDER BY due_ms"},
+         " AND " AN_ID " ORDER BY due_ms LIMIT 1) ORDER BY due_ms"},
     /* 9: continued as new without a next execution. Not those of execution 0. */
     [STATEMENT_LIVE_BLOCKED] =
         {"live_blocked", "ttiiiitiii",
          "SELECT instance, orchestration, execution, status::int8, created_ms, updated_ms, detail, turns,"
          " history_seq, version::int8 FROM instances WHERE p = $1::int4 AND status IN (2, 3, 9)"
-         " AND execution > 0 ORDER BY created_ms, instance"},
+         " AND execution > 0 AND " AN_ID " ORDER BY created_ms, instance"},
     [STATEMENT_LIVE_ORCHESTRATIONS] =
         {"live_orchestrations", "ti",
          "SELECT orchestration || CASE WHEN version > 1 THEN '@' || version ELSE '' END AS name, count(*)"
          " FROM instances WHERE p = $1::int4 AND status NOT IN " ENDED " AND orchestration <> ''"
-         " GROUP BY name ORDER BY name"},
+         " AND " AN_ID " GROUP BY name ORDER BY name"},
     [STATEMENT_LIVE_ACTIVITIES] = {"live_activities", "i",
                                    "SELECT count(*) FROM worker_queue WHERE p = $1::int4"},
     /*
@@ -265,7 +267,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
      * completed later needs no worker.
      */
     [STATEMENT_ORPHANS] =
-        {"orphans", "tiittii",
+        {"orphans", "tiittiib",
          "UPDATE worker_queue AS q SET swept_at = clock_timestamp() WHERE ctid = ANY (ARRAY("
          " SELECT o.ctid FROM worker_queue AS o WHERE o.p = $1::int4 AND NOT o.later"
          " AND o.created_at < statement_timestamp() - $2::int8 * interval '1 millisecond'"
@@ -273,7 +275,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " < statement_timestamp() - $2::int8 * interval '1 millisecond'"
          " ORDER BY o.created_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
          " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
-         " q.try_timeout_ms"},
+         " q.try_timeout_ms, q.digest"},
     /* Milliseconds until a row can be an orphan; -1: there is none that could. Of those that are younger than
      * $2 the oldest is found by the index. */
     [STATEMENT_NEXT_ORPHAN] =
@@ -307,10 +309,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /*
      * Who may run a try: the first worker to claim it when no worker has a lease, and the worker that has it.
      * Only this statement decides that. A try that was lost $7 times is claimed only isolated, or when it has
-     * $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline: -1: it has none.
+     * $8 strikes and was lost $7 + $8 times: then it will not be run. Not for a message that says something
+     * else than the row ($10; a row of an older engine compares nothing). The deadline: -1: it has none.
      */
     [STATEMENT_CLAIM] =
-        {"claim", "iiibiitttii",
+        {"claim", "iiibiitttiii",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.isolated,"
          " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
          " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
@@ -318,8 +321,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
          " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
-         " FROM " KEYS_FROM(", $6::bool[], $9::int8[]", ", isolated, lease_ms") WHOSE
-         " WHERE" SAME_TRY " AND NOT q.later"
+         " FROM " KEYS_FROM(", $6::bool[], $9::int8[], $10::bytea[]", ", isolated, lease_ms, digest") WHOSE
+         " WHERE" SAME_TRY " AND NOT q.later AND (q.digest IS NULL OR q.digest = k.digest)"
          " AND (" FREE " OR q.worker = $5::text)"
          " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN " >= $8::int4 AND " LOST_THEN
          " >= $7::int4::int8 + $8::int4))"
@@ -328,7 +331,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " q.details, coalesce(cardinality(q.lost), 0)::int8, "
          "coalesce(cardinality(q.strikes), 0)::int8,"
          " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''),"
-         " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8, " CLAIMED},
+         " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8, " CLAIMED
+         ", CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
     [STATEMENT_RENEW] = {"renew", "iii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
@@ -387,8 +391,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
                         " FROM " KEYS_FROM(", $5::int4[]", ", p") ITS_ROW BELIEVED},
 
     /*
-     * The same for claims of worker $5: whether another worker's lease lasts, and for how long; whether they
-     * may only be made isolated, from $7 losses on. When the clock has gone back a lease ends as long after
+     * The same for claims of worker $5: whether their message, $8, says something else than the row; whether
+     * another worker's lease lasts, and for how long; whether they may only be made isolated, from $7 losses
+     * on. When the clock has gone back a lease ends as long after
      * now as it should have ended after it was made.
      */
     [STATEMENT_LOOK_CLAIM] =
@@ -397,11 +402,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " - " LEASED_AT "), claimed_at = least(q.claimed_at, clock_timestamp()),"
          " renewed_at = clock_timestamp() FROM " KEYS " WHERE" SAME_TRY " AND " LEASED_AT
          " > clock_timestamp() AND q.lease_until IS NOT NULL)"
-         " SELECT k.ord, CASE " NO_ROW_STATE " WHEN q.worker <> $5::text AND NOT " FREE " THEN 4"
+         " SELECT k.ord, CASE " NO_ROW_STATE
+         " WHEN q.digest <> k.digest THEN 6 WHEN q.worker <> $5::text AND NOT " FREE " THEN 4"
          " WHEN " LOST_THEN " >= $7::int4 THEN 3 ELSE 2 END::int8,"
          " coalesce(ceil(extract(epoch FROM least(q.lease_until - clock_timestamp(), q.lease_until"
          " - " LEASED_AT ")) * 1000), 0)::int8"
-         " FROM " KEYS_FROM(", $6::int4[]", ", p") ITS_ROW BELIEVED},
+         " FROM " KEYS_FROM(", $6::int4[], $8::bytea[]", ", p, digest") ITS_ROW BELIEVED},
 
     [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},

@@ -79,7 +79,7 @@ static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t
         THOLE_TRY(find_claim(pg, 0, row, claims, n, &claim, reterr));
         if (claim->state == ROW_MINE)
             continue;
-        if (state > ROW_UNKNOWN || state == ROW_MINE)
+        if (state > ROW_FORGED || state == ROW_MINE)
             return thole_fail(reterr, THOLE_CORRUPT, "Postgres says state %llu of a row",
                               (unsigned long long)state);
         claim->state = state == ROW_CANDIDATE && claim->isolated ? ROW_STOLEN : (enum row_state)state;
@@ -139,7 +139,7 @@ static uint32_t capped(uint32_t count)
 }
 
 /* Results of a claim beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
- * strikes, last worker, its crash report, orchestration, version, when it was made). */
+ * strikes, last worker, its crash report, orchestration, version, when it was made, 1 if compared). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                size_t n, struct arena *arena, thole_error *reterr)
 {
@@ -154,6 +154,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max &&
                           claim->lost >= (uint64_t)policy->candidate_after + policy->strikes_max;
         claim->version = (uint32_t)call_cell_int8(pg, 0, row, 9);
+        claim->compared = call_cell_int8(pg, 0, row, 11) != 0;
         if (arena == NULL)
             continue;
         thole_status status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
@@ -180,6 +181,7 @@ static thole_status look_at_claims(struct postgres *pg, thole_slice worker, cons
     call_text(pg, worker);
     call_int4_array(pg, &claims->partition, sizeof *claims, n);
     call_int4(pg, capped(policy->candidate_after));
+    call_bytes_array(pg, &claims->digest, sizeof *claims, n);
     call_send(pg, STATEMENT_LOOK_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     return take_looks(pg, claims, n, reterr);
@@ -202,6 +204,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     call_int4(pg, capped(policy->candidate_after));
     call_int4(pg, capped(policy->strikes_max));
     call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
+    call_bytes_array(pg, &claims->digest, sizeof *claims, n);
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));

@@ -30,6 +30,7 @@ enum row_state {
     ROW_CANDIDATE = 3, /* of a claim: it was not made, because it may only be made isolated */
     ROW_HELD = 4,      /* of a claim: it was not made, because another worker's lease lasts, for left_ms */
     ROW_UNKNOWN = 5,   /* there is none, and the database may have lost it */
+    ROW_FORGED = 6,    /* of a claim: it was not made, because the message is not what the row is about */
 };
 
 /* The policy for lost claims: those whose worker died, or did not renew for a lease. */
@@ -48,8 +49,10 @@ struct claim {
                              database's clock. Another claim may have the same attempt */
     bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;         /* in for renew: the isolated run has settled */
+    thole_slice digest;   /* in for claim: of its message, see work_digest.h */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
+    bool compared;    /* the row has a digest, which is that of the message */
     bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
     uint64_t left_ms; /* until its deadline, at least 1; 0: it has none. HELD: until that lease ends */
     uint32_t lost;    /* claims of this try that were lost */
@@ -65,8 +68,9 @@ struct claim {
 };
 
 /* Claims in one statement, which alone decides who may run a try. It takes a row that no worker has claimed
- * or that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. If
- * the database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key
+ * or that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. A
+ * row whose digest is not that of the message is ROW_FORGED, also while a worker has it, and is not changed.
+ * If the database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key
  * given twice (one of the two is MINE) or whose row appeared, or became free, a moment later: claim it again;
  * ROW_CANDIDATE by the policy, but never for a poisoned try or an isolated claim. A claim that replaces
  * another worker's records that claim as lost. @p policy NULL: no poison candidates. The try's first claim

@@ -40,9 +40,11 @@ thole_status server_write_private(const char *path, const char *text, thole_erro
     bool ok = fd >= 0 && write(fd, text, len) == (ssize_t)len;
     if (fd >= 0 && close(fd) != 0)
         ok = false;
-    return ok && rename(fresh, path) == 0
-               ? THOLE_OK
-               : thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write %s: %s", path, strerror(errno));
+    if (ok && rename(fresh, path) == 0)
+        return THOLE_OK;
+    int const error = errno;
+    (void)unlink(fresh); /* it may hold a password */
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write %s: %s", path, strerror(error));
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)

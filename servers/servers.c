@@ -20,6 +20,7 @@ enum {
     POLL_READY_MS = 20,
     STOP_MS = 15000,
     CLUSTER_TRIES = 5,
+    ROUTES_BYTES_MAX = 512, /* of SERVER_CLUSTER_MAX members */
     CLUSTER_ATTEMPT_MS = 10000
 };
 
@@ -251,6 +252,7 @@ static thole_status nats_prepare(struct server *server, const void *opaque, thol
 {
     const struct nats_plan *plan = opaque;
     char text[4096], path[PATH_BYTES];
+    size_t const room = sizeof text - (plan->members > 1 ? ROUTES_BYTES_MAX : 0);
     int n = snprintf(text, sizeof text,
                      "server_name: n%zu\nlisten: \"127.0.0.1:%u\"\n"
                      "jetstream { store_dir: \"%s/jetstream\"%s }\n",
@@ -264,9 +266,9 @@ static thole_status nats_prepare(struct server *server, const void *opaque, thol
     if ((size_t)n < sizeof text && server->password[0] != 0)
         n += snprintf(text + n, sizeof text - (size_t)n, "authorization { user: thole, password: \"%s\" }\n",
                       server->password);
-    if ((size_t)n >= sizeof text)
+    if ((size_t)n >= room)
         return thole_fail(reterr, THOLE_LIMIT, "the configuration of nats-server is longer than %zu bytes",
-                          sizeof text - 1);
+                          room - 1);
     if (plan->members > 1)
         n += routes_text(plan, text + n, sizeof text - (size_t)n);
     assert((size_t)n < sizeof text);

@@ -5,6 +5,7 @@
 #include "locked.h"
 #include "memory.h"
 #include "nats_url.h"
+#include "nkey.h"
 #include "server_info.h"
 #include "wall_clock.h"
 #include <assert.h>
@@ -626,6 +627,11 @@ static thole_status set_urls(struct connection *connection, const char *text, th
 static thole_status set_options(struct connection *connection, const struct connection_options *options,
                                 thole_error *reterr)
 {
+    char nkey[NKEY_PUBLIC_BYTES];
+    thole_status const key =
+        options->creds == NULL ? THOLE_NOT_FOUND : nkey_public(options->creds, nkey, reterr);
+    if (key != THOLE_OK && key != THOLE_NOT_FOUND)
+        return key;
     natsOptions **o = &connection->options;
     int64_t const handshake_ms = options->connect_timeout_ms > HANDSHAKE_MS_MIN
                                      ? (int64_t)options->connect_timeout_ms
@@ -650,7 +656,8 @@ static thole_status set_options(struct connection *connection, const struct conn
     if (options->name != NULL)
         SET(natsOptions_SetName(*o, options->name));
     if (options->creds != NULL)
-        SET(natsOptions_SetUserCredentialsFromFiles(*o, options->creds, NULL));
+        SET(key == THOLE_OK ? natsOptions_SetNKeyFromSeed(*o, nkey, options->creds)
+                            : natsOptions_SetUserCredentialsFromFiles(*o, options->creds, NULL));
 #undef SET
     return link_fail(status, "NATS connection", "options", reterr);
 }

@@ -7,6 +7,7 @@
 #define HEADER_ACTIVITIES "Thole-Activities"
 #define HEADER_EXECUTION "Thole-Execution"
 #define HEADER_KIND "Thole-Kind"
+#define HEADER_PROOFS "Thole-Proofs"
 #define HEADER_REQUEST "Thole-Request"
 #define HEADER_TRY "Thole-Try"
 /* of answers to a roll call */
@@ -21,9 +22,9 @@
 #define HEADER_SUBJECT "Thole-Subject"
 #define HEADER_TIME "Thole-Time"
 #define HEADERS_OF_CONTRACT                                                                                  \
-    HEADER_ACTIVITIES, HEADER_EXECUTION, HEADER_KIND, HEADER_REQUEST, HEADER_TRY, HEADER_QUEUE,              \
-        HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON, HEADER_SEQUENCE,              \
-        HEADER_SUBJECT, HEADER_TIME
+    HEADER_ACTIVITIES, HEADER_EXECUTION, HEADER_KIND, HEADER_PROOFS, HEADER_REQUEST, HEADER_TRY,             \
+        HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON,                 \
+        HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME
 
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"

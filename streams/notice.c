@@ -1,5 +1,6 @@
 /* Cancellation pushes and live events. */
 #include "notice.h"
+#include "cancel_proof.h"
 #include "event.h"
 #include "header_names.h"
 #include "jscan.h"
@@ -9,7 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IDS_TEXT_MAX = CANCEL_NOTICE_IDS_MAX * 21, NUMBER_BYTES = 24 };
+enum {
+    IDS_TEXT_MAX = CANCEL_NOTICE_IDS_MAX * 21,
+    PROOF_DIGITS = 16,
+    PROOFS_TEXT_MAX = CANCEL_NOTICE_IDS_MAX * (PROOF_DIGITS + 1),
+    NUMBER_BYTES = 24,
+};
 
 static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
 {
@@ -48,30 +54,46 @@ static thole_status copy(struct arena *arena, thole_slice from, thole_slice *ret
 
 /* ---- cancellation ---- */
 
-static thole_status publish_ids(struct connection *connection, const char *subject,
-                                const struct cancel_notice *notice, size_t first, size_t len,
+struct cancel_publish {
+    struct connection *connection;
+    const char *subject;
+    const struct nonce_key *key;
+    const struct cancel_notice *notice;
+    struct tagged_hash about;
+};
+
+static thole_status publish_ids(const struct cancel_publish *publish, size_t first, size_t len,
                                 thole_error *reterr)
 {
-    struct buf ids;
+    const struct cancel_notice *const notice = publish->notice;
+    struct buf ids, proofs;
     assert(len > 0 && len <= CANCEL_NOTICE_IDS_MAX && first + len <= notice->activity_ids_len);
     buf_init(&ids, IDS_TEXT_MAX);
-    for (size_t i = 0; i < len; i++)
-        buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)notice->activity_ids[first + i]);
+    buf_init(&proofs, PROOFS_TEXT_MAX);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t const id = notice->activity_ids[first + i];
+        struct nonce const nonce = nonce_make(publish->key, notice->instance, notice->execution, id);
+        uint64_t const proof = cancel_proof(thole_slice_from(nonce.text), &publish->about);
+        buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)id);
+        buf_printf(&proofs, i == 0 ? "%016llx" : ",%016llx", (unsigned long long)proof);
+    }
     char number[NUMBER_BYTES];
     struct header const headers[] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
                                      {HEADER_KIND, notice->kind},
+                                     {HEADER_PROOFS, buf_bytes(&proofs)},
                                      {HEADER_TRY, number_text(number, notice->try_number)}};
-    thole_status status = buf_status(&ids);
+    thole_status status = buf_status(&ids) != THOLE_OK ? buf_status(&ids) : buf_status(&proofs);
     if (status == THOLE_OK)
-        status = connection_publish(connection, subject, headers, notice->try_number > 0 ? 3 : 2,
-                                    notice->reason, reterr);
+        status = connection_publish(publish->connection, publish->subject, headers,
+                                    notice->try_number > 0 ? 4 : 3, notice->reason, reterr);
     else
         status = thole_fail(reterr, status, "cancel notice: no room for the activity ids");
     buf_release(&ids);
+    buf_release(&proofs);
     return status;
 }
 
-thole_status cancel_notice_publish(struct connection *connection, const char *ns,
+thole_status cancel_notice_publish(struct connection *connection, const char *ns, const struct nonce_key *key,
                                    const struct cancel_notice *notice, thole_error *reterr)
 {
     struct buf subject;
@@ -79,10 +101,16 @@ thole_status cancel_notice_publish(struct connection *connection, const char *ns
     thole_status status = name_check(notice->kind, "cancel kind", reterr);
     if (status == THOLE_OK)
         status = subject_cancel(&subject, ns, notice->instance, notice->execution, reterr);
-    for (size_t at = 0; status == THOLE_OK && at < notice->activity_ids_len; at += CANCEL_NOTICE_IDS_MAX) {
-        size_t const left = notice->activity_ids_len - at;
-        status = publish_ids(connection, buf_cstr(&subject), notice, at,
-                             left < CANCEL_NOTICE_IDS_MAX ? left : CANCEL_NOTICE_IDS_MAX, reterr);
+    if (status == THOLE_OK) {
+        struct cancel_publish const publish = {
+            connection, buf_cstr(&subject), key, notice,
+            cancel_about(notice->try_number, notice->kind, notice->reason)};
+        for (size_t at = 0; status == THOLE_OK && at < notice->activity_ids_len;
+             at += CANCEL_NOTICE_IDS_MAX) {
+            size_t const left = notice->activity_ids_len - at;
+            status = publish_ids(&publish, at, left < CANCEL_NOTICE_IDS_MAX ? left : CANCEL_NOTICE_IDS_MAX,
+                                 reterr);
+        }
     }
     buf_release(&subject);
     return status;
@@ -109,6 +137,39 @@ static thole_status read_ids(thole_slice text, struct arena *arena, struct cance
     assert(text.len == 0);
     notice->activity_ids = ids;
     notice->activity_ids_len = count;
+    return THOLE_OK;
+}
+
+static bool read_proof(const uint8_t *digits, uint64_t *ret)
+{
+    *ret = 0;
+    for (size_t i = 0; i < PROOF_DIGITS; i++) {
+        uint8_t const c = digits[i];
+        bool const digit = c >= '0' && c <= '9', letter = c >= 'a' && c <= 'f';
+        if (!digit && !letter)
+            return false;
+        *ret = *ret << 4 | (uint64_t)(digit ? c - '0' : c - 'a' + 10);
+    }
+    return true;
+}
+
+/* One for each activity. */
+static thole_status read_proofs(thole_slice text, struct arena *arena, struct cancel_notice *notice,
+                                thole_error *reterr)
+{
+    size_t const n = notice->activity_ids_len;
+    if (text.len != n * (PROOF_DIGITS + 1) - 1)
+        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice has no proof for each of its activities");
+    uint64_t *const proofs = arena_array(arena, n, sizeof *proofs);
+    if (proofs == NULL)
+        return thole_fail(reterr, THOLE_LIMIT, "the notice does not fit into the arena");
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *const at = text.ptr + i * (PROOF_DIGITS + 1);
+        if (!read_proof(at, &proofs[i]) || (i > 0 && at[-1] != ','))
+            return thole_fail(reterr, THOLE_CORRUPT, "a proof of the cancel notice is not %d digits",
+                              PROOF_DIGITS);
+    }
+    notice->proofs = proofs;
     return THOLE_OK;
 }
 
@@ -143,6 +204,7 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(
         read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
     THOLE_TRY(read_ids(delivery_header(delivery, HEADER_ACTIVITIES), arena, &notice, reterr));
+    THOLE_TRY(read_proofs(delivery_header(delivery, HEADER_PROOFS), arena, &notice, reterr));
     THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));

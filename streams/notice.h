@@ -4,13 +4,16 @@
 #define THOLE_NOTICE_H
 #include "arena.h"
 #include "connection.h"
+#include "nonce.h"
 #include "notices.h"
 
 enum { CANCEL_NOTICE_IDS_MAX = 2048 }; /* in one message; more are sent in several */
 
-/* struct cancel_notice: headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, and Thole-Try: 2 when
- * only that try of each is meant; the body is the reason. */
+/* struct cancel_notice: headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, Thole-Proofs: of each
+ * activity 16 hexadecimal digits, with commas (cancel_proof.h), and Thole-Try: 2 when only that try of each
+ * is meant; the body is the reason. */
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,
+                                                   const struct nonce_key *key,
                                                    const struct cancel_notice *notice, thole_error *reterr);
 /* THOLE_CORRUPT for anything malformed: drop it. Copies into @p arena. */
 THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,

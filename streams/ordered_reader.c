@@ -74,7 +74,8 @@ static void send_create(struct ordered_reader *reader, struct link *link)
                                          .deliver = reader->inbox,
                                          .from = reader->next,
                                          .last_per_subject = reader->last_per_subject,
-                                         .heartbeat_ms = HEARTBEAT_MS};
+                                         .heartbeat_ms = HEARTBEAT_MS,
+                                         .expires_ms = PUSH_EXPIRES_MS};
     buf_init(&request, PUSH_JSON_MAX);
     thole_status const status = push_request(&options, api, &request, NULL);
     assert(status == THOLE_OK); /* lengths were checked when it was opened */
@@ -88,7 +89,7 @@ static void start_run(struct ordered_reader *reader, struct link *link)
     struct listener *listener = NULL;
     end_run(reader, link);
     connection_inbox(reader->connection, reader->inbox);
-    (void)snprintf(reader->name, sizeof reader->name, "reader_%.40s", strrchr(reader->inbox, '.') + 1);
+    push_name("reader", reader->inbox, reader->name);
     reader->heard_ms = link_now_ms();
     /* No wildcard: the server wakes a push consumer only when its deliver subject itself is subscribed to. */
     if (listener_open(link, reader->inbox, on_delivery, reader, &listener, NULL) != THOLE_OK) {

@@ -3,10 +3,20 @@
 #include "jscan.h"
 #include "json.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PUSH_INACTIVE_MS = 30000 };
+void push_name(const char *kind, const char *inbox, char ret[PUSH_NAME_BYTES])
+{
+    const char *const unique = strrchr(inbox, '.');
+    const char *connection = unique;
+    assert(unique != NULL);
+    while (connection > inbox && connection[-1] != '.')
+        connection--;
+    (void)snprintf(ret, PUSH_NAME_BYTES, "%s_%.*s_%s", kind, (int)(unique - connection), connection,
+                   unique + 1);
+}
 
 thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES],
                           struct buf *to, thole_error *reterr)
@@ -40,7 +50,7 @@ thole_status push_request(const struct push_options *options, char ret_subject[P
     json_member_text(&json, "deliver_subject", options->deliver);
     json_member_bool(&json, "flow_control", true);
     json_member_integer(&json, "idle_heartbeat", (int64_t)options->heartbeat_ms * NANOS_PER_MS);
-    json_member_integer(&json, "inactive_threshold", (int64_t)PUSH_INACTIVE_MS * NANOS_PER_MS);
+    json_member_integer(&json, "inactive_threshold", (int64_t)options->expires_ms * NANOS_PER_MS);
     json_member_integer(&json, "num_replicas", 1);
     json_member_bool(&json, "mem_storage", true);
     json_end(&json);

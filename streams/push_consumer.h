@@ -12,7 +12,15 @@ struct push_options {
     uint64_t from;               /* 0 or 1: from the beginning */
     bool last_per_subject;       /* instead of from; filter NULL = ">" */
     uint64_t heartbeat_ms;
+    uint64_t expires_ms; /* the server removes it when nobody has listened for so long */
 };
+enum { PUSH_EXPIRES_MS = 30000 };
+/*
+ * The name of a consumer that delivers to @p inbox: KIND_<connection>_<unique>, the last two tokens of the
+ * inbox, so it has 132 random bits. NATS permits whole tokens only, so it cannot permit some consumers of a
+ * stream and not others by how their names begin: what protects one is that others do not know its name.
+ */
+void push_name(const char *kind, const char *inbox, char ret[PUSH_NAME_BYTES]);
 /* The API subject and the request that make it. THOLE_INVALID: a name does not fit. */
 THOLE_NODISCARD thole_status push_request(const struct push_options *options,
                                           char ret_subject[PUSH_API_BYTES], struct buf *to,

@@ -13,6 +13,7 @@ enum {
     READ_HEARTBEAT_MS = 250, /* shows that the end was reached if the last messages were deleted */
     READ_SILENCE_MS = 2000,  /* then the consumer counts as lost */
     READ_ATTEMPTS_MAX = 3,   /* in a row without a message */
+    LEFT_MS = 5000,          /* how long a consumer stays that is left to the server */
     GET_REQUEST_MAX = 4096,
 };
 
@@ -131,7 +132,8 @@ static void widen(struct buf *to, const char *subject)
     buf_text(to, second);
 }
 
-thole_status stream_get_request(struct buf *to, const char *subject)
+/* from: 0: the last message. */
+static thole_status write_get(struct buf *to, const char *subject, uint64_t from)
 {
     struct json json;
     struct buf wide;
@@ -140,18 +142,46 @@ thole_status stream_get_request(struct buf *to, const char *subject)
     buf_clear(to);
     json_to_buf(&json, to);
     json_object(&json);
-    json_member_text(&json, "last_by_subj", buf_cstr(&wide));
+    if (from > 0)
+        json_member_number(&json, "seq", from);
+    json_member_text(&json, from > 0 ? "next_by_subj" : "last_by_subj", buf_cstr(&wide));
     json_end(&json);
     thole_status const status = buf_status(&wide) != THOLE_OK ? buf_status(&wide) : buf_status(to);
     buf_release(&wide);
     return status;
 }
 
+/* A member in base64; empty: the message has none. */
+static thole_status get_bytes(thole_slice message, const char *member, struct buf *to, thole_error *reterr)
+{
+    thole_slice value;
+    struct buf text;
+    buf_clear(to);
+    if (!json_find(message, member, &value)) /* what is empty is omitted */
+        return THOLE_OK;
+    buf_init(&text, value.len);
+    bool const good = json_text(value, &text) && base64_decode(buf_bytes(&text), to);
+    buf_release(&text);
+    if (buf_status(to) != THOLE_OK)
+        return thole_fail(reterr, buf_status(to), "a message is larger than %zu bytes", to->max);
+    return good ? THOLE_OK : thole_fail(reterr, THOLE_CORRUPT, "the server's answer has no valid base64");
+}
+
+thole_status stream_get_request(struct buf *to, const char *subject)
+{
+    return write_get(to, subject, 0);
+}
+
+thole_status stream_next_request(struct buf *to, const char *subject, uint64_t from)
+{
+    assert(from > 0);
+    return write_get(to, subject, from);
+}
+
 thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,
                                thole_error *reterr)
 {
-    thole_slice message, data;
-    struct buf text;
+    thole_slice message;
     uint32_t code = 0;
     thole_status status = api_judge(answer, "STREAM.MSG.GET", "", &code, reterr);
     if (code == API_MESSAGE_NOT_FOUND) {
@@ -164,17 +194,14 @@ thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struc
     if (!json_find(answer, "message", &message) || !get_uint(message, "seq", ret_sequence) ||
         *ret_sequence == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "the server's answer holds no message");
-    if (ret_body == NULL)
-        return THOLE_OK;
-    buf_clear(ret_body);
-    if (!json_find(message, "data", &data)) /* an empty body is omitted */
-        return THOLE_OK;
-    buf_init(&text, data.len);
-    bool const good = json_text(data, &text) && base64_decode(buf_bytes(&text), ret_body);
-    buf_release(&text);
-    if (buf_status(ret_body) != THOLE_OK)
-        return thole_fail(reterr, buf_status(ret_body), "a message is larger than %zu bytes", ret_body->max);
-    return good ? THOLE_OK : thole_fail(reterr, THOLE_CORRUPT, "the server's answer has no valid base64");
+    return ret_body == NULL ? THOLE_OK : get_bytes(message, "data", ret_body, reterr);
+}
+
+thole_status stream_get_headers(thole_slice answer, struct buf *to, thole_error *reterr)
+{
+    thole_slice message;
+    buf_clear(to);
+    return json_find(answer, "message", &message) ? get_bytes(message, "hdrs", to, reterr) : THOLE_OK;
 }
 
 thole_status stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr)
@@ -206,6 +233,68 @@ thole_status stream_last_by_subject(struct connection *connection, const char *s
     return status;
 }
 
+/* ---- without a consumer ---- */
+
+/* The first message at @p from or behind it that matches; sequence 0: there is none. */
+static thole_status walk_step(struct connection *connection, const char *stream, const char *wide,
+                              uint64_t from, struct buf *answer, uint64_t *ret_sequence, struct buf *body,
+                              thole_error *reterr)
+{
+    struct buf request;
+    struct json json;
+    uint32_t code = 0;
+    buf_init(&request, GET_REQUEST_MAX);
+    json_to_buf(&json, &request);
+    json_object(&json);
+    json_member_number(&json, "seq", from);
+    json_member_text(&json, "next_by_subj", wide);
+    json_end(&json);
+    thole_status status = buf_status(&request);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "filter is too long");
+    else
+        status = api_call(connection, "STREAM.MSG.GET", stream, buf_bytes(&request), answer, &code, reterr);
+    if (status == THOLE_OK || (status == THOLE_NOT_FOUND && code == API_MESSAGE_NOT_FOUND))
+        status = stream_get_answer(buf_bytes(answer), ret_sequence, body, reterr);
+    buf_release(&request);
+    return status;
+}
+
+thole_status stream_walk(struct connection *connection, const char *stream, const char *filter, uint64_t from,
+                         uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
+{
+    struct buf wide, answer, body, subject;
+    uint64_t next = from == 0 ? 1 : from;
+    buf_init(&wide, SUBJECT_BYTES_MAX + 1);
+    buf_init(&answer, API_ANSWER_MAX);
+    buf_init(&body, API_ANSWER_MAX);
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    widen(&wide, filter);
+    thole_status status = buf_status(&wide) == THOLE_OK
+                              ? THOLE_OK
+                              : thole_fail(reterr, buf_status(&wide), "filter is too long");
+    while (status == THOLE_OK && next <= to) {
+        uint64_t sequence = 0;
+        status = walk_step(connection, stream, buf_cstr(&wide), next, &answer, &sequence, &body, reterr);
+        if (status != THOLE_OK || sequence == 0 || sequence > to)
+            break;
+        if (sequence < next)
+            status = thole_fail(reterr, THOLE_CORRUPT,
+                                "stream %s: the message at %llu or behind it is said to be %llu", stream,
+                                (unsigned long long)next, (unsigned long long)sequence);
+        if (status == THOLE_OK)
+            status = stream_get_subject(buf_bytes(&answer), &subject, reterr);
+        if (status == THOLE_OK)
+            status = each(arg, sequence, buf_bytes(&subject), buf_bytes(&body));
+        next = sequence + 1;
+    }
+    buf_release(&wide);
+    buf_release(&answer);
+    buf_release(&body);
+    buf_release(&subject);
+    return status;
+}
+
 /* ---- stream_read ---- */
 
 struct read {
@@ -214,6 +303,7 @@ struct read {
     stream_read_fn *each;
     stream_delivery_fn *each_delivery; /* where each is NULL */
     void *arg;
+    bool leaves;     /* the consumer expires: its user may not remove any */
     uint64_t next;   /* first sequence not handed over yet */
     uint64_t target; /* read up to this sequence, by the leader */
     bool bounded;    /* target is known */
@@ -240,7 +330,8 @@ static thole_status send_create(struct read *read, thole_error *reterr)
                                          .name = read->name,
                                          .deliver = read->inbox,
                                          .from = read->next,
-                                         .heartbeat_ms = READ_HEARTBEAT_MS};
+                                         .heartbeat_ms = READ_HEARTBEAT_MS,
+                                         .expires_ms = read->leaves ? LEFT_MS : PUSH_EXPIRES_MS};
     buf_init(&request, PUSH_JSON_MAX);
     thole_status status = push_request(&options, api, &request, reterr);
     if (status == THOLE_OK)
@@ -389,7 +480,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
     read->progress_ms = link_now_ms();
     read->patience_ms = connection_request_timeout_ms(connection);
     connection_inbox(connection, read->inbox);
-    (void)snprintf(read->name, sizeof read->name, "read_%s", strrchr(read->inbox, '.') + 1);
+    push_name("read", read->inbox, read->name);
     /* One literal subject for all: a push consumer is active only if exactly its own subject is subscribed
      * to. */
     natsStatus const subscribed = natsConnection_SubscribeSync(&read->native, read->link->nc, read->inbox);
@@ -403,7 +494,8 @@ static thole_status read_once(struct read *read, struct connection *connection, 
             status = read_loop(read, reterr);
         connection_retire(connection, read->native, read->link->epoch);
         read->native = NULL;
-        push_remove(read->link, read->stream, read->name);
+        if (!read->leaves)
+            push_remove(read->link, read->stream, read->name);
     }
     link_release(read->link);
     return status;
@@ -440,10 +532,12 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
     return read_all(connection, read, from, reterr);
 }
 
-thole_status stream_read_deliveries(struct connection *connection, const char *stream, uint64_t from,
-                                    uint64_t to, stream_delivery_fn *each, void *arg, thole_error *reterr)
+thole_status stream_read_deliveries(struct connection *connection, const char *stream, const char *filter,
+                                    uint64_t from, uint64_t to, stream_delivery_fn *each, void *arg,
+                                    thole_error *reterr)
 {
-    struct read const read = {.stream = stream, .to = to, .each_delivery = each, .arg = arg};
+    struct read const read = {
+        .stream = stream, .filter = filter, .to = to, .each_delivery = each, .arg = arg, .leaves = true};
     return read_all(connection, read, from, reterr);
 }
 

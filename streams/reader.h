@@ -26,8 +26,13 @@ THOLE_NODISCARD thole_status stream_next(struct connection *connection, const ch
 /* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
  */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
+/* The body of a direct get (requests_get()): the first message of @p subject at @p from or behind it. */
+THOLE_NODISCARD thole_status stream_next_request(struct buf *to, const char *subject, uint64_t from);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
                                                struct buf *ret_body, thole_error *reterr);
+/* The headers of the message in such an answer, as they were published: "NATS/1.0\r\nName: value\r\n...".
+ * Empty: it has none. */
+THOLE_NODISCARD thole_status stream_get_headers(thole_slice answer, struct buf *to, thole_error *reterr);
 /* The subject of the message in such an answer. */
 THOLE_NODISCARD thole_status stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr);
 
@@ -45,11 +50,20 @@ THOLE_NODISCARD thole_status stream_read(struct connection *connection, const ch
                                          const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
                                          void *arg, thole_error *reterr);
 
-/* The same with headers and the time at which each was stored. */
+/* The same with headers and the time at which each was stored, for those who may create a consumer and remove
+ * none: it is left to the server, which removes it within seconds. */
 typedef thole_status stream_delivery_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
 THOLE_NODISCARD thole_status stream_read_deliveries(struct connection *connection, const char *stream,
-                                                    uint64_t from, uint64_t to, stream_delivery_fn *each,
-                                                    void *arg, thole_error *reterr);
+                                                    const char *filter, uint64_t from, uint64_t to,
+                                                    stream_delivery_fn *each, void *arg, thole_error *reterr);
+/*
+ * The same without a consumer, for clients: their users need no right to create any. A round trip for each
+ * message, from the leader; so for histories of one instance, not for whole streams. @p filter must not be
+ * NULL. Complete, as each answer says where the next message is.
+ */
+THOLE_NODISCARD thole_status stream_walk(struct connection *connection, const char *stream,
+                                         const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
+                                         void *arg, thole_error *reterr);
 
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,

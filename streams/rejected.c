@@ -155,5 +155,5 @@ thole_status rejected_read(struct connection *connection, const char *ns, struct
     list->items = arena_array(&list->arena, reading.cap, sizeof *list->items);
     if (list->items == NULL)
         return thole_fail(reterr, THOLE_LIMIT, "too many rejected messages: ask for fewer");
-    return stream_read_deliveries(connection, stream, last - n + 1, last, take, &reading, reterr);
+    return stream_read_deliveries(connection, stream, NULL, last - n + 1, last, take, &reading, reterr);
 }

@@ -3,6 +3,7 @@
 #include "jscan.h"
 #include "link.h"
 #include "memory.h"
+#include "push_consumer.h"
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,11 +15,14 @@ enum { REPLY_BYTES = LINK_INBOX_BYTES + 24, NUMBER_DIGITS = 10 /* of a uint32_t 
 static_assert(REPLY_BYTES - LINK_INBOX_BYTES >= 2 * (1 + NUMBER_DIGITS), "an inbox and an address fit");
 #define NO_SLOT UINT32_MAX
 
+enum request_form { FORM_RAW, FORM_PUBLISH, FORM_GET }; /* how its answer is read */
+
 struct slot {
     uint64_t token, due_ms, epoch;
     uint32_t generation; /* of the request in it; grows when it is answered */
     uint32_t prev, next; /* in flight: by age; free: only next */
-    bool in_flight, publish;
+    bool in_flight;
+    enum request_form form;
 };
 
 struct requests {
@@ -40,7 +44,7 @@ struct requests {
 
 /* ---- slots; the lock is held ---- */
 
-static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t due_ms, bool publish)
+static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t due_ms, enum request_form form)
 {
     uint32_t const at = requests->free_head;
     if (at == NO_SLOT)
@@ -50,7 +54,7 @@ static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t du
     assert(requests->inbox_epoch > 0 && requests->inbox_len > 0);
     requests->free_head = slot->next;
     slot->token = token;
-    slot->publish = publish;
+    slot->form = form;
     slot->epoch = requests->inbox_epoch;
     slot->due_ms = due_ms;
     slot->in_flight = true;
@@ -118,6 +122,18 @@ static void decode_publish(struct request_done *done)
     } else {
         done->result = REQUEST_FAILED; /* the answer is not from JetStream */
     }
+}
+
+/* A message with its place in headers, or a status without one. */
+static void decode_get(const struct delivery *delivery, uint32_t status, struct request_done *done)
+{
+    if (status == 404)
+        return;
+    if (status == 0 && slice_uint(delivery_header(delivery, "Nats-Sequence"), &done->sequence) &&
+        done->sequence > 0)
+        done->subject = delivery_header(delivery, "Nats-Subject");
+    else
+        done->result = REQUEST_FAILED;
 }
 
 /* Reads one decimal number that ends at a dot or at the end. */
@@ -191,10 +207,13 @@ static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
     pthread_mutex_unlock(&requests->lock);
     if (mine) {
         done.token = slot.token;
-        if (link_status(&delivery, &text) == 503)
+        uint32_t const status = link_status(&delivery, &text);
+        if (status == 503)
             done.result = REQUEST_BUSY;
-        else if (slot.publish)
+        else if (slot.form == FORM_PUBLISH)
             decode_publish(&done);
+        else if (slot.form == FORM_GET)
+            decode_get(&delivery, status, &done);
         requests->done(requests->arg, &done);
     }
     pthread_mutex_unlock(&requests->dispatch);
@@ -315,9 +334,9 @@ size_t requests_in_flight(const struct requests *requests)
 /* ---- sending ---- */
 
 /* Takes a slot of this link's epoch and names its reply subject. */
-static thole_status reserve(struct requests *requests, const struct link *link, uint64_t token, bool publish,
-                            char reply[REPLY_BYTES], uint32_t *ret_slot, uint32_t *ret_generation,
-                            thole_error *reterr)
+static thole_status reserve(struct requests *requests, const struct link *link, uint64_t token,
+                            enum request_form form, char reply[REPLY_BYTES], uint32_t *ret_slot,
+                            uint32_t *ret_generation, thole_error *reterr)
 {
     uint64_t const due_ms = link_now_ms() + requests->timeout_ms;
     pthread_mutex_lock(&requests->lock);
@@ -326,7 +345,7 @@ static thole_status reserve(struct requests *requests, const struct link *link, 
         return thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
     }
     bool const first = requests->oldest == NO_SLOT;
-    uint32_t const at = take_slot(requests, token, due_ms, publish);
+    uint32_t const at = take_slot(requests, token, due_ms, form);
     if (at == NO_SLOT) {
         pthread_mutex_unlock(&requests->lock);
         return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight",
@@ -368,7 +387,7 @@ static thole_status send_with_headers(struct link *link, const char *subject, co
 }
 
 static thole_status send_request(struct requests *requests, const char *subject, const struct header *headers,
-                                 size_t headers_len, thole_slice body, bool publish, uint64_t token,
+                                 size_t headers_len, thole_slice body, enum request_form form, uint64_t token,
                                  thole_error *reterr)
 {
     char reply[REPLY_BYTES];
@@ -377,7 +396,7 @@ static thole_status send_request(struct requests *requests, const char *subject,
     struct link *link = link_acquire(requests->connection);
     if (link == NULL)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: not connected to NATS", subject);
-    thole_status status = reserve(requests, link, token, publish, reply, &at, &generation, reterr);
+    thole_status status = reserve(requests, link, token, form, reply, &at, &generation, reterr);
     if (status != THOLE_OK) {
         link_release(link);
         return status;
@@ -414,11 +433,17 @@ thole_status requests_publish(struct requests *requests, const struct publish *p
     for (size_t i = 0; i < publish->headers_len; i++)
         headers[len++] = publish->headers[i];
     assert(len <= PUBLISH_HEADERS_MAX);
-    return send_request(requests, publish->subject, headers, len, publish->body, true, token, reterr);
+    return send_request(requests, publish->subject, headers, len, publish->body, FORM_PUBLISH, token, reterr);
 }
 
 thole_status requests_send(struct requests *requests, const char *subject, thole_slice body, uint64_t token,
                            thole_error *reterr)
 {
-    return send_request(requests, subject, NULL, 0, body, false, token, reterr);
+    return send_request(requests, subject, NULL, 0, body, FORM_RAW, token, reterr);
+}
+
+thole_status requests_get(struct requests *requests, const char *subject, thole_slice body, uint64_t token,
+                          thole_error *reterr)
+{
+    return send_request(requests, subject, NULL, 0, body, FORM_GET, token, reterr);
 }

@@ -16,7 +16,7 @@
 enum { REQUEST_STORE_FAILED = 10077 };
 
 enum request_result {
-    REQUEST_ANSWERED = 0, /* raw requests: the body is the answer */
+    REQUEST_ANSWERED = 0, /* raw requests: the body is the answer. Direct gets: there is a message or none */
     REQUEST_STORED,       /* publish: stored at sequence (duplicate: it was there already) */
     REQUEST_REFUSED,      /* 10071, 10164: another writer was first */
     REQUEST_BUSY,         /* 10167, 503: try again later */
@@ -27,10 +27,11 @@ enum request_result {
 struct request_done {
     enum request_result result;
     uint64_t token;    /* the caller's */
-    uint64_t sequence; /* REQUEST_STORED */
+    uint64_t sequence; /* REQUEST_STORED; direct get: of the message, 0: there is none */
     bool duplicate;
-    uint32_t err_code; /* the server's err_code, 0 = none */
-    thole_slice body;  /* of the answer; borrowed for the callback */
+    uint32_t err_code;   /* the server's err_code, 0 = none */
+    thole_slice subject; /* direct get: of the message; borrowed for the callback */
+    thole_slice body;    /* of the answer or the message; borrowed for the callback */
 };
 typedef void request_done_fn(void *arg, const struct request_done *done);
 
@@ -62,4 +63,11 @@ THOLE_NODISCARD thole_status requests_publish(struct requests *requests, const s
 /* Raw request, for example to $JS.API.STREAM.MSG.GET.<stream>. */
 THOLE_NODISCARD thole_status requests_send(struct requests *requests, const char *subject, thole_slice body,
                                            uint64_t token, thole_error *reterr);
+/*
+ * A direct get: @p subject is $JS.API.DIRECT.GET.<stream>, @p body says which message
+ * (stream_next_request()). The message comes as it was stored, without JSON and base64. With replicas any of
+ * them may answer: one that has fallen behind lacks the newest messages, and may still have removed ones.
+ */
+THOLE_NODISCARD thole_status requests_get(struct requests *requests, const char *subject, thole_slice body,
+                                          uint64_t token, thole_error *reterr);
 #endif

@@ -25,8 +25,7 @@ static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replic
                                .retention = "limits",
                                .replicas = replicas,
                                .subjects_len = 1,
-                               .dedupe_ms = DEDUPE_MS,
-                               .allow_direct = true};
+                               .dedupe_ms = DEDUPE_MS};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_IN_%u", ns, p);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*.*.*", ns, p);
     return spec;
@@ -53,8 +52,7 @@ static struct stream_spec work_spec(const char *ns, uint32_t replicas)
                                .replicas = replicas,
                                .subjects_len = 1,
                                .lift_max_per_subject = true,
-                               .deny_purge = true,
-                               .allow_direct = true};
+                               .deny_purge = true};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_WORK", ns);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.work.>", ns);
     return spec;
@@ -72,8 +70,7 @@ static struct stream_spec rejected_spec(const char *ns, uint32_t replicas)
                                .keep_max_age = true,
                                .max_msgs = REJECTED_MSGS_MAX,
                                .max_bytes = REJECTED_BYTES_MAX,
-                               .discard_old = true,
-                               .allow_direct = true};
+                               .discard_old = true};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_REJECTED", ns);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.rejected.*", ns);
     return spec;
@@ -90,8 +87,7 @@ static struct stream_spec bucket_spec(const char *ns, const char *kind, uint64_t
                                .dedupe_ms = ttl_ms > 0 && ttl_ms < DEDUPE_MS ? ttl_ms : DEDUPE_MS,
                                .max_per_subject = 1,
                                .deny_delete = true,
-                               .allow_rollup = true,
-                               .allow_direct = true};
+                               .allow_rollup = true};
     (void)snprintf(spec.name, sizeof spec.name, "KV_THOLE_%s_%s", ns, kind);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "$KV.THOLE_%s_%s.>", ns, kind);
     return spec;
@@ -282,19 +278,6 @@ static thole_status finish_config(struct connection *connection, const char *ns,
 
 /* ---- the key of nonces, in a bucket that only engines need to read ---- */
 
-static bool read_key(thole_slice text, struct nonce_key *ret)
-{
-    bool good = text.len == 2 * NONCE_KEY_BYTES;
-    for (size_t i = 0; good && i < text.len; i++) {
-        uint8_t const c = text.ptr[i];
-        bool const digit = c >= '0' && c <= '9';
-        unsigned const value = digit ? (unsigned)c - '0' : (unsigned)c - 'a' + 10;
-        good = digit || (c >= 'a' && c <= 'f');
-        ret->bytes[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : ret->bytes[i / 2] | value);
-    }
-    return good;
-}
-
 /* *ret_there false: there is none. */
 static thole_status get_nonce_key(struct connection *connection, const char *ns, const char *subject,
                                   struct nonce_key *ret, bool *ret_there, thole_error *reterr)
@@ -306,7 +289,7 @@ static thole_status get_nonce_key(struct connection *connection, const char *ns,
     buf_init(&body, 4 * NONCE_KEY_BYTES);
     thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
     *ret_there = status == THOLE_OK && sequence != 0;
-    if (*ret_there && !read_key(buf_bytes(&body), ret))
+    if (*ret_there && !nonce_key_read(buf_bytes(&body), ret))
         status =
             thole_fail(reterr, THOLE_CORRUPT,
                        "key nonces of bucket THOLE_%s_SECRET is not %d hexadecimal digits: put back what "
@@ -318,13 +301,11 @@ static thole_status get_nonce_key(struct connection *connection, const char *ns,
 
 static thole_status make_nonce_key(struct connection *connection, const char *subject, thole_error *reterr)
 {
-    uint8_t bytes[NONCE_KEY_BYTES];
-    char text[2 * NONCE_KEY_BYTES + 1];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+    struct nonce_key key;
+    if (getrandom(key.bytes, sizeof key.bytes, 0) != (ssize_t)sizeof key.bytes)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    return key_create(connection, subject, thole_slice_from(text), reterr);
+    struct nonce_key_text const text = nonce_key_write(&key);
+    return key_create(connection, subject, thole_slice_from(text.text), reterr);
 }
 
 /* The first engine makes it; what is there counts. */

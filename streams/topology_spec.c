@@ -34,7 +34,7 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
                         spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
     if (spec->dedupe_ms != 0)
         json_member_integer(&json, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
-    json_member_bool(&json, "allow_direct", spec->allow_direct);
+    json_member_bool(&json, "allow_direct", true);
     json_member_bool(&json, "allow_rollup_hdrs", spec->allow_rollup);
     json_member_bool(&json, "deny_delete", spec->deny_delete);
     json_member_bool(&json, "deny_purge", spec->deny_purge);

@@ -18,7 +18,7 @@ struct stream_spec {
     uint64_t dedupe_ms;        /* for making it; 0: the server's default */
     int64_t max_per_subject;   /* 0: unlimited */
     bool lift_max_per_subject; /* from a stream that an earlier version has made with such a limit */
-    bool deny_purge, deny_delete, allow_rollup, allow_direct;
+    bool deny_purge, deny_delete, allow_rollup;
     bool discard_old;            /* else messages above the limits are refused */
     int64_t max_msgs, max_bytes; /* for making it; 0: unlimited */
     bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice

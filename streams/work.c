@@ -7,6 +7,7 @@
 #include "memory.h"
 #include "nonce.h"
 #include "push_consumer.h"
+#include "reader.h"
 #include "subject.h"
 #include "work_message.h"
 #include "work_names.h"
@@ -74,6 +75,57 @@ thole_status work_look(struct requests *requests, const char *ns, const struct w
     return status;
 }
 
+static struct work_digest digest_of(const struct work_item *item)
+{
+    return work_digest_make(item->queue, item->activity, item->nonce, item->input);
+}
+
+/* ---- look-ups ---- */
+
+/* The value of the first header with that name, as nats.c reads it for a worker; empty: there is none. */
+static thole_slice header_in(thole_slice headers, const char *name)
+{
+    size_t const name_len = strlen(name);
+    for (size_t at = 0, len; at < headers.len; at += len) {
+        const uint8_t *const line = headers.ptr + at;
+        const uint8_t *const newline = memchr(line, '\n', headers.len - at);
+        len = newline == NULL ? headers.len - at : (size_t)(newline - line) + 1;
+        if (len <= name_len || memcmp(line, name, name_len) != 0 || line[name_len] != ':')
+            continue;
+        size_t from = name_len + 1, to = len;
+        while (from < to && line[from] == ' ')
+            from++;
+        while (to > from && (line[to - 1] == '\n' || line[to - 1] == '\r' || line[to - 1] == ' '))
+            to--;
+        return (thole_slice){line + from, to - from};
+    }
+    return (thole_slice){NULL, 0};
+}
+
+thole_status work_look_answer(thole_slice answer, thole_slice queue, uint64_t *ret_sequence, bool *ret_read,
+                              struct work_digest *ret_digest, thole_error *reterr)
+{
+    struct buf headers, input;
+    buf_init(&headers, API_ANSWER_MAX);
+    buf_init(&input, API_ANSWER_MAX);
+    thole_status status = stream_get_answer(answer, ret_sequence, &input, reterr);
+    if (status == THOLE_OK)
+        status = stream_get_headers(answer, &headers, reterr);
+    struct work_item const item = {.queue = queue,
+                                   .activity = header_in(buf_bytes(&headers), HEADER_ACTIVITY),
+                                   .nonce = header_in(buf_bytes(&headers), HEADER_NONCE),
+                                   .input = buf_bytes(&input)};
+    *ret_read = status == THOLE_OK && name_check(item.activity, "activity", NULL) == THOLE_OK &&
+                nonce_is_text(item.nonce);
+    if (*ret_read)
+        *ret_digest = digest_of(&item);
+    buf_release(&headers);
+    buf_release(&input);
+    return status;
+}
+
+/* ---- delivered ---- */
+
 /* Within the range of the rows' columns: a larger number would make the whole claim statement fail. */
 static bool read_number(thole_slice subject, size_t token, uint64_t most, uint64_t *ret)
 {
@@ -129,6 +181,8 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     box->message.reply = memory_text(reply != NULL ? reply : "");
     box->message.native = native;
     assert(*ret_bad != NULL || box->message.item.instance.len > 0);
+    if (*ret_bad == NULL)
+        box->message.digest = digest_of(&box->message.item);
     return &box->message;
 }
 

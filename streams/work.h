@@ -6,6 +6,7 @@
 #ifndef THOLE_WORK_H
 #define THOLE_WORK_H
 #include "requests.h"
+#include "work_digest.h"
 
 struct work_item {
     thole_slice queue, instance, activity, input;
@@ -16,16 +17,24 @@ struct work_item {
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,
                                           const struct work_item *item, uint64_t token, thole_error *reterr);
 /* Asks the stream's leader whether the item is queued; its input and activity are not looked at. The answer
- * is for stream_get_answer(): sequence 0 = not queued, or, if the later one of two was removed, not known. */
+ * is for work_look_answer(). */
 THOLE_NODISCARD thole_status work_look(struct requests *requests, const char *ns,
                                        const struct work_item *item, uint64_t token, thole_error *reterr);
 
+/* The newest message on the item's subject; sequence 0: none, or, if the later one of two was removed, not
+ * known. *ret_digest: of what it says, if a worker could read it; else *ret_read is false, and a worker will
+ * remove it. */
+THOLE_NODISCARD thole_status work_look_answer(thole_slice answer, thole_slice queue, uint64_t *ret_sequence,
+                                              bool *ret_read, struct work_digest *ret_digest,
+                                              thole_error *reterr);
+
 /* A delivered message; owned by its holder; free with work_message_destroy(). */
 struct work_message {
-    struct work_item item; /* slices borrow from the message */
-    uint64_t deliveries;   /* a hint only */
-    uint64_t sequence;     /* in WORK */
-    char *reply;           /* of the newest delivery */
+    struct work_item item;     /* slices borrow from the message */
+    struct work_digest digest; /* of what it says */
+    uint64_t deliveries;       /* a hint only */
+    uint64_t sequence;         /* in WORK */
+    char *reply;               /* of the newest delivery */
     void *native;
 };
 void work_message_destroy(struct work_message *message); /* NULL-safe; sends nothing */

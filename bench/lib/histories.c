@@ -80,8 +80,8 @@ bool histories_read(struct histories *histories, histories_fn *each, void *arg)
         if (!find_bounds(histories, p, stream, &bounds))
             return false;
         if (bounds.last > histories->read_to[p] &&
-            stream_read_deliveries(histories->connection, stream, histories->read_to[p] + 1, bounds.last,
-                                   on_record, &reading, &error) != THOLE_OK)
+            stream_read_deliveries(histories->connection, stream, NULL, histories->read_to[p] + 1,
+                                   bounds.last, on_record, &reading, &error) != THOLE_OK)
             return bench_fail(stream, error.text);
         histories->read_to[p] = bounds.last;
     }

@@ -104,10 +104,11 @@ static void write_block(FILE *out, const struct bench *bench)
     (void)fprintf(
         out,
         BEGIN_MARK
-        "Measured on %s: %ld cores (%s), thole %s, nats-server %s, Postgres %s; %u runs, %u ms of each load,"
+        "Measured on %s: %ld cores (%s), thole %s, nats-server %s, Postgres %s; %u run%s, %u ms of each load,"
         " `--slots %u`.",
         day, report_cores(), cpu, thole_version(), bench->versions.nats, bench->versions.postgres,
-        bench->options.runs, bench->options.milliseconds, bench->options.slots);
+        bench->options.runs, bench->options.runs == 1 ? "" : "s", bench->options.milliseconds,
+        bench->options.slots);
     loads_of_machine(out, bench);
     (void)fprintf(out, "\n\n");
     targets_table(out, bench);

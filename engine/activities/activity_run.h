@@ -71,7 +71,8 @@ struct thole_activity {
     bool given_up;                /* it has not returned in its grace */
     thole_cancel_kind fired_kind; /* reason and time of its cancellation; NONE: not cancelled */
     uint64_t fired_ms;
-    bool forgotten; /* the machine no longer holds it, but it is running */
+    uint64_t started_us; /* when it was given to a handler */
+    bool forgotten;      /* the machine no longer holds it, but it is running */
 
     /* the handler threads', under their lock */
     struct thole_activity *next;

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "memory.h"
 #include "process_early.h"
+#include "process_end.h"
 #include "process_parts.h"
 #include <assert.h>
 #include <errno.h>
@@ -33,6 +34,7 @@ struct forkserver {
     int control;
     pid_t pid;
     void (*on_lost)(void);
+    uint64_t memory_max;
     atomic_bool lost;
 };
 
@@ -44,6 +46,11 @@ bool forkserver_is_needed(const thole_program *program)
             return true;
     }
     return false;
+}
+
+uint64_t forkserver_memory_max(const struct forkserver *forkserver, const thole_activity_options *options)
+{
+    return process_memory_max(options, forkserver->memory_max);
 }
 
 /* ---- the forkserver itself ---- */
@@ -218,6 +225,7 @@ thole_status forkserver_start(const struct forkserver_options *options, struct f
         return thole_fail(reterr, THOLE_NOMEM, "no socket for the forkserver: %s", strerror(errno));
     struct forkserver *const forkserver = memory_new(sizeof *forkserver);
     forkserver->on_lost = options->lost;
+    forkserver->memory_max = options->memory_max;
     warn_of_threads();
     (void)fflush(NULL); /* or buffered output would be written twice */
     forkserver->pid = fork();

@@ -21,7 +21,8 @@ struct forkserver_options {
     const thole_program *program; /* both borrowed for ever */
     char **argv;                  /* NULL-terminated */
     uint64_t payload_max;         /* of outputs */
-    void (*lost)(void);           /* called once, on any thread, when the forkserver is found dead */
+    uint64_t memory_max; /* of each process, in bytes of address space; 0 = that of its activity alone */
+    void (*lost)(void);  /* called once, on any thread, when the forkserver is found dead */
     /* Texts that processes must not see, for example the value of --postgres; NULLs are allowed. The
      * forkserver erases them from its argv. */
     const char *secrets[3];
@@ -33,6 +34,9 @@ THOLE_NODISCARD thole_status forkserver_start(const struct forkserver_options *o
                                               struct forkserver **ret, thole_error *reterr);
 /* All life sockets have been closed. Waits until every process is gone. NULL-safe. */
 void forkserver_stop(struct forkserver *forkserver);
+/* Bytes of address space of a process that runs the activity: the lower of the activity's limit and of the
+ * forkserver's. 0 = none. */
+uint64_t forkserver_memory_max(const struct forkserver *forkserver, const thole_activity_options *options);
 /* Whether it has died and cannot create processes any more. Any thread. */
 bool forkserver_is_lost(const struct forkserver *forkserver);
 

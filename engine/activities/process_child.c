@@ -4,6 +4,7 @@
 #include "log.h"
 #include "memory.h"
 #include "process_early.h"
+#include "process_end.h"
 #include "process_frame.h"
 #include "process_parts.h"
 #include <errno.h>
@@ -86,10 +87,10 @@ static bool set_limit(__rlimit_resource_t resource, uint64_t soft, uint64_t hard
     return setrlimit(resource, &limit) == 0;
 }
 
-static bool set_limits(const thole_activity_options *options)
+static bool set_limits(const thole_activity_options *options, uint64_t memory_max)
 {
     return set_limit(RLIMIT_CPU, options->cpu_max_s, (uint64_t)options->cpu_max_s + 1) &&
-           set_limit(RLIMIT_AS, options->memory_max, options->memory_max);
+           set_limit(RLIMIT_AS, memory_max, memory_max);
 }
 
 _Noreturn static void give_up(const struct runner *runner, const char *what)
@@ -118,7 +119,8 @@ static void become(struct runner *runner)
         process_forget_secrets();
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* so that output before a crash is not lost */
     raise_oom_score();
-    if (!set_limits(spawn->entry->options))
+    if (!set_limits(spawn->entry->options,
+                    process_memory_max(spawn->entry->options, spawn->options->memory_max)))
         give_up(runner, "its limits cannot be set");
     set_signals();
 }

@@ -7,6 +7,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
+uint64_t process_memory_max(const thole_activity_options *options, uint64_t of_all)
+{
+    bool const own = options->memory_max != 0 && (of_all == 0 || options->memory_max < of_all);
+    return own ? options->memory_max : of_all;
+}
+
 /* What the guard has counted and what the limit is held against are not quite the same: SIGKILL comes a
  * second after the limit. */
 static bool cpu_is_used_up(const struct life_message *life, const thole_activity_options *options)

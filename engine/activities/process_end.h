@@ -1,4 +1,4 @@
-/* The failure text for the end of a run in a process. Pure. */
+/* The limits of a run in a process, and the failure text for its end. Pure. */
 #ifndef THOLE_PROCESS_END_H
 #define THOLE_PROCESS_END_H
 #include "forkserver.h"
@@ -11,6 +11,9 @@ enum process_end {
     PROCESS_BROKEN,   /* it wrote to the socket what is no frame */
     PROCESS_WALL,     /* its time was over */
 };
+
+/* The lower of the activity's limit and of the one of all processes; 0 = none. */
+uint64_t process_memory_max(const thole_activity_options *options, uint64_t of_all);
 
 enum { PROCESS_TEXT_MAX = 256 };
 /* Error type, "crash" or "limit". For what is neither RUNS nor RETURNED. @p life: what the guard has said. */

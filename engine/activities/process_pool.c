@@ -424,14 +424,15 @@ static enum run_outcome ended(struct thole_activity *act, enum process_end end,
                               const struct life_message *life, bool begun, bool killed,
                               thole_status *ret_status)
 {
-    const thole_activity_options *const options = act->pool->program->activities[act->entry].options;
+    thole_activity_options options = *act->pool->program->activities[act->entry].options;
+    options.memory_max = forkserver_memory_max(act->pool->forkserver, &options);
     char text[PROCESS_TEXT_MAX];
     if (end == PROCESS_ENDED && !begun && life->error != 0) {
         log_line(LOG_LEVEL_WARN, "worker", "a process could not be started: %s",
                  life->error == EPIPE ? "its guard is gone" : strerror(life->error));
         return RUN_NO_FORK;
     }
-    const char *const type = process_end_text(end, life, begun, options, text);
+    const char *const type = process_end_text(end, life, begun, &options, text);
     if (thole_activity_cancelled(act) && (killed || !begun)) { /* else it died by itself */
         say_gone(act, life, "it was cancelled");
         *ret_status = THOLE_CANCELLED;

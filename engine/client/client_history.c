@@ -179,7 +179,7 @@ thole_status life_read(struct thole_client *client, thole_slice instance, struct
     if (status == THOLE_OK && last > 0)
         status = owner_read(client, instance, &deletions.owner, reterr);
     if (status == THOLE_OK && last > 0)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1, last,
+        status = stream_walk(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1, last,
                              take_deletion, &deletions, reterr);
     place_release(&place);
     *ret = deletions.life;
@@ -219,7 +219,7 @@ thole_status history_request(struct thole_client *client, thole_slice instance, 
     if (status == THOLE_OK) /* execution 0 is not an instance yet */
         status = subject_history(&place.subject, client->topology.ns, p, instance, life.first, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+        status = stream_walk(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
                              life.deleted + 1, UINT64_MAX, take_first, &first, reterr);
     place_release(&place);
     if (first.sequence > 0)
@@ -259,7 +259,7 @@ thole_status history_has_request(struct thole_client *client, thole_slice instan
     THOLE_TRY(life_read(client, instance, &life, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+        status = stream_walk(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
                              life.deleted + 1, UINT64_MAX, search_record, &search, reterr);
     place_release(&place);
     *ret = search.found;

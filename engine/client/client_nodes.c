@@ -52,8 +52,8 @@ thole_status thole_client_engines(thole_client *client, thole_engine_fn *each, v
 {
     struct engines engines = {each, arg};
     char stream[STREAM_NAME_BYTES_MAX];
-    struct stream_bounds bounds;
+    char filter[STREAM_NAME_BYTES_MAX];
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_NODES", client->topology.ns); /* a checked name */
-    THOLE_TRY(stream_bounds(client->connection, stream, &bounds, reterr));
-    return stream_read(client->connection, stream, NULL, 1, bounds.last, on_node, &engines, reterr);
+    (void)snprintf(filter, sizeof filter, "$KV.THOLE_%s_NODES.>", client->topology.ns);
+    return stream_walk(client->connection, stream, filter, 1, UINT64_MAX, on_node, &engines, reterr);
 }

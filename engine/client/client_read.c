@@ -249,7 +249,7 @@ static thole_status read_history(thole_client *client, const struct reading *wis
                               ? place_history(client, instance, &place, reterr)
                               : place_execution(client, instance, reading.execution, &place, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+        status = stream_walk(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
                              life.deleted + 1, UINT64_MAX, on_record, &reading, reterr);
     if (status == THOLE_OK)
         status = check_life(client, instance, &life, reterr);

@@ -124,6 +124,14 @@ THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_sli
 THOLE_NODISCARD thole_status instance_carry(const struct instance *ended, struct arena *arena,
                                             struct event **ret_events, size_t *ret_len);
 
+/*
+ * Whether the instance keeps one more event of that name: false when so many wait, or so many bytes of their
+ * data, and the code does not await this one now. A turn does not check it: what is recorded is taken.
+ */
+enum { EVENTS_KEPT_MAX = 10000, EVENTS_KEPT_BYTES_MAX = 8 * 1024 * 1024 };
+bool instance_keeps_more(const struct instance *instance, thole_slice event_name);
+size_t instance_kept(const struct instance *instance); /* number of events that wait */
+
 /* A task that is not resolved, by the id of its scheduling event. */
 struct outstanding {
     uint64_t id;

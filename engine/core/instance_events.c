@@ -29,10 +29,17 @@ static thole_status returned_grow(struct instance *in, struct name *name)
     return THOLE_OK;
 }
 
+static void count_kept(struct instance *in, const struct kept_event *event)
+{
+    in->kept.len++;
+    in->kept.bytes += event->data.len;
+}
+
 static thole_status returned_push(struct instance *in, struct name *name, struct kept_event event)
 {
     if (name->returned_len == name->returned_cap)
         THOLE_TRY(returned_grow(in, name));
+    count_kept(in, &event);
     struct kept_event *heap = name->returned;
     size_t at = name->returned_len++;
     for (; at > 0 && heap[(at - 1) / 2].id > event.id; at = (at - 1) / 2)
@@ -60,7 +67,7 @@ static struct kept_event returned_pop(struct name *name)
 
 /* ---- events and waits ---- */
 
-static bool take_kept(struct name *name, struct kept_event *ret)
+static bool take_first(struct name *name, struct kept_event *ret)
 {
     struct kept_event *first = name->kept_first;
     if (name->returned_len > 0 && (first == NULL || name->returned[0].id < first->id)) {
@@ -73,6 +80,16 @@ static bool take_kept(struct name *name, struct kept_event *ret)
     name->kept_first = first->next;
     if (name->kept_first == NULL)
         name->kept_last = NULL;
+    return true;
+}
+
+static bool take_kept(struct instance *in, struct name *name, struct kept_event *ret)
+{
+    if (!take_first(name, ret))
+        return false;
+    assert(in->kept.len > 0 && in->kept.bytes >= ret->data.len);
+    in->kept.len--;
+    in->kept.bytes -= ret->data.len;
     return true;
 }
 
@@ -107,6 +124,7 @@ thole_status event_arrived(struct instance *in, thole_slice text, uint64_t id, t
     if (event == NULL)
         return instance_full(in);
     *event = (struct kept_event){.id = id, .data = data};
+    count_kept(in, event);
     if (name->kept_last == NULL)
         name->kept_first = event;
     else
@@ -120,7 +138,7 @@ void event_await(struct instance *in, struct task *wait)
     struct name *name = wait->name;
     struct kept_event event;
     assert(wait->kind == TASK_EVENT && wait->next_wait == NULL);
-    if (take_kept(name, &event)) {
+    if (take_kept(in, name, &event)) {
         give(in, wait, event.id, event.data);
         return;
     }
@@ -141,6 +159,22 @@ thole_status event_give_back(struct instance *in, struct task *wait)
         return returned_push(in, wait->name, event);
     give(in, next, event.id, event.data);
     return THOLE_OK;
+}
+
+bool instance_keeps_more(const struct instance *in, thole_slice text)
+{
+    if (in->kept.len < EVENTS_KEPT_MAX && in->kept.bytes < EVENTS_KEPT_BYTES_MAX)
+        return true;
+    const struct name *name = cancel_undelivered(in) ? NULL : names_find(in, text);
+    const struct task *wait = name == NULL ? NULL : name->waits_first;
+    while (wait != NULL && wait->state != TASK_OUTSTANDING)
+        wait = wait->next_wait;
+    return wait != NULL;
+}
+
+size_t instance_kept(const struct instance *in)
+{
+    return in->kept.len;
 }
 
 size_t events_kept(const struct instance *in,

@@ -26,9 +26,9 @@ thole_status instance_full(struct instance *in)
         return instance_break(in, THOLE_NOMEM, "out of memory");
     return instance_break(
         in, THOLE_LIMIT,
-        "the instance's memory limit of %zu bytes is reached: see --instance-memory-max; code that runs "
-        "for long continues as new",
-        in->options.memory_max);
+        "the instance's memory limit of %zu bytes is reached (%zu tasks scheduled, %zu events "
+        "waiting): schedule less at a time, continue as new, or raise --instance-memory-max",
+        in->options.memory_max, in->tasks.len, in->kept.len);
 }
 
 thole_status instance_keep(struct instance *in, thole_slice from, thole_slice *ret)

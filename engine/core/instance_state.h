@@ -133,6 +133,11 @@ struct kept_event {
     struct kept_event *next;
 };
 
+/* Of all names. Written by instance_events.c. */
+struct kept_events {
+    size_t len, bytes; /* bytes: of their data */
+};
+
 enum patch_answer { PATCH_UNKNOWN = 0, PATCH_TRUE, PATCH_FALSE };
 
 /* A name and what belongs to it. Its address is stable. */
@@ -304,6 +309,7 @@ struct instance {
     struct custom_status status;
     struct task_table tasks;
     struct name_table names;
+    struct kept_events kept;
     struct cancellation cancel;
     struct ending end;
     struct code code;

@@ -14,7 +14,7 @@ enum {
     REQUEST_ID_BYTES_MAX = 256,
     ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
     DETAILS_BYTES_MAX = 16 * 1024, /* of a heartbeat */
-    NONCE_BYTES_MAX = 64,
+    NONCE_BYTES_MAX = 64,          /* a longer one is no message; see nonce.h */
 };
 
 /* Values are those of the oneof's field numbers in messages.proto. */

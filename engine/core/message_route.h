@@ -2,13 +2,13 @@
  * Which subject a message to an instance is published on. thole.<ns>.in.<p>.<kind>.<name>.<instance> says
  * what it does, so that NATS's permissions decide who may do that. Its kind and name are the message's route:
  *
- *   start.<orchestration>                      clients
- *   start_event.<orchestration>~<event>        clients: signal with start
- *   event.<event>                              clients
- *   control.<verb>                             clients: cancel, terminate, pause, resume, delete,
- * force_delete, prune, retry, release result.outside                             clients: activities that are
- * completed from outside result.worker                              workers engine.<what> engines: what
- * executions send to each other, timeouts
+ *   start.<orchestration>                  clients
+ *   start_event.<orchestration>~<event>    clients: signal with start
+ *   event.<event>                          clients
+ *   control.<verb>                         clients; the verbs are in message_route.c
+ *   result.outside                         clients: activities that are completed from outside
+ *   result.worker                          workers
+ *   engine.<what>                          engines: what executions send to each other, timeouts
  *
  * Pure.
  */

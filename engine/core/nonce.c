@@ -13,12 +13,29 @@ static void put_number(uint8_t *to, uint64_t number)
         to[i] = (uint8_t)(number >> (8 * i));
 }
 
+static void put_hex(char *to, const uint8_t *bytes, size_t n)
+{
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = hex[bytes[i] >> 4];
+        to[2 * i + 1] = hex[bytes[i] & 15];
+    }
+    to[2 * n] = '\0';
+}
+
+/* The value of a digit; -1: it is none. */
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The first half of HMAC-SHA256(key, execution, activity id, instance), the numbers in 8 bytes, the lowest
  * first. */
 struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint64_t execution,
                         uint64_t activity_id)
 {
-    static const char hex[] = "0123456789abcdef";
     uint8_t place[2 * NUMBER_BYTES + THOLE_ID_BYTES_MAX], code[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     struct nonce nonce;
@@ -30,11 +47,7 @@ struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint6
              &len) == NULL ||
         len < NONCE_TEXT_LEN / 2)
         memory_give_up(1, sizeof code); /* libcrypto has no memory */
-    for (size_t i = 0; i < NONCE_TEXT_LEN / 2; i++) {
-        nonce.text[2 * i] = hex[code[i] >> 4];
-        nonce.text[2 * i + 1] = hex[code[i] & 15];
-    }
-    nonce.text[NONCE_TEXT_LEN] = '\0';
+    put_hex(nonce.text, code, NONCE_TEXT_LEN / 2);
     return nonce;
 }
 
@@ -42,14 +55,35 @@ bool nonce_is_text(thole_slice text)
 {
     bool good = text.len == NONCE_TEXT_LEN;
     for (size_t i = 0; good && i < text.len; i++)
-        good = (text.ptr[i] >= '0' && text.ptr[i] <= '9') || (text.ptr[i] >= 'a' && text.ptr[i] <= 'f');
+        good = hex_digit(text.ptr[i]) >= 0;
     return good;
 }
 
-/* Compared in constant time: how soon a wrong one is refused says nothing of the right one. */
-thole_status nonce_check(const struct nonce_key *key, const struct message *message, thole_error *reterr)
+struct nonce_key_text nonce_key_write(const struct nonce_key *key)
 {
-    if (message->kind != MESSAGE_ACTIVITY_RESULT)
+    struct nonce_key_text to;
+    put_hex(to.text, key->bytes, NONCE_KEY_BYTES);
+    return to;
+}
+
+bool nonce_key_read(thole_slice text, struct nonce_key *ret)
+{
+    if (text.len != 2 * NONCE_KEY_BYTES)
+        return false;
+    for (size_t i = 0; i < NONCE_KEY_BYTES; i++) {
+        int const high = hex_digit(text.ptr[2 * i]), low = hex_digit(text.ptr[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        ret->bytes[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+/* Compared in constant time: how soon a wrong one is refused says nothing of the right one. */
+thole_status nonce_check(const struct nonce_key *key, const struct message *message,
+                         enum message_sender sender, thole_error *reterr)
+{
+    if (message->kind != MESSAGE_ACTIVITY_RESULT || sender == SENDER_ENGINE)
         return THOLE_OK;
     struct nonce const own = nonce_make(key, message->instance, message->execution, message->task);
     if (message->nonce.len == NONCE_TEXT_LEN &&

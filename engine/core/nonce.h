@@ -6,7 +6,7 @@
  */
 #ifndef THOLE_NONCE_H
 #define THOLE_NONCE_H
-#include "message.h"
+#include "message_route.h"
 
 enum { NONCE_KEY_BYTES = 32, NONCE_TEXT_LEN = 32 };
 struct nonce_key {
@@ -20,7 +20,14 @@ struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint6
                         uint64_t activity_id);
 /* Whether it could be one: NONCE_TEXT_LEN lower-case hexadecimal digits. */
 bool nonce_is_text(thole_slice text);
-/* THOLE_INVALID, with a text: @p message is an activity's result without its nonce. Others have none. */
+/* THOLE_INVALID, with a text: @p message is an activity's result without its nonce. Other messages have none,
+ * and an engine's own results, which are timeouts, neither. */
 THOLE_NODISCARD thole_status nonce_check(const struct nonce_key *key, const struct message *message,
-                                         thole_error *reterr);
+                                         enum message_sender sender, thole_error *reterr);
+/* The key as it is stored: lower-case hexadecimal digits. False: the text is no key. */
+struct nonce_key_text {
+    char text[2 * NONCE_KEY_BYTES + 1];
+};
+struct nonce_key_text nonce_key_write(const struct nonce_key *key);
+bool nonce_key_read(thole_slice text, struct nonce_key *ret);
 #endif

@@ -9,9 +9,11 @@ struct cancel_notice { /* to the workers that run them */
     uint64_t execution;
     const uint64_t *activity_ids;
     size_t activity_ids_len;
-    uint32_t try_number; /* 0: any */
-    thole_slice kind;    /* thole_cancel_kind_name() */
+    const uint64_t *proofs; /* received: of each activity, cancel_proof.h; when it is sent they are made */
+    uint32_t try_number;    /* 0: any */
+    thole_slice kind;       /* thole_cancel_kind_name() */
     thole_slice reason;
+    uint64_t decided_ms; /* wall clock: of the turn; 0 when it was received */
 };
 
 struct event_notice {

@@ -1,6 +1,7 @@
 #include "call_site.h"
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -38,8 +39,8 @@ static bool run_addr2line(const char *file, uintptr_t offset, char function[LINE
          fgets(line, LINE_BYTES, from) != NULL;
     if (from != NULL)
         (void)fclose(from);
-    if (pid > 0)
-        (void)waitpid(pid, &status, 0);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
     function[strcspn(function, "\n")] = line[strcspn(line, " \n")] = '\0'; /* " (discriminator 2)" */
     return ok && status == 0 && strchr(function, '?') == NULL;
 }

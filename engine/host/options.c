@@ -1,5 +1,6 @@
 /* The one table of options: --help, the environment, the checks and docs all come from it. */
 #include "host_options.h"
+#include "listen_address.h"
 #include "message.h"
 #include "shared_options.h"
 #include "values.h"
@@ -55,6 +56,13 @@ static const struct option_row shared_rows[] = {
      .fallback = "none",
      FIELD(core_dumps_full),
      .help = "none, as they hold payloads and passwords; full: as the system makes them"},
+    {.flag = "http",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_HTTP_LISTEN",
+     .unit = "[ADDRESS:]PORT",
+     .shown = "none",
+     FIELD(http),
+     .help = "where /healthz, /readyz and /metrics are answered; a port alone: on 127.0.0.1"},
     OPTION_ROW_PAYLOAD_MAX(
         FIELD(payload_max), .shown = "what is there, else 262144",
         .help = "largest input, output or failure text of a new namespace, in bytes; fixed afterwards"),
@@ -233,6 +241,14 @@ static const struct option_row worker_rows[] = {
      .max = 1000,
      FIELD(poison_after),
      .help = "after so many lost claims an activity is not run again; at least 2; 0 = no limit"},
+    {.flag = "process-memory-max",
+     .kind = OPTION_SIZE,
+     .env = "THOLE_PROCESS_MEMORY_MAX",
+     .unit = "SIZE",
+     .shown = "none",
+     .min = MEBIBYTE,
+     FIELD(process_memory_max),
+     .help = "address space of each process that runs activities, unless the activity has a lower limit"},
     {.flag = "test-suppress-push",
      .kind = OPTION_SWITCH,
      .hidden = true,
@@ -322,12 +338,23 @@ static thole_status check_inbox(const struct host_options *options, thole_error 
     return thole_fail(reterr, THOLE_INVALID, "--nats-inbox: %s", why.text);
 }
 
+static thole_status check_http(const struct host_options *options, thole_error *reterr)
+{
+    struct sockaddr_storage address;
+    thole_error why = {.status = THOLE_OK};
+    if (options->http == NULL || options->http[0] == '\0' ||
+        listen_address_parse(options->http, &address, &why) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "--http: %s", why.text);
+}
+
 /* What one option says about another. */
 static thole_status check_together(const struct host_command *command, thole_error *reterr)
 {
     const struct host_options *options = &command->options;
     enum host_role const role = command->role;
     THOLE_TRY(check_inbox(options, reterr));
+    THOLE_TRY(check_http(options, reterr));
     if (role == HOST_REPLAY)
         return (command->words_len > 0) + command->all + (command->file != NULL) == 1
                    ? THOLE_OK

@@ -5,6 +5,7 @@
 #include "thole/program.h"
 
 struct forkserver;
+struct metrics;
 
 struct host_options {
     /* both roles */
@@ -18,6 +19,7 @@ struct host_options {
     enum log_level log_level; /* --log-level THOLE_LOG_LEVEL  info */
     bool log_json;            /* --log-format  THOLE_LOG_FORMAT  text | json */
     bool core_dumps_full;     /* --core-dumps  THOLE_CORE_DUMPS  none | full */
+    const char *http;         /* --http        THOLE_HTTP_LISTEN  none; [ADDRESS:]PORT */
     uint64_t payload_max;     /* --payload-max THOLE_PAYLOAD_MAX what is there, else 262144; bytes */
     uint64_t
         stop_limit_ms; /* --stop-limit  THOLE_STOP_LIMIT  30s: running activities may finish for so long */
@@ -44,13 +46,16 @@ struct host_options {
     uint64_t renew_every_ms; /* --renew-every THOLE_RENEW_EVERY  0: a third of the lease */
     uint64_t grace_ms;       /* --grace       THOLE_GRACE       10s */
     uint32_t poison_after;   /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
+    uint64_t
+        process_memory_max; /* --process-memory-max THOLE_PROCESS_MEMORY_MAX  none; bytes of address space */
     bool own_all; /* --test-own-all: own every partition, regardless of other engines; for tests, not in
                      --help */
     struct forkserver
         *forkserver; /* no option: for activities that run in processes; NULL = there are none */
     struct crash_reporter *crash_reporter; /* no option: of this worker; NULL = there is none */
     struct crash_page
-        *crash_page;    /* no option: where this engine notes what it runs; NULL = in one of its own */
-    bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
+        *crash_page;         /* no option: where this engine notes what it runs; NULL = in one of its own */
+    struct metrics *metrics; /* no option: what this process counts; NULL = nothing */
+    bool suppress_push;      /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

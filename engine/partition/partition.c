@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PURGE_EVERY = 1000 /* inbox messages */ };
+enum {
+    PURGE_EVERY = 1000,                  /* inbox messages */
+    WINDOW_BYTES_MAX = 16 * 1024 * 1024, /* of appends in flight, beside the turn that exceeds it */
+};
 
 struct partition {
     struct env env;
@@ -26,6 +29,7 @@ struct partition {
     struct instances *instances;
     uint64_t busy_ms;      /* when something last happened */
     uint64_t purged_below; /* inbox sequence */
+    uint64_t turns;        /* that were appended */
     /* the message that the inbox did not hold when it was last opened; sequence 0: it did */
     struct seen inbox_lost;
     /* steps down: takes no more input; memory is dropped once all appends are answered */
@@ -474,8 +478,10 @@ static void save(struct partition *p)
 
 static bool may_run(const struct partition *p)
 {
+    const struct log_facts *log = log_facts(p->log);
     return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
-           log_facts(p->log)->in_flight < p->env.options.window_max && projection_has_room(p->projection);
+           log->in_flight < p->env.options.window_max && log->in_flight_bytes < WINDOW_BYTES_MAX &&
+           projection_has_room(p->projection);
 }
 
 /* Appends the record of a turn. Returns the number of records. */
@@ -495,6 +501,7 @@ static void run_turns(struct partition *p)
     struct instances_record record;
     while (may_run(p) && instances_run(p->instances, &record)) {
         size_t const records = append(p, &record);
+        p->turns += record.turn != NULL;
         if (record.wake.due_ms > 0)
             projection_wake(p->projection, &record.wake);
         instances_ran(p->instances, records, log_facts(p->log)->next_n - 1);
@@ -585,6 +592,11 @@ size_t partition_pending(const struct partition *p)
     return instances_pending(p->instances);
 }
 
+size_t partition_pending_bytes(const struct partition *p)
+{
+    return instances_pending_bytes(p->instances);
+}
+
 /* --- facts --------------------------------------------------------------------------------------- */
 
 enum partition_state partition_state(const struct partition *p)
@@ -620,6 +632,27 @@ uint64_t partition_open_activities(const struct partition *p)
 uint64_t partition_committed_n(const struct partition *p)
 {
     return log_facts(p->log)->committed_n;
+}
+
+/* Of this epoch: it begins when all before it is projected. */
+static uint64_t unprojected(const struct partition *p)
+{
+    const struct log_facts *const facts = log_facts(p->log);
+    uint64_t const last = facts->base + facts->committed_n, done = projection_done(p->projection);
+    if (p->phase != PHASE_SERVING || done >= last)
+        return 0;
+    return last - done < facts->committed_n ? last - done : facts->committed_n;
+}
+
+struct partition_facts partition_facts(const struct partition *p)
+{
+    const struct log_facts *const facts = log_facts(p->log);
+    return (struct partition_facts){.turns = p->turns,
+                                    .unprojected = unprojected(p),
+                                    .open_activities = instances_open_activities(p->instances),
+                                    .appends = facts->in_flight,
+                                    .append_bytes = facts->in_flight_bytes,
+                                    .instances = instances_in_memory(p->instances)};
 }
 
 bool partition_idle(const struct partition *p)

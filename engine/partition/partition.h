@@ -45,6 +45,8 @@ uint64_t partition_deadline_ms(const struct partition *p);
 size_t partition_room(const struct partition *p);
 /* Messages and timers that wait for a turn. */
 size_t partition_pending(const struct partition *p);
+/* Memory of these, and of messages that are being rejected. */
+size_t partition_pending_bytes(const struct partition *p);
 
 enum partition_state partition_state(const struct partition *p);
 uint64_t partition_epoch(const struct partition *p);
@@ -57,6 +59,15 @@ uint64_t partition_open_activities(const struct partition *p);
 /* Names of the orchestrations of all live instances, "name" or "name@version" beyond version 1. Borrowed
  * until the next input. */
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
+/* What an operator wants to know of it; all but turns are 0 while it is closed. */
+struct partition_facts {
+    uint64_t turns;       /* appended since it was created */
+    uint64_t unprojected; /* committed records whose effects are not all done */
+    uint64_t open_activities;
+    size_t appends, append_bytes; /* in flight */
+    size_t instances;             /* in memory */
+};
+struct partition_facts partition_facts(const struct partition *p);
 /* For the simulation's checks: records 1..n of its epoch are committed, as this owner knows. */
 uint64_t partition_committed_n(const struct partition *p);
 /* Checks all invariants between two steps; aborts when one does not hold. Slow: visits everything. */

@@ -6,6 +6,7 @@
 #include "forkserver.h"
 #include "host_options.h"
 #include "message.h"
+#include "monitoring.h"
 #include "replay_host.h"
 #include "stop_signals.h"
 #include "supervisor.h"
@@ -146,7 +147,7 @@ static void wait_for_stop(const struct crash_reporter *reporter)
 /* The engine starts first, since a worker waits for the namespace that an engine sets up. It stops last, so
  * that it takes the results of the worker's last activities. */
 static thole_status run_role(const thole_program *program, const struct host_command *command,
-                             thole_error *reterr)
+                             struct monitoring *monitoring, thole_error *reterr)
 {
     const char *role = host_role_name(command->role);
     struct engine_host *engine = NULL;
@@ -159,8 +160,10 @@ static thole_status run_role(const thole_program *program, const struct host_com
     if (status == THOLE_OK && (command->role & HOST_WORKER) != 0 && program->activities_len > 0)
         status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
     if (status == THOLE_OK) {
+        monitoring_serving(monitoring, command->role, true);
         log_line(LOG_LEVEL_INFO, role, "serving");
         wait_for_stop(command->options.crash_reporter);
+        monitoring_serving(monitoring, command->role, false);
         log_line(LOG_LEVEL_INFO, role, "stopping");
     }
     worker_host_stop(worker);
@@ -182,6 +185,7 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
         .argv = argv,
         /* the namespace's limit is not known yet; each payload is checked again */
         .payload_max = options->payload_max != 0 ? options->payload_max : MESSAGE_BYTES_MAX / 2,
+        .memory_max = options->process_memory_max,
         .lost = stop_request,
         .secrets = {options->nats_url, options->nats_creds, options->postgres}};
     return forkserver_start(&wish, &options->forkserver, reterr);
@@ -214,12 +218,16 @@ static thole_status serve(const thole_program *program, char **argv, struct host
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
+    struct monitoring *monitoring = NULL;
     start_crash_reporter(program, command);
     if (self->page != NULL)
         crash_listen(self->page, self->socket);
     thole_status status = stop_signals_install(reterr);
     if (status == THOLE_OK)
-        status = run_role(program, command, reterr);
+        status = monitoring_start(program, command, &monitoring, reterr);
+    if (status == THOLE_OK)
+        status = run_role(program, command, monitoring, reterr);
+    monitoring_stop(monitoring);
     if (status == THOLE_OK && forkserver != NULL && forkserver_is_lost(forkserver))
         status = thole_fail(reterr, THOLE_APP, "stopped because the forkserver has died: start it again");
     crash_reporter_stop(command->options.crash_reporter);

@@ -6,6 +6,7 @@
 #ifndef THOLE_LEASE_TABLE_H
 #define THOLE_LEASE_TABLE_H
 #include "lease_states.h"
+#include "nonce.h"
 #include "worker.h"
 
 /* A cancellation push, and whether the row confirmed it. */
@@ -49,10 +50,12 @@ struct lease_result {
 
 struct lease {
     uint64_t id;
-    struct worker_key key; /* its instance points to instance_bytes */
-    uint64_t attempt;      /* the fencing token; 0 = not claimed */
-    uint64_t claimed_us;   /* when the claim was made, by the database's clock */
-    uint64_t deliveries;   /* of its message; a hint */
+    struct worker_key key;     /* its instance points to instance_bytes */
+    uint64_t attempt;          /* the fencing token; 0 = not claimed */
+    uint64_t claimed_us;       /* when the claim was made, by the database's clock */
+    struct work_digest digest; /* of what its message says */
+    bool compared;             /* with that of the row, by the claim */
+    uint64_t deliveries;       /* of its message; a hint */
     enum lease_state state;
     enum lease_push push;
     union { /* selected by the state */
@@ -68,6 +71,7 @@ struct lease {
     struct lease *prev, *next;        /* of the list of its state */
     struct lease *id_next, *key_next; /* hash chains */
     size_t cancel_kind_len, reason_len;
+    char nonce[NONCE_TEXT_LEN + 1]; /* of the activity */
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
     uint8_t cancel_kind[WORKER_KIND_BYTES_MAX], reason[WORKER_REASON_BYTES_MAX];
 };

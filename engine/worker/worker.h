@@ -13,8 +13,8 @@
  * next call of any function here.
  *
  * The host chooses an id for each message (not 0, unique at a time). Each DELIVERED that was taken ends with
- * exactly one of ACK, NAK or DROP; the machine then no longer uses the id, and the host frees the message and
- * the handler's result, or leaves that to an abandoned handler's thread.
+ * exactly one of ACK, NAK, TERM or DROP; the machine then no longer uses the id, and the host frees the
+ * message and the handler's result, or leaves that to an abandoned handler's thread.
  *
  * Each CLAIM, RENEW, RELEASE, LEAVE, NOT_LOST, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
  * however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered exactly
@@ -25,6 +25,9 @@
  * The row holds the lease, and it alone decides who may run a try (docs/guarantees.md). The message only
  * brings the try to a worker; signals for the message are hints.
  *  - A claim is refused (HELD) while another worker's lease lasts: the message is handed back for that time.
+ *  - The row has the digest of what the engine's message says. A claim for a message that says something else
+ *    is refused (FORGED): the message is removed, also while a worker has the row. While such a message is
+ * held beside the engine's own the claims decide, one after the other.
  *  - A message that is redelivered while it is held here replaces the earlier delivery (CONFLICT): it is not
  *    claimed again, and the try is not run twice. While a handler whose lease was lost has grace, the message
  *    is handed back for that time: another worker may run it.
@@ -69,6 +72,7 @@
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H
 #include "thole/types.h"
+#include "work_digest.h"
 
 enum {
     WORKER_PARKED_MAX = 64,
@@ -111,6 +115,7 @@ enum worker_row_state {
     WORKER_ROW_CANDIDATE = 3, /* of a CLAIM that was not isolated: not claimed */
     WORKER_ROW_HELD = 4,      /* of a CLAIM: another worker's lease lasts, for left_ms */
     WORKER_ROW_UNKNOWN = 5,   /* no row, and the database may have lost it */
+    WORKER_ROW_FORGED = 6,    /* of a CLAIM: the message does not say what the row is about */
 };
 
 struct worker_row {
@@ -123,6 +128,8 @@ struct worker_row {
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
                                     that lease ends */
+    struct work_digest digest;   /* in for CLAIM: of what its message says */
+    bool compared; /* out for CLAIM, when it is mine: with the row's digest; false: the row has none */
     bool isolated; /* in for CLAIM: also claims poison candidates; nothing else will be started beside it */
     bool settled;  /* in for RENEW: the isolated run has settled */
     uint32_t lost; /* out for CLAIM: claims of this try that were lost */
@@ -130,7 +137,7 @@ struct worker_row {
 };
 
 enum worker_in_kind {
-    WORKER_IN_DELIVERED, /* id, key, known, deliveries, arrived_ms */
+    WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, deliveries, arrived_ms */
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
     WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned */
@@ -141,21 +148,25 @@ enum worker_in_kind {
     WORKER_IN_RELEASED,  /* answer to RELEASE; unknown makes no difference */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
     WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is sent again */
-    WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
-    WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
+    WORKER_IN_PUSHED, /* key.instance, .execution, .try_number, activity_ids, proofs, cancel_kind, reason */
+    WORKER_IN_STOP,   /* limit_ms: stop gracefully; a second one can only shorten it */
 };
 
 struct worker_in {
     enum worker_in_kind kind;
     uint64_t id;
     struct worker_key key;
+    struct work_digest digest; /* DELIVERED: of what the message says */
     bool known, ok, unknown;
+    thole_slice nonce;   /* DELIVERED: of the activity; at most NONCE_TEXT_LEN characters */
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
     uint64_t arrived_ms; /* DELIVERED: when the host received it; 0 = now */
     thole_status status; /* FINISHED */
     const struct worker_row *rows;
     size_t rows_len;
     const uint64_t *activity_ids; /* PUSHED */
+    const uint64_t *proofs;       /* PUSHED: of each activity, see cancel_proof.h; without the right one it is
+                                     ignored, and counted */
     size_t activity_ids_len;
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
@@ -165,8 +176,9 @@ struct worker_in {
  * this delivery from now on. Nothing else fails. */
 THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
                                           uint64_t now_ms);
-/* The message of this try that is held here, and whose lease is not lost; 0: none. */
-uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key);
+/* The message of this try that is held here, says the same, and whose lease is not lost; 0: none. */
+uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key,
+                      const struct work_digest *digest);
 void worker_advance(struct worker_machine *w, uint64_t now_ms);
 /* When worker_advance() has something to do; UINT64_MAX: never, unless something comes in. May be early. */
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
@@ -197,6 +209,7 @@ enum worker_out_kind {
     WORKER_OUT_ACK,      /* id, end: acknowledge the message. The id is no longer used */
     /* id, end, delay_ms: hand the message back with that delay. The id is no longer used */
     WORKER_OUT_NAK,
+    WORKER_OUT_TERM,    /* id, end: remove the message, which is not the engine's. The id is no longer used */
     WORKER_OUT_DROP,    /* id, end: send nothing for the message. The id is no longer used */
     WORKER_OUT_STOPPED, /* once, after STOP: nothing is held and nothing is in flight */
 };
@@ -227,7 +240,8 @@ enum worker_end {
     /* a poison candidate that cannot be run isolated here now, or a message that would have to wait for
      * one */
     WORKER_END_DEFERRED,
-    WORKER_END_HELD, /* another worker's lease lasts, or a handler of it has grace here */
+    WORKER_END_HELD,   /* another worker's lease lasts, or a handler of it has grace here */
+    WORKER_END_FORGED, /* the message does not say what the engine has scheduled */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -257,6 +271,7 @@ struct worker_counters {
     uint64_t abandoned, stolen;
     uint64_t gone, refused, unclaimed, unknown, handed_back;
     uint64_t contradicted; /* pushed, yet the row was still there */
+    uint64_t unproven;     /* pushed without the activity's proof: ignored */
     uint64_t timed_out;    /* tries whose deadline passed here, or before they could be run */
     uint64_t left;         /* to be completed from outside */
     uint64_t isolated;     /* poison candidates that were run isolated */
@@ -264,6 +279,7 @@ struct worker_counters {
     uint64_t poisoned;
     uint64_t held;    /* another worker's lease lasted */
     uint64_t adopted; /* redelivered while they were held here */
+    uint64_t forged;  /* messages that do not say what the engine has scheduled */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* Largest number of rows or ids in one output. */

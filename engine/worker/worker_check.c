@@ -72,11 +72,14 @@ static const char *check_cancelling(const struct lease *lease)
     return NULL;
 }
 
-/* Only one lease of each try is held: the one of worker_holds(). Ended ones may exist beside it. */
+/* Of each try only one lease is claimed, and only one of those whose messages say the same is held: the one
+ * of worker_holds(). Ended ones may exist beside them. */
 static bool has_twin(const struct lease *lease, const struct lease_table *table)
 {
     for (const struct lease *l = lease_table_find_key(table, &lease->key); l != NULL; l = lease_next_same(l))
-        if (l != lease && l->key.try_number == lease->key.try_number && l->state != LEASE_ENDED)
+        if (l != lease && l->key.try_number == lease->key.try_number && l->state != LEASE_ENDED &&
+            (work_digest_equal(&l->digest, &lease->digest) ||
+             (is_claimed(l->state) && is_claimed(lease->state))))
             return true;
     return false;
 }
@@ -166,7 +169,8 @@ static const char *check_isolation(const struct worker_machine *w)
 
 static bool is_last(enum worker_out_kind kind)
 {
-    return kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP;
+    return kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_TERM ||
+           kind == WORKER_OUT_DROP;
 }
 
 /* An ended lease has its last output waiting, a starting one its RUN; nothing follows a last output. */

@@ -1,6 +1,7 @@
 /* From the delivery of a message to the claim of its row. */
 #include "worker_machine.h"
 #include <assert.h>
+#include <stdio.h>
 
 enum { PARK_MS_MIN = 100, PARK_DOUBLINGS_MAX = 20 };
 
@@ -35,28 +36,64 @@ static void park(struct worker_machine *w, struct lease *lease, bool candidate)
         lease_refresh(w, lease);
 }
 
-/* The lease of the same try; ended ones do not count. */
-static struct lease *held_here(const struct worker_machine *w, const struct worker_key *key)
+/* The first lease of the same try from this one on; ended ones do not count. There is more than one only
+ * while messages that say different things are on the same subject. */
+static struct lease *of_try(struct lease *same, const struct worker_key *key)
 {
-    struct lease *same = lease_table_find_key(&w->table, key);
     while (same != NULL && (same->key.try_number != key->try_number || same->state == LEASE_ENDED))
         same = lease_next_same(same);
     return same;
 }
 
-uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key)
+static struct lease *held_here(const struct worker_machine *w, const struct worker_key *key,
+                               const struct work_digest *digest)
 {
-    const struct lease *same = held_here(w, key);
-    return same != NULL && !lease_is_lost(same) ? same->id : 0;
+    struct lease *same = of_try(lease_table_find_key(&w->table, key), key);
+    while (same != NULL && (lease_is_lost(same) || !work_digest_equal(&same->digest, digest)))
+        same = of_try(lease_next_same(same), key);
+    return same;
+}
+
+uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key,
+                      const struct work_digest *digest)
+{
+    const struct lease *same = held_here(w, key, digest);
+    return same != NULL ? same->id : 0;
+}
+
+/* The lease of the same try that was claimed here: its row is held, or its handler has grace; NULL: none. */
+static const struct lease *in_the_way(const struct worker_machine *w, const struct lease *lease)
+{
+    const struct lease *same = of_try(lease_table_find_key(&w->table, &lease->key), &lease->key);
+    while (same != NULL && same->renewed_ms == UINT64_MAX)
+        same = of_try(lease_next_same(same), &lease->key);
+    return same;
+}
+
+/* Ends the lease, which waits for its claim, if another one of its try has been claimed: a message that says
+ * something else than the claimed one, or the same again while a handler that lost its lease has grace. */
+static bool make_way(struct worker_machine *w, struct lease *lease)
+{
+    const struct lease *const other = in_the_way(w, lease);
+    if (other == NULL)
+        return false;
+    if (lease_is_lost(other)) {
+        uint64_t const grace_ms = other->cancelling.grace_ms;
+        lease_put_back(w, lease, grace_ms > w->now_ms ? grace_ms - w->now_ms : 0, WORKER_END_HELD);
+    } else if (other->compared) {
+        lease_end(w, lease, WORKER_OUT_TERM, WORKER_END_FORGED);
+    } else { /* a row of an older engine: which one is the engine's is not known */
+        lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_HELD);
+    }
+    return true;
 }
 
 thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in)
 {
     struct lease *lease = NULL;
-    const struct lease *const same = held_here(w, &in->key);
     if (w->wanted > 0)
         w->wanted--;
-    if (same != NULL && !lease_is_lost(same)) {
+    if (held_here(w, &in->key, &in->digest) != NULL) {
         w->counters.adopted++;
         return THOLE_CONFLICT;
     }
@@ -65,17 +102,17 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     if (lease == NULL)
         return THOLE_LIMIT;
     w->counters.delivered++;
+    lease->digest = in->digest;
+    assert(in->nonce.len <= NONCE_TEXT_LEN);
+    (void)snprintf(lease->nonce, sizeof lease->nonce, "%.*s", THOLE_FMT(in->nonce));
     lease->deliveries = in->deliveries;
     lease->arrived_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
     lease->signal_ms = lease->arrived_ms;
+    if (make_way(w, lease))
+        return THOLE_OK;
     if (!in->known) {
         w->counters.unknown++;
         park(w, lease, false);
-        return THOLE_OK;
-    }
-    if (same != NULL) { /* its lease was lost here, and its handler has grace */
-        uint64_t const grace_ms = same->cancelling.grace_ms;
-        lease_put_back(w, lease, grace_ms > w->now_ms ? grace_ms - w->now_ms : 0, WORKER_END_HELD);
         return THOLE_OK;
     }
     if (w->stopping || w->isolation.lease != NULL) {
@@ -135,7 +172,8 @@ static bool is_in_claim(const struct worker_machine *w, const struct lease *leas
 static void add_claim(struct worker_machine *w, struct lease *lease, size_t n)
 {
     lease_enter(&w->table, lease, LEASE_CLAIMING);
-    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .isolated = isolation_has(w, lease)};
+    w->rows[n] = (struct worker_row){
+        .id = lease->id, .key = lease->key, .digest = lease->digest, .isolated = isolation_has(w, lease)};
 }
 
 static size_t add_claims(struct worker_machine *w)
@@ -146,7 +184,7 @@ static size_t add_claims(struct worker_machine *w)
         next = l->next;
         if (worker_slots_used(w) == w->options.slots || n == WORKER_CLAIM_MAX)
             break;
-        if (!is_in_claim(w, l))
+        if (!is_in_claim(w, l) && !make_way(w, l))
             add_claim(w, l, n++);
     }
     return n;
@@ -161,7 +199,8 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
         add_claim(w, w->isolation.lease, 0);
     else
         n = add_claims(w);
-    assert(n > 0);
+    if (n == 0) /* all of them have made way */
+        return worker_poll_event(w, ret);
     w->claim_sent_ms = w->now_ms;
     *ret = (struct worker_out){.kind = WORKER_OUT_CLAIM, .rows = w->rows, .rows_len = n};
     return true;
@@ -186,6 +225,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     w->counters.claimed++;
     lease->attempt = row->attempt;
     lease->claimed_us = row->claimed_us;
+    lease->compared = row->compared;
     lease->renewed_ms = w->claim_sent_ms;
     lease->deadline_ms = row->left_ms == 0 || row->left_ms > most_ms ? UINT64_MAX : w->now_ms + row->left_ms;
     /* the answer came too late: the next delivery is claimed again */
@@ -251,6 +291,7 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
     case WORKER_ROW_CANDIDATE: offer_isolation(w, lease); break;
     case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
     case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
+    case WORKER_ROW_FORGED: lease_end(w, lease, WORKER_OUT_TERM, WORKER_END_FORGED); break;
     case WORKER_ROW_STOLEN: break; /* already queued again */
     }
 }

@@ -1,4 +1,5 @@
 /* From the running handler to the end of its message: tokens, pushes, grace, the last signal. */
+#include "cancel_proof.h"
 #include "worker_machine.h"
 #include <assert.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_LATER: w->counters.left++; break;
     case WORKER_END_DEFERRED: w->counters.deferred++; break;
     case WORKER_END_HELD: w->counters.held++; break;
+    case WORKER_END_FORGED: w->counters.forged++; break;
     case WORKER_END_CANCELLED:  /* was counted when the token fired, */
     case WORKER_END_LEASE_LOST: /* when the lease was lost, */
     case WORKER_END_STOLEN:
@@ -46,10 +48,16 @@ void lease_set_push(struct worker_machine *w, struct lease *lease, enum lease_pu
     lease->push = push;
 }
 
+static bool ends_message(enum worker_out_kind kind)
+{
+    return kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_TERM ||
+           kind == WORKER_OUT_DROP;
+}
+
 static void end_lease(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind,
                       uint64_t delay_ms, enum worker_end end)
 {
-    assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
+    assert(ends_message(kind));
     lease_set_push(w, lease, PUSH_NONE);
     if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
         lease_not_lost(w, lease);
@@ -254,6 +262,7 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
     assert(lease->state == LEASE_CANCELLING);
     w->counters.abandoned++;
     w->slots_abandoned++;
+    isolation_abandoned(w);
     isolation_leave(w, lease);
     add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
     if (lease->cancelling.path == WORKER_PATH_TIMEOUT && has_result(lease))
@@ -286,11 +295,19 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
 void worker_pushed(struct worker_machine *w, const struct worker_in *in)
 {
     struct worker_key key = in->key;
+    struct tagged_hash about = {.text = ""};
     for (size_t i = 0; i < in->activity_ids_len; i++) {
         key.activity_id = in->activity_ids[i];
-        for (struct lease *l = lease_table_find_key(&w->table, &key); l != NULL; l = lease_next_same(l))
-            if (in->key.try_number == 0 || in->key.try_number == l->key.try_number)
+        for (struct lease *l = lease_table_find_key(&w->table, &key); l != NULL; l = lease_next_same(l)) {
+            if (in->key.try_number != 0 && in->key.try_number != l->key.try_number)
+                continue;
+            if (about.text[0] == '\0') /* most pushes are for other workers */
+                about = cancel_about(in->key.try_number, in->cancel_kind, in->reason);
+            if (cancel_proof(thole_slice_from(l->nonce), &about) == in->proofs[i])
                 pushed(w, l, in);
+            else
+                w->counters.unproven++;
+        }
     }
 }
 
@@ -329,7 +346,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};
     }
-    if (event.kind == WORKER_OUT_ACK || event.kind == WORKER_OUT_NAK || event.kind == WORKER_OUT_DROP)
+    if (ends_message(event.kind))
         lease_table_remove(&w->table, lease);
     return true;
 }

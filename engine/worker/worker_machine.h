@@ -17,7 +17,9 @@
 #define THOLE_WORKER_MACHINE_H
 #include "lease_table.h"
 
-enum { LEASE_EVENTS_MAX = 5 }; /* RUN; FIRE, EXPIRED or POISONED; HURRY, ABANDON; and ACK, NAK or DROP */
+enum {
+    LEASE_EVENTS_MAX = 5
+}; /* RUN; FIRE, EXPIRED or POISONED; HURRY, ABANDON; and ACK, NAK, TERM or DROP */
 
 /* An output about one message; waits in a ring. */
 struct worker_event {
@@ -47,6 +49,7 @@ struct isolation_slot {
     uint64_t settled_ms;   /* after its start: others may start when a renewal after this time is kept */
     uint64_t gate_ms;      /* no other poison candidate before this */
     uint64_t started_ms;   /* when an activity was last started */
+    uint64_t abandoned_ms; /* until then abandoned handlers are suspected; 0: there was none */
     bool telling;          /* the renewal in flight records that it has settled */
     /* given up while isolated and not yet recorded in their rows: nothing is claimed meanwhile */
     size_t untold;
@@ -145,6 +148,8 @@ uint64_t isolation_due_ms(const struct worker_machine *w);
 void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
 /* The host calls its handler. */
 void isolation_runs(struct worker_machine *w, const struct lease *lease);
+/* A handler was abandoned: it may run on, also when its slot is replaced. */
+void isolation_abandoned(struct worker_machine *w);
 /* Frees the isolation slot: the lease cannot be lost here any more, or its row has recorded that it has
  * settled. Does nothing for other leases. */
 void isolation_leave(struct worker_machine *w, const struct lease *lease);

@@ -128,6 +128,7 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         case WORKER_ROW_STOLEN: lease_lose(w, lease, CLAIM_STOLEN); break;
         case WORKER_ROW_UNKNOWN: unknown(w, lease); break;
         case WORKER_ROW_HELD:
+        case WORKER_ROW_FORGED:
         case WORKER_ROW_CANDIDATE: assert(false); break;
         }
     }

@@ -112,6 +112,7 @@ typedef struct thole_instance_info {
     thole_slice custom_status; /**< of thole_set_status(); else empty */
     thole_slice parent;        /**< the instance whose child it is; else empty */
     uint64_t turns;            /**< of the latest execution; as of updated_ms */
+    bool foreign;              /**< no instance can have this id: thole has not written the row */
 } thole_instance_info;
 /** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
  * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
@@ -125,7 +126,7 @@ typedef struct thole_list_filter {
     thole_slice id_prefix;                        /**< empty = any */
     thole_slice parent;                           /**< children of this instance; empty = any */
     uint64_t created_after_ms, created_before_ms; /**< 0 = any; the first inclusive, the second not */
-    uint64_t limit;                               /**< rows at most; 0 = 100 */
+    uint64_t limit;                               /**< rows at most, not counting foreign ones; 0 = 100 */
     /** The next page: only what stands behind this row, the last one of the page before. Empty = from the
      * first. */
     thole_slice behind_instance;
@@ -143,6 +144,7 @@ typedef struct thole_poisoned_info {
     thole_slice reason;
     uint64_t since_ms; /**< milliseconds since 1970 */
     uint64_t until_ms; /**< when it fails by itself; 0 = never */
+    bool foreign;      /**< no instance can have this id: thole has not written the row */
 } thole_poisoned_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_poisoned_fn(void *arg, const thole_poisoned_info *info);
@@ -152,7 +154,7 @@ typedef struct thole_poisoned_filter {
     size_t size;
     thole_slice queue;    /**< empty = any */
     thole_slice instance; /**< empty = any */
-    uint64_t limit;       /**< rows at most; 0 = 100 */
+    uint64_t limit;       /**< rows at most, not counting foreign ones; 0 = 100 */
     /** As in thole_list_filter. */
     thole_slice behind_instance;
     uint64_t behind_since_ms, behind_execution, behind_activity_id;
@@ -371,6 +373,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client,
  * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. For an instance that does
  * not exist yet it is kept until the start, for 7 days (the engines' --early-events). An instance that has
  * ended is detected as in thole_client_cancel(); one that ends before its engine takes the event drops it.
+ * One for which 10,000 events, or 8 MiB of them, wait keeps no more, unless it awaits this one: the event is
+ * then rejected after this call has returned, with the code too_many (thole_client_rejected()).
  * @param request_id  The same for every repetition of one request: UTF-8 like an instance id, not beginning
  *                    with '<'; empty = a new one.
  * @param ret_kept    May be NULL. True: there is no such instance yet, the event is kept.

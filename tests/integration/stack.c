@@ -77,6 +77,11 @@ void stack_start_cluster(struct stack *stack)
     start(stack, true, NULL);
 }
 
+void stack_start_cluster_configured(struct stack *stack, const char *nats_config)
+{
+    start(stack, true, nats_config);
+}
+
 static char *read_file(const char *path)
 {
     struct stat st;

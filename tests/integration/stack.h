@@ -32,6 +32,7 @@ void stack_start(struct stack *stack);
 void stack_start_configured(struct stack *stack, const char *nats_config);
 /* The same with three NATS servers as a cluster. */
 void stack_start_cluster(struct stack *stack);
+void stack_start_cluster_configured(struct stack *stack, const char *nats_config);
 /* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. Exits the test program
  * with 1 when a sanitizer has reported an error in a program's log, and prints the report. */
 void stack_stop(struct stack *stack);

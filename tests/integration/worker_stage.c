@@ -1,5 +1,6 @@
 #include "worker_stage.h"
 #include "message.h"
+#include "nonces.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
@@ -333,8 +334,9 @@ void stage_message_try(struct stage *stage, const char *instance, uint64_t id, u
                        const char *activity, const char *input)
 {
     unsigned const before = atomic_load(&stage->stored);
+    struct nonce const nonce = nonce_make(test_nonce_key(), thole_slice_from(instance), 1, id);
     struct work_item const item = {.queue = THOLE_STR("default"),
-                                   .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
+                                   .nonce = thole_slice_from(nonce.text),
                                    .instance = thole_slice_from(instance),
                                    .activity = thole_slice_from(activity),
                                    .input = thole_slice_from(input),
@@ -379,7 +381,8 @@ void stage_push_try(struct stage *stage, const char *instance, uint64_t id, uint
                                          .try_number = try,
                                          .kind = THOLE_STR("requested"),
                                          .reason = THOLE_STR("not needed")};
-    must(stage, cancel_notice_publish(stage->connection, stage->ns, &notice, &stage->err), "push");
+    must(stage, cancel_notice_publish(stage->connection, stage->ns, test_nonce_key(), &notice, &stage->err),
+         "push");
 }
 
 /* ---- what came of it --------------------------------------------------------------------------------------

@@ -151,6 +151,7 @@ static void told_reject(struct told *told, const struct out_reject *out)
     told_number(told, "stored_ns", out->stored_ns);
     told_number(told, "code", out->code);
     text_of(told, "text", out->text);
+    told_bytes(told, "route", out->route);
     told_bytes(told, "instance", out->instance);
     told_bytes(told, "subject", out->subject);
     told_bytes(told, "bytes", out->bytes);
@@ -266,6 +267,7 @@ static void told_effects(struct told *told, const struct partition_out *out)
     case PARTITION_OUT_PUBLISH_WORK: told_work(told, &out->publish_work); break;
     case PARTITION_OUT_WITHDRAW: told_number(told, "sequence", out->withdraw.sequence); break;
     case PARTITION_OUT_SEND:
+        told_bytes(told, "route", out->send.route);
         told_bytes(told, "instance", out->send.instance);
         told_bytes(told, "bytes", out->send.bytes);
         break;
@@ -304,6 +306,7 @@ static void told_row(struct told *told, const struct worker_row *row)
     told_number(told, "id", row->id);
     told_key(told, &row->key);
     told_number(told, "attempt", row->attempt);
+    told_number(told, "claimed_us", row->claimed_us);
     told_number(told, "isolated", row->isolated);
     told_number(told, "settled", row->settled);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # source_lists.sh ROOT: the CMakeLists.txt of a layer names each of its sources, sorted by name, and none that is not
-# there. Only tests/, bench/ and examples/ find theirs by pattern: there a file's name says what it is.
+# there; deploy/ is not built. Only tests/, bench/ and examples/ find theirs by pattern: there a file's name says what it is.
 set -eu
 . "$(dirname "$0")/files.sh"
 export LC_ALL=C
@@ -18,6 +18,6 @@ files_of "$1" '*CMakeLists.txt' | grep -vE '^(tests|bench|examples)/' | while IF
               print folder words[i] >>named } }' "$1/$list"
 done >>"$found"
 sort -o "$named" "$named"
-files_of "$1" '*.c' '*.sql' | grep -vE '^(tests|bench|examples)/' | comm -3 "$named" - |
+files_of "$1" '*.c' '*.sql' | grep -vE '^(tests|bench|examples|deploy)/' | comm -3 "$named" - |
     awk -F'\t' '{ print $1 != "" ? $1 " is not there" : $2 " is in no list" }' >>"$found"
 verdict "source lists that do not fit their folder"

@@ -1,6 +1,7 @@
 /* The projection alone, and what it says, as text: for the tests of that room. */
 #ifndef THOLE_PROJECTION_STAND_H
 #define THOLE_PROJECTION_STAND_H
+#include "nonces.h"
 #include "projection_state.h"
 #include "room.h"
 #include <stdlib.h>
@@ -86,7 +87,8 @@ static inline struct stand *begin(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     arena_init(&s->arena, SIZE_MAX / 2);
     s->env.now_ms = 1000;
-    s->env.options = (struct partition_options){.log_chunk = 100, .timer_horizon_ms = 500};
+    s->env.options =
+        (struct partition_options){.log_chunk = 100, .timer_horizon_ms = 500, .nonce_key = test_nonce_key()};
     s->projection = projection_create(&s->env);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->projection);
     return s;

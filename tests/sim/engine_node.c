@@ -469,7 +469,10 @@ static void sweep(struct world *w, const struct seat *seat)
         const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);
         if (scheduled == NULL) /* of a damaged history */
             continue;
+        struct nonce const nonce =
+            nonce_make(test_nonce_key(), w->instances[row->instance], row->execution, row->id);
         struct work_item_fake const item = {.instance = row->instance,
+                                            .nonce = keep_slice(w, thole_slice_from(nonce.text)),
                                             .execution = row->execution,
                                             .activity_id = row->id,
                                             .try_number = row->try_number,

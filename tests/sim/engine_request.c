@@ -157,7 +157,8 @@ static void execute_work(struct world *w, struct engine_request *r)
                                         .try_number = asked->try_number,
                                         .queue = asked->queue,
                                         .activity = asked->activity,
-                                        .input = asked->input};
+                                        .input = asked->input,
+                                        .nonce = asked->nonce};
     r->sequence = asked->again ? work_look_fake(w, &item) : 0;
     if (r->sequence == 0)
         r->sequence = work_publish_fake(w, &item);
@@ -583,6 +584,7 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
     case PARTITION_OUT_APPEND: own(w, &out->append.bytes); break;
     case PARTITION_OUT_PUBLISH_WORK:
         own(w, &out->publish_work.queue);
+        own(w, &out->publish_work.nonce);
         own(w, &out->publish_work.activity);
         own(w, &out->publish_work.input);
         break;

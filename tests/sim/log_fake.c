@@ -120,8 +120,7 @@ static enum reject_code why_not(const struct world *w, const struct inbox_entry 
         return REJECT_INSTANCE;
     if (message_route_check(m, entry->route, NULL) != THOLE_OK)
         return REJECT_ROUTE;
-    if (message_route_sender(entry->route) != SENDER_ENGINE &&
-        nonce_check(test_nonce_key(), m, NULL) != THOLE_OK)
+    if (nonce_check(test_nonce_key(), m, message_route_sender(entry->route), NULL) != THOLE_OK)
         return REJECT_NONCE;
     if (asked && id_check(m->request_id, NULL) != THOLE_OK)
         return REJECT_REQUEST_ID;

@@ -204,8 +204,8 @@ static void check_company(struct world *w, const struct held *h, const struct fa
 {
     bool const own =
         f->instance == h->instance && f->execution == h->execution && f->activity_id == h->activity_id;
-    if (own || h->abandoned || h->ran_ms + BESIDE_MS <= f->claimed_ms ||
-        !thole_slice_equal(f->worker, h->worker->identity) || !will_count(w, f) || is_cancelled(h->worker, f))
+    if (own || h->ran_ms + BESIDE_MS <= f->claimed_ms || !thole_slice_equal(f->worker, h->worker->identity) ||
+        !will_count(w, f) || is_cancelled(h->worker, f))
         return;
     broken(w,
            "%s: %.*s#%" PRIu64 " was claimed isolated, and is lost with %.*s#%" PRIu64 " that ran beside it",

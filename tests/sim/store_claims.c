@@ -145,6 +145,11 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
             }
             continue;
         }
+        if (!work_digest_equal(&row->digest, &claims[i].digest) &&
+            w->mutation != MUTATION_CLAIM_DIGEST_IGNORED) {
+            claims[i].state = ROW_FORGED;
+            continue;
+        }
         if (!is_free(w, row) && !thole_slice_equal(row->worker, worker) &&
             w->mutation != MUTATION_CLAIM_HELD) {
             claims[i].state = ROW_HELD;

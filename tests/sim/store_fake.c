@@ -1,6 +1,7 @@
 #include "store_fake.h"
 #include "checks.h"
 #include "engine_node.h"
+#include "hostile_fake.h"
 #include "losses.h"
 #include "store_rows.h"
 #include "thole/client.h"
@@ -279,6 +280,9 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->present = true;
     row->queue = keep_slice(w, a->queue);
     row->activity = keep_slice(w, a->activity);
+    if (a->digest.len != sizeof row->digest.bytes)
+        abort();
+    memcpy(row->digest.bytes, a->digest.ptr, a->digest.len);
     row->try_number = a->try_number;
     row->try_timeout_ms = a->try_timeout_ms;
     row->deadline_ms = 0;
@@ -290,6 +294,7 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->isolated = false;
     row->lease_until_ms = row->claimed = 0;
     row->made = ++w->store->made;
+    hostile_sees_row(w, row);
 }
 
 static void add_timer(struct world *w, const struct batch_timer *t)

@@ -29,6 +29,7 @@ struct row {
     const struct store_tx *locked_by;
     /* ROW_ACTIVITY */
     thole_slice queue, activity, worker;
+    struct work_digest digest; /* of its work message */
     uint32_t try_number;
     uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
     uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
@@ -102,6 +103,7 @@ struct sim_claim {
     uint64_t execution, activity_id;
     uint32_t try_number;
     uint64_t attempt, claimed; /* claimed: as in its row */
+    struct work_digest digest; /* in, of a claim: of its message */
     bool isolated, settled;    /* in */
     enum row_state state;
     uint64_t left_ms; /* out of a claim: HELD for so long */

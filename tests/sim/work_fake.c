@@ -6,15 +6,35 @@ struct work_stream *work_stream_create(struct world *w)
     return keep(w, sizeof(struct work_stream));
 }
 
-uint64_t work_look_fake(const struct world *w, const struct work_item_fake *item)
+struct work_digest work_digest_fake(const struct work_item_fake *item)
+{
+    return work_digest_make(item->queue, item->activity, item->nonce, item->input);
+}
+
+static bool same_subject(const struct work_item_fake *a, const struct work_item_fake *b)
+{
+    return a->instance == b->instance && a->execution == b->execution && a->activity_id == b->activity_id &&
+           a->try_number == b->try_number && thole_slice_equal(a->queue, b->queue);
+}
+
+/* The newest on its subject if somebody forges messages, else the oldest. */
+uint64_t work_look_fake(struct world *w, const struct work_item_fake *item)
 {
     const struct work_stream *work = w->work;
-    for (size_t i = work->first; i < work->len; i++) {
-        const struct work_item_fake *other = &work->items[i];
-        if (!other->gone && other->instance == item->instance && other->execution == item->execution &&
-            other->activity_id == item->activity_id && other->try_number == item->try_number)
-            return other->sequence;
-    }
+    struct work_digest const own = work_digest_fake(item);
+    const struct work_item_fake *found = NULL;
+    for (size_t i = work->first; i < work->len && (found == NULL || w->hostile); i++)
+        if (!work->items[i].gone && same_subject(&work->items[i], item))
+            found = &work->items[i];
+    if (found == NULL)
+        return 0;
+    struct work_digest const digest = work_digest_fake(found);
+    if (work_digest_equal(&digest, &own) || w->mutation == MUTATION_FORGED_BELIEVED)
+        return found->sequence;
+    if (!found->forged)
+        broken(w, "an engine takes its own work message for another's");
+    w->stats.forged_removed++;
+    work_withdraw(w, found->sequence);
     return 0;
 }
 
@@ -124,6 +144,7 @@ void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal, ui
     if (item == NULL)
         return;
     switch (signal) {
+    case SIGNAL_TERM:
     case SIGNAL_ACK:
         if (w->mutation != MUTATION_QUEUE_TWICE)
             remove_item(w, item);

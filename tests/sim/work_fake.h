@@ -5,6 +5,7 @@
  */
 #ifndef THOLE_WORK_FAKE_H
 #define THOLE_WORK_FAKE_H
+#include "work_digest.h"
 #include "world.h"
 
 struct work_item_fake {
@@ -12,7 +13,8 @@ struct work_item_fake {
     size_t instance;
     uint64_t execution, activity_id;
     uint32_t try_number;
-    thole_slice queue, activity, input;
+    thole_slice queue, activity, input, nonce;
+    bool forged; /* not by an engine: nobody looks at this but the checks */
     bool gone;
     uint64_t held_until_ms; /* delivered, and nobody else's before then */
     uint64_t deliveries;
@@ -27,15 +29,17 @@ struct work_stream *work_stream_create(struct world *w);
 
 /* Sequence of the stored message. */
 uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item);
-/* Sequence of one with this subject; 0: there is none. */
-uint64_t work_look_fake(const struct world *w, const struct work_item_fake *item);
+/* What the engine's look-up finds: the sequence of its own message; 0: there is none. A forged one that is
+ * the newest on the subject is withdrawn. */
+uint64_t work_look_fake(struct world *w, const struct work_item_fake *item);
+struct work_digest work_digest_fake(const struct work_item_fake *item);
 void work_withdraw(struct world *w, uint64_t sequence);
 /* The next message that nobody holds; it is then held for the lease. NULL: none. */
 const struct work_item_fake *work_deliver(struct world *w);
 /* When the next held message comes free; UINT64_MAX: none is held. */
 uint64_t work_next_free_ms(const struct world *w);
 
-enum signal { SIGNAL_ACK, SIGNAL_NAK, SIGNAL_PROGRESS };
+enum signal { SIGNAL_ACK, SIGNAL_NAK, SIGNAL_TERM, SIGNAL_PROGRESS };
 void work_forgets(struct world *w);
 /* NAK: it comes back after @p delay_ms. */
 void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal, uint64_t delay_ms);

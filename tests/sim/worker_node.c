@@ -1,6 +1,8 @@
+#include "cancel_proof.h"
 #include "checks.h"
 #include "client_fake.h"
 #include "losses.h"
+#include "nonces.h"
 #include "worker_request.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,17 +35,19 @@ void worker_hears(struct world *w, struct worker *worker, const struct worker_in
  */
 
 /* It came again: it is signalled by this delivery. */
-static void adopt(struct world *w, const struct worker *worker, const struct worker_key *key,
+static void adopt(struct world *w, struct worker *worker, const struct worker_key *key,
                   const struct held *again)
 {
-    struct held *h = worker_find_held(worker, worker_holds(worker->machine, key));
-    if (h == NULL || h->forgotten || !worker_same_try(h, again)) {
+    struct held *h = worker_find_held(worker, worker_holds(worker->machine, key, &again->digest));
+    if (h == NULL || h->forgotten || !worker_same_try(h, again) || h->forged != again->forged) {
         broken(w, "%s takes %.*s#%" PRIu64 " for one that it does not hold", worker->node.name,
                THOLE_FMT(w->instances[again->instance]), again->activity_id);
         return;
     }
     trace(w, "%s: %.*s#%" PRIu64 " comes again", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id);
+    if (h->work_sequence != again->work_sequence) /* another message, which says the same: one will do */
+        worker_signals(w, worker, h, SIGNAL_ACK, 0);
     h->work_sequence = again->work_sequence;
 }
 
@@ -61,10 +65,14 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
     h->id = ++worker->next_id;
     h->next = worker->held;
     worker->held = h;
+    struct nonce const nonce =
+        nonce_make(test_nonce_key(), w->instances[h->instance], h->execution, h->activity_id);
     struct worker_in const in = {
         .kind = WORKER_IN_DELIVERED,
         .id = h->id,
         .key = {w->instances[h->instance], h->execution, h->activity_id, h->try_number},
+        .digest = h->digest,
+        .nonce = thole_slice_from(nonce.text),
         .known = !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
         .deliveries = h->deliveries};
     thole_status const status = worker_input(worker->machine, &in, w->now_ms);
@@ -98,7 +106,9 @@ static void task_pull(struct world *w, void *arg, uint64_t life)
                            .deliveries = item->deliveries,
                            .activity = item->activity,
                            .queue = item->queue,
-                           .input = item->input};
+                           .input = item->input,
+                           .digest = work_digest_fake(item),
+                           .forged = item->forged};
         worker->coming++;
         after(w, net_latency_ms(w), task_arrives, h, worker->node.life);
     }
@@ -241,6 +251,9 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     if (scheduled == NULL && !model_of(w, h->instance)->damaged)
         broken(w, "%s starts %.*s#%" PRIu64 ", which is not committed", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (h->forged)
+        broken(w, "%s runs %.*s#%" PRIu64 " as a message says that no engine has written", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
     for (const struct held *o = worker->held; o != NULL; o = o->next)
         if (o != h && worker_same_try(o, h) && o->running && !o->finished && !o->abandoned)
             broken(w, "%s runs %.*s#%" PRIu64 " twice at a time", worker->node.name,
@@ -268,12 +281,37 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     after(w, h->run.duration_ms, kills ? task_kills : task_returns, h, worker->node.life);
 }
 
+#define FORGED THOLE_STR("forged")
+
+/* By one who has the nonce of another activity. It changes nothing: neither what is drawn nor what is traced.
+ */
+static void forge_push(struct world *w, struct worker *worker, const struct held *h)
+{
+    struct nonce const nonce =
+        nonce_make(test_nonce_key(), w->instances[h->instance], h->execution, h->activity_id + 1);
+    struct tagged_hash const about = cancel_about(0, THOLE_STR("requested"), FORGED);
+    uint64_t const proof = cancel_proof(thole_slice_from(nonce.text), &about);
+    struct worker_in const in = {.kind = WORKER_IN_PUSHED,
+                                 .key = {w->instances[h->instance], h->execution, 0, 0},
+                                 .activity_ids = &h->activity_id,
+                                 .activity_ids_len = 1,
+                                 .proofs = &proof,
+                                 .cancel_kind = THOLE_STR("requested"),
+                                 .reason = FORGED};
+    uint64_t const unproven = worker_counters(worker->machine).unproven;
+    if (worker_input(worker->machine, &in, w->now_ms) != THOLE_OK ||
+        worker_counters(worker->machine).unproven == unproven)
+        broken(w, "%s does not count a forged push", worker->node.name);
+}
+
 static void fire_token(struct world *w, struct worker *worker, struct held *h, const struct worker_out *out)
 {
     trace(w, "%s: cancels %.*s#%" PRIu64 " by %s", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id, worker_path_name(out->path));
     if (h->fired)
         broken(w, "%s fires a token twice", worker->node.name);
+    if (out->path == WORKER_PATH_PUSH && thole_slice_equal(out->reason, FORGED))
+        broken(w, "%s believes a forged push", worker->node.name);
     if (out->path == WORKER_PATH_LEASE_LOST && !h->stolen && w->now_ms < h->kept_ms + LEASE_MS - LEASE_MS / 5)
         broken(w, "%s gives %.*s#%" PRIu64 " up, whose lease lasts", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -308,14 +346,19 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
 {
     trace(w, "%s: %.*s#%" PRIu64 " ends: %s, %s", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id, worker_end_name(out->end),
-          out->kind == WORKER_OUT_ACK   ? "ack"
-          : out->kind == WORKER_OUT_NAK ? "nak"
-                                        : "drop");
+          out->kind == WORKER_OUT_ACK    ? "ack"
+          : out->kind == WORKER_OUT_NAK  ? "nak"
+          : out->kind == WORKER_OUT_TERM ? "term"
+                                         : "drop");
+    w->stats.forged_removed += out->kind == WORKER_OUT_TERM;
+    if (out->kind == WORKER_OUT_TERM && !h->forged)
+        broken(w, "%s removes the engine's message of %.*s#%" PRIu64, worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
     w->stats.left += out->end == WORKER_END_LATER;
     if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left)
         broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    if (out->kind == WORKER_OUT_ACK && !h->left &&
+    if (out->kind == WORKER_OUT_ACK && !h->left && !h->forged &&
         !checks_try_is_over(w, h->instance, h->execution, h->activity_id, h->try_number))
         broken(w, "%s acknowledges %.*s#%" PRIu64 ", which has not ended", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -324,7 +367,11 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     h->forgotten = true;
     if (out->kind != WORKER_OUT_DROP)
-        worker_signals(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK, out->delay_ms);
+        worker_signals(w, worker, h,
+                       out->kind == WORKER_OUT_ACK    ? SIGNAL_ACK
+                       : out->kind == WORKER_OUT_TERM ? SIGNAL_TERM
+                                                      : SIGNAL_NAK,
+                       out->delay_ms);
 }
 
 static void progress(struct world *w, struct worker *worker, const struct worker_out *out)
@@ -380,7 +427,10 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
         break;
     case WORKER_OUT_EXPIRED: broken(w, "%s: a try without a timeout is over", worker->node.name); break;
     case WORKER_OUT_POISONED: poison(w, worker, h, out->attempt); break;
-    case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
+    case WORKER_OUT_RUN:
+        run_handler(w, worker, h, out->attempt);
+        forge_push(w, worker, h);
+        break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
     case WORKER_OUT_HURRY: break; /* how long is told to those who want to know */
     case WORKER_OUT_ABANDON: abandon(w, worker, h); break;
@@ -388,6 +438,7 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
     case WORKER_OUT_COMPLETE_PUBLISH: publish_all(w, worker, out); break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
+    case WORKER_OUT_TERM:
     case WORKER_OUT_DROP: end_message(w, worker, h, out); break;
     case WORKER_OUT_STOPPED:
         if (worker_held(worker->machine) != 0)
@@ -448,7 +499,7 @@ static void drive_soon(struct world *w, struct worker *worker)
 struct push {
     struct worker *worker;
     thole_slice instance, cancel_kind, reason;
-    uint64_t execution, ids[PUSH_IDS_MAX];
+    uint64_t execution, ids[PUSH_IDS_MAX], proofs[PUSH_IDS_MAX];
     size_t ids_len;
     uint32_t try_number;
 };
@@ -466,8 +517,20 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
             .key = {.instance = push->instance, .execution = push->execution, .try_number = push->try_number},
             .activity_ids = push->ids,
             .activity_ids_len = push->ids_len,
+            .proofs = push->proofs,
             .cancel_kind = push->cancel_kind,
             .reason = push->reason});
+}
+
+/* As the engine's publish does. */
+static void prove(struct push *push)
+{
+    struct tagged_hash const about = cancel_about(push->try_number, push->cancel_kind, push->reason);
+    for (size_t i = 0; i < push->ids_len; i++) {
+        struct nonce const nonce =
+            nonce_make(test_nonce_key(), push->instance, push->execution, push->ids[i]);
+        push->proofs[i] = cancel_proof(thole_slice_from(nonce.text), &about);
+    }
 }
 
 void workers_pushed(struct world *w, const struct cancel_notice *out)
@@ -482,6 +545,7 @@ void workers_pushed(struct world *w, const struct cancel_notice *out)
         push->try_number = out->try_number;
         push->ids_len = out->activity_ids_len < PUSH_IDS_MAX ? out->activity_ids_len : PUSH_IDS_MAX;
         memcpy(push->ids, out->activity_ids, push->ids_len * sizeof *push->ids);
+        prove(push);
         w->stats.pushes++;
         if (strikes(w, FAULT_CORE_LOSS, 200))
             continue;

@@ -22,6 +22,7 @@ struct worker_request {
     thole_slice identity;
     struct claim_policy policy;
     struct held *held;
+    uint64_t work_sequence; /* of the delivery that is signalled */
     enum signal signal;
     bool failed;
     thole_slice bytes;
@@ -187,6 +188,7 @@ static void note_states(struct world *w, struct worker_request *r)
         r->rows[i].left_ms = r->claims[i].left_ms;
         r->rows[i].lost = r->claims[i].lost;
         r->rows[i].poisoned = r->claims[i].poisoned;
+        r->rows[i].compared = true;
         if (h == NULL)
             continue;
         bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
@@ -284,6 +286,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .activity_id = h->activity_id,
                                           .try_number = h->try_number,
                                           .attempt = out->rows[i].attempt,
+                                          .digest = out->rows[i].digest,
                                           .isolated = out->rows[i].isolated,
                                           .settled = out->rows[i].settled};
     }
@@ -295,7 +298,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
 static enum executed execute_signal(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
-    work_signal_fake(w, r->held->work_sequence, r->signal, r->delay_ms);
+    work_signal_fake(w, r->work_sequence, r->signal, r->delay_ms);
     return EXECUTED;
 }
 
@@ -311,6 +314,7 @@ void worker_signals(struct world *w, struct worker *worker, struct held *h, enum
         return;
     struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
     r->held = h;
+    r->work_sequence = h->work_sequence;
     r->signal = signal;
     r->delay_ms = delay_ms;
     r->request.execute = execute_signal;

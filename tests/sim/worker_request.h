@@ -17,6 +17,8 @@ struct held { /* one delivered message, and its handler */
     uint64_t execution, activity_id, attempt;
     uint32_t try_number;
     thole_slice activity, queue, input, lost_worker;
+    struct work_digest digest;
+    bool forged;
     uint32_t lost;
     uint64_t deliveries, ran_ms;
     struct activity_run run;

@@ -4,6 +4,7 @@
 #include "coro.h"
 #include "crash_fake.h"
 #include "engine_node.h"
+#include "hostile_fake.h"
 #include "log_fake.h"
 #include "losses.h"
 #include "orchestrations.h"
@@ -69,6 +70,8 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "company_counts",
     "death_blames_all",
     "claim_mistaken",
+    "claim_digest_ignored",
+    "forged_believed",
 };
 
 const char *fault_name(enum fault fault)
@@ -286,6 +289,8 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .deletes = seed % 3 == 0,
                         .prunes = seed % 8 == 5,
                         .crashes = seed % 10 == 6,
+                        .hostile = seed % HOSTILE_OF == HOSTILE_SEED,
+                        .hostile_rng = seed * 0xD1B54A32D192ED03u + 0x7654321,
                         .verbose = verbose,
                         .mutation = mutation};
     told_begin(&w->told, NULL);
@@ -321,6 +326,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     for (size_t i = 0; i < w->workers_len; i++)
         w->workers[i] = worker_node_create(w, (unsigned)i);
     faults_begin(w);
+    hostile_begin(w);
 }
 
 static bool step(struct world *w)

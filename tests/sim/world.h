@@ -97,11 +97,13 @@ enum mutation {
     MUTATION_BACK_UNSEEN,   /* who opens an inbox does not look whether it went back */
     MUTATION_BACK_BY_LAST,  /* or looks at its last sequence only */
     MUTATION_BACK_PURGED,   /* who purges it does not look */
-    MUTATION_LOSSES_UNCOUNTED, /* a claim does not note that the one before it was lost */
-    MUTATION_NOT_LOST_IGNORED, /* nor does a row hear that its worker lives */
-    MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */
-    MUTATION_DEATH_BLAMES_ALL, /* who ran beside what its worker died of is lost, too */
-    MUTATION_CLAIM_MISTAKEN,   /* what is said of a claim is taken for one of the same attempt */
+    MUTATION_LOSSES_UNCOUNTED,     /* a claim does not note that the one before it was lost */
+    MUTATION_NOT_LOST_IGNORED,     /* nor does a row hear that its worker lives */
+    MUTATION_COMPANY_COUNTS,       /* what is lost beside others counts against it, too */
+    MUTATION_DEATH_BLAMES_ALL,     /* who ran beside what its worker died of is lost, too */
+    MUTATION_CLAIM_MISTAKEN,       /* what is said of a claim is taken for one of the same attempt */
+    MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
+    MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -120,6 +122,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
+    uint64_t forged, forged_removed;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
         innocents, quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };
@@ -149,6 +152,8 @@ struct world {
     bool prunes;             /* old executions of what continues as new are */
     bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
+    bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
+    uint64_t hostile_rng;    /* its own: the seeds without it are what they were */
     uint32_t poison_after;   /* of all workers */
     uint64_t quarantine_ms;  /* of all engines */
     unsigned rivalry;        /* permille of appends that somebody answers by opening the partition too */

@@ -7,7 +7,7 @@
 #include "coro.h"
 #include "partition.h"
 
-enum { STAGE_RECORDS_MAX = 4096, STAGE_HELD_MAX = 64 };
+enum { STAGE_RECORDS_MAX = 4096, STAGE_HELD_MAX = 128 };
 
 struct stage_record {
     enum record_kind kind;

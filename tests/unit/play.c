@@ -1,4 +1,5 @@
 #include "play.h"
+#include "instance_events.h"
 #include <stdlib.h>
 
 enum { RECORD_MAX = 16 * 1024 * 1024 };
@@ -71,6 +72,7 @@ static thole_status turn_live(const struct play *play, struct instance *instance
     THOLE_TRY(instance_turn(instance, in, out, err));
     CU_ASSERT_EQUAL(out->ended, instance_ended(instance));
     CU_ASSERT_EQUAL(out->number, instance_turns(instance));
+    CU_ASSERT_EQUAL(instance_kept(instance), events_kept(instance, NULL, NULL));
     struct record const r = {.kind = RECORD_TURN,
                              .epoch = 1,
                              .n = out->number,

@@ -1,4 +1,5 @@
 #include "worker_story.h"
+#include "proofs.h"
 #include "thole_cunit.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -119,6 +120,7 @@ static void take_out(struct world *t, const struct worker_out *out)
             (void)snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%" PRIu64,
                            out->delay_ms);
         break;
+    case WORKER_OUT_TERM: say(t, "term %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
     case WORKER_OUT_DROP: say(t, "drop %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
     case WORKER_OUT_STOPPED: say(t, "stopped"); break;
     }
@@ -138,9 +140,11 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
                         : states[i] == 'x'                     ? WORKER_ROW_MISSING
                         : states[i] == 'u'                     ? WORKER_ROW_CANDIDATE
                         : states[i] == 'n'                     ? WORKER_ROW_UNKNOWN
+                        : states[i] == 'f'                     ? WORKER_ROW_FORGED
                         : states[i] == 'h' || states[i] == 'H' ? WORKER_ROW_HELD
                                                                : WORKER_ROW_MINE;
         rows[i].expired = states[i] == 'e';
+        rows[i].compared = states[i] != 'o';
         rows[i].left_ms = states[i] == 't'   ? STORY_DEADLINE_MS
                           : states[i] == 'h' ? STORY_HELD_MS
                           : states[i] == 'H' ? STORY_HELD_LONG_MS
@@ -172,13 +176,16 @@ static const char *option(const char *text, const char *name)
 static void deliver(struct world *t, uint64_t id, char letter, const char *text)
 {
     const char *const n = option(text, "n="), *const ago = option(text, "ago=");
-    const char *const try_number = option(text, "try=");
+    const char *const try_number = option(text, "try="), *const says = option(text, "says=");
     struct worker_in in = {.kind = WORKER_IN_DELIVERED,
                            .id = id,
                            .key = story_key(letter),
+                           .nonce = THOLE_STR("nonce"),
                            .known = strstr(text, "unknown") == NULL,
                            .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
                            .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
+    if (says != NULL)
+        in.digest.bytes[0] = (uint8_t)strtoul(says, NULL, 10);
     if (try_number != NULL)
         in.key.try_number = (uint32_t)strtoul(try_number, NULL, 10);
     uint64_t const adopted = worker_counters(t->w).adopted;
@@ -187,7 +194,7 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
     if (status == THOLE_LIMIT)
         say(t, "no room");
     else if (status == THOLE_CONFLICT)
-        say(t, "same as %" PRIu64, worker_holds(t->w, &in.key));
+        say(t, "same as %" PRIu64, worker_holds(t->w, &in.key, &in.digest));
 }
 
 static void push(struct world *t, const char *letters, const char *text)
@@ -202,12 +209,15 @@ static void push(struct world *t, const char *letters, const char *text)
     key.try_number = try_number != NULL ? (uint32_t)strtoul(try_number, NULL, 10) : 0;
     if (other != NULL)
         (void)sscanf(other, "%15[a-z_]", kind);
-    input(t, (struct worker_in){.kind = WORKER_IN_PUSHED,
-                                .key = key,
-                                .activity_ids = ids,
-                                .activity_ids_len = n,
-                                .cancel_kind = thole_slice_from(kind),
-                                .reason = THOLE_STR("too late")});
+    uint64_t proofs[IDS_MAX];
+    struct worker_in const in = {.kind = WORKER_IN_PUSHED,
+                                 .key = key,
+                                 .activity_ids = ids,
+                                 .activity_ids_len = n,
+                                 .cancel_kind = thole_slice_from(kind),
+                                 .reason = THOLE_STR("too late")};
+    bool const forged = strstr(text, "forged") != NULL; /* with the nonce of another activity */
+    input(t, test_with_proofs(in, forged ? THOLE_STR("another") : THOLE_STR("nonce"), proofs));
 }
 
 static void command(struct world *t, const char *text)
@@ -275,14 +285,16 @@ static void step(struct world *t, const char *commands)
     CU_ASSERT_TRUE(worker_next_deadline_ms(t->w) > t->now_ms); /* or the host would spin */
 }
 
-static void begin_world(struct world *t, uint64_t renew_ms)
+static void begin_world(struct world *t, const struct story *story)
 {
     struct worker_options options;
     *t = (struct world){.now_ms = 1000000};
     worker_options_init(&options);
     options.slots = 2;
     options.completions_max = 2;
-    options.renew_ms = renew_ms;
+    options.renew_ms = story->renew_ms;
+    if (story->grace_ms != 0)
+        options.grace_ms = story->grace_ms;
     t->w = worker_create(&options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t->w);
 }
@@ -300,7 +312,7 @@ static void tell_steps(const struct story *story, struct world *t)
 void story_tell(const struct story *story)
 {
     struct world t;
-    begin_world(&t, story->renew_ms);
+    begin_world(&t, story);
     step(&t, "+0");
     CHECK_STR(story->name, t.text, "want 2");
     for (size_t times = 0; times == 0 || times < story->times; times++)

@@ -16,9 +16,12 @@ struct batch_activity { /* a worker_queue row */
     uint32_t try_number;         /* from 1; in deletes 0 = whatever try it is */
     uint64_t try_timeout_ms;     /* 0 = none; the claim computes the deadline from it */
     thole_slice details;         /* of the last try's heartbeat */
-    bool held; /* set by who applies the batch: a worker held the row that was removed; that worker
-                * acknowledges its message
-                */
+    thole_slice digest; /* of its work message: see work_digest.h; empty in deletes, and in rows that were
+                         * written before there were any
+                         */
+    bool held;          /* set by who applies the batch: a worker held the row that was removed; that worker
+                         * acknowledges its message
+                         */
 };
 
 struct batch_timer { /* a timers row: a timer, or the next wake of an activity. Inserting replaces */

@@ -78,10 +78,11 @@ enum reject_code {
     REJECT_INSTANCE,    /* the subject and the body name different instances */
     REJECT_REQUEST_ID,  /* the request id is not one that a client may use */
     REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
-    REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
-    REJECT_ROUTE,       /* the subject's kind or name is not that of the message */
-    REJECT_NONCE,       /* a result without the nonce of its activity */
-    REJECT_UNREADABLE,  /* a decision on a quarantine, or a prune, and the history cannot be read */
+    REJECT_TOO_MANY,   /* too many events wait for an instance that does not exist, or that does not take them
+                        */
+    REJECT_ROUTE,      /* the subject's kind or name is not that of the message */
+    REJECT_NONCE,      /* a result without the nonce of its activity */
+    REJECT_UNREADABLE, /* a decision on a quarantine, or a prune, and the history cannot be read */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
@@ -239,6 +240,7 @@ struct out_apply {
 /* Repeated until it is stored. The slices stay valid until the answer, or until CLOSED. */
 struct out_publish_work {
     thole_slice instance, queue, activity, input;
+    thole_slice nonce; /* see nonce.h */
     uint64_t execution, activity_id;
     uint32_t try_number;
     bool again; /* an earlier owner may have published it: look first, publish if it is not there */

@@ -18,7 +18,7 @@ void early_destroy(struct early *early)
 static struct early *early_create(void)
 {
     struct early *early = memory_new(sizeof *early);
-    arena_init(&early->arena, EARLY_BYTES_MAX);
+    arena_init(&early->arena, EVENTS_KEPT_BYTES_MAX);
     return early;
 }
 
@@ -46,7 +46,7 @@ thole_status early_keep(struct early **at, const struct event *event)
     struct early *early = *at;
     if (seen(early, event->request_id))
         return THOLE_CONFLICT;
-    if (early->len == EARLY_EVENTS_MAX)
+    if (early->len == EVENTS_KEPT_MAX)
         return THOLE_LIMIT;
     struct event copy = *event;
     THOLE_TRY(copy_event(early, &copy));

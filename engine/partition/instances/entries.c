@@ -276,6 +276,11 @@ void pending_destroy(struct pending *pending)
     free(pending);
 }
 
+static size_t pending_bytes(const struct pending *pending)
+{
+    return sizeof *pending + pending->arena.held;
+}
+
 void entry_push(struct entries *entries, struct entry *entry, struct pending *pending)
 {
     pending->next = NULL;
@@ -285,6 +290,7 @@ void entry_push(struct entries *entries, struct entry *entry, struct pending *pe
         entry->first = pending;
     entry->last = pending;
     entries->pending_len++;
+    entries->pending_bytes += pending_bytes(pending);
 }
 
 void entry_give_back(struct entries *entries, struct entry *entry, struct pending *pending)
@@ -294,6 +300,7 @@ void entry_give_back(struct entries *entries, struct entry *entry, struct pendin
     if (entry->last == NULL)
         entry->last = pending;
     entries->pending_len++;
+    entries->pending_bytes += pending_bytes(pending);
 }
 
 struct pending *entry_take(struct entries *entries, struct entry *entry)
@@ -305,6 +312,7 @@ struct pending *entry_take(struct entries *entries, struct entry *entry)
     if (entry->first == NULL)
         entry->last = NULL;
     entries->pending_len--;
+    entries->pending_bytes -= pending_bytes(pending);
     return pending;
 }
 

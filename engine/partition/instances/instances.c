@@ -78,9 +78,19 @@ void instances_set_running_ms(struct entry *entry, uint64_t running_ms)
     entry->running_ms = running_ms;
 }
 
+size_t instances_in_memory(const struct instances *p)
+{
+    return p->entries.lru.len + p->entries.over.len;
+}
+
 size_t instances_pending(const struct instances *p)
 {
     return p->entries.pending_len;
+}
+
+size_t instances_pending_bytes(const struct instances *p)
+{
+    return p->entries.pending_bytes + p->rejecting * REJECTING_BYTES;
 }
 
 size_t instances_pending_max(void)

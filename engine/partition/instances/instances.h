@@ -99,7 +99,10 @@ void instances_count_again(struct instances *instances);
 void instances_counted_again(struct instances *instances, const struct in_live *in, bool uncommitted);
 uint64_t instances_open_activities(const struct instances *instances);
 size_t instances_live_names(const struct instances *instances, const thole_slice **ret_names);
+size_t instances_in_memory(const struct instances *instances);
 size_t instances_pending(const struct instances *instances); /* messages and timers that wait */
+/* Memory of these, and of messages that are being rejected. */
+size_t instances_pending_bytes(const struct instances *instances);
 size_t instances_pending_max(void);
 size_t instances_records_in_flight(const struct instances *instances);
 /* nothing is ready, no refusal or rejection is outstanding */

@@ -103,18 +103,17 @@ static void check_entry(const struct entry *entry)
 /* --- all of them ----------------------------------------------------------------------------------- */
 
 struct sums {
-    size_t pending, questions, recalled, refusals, ready;
+    size_t pending, pending_bytes, questions, recalled, refusals, ready;
 };
 
-static size_t count_pending(const struct entry *entry)
+static void count_pending(const struct entry *entry, struct sums *sums)
 {
-    size_t n = 0;
     assert((entry->first == NULL) == (entry->last == NULL));
     for (const struct pending *pending = entry->first; pending != NULL; pending = pending->next) {
         assert(pending->next != NULL || pending == entry->last);
-        n++;
+        sums->pending++;
+        sums->pending_bytes += sizeof *pending + pending->arena.held;
     }
-    return n;
 }
 
 static size_t count_questions(const struct entry *entry)
@@ -134,7 +133,7 @@ static void check_list(const struct instances *p, const struct entry_list *list,
         assert(entry_is_over(entry->state) == over || entry->state == ENTRY_RECALLED);
         check_entry(entry);
         check_known(p, entry);
-        sums->pending += count_pending(entry);
+        count_pending(entry, sums);
         sums->questions += count_questions(entry);
         sums->recalled += entry->state == ENTRY_RECALLED;
         sums->refusals += entry->refusals;
@@ -155,7 +154,8 @@ static void check_entries(const struct instances *p, struct sums *sums)
         assert(entry->ready && (entry->ready_next != NULL || entry == entries->ready_last));
         ready++;
     }
-    assert(sums->ready == ready && sums->pending == entries->pending_len);
+    assert(sums->ready == ready && sums->pending == entries->pending_len &&
+           sums->pending_bytes == entries->pending_bytes);
     assert(sums->questions == entries->questions_len);
     assert(sums->recalled == entries->recalled_len && sums->recalled <= RECALLS_MAX);
 }

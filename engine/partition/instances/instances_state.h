@@ -21,8 +21,8 @@ enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
     PENDING_MAX = 20000, /* inbox messages held in memory */
-    EARLY_EVENTS_MAX = 10000,
-    EARLY_BYTES_MAX = 8 * 1024 * 1024,
+    REJECTING_BYTES =
+        4096, /* memory of a message that is being rejected, roughly, with what NATS's client has of it */
     QUERIES_PENDING_MAX = 1000,
     RECALLS_MAX = 16, /* ended instances that are loaded at a time to answer queries */
 };

@@ -4,6 +4,7 @@
  */
 #include "instances_state.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +45,7 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
     if (message_route_check(&pending->message, in->route, ret) != THOLE_OK)
         return REJECT_ROUTE;
     pending->sender = message_route_sender(in->route);
-    if (pending->sender != SENDER_ENGINE &&
-        nonce_check(p->env->options.nonce_key, &pending->message, ret) != THOLE_OK)
+    if (nonce_check(p->env->options.nonce_key, &pending->message, pending->sender, ret) != THOLE_OK)
         return REJECT_NONCE;
     return rejections_check(p, &pending->message, ret);
 }
@@ -294,11 +294,33 @@ static bool for_this_execution(const struct entry *entry, const struct pending *
     return !of_execution || m->execution == entry->execution;
 }
 
+/* False: the instance keeps no more events, and the message is rejected. Those of this turn are not counted:
+ * the code may take them all. An event that was taken before is not rejected, but dropped. */
+static bool event_is_kept(struct instances *p, const struct entry *entry, const struct pending *pending)
+{
+    const struct message *m = &pending->message;
+    const struct instance *instance = entry_instance(entry);
+    char text[160];
+    if (m->event_name.len == 0 || instance == NULL || instance_keeps_more(instance, m->event_name))
+        return true;
+    struct event const event = raised_event(m);
+    if (!instance_accepts(instance, &event))
+        return true;
+    (void)snprintf(
+        text, sizeof text,
+        "%zu events wait for this instance, which does not take them; it keeps %d, or %d MiB of their data",
+        instance_kept(instance), EVENTS_KEPT_MAX, EVENTS_KEPT_BYTES_MAX >> 20);
+    rejections_refuse_pending(p, pending, REJECT_TOO_MANY, text);
+    return false;
+}
+
 static enum taken take_existing(struct instances *p, struct entry *entry, const struct pending *pending,
                                 struct intake *in)
 {
     const struct message *m = &pending->message;
     bool const timer = pending->inbox_sequence == 0, start = !timer && m->kind == MESSAGE_START;
+    if (!timer && !event_is_kept(p, entry, pending))
+        return HELD;
     if (start && start_collides(p, entry, pending))
         return HELD;
     if (entry->state == ENTRY_ENDED || (start && m->event_name.len == 0) ||

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EARLY_EVENTS_MAX + 4) * sizeof(struct event) + 4096 };
+enum { INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EVENTS_KEPT_MAX + 4) * sizeof(struct event) + 4096 };
 
 /* --- failed turns -------------------------------------------------------------------------------- */
 

@@ -105,12 +105,15 @@ void log_check(const struct partition_log *log)
            (log->failed_n == 0 && log->why[0] == '\0'));
     assert(!log->read_again || log->state == LOG_REMOVING);
     assert(facts->confirmed_seq <= facts->base + facts->committed_n);
+    size_t bytes = 0;
     for (size_t i = 0; i < facts->in_flight; i++) {
         const struct link *link = log_link(log, i);
+        bytes += link->bytes.len;
         assert(link->n == log_link(log, 0)->n + i && link->committed <= facts->committed_n);
         assert(buf_bytes(&link->bytes).len > 0);
         assert(i > 0 || !link->acked || log->env->nomem);
     }
+    assert(bytes == facts->in_flight_bytes || log->env->nomem);
 }
 
 /* --- appending ----------------------------------------------------------------------------------- */
@@ -159,6 +162,7 @@ static struct link *append(struct partition_log *log, struct record *record, con
         env_no_memory(log->env);
         return NULL;
     }
+    facts->in_flight_bytes += link->bytes.len;
     struct partition_out *out = env_emit(log->env, PARTITION_OUT_APPEND);
     out->token = record->n;
     out->append =
@@ -309,6 +313,8 @@ bool log_take_committed(struct partition_log *log, struct log_committed *ret)
     log->head = (log->head + 1) % log->cap;
     facts->in_flight--;
     struct link *link = &log->taken;
+    assert(facts->in_flight_bytes >= link->bytes.len);
+    facts->in_flight_bytes -= link->bytes.len;
     assert(log->state != LOG_FAILING || link->n < log->failed_n);
     assert(link->n == 0 || link->n == facts->committed_n + 1);
     facts->committed_n = link->n;

@@ -105,6 +105,7 @@ struct log_facts {
         /* a committed record says that all up to here are committed, so a reader of the tail knows it */
         confirmed_seq;
     size_t in_flight; /* appends that are not committed */
+    size_t in_flight_bytes;
 };
 const struct log_facts *log_facts(const struct partition_log *log);
 /* The rule for records that the owner reads back: see log_rule_judge(). If one of them is foreign

@@ -272,6 +272,8 @@ static bool copy_activities(struct batch *batch, const struct projection_batch *
         struct batch_activity *row = made->gone ? &batch->activities_removed[batch->activities_removed_len++]
                                                 : &batch->activities_added[batch->activities_added_len++];
         copy_activity(batch, row, &made->row, &failed);
+        if (!made->gone)
+            row->digest = own(batch, work_digest_slice(&made->digest), &failed);
     }
     return !failed;
 }

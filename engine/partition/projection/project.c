@@ -16,8 +16,24 @@ static bool undurable(const struct projection *p)
            last->sequence <= p->projector.watermark.seq;
 }
 
+/* What workers are given, and what their claims are compared with. */
+static void sign_activities(const struct projection *p, struct projection_batch *b)
+{
+    for (size_t i = 0; i < b->activities_len; i++) {
+        struct projected_activity *const a = &b->activities[i];
+        if (a->gone)
+            continue;
+        a->nonce =
+            nonce_make(p->env->options.nonce_key, a->row.instance, a->row.execution, a->row.activity_id);
+        a->digest =
+            work_digest_make(a->row.queue, a->row.activity, thole_slice_from(a->nonce.text), a->input);
+    }
+}
+
 static void apply(struct projection *p, struct projection_batch *b)
 {
+    if (b->applied == 0)
+        sign_activities(p, b);
     struct batch *batch = projection_batch_rows(b, p->env->options.partition, p->start.epoch, &b->applied);
     if (batch == NULL) {
         env_no_memory(p->env);
@@ -65,6 +81,7 @@ static void retire(struct projection *p)
                              b->deletions[i].sequence);
         assert(projector->unprojected >= b->records);
         projector->unprojected -= b->records;
+        projector->unprojected_bytes -= b->bytes;
         projector->first = b->next;
         if (projector->first == NULL)
             projector->last = NULL;
@@ -124,6 +141,7 @@ static void emit_push(struct projection *p, const struct projected_push *pushes,
         .activity_ids = ids,
         .activity_ids_len = ids == NULL ? 0 : n,
         .try_number = pushes->try_number,
+        .decided_ms = pushes->decided_ms,
         .kind = thole_slice_from(thole_cancel_kind_name((thole_cancel_kind)pushes->kind))};
 }
 
@@ -190,6 +208,7 @@ static void publish(struct projection *p, struct projection_batch *b)
                                                       .queue = activity->row.queue,
                                                       .activity = activity->row.activity,
                                                       .input = activity->input,
+                                                      .nonce = thole_slice_from(activity->nonce.text),
                                                       .execution = activity->row.execution,
                                                       .activity_id = activity->row.activity_id,
                                                       .try_number = activity->row.try_number,

@@ -3,9 +3,11 @@
 #define THOLE_PROJECTION_STATE_H
 #include "projection.h"
 #include "tables.h"
+#include "work_digest.h"
 
 enum {
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
+    UNPROJECTED_BYTES_MAX = 32 * 1024 * 1024, /* the same, by the memory of their batches */
     ROOT_INSTANCES_MAX = 1000000,
     REMOVALS_MAX = 10000, /* removals that wait, before turns pause */
     REMOVALS_OUT_MAX = 2, /* REMOVE_HISTORYs at a time */
@@ -37,8 +39,10 @@ struct timer_book { /* which timers are in memory, and which are only rows */
 
 /* --- batch_rows.c: a batch and its rows ----------------------------------------------------------- */
 struct projected_activity {
-    struct batch_activity row;
+    struct batch_activity row; /* without its digest */
     thole_slice input;
+    struct nonce nonce; /* this and the digest are made before the rows are written */
+    struct work_digest digest;
     bool gone;   /* the row must not exist */
     bool before; /* a row may exist from before this batch */
     bool published;
@@ -65,6 +69,7 @@ struct projected_push {
     uint64_t execution, activity_id;
     uint32_t try_number; /* 0 = whatever try it is */
     uint32_t kind;
+    uint64_t decided_ms; /* of the turn */
 };
 struct projected_deletion {
     struct batch_deletion row;
@@ -109,6 +114,7 @@ struct projection_batch { /* a projection batch */
     struct key_index activities_index, timers_index, quarantine_index, instances_index;
     struct projected last; /* the record that it ends with */
     uint64_t records;
+    size_t bytes;   /* memory, with the last record */
     size_t removed; /* activities that REMOVING has gone through */
     size_t applied; /* rows of each kind that APPLYING has sent */
     size_t publishes_left;
@@ -176,6 +182,7 @@ struct projector {
     uint64_t published;         /* the log says that all up to here is done, including removals */
     uint64_t sayable_seq; /* the newest record with effects other than rows, which a record should confirm */
     size_t unprojected;   /* records in batches */
+    size_t unprojected_bytes;
     /* parts of a turn; their memory is that of the batch that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;

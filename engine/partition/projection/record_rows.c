@@ -78,6 +78,7 @@ static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_num
                                                                .activity_id = id,
                                                                .try_number = try_number,
                                                                .kind = kind,
+                                                               .decided_ms = t->turn->time_ms,
                                                                .reason = reason};
 }
 
@@ -116,17 +117,6 @@ static struct projected_quarantine *quarantine_row(const struct turn_rows *t, ui
     return projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
-/* What a row has of a text for people. */
-static thole_slice head_of(thole_slice text)
-{
-    if (text.len <= DETAIL_BYTES_MAX)
-        return text;
-    text.len = DETAIL_BYTES_MAX;
-    while (text.len > 0 && (text.ptr[text.len] & 0xC0) == 0x80)
-        text.len--; /* do not cut a character */
-    return text;
-}
-
 static void quarantine_set(const struct turn_rows *t, const struct event *event)
 {
     struct projected_quarantine *row = quarantine_row(t, event->ref, NULL);
@@ -139,7 +129,7 @@ static void quarantine_set(const struct turn_rows *t, const struct event *event)
                                          .try_number = event->try_number,
                                          .lost = event->lost,
                                          .worker = event->worker,
-                                         .reason = head_of(event->data),
+                                         .reason = text_cut(event->data, DETAIL_BYTES_MAX),
                                          .since_ms = t->turn->time_ms,
                                          .until_ms = event->due_ms};
 }
@@ -283,7 +273,7 @@ static void instance_ended_row(struct batch_instance *row, const struct event *e
     bool const says_why =
         event->kind == EVENT_FAILED || event->kind == EVENT_CANCELLED || event->kind == EVENT_TERMINATED;
     row->status = status_of_end(event->kind);
-    row->detail = says_why ? head_of(event->data) : (thole_slice){0};
+    row->detail = says_why ? text_cut(event->data, DETAIL_BYTES_MAX) : (thole_slice){0};
 }
 
 static void add_instance_event(const struct turn_rows *t, struct projected_instance *to,
@@ -297,7 +287,7 @@ static void add_instance_event(const struct turn_rows *t, struct projected_insta
     } else if (event->kind == EVENT_CUSTOM_STATUS_SET ||
                (event->kind == EVENT_STATE_CARRIED && event->name.len == 0)) {
         row->custom_status_set = true;
-        row->custom_status = head_of(event->data);
+        row->custom_status = text_cut(event->data, DETAIL_BYTES_MAX);
     } else if (event->kind == EVENT_DISCARDED) {
         row->removed = true;
     } else if (event_is_terminal(event->kind)) {
@@ -346,7 +336,7 @@ static void add_instance(struct turn_rows *t, uint64_t sequence)
     row->history_seq = sequence;
     row->removed = false;
     row->status = status_of_turn(turn);
-    row->detail = turn->ran ? (thole_slice){0} : head_of(turn->blocked_text);
+    row->detail = turn->ran ? (thole_slice){0} : text_cut(turn->blocked_text, DETAIL_BYTES_MAX);
     for (size_t i = 0; i < turn->events_len; i++)
         add_instance_event(t, to, &turn->events[i]);
     if (!to->said)
@@ -585,15 +575,17 @@ static void add_parts(struct projection *p, struct turn_rows *t, const struct re
     add_turn(t, sequence);
 }
 
-void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
-                           const struct projection_facts *facts, bool live, struct projection_turns *ret)
+/* Returns the batch that it joins; NULL: none. */
+static struct projection_batch *add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                                           const struct projection_facts *facts, bool live,
+                                           struct projection_turns *ret)
 {
     *ret = (struct projection_turns){.running_ms = 0};
     p->turns_len = 0;
     struct record record = {.kind = RECORD_UNKNOWN};
     struct projection_batch *b = take_record(p, bytes, &record, live);
     if (b == NULL || p->env->nomem)
-        return;
+        return NULL;
     assert(!live || sequence > b->last.seq); /* in log order */
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
@@ -603,13 +595,13 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
     if (!continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose last part was never written does not count */
     if (record.kind != RECORD_TURN)
-        return;
+        return b;
     if (ends_unread(&record) && p->projector.parts_len == 0)
         ret->rows_uncertain = add_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record);
         ret->running_ms = facts == NULL ? 0 : facts->running_ms;
-        return;
+        return b;
     }
     struct turn_rows t = {.p = p,
                           .batch = b,
@@ -620,6 +612,18 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
                           .published = !live && sequence <= p->projector.published};
     add_parts(p, &t, &record, sequence);
     ret->running_ms = t.running_ms;
+    return b;
+}
+
+void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                           const struct projection_facts *facts, bool live, struct projection_turns *ret)
+{
+    struct projection_batch *b = add_record(p, bytes, sequence, facts, live, ret);
+    if (b == NULL)
+        return;
+    assert(b->arena.held >= b->bytes);
+    p->projector.unprojected_bytes += b->arena.held - b->bytes;
+    b->bytes = b->arena.held;
 }
 
 void projection_record(struct projection *p, thole_slice bytes, uint64_t sequence,

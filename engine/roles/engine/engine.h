@@ -5,6 +5,7 @@
  *   engine_lines.c      the lines of the log that others can cause at any rate
  *   membership.c        heartbeats, views of the other nodes, who owns which partition
  *   shard.c             one thread with its partitions
+ *   shard_counts.c      what a shard counts
  *   shard_mail.c        what other threads send to it
  *   shard_out.c         what each output of a partition's machine becomes
  *   shard_request.c     the life of a request
@@ -36,7 +37,8 @@
 #include "topology.h"
 
 enum {
-    INBOX_BACKLOG_MAX = 20000, /* messages of one shard between NATS's threads and its own */
+    INBOX_BACKLOG_MAX = 20000,                  /* messages of one shard between NATS's threads and its own */
+    INBOX_BACKLOG_BYTES_MAX = 64 * 1024 * 1024, /* their memory, beside the message that exceeds it */
     RETRY_MS_MAX = 5000,
     RECORD_HEADROOM = 4096, /* of a message around its record */
 };

@@ -170,6 +170,7 @@ static void on_epoch(void *arg, const struct delivery *delivery)
         struct shard_mail *mail = shard_mail_create(SHARD_EPOCH, (uint32_t)p, sizeof *mail);
         mail->epoch = record.epoch;
         shard_send(&engine->shards[p % engine->shards_len], mail);
+        membership_opened(engine->membership, (uint32_t)p, record.node);
     }
     arena_release(&arena);
 }

@@ -16,6 +16,7 @@ enum {
     LIST_RETRY_MS = 2000,
     REMOVED_MAX = 1000, /* records of one request */
     REMOVE_RETRY_MS = 500,
+    WALK_RECORDS_MAX = 4, /* more of them are cheaper over a consumer */
 };
 
 /* ---- the newest record ---- */
@@ -34,13 +35,17 @@ void history_load(struct shard *shard, struct owned *owned, const struct partiti
     request_submit(request);
 }
 
-/* Loads the history up to the record that a look-up has found. */
+/* Loads the history up to the record that a look-up has found. Of a first execution one record after the
+ * other: see load_newest() for the others. */
 static void load_newest_of(const struct owned *owned, const struct request *found, uint64_t execution,
                            uint64_t to)
 {
-    struct request *request = request_create(REQ_LOAD, found->shard, owned);
-    request->history = (struct asked_history){
-        .instance = request_keep(request, found->history.instance), .execution = execution, .to = to};
+    struct request *request = request_create(execution == 1 ? REQ_WALK : REQ_LOAD, found->shard, owned);
+    request->history = (struct asked_history){.instance = request_keep(request, found->history.instance),
+                                              .execution = execution,
+                                              .to = to,
+                                              .from = 1,
+                                              .found = {.arena = &request->arena}};
     request->in = found->in;
     request->in.history.instance = request->history.instance;
     request_submit(request);
@@ -89,6 +94,47 @@ void look_up_answered(struct owned *owned, struct request *request)
         load_newest_of(owned, request, execution, sequence);
     else
         request_input(owned, request);
+}
+
+/* ---- record by record: no thread, no consumer ---- */
+
+thole_status walk_send(struct request *request, thole_error *reterr)
+{
+    struct shard *const shard = request->shard;
+    char api[STREAM_NAME_BYTES_MAX + 32];
+    snprintf(api, sizeof api, "$JS.API.DIRECT.GET.%s", shard_owned(shard, request->mail.p)->hist_stream);
+    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, request->mail.p,
+                              request->history.instance, EXECUTIONS_ALL, reterr));
+    THOLE_TRY(stream_next_request(&shard->body, buf_cstr(&shard->subject), request->history.from));
+    return requests_get(shard->windows[WINDOW_MESSAGES].requests, api, buf_bytes(&shard->body),
+                        request_token(request), reterr);
+}
+
+/* Whether the answer is the next record. The replica that answered may have fallen behind. */
+static bool take_record(struct asked_history *asked, const struct request *request)
+{
+    const struct request_reply *const reply = &request->reply;
+    if (request->status != THOLE_OK || reply->sequence < asked->from || reply->sequence > asked->to ||
+        records_add(&asked->found, reply->sequence, reply->subject, reply->body) != THOLE_OK)
+        return false;
+    asked->from = reply->sequence + 1;
+    return true;
+}
+
+void walk_answered(struct owned *owned, struct request *request)
+{
+    struct asked_history *const asked = &request->history;
+    if (!request_is_current(owned, request))
+        return;
+    bool const taken = take_record(asked, request);
+    if (taken && asked->from > asked->to) {
+        request->in.history = (struct in_history){asked->instance, asked->found.items, asked->found.len};
+        request_input(owned, request);
+        return;
+    }
+    if (!taken || asked->found.len >= WALK_RECORDS_MAX)
+        request->kind = REQ_LOAD; /* the rest */
+    request_again(request, 0);
 }
 
 /* ---- loading: a loader's thread ---- */
@@ -140,7 +186,7 @@ static thole_status read_deletion(struct engine_host *engine, struct request *re
 /*
  * Loads up to the instance's newest record, which is known. Of the first execution, and of execution 0, all
  * records since the id's last deletion: early events may be recorded after an incomplete first turn. An
- * execution that continued as new gets no more records.
+ * execution that continued as new gets no more records. Of the first execution a walk may have found some.
  */
 static thole_status load_newest(struct engine_host *engine, struct request *request, struct records *found)
 {
@@ -151,7 +197,8 @@ static thole_status load_newest(struct engine_host *engine, struct request *requ
     if (execution != 1)
         THOLE_TRY(read_deletion(engine, request, &deleted, &last));
     if (execution <= last + 1)
-        return read_execution(engine, request, found, EXECUTIONS_ALL, deleted);
+        return read_execution(engine, request, found, EXECUTIONS_ALL,
+                              execution == 1 ? request->history.from : deleted);
     THOLE_TRY(read_execution(engine, request, found, execution - 1, 1));
     return read_execution(engine, request, found, execution, 1);
 }
@@ -159,7 +206,8 @@ static thole_status load_newest(struct engine_host *engine, struct request *requ
 thole_status history_load_records(struct engine_host *engine, struct request *request)
 {
     const struct asked_history *const asked = &request->history;
-    struct records found = {.arena = &request->arena};
+    struct records found = asked->found;
+    found.arena = &request->arena;
     thole_status const status = asked->only ? read_execution(engine, request, &found, asked->execution, 1)
                                             : load_newest(engine, request, &found);
     if (status == THOLE_OK)

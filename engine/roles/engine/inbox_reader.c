@@ -35,18 +35,26 @@ struct inbox_reader {
     uint64_t next;      /* next expected sequence: none below it will come */
 };
 
-static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence)
+static bool is_full(const struct backlog *backlog)
+{
+    return backlog->mails + backlog->held >= INBOX_BACKLOG_MAX ||
+           backlog->mail_bytes + backlog->held_bytes >= INBOX_BACKLOG_BYTES_MAX;
+}
+
+static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t bytes)
 {
     struct backlog *const backlog = &reader->shard->backlog;
     pthread_mutex_lock(&backlog->lock);
     reader->next = sequence + 1;
     reader->held = true;
-    while (!reader->closing && (!reader->open || backlog->mails + backlog->held >= INBOX_BACKLOG_MAX))
+    while (!reader->closing && (!reader->open || is_full(backlog)))
         pthread_cond_wait(&backlog->room, &backlog->lock);
     reader->held = false;
     bool const open = !reader->closing;
-    if (open)
+    if (open) {
         backlog->mails++;
+        backlog->mail_bytes += bytes;
+    }
     pthread_mutex_unlock(&backlog->lock);
     return open;
 }
@@ -54,7 +62,7 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence)
 static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct inbox_reader *reader = arg;
-    if (!enter_backlog(reader, sequence))
+    if (!enter_backlog(reader, sequence, delivery->body.len))
         return;
     struct buf id;
     enum reject_code refused = REJECT_NONE;
@@ -108,8 +116,9 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     const struct inbox_mail *const message = (const struct inbox_mail *)mail;
     assert(mail->kind == SHARD_INBOX);
     pthread_mutex_lock(&shard->backlog.lock);
-    assert(shard->backlog.mails > 0);
+    assert(shard->backlog.mails > 0 && shard->backlog.mail_bytes >= message->body_len);
     shard->backlog.mails--;
+    shard->backlog.mail_bytes -= message->body_len;
     pthread_mutex_unlock(&shard->backlog.lock);
     thole_slice const named = {message->bytes, message->named_len};
     thole_slice const route = {message->bytes + named.len, message->route_len};
@@ -123,23 +132,26 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
         in.message.instance = named, in.message.route = route;
     else
         in.message.subject = named;
+    shard_count_message(shard, message->stored_ns);
     shard_input(shard_owned(shard, mail->p), &in);
 }
 
 void inbox_lost(struct shard *shard, const struct shard_mail *mail)
 {
+    shard_cause(shard_owned(shard, mail->p), CLOSED_INBOX);
     shard_input(shard_owned(shard, mail->p),
                 &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                        .generation = mail->generation,
                                        .step_down.text = "the inbox reader lost its consumer"});
 }
 
-void inbox_held(struct shard *shard, size_t messages)
+void inbox_held(struct shard *shard, size_t messages, size_t bytes)
 {
     struct backlog *const backlog = &shard->backlog;
     pthread_mutex_lock(&backlog->lock);
     backlog->held = messages;
-    if (backlog->mails + messages < INBOX_BACKLOG_MAX)
+    backlog->held_bytes = bytes;
+    if (!is_full(backlog))
         pthread_cond_broadcast(&backlog->room);
     pthread_mutex_unlock(&backlog->lock);
 }
@@ -200,8 +212,10 @@ void inbox_opened(struct owned *owned, struct request *request)
 
 void inbox_purged(struct owned *owned, struct request *request)
 {
-    if (request->inbox.gone_back && request_is_current(owned, request))
-        shard_step_down(owned, "the inbox went back");
+    if (!request->inbox.gone_back || !request_is_current(owned, request))
+        return;
+    shard_cause(owned, CLOSED_INBOX);
+    shard_step_down(owned, "the inbox went back");
 }
 
 /* ---- on a loader's thread ---- */
@@ -326,6 +340,7 @@ static thole_status keep_result(struct results *results, const struct message *m
 static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct results *results = arg;
+    const struct nonce_key *const key = &results->request->shard->engine->topology.nonce_key;
     thole_slice const route = subject_inbox_route(subject);
     struct arena arena;
     struct message message;
@@ -337,8 +352,7 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
         subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
         thole_slice_equal(buf_bytes(&id), message.instance) &&
         message_route_check(&message, route, NULL) == THOLE_OK &&
-        (message_route_sender(route) == SENDER_ENGINE ||
-         nonce_check(&results->request->shard->engine->topology.nonce_key, &message, NULL) == THOLE_OK))
+        nonce_check(key, &message, message_route_sender(route), NULL) == THOLE_OK)
         status = keep_result(results, &message, sequence);
     buf_release(&id);
     arena_release(&arena);

@@ -67,6 +67,8 @@ void append_answered(struct owned *owned, struct request *request)
     } else {
         request->in.kind = PARTITION_IN_APPEND_FAILED;
         request->in.append_failed.text = why_not_stored(reply->result);
+        shard_cause(owned,
+                    reply->result == REQUEST_REFUSED ? CLOSED_APPEND_REFUSED : CLOSED_APPEND_UNANSWERED);
     }
     if (reply->result == REQUEST_FAILED)
         log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,

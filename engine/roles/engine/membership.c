@@ -4,32 +4,29 @@
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
-#include <assert.h>
+#include "presence.h"
+#include "shares.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    HEARTBEAT_BYTES_MAX = 512 * 1024,
-    NODES_MAX = 1024,
     PUT_RETRY_MS = 200,
     PUT_WARN_EVERY_MS = 10000,
+    SETTLE_MS = 1000,  /* at most, for who has a heartbeat to answer, before this engine joins */
     HANDOVER_MS = 250, /* for a live owner to hand a partition over, before the next owner fences it */
 };
 
-struct node { /* a live node by its last heartbeat */
-    struct arena arena;
-    struct heartbeat heartbeat;
-    /* when the heartbeat was received; when it was stored, by the server's clock */
-    uint64_t seen_ms, stored_ns;
-};
+enum node_mail_kind { MAIL_WAKE, MAIL_HEARTBEAT, MAIL_ANSWER, MAIL_OPENED };
 
 struct node_mail {
     struct mail mail;
+    enum node_mail_kind kind;
+    uint32_t p; /* OPENED */
     uint64_t seen_ms, stored_ns;
-    size_t node_len, bytes_len; /* bytes_len 0: the node has left */
-    uint8_t bytes[];            /* node, then its heartbeat */
+    size_t node_len, bytes_len; /* HEARTBEAT: 0: it was removed; ANSWER: the hash, 0: nobody is there */
+    uint8_t bytes[];            /* node, then its heartbeat or hash */
 };
 
 struct membership {
@@ -38,15 +35,17 @@ struct membership {
     bool running;
     struct mailbox mailbox;
     struct nodes_watch *watch;
-    struct node *nodes[NODES_MAX];
-    size_t nodes_len;
-    uint64_t self_seen_ms, self_stored_ns;          /* of the last own heartbeat that was received */
+    struct presence *presence;
+    struct live_nodes *live;
+    struct shares *shares;
+    bool joined, answering;
+    uint64_t settle_by_ms;                          /* monotonic; 0: not yet */
     uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
     uint64_t put_failed_ms, put_warned_ms;          /* monotonic; start of the current failure, 0 = none */
+    uint64_t computing_ms;                          /* the time for which owners are computed */
     atomic_bool needs_changed;
-    bool *mine;                               /* by partition */
-    char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* by the last computation; "" = unknown */
     struct buf body;
+    struct metric_cells *cells; /* of its thread; NULL: nothing is counted */
 };
 
 static uint64_t ttl_ms(const struct membership *m)
@@ -59,151 +58,154 @@ static thole_slice self(const struct membership *m)
     return thole_slice_from(m->engine->options.node);
 }
 
-/* ---- the view ---- */
-
-static void node_destroy(struct node *node)
-{
-    if (node == NULL)
-        return;
-    arena_release(&node->arena);
-    free(node);
-}
-
-static size_t find_node(const struct membership *m, thole_slice name)
-{
-    size_t i = 0;
-    while (i < m->nodes_len && !thole_slice_equal(m->nodes[i]->heartbeat.node, name))
-        i++;
-    return i;
-}
-
-static void remove_node(struct membership *m, size_t i)
-{
-    assert(i < m->nodes_len && m->nodes_len <= NODES_MAX);
-    node_destroy(m->nodes[i]);
-    m->nodes[i] = m->nodes[--m->nodes_len];
-}
+/* ---- what the pure parts call ---- */
 
 /* A line of the log about nodes. */
-#define NODES_LINE(m, kind, ...)                                                                             \
-    log_limits_line((m)->engine->lines, clock_monotonic_ms(), kind, LOG_NO_PARTITION, __VA_ARGS__)
+#define NODES_LINE(m, kind, p, ...)                                                                          \
+    log_limits_line((m)->engine->lines, clock_monotonic_ms(), kind, p, __VA_ARGS__)
 
-static struct node *decode_node(struct membership *m, const struct node_mail *mail)
+static bool on_ask(void *arg, thole_slice node)
 {
-    struct node *node = memory_new(sizeof *node);
-    thole_error err = {0};
-    arena_init(&node->arena, 4 * HEARTBEAT_BYTES_MAX);
-    thole_slice const name = {mail->bytes, mail->node_len};
-    thole_status status = heartbeat_decode((thole_slice){mail->bytes + mail->node_len, mail->bytes_len},
-                                           &node->arena, &node->heartbeat, &err);
-    if (status == THOLE_OK && !thole_slice_equal(node->heartbeat.node, name))
-        status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
-    if (status != THOLE_OK) {
-        NODES_LINE(m, LINE_HEARTBEAT_IGNORED, "heartbeat of node %.*s ignored: %s", THOLE_FMT(name),
-                   err.text);
-        node_destroy(node);
-        return NULL;
+    struct membership *const m = arg;
+    return presence_ask(m->presence, node, NULL) == THOLE_OK; /* note_put() says that NATS is away */
+}
+
+static void on_say(void *arg, enum live_line line, thole_slice node, const char *why)
+{
+    struct membership *const m = arg;
+    unsigned long long const ttl = ttl_ms(m);
+    uint32_t const none = LOG_NO_PARTITION;
+    switch (line) {
+    case LIVE_JOINED: NODES_LINE(m, LINE_NODE_JOINED, none, "node %.*s joined", THOLE_FMT(node)); break;
+    case LIVE_LEFT: NODES_LINE(m, LINE_NODE_LEFT, none, "node %.*s left", THOLE_FMT(node)); break;
+    case LIVE_GONE:
+        NODES_LINE(m, LINE_NODE_GONE, none, "node %.*s is gone: no heartbeat for %llu ms", THOLE_FMT(node),
+                   ttl);
+        break;
+    case LIVE_SILENT:
+        NODES_LINE(m, LINE_NODE_SILENT, none, "node %.*s does not answer for %llu ms: it owns nothing",
+                   THOLE_FMT(node), ttl);
+        break;
+    case LIVE_ABSENT:
+        NODES_LINE(m, LINE_NODE_ABSENT, none,
+                   "node %.*s has a heartbeat and does not answer: it owns nothing. If it has not just died, "
+                   "another program writes to the bucket THOLE_%s_NODES",
+                   THOLE_FMT(node), m->engine->topology.ns);
+        break;
+    case LIVE_IGNORED:
+        NODES_LINE(m, LINE_HEARTBEAT_IGNORED, none, "heartbeat of node %.*s ignored: %s", THOLE_FMT(node),
+                   why);
+        break;
+    case LIVE_FULL:
+        NODES_LINE(m, LINE_NODES_TOO_MANY, none, "more than %d nodes: one is ignored", LIVE_MAX);
+        break;
     }
-    node->seen_ms = mail->seen_ms;
-    node->stored_ns = mail->stored_ns;
-    return node;
 }
 
-/* An entry that was stored before the own heartbeat is older by the difference of the server's times. That
- * matters for entries that existed when watching began: a dead node's entry must not count as a current
- * heartbeat. */
-static void age(const struct membership *m, struct node *node)
+static void on_own(void *arg, uint32_t p, bool own, bool wait)
 {
-    if (node->stored_ns >= m->self_stored_ns)
-        return;
-    uint64_t const older_ms = (m->self_stored_ns - node->stored_ns) / 1000000;
-    uint64_t const seen_ms = older_ms < m->self_seen_ms ? m->self_seen_ms - older_ms : 0;
-    if (seen_ms < node->seen_ms)
-        node->seen_ms = seen_ms;
+    struct membership *const m = arg;
+    struct shard *const shard = &m->engine->shards[p % m->engine->shards_len];
+    struct shard_mail *const mail = shard_mail_create(own ? SHARD_OWN : SHARD_DISOWN, p, sizeof *mail);
+    mail->since_ms = wait ? m->computing_ms + HANDOVER_MS : m->computing_ms;
+    shard_send(shard, mail);
 }
 
-/* Other nodes' entries are aged only when this node joins: a later change of the server's clock must not make
- * them dead. */
-static void heard_self(struct membership *m, const struct node *node, bool known)
+static void on_not_opened(void *arg, uint32_t p, const char *node)
 {
-    if (node->heartbeat.started_ms != m->started_ms)
-        return; /* of an earlier process with the same name */
-    bool const joined = !known || m->self_stored_ns == 0;
-    m->self_seen_ms = node->seen_ms;
-    m->self_stored_ns = node->stored_ns;
-    for (size_t i = 0; joined && i < m->nodes_len; i++)
-        age(m, m->nodes[i]);
+    struct membership *const m = arg;
+    NODES_LINE(m, LINE_NOT_OPENED, p, "node %s has not opened it within %llu ms: another one gets it", node,
+               (unsigned long long)ttl_ms(m));
 }
 
-static void heard(struct membership *m, const struct node_mail *mail)
-{
-    thole_slice const name = {mail->bytes, mail->node_len};
-    size_t const i = find_node(m, name);
-    struct node *node = mail->bytes_len == 0 ? NULL : decode_node(m, mail);
-    if (node == NULL && mail->bytes_len > 0)
-        return;
-    bool const known = i < m->nodes_len;
-    if (known != (node != NULL))
-        NODES_LINE(m, known ? LINE_NODE_LEFT : LINE_NODE_JOINED, "node %.*s %s", THOLE_FMT(name),
-                   known ? "left" : "joined");
-    if (known)
-        remove_node(m, i);
-    if (node == NULL)
-        return;
-    if (m->nodes_len == NODES_MAX) {
-        NODES_LINE(m, LINE_NODES_TOO_MANY, "more than %d nodes: one is ignored", NODES_MAX);
-        node_destroy(node);
-        return;
-    }
-    m->nodes[m->nodes_len++] = node;
-    if (thole_slice_equal(name, self(m)))
-        heard_self(m, node, known);
-    else
-        age(m, node);
-}
+/* ---- mails ---- */
 
-static void expire(struct membership *m, uint64_t now_ms)
+static void send(struct membership *m, const struct node_mail *about, thole_slice node, thole_slice bytes)
 {
-    for (size_t i = 0; i < m->nodes_len;) {
-        if (now_ms < m->nodes[i]->seen_ms + ttl_ms(m)) {
-            i++;
-            continue;
-        }
-        NODES_LINE(m, LINE_NODE_GONE, "node %.*s is gone: no heartbeat for %llu ms",
-                   THOLE_FMT(m->nodes[i]->heartbeat.node), (unsigned long long)ttl_ms(m));
-        remove_node(m, i);
-    }
+    struct node_mail *const mail = malloc(sizeof *mail + node.len + bytes.len);
+    if (mail == NULL)
+        return; /* a heartbeat and a question are repeated; what was not seen opened is taken back */
+    *mail = *about;
+    mail->seen_ms = clock_monotonic_ms();
+    mail->node_len = node.len;
+    mail->bytes_len = bytes.len;
+    if (node.len > 0)
+        memcpy(mail->bytes, node.ptr, node.len);
+    if (bytes.len > 0)
+        memcpy(mail->bytes + node.len, bytes.ptr, bytes.len);
+    mailbox_push(&m->mailbox, &mail->mail);
 }
 
 static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns)
 {
-    struct membership *m = arg;
-    struct node_mail *mail = malloc(sizeof *mail + node.len + heartbeat.len);
-    if (mail == NULL)
-        return; /* the next heartbeat will replace it */
-    mail->seen_ms = clock_monotonic_ms();
-    mail->stored_ns = stored_ns;
-    mail->node_len = node.len;
-    mail->bytes_len = heartbeat.len;
-    if (node.len > 0)
-        memcpy(mail->bytes, node.ptr, node.len);
-    if (heartbeat.len > 0)
-        memcpy(mail->bytes + node.len, heartbeat.ptr, heartbeat.len);
-    mailbox_push(&m->mailbox, &mail->mail);
+    send(arg, &(struct node_mail){.kind = MAIL_HEARTBEAT, .stored_ns = stored_ns}, node, heartbeat);
+}
+
+static void on_answer(void *arg, thole_slice node, thole_slice hash)
+{
+    send(arg, &(struct node_mail){.kind = MAIL_ANSWER}, node, hash);
+}
+
+void membership_opened(struct membership *m, uint32_t p, thole_slice node)
+{
+    send(m, &(struct node_mail){.kind = MAIL_OPENED, .p = p}, node, (thole_slice){NULL, 0});
+}
+
+void membership_needs_changed(struct membership *m)
+{
+    atomic_store(&m->needs_changed, true);
+    send(m, &(struct node_mail){.kind = MAIL_WAKE}, (thole_slice){NULL, 0}, (thole_slice){NULL, 0});
+}
+
+static void put_soon(struct membership *m)
+{
+    uint64_t const soon_ms = clock_monotonic_ms() + PUT_RETRY_MS;
+    if (soon_ms < m->next_put_ms)
+        m->next_put_ms = soon_ms;
+}
+
+static void take_answer(struct membership *m, thole_slice node, thole_slice hash, uint64_t seen_ms)
+{
+    const struct member *const before = live_find(m->live, node);
+    live_answered(m->live, node, hash, seen_ms);
+    if (live_find(m->live, node) != before)
+        atomic_store(&m->needs_changed, true); /* it may not know all that is needed */
+}
+
+static void take_mail(struct membership *m, const struct node_mail *mail)
+{
+    thole_slice const node = {mail->bytes, mail->node_len},
+                      bytes = {mail->bytes + mail->node_len, mail->bytes_len};
+    switch (mail->kind) {
+    case MAIL_WAKE: break;
+    case MAIL_HEARTBEAT:
+        if (live_heard(m->live, &(struct live_entry){node, bytes, mail->stored_ns, mail->seen_ms}))
+            put_soon(m);
+        break;
+    case MAIL_ANSWER: take_answer(m, node, bytes, mail->seen_ms); break;
+    case MAIL_OPENED: shares_opened(m->shares, m->live, mail->p, node); break;
+    }
+}
+
+static void take_mails(struct membership *m)
+{
+    for (struct mail *mail = mailbox_take_all(&m->mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        take_mail(m, (struct node_mail *)mail);
+        free(mail);
+    }
 }
 
 /* ---- the own heartbeat ---- */
 
-static struct node_view view_of(const struct node *node)
-{
-    return (struct node_view){node->heartbeat.node, node->heartbeat.orchestrations,
-                              node->heartbeat.orchestrations_len};
-}
-
 static bool all_know(const struct membership *m, thole_slice name)
 {
-    for (size_t i = 0; i < m->nodes_len; i++) {
-        struct node_view const view = view_of(m->nodes[i]);
+    const struct member *there[LIVE_MAX];
+    size_t const len = live_there(m->live, there);
+    for (size_t i = 0; i < len; i++) {
+        const struct heartbeat *const heartbeat = &there[i]->heartbeat;
+        struct node_view const view = {heartbeat->node, heartbeat->orchestrations,
+                                       heartbeat->orchestrations_len};
         if (!node_knows(&view, &name, 1))
             return false;
     }
@@ -302,8 +304,12 @@ static void put(struct membership *m)
     thole_error err = {0};
     uint64_t const before = clock_monotonic_ms();
     thole_status status = encode_self(m);
-    if (status == THOLE_OK)
+    if (status == THOLE_OK) {
+        struct tagged_hash const hash = live_hash(buf_bytes(&m->body));
+        live_stand_by(m->live, &hash);
+        presence_stand_by(m->presence, hash.text);
         status = nodes_put(m->engine->connection, m->engine->topology.ns, self(m), buf_bytes(&m->body), &err);
+    }
     if (status == THOLE_OK)
         m->confirmed_ms = before;
     note_put(m, status, &err);
@@ -311,90 +317,81 @@ static void put(struct membership *m)
         clock_monotonic_ms() + (status == THOLE_OK ? m->engine->options.heartbeat_ms : PUT_RETRY_MS);
 }
 
-/* ---- ownership ---- */
+/* ---- joining ---- */
 
 /* A node whose own heartbeat is not confirmed owns nothing: others may take over. */
 static bool confirmed(const struct membership *m, uint64_t now_ms)
 {
     uint64_t const margin = ttl_ms(m) / 10;
     return m->confirmed_ms != 0 && now_ms + margin < m->confirmed_ms + ttl_ms(m) &&
-           find_node(m, self(m)) < m->nodes_len;
+           live_find(m->live, self(m)) != NULL;
 }
 
-static size_t needs_of(const struct membership *m, uint32_t p, thole_slice *names, size_t cap)
+/*
+ * The own heartbeat comes back behind all that were stored before it. Then it is asked who of these is there,
+ * and only when that is known this engine takes partitions, and answers that it is there: what another hands
+ * over to it is opened at once. Who asked before has found nobody, and asks again for the second heartbeat.
+ */
+static void join(struct membership *m)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < m->nodes_len; i++)
-        for (size_t k = 0; k < m->nodes[i]->heartbeat.needs_len; k++) {
-            const struct partition_needs *needs = &m->nodes[i]->heartbeat.needs[k];
-            for (size_t j = 0; needs->partition == p && j < needs->orchestrations_len && n < cap; j++)
-                names[n++] = needs->orchestrations[j];
-        }
-    return n;
-}
-
-static void tell(struct membership *m, uint32_t p, bool own, uint64_t since_ms)
-{
-    struct shard *shard = &m->engine->shards[p % m->engine->shards_len];
-    struct shard_mail *mail = shard_mail_create(own ? SHARD_OWN : SHARD_DISOWN, p, sizeof *mail);
-    mail->since_ms = since_ms;
-    shard_send(shard, mail);
-}
-
-static void settle(struct membership *m, uint32_t p, bool mine, uint64_t now_ms)
-{
-    assert(p < m->engine->topology.partitions);
-    if (mine == m->mine[p])
+    thole_error err = {0};
+    uint64_t const now_ms = clock_monotonic_ms();
+    uint64_t const settle_ms = ttl_ms(m) / 3 < SETTLE_MS ? ttl_ms(m) / 3 : SETTLE_MS;
+    if (!confirmed(m, now_ms)) {
+        m->joined = false;
+        m->settle_by_ms = 0;
         return;
-    thole_slice const before = thole_slice_from(m->owners[p]);
-    bool const alive =
-        before.len > 0 && !thole_slice_equal(before, self(m)) && find_node(m, before) < m->nodes_len;
-    bool const unknown = before.len == 0 && m->nodes_len > 1;
-    m->mine[p] = mine;
-    tell(m, p, mine, alive || unknown ? now_ms + HANDOVER_MS : now_ms);
-}
-
-static void compute(struct membership *m, uint64_t now_ms)
-{
-    struct node_view views[NODES_MAX];
-    thole_slice needs[64];
-    bool const valid = confirmed(m, now_ms);
-    for (size_t i = 0; i < m->nodes_len; i++)
-        views[i] = view_of(m->nodes[i]);
-    for (uint32_t p = 0; p < m->engine->topology.partitions; p++) {
-        size_t const needs_len = needs_of(m, p, needs, sizeof needs / sizeof needs[0]);
-        size_t const owner = ownership_of(p, views, m->nodes_len, needs, needs_len);
-        if (!valid || owner == SIZE_MAX) {
-            settle(m, p, false, now_ms);
-            continue;
-        }
-        settle(m, p, m->engine->options.own_all || thole_slice_equal(views[owner].node, self(m)), now_ms);
-        memset(m->owners[p], 0, sizeof m->owners[p]);
-        memcpy(m->owners[p], views[owner].node.ptr, views[owner].node.len);
     }
+    if (m->joined)
+        return;
+    if (m->settle_by_ms == 0)
+        m->settle_by_ms = now_ms + settle_ms;
+    if (!live_settled(m->live) && now_ms < m->settle_by_ms)
+        return;
+    if (!m->answering && presence_answer(m->presence, &err) != THOLE_OK) {
+        NODES_LINE(m, LINE_NOT_ANSWERING, LOG_NO_PARTITION, "cannot answer the other engines yet: %s",
+                   err.text);
+        m->settle_by_ms = now_ms + settle_ms;
+        return;
+    }
+    m->joined = true;
+    if (!m->answering && !live_alone(m->live))
+        m->next_put_ms = 0;
+    m->answering = true;
 }
 
-static uint64_t next_deadline(struct membership *m)
+static uint64_t min_ms(uint64_t a, uint64_t b)
 {
-    uint64_t const told = log_limits_rest(m->engine->lines, clock_monotonic_ms());
-    uint64_t deadline = m->next_put_ms < told ? m->next_put_ms : told;
-    for (size_t i = 0; i < m->nodes_len; i++)
-        if (m->nodes[i]->seen_ms + ttl_ms(m) < deadline)
-            deadline = m->nodes[i]->seen_ms + ttl_ms(m);
-    return deadline;
+    return a < b ? a : b;
+}
+
+static uint64_t next_deadline(const struct membership *m)
+{
+    uint64_t deadline = min_ms(m->next_put_ms, log_limits_rest(m->engine->lines, clock_monotonic_ms()));
+    deadline = min_ms(deadline, live_deadline(m->live));
+    if (!m->joined && m->settle_by_ms != 0)
+        deadline = min_ms(deadline, m->settle_by_ms);
+    return min_ms(deadline, shares_deadline(m->shares));
 }
 
 /* ---- the thread ---- */
 
-static void take_mails(struct membership *m)
+static void step(struct membership *m)
 {
-    for (struct mail *mail = mailbox_take_all(&m->mailbox), *next; mail != NULL; mail = next) {
-        next = mail->next;
-        struct node_mail *node = (struct node_mail *)mail;
-        if (node->node_len > 0) /* an empty mail only wakes the thread */
-            heard(m, node);
-        free(node);
+    take_mails(m);
+    if (atomic_exchange(&m->needs_changed, false) && needs_are_news(m))
+        m->next_put_ms = 0;
+    join(m);
+    while (clock_monotonic_ms() >= m->next_put_ms) {
+        put(m);
+        take_mails(m); /* a slow server must not make other nodes look dead */
+        join(m);
     }
+    uint64_t const now_ms = clock_monotonic_ms();
+    m->computing_ms = now_ms;
+    live_step(m->live, now_ms);
+    shares_step(m->shares, m->live, m->joined && confirmed(m, now_ms), now_ms);
+    metric_set(m->cells, METRIC_ENGINE_JOINED, 0, m->joined);
 }
 
 static void *membership_main(void *arg)
@@ -402,42 +399,37 @@ static void *membership_main(void *arg)
     struct membership *m = arg;
     (void)pthread_setname_np(pthread_self(), "thole-members");
     while (!mailbox_is_closed(&m->mailbox)) {
-        take_mails(m);
-        if (atomic_exchange(&m->needs_changed, false) && needs_are_news(m))
-            m->next_put_ms = 0;
-        if (clock_monotonic_ms() >= m->next_put_ms) {
-            put(m);
-            take_mails(m); /* a slow server must not make other nodes look dead */
-        }
-        uint64_t const now = clock_monotonic_ms();
-        expire(m, now);
-        compute(m, now);
+        step(m);
         (void)mailbox_wait(&m->mailbox, next_deadline(m));
     }
     return NULL;
 }
 
-void membership_needs_changed(struct membership *m)
-{
-    atomic_store(&m->needs_changed, true);
-    on_node(m, (thole_slice){0}, (thole_slice){0}, 0);
-}
-
 struct membership *membership_create(struct engine_host *engine)
 {
     struct membership *m = memory_new(sizeof *m);
+    uint32_t const partitions = engine->topology.partitions;
+    uint64_t const ttl = engine->topology.nodes_ttl_ms;
     mailbox_init(&m->mailbox);
     m->engine = engine;
+    m->cells = metrics_cells(engine->options.metrics);
     m->started_ms = clock_wall_ms();
     buf_init(&m->body, HEARTBEAT_BYTES_MAX);
-    m->mine = memory_array(engine->topology.partitions, sizeof *m->mine);
-    m->owners = memory_array(engine->topology.partitions, sizeof *m->owners);
+    m->live = live_create(self(m), partitions, ttl, engine->options.heartbeat_ms,
+                          &(struct live_calls){on_ask, on_say, m});
+    m->shares = shares_create(self(m), partitions, ttl, &(struct shares_calls){on_own, on_not_opened, m});
+    if (engine->options.own_all)
+        shares_own_all(m->shares);
     return m;
 }
 
 thole_status membership_run(struct membership *m, thole_error *reterr)
 {
-    THOLE_TRY(nodes_watch_open(m->engine->connection, m->engine->topology.ns, on_node, m, &m->watch, reterr));
+    struct connection *const connection = m->engine->connection;
+    const char *const ns = m->engine->topology.ns;
+    if (m->presence == NULL)
+        THOLE_TRY(presence_open(connection, ns, m->engine->options.node, on_answer, m, &m->presence, reterr));
+    THOLE_TRY(nodes_watch_open(connection, ns, on_node, m, &m->watch, reterr));
     m->running = pthread_create(&m->thread, NULL, membership_main, m) == 0;
     return m->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start the membership's thread");
 }
@@ -458,6 +450,7 @@ void membership_stop(struct membership *m)
     thole_error err = {0};
     membership_quiet(m);
     nodes_watch_close(m->watch);
+    presence_close(m->presence); /* before the heartbeat is removed: who then asks must find nobody */
     if (m->confirmed_ms != 0 &&
         nodes_delete(m->engine->connection, m->engine->topology.ns, self(m), &err) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, "membership", "could not say goodbye: %s", err.text);
@@ -465,11 +458,9 @@ void membership_stop(struct membership *m)
         next = mail->next;
         free(mail);
     }
-    while (m->nodes_len > 0)
-        remove_node(m, 0);
+    shares_destroy(m->shares);
+    live_destroy(m->live);
     mailbox_release(&m->mailbox);
     buf_release(&m->body);
-    free(m->mine);
-    free(m->owners);
     free(m);
 }

@@ -1,5 +1,5 @@
-/* Determines which nodes are alive and which partitions each owns: sends and receives heartbeats, sends OWN
- * and DISOWN to the shards. A thread.
+/* Determines which nodes are alive (live_nodes.h) and which partitions each owns (shares.h): sends and
+ * receives heartbeats, asks and answers, sends OWN and DISOWN to the shards. A thread.
  */
 #ifndef THOLE_MEMBERSHIP_H
 #define THOLE_MEMBERSHIP_H
@@ -15,4 +15,6 @@ void membership_quiet(struct membership *membership);
 void membership_stop(struct membership *membership);
 /* A partition's live instances need other orchestrations. Any thread. */
 void membership_needs_changed(struct membership *membership);
+/* @p node has opened the partition, or tries to. Any thread. */
+void membership_opened(struct membership *membership, uint32_t p, thole_slice node);
 #endif

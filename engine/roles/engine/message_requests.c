@@ -37,9 +37,12 @@ void message_refused(const struct request *request)
 void notice_cancel(struct shard *shard, const struct cancel_notice *notice)
 {
     thole_error err = {0};
-    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, notice, &err) !=
+    const struct topology *const topology = &shard->engine->topology;
+    if (cancel_notice_publish(shard->engine->connection, topology->ns, &topology->nonce_key, notice, &err) !=
         THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
+    else
+        shard_count_push(shard, notice);
 }
 
 void notice_event(struct shard *shard, const struct event_notice *notice)

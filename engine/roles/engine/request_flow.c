@@ -19,6 +19,8 @@ static void reply(struct request *request, const struct request_done *done)
         .result = done->result, .sequence = done->sequence, .err_code = done->err_code};
     if (done->result == REQUEST_ANSWERED)
         request->reply.body = request_keep(request, done->body);
+    if (done->result == REQUEST_ANSWERED && done->subject.len > 0)
+        request->reply.subject = request_keep(request, done->subject);
     request->status =
         done->result == REQUEST_STORED || done->result == REQUEST_ANSWERED ? THOLE_OK : THOLE_UNAVAILABLE;
     request_finish(request);
@@ -191,8 +193,11 @@ static void failed(struct owned *owned, struct request *request)
         return; /* the partition asks again after it is opened */
     else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))
         send_again(request);
-    else
+    else {
+        shard_cause(owned, request_rule(request)->executor == EXECUTOR_STORE ? CLOSED_POSTGRES_REQUEST
+                                                                             : CLOSED_NATS_REQUEST);
         shard_step_down(owned, failure_text(request));
+    }
 }
 
 void request_answered(struct request *request)
@@ -201,6 +206,7 @@ void request_answered(struct request *request)
     struct owned *const owned = shard_owned(request->shard, request->mail.p);
     assert(request->mail.kind == SHARD_ANSWER && !request->again);
     request_leave_aside(request);
+    shard_count_request(request);
     if (request->status != THOLE_OK && rule->failure != FAILURE_ANSWER)
         failed(owned, request);
     else if (rule->answer != NULL)

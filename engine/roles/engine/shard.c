@@ -112,13 +112,14 @@ static uint64_t min_ms(uint64_t a, uint64_t b)
 static uint64_t step_all(struct shard *shard)
 {
     uint64_t deadline = UINT64_MAX;
-    size_t held = 0;
+    size_t held = 0, held_bytes = 0;
     for (size_t i = 0; i < shard->owned_len; i++) {
         struct owned *owned = &shard->owned[i];
         uint64_t const now = clock_monotonic_ms();
         try_open(shard, owned, now);
         if (owned->close_by_ms != 0 && now >= owned->close_by_ms) {
             owned->close_by_ms = 0;
+            shard_cause(owned, CLOSED_HANDOVER_SLOW);
             shard_step_down(owned, "handing over took too long");
         }
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
@@ -128,6 +129,7 @@ static uint64_t step_all(struct shard *shard)
         queries_retry(shard, owned, now);
         deadline = min_ms(deadline, min_ms(sweeper_deadline_ms(owned), inbox_watch_ms(owned)));
         held += partition_pending(owned->machine);
+        held_bytes += partition_pending_bytes(owned->machine);
         deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
         if (owned->close_by_ms != 0)
             deadline = min_ms(deadline, owned->close_by_ms);
@@ -139,7 +141,7 @@ static uint64_t step_all(struct shard *shard)
         if (owned->touched)
             deadline = 0;
     }
-    inbox_held(shard, held);
+    inbox_held(shard, held, held_bytes);
     return deadline;
 }
 
@@ -154,25 +156,29 @@ static void disown(struct owned *owned)
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
 }
 
-static void all_step_down(struct shard *shard, const char *text)
+static void all_step_down(struct shard *shard, enum closed_cause cause, const char *text)
 {
     for (size_t i = 0; i < shard->owned_len; i++)
-        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED)
+        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED) {
+            shard_cause(&shard->owned[i], cause);
             shard_step_down(&shard->owned[i], text);
+        }
 }
 
 static void on_link(struct shard *shard, const struct shard_mail *mail)
 {
+    shard_count_link(shard, mail->up);
     shard->link_up = mail->up;
     if (!mail->up)
-        all_step_down(shard, "the connection to NATS was lost");
+        all_step_down(shard, CLOSED_NATS_LOST, "the connection to NATS was lost");
 }
 
 static void on_store_link(struct shard *shard, const struct shard_mail *mail)
 {
+    shard_count_store(shard, mail->up);
     shard->store_up = mail->up;
     if (!mail->up)
-        all_step_down(shard, "the connection to Postgres was lost");
+        all_step_down(shard, CLOSED_POSTGRES_LOST, "the connection to Postgres was lost");
 }
 
 static void on_rows_removed(struct owned *owned)
@@ -180,6 +186,7 @@ static void on_rows_removed(struct owned *owned)
     if (partition_state(owned->machine) == PARTITION_CLOSED)
         return; /* noticed when the partition is opened */
     log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
+    shard_cause(owned, CLOSED_ROWS_REMOVED);
     shard_step_down(owned, "somebody has removed rows from Postgres");
 }
 
@@ -193,8 +200,10 @@ static void on_own(struct shard *shard, const struct shard_mail *mail)
 
 static void on_epoch(struct shard *shard, const struct shard_mail *mail)
 {
-    shard_input(shard_owned(shard, mail->p),
-                &(struct partition_in){.kind = PARTITION_IN_RIVAL, .rival = {mail->epoch}});
+    struct owned *const owned = shard_owned(shard, mail->p);
+    if (partition_state(owned->machine) == PARTITION_OPEN && mail->epoch > partition_epoch(owned->machine))
+        shard_cause(owned, CLOSED_RIVAL);
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_RIVAL, .rival = {mail->epoch}});
 }
 
 static void on_stop(struct shard *shard)
@@ -235,15 +244,19 @@ static void serve(struct shard *shard)
     for (;;) {
         for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
             next = mail->next;
+            shard->uncounted = true;
             handle(shard, (struct shard_mail *)mail); /* the node is its first member */
         }
         uint64_t deadline = step_all(shard);
         uint64_t const now = clock_monotonic_ms();
         deadline = min_ms(deadline, requests_run(shard, now));
         deadline = min_ms(deadline, log_limits_rest(shard->engine->lines, now));
+        deadline = min_ms(deadline, shard_count_partitions(shard, now));
         if (shard->stopping && all_closed(shard))
             return;
+        pulse_rests(shard->pulse);
         (void)mailbox_wait(&shard->mailbox, deadline);
+        pulse_begins(shard->pulse, clock_monotonic_ms());
     }
 }
 
@@ -256,6 +269,7 @@ static void *shard_main(void *arg)
         .page = shard->engine->options.crash_page, .index = shard->index, .stacks = shard->stacks};
     crash_thread_begin(&thread);
     serve(shard);
+    pulse_rests(shard->pulse);
     crash_thread_begin(NULL);
     fatal_thread_end(stack);
     return NULL;
@@ -361,6 +375,7 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     pthread_mutex_init(&shard->backlog.lock, NULL);
     pthread_cond_init(&shard->backlog.room, NULL);
     mailbox_init(&shard->mailbox);
+    shard_count_start(shard);
     shard->deadlines = deadlines_create(engine);
     create_machines(shard);
     THOLE_TRY(open_windows(shard, reterr));

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "crash_page.h"
 #include "mailbox.h"
+#include "metrics.h"
 #include "partition.h"
 #include "requests.h"
 #include <pthread.h>
@@ -76,6 +77,7 @@ struct owned { /* a partition of this shard, owned or not */
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
     uint64_t needs_shared_ms;            /* monotonic */
     uint32_t failures;
+    enum closed_cause cause; /* why it is about to be closed; OTHER: not known here */
     struct sweeps sweeps;
     struct inbox_reader *reader;
     struct inbox_watch watch;
@@ -105,11 +107,12 @@ enum window_kind {
     WINDOWS,
 };
 
-/* Number of inbox messages in mails and machines; shared with NATS's threads. */
+/* Number and bytes of inbox messages in mails and machines; shared with NATS's threads. */
 struct backlog {
     pthread_mutex_t lock;
     pthread_cond_t room;
     size_t mails, held;
+    size_t mail_bytes, held_bytes;
 };
 
 struct request_rule;
@@ -132,6 +135,10 @@ struct shard {
     uint64_t refused_ms;      /* when a refusing stream was last logged; monotonic */
     uint64_t rejects_away_ms; /* until then rejected messages are dropped; monotonic */
     struct store *store;
+    struct metric_cells *cells;  /* of this thread; NULL: nothing is counted */
+    struct pulse *pulse;         /* the same */
+    uint64_t counted_ms;         /* when its partitions were counted; monotonic */
+    bool uncounted;              /* something has happened since then */
     struct deadlines *deadlines; /* the store's thread's */
     atomic_size_t queries;       /* number of queries from arrival to answer */
     uint64_t query_token;        /* the last one given out */
@@ -142,6 +149,8 @@ struct shard {
 /* shard_mail.c; for the shard's thread only, except names of streams, which do not change. */
 struct owned *shard_owned(struct shard *shard, uint32_t p);
 void shard_input(struct owned *owned, const struct partition_in *in);
+/* Before a failure is given to the machine: the first cause is the one that is counted. */
+void shard_cause(struct owned *owned, enum closed_cause cause);
 /* After a failure: the partition drops its memory and is opened again. */
 void shard_step_down(struct owned *owned, const char *text);
 

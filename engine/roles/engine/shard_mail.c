@@ -30,6 +30,12 @@ void shard_input(struct owned *owned, const struct partition_in *in)
     (void)partition_input(owned->machine, in, clock_wall_ms()); /* out of memory closes it: CLOSED follows */
 }
 
+void shard_cause(struct owned *owned, enum closed_cause cause)
+{
+    if (owned->cause == CLOSED_OTHER)
+        owned->cause = cause;
+}
+
 void shard_step_down(struct owned *owned, const char *text)
 {
     assert(text != NULL);

@@ -21,10 +21,12 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct out
     if (until > owned->not_before_ms)
         owned->not_before_ms = until;
     owned->failures++;
+    shard_count_closed(shard, owned, out->reopen);
 }
 
 static void on_opened(struct shard *shard, struct owned *owned, const struct out_opened *out)
 {
+    shard_count_opened(shard, owned);
     queries_open(shard, owned);
     sweeper_opened(owned);
     log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
@@ -58,7 +60,10 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_SEND: message_send_to(shard, owned, out); break;
     case PARTITION_OUT_LINE: code_log(&out->line); break;
     case PARTITION_OUT_READ_CRASHES: crashes_list(shard, owned, out); break;
-    case PARTITION_OUT_CRASHED: crash_put(shard, owned, out); break;
+    case PARTITION_OUT_CRASHED:
+        metric_add(shard->cells, METRIC_ENGINE_CRASHES, 0, 1);
+        crash_put(shard, owned, out);
+        break;
     case PARTITION_OUT_CRASHES_OVER: crashes_forget(shard, owned, out); break;
     case PARTITION_OUT_QUERY_ANSWER: query_answer(shard, owned, out); break;
     }

@@ -20,8 +20,8 @@ request_load_fn tail_load, log_load, deletion_load;
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void ids_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out);
-request_send_fn look_up_send;
-request_answer_fn look_up_answered, ids_answered, removal_answered;
+request_send_fn look_up_send, walk_send;
+request_answer_fn look_up_answered, walk_answered, ids_answered, removal_answered;
 request_load_fn history_load_records, ids_load, removal_load;
 
 /* ---- work_requests.c: messages for the workers ---- */
@@ -33,9 +33,16 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
 request_send_fn work_send, withdrawal_send;
 request_answer_fn work_answered;
 request_refused_fn work_refused;
-/* Whether the reply to a look-up of a work message is conclusive. Sequence 0: it is not queued.
- */
-bool work_found(const struct request *request, uint64_t *ret_sequence);
+/* What the reply to a look-up of a work message says. */
+enum work_seen {
+    WORK_UNKNOWN, /* the reply is not conclusive */
+    WORK_MISSING, /* it is not queued */
+    WORK_THERE,
+    WORK_FORGED, /* another message is on its subject: that is logged, and it is withdrawn */
+};
+/* Compares with @p digest; empty: not known, and any message will do. */
+enum work_seen work_look_reply(struct owned *owned, const struct request *request, thole_slice digest,
+                               uint64_t *ret_sequence);
 
 /* ---- message_requests.c: messages to other instances, and notices ---- */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out);
@@ -58,8 +65,9 @@ void inbox_reader_close(struct inbox_reader *reader); /* blocking; NULL-safe */
 /* A mail of the reader, INBOX or INBOX_LOST. */
 void inbox_take(struct shard *shard, const struct shard_mail *mail);
 void inbox_lost(struct shard *shard, const struct shard_mail *mail);
-/* Sets the number of messages that the machines hold: the readers wait when there are too many. */
-void inbox_held(struct shard *shard, size_t messages);
+/* Sets the number of messages that the machines hold, and their memory: the readers wait when it is too much.
+ */
+void inbox_held(struct shard *shard, size_t messages, size_t bytes);
 /* Starts a check if it is due, returns when to call again; the partition steps down if its reader stays
  * behind. */
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
@@ -102,6 +110,18 @@ void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms); /
 void queries_close(struct shard *shard, struct owned *owned);
 void query_take(struct shard *shard, const struct shard_mail *mail);
 void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out);
+
+/* ---- shard_counts.c: metrics ---- */
+void shard_count_start(struct shard *shard); /* before its thread */
+void shard_count_link(struct shard *shard, bool up);
+void shard_count_store(struct shard *shard, bool up);
+void shard_count_message(struct shard *shard, uint64_t stored_ns);
+void shard_count_push(struct shard *shard, const struct cancel_notice *notice);
+void shard_count_opened(struct shard *shard, struct owned *owned);
+void shard_count_closed(struct shard *shard, struct owned *owned, bool reopen);
+/* The gauges of all partitions, now and then; returns when to call again, UINT64_MAX: when something has
+ * happened. */
+uint64_t shard_count_partitions(struct shard *shard, uint64_t now_ms);
 
 /* ---- shard_out.c ---- */
 /* Carries out an output of the partition's machine, or submits a request for it. */

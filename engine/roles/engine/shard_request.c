@@ -26,6 +26,7 @@ struct request *request_create(enum request_kind kind, struct shard *shard, cons
     request->mail.generation = partition_generation(owned->machine);
     request->kind = kind;
     request->shard = shard;
+    request->begun_us = shard->cells == NULL ? 0 : clock_monotonic_us();
     arena_init(&request->arena, ARENA_MAX);
     return request;
 }

@@ -17,6 +17,7 @@
 #include "crashes.h"
 #include "engine.h"
 #include "projector_store.h"
+#include "records.h"
 #include "rejected.h"
 #include "work.h"
 
@@ -28,6 +29,7 @@ enum request_kind {
     REQ_DELETE_RECORDS,
     /* history_requests.c */
     REQ_LOOK_UP, /* an instance's newest record, before it is loaded */
+    REQ_WALK,    /* an instance's records one by one: most have few */
     REQ_LOAD,
     REQ_READ_IDS,
     REQ_REMOVE_HISTORY,
@@ -65,9 +67,9 @@ enum request_kind {
 /* The answer to a request of a window. */
 struct request_reply {
     enum request_result result;
-    uint64_t sequence; /* STORED */
-    uint32_t err_code; /* FAILED */
-    thole_slice body;  /* ANSWERED */
+    uint64_t sequence;         /* STORED; of a direct get */
+    uint32_t err_code;         /* FAILED */
+    thole_slice subject, body; /* ANSWERED; subject: of a direct get */
 };
 
 /* Arguments in addition to the machine's output, which is copied with what it points to. */
@@ -75,6 +77,8 @@ struct asked_history {
     thole_slice instance;
     uint64_t execution, to; /* execution: the newest, whose last record is `to`; or the only one to load */
     bool only;
+    uint64_t from;        /* records below it are in `found`: a load goes on where a walk ended */
+    struct records found; /* of a walk, and of the load behind it */
 };
 struct asked_removal {
     struct out_remove_history of;
@@ -82,7 +86,8 @@ struct asked_removal {
 };
 struct asked_work {
     struct work_item item;
-    bool unless_there; /* first look up whether it is queued already */
+    bool unless_there;  /* first look up whether it is queued already */
+    thole_slice digest; /* FIND_WORK: of its row; empty: the row has none */
 };
 struct asked_orphans {
     uint64_t age_ms;
@@ -150,10 +155,14 @@ struct request {
     struct request_reply reply; /* of a window */
     struct partition_in in; /* for the machine; points into arena. For an output it is begun at creation */
     /* While it is carried out. */
-    bool aside;      /* it has one of the low-priority places */
-    bool again;      /* its answer was taken, and it is submitted again at due_ms */
-    uint64_t due_ms; /* monotonic; 0: at once */
+    bool aside;        /* it has one of the low-priority places */
+    bool again;        /* its answer was taken, and it is submitted again at due_ms */
+    uint64_t due_ms;   /* monotonic; 0: at once */
+    uint64_t begun_us; /* monotonic; 0: nothing is counted */
 };
+
+/* shard_counts.c: its answer has come. */
+void shard_count_request(const struct request *request);
 
 /* ---- rules ---- */
 

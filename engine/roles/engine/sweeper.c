@@ -128,6 +128,7 @@ static void find_work(struct shard *shard, struct owned *owned, const struct bat
 {
     struct request *request = request_create(REQ_FIND_WORK, shard, owned);
     keep_item(request, orphan, (thole_slice){0});
+    request->work.digest = request_keep(request, orphan->digest);
     request_put_aside(request);
 }
 
@@ -152,12 +153,16 @@ thole_status find_work_send(struct request *request, thole_error *reterr)
                      &request->work.item, request_token(request), reterr);
 }
 
-/* If it is missing, reads the input from the history. If it is not known, the next sweep asks again. */
+/* If it is missing or forged, reads the input from the history. If it is not known, the next sweep asks
+ * again. */
 void find_work_answered(struct owned *owned, struct request *request)
 {
     const struct work_item *const item = &request->work.item;
     uint64_t sequence = 0;
-    if (!request_is_current(owned, request) || !work_found(request, &sequence) || sequence != 0)
+    if (!request_is_current(owned, request))
+        return;
+    enum work_seen const seen = work_look_reply(owned, request, request->work.digest, &sequence);
+    if (seen == WORK_UNKNOWN || seen == WORK_THERE)
         return;
     struct request *find = request_create(REQ_FIND_INPUT, request->shard, owned);
     find->find.activity = (struct batch_activity){.instance = request_keep(find, item->instance),

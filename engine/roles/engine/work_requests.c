@@ -17,15 +17,14 @@ void work_queue(struct shard *shard, struct owned *owned, const struct partition
     struct request *request = request_of(REQ_PUBLISH_WORK, shard, owned, out);
     const struct out_publish_work *const asked = &out->publish_work;
     request->work.unless_there = asked->again;
-    request->work.item = (struct work_item){
-        .queue = request_keep(request, asked->queue),
-        .instance = request_keep(request, asked->instance),
-        .activity = request_keep(request, asked->activity),
-        .input = request_keep(request, asked->input),
-        .nonce = work_nonce(request, asked->instance, asked->execution, asked->activity_id),
-        .execution = asked->execution,
-        .activity_id = asked->activity_id,
-        .try_number = asked->try_number == 0 ? 1 : asked->try_number};
+    request->work.item = (struct work_item){.queue = request_keep(request, asked->queue),
+                                            .instance = request_keep(request, asked->instance),
+                                            .activity = request_keep(request, asked->activity),
+                                            .input = request_keep(request, asked->input),
+                                            .nonce = request_keep(request, asked->nonce),
+                                            .execution = asked->execution,
+                                            .activity_id = asked->activity_id,
+                                            .try_number = asked->try_number == 0 ? 1 : asked->try_number};
     if (request->work.unless_there)
         request_put_aside(request);
     else
@@ -42,25 +41,65 @@ thole_status work_send(struct request *request, thole_error *reterr)
     return work_publish(window, shard->engine->topology.ns, &work->item, request_token(request), reterr);
 }
 
-bool work_found(const struct request *request, uint64_t *ret_sequence)
+static void withdraw(struct shard *shard, struct owned *owned, uint64_t sequence)
 {
-    return request->reply.result == REQUEST_ANSWERED &&
-           stream_get_answer(request->reply.body, ret_sequence, NULL, NULL) == THOLE_OK;
+    struct request *const request = request_create(REQ_WITHDRAW_WORK, shard, owned);
+    request->withdrawal.sequence = sequence;
+    request_put_aside(request);
+}
+
+enum work_seen work_look_reply(struct owned *owned, const struct request *request, thole_slice digest,
+                               uint64_t *ret_sequence)
+{
+    const struct work_item *const item = &request->work.item;
+    bool read = false;
+    struct work_digest seen;
+    if (request->reply.result != REQUEST_ANSWERED ||
+        work_look_answer(request->reply.body, item->queue, ret_sequence, &read, &seen, NULL) != THOLE_OK)
+        return WORK_UNKNOWN;
+    if (*ret_sequence == 0)
+        return WORK_MISSING;
+    if (digest.len == 0 || (read && thole_slice_equal(digest, work_digest_slice(&seen))))
+        return WORK_THERE;
+    log_limits_line(
+        request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_FORGED, owned->p,
+        "message %llu in queue %.*s, which no engine has written, is removed: it was to be taken for "
+        "activity %llu of %.*s",
+        (unsigned long long)*ret_sequence, THOLE_FMT(item->queue), (unsigned long long)item->activity_id,
+        THOLE_FMT(item->instance));
+    withdraw(request->shard, owned, *ret_sequence);
+    return WORK_FORGED;
+}
+
+/* Answer to the look-up before a publish. */
+static void looked(struct owned *owned, struct request *request)
+{
+    const struct work_item *const item = &request->work.item;
+    struct work_digest const own = work_digest_make(item->queue, item->activity, item->nonce, item->input);
+    uint64_t sequence = 0;
+    switch (work_look_reply(owned, request, work_digest_slice(&own), &sequence)) {
+    case WORK_UNKNOWN: shard_step_down(owned, "a work message could not be looked for"); break;
+    case WORK_MISSING:
+    case WORK_FORGED:
+        request->work.unless_there = false;
+        request_again(request, 0);
+        break;
+    case WORK_THERE:
+        request->in.published.sequence = sequence;
+        request_input(owned, request);
+        break;
+    }
 }
 
 /* Answer to a publish or to the look-up before it. */
 void work_answered(struct owned *owned, struct request *request)
 {
-    uint64_t sequence = request->reply.sequence;
     if (!request_is_current(owned, request))
         return; /* the next owner publishes it again */
-    if (request->reply.result == REQUEST_ANSWERED && !work_found(request, &sequence)) {
-        shard_step_down(owned, "a work message could not be looked for");
-    } else if (request->reply.result == REQUEST_ANSWERED && sequence == 0) {
-        request->work.unless_there = false;
-        request_again(request, 0);
+    if (request->reply.result == REQUEST_ANSWERED) {
+        looked(owned, request);
     } else {
-        request->in.published.sequence = sequence;
+        request->in.published.sequence = request->reply.sequence;
         request_input(owned, request);
     }
 }

@@ -228,18 +228,18 @@ static thole_status decode_next(struct reading *reading, uint64_t sequence, thol
     return record_decode(body, arena, ret, reterr);
 }
 
-static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+static thole_status on_log(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct reading *reading = arg;
     struct arena arena;
     struct record record;
     thole_error err = {.status = THOLE_OK};
-    thole_status status = decode_next(reading, sequence, body, &arena, &record, &err);
+    thole_status status = decode_next(reading, sequence, delivery->body, &arena, &record, &err);
     if (status == THOLE_OK && log_rule_feed_front(&reading->rule, &record, sequence) == LOG_COUNTS) {
         status = take(reading, &record);
     } else if (status != THOLE_OK && status != THOLE_NOMEM) {
         status = THOLE_OK;
-        take_damaged(reading, subject, &err, &status);
+        take_damaged(reading, delivery->subject, &err, &status);
     }
     arena_release(&arena);
     return status;
@@ -254,9 +254,9 @@ static bool is_of(const struct record *record, thole_slice instance)
     }
 }
 
-static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+static thole_status take_one(struct reading *reading, uint64_t sequence, thole_slice subject,
+                             thole_slice body)
 {
-    struct reading *reading = arg;
     struct arena arena;
     struct record record;
     thole_error err = {.status = THOLE_OK};
@@ -276,6 +276,11 @@ static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, th
     }
     arena_release(&arena);
     return status;
+}
+
+static thole_status on_one(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    return take_one(arg, sequence, delivery->subject, delivery->body);
 }
 
 /* ---- streams ---- */
@@ -321,14 +326,14 @@ static thole_status read_stream(struct reading *reading, const char *stream, con
                                 thole_error *reterr)
 {
     struct connection *connection = reading->replay->connection;
-    stream_read_fn *each = filter == NULL ? on_log : on_one;
+    stream_delivery_fn *each = filter == NULL ? on_log : on_one;
     struct stream_bounds bounds;
     THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
     do {
         reading->records = 0;
         if (filter == NULL)
             reading->rule = (struct log_rule){0};
-        THOLE_TRY(stream_read(connection, stream, filter, 1, bounds.last, each, reading, reterr));
+        THOLE_TRY(stream_read_deliveries(connection, stream, filter, 1, bounds.last, each, reading, reterr));
     } while (replayer_pass(reading->replayer));
     return THOLE_OK;
 }
@@ -442,7 +447,7 @@ static thole_status file_begin(void *arg, thole_slice instance)
 
 static thole_status file_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
-    return on_one(arg, sequence, (thole_slice){NULL, 0}, bytes);
+    return take_one(arg, sequence, (thole_slice){NULL, 0}, bytes);
 }
 
 /* One history: it needs no second pass. */

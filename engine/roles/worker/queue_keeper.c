@@ -16,6 +16,7 @@ struct queue_keeper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool wanted, stopping, running;
+    struct metric_cells *cells;
 };
 
 struct queue_keeper *queue_keeper_create(void)
@@ -47,6 +48,8 @@ static bool look(struct queue_keeper *keeper)
                  keeper->queue);
     if (status != THOLE_OK && status != THOLE_UNAVAILABLE)
         log_line(LOG_LEVEL_WARN, "worker", "queue %s gives no work: %s", keeper->queue, err.text);
+    if (status != THOLE_UNAVAILABLE)
+        metric_set(keeper->cells, METRIC_WORKER_QUEUE_OK, 0, status == THOLE_OK);
     return status == THOLE_OK;
 }
 
@@ -78,6 +81,12 @@ static void *keep(void *arg)
             pause_ms = pause_ms * 2 < RETRY_MS_MAX ? pause_ms * 2 : RETRY_MS_MAX;
     }
     return NULL;
+}
+
+void queue_keeper_count(struct queue_keeper *keeper, struct metric_cells *cells)
+{
+    keeper->cells = cells;
+    metric_set(cells, METRIC_WORKER_QUEUE_OK, 0, 1); /* it was made sure of before */
 }
 
 thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection, const char *ns,

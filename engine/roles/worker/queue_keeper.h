@@ -4,11 +4,14 @@
  */
 #ifndef THOLE_QUEUE_KEEPER_H
 #define THOLE_QUEUE_KEEPER_H
+#include "metrics.h"
 #include "topology.h"
 
 struct queue_keeper;
 /* NULL: out of memory. */
 struct queue_keeper *queue_keeper_create(void);
+/* Before the start: what its thread counts into; NULL: nothing. */
+void queue_keeper_count(struct queue_keeper *keeper, struct metric_cells *cells);
 /* Starts the thread; texts are borrowed until queue_keeper_stop(). */
 THOLE_NODISCARD thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection,
                                                 const char *ns, const char *queue, uint64_t lease_ms,

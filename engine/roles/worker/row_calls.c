@@ -13,7 +13,7 @@ enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000, SAY_EVERY_MS = 30000 };
 static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
                   (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN &&
                   (int)WORKER_ROW_CANDIDATE == (int)ROW_CANDIDATE && (int)WORKER_ROW_HELD == (int)ROW_HELD &&
-                  (int)WORKER_ROW_UNKNOWN == (int)ROW_UNKNOWN,
+                  (int)WORKER_ROW_UNKNOWN == (int)ROW_UNKNOWN && (int)WORKER_ROW_FORGED == (int)ROW_FORGED,
               "the machine and the store name a row's states alike");
 
 struct row_calls {
@@ -21,6 +21,7 @@ struct row_calls {
     struct mailbox inbox;
     pthread_t thread;
     struct postgres *pg;
+    struct metric_cells *cells;
     uint32_t failures;
     uint64_t gate_ms; /* not tried again before this */
     uint64_t said_ms; /* when a failure was last logged */
@@ -66,6 +67,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                                  .execution = rows[i].key.execution,
                                                  .activity_id = rows[i].key.activity_id,
                                                  .try_number = rows[i].key.try_number},
+                                         .digest = work_digest_slice(&call->rows[i].digest),
                                          .lease_ms = lease_ms,
                                          .attempt = rows[i].attempt,
                                          .claimed_us = rows[i].claimed_us,
@@ -105,6 +107,12 @@ static uint64_t jittered_ms(uint64_t delay_ms)
     return delay_ms / 2 + random % (delay_ms / 2 + 1);
 }
 
+static void count_link(struct row_calls *calls, bool up)
+{
+    metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP, up);
+    metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN, !up);
+}
+
 /* After the first failure, which may be only a lost connection, the next call connects at once. */
 static void failed(struct row_calls *calls, const thole_error *error)
 {
@@ -119,6 +127,17 @@ static void failed(struct row_calls *calls, const thole_error *error)
         calls->gate_ms = now_ms + jittered_ms(delay_ms < BACKOFF_MS_MAX ? delay_ms : BACKOFF_MS_MAX);
     }
     calls->failures++;
+    count_link(calls, false);
+    metric_add(calls->cells, METRIC_POSTGRES_ERRORS, metric_error_class(error->status), 1);
+}
+
+static bool succeeds(struct row_calls *calls, struct row_call *call, thole_error *reterr)
+{
+    uint64_t const since_us = clock_monotonic_us();
+    thole_status const status = perform(calls, call, reterr);
+    metric_observe(calls->cells, METRIC_WORKER_STATEMENT_DURATION, call->kind,
+                   clock_monotonic_us() - since_us);
+    return status == THOLE_OK;
 }
 
 static void answer(struct row_calls *calls, struct row_call *call)
@@ -128,13 +147,15 @@ static void answer(struct row_calls *calls, struct row_call *call)
     bool const gated = calls->failures > 0 && clock_monotonic_ms() < calls->gate_ms;
     call->unknown = true;
     if (!gated || call->kind == ROW_CALL_ROLLBACK) {
-        call->unknown = perform(calls, call, &error) != THOLE_OK;
+        call->unknown = !succeeds(calls, call, &error);
         if (call->unknown)
             failed(calls, &error);
     }
     if (!call->unknown && call->kind != ROW_CALL_ROLLBACK) { /* a rollback succeeds without a server */
-        if (calls->failures > 0)
+        if (calls->failures > 0) {
             log_line(LOG_LEVEL_INFO, "worker", "%s: Postgres answers again", calls->options.name);
+            count_link(calls, true);
+        }
         calls->failures = 0;
     }
     for (size_t i = 0; i < call->len; i++) {
@@ -145,6 +166,7 @@ static void answer(struct row_calls *calls, struct row_call *call)
         call->rows[i].left_ms = call->claims[i].left_ms;
         call->rows[i].lost = call->claims[i].lost;
         call->rows[i].poisoned = call->claims[i].poisoned;
+        call->rows[i].compared = call->claims[i].compared;
     }
     if (call->kind == ROW_CALL_ROLLBACK)
         return;
@@ -175,6 +197,8 @@ thole_status row_calls_create(const struct row_calls_options *options, struct ro
     struct row_calls *const calls = memory_new(sizeof *calls);
     calls->options = *options;
     calls->pg = options->pg;
+    calls->cells = metrics_cells(options->metrics);
+    count_link(calls, true);
     mailbox_init(&calls->inbox);
     if (pthread_create(&calls->thread, NULL, thread_main, calls) != 0) {
         mailbox_release(&calls->inbox);

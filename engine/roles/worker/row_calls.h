@@ -5,6 +5,7 @@
  */
 #ifndef THOLE_ROW_CALLS_H
 #define THOLE_ROW_CALLS_H
+#include "metrics.h"
 #include "worker.h"
 #include "worker_mail.h"
 #include "worker_store.h"
@@ -45,6 +46,7 @@ struct row_calls_options {
     thole_slice worker;  /* incarnation; borrowed for the thread's life */
     struct claim_policy policy;
     struct mailbox *answers; /* where answered calls are sent */
+    struct metrics *metrics; /* NULL: nothing is counted */
 };
 THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                                               thole_error *reterr);

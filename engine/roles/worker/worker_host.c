@@ -109,6 +109,12 @@ static void on_work(void *arg, struct work_message *message)
 static const struct log_kind lines[WORKER_LINES] = {
     [WORKER_LINE_MALFORMED] = {LOG_LEVEL_WARN, "worker", "malformed_work",
                                "malformed messages were removed from the queue", 1},
+    [WORKER_LINE_FORGED] = {LOG_LEVEL_WARN, "worker", "forged_work",
+                            "messages were removed from the queue that no engine has written", 1},
+    [WORKER_LINE_BAD_PUSH] = {LOG_LEVEL_WARN, "worker", "malformed_pushes",
+                              "malformed cancel pushes were ignored", 1},
+    [WORKER_LINE_UNPROVEN] = {LOG_LEVEL_WARN, "worker", "unproven_pushes",
+                              "cancel pushes were ignored that no engine has sent", 1},
 };
 
 static void on_bad_work(void *arg, struct work_message *message, const char *text)
@@ -130,8 +136,11 @@ static void on_cancel(void *arg, const struct delivery *delivery)
     struct push_mail *const push = memory_new(sizeof *push);
     push->mail = (struct worker_mail){.kind = WORKER_MAIL_PUSH, .owner = push};
     arena_init(&push->arena, PUSH_MEMORY_MAX);
-    if (cancel_notice_parse(delivery, &push->arena, &push->notice, NULL) == THOLE_OK &&
-        mailbox_offer(&host->inbox, &push->mail.mail, WORKER_PUSHES_MAX))
+    thole_error error = {.status = THOLE_OK};
+    if (cancel_notice_parse(delivery, &push->arena, &push->notice, &error) != THOLE_OK)
+        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_BAD_PUSH, LOG_NO_PARTITION,
+                        "a cancel push was ignored: %s", error.text);
+    else if (mailbox_offer(&host->inbox, &push->mail.mail, WORKER_PUSHES_MAX))
         return;
     arena_release(&push->arena);
     free(push);
@@ -210,6 +219,7 @@ static thole_status ensure_queue(struct worker_host *host, thole_error *reterr)
 
 static thole_status start_keeper(struct worker_host *host, thole_error *reterr)
 {
+    queue_keeper_count(host->keeper, metrics_cells(host->options.metrics));
     return queue_keeper_start(host->keeper, host->connection, host->options.ns, host->options.queue,
                               host->lease_ms, reterr);
 }
@@ -234,7 +244,8 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
         .worker = host->incarnation_slice,
         .policy = {.candidate_after = worker_candidate_after(host->options.poison_after),
                    .strikes_max = worker_strikes_max(host->options.poison_after)},
-        .answers = &host->inbox};
+        .answers = &host->inbox,
+        .metrics = host->options.metrics};
     if (status == THOLE_OK)
         status = row_calls_create(&calls, ret, reterr);
     if (status != THOLE_OK)
@@ -323,6 +334,8 @@ static thole_status open_processes(struct worker_host *host, thole_error *reterr
 
 static thole_status start_loop(struct worker_host *host, thole_error *reterr)
 {
+    host->cells = metrics_cells(host->options.metrics);
+    host->pulse = metrics_pulse(host->options.metrics, "worker", WORKER_STUCK_MS);
     if (pthread_create(&host->loop, NULL, worker_loop_main, host) != 0)
         return thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
     worker_loop_state(host);

@@ -23,6 +23,7 @@ void worker_loop_state(struct worker_host *host)
 static void take_state(struct worker_host *host)
 {
     atomic_store(&host->state_sent, false);
+    worker_count_link(host);
     worker_wish(host);
 }
 
@@ -63,14 +64,18 @@ static void hand_back(struct worker_host *host, struct thole_activity *act)
     activity_destroy(act);
 }
 
-/* A redelivery of a message that is held here, as after a restart of the broker: signals use the new
- * delivery.
+/* A redelivery of a message that is held here, as after a restart of the broker, or another message that says
+ * the same: signals use the new delivery, and of two messages one will do.
  */
 static void adopt(struct worker_host *host, const struct worker_key *key, struct thole_activity *again)
 {
-    struct thole_activity *const act = worker_activity(worker_holds(host->machine, key));
+    struct thole_activity *const act =
+        worker_activity(worker_holds(host->machine, key, &again->message->digest));
     log_line(LOG_LEVEL_DEBUG, "worker", "came again while it is held here: instance=%.*s id=%" PRIu64,
              THOLE_FMT(act->message->item.instance), act->message->item.activity_id);
+    if (act->message->sequence != again->message->sequence &&
+        work_message_signal(host->connection, act->message, WORK_ACK, NULL) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "a message that is there twice comes back");
     work_message_adopt(act->message, again->message);
     again->message = NULL;
     activity_destroy(again);
@@ -92,6 +97,8 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
         .kind = WORKER_IN_DELIVERED,
         .id = (uint64_t)(uintptr_t)act,
         .key = {item->instance, item->execution, item->activity_id, (uint32_t)item->try_number},
+        .digest = act->message->digest,
+        .nonce = item->nonce,
         .known = act->run != NULL,
         .deliveries = act->message->deliveries,
         .arrived_ms = act->arrived_ms};
@@ -108,6 +115,7 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
     assert(act->running);
     act->running = false;
     worker_say_returned(act);
+    worker_count_returned(host, act);
     if (act->forgotten) {
         activity_destroy(act);
     } else {
@@ -132,6 +140,7 @@ static void say_unpublished(const struct thole_activity *act)
 static void take_published(struct worker_host *host, const struct thole_activity *act)
 {
     uint64_t const now_ms = clock_monotonic_ms();
+    worker_count_published(host, act->published_ok);
     if (!act->published_ok && (host->warned_ms == 0 || now_ms - host->warned_ms >= WARN_EVERY_MS)) {
         host->warned_ms = now_ms;
         say_unpublished(act);
@@ -171,6 +180,7 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
     assert(call->kind != ROW_CALL_ROLLBACK);
     if (call->kind == ROW_CALL_CLAIM)
         take_details(host, call);
+    worker_count_answer(host, call);
     host->details_round += call->unknown; /* the details that were sent may be lost */
     worker_give(host, &(struct worker_in){.kind = kinds[call->kind],
                                           .unknown = call->unknown,
@@ -187,12 +197,18 @@ static void free_push(struct push_mail *push)
 static void take_push(struct worker_host *host, struct push_mail *push)
 {
     const struct cancel_notice *const notice = &push->notice;
+    uint64_t const unproven = worker_counters(host->machine).unproven;
     worker_give(host, &(struct worker_in){.kind = WORKER_IN_PUSHED,
                                           .key = {notice->instance, notice->execution, 0, notice->try_number},
                                           .activity_ids = notice->activity_ids,
                                           .activity_ids_len = notice->activity_ids_len,
+                                          .proofs = notice->proofs,
                                           .cancel_kind = notice->kind,
                                           .reason = notice->reason});
+    if (worker_counters(host->machine).unproven > unproven)
+        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_UNPROVEN, LOG_NO_PARTITION,
+                        "a cancel push for instance=%.*s was ignored: it is not from an engine",
+                        THOLE_FMT(notice->instance));
     free_push(push);
 }
 
@@ -222,10 +238,11 @@ static void log_counters(const struct worker_machine *machine)
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
              " left=%" PRIu64 " isolated=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
-             " adopted=%" PRIu64,
+             " adopted=%" PRIu64 " forged=%" PRIu64 " unproven=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
-             c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted);
+             c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted, c.forged,
+             c.unproven);
 }
 
 static uint64_t next_deadline_ms(struct worker_host *host)
@@ -242,7 +259,10 @@ void *worker_loop_main(void *arg)
     struct mail *next;
     (void)pthread_setname_np(pthread_self(), "thole-worker");
     while (!host->stopped) {
+        worker_count_machine(host);
+        pulse_rests(host->pulse);
         (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
+        pulse_begins(host->pulse, clock_monotonic_ms());
         while (dying_is()) /* do not process answers while the process is dying */
             (void)pause();
         for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
@@ -253,6 +273,8 @@ void *worker_loop_main(void *arg)
         while (worker_poll(host->machine, &out))
             worker_output(host, &out);
     }
+    pulse_rests(host->pulse);
+    worker_count_machine(host);
     log_counters(host->machine);
     return NULL;
 }

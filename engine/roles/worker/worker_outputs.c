@@ -83,7 +83,20 @@ static void say_fired(const struct thole_activity *act, const struct worker_out 
                  THOLE_FMT(out->reason));
 }
 
-static void say_end(const struct thole_activity *act, enum worker_end end)
+/* The line names what the message says, which the row does not confirm. */
+static void say_forged(const struct worker_host *host, const struct thole_activity *act)
+{
+    const struct work_item *const item = &act->message->item;
+    log_limits_line(
+        host->lines, clock_monotonic_ms(), WORKER_LINE_FORGED, LOG_NO_PARTITION,
+        "a message was removed from queue %s, it is not what an engine has scheduled: activity=%.*s "
+        "instance=%.*s execution=%" PRIu64 " id=%" PRIu64 " try=%" PRIu64
+        "; who but engines may publish to the queues?",
+        host->options.queue, THOLE_FMT(item->activity), THOLE_FMT(item->instance), item->execution,
+        item->activity_id, item->try_number);
+}
+
+static void say_end(const struct worker_host *host, const struct thole_activity *act, enum worker_end end)
 {
     switch (end) {
     case WORKER_END_COMPLETED: break;
@@ -106,6 +119,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
         say(LOG_LEVEL_DEBUG, act, "handed back, a poison candidate runs isolated");
         break;
     case WORKER_END_HELD: say(LOG_LEVEL_DEBUG, act, "put back, another lease of it lasts"); break;
+    case WORKER_END_FORGED: say_forged(host, act); break;
     }
 }
 
@@ -148,6 +162,7 @@ static void run(struct worker_host *host, struct thole_activity *act, const stru
     act->attempt = out->attempt;
     act->deadline_ms = out->deadline_ms;
     act->running = true;
+    worker_count_started(host, act);
     handlers_run(host->handlers, act);
 }
 
@@ -165,8 +180,9 @@ static void poison(struct thole_activity *act, uint64_t attempt)
     say(LOG_LEVEL_ERROR, act, "poisoned, not run again: it was lost with its workers too often");
 }
 
-static void fire(struct thole_activity *act, const struct worker_out *out)
+static void fire(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
 {
+    worker_count_fired(host, out->path);
     say_fired(act, out);
     act->fired_kind = cancel_kind_find(out->cancel_kind);
     act->fired_ms = clock_monotonic_ms();
@@ -219,7 +235,10 @@ static void end(struct worker_host *host, struct thole_activity *act, const stru
         put_back(host, act, out->delay_ms);
     else if (out->kind == WORKER_OUT_NAK)
         signal_message(host, act, WORK_NAK);
-    say_end(act, out->end);
+    else if (out->kind == WORKER_OUT_TERM)
+        signal_message(host, act, WORK_TERM);
+    worker_count_end(host, out->end);
+    say_end(host, act, out->end);
     forget(act);
 }
 
@@ -245,7 +264,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_RUN: run(host, worker_activity(out->id), out); break;
     case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_POISONED: poison(worker_activity(out->id), out->attempt); break;
-    case WORKER_OUT_FIRE: fire(worker_activity(out->id), out); break;
+    case WORKER_OUT_FIRE: fire(host, worker_activity(out->id), out); break;
     case WORKER_OUT_HURRY: activity_hurry(worker_activity(out->id), out->deadline_ms); break;
     case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;
     case WORKER_OUT_PROGRESS:
@@ -254,6 +273,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
         break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
+    case WORKER_OUT_TERM:
     case WORKER_OUT_DROP: end(host, worker_activity(out->id), out); break;
     case WORKER_OUT_STOPPED: host->stopped = true; break;
     }

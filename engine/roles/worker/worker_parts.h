@@ -2,8 +2,9 @@
  * Inside the worker role: its state, and the functions that its parts share.
  *
  *   worker_host.c start, stop worker_loop.c the loop: inputs of the machine worker_outputs.c its outputs
- *   worker_results.c results to inboxes handlers.c threads that run row_calls.c threads that ask Postgres
- *   process_pool.c processes that run queue_keeper.c a thread that maintains the queue's consumer
+ *   worker_results.c results to inboxes worker_counts.c metrics handlers.c threads that run row_calls.c
+ * threads that ask Postgres process_pool.c processes that run queue_keeper.c a thread that maintains the
+ * queue's consumer
  *
  * Threads: the loop owns the machine and all members that are not marked as shared. Callbacks of streams and
  * the other threads only send mail to it.
@@ -13,6 +14,7 @@
 #include "handlers.h"
 #include "log_limit.h"
 #include "message.h"
+#include "metrics.h"
 #include "notice.h"
 #include "options.h"
 #include "process_pool.h"
@@ -31,7 +33,13 @@ enum {
 
 /* Lines of the log that others can cause at any rate. Those about an activity are not among them: it has run.
  */
-enum worker_line { WORKER_LINE_MALFORMED, WORKER_LINES };
+enum worker_line {
+    WORKER_LINE_MALFORMED,
+    WORKER_LINE_FORGED,
+    WORKER_LINE_BAD_PUSH,
+    WORKER_LINE_UNPROVEN,
+    WORKER_LINES
+};
 
 struct push_mail {
     struct worker_mail mail;
@@ -65,6 +73,10 @@ struct worker_host {
     atomic_uint arriving;   /* shared: delivered and not yet taken from the inbox */
 
     pthread_t loop;
+    struct metric_cells *cells; /* the loop's; NULL: nothing is counted */
+    struct pulse *pulse;        /* the same */
+    uint64_t running;           /* handlers */
+    uint64_t epoch;             /* of the connection, as it was counted last; 0: it was down */
 
     struct worker_machine *machine;
     uint32_t wish; /* number of messages that the machine wants */
@@ -91,6 +103,17 @@ void worker_output(struct worker_host *host, const struct worker_out *out);
 /* Logs how an activity that was asked to end has ended; others are not logged. */
 void worker_say_returned(const struct thole_activity *act);
 struct thole_activity *worker_activity(uint64_t id); /* by the machine's id */
+
+/* ---- worker_counts.c: what is counted; the loop calls each ---- */
+enum { WORKER_STUCK_MS = 60000 }; /* a loop that is busy for so long is stuck */
+void worker_count_link(struct worker_host *host);
+void worker_count_answer(struct worker_host *host, const struct row_call *call);
+void worker_count_fired(struct worker_host *host, enum worker_path path);
+void worker_count_started(struct worker_host *host, struct thole_activity *act);
+void worker_count_returned(struct worker_host *host, const struct thole_activity *act);
+void worker_count_published(struct worker_host *host, bool stored);
+void worker_count_end(struct worker_host *host, enum worker_end end);
+void worker_count_machine(struct worker_host *host); /* what the machine has counted */
 
 /* ---- worker_results.c ---- */
 /* Starts the publish of a finished activity's result; the activity's `published` mail is sent in any case. */

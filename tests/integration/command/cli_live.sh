@@ -339,6 +339,7 @@ json_answer start_many start-many "$log.lines"
 json_answer outcome run gate --id j-7 --event go --timeout 60s
 json_answer outcome wait j-7
 json_answer instance show k-3
+json_answer migrate migrate
 json_answer history history j-7
 json_answer list list
 json_answer signal signal j-6 go
@@ -375,7 +376,7 @@ for verb in $verbs_of_help; do
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
-        dev | version | help) unreachable= answered+="$verb " ;;
+        dev | doctor | migrate | version | help) unreachable= answered+="$verb " ;;
         *) echo "the verb $verb has no line here" && bad=1 && continue ;;
     esac
     case $answered in *" $verb "*) ;; *) echo "$verb: no json_answer" && bad=1 ;; esac

@@ -4,6 +4,7 @@
  */
 #include "sanitized.h"
 #include "stack.h"
+#include "subject.h"
 #include "text.h"
 #include <inttypes.h>
 #include <poll.h>
@@ -12,7 +13,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STEADY = 1000, STEPS = 3, LIMIT = 2, PROGRESS_MS = 2000, TURN_LIMIT_MS = 1500, WAIT_MS = 60000 };
+enum {
+    STEADY = 1000,
+    STEPS = 3,
+    LIMIT = 2,
+    PROGRESS_MS = 2000,
+    TURN_LIMIT_MS = 1500,
+    WAIT_MS = 60000,
+    PARTITIONS = 8,
+    RESTARTS_MAX = 64,
+    QUIET = STEADY / 4, /* so many steady instances before the first culprit, */
+    BETWEEN = 30,       /* so many between two, */
+    PACE_MS = 10, /* with a pause after each: all the time there is work that an engine can progress with */
+};
 #define CRASHES "program_crashes"
 #define STEADY_OPTIONS "--node-ttl=3s", "--turn-limit=1500ms", "--stop-limit=3s", NULL
 
@@ -97,77 +110,132 @@ static bool becomes(const char *id, thole_instance_status wanted, const char *ou
 
 /* ---- progress ---- */
 
-/* When activities had effects, in the order of time: the program writes it down. */
-static size_t read_effects(uint64_t *ret_at, size_t cap)
+struct effect {     /* of an activity; the program writes it down */
+    uint64_t at_ms; /* monotonic */
+    uint32_t partition;
+};
+struct restart {
+    uint64_t at_ms, first_ms; /* monotonic; first_ms: of its progress, 0: none was left to make */
+};
+/* What an engine's log says; times are monotonic. */
+struct engine_story {
+    struct restart restarts[RESTARTS_MAX];
+    uint64_t late_trials[RESTARTS_MAX]; /* when a trial of code that does not end was over */
+    size_t restarts_len, late_trials_len;
+};
+
+static size_t read_effects(struct effect *ret, size_t cap)
 {
+    char instance[64];
     size_t n = 0;
     FILE *const file = fopen(stack.effects, "re");
-    while (file != NULL && n < cap && fscanf(file, "%*s %" SCNu64, &ret_at[n]) == 1)
-        n++;
+    while (file != NULL && n < cap && fscanf(file, "%63s %" SCNu64, instance, &ret[n].at_ms) == 2)
+        ret[n++].partition = subject_partition(thole_slice_from(instance), PARTITIONS);
     if (file != NULL)
         fclose(file);
     return n;
 }
 
-/* The first effect behind that; 0: there is none. */
-static uint64_t first_behind(const uint64_t *at, size_t n, uint64_t from_ms)
+/* 0: there is none. */
+static uint64_t first_effect(const struct effect *effects, size_t n, uint32_t partition, uint64_t from_ms)
 {
     uint64_t first = 0;
     for (size_t i = 0; i < n; i++)
-        if (at[i] >= from_ms && (first == 0 || at[i] < first))
-            first = at[i];
+        if (effects[i].partition == partition && effects[i].at_ms >= from_ms &&
+            (first == 0 || effects[i].at_ms < first))
+            first = effects[i].at_ms;
     return first;
 }
 
-struct restart {
-    uint64_t at_ms, first_ms; /* monotonic; of the first effect that followed, 0: none did */
-    uint64_t excused_ms;      /* for which its partitions waited for a trial of code that does not end */
-};
-
-static uint64_t time_of(const struct restart *restart)
+/* The engine has opened a partition, in which there was progress: it may be the first one of each restart. */
+static void note_progress(struct engine_story *story, uint64_t first_ms)
 {
-    uint64_t const ms = restart->first_ms == 0 ? 0 : restart->first_ms - restart->at_ms;
-    return ms > restart->excused_ms ? ms - restart->excused_ms : 0;
+    for (size_t i = 0; first_ms != 0 && i < story->restarts_len; i++)
+        if (story->restarts[i].first_ms == 0 || story->restarts[i].first_ms > first_ms)
+            story->restarts[i].first_ms = first_ms;
 }
 
-/* The longest time from a restart of an engine since then, by its log, to the first effect that follows. */
-static uint64_t slowest_restart(const struct stack_program *engine, uint64_t since_ms, const uint64_t *at,
-                                size_t n)
+static void read_line(struct engine_story *story, const char *text, uint64_t at_ms,
+                      const struct effect *effects, size_t n)
+{
+    unsigned p;
+    const char *const open = strstr(text, "partition: p=");
+    if (strstr(text, "the engine is started again") != NULL && story->restarts_len < RESTARTS_MAX)
+        story->restarts[story->restarts_len++] = (struct restart){.at_ms = at_ms};
+    else if (strstr(text, "in a forked copy: the turn did not end") != NULL &&
+             story->late_trials_len < RESTARTS_MAX)
+        story->late_trials[story->late_trials_len++] = at_ms;
+    else if (open != NULL && strstr(open, " open, epoch") != NULL &&
+             sscanf(open, "partition: p=%u open", &p) == 1)
+        note_progress(story, first_effect(effects, n, p, at_ms));
+}
+
+static void read_log(const struct stack_program *engine, uint64_t since_ms, const struct effect *effects,
+                     size_t n, struct engine_story *ret)
 {
     char line[4096];
     uint64_t const wall_ms = clock_wall_ms() - clock_monotonic_ms();
-    struct restart last = {0};
-    uint64_t slowest = 0, wall;
+    uint64_t wall;
     FILE *const file = fopen(engine->log, "re");
+    *ret = (struct engine_story){0};
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         char *const text = strchr(line, ' ');
         if (text == NULL)
             continue;
         *text = '\0';
-        if (!text_time_parse(line, clock_wall_ms(), &wall) || wall - wall_ms < since_ms)
-            continue;
-        uint64_t const ms = wall - wall_ms;
-        if (strstr(text + 1, "in a forked copy: the turn did not end") != NULL && ms <= last.first_ms)
-            last.excused_ms += TURN_LIMIT_MS;
-        if (strstr(text + 1, "the engine is started again") == NULL)
-            continue;
-        slowest = time_of(&last) > slowest ? time_of(&last) : slowest;
-        last = (struct restart){.at_ms = ms, .first_ms = first_behind(at, n, ms)};
+        if (text_time_parse(line, clock_wall_ms(), &wall) && wall - wall_ms >= since_ms)
+            read_line(ret, text + 1, wall - wall_ms, effects, n);
     }
     if (file != NULL)
         fclose(file);
-    return time_of(&last) > slowest ? time_of(&last) : slowest;
+}
+
+/* How long an engine's partitions waited, between a restart and its progress, for trials of code that does
+ * not end. */
+static uint64_t late_ms(const struct engine_story *story, const struct restart *restart)
+{
+    uint64_t ms = 0;
+    for (size_t i = 0; i < story->late_trials_len; i++) {
+        uint64_t const end = story->late_trials[i];
+        if (end > restart->at_ms && end <= restart->first_ms)
+            ms += end - restart->at_ms < TURN_LIMIT_MS ? end - restart->at_ms : TURN_LIMIT_MS;
+    }
+    return ms;
+}
+
+/* The longest time from a restart to the first effect in a partition that the engine has opened since. */
+static uint64_t slowest_restart(const struct stack_program *engine, uint64_t since_ms,
+                                const struct effect *effects, size_t n)
+{
+    static struct engine_story story;
+    uint64_t slowest = 0;
+    read_log(engine, since_ms, effects, n, &story);
+    for (size_t i = 0; i < story.restarts_len; i++) {
+        const struct restart *const restart = &story.restarts[i];
+        if (restart->first_ms == 0)
+            continue;
+        uint64_t const ms = restart->first_ms - restart->at_ms - late_ms(&story, restart);
+        slowest = ms > slowest ? ms : slowest;
+    }
+    return slowest;
 }
 
 /* ---- tests ---- */
 
-static void throw_in(const char *round)
+static void start_all(const char *round)
 {
     char id[64];
-    for (size_t i = 0; i < WAYS; i++) {
-        snprintf(id, sizeof id, "%s-%s", round, ways[i].input);
-        start(id, "later", ways[i].input);
-        pause_ms(300);
+    for (int i = 0; i < STEADY; i++) {
+        snprintf(id, sizeof id, "%s-%04d", round, i);
+        start(id, "steady", id);
+        if (i < QUIET)
+            continue;
+        pause_ms(PACE_MS);
+        size_t const culprit = (size_t)(i - QUIET) / BETWEEN;
+        if ((i - QUIET) % BETWEEN != 0 || culprit >= WAYS)
+            continue;
+        snprintf(id, sizeof id, "%s-%s", round, ways[culprit].input);
+        start(id, "later", ways[culprit].input);
     }
 }
 
@@ -185,19 +253,14 @@ static void check_steady(const char *round)
 static void run_round(const char *round, struct stack_program *const *engines, size_t n)
 {
     char id[64];
-    static uint64_t at[STEADY * STEPS * 4];
+    static struct effect effects[STEADY * STEPS * 4];
     size_t restarts = 0, before = 0;
     uint64_t const since_ms = clock_monotonic_ms();
     uint64_t slowest_ms = 0;
     (void)remove(stack.effects);
     for (size_t i = 0; i < n; i++)
         before += stack_count(engines[i]->log, "the engine is started again");
-    for (int i = 0; i < STEADY; i++) {
-        snprintf(id, sizeof id, "%s-%04d", round, i);
-        start(id, "steady", id);
-        if (i == STEADY / 4)
-            throw_in(round);
-    }
+    start_all(round);
     for (size_t i = 0; i < WAYS; i++) {
         snprintf(id, sizeof id, "%s-%s", round, ways[i].input);
         CU_ASSERT_TRUE(becomes_stuck(id, ways[i].reason));
@@ -206,10 +269,10 @@ static void run_round(const char *round, struct stack_program *const *engines, s
     for (size_t i = 0; i < n; i++)
         restarts += stack_count(engines[i]->log, "the engine is started again");
     restarts -= before;
-    size_t const effects = read_effects(at, ARRAY_LEN(at));
-    CU_ASSERT_TRUE(effects >= (size_t)STEADY * STEPS);
+    size_t const effects_len = read_effects(effects, ARRAY_LEN(effects));
+    CU_ASSERT_TRUE(effects_len >= (size_t)STEADY * STEPS);
     for (size_t i = 0; i < n; i++) {
-        uint64_t const ms = slowest_restart(engines[i], since_ms, at, effects);
+        uint64_t const ms = slowest_restart(engines[i], since_ms, effects, effects_len);
         slowest_ms = ms > slowest_ms ? ms : slowest_ms;
     }
     fprintf(stderr, "  %s: %zu restarts for %d culprits; the slowest had its first progress after %llu ms\n",

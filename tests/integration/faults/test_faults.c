@@ -453,7 +453,8 @@ static const struct row {
     {"publish work", story_plain, "p=0 "},
     {"publish message", story_child, NULL},
     {"send look", story_load, "p=0 closed: a history could not be looked up"},
-    {"stream_read history", story_load, "p=0 closed: fault"},
+    {"get record", story_load, NULL, .once = true}, /* a consumer reads it then */
+    {"stream_read history", story_second, "p=0 closed: fault"},
     {"last_by_subject deletion", story_second, "p=0 closed: fault"},
     {"store_apply", story_plain, "p=0 closed: "},
     {"cancel_notice_publish", story_cancel, NULL, .once = true},

@@ -115,11 +115,13 @@ thole_status __real_ordered_reader_open(struct connection *, const struct ordere
 thole_status __real_connection_subscribe(struct connection *, const char *, delivery_fn *, void *, struct subscription **, thole_error *);
 thole_status __real_topology_ensure_queue(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
-thole_status __real_cancel_notice_publish(struct connection *, const char *, const struct cancel_notice *, thole_error *);
+thole_status __real_cancel_notice_publish(struct connection *, const char *, const struct nonce_key *,
+                                          const struct cancel_notice *, thole_error *);
 thole_status __real_event_notice_publish(struct connection *, const char *, const struct event_notice *, thole_error *);
 thole_status __real_requests_open(struct connection *, size_t, uint64_t, request_done_fn *, void *, struct requests **, thole_error *);
 thole_status __real_requests_publish(struct requests *, const struct publish *, uint64_t, thole_error *);
 thole_status __real_requests_send(struct requests *, const char *, thole_slice, uint64_t, thole_error *);
+thole_status __real_requests_get(struct requests *, const char *, thole_slice, uint64_t, thole_error *);
 thole_status __real_projector_store_open(struct postgres *, uint32_t, uint64_t, struct projected *, uint64_t *, thole_error *);
 thole_status __real_projector_store_apply(struct postgres *, struct batch *const *, size_t, thole_error *);
 thole_status __real_projector_store_reset(struct postgres *, uint32_t, uint64_t, thole_error *);
@@ -236,10 +238,10 @@ thole_status __wrap_nodes_put(struct connection *c, const char *ns, thole_slice 
     FAULTY("nodes_put", __real_nodes_put(c, ns, node, heartbeat, reterr));
 }
 
-thole_status __wrap_cancel_notice_publish(struct connection *c, const char *ns,
+thole_status __wrap_cancel_notice_publish(struct connection *c, const char *ns, const struct nonce_key *key,
                                           const struct cancel_notice *notice, thole_error *reterr)
 {
-    FAULTY("cancel_notice_publish", __real_cancel_notice_publish(c, ns, notice, reterr));
+    FAULTY("cancel_notice_publish", __real_cancel_notice_publish(c, ns, key, notice, reterr));
 }
 
 thole_status __wrap_event_notice_publish(struct connection *c, const char *ns,
@@ -383,6 +385,19 @@ thole_status __wrap_requests_send(struct requests *requests, const char *subject
     set_mark((struct mark){.window = window_of(requests), .token = token, .fault = fault, .raw = true});
     return __real_requests_send(requests, fault == FAULT_TIMEOUT ? subject : "nowhere.at.all", body, token,
                                 reterr);
+}
+
+thole_status __wrap_requests_get(struct requests *requests, const char *subject, thole_slice body,
+                                 uint64_t token, thole_error *reterr)
+{
+    enum fault fault;
+    if (!struck("get record", &fault))
+        return __real_requests_get(requests, subject, body, token, reterr);
+    if (fault == FAULT_LOST)
+        return say(fault, "get record", reterr);
+    set_mark((struct mark){.window = window_of(requests), .token = token, .fault = fault, .raw = true});
+    return __real_requests_get(requests, fault == FAULT_TIMEOUT ? subject : "nowhere.at.all", body, token,
+                               reterr);
 }
 
 /* ---- the database ---- */

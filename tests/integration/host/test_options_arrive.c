@@ -5,6 +5,7 @@
  */
 #include "core_dumps.h"
 #include "engine.h"
+#include "forkserver.h"
 #include "handlers.h"
 #include "history_file.h"
 #include "host_options.h"
@@ -119,6 +120,7 @@ thole_status __real_postgres_open(const struct postgres_options *, struct postgr
 thole_status __real_topology_ensure(struct connection *, const struct topology_options *, struct topology *, thole_error *);
 thole_status __real_topology_ensure_queue(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
 struct partition *__real_partition_create(const struct partition_options *);
+thole_status __real_forkserver_start(const struct forkserver_options *, struct forkserver **, thole_error *);
 struct worker_machine *__real_worker_create(const struct worker_options *);
 thole_status __real_worker_input(struct worker_machine *, const struct worker_in *, uint64_t);
 thole_status __real_row_calls_create(const struct row_calls_options *, struct row_calls **, thole_error *);
@@ -132,7 +134,7 @@ thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
 struct replayer *__real_replayer_create(const struct replay_options *);
 thole_status __real_history_file_read(FILE *, const struct history_file_reader *, thole_error *);
-thole_status __real_stream_read(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_read_fn *, void *, thole_error *);
+thole_status __real_stream_read_deliveries(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_delivery_fn *, void *, thole_error *);
 /* clang-format on */
 
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
@@ -216,6 +218,13 @@ thole_status __wrap_handlers_create(uint32_t slots, uint32_t abandoned_max, stru
     return __real_handlers_create(slots, abandoned_max, inbox, ret, reterr);
 }
 
+thole_status __wrap_forkserver_start(const struct forkserver_options *options, struct forkserver **ret,
+                                     thole_error *reterr)
+{
+    arrived("forkserver_start.memory_max %" PRIu64, options->memory_max);
+    return __real_forkserver_start(options, ret, reterr);
+}
+
 thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
                                 thole_error *reterr)
 {
@@ -292,12 +301,12 @@ thole_status __wrap_history_file_read(FILE *from, const struct history_file_read
     return __real_history_file_read(from, reader, reterr);
 }
 
-thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
-                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
-                                thole_error *reterr)
+thole_status __wrap_stream_read_deliveries(struct connection *connection, const char *stream,
+                                           const char *filter, uint64_t from, uint64_t to,
+                                           stream_delivery_fn *each, void *arg, thole_error *reterr)
 {
-    arrived("stream_read.stream %s", stream);
-    return __real_stream_read(connection, stream, filter, from, to, each, arg, reterr);
+    arrived("stream_read_deliveries.stream %s", stream);
+    return __real_stream_read_deliveries(connection, stream, filter, from, to, each, arg, reterr);
 }
 
 /* ---- the table ---- */
@@ -350,10 +359,11 @@ static const struct option_arrival {
     {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
     {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
     {"poison-after", "9", RUN_FIRST, "row_calls_create.candidate_after+strikes_max 9"},
+    {"process-memory-max", "3GiB", RUN_FIRST, "forkserver_start.memory_max 3221225472"},
     {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
     {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */
     {"nats-inbox", "_INBOX_own", RUN_REPLAY, "connection_open.inbox thole-replay _INBOX_own"},
-    {"all", NULL, RUN_REPLAY, "stream_read.stream THOLE_arrives_HIST_4"},
+    {"all", NULL, RUN_REPLAY, "stream_read_deliveries.stream THOLE_arrives_HIST_4"},
     {"threads", "3", RUN_REPLAY, "replayer_create.stacks_max 10000"},
     {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},
     {"output", "json", RUN_REPLAY, "stdout {"},
@@ -397,13 +407,15 @@ static thole_status hold(thole_activity *act, thole_slice input, thole_slice *re
 }
 
 static const thole_orchestration_entry orchestrations[] = {{"holds", holds, 0}};
-static const thole_activity_entry activities[] = {{"hold", hold, NULL}};
+static const thole_activity_options in_a_process = {.size = sizeof in_a_process,
+                                                    .isolation = THOLE_ISOLATION_PROCESS};
+static const thole_activity_entry activities[] = {{"hold", hold, NULL}, {"apart", hold, &in_a_process}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "arrives",
                                       .orchestrations = orchestrations,
                                       .orchestrations_len = 1,
                                       .activities = activities,
-                                      .activities_len = 1};
+                                      .activities_len = ARRAY_LEN(activities)};
 
 /* The line of --help that a flag has; NULL: there is none. */
 static const char *help_of(const char *help, const char *flag)

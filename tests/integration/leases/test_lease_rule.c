@@ -49,6 +49,76 @@ static void a_lease_that_lasts_is_respected(void)
     postgres_close(pg);
 }
 
+static struct claim that_says(uint64_t activity_id, thole_slice digest)
+{
+    struct claim claim = for_ms(activity_id, LONG_MS);
+    claim.digest = digest;
+    return claim;
+}
+
+/* Row 1 is of an older engine. Nothing of a row changes by a message that says something else. */
+static void a_message_that_says_something_else(void)
+{
+    static const char untouched[] = "attempt = 1 AND worker = 'worker-1' AND lost IS NULL";
+    thole_slice const own = THOLE_STR("0123456789abcdef"), other = THOLE_STR("0123456789abcdeF");
+    struct postgres *pg = store_with_activities("says", 1);
+    struct batch *batch = store_batch(1, 20);
+    store_add_activities(batch, "i", 2, 2);
+    batch->activities_added[0].digest = batch->activities_added[1].digest = own;
+    CHECK_OK(store_apply(pg, batch));
+
+    struct claim claims[] = {that_says(1, other), that_says(2, other), that_says(3, own)};
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 3, NULL, &store_err));
+    CHECK_INT(claims[0].state, ROW_MINE);
+    CU_ASSERT_FALSE(claims[0].compared);
+    CHECK_INT(claims[1].state, ROW_FORGED);
+    CU_ASSERT(says("says", "attempt = 0 AND worker IS NULL AND claimed_at IS NULL", 2));
+    CHECK_INT(claims[2].state, ROW_MINE);
+    CU_ASSERT_TRUE(claims[2].compared);
+
+    struct claim of_another = that_says(3, other), of_its_own = that_says(3, other),
+                 right = that_says(3, own);
+    CHECK_INT(store_claim_one(pg, OTHER, &of_another), ROW_FORGED); /* and not held */
+    CHECK_INT(store_claim_one(pg, ME, &of_its_own), ROW_FORGED);
+    CHECK_INT(store_claim_one(pg, OTHER, &right), ROW_HELD);
+    CU_ASSERT(says("says", untouched, 3));
+    struct claim none = that_says(3, (thole_slice){NULL, 0}), first = that_says(2, own);
+    CHECK_INT(store_claim_one(pg, ME, &none), ROW_FORGED);
+    CHECK_INT(store_claim_one(pg, OTHER, &first), ROW_MINE);
+    postgres_close(pg);
+}
+
+/* Also of a poison candidate; and the sweeper is told what the message must say. */
+static void whose_message_is_looked_for(void)
+{
+    static const struct claim_policy policy = {.candidate_after = 0, .strikes_max = 3};
+    thole_slice const own = THOLE_STR("0123456789abcdef");
+    struct postgres *pg = store_with_activities("swept", 1);
+    struct batch *batch = store_batch(1, 20);
+    store_add_activities(batch, "i", 2, 1);
+    batch->activities_added[0].digest = own;
+    CHECK_OK(store_apply(pg, batch));
+    struct claim forged = that_says(2, THOLE_STR("0123456789abcdee")), right = that_says(2, own);
+    CHECK_OK(worker_store_claim(pg, ME, &policy, &forged, 1, NULL, &store_err));
+    CHECK_INT(forged.state, ROW_FORGED);
+    CHECK_OK(worker_store_claim(pg, ME, &policy, &right, 1, NULL, &store_err));
+    CHECK_INT(right.state, ROW_CANDIDATE);
+
+    struct arena arena;
+    struct batch_activity *orphans = NULL;
+    size_t n = 0;
+    uint64_t next_in_ms = 0;
+    arena_init(&arena, 1 << 20);
+    usleep(20000);
+    CHECK_OK(projector_store_orphans(pg, 1, 1, 10, &arena, &orphans, &n, &next_in_ms, &store_err));
+    CHECK_INT(n, 2);
+    for (size_t i = 0; i < n; i++)
+        CU_ASSERT_TRUE(
+            thole_slice_equal(orphans[i].digest, orphans[i].activity_id == 2 ? own : (thole_slice){NULL, 0}));
+    arena_release(&arena);
+    postgres_close(pg);
+}
+
 static void what_is_free_is_taken(void)
 {
     enum { RELEASED = 1, NOT_LOST, OVER, DIED, RENEWED_AND_OVER, ROWS };
@@ -247,6 +317,8 @@ static void a_crash_is_noticed_and_a_restart_is_none(void)
 
 static const struct thole_test tests[] = {
     {"a lease that lasts is respected", a_lease_that_lasts_is_respected},
+    {"a message that says something else", a_message_that_says_something_else},
+    {"whose message is looked for", whose_message_is_looked_for},
     {"what is free is taken", what_is_free_is_taken},
     {"rows without a lease are free", rows_without_a_lease_are_free},
     {"the clock goes back", the_clock_goes_back},

@@ -37,18 +37,23 @@ static struct stack_program *start_worker(const char *name, const char *queue, c
     return seed_program(name, "worker");
 }
 
+static bool logged_either(const struct stack_program *worker, const char *one, const char *other)
+{
+    for (int i = 0; i < ACTOR_WAIT_MS / 5; i++) {
+        if (stack_count(worker->log, one) + stack_count(worker->log, other) > 0)
+            return true;
+        pause_ms(5);
+    }
+    return false;
+}
+
 /* Its result was refused, for whichever of the two reasons it noticed first. */
 static bool logged_refusal(const struct stack_program *worker, const char *id)
 {
     char lost[128], stolen[128];
     snprintf(lost, sizeof lost, "lease lost, it will run again: instance=%s", id);
     snprintf(stolen, sizeof stolen, "another worker has taken it over: instance=%s", id);
-    for (int i = 0; i < ACTOR_WAIT_MS / 5; i++) {
-        if (stack_count(worker->log, lost) + stack_count(worker->log, stolen) > 0)
-            return true;
-        pause_ms(5);
-    }
-    return false;
+    return logged_either(worker, lost, stolen);
 }
 
 /* ---- stories ---- */
@@ -120,7 +125,6 @@ static void test_a_worker_that_sleeps_through_its_lease(void)
 /* Its transaction holds the row for a lease and no longer. What it has sent comes when all is over. */
 static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
 {
-    size_t const said = stack_count(sender->log, "instance=sent execution");
     CU_ASSERT_TRUE(stack_logged(sender_rival, "serves queue", 1, ACTOR_WAIT_MS));
     uint64_t const from_ms = clock_monotonic_ms();
     CU_ASSERT_TRUE(ran("sent", 2, "begins"));
@@ -129,7 +133,10 @@ static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
     seed_check_attempt("sent", 2);
     tcp_proxy_heal(proxy);
     process_signal(sender->pid, SIGCONT);
-    CU_ASSERT_TRUE(stack_logged(sender, "instance=sent execution", said + 1, ACTOR_WAIT_MS)); /* given up */
+    /* when it wakes it sees first that NATS has not answered in time, or the answer, which came meanwhile:
+     * then it commits, and Postgres has ended the transaction; either way its row is gone */
+    CU_ASSERT_TRUE(logged_either(sender, "another worker was first: instance=sent execution",
+                                 "committing completions failed on Postgres"));
     (void)stack_terminate(sender_rival, 10000);
     seed_start("sent-2", "rude", "sends"); /* its slot is free again */
     seed_touch("sent-2.all");

@@ -23,8 +23,17 @@ static struct claim claim_of(const char *id, uint64_t execution, uint64_t activi
                                   .try_number = 1}};
 }
 
+/* The test has the message that the engine has sent: it says what the row says. */
 static enum row_state fetch(struct claim *claim)
 {
+    uint8_t digest[16];
+    const char *const hex =
+        seed_sql("SELECT encode(digest, 'hex') FROM thole_default.worker_queue"
+                 " WHERE instance = '%.*s' AND activity_id = %llu",
+                 THOLE_FMT(claim->key.instance), (unsigned long long)claim->key.activity_id);
+    for (size_t i = 0; i < sizeof digest && strlen(hex) == 2 * sizeof digest; i++)
+        (void)sscanf(hex + 2 * i, "%2hhx", &digest[i]);
+    claim->digest = (thole_slice){digest, strlen(hex) / 2};
     CHECK_OK(worker_store_claim(pg, HAND, NULL, claim, 1, NULL, &seed.err), &seed.err);
     return claim->state;
 }

@@ -1,4 +1,6 @@
 /* The worker role against real servers: the test does what the engine would do. */
+#include "cancel_proof.h"
+#include "nonces.h"
 #include "worker_stage.h"
 #include <inttypes.h>
 
@@ -103,6 +105,48 @@ static void test_push_alone_proves_nothing(void)
     stage_push(&stage, "i", 1);
     CU_ASSERT_TRUE(stage_drained(&stage, 2000));
     worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+static void forge(const struct header *headers, size_t headers_len)
+{
+    CHECK_OK(connection_publish(stage.connection, "thole.forged.cancel.i.1", headers, headers_len,
+                                THOLE_STR("not needed"), &stage.err),
+             &stage.err);
+}
+
+/* As another NATS client can send them: without a proof, with a guessed one, and with that of another
+ * activity, which its worker knows. */
+static void test_forged_push(void)
+{
+    struct tagged_hash const about = cancel_about(0, THOLE_STR("requested"), THOLE_STR("not needed"));
+    struct nonce const other = nonce_make(test_nonce_key(), THOLE_STR("i"), 1, 2);
+    char proof[24];
+    stage_begin(&stage, "forged");
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "hold", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    struct header headers[] = {{"Thole-Activities", THOLE_STR("1")},
+                               {"Thole-Kind", THOLE_STR("requested")},
+                               {"Thole-Proofs", THOLE_STR("0123456789abcdef")}};
+    forge(headers, 2);
+    forge(headers, 3);
+    snprintf(proof, sizeof proof, "%016" PRIx64, cancel_proof(thole_slice_from(other.text), &about));
+    headers[2].value = thole_slice_from(proof);
+    forge(headers, 3);
+    stage_pause_ms(STAGE_LEASE_MS + 500); /* longer than a lease: it is kept */
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.fired), 0);
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), 1);
+    stage_row(&stage, "i", 1, "hold", false);
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, 1, 1000));
+    CU_ASSERT_TRUE(stage_drained(&stage, 1000));
+    worker_host_stop(worker);
+    const char *const log = stage_log_end(&stage);
+    CHECK_LOG(log, "a cancel push was ignored: the cancel notice has no proof for each of its activities");
+    CHECK_LOG(log, "a cancel push for instance=i was ignored: it is not from an engine");
+    CHECK_LOG(log, "unproven=2");
     stage_end(&stage);
 }
 
@@ -411,6 +455,7 @@ static const struct thole_test tests[] = {
     {"failures", test_failures},
     {"cancelled by push", test_push},
     {"a push alone proves nothing", test_push_alone_proves_nothing},
+    {"a forged push", test_forged_push},
     {"push suppressed: cancelled by renewal", test_renewal},
     {"taken over by another", test_stolen},
     {"renewals that do not fit the lease", test_renew_every},

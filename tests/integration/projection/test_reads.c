@@ -361,6 +361,91 @@ static void test_pages(void)
     check_counted("quarantine, no limit named", &counted, 100);
 }
 
+/* ---- rows that thole has not written ---- */
+
+struct others {
+    uint64_t own, foreign, longest;
+};
+
+static thole_status count_kinds(struct others *others, thole_slice id, bool foreign)
+{
+    others->own += !foreign;
+    others->foreign += foreign;
+    if (foreign && id.len > others->longest)
+        others->longest = id.len;
+    return others->own + others->foreign > 10 * MANY ? THOLE_APP : THOLE_OK;
+}
+
+static thole_status see_kind(void *arg, const thole_instance_info *i)
+{
+    return count_kinds(arg, i->instance, i->foreign);
+}
+
+static thole_status see_poisoned_kind(void *arg, const thole_poisoned_info *p)
+{
+    return count_kinds(arg, p->instance, p->foreign);
+}
+
+static void check_kinds(const char *what, struct others *others, uint64_t own)
+{
+    fprintf(stderr, "  %s: %" PRIu64 " own, %" PRIu64 " foreign, the longest of %" PRIu64 " bytes\n", what,
+            others->own, others->foreign, others->longest);
+    CHECK_INT(others->own, own);
+    CHECK_INT(others->foreign, MANY + 1);
+    CHECK_INT(others->longest, 100000);
+    *others = (struct others){.own = 0};
+}
+
+/* Of an owner of the database who has removed the checks; newer than all others, so that a list begins with
+ * them. */
+static void test_foreign_rows(void)
+{
+    thole_list_filter const list = {.limit = MANY};
+    thole_poisoned_filter const poisoned = {.limit = MANY};
+    struct others others = {.own = 0};
+    (void)store_sql(NS, "ALTER DOMAIN instance_id DROP CONSTRAINT instance_id_check");
+    (void)store_sql(NS,
+                    "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms,"
+                    " updated_ms, detail, turns, history_seq)"
+                    " SELECT repeat('x', 201 + n * 99799 / %d) || n, 1, 'one', 1, 3, 9000000, 50, '', 1, n"
+                    " FROM generate_series(0, %d) AS n",
+                    MANY, MANY - 1);
+    (void)store_sql(NS, "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms,"
+                        " updated_ms, detail, turns, history_seq)"
+                        " SELECT repeat('y', 100000), 1, 'one', 1, 3, 9000000, 50, '', 1, 1");
+    (void)store_sql(NS,
+                    "INSERT INTO quarantine SELECT instance, 1, 1, 6, 'q', 'bad', 1, 1, '', '', 9000000, 6"
+                    " FROM instances WHERE octet_length(instance) > 200");
+    CHECK_OK(query_store_list(pg, &list, see_kind, &others, &store_err));
+    check_kinds("instances", &others, MANY);
+    CHECK_OK(query_store_poisoned(pg, &poisoned, see_poisoned_kind, &others, &store_err));
+    check_kinds("quarantine", &others, MANY);
+}
+
+/* The engine does not see them. */
+static void test_foreign_rows_of_a_partition(void)
+{
+    struct live_summary live = {0};
+    struct batch_timer *timers = NULL;
+    size_t len = 0;
+    uint64_t next = 0;
+    struct arena arena;
+    arena_init(&arena, 64 << 20);
+    (void)store_sql(
+        NS, "INSERT INTO timers (instance, execution, timer_id, p, due_ms)"
+            " VALUES (repeat('t', 201), 1, 1, 1, 1), ('', 1, 1, 1, 1), (repeat('t', 200), 1, 1, 1, 2),"
+            " (repeat('t', 201), 1, 2, 1, 9000), (repeat('t', 200), 1, 2, 1, 9001)");
+    CHECK_OK(projector_store_timers(pg, 1, 100, 10, &arena, &timers, &len, &next, &store_err));
+    CHECK_INT(len, 1);
+    CHECK_INT(timers[0].instance.len, 200);
+    CHECK_INT(next, 9001);
+    CHECK_OK(projector_store_live(pg, 1, &arena, &live, &store_err));
+    for (size_t i = 0; i < live.blocked_len; i++)
+        CU_ASSERT(live.blocked[i].instance.len <= 200);
+    CHECK_INT(live.orchestrations_len, 0);
+    arena_release(&arena);
+}
+
 static void test_open(void)
 {
     pg = store_partition(NS);
@@ -379,6 +464,8 @@ static const struct thole_test tests[] = {{"open", test_open},
                                           {"filters of the quarantine", test_poisoned_filters},
                                           {"the callback refuses", test_callback_refuses},
                                           {"pages", test_pages},
+                                          {"foreign rows", test_foreign_rows},
+                                          {"foreign rows of a partition", test_foreign_rows_of_a_partition},
                                           {"close", test_close}};
 
 int main(void)

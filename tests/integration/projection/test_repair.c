@@ -307,7 +307,13 @@ static void test_hostile_rows_are_skipped_and_named(void)
         "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, created_at)"
         " SELECT 'hostile-' || i, 1, 1, i % 8, 'q.' || chr(27) || '[2J>', 'a b', now() - interval '1 d'"
         " FROM generate_series(1, 3000) AS i UNION ALL"
-        " SELECT repeat('x', 2000), 1, 1, 3, repeat('y', 2000), '', now() - interval '1 d'");
+        " SELECT repeat('x', 2000), 1, 1, 3, repeat('y', 2000), '', now() - interval '1 d';"
+        "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms, updated_ms, "
+        "detail, turns,"
+        " history_seq) SELECT i || repeat('z', 400), i, 'one', 1, 3, 9000000000000, 1, chr(27), 1, 1"
+        " FROM generate_series(0, 7) AS i;"
+        "INSERT INTO timers (instance, execution, timer_id, p, due_ms)"
+        " SELECT i || repeat('z', 400), 1, 1, i, 1 FROM generate_series(0, 7) AS i");
     FILE *from = popen(THOLE_COMMAND " queue list 2>&1", "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(from);
     out[fread(out, 1, sizeof out - 1, from)] = '\0';
@@ -320,6 +326,17 @@ static void test_hostile_rows_are_skipped_and_named(void)
         strstr(out, "1 rows of the table worker_queue are skipped: no queue can be called \"yyyy"));
     CU_ASSERT_PTR_NULL(strchr(out, 27));
     CU_ASSERT_TRUE(stack_logged(engine, "cannot send: queue name has byte 0x2e", 1, 5000));
+    from = popen(THOLE_COMMAND " list 2>&1", "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+    out[fread(out, 1, sizeof out - 1, from)] = '\0';
+    CU_ASSERT_EQUAL(pclose(from), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out, "\nbeside-hostile-rows "));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(out, "8 rows of the table instances are skipped: no instance can be called \"0zzz"));
+    CU_ASSERT_PTR_NULL(strchr(out, 27));
+    stack_kill9(engine);
+    engine = stack_program(&stack, "engine", "engine", "--sweep=3s",
+                           NULL); /* reads what waits and which timers are due */
     worker = stack_program(&stack, "worker", "worker", NULL);
     check_outcome("beside-hostile-rows", "x");
     pause_ms(3000);

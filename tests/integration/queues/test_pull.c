@@ -1,5 +1,6 @@
 /* Activity messages: queued once, pulled as wanted, acknowledged under a fence; cancel and event notices. */
 #include "link.h"
+#include "nonces.h"
 #include "notice.h"
 #include "push_consumer.h"
 #include "reader.h"
@@ -560,7 +561,7 @@ static void test_cancel_notices(void)
                                    .activity_ids_len = IDS,
                                    .kind = THOLE_STR("select_loser"),
                                    .reason = THOLE_STR("too\r\nslow")};
-    CHECK_OK(cancel_notice_publish(connection, "n1", &notice, &err), &err);
+    CHECK_OK(cancel_notice_publish(connection, "n1", test_nonce_key(), &notice, &err), &err);
     CU_ASSERT(reaches(&notices.cancels_len, NOTICES));
     for (size_t k = 0; k < NOTICES; k++) {
         struct cancel_notice const *got = &notices.cancels[k];
@@ -573,15 +574,15 @@ static void test_cancel_notices(void)
     notice.activity_ids_len = 1;
     for (size_t i = 0; i < ARRAY_LEN(hostile_ids); i++) {
         notice.instance = thole_slice_from(hostile_ids[i]);
-        CHECK_OK(cancel_notice_publish(connection, "n1", &notice, &err), &err);
+        CHECK_OK(cancel_notice_publish(connection, "n1", test_nonce_key(), &notice, &err), &err);
         CU_ASSERT(reaches(&notices.cancels_len, NOTICES + 1 + i));
         CU_ASSERT(thole_slice_equal(notices.cancels[(NOTICES + i) % 16].instance, notice.instance));
     }
     notice.kind = THOLE_STR("a\r\nb");
-    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", &notice, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", test_nonce_key(), &notice, &err), THOLE_INVALID);
     notice.kind = THOLE_STR("explicit");
     notice.instance = (thole_slice){NULL, 0};
-    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", &notice, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", test_nonce_key(), &notice, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(notices.garbage, 0);
     subscription_close(subscription);
     arena_release(&notices.arena);

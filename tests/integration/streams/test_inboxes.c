@@ -32,7 +32,7 @@ static const char *permissions(void)
         "  { user: hand, password: hand },\n"
         "  { user: engine, password: geheim, permissions: { allow_responses: true,\n"
         "    publish: [\"thole.default.>\", \"$KV.>\", \"$JS.API.>\", \"$JS.FC.>\"],\n"
-        "    subscribe: [\"%s.>\", \"thole.default.query.>\"] } },\n"
+        "    subscribe: [\"%s.>\", \"thole.default.query.>\", \"thole.default.engines.*\"] } },\n"
         "  { user: worker, password: geheim, permissions: { allow_responses: true,\n"
         "    publish: [\"thole.default.in.>\", \"$JS.FC.>\", \"$JS.ACK.THOLE_default_WORK.>\",\n"
         "      \"$JS.API.INFO\", \"$JS.API.STREAM.INFO.*\", \"$JS.API.STREAM.MSG.GET.*\",\n"

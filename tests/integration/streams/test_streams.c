@@ -423,6 +423,73 @@ static void test_publish_answers(void)
     connection_close(connection);
 }
 
+struct got {
+    struct sink sink;
+    char subject[64], body[64];
+};
+
+static void note_got(void *arg, const struct request_done *done)
+{
+    struct got *got = arg;
+    snprintf(got->subject, sizeof got->subject, "%.*s", THOLE_FMT(done->subject));
+    snprintf(got->body, sizeof got->body, "%.*s", THOLE_FMT(done->body));
+    sink_done(&got->sink, done);
+}
+
+static void get(struct requests *requests, struct got *got, const char *api, const char *subject,
+                uint64_t from)
+{
+    struct buf body;
+    thole_error err = {0};
+    unsigned long const done = atomic_load(&got->sink.done);
+    buf_init(&body, 1024);
+    CHECK_OK(stream_next_request(&body, subject, from), &err);
+    CHECK_OK(requests_get(requests, api, buf_bytes(&body), 1, &err), &err);
+    CU_ASSERT(reaches(&got->sink.done, done + 1));
+    buf_release(&body);
+}
+
+static void test_direct_gets(void)
+{
+    struct connection *connection = connect_here();
+    struct topology const t = fresh_topology(connection, 1);
+    struct got got = {0};
+    struct sink sink = {0};
+    thole_error err = {0};
+    struct requests *requests = NULL, *publishes = open_window(connection, 16, 3000, &sink);
+    char first[TEXT_BYTES], other[TEXT_BYTES], all[TEXT_BYTES], api[TEXT_BYTES], nowhere[TEXT_BYTES];
+    CHECK_OK(requests_open(connection, 4, 3000, note_got, &got, &requests, &err), &err);
+    put_text(first, "thole.%s.hist.0.a.1", t.ns);
+    put_text(other, "thole.%s.hist.0.b.1", t.ns);
+    put_text(all, "thole.%s.hist.0.a.*", t.ns);
+    put_text(api, "$JS.API.DIRECT.GET.THOLE_%s_HIST_0", t.ns);
+    put_text(nowhere, "$JS.API.DIRECT.GET.THOLE_%s_NONE", t.ns);
+    static const char *const bodies[] = {"one", "two", "", "four"};
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
+        CU_ASSERT_EQUAL(publish_one(publishes, &sink,
+                                    &(struct publish){.subject = i == 1 ? other : first,
+                                                      .body = thole_slice_from(bodies[i])}),
+                        REQUEST_STORED);
+    static const struct {
+        uint64_t from, sequence;
+        const char *body;
+    } cases[] = {{1, 1, "one"}, {2, 3, ""}, {3, 3, ""}, {4, 4, "four"}, {5, 0, ""}, {UINT64_MAX, 0, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        get(requests, &got, api, all, cases[i].from);
+        CU_ASSERT_EQUAL(atomic_load(&got.sink.answered), i + 1);
+        CU_ASSERT_EQUAL(atomic_load(&got.sink.last_sequence), cases[i].sequence);
+        CHECK_STR("body", got.body, cases[i].body);
+        CHECK_STR("subject", got.subject, cases[i].sequence == 0 ? "" : first);
+    }
+    get(requests, &got, nowhere, all, 1);
+    CU_ASSERT_EQUAL(atomic_load(&got.sink.busy), 1); /* nobody answers */
+    CHECK_OK(requests_get(requests, api, THOLE_STR("{}"), 1, &err), &err);
+    CU_ASSERT(reaches(&got.sink.failed, 1)); /* 408: which message? */
+    requests_close(requests);
+    requests_close(publishes);
+    connection_close(connection);
+}
+
 static void swallow(void *arg, const struct delivery *delivery)
 {
     (void)arg;
@@ -664,6 +731,7 @@ static const struct thole_test tests[] = {
     {"no delivery after close", test_no_delivery_after_close},
     {"what must not reach the wire", test_what_must_not_reach_the_wire},
     {"what a publish answers", test_publish_answers},
+    {"direct gets", test_direct_gets},
     {"limits and timeouts", test_limits_and_timeouts},
     {"late answers are dropped", test_late_answers_are_dropped},
     {"kill -9 in the middle of windows", test_kill9_in_the_middle_of_windows},

@@ -1,5 +1,8 @@
 /* The end of a forkserver that does not end: it is killed, and not waited for without end. */
 #include "forkserver.h"
+#include "log.h"
+#include "process_early.h"
+#include "said.h"
 #include "thole_cunit.h"
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +14,25 @@ static struct {
     pid_t self, waited, killed;
     bool silent; /* nothing is heard of it in time */
     int signal;
+    int threads; /* that the program has started */
+    struct said said;
 } play;
+
+int __wrap_process_other_threads(void)
+{
+    return play.threads;
+}
+
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    said_add(&play.said, "%s %s: %s\n", level == LOG_LEVEL_WARN ? "warn" : "error", area, text);
+}
 
 int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
@@ -49,7 +70,7 @@ static thole_status nothing(thole_activity *act, thole_slice input, thole_slice 
 static const thole_activity_entry entries[] = {{.name = "charge", .run = nothing}};
 static const thole_program program = {.name = "none", .activities = entries, .activities_len = 1};
 
-static void stop(bool silent)
+static void stop_with(bool silent, int threads)
 {
     static char *argv[] = {"test", NULL};
     struct forkserver_options const options = {.program = &program, .argv = argv, .payload_max = 1000};
@@ -57,11 +78,34 @@ static void stop(bool silent)
     memset(&play, 0, sizeof play);
     play.self = getpid();
     play.silent = silent;
+    play.threads = threads;
     CU_ASSERT_EQUAL_FATAL(forkserver_start(&options, &forkserver, NULL), THOLE_OK);
     forkserver_stop(forkserver);
     CU_ASSERT_TRUE(play.waited > 0);
     CU_ASSERT_EQUAL(__real_kill(play.waited, 0), -1); /* it is no zombie, either */
     CU_ASSERT_EQUAL(errno, ESRCH);
+}
+
+static void stop(bool silent)
+{
+    stop_with(silent, 0);
+    said_check(&play.said, "its end",
+               silent ? "error forkserver: some processes did not end within 15000 ms of SIGKILL\n" : "");
+}
+
+/* One is enough to hold a lock. */
+static void test_threads_before_it(void)
+{
+    for (int threads = 1; threads < 3; threads++) {
+        char want[200];
+        stop_with(false, threads);
+        (void)snprintf(
+            want, sizeof want,
+            "warn forkserver: this program has started %d threads before thole_main(): activities in "
+            "processes of their own may hang on what these had locked\n",
+            threads);
+        said_check(&play.said, "threads", want);
+    }
 }
 
 static void test_one_that_ends(void)
@@ -78,6 +122,7 @@ static void test_one_that_does_not_end(void)
 }
 
 static const struct thole_test tests[] = {
+    {"threads before it", test_threads_before_it},
     {"one that ends", test_one_that_ends},
     {"one that does not end", test_one_that_does_not_end},
 };

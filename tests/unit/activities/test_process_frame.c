@@ -243,6 +243,17 @@ static void test_texts(void)
     }
 }
 
+static void test_the_lower_limit_of_memory(void)
+{
+    static const struct {
+        uint64_t of_activity, of_all, want;
+    } rows[] = {{0, 0, 0}, {5, 0, 5}, {0, 5, 5}, {5, 6, 5}, {6, 5, 5}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_activity_options const options = {.memory_max = rows[i].of_activity};
+        CU_ASSERT_EQUAL(process_memory_max(&options, rows[i].of_all), rows[i].want);
+    }
+}
+
 /* ---- what a program may register ---- */
 
 static thole_status nothing(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -294,6 +305,7 @@ int main(void)
         {"what to run", test_run},
         {"what it returned", test_return},
         {"how it ended, in words", test_texts},
+        {"the lower limit of memory", test_the_lower_limit_of_memory},
         {"options of activities", test_options},
     };
     return thole_run_suite("process_frame", tests, ARRAY_LEN(tests));

@@ -40,7 +40,7 @@ static thole_status give(stream_read_fn *each, void *arg, uint64_t sequence, con
     return status;
 }
 
-thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+thole_status __wrap_stream_walk(struct connection *connection, const char *stream, const char *filter,
                                 uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
                                 thole_error *reterr)
 {

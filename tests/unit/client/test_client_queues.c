@@ -1,5 +1,6 @@
 /* What thole_client_queues() makes of the rows of Postgres and of the consumers; both are played. */
 #include "client_internal.h"
+#include "heap.h"
 #include "thole_cunit.h"
 
 static struct {
@@ -92,6 +93,7 @@ static thole_status read_all(void)
 
 static void test_queues(void)
 {
+    memset(&play, 0, sizeof play);
     play.rows_len = ARRAY_LEN(rows) - 1;
     play.lease_ms = 2000;
     CU_ASSERT_EQUAL(read_all(), THOLE_OK);
@@ -142,6 +144,22 @@ static void test_what_fails(void)
     CU_ASSERT_PTR_NULL(strchr(strchr(play.log, '|') + 1, '|')); /* the first one ended it */
 }
 
-static const struct thole_test tests[] = {
-    {"queues", test_queues}, {"foreign rows", test_foreign_rows}, {"what fails", test_what_fails}};
+/* However it ends. */
+static void test_nothing_is_left(void)
+{
+    enum { ROUNDS = 100, HEAP_NOISE = 1024 };
+    size_t used = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        test_queues();
+        test_what_fails();
+        if (round == ROUNDS / 2)
+            used = heap_used();
+    }
+    CU_ASSERT(heap_used() < used + HEAP_NOISE);
+}
+
+static const struct thole_test tests[] = {{"nothing is left", test_nothing_is_left},
+                                          {"queues", test_queues},
+                                          {"foreign rows", test_foreign_rows},
+                                          {"what fails", test_what_fails}};
 THOLE_TEST_MAIN("client_queues", tests)

@@ -146,7 +146,43 @@ static void test_which_reads_are_repeated(void)
         }
 }
 
+/* Nobody is asked about what cannot be. */
+static void test_what_is_refused(void)
+{
+    static uint8_t long_id[THOLE_ID_BYTES_MAX + 1];
+    memset(long_id, 'x', sizeof long_id);
+    thole_slice const ids[] = {THOLE_STR(""), THOLE_STR("a\xff"), {long_id, sizeof long_id}};
+    thole_client *const client = &play.client;
+    memset(&play, 0, sizeof play);
+    (void)pthread_mutex_init(&client->postgres_lock, NULL);
+    client->conninfo = (char *)"x";
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        thole_error errors[3] = {{.status = THOLE_OK}};
+        CU_ASSERT_EQUAL(thole_client_show(client, ids[i], on_instance, NULL, &errors[0]), THOLE_INVALID);
+        CU_ASSERT_EQUAL(thole_client_executions(client, ids[i], on_execution, NULL, &errors[1]),
+                        THOLE_INVALID);
+        CU_ASSERT_EQUAL(thole_client_activities(client, ids[i], on_activity, NULL, &errors[2]),
+                        THOLE_INVALID);
+        for (size_t k = 0; k < ARRAY_LEN(errors); k++)
+            CU_ASSERT_NOT_EQUAL(errors[k].text[0], '\0');
+    }
+    thole_list_filter const list = {.size = sizeof list - 1};
+    thole_poisoned_filter const poisoned = {.size = sizeof poisoned - 1};
+    thole_error err = {.status = THOLE_OK};
+    CU_ASSERT_EQUAL(thole_client_list(client, &list, on_instance, NULL, &err), THOLE_INVALID);
+    CHECK_STR("list", err.text, "thole_list_filter.size is not set");
+    CU_ASSERT_EQUAL(thole_client_poisoned(client, &poisoned, on_poisoned, NULL, &err), THOLE_INVALID);
+    CHECK_STR("poisoned", err.text, "thole_poisoned_filter.size is not set");
+    CU_ASSERT_EQUAL(play.opened + play.reads + play.rows, 0);
+    client->conninfo = NULL;
+    for (size_t way = 0; way < ARRAY_LEN(reads); way++)
+        CU_ASSERT_EQUAL(read_by(way), THOLE_INVALID);
+    CU_ASSERT_EQUAL(play.opened + play.reads + play.rows, 0);
+    (void)pthread_mutex_destroy(&client->postgres_lock);
+}
+
 static const struct thole_test tests[] = {
+    {"what is refused", test_what_is_refused},
     {"which reads are repeated", test_which_reads_are_repeated},
 };
 THOLE_TEST_MAIN("client_reads", tests)

@@ -230,7 +230,7 @@ thole_status __wrap_connection_request(struct connection *connection, const char
     return THOLE_OK;
 }
 
-thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+thole_status __wrap_stream_walk(struct connection *connection, const char *stream, const char *filter,
                                 uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
                                 thole_error *reterr)
 {

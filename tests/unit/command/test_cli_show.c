@@ -129,6 +129,16 @@ static void test_row(void)
     free(text);
 }
 
+/* One object is the same line in both. */
+static void test_json_lines(void)
+{
+    begin();
+    char *const json = show("json"), *const lines = show("jsonl");
+    CHECK_STR("jsonl", lines, json);
+    free(json);
+    free(lines);
+}
+
 /* Why it is stuck and what to do is longer than a line, and whole; other texts are cut. */
 static void test_long_texts(void)
 {
@@ -288,8 +298,12 @@ static void test_many(void)
 }
 
 static const struct thole_test tests[] = {
-    {"row", test_row},       {"long texts", test_long_texts},
-    {"states", test_states}, {"what is not known", test_what_is_not_known},
-    {"many", test_many},     {"several", test_several},
+    {"json lines", test_json_lines},
+    {"row", test_row},
+    {"long texts", test_long_texts},
+    {"states", test_states},
+    {"what is not known", test_what_is_not_known},
+    {"many", test_many},
+    {"several", test_several},
 };
 THOLE_TEST_MAIN("cli_show", tests)

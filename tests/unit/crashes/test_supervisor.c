@@ -3,6 +3,7 @@
  * machine's, and what waits by it waits so much less.
  */
 #include "clock.h"
+#include "crash_report.h"
 #include "supervisor.h"
 #include "thole_cunit.h"
 #include <poll.h>
@@ -29,19 +30,34 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
     return __real_poll(fds, n, timeout_ms <= 0 ? timeout_ms : (timeout_ms + (int)faster - 1) / (int)faster);
 }
 
+static bool reporter_hangs;
+
+/* In the reporter's process. */
+int __real_crash_report(const struct host_options *options, struct crash_page *page, int status);
+int __wrap_crash_report(const struct host_options *options, struct crash_page *page, int status)
+{
+    while (reporter_hangs)
+        (void)pause();
+    return __real_crash_report(options, page, status);
+}
+
 struct lives {
-    unsigned n;  /* how often the engine was started */
-    int status;  /* of the supervisor */
-    char *out;   /* what it said */
-    uint64_t ms; /* by the fast clock */
+    unsigned n;       /* how often the engine was started */
+    unsigned unheard; /* of these, those whose supervisor had closed its socket */
+    int status;       /* of the supervisor */
+    char *out;        /* what it said */
+    uint64_t ms;      /* by the fast clock */
 };
 
 /* In the engine's place: dies after so long, of SIGKILL. */
-static void die_after(uint64_t ms, int lives)
+static void die_after(uint64_t ms, int lives, int supervisor)
 {
-    ssize_t const n = write(lives, "x", 1);
-    (void)n;
+    struct pollfd heard = {.fd = supervisor};
+    ssize_t n = write(lives, "x", 1);
     (void)usleep((useconds_t)(ms * 1000 / faster));
+    if (__real_poll(&heard, 1, 0) != 0)
+        n = write(lives, "u", 1);
+    (void)n;
     (void)raise(SIGKILL);
 }
 
@@ -74,13 +90,15 @@ static struct lives supervise_engines(uint64_t each_ms, unsigned lives_max)
         (void)close(err[1]);
         thole_error error = {0};
         if (supervise(&options, &self, &error) == THOLE_OK)
-            die_after(each_ms, lives[1]);
+            die_after(each_ms, lives[1], self.socket);
         _exit(99);
     }
     (void)close(lives[1]);
     (void)close(err[1]);
-    for (char c; result.n < lives_max && read(lives[0], &c, 1) == 1;)
-        result.n++;
+    for (char c; result.n < lives_max && read(lives[0], &c, 1) == 1;) {
+        result.n += c == 'x';
+        result.unheard += c == 'u';
+    }
     if (result.n == lives_max)
         (void)kill(pid, SIGKILL);
     memset(out, 0, sizeof out);
@@ -118,8 +136,24 @@ static void test_goes_on(void)
     CU_ASSERT_PTR_NULL(strstr(lives.out, "after a pause"));
 }
 
+/* NATS is away: the report's process is killed, and gone before the next life begins, which it would deafen.
+ */
+static void test_a_report_that_hangs(void)
+{
+    enum { LIVES = 4, REPORT_MS = 12000 };
+    faster = 100;
+    reporter_hangs = true;
+    struct lives const lives = supervise_engines(5000, LIVES);
+    reporter_hangs = false;
+    CU_ASSERT_EQUAL(lives.n, LIVES);
+    CU_ASSERT_EQUAL(lives.unheard, 0);
+    CU_ASSERT_TRUE(lives.ms >= (LIVES - 1) * (REPORT_MS + 5000));
+}
+
 int main(void)
 {
-    static const struct thole_test tests[] = {{"gives up", test_gives_up}, {"goes on", test_goes_on}};
+    static const struct thole_test tests[] = {{"gives up", test_gives_up},
+                                              {"goes on", test_goes_on},
+                                              {"a report that hangs", test_a_report_that_hangs}};
     return thole_run_suite("supervisor", tests, ARRAY_LEN(tests));
 }

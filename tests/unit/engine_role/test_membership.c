@@ -1,15 +1,25 @@
 /* Who owns what, from heartbeats, a clock and shards that the test plays: the thread's waits are its steps.
  */
 #include "engine.h"
+#include "heap.h"
+#include "live_nodes.h"
 #include "membership.h"
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
+#include "presence.h"
 #include "thole_cunit.h"
 #include <sched.h>
 #include <stdlib.h>
 
-enum { PARTITIONS = 32, TTL_MS = 10000, HEARTBEAT_MS = 4000, HANDOVER_MS = 250, STEPS_MAX = 8 };
+enum {
+    PARTITIONS = 32,
+    TTL_MS = 10000,
+    HEARTBEAT_MS = 4000,
+    HANDOVER_MS = 250,
+    STEPS_MAX = 8,
+    HEAP_NOISE = 4096
+};
 
 struct owner {
     bool mine;
@@ -23,9 +33,19 @@ static struct {
     struct membership *membership;
     nodes_fn *each;
     void *arg;
-    uint64_t now_ms, ago_ms;  /* ago: what is heard was stored so long before */
-    void (*first)(void);      /* before the watch has been opened */
-    void (*during_put)(void); /* NULL: it takes no time */
+    presence_fn *answer;
+    void *answer_arg;
+    bool ghosts;    /* nobody answers: the server says so */
+    bool mute;      /* nobody answers, and nothing says so */
+    bool answering; /* we do */
+    bool present;   /* our answers are open */
+    unsigned goodbyes;
+    bool answered; /* there is an answer to take */
+    unsigned puts, asked;
+    struct tagged_hash b_hash; /* of its last heartbeat */
+    uint64_t now_ms, ago_ms;   /* ago: what is heard was stored so long before */
+    void (*first)(void);       /* before the watch has been opened */
+    void (*during_put)(void);  /* NULL: it takes no time */
     thole_status put_status;
     void (*steps[STEPS_MAX])(void);
     atomic_size_t step;
@@ -78,9 +98,58 @@ thole_status __wrap_nodes_delete(struct connection *connection, const char *ns, 
 {
     (void)connection;
     (void)ns;
-    (void)node;
     (void)reterr;
+    CU_ASSERT_TRUE(thole_slice_equal(node, THOLE_STR("a")));
+    CU_ASSERT_FALSE(play.present); /* who asks because of it must find nobody */
+    play.goodbyes++;
     return THOLE_OK;
+}
+
+/* ---- answers ---- */
+
+thole_status __wrap_presence_open(struct connection *connection, const char *ns, const char *node,
+                                  presence_fn *each, void *arg, struct presence **ret, thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)node, (void)reterr;
+    play.answer = each;
+    play.answer_arg = arg;
+    play.present = true;
+    *ret = NULL;
+    return THOLE_OK;
+}
+
+void __wrap_presence_stand_by(struct presence *presence, const char *hash)
+{
+    (void)presence;
+    CU_ASSERT_EQUAL(strlen(hash), TAGGED_HASH_TEXT_LEN);
+}
+
+thole_status __wrap_presence_answer(struct presence *presence, thole_error *reterr)
+{
+    (void)presence, (void)reterr;
+    CU_ASSERT_FALSE(play.answering);
+    play.answering = true;
+    return THOLE_OK;
+}
+
+/* b answers, unless it is a ghost; nobody else does. */
+thole_status __wrap_presence_ask(struct presence *presence, thole_slice node, thole_error *reterr)
+{
+    (void)presence, (void)reterr;
+    play.asked++;
+    bool const is_b = thole_slice_equal(node, THOLE_STR("b"));
+    play.answered = !play.mute;
+    if (!play.mute)
+        play.answer(play.answer_arg, node,
+                    is_b && !play.ghosts ? thole_slice_from(play.b_hash.text) : (thole_slice){NULL, 0});
+    return THOLE_OK;
+}
+
+void __wrap_presence_close(struct presence *presence)
+{
+    CU_ASSERT_PTR_NULL(presence);
+    CU_ASSERT_TRUE(play.present);
+    play.answering = play.present = false;
 }
 
 static void hear_bytes(const char *node, thole_slice bytes)
@@ -99,6 +168,7 @@ thole_status __wrap_nodes_put(struct connection *connection, const char *ns, tho
     play.during_put = NULL;
     if (play.put_status != THOLE_OK)
         return thole_fail(reterr, play.put_status, "NATS is away");
+    play.puts++;
     hear_bytes("a", heartbeat);
     return THOLE_OK;
 }
@@ -116,6 +186,10 @@ void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
     CU_ASSERT_TRUE(deadline_ms > play.now_ms);
+    if (play.answered) {
+        play.answered = false;
+        return true;
+    }
     size_t const step = atomic_load(&play.step);
     if (step < STEPS_MAX && play.steps[step] != NULL) {
         play.steps[step]();
@@ -138,6 +212,8 @@ static void hear(const char *node, size_t names_len)
                                         .orchestrations_len = names_len};
     buf_init(&body, 4096);
     CU_ASSERT_EQUAL(heartbeat_encode(&heartbeat, &body), THOLE_OK);
+    if (strcmp(node, "b") == 0)
+        play.b_hash = live_hash(buf_bytes(&body));
     hear_bytes(node, buf_bytes(&body));
     buf_release(&body);
 }
@@ -170,7 +246,12 @@ static void run_with(void (*first)(void), void (*const *steps)(void), size_t ste
     while (atomic_load(&play.step) < steps_len) /* quiet() would end it earlier */
         (void)sched_yield();
     membership_quiet(play.membership);
+    unsigned const puts = play.puts;
+    for (uint32_t p = 0; p < PARTITIONS; p++) /* nobody takes it any more */
+        membership_opened(play.membership, p, THOLE_STR("b"));
     membership_stop(play.membership);
+    CU_ASSERT_FALSE(play.present);
+    CU_ASSERT_EQUAL(play.goodbyes, puts > 0 ? 1 : 0);
     log_limits_destroy(play.engine.lines);
     CU_ASSERT_EQUAL(atomic_load(&play.arenas), 0);
     (void)pthread_mutex_destroy(&play.engine.needs_lock);
@@ -248,6 +329,8 @@ static void takes_long(void)
 static void put_is_slow(void)
 {
     each_owns_some();
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        membership_opened(play.membership, p, THOLE_STR("b"));
     forget_told();
     play.now_ms += HEARTBEAT_MS;
     play.during_put = takes_long;
@@ -271,6 +354,7 @@ static void test_a_slow_server_makes_nobody_silent(void)
 static void b_says_goodbye(void)
 {
     play.now_ms += 10;
+    play.ghosts = true; /* it does not answer any more */
     hear_bytes("b", (thole_slice){NULL, 0});
 }
 
@@ -431,7 +515,147 @@ static void test_who_is_not_heard_owns_nothing(void)
     run((void (*const[])(void)){put_takes_too_long, still_owns, owns_nothing, owns_all}, 4);
 }
 
+/* ---- who does not answer ---- */
+
+static void ghosts_come(void)
+{
+    alone_owns_all();
+    forget_told();
+    CU_ASSERT_TRUE(play.answering);
+    play.ghosts = true;
+    play.now_ms += 10;
+    for (int i = 0; i < 1100; i++) { /* more than there may be nodes */
+        char name[24];
+        (void)snprintf(name, sizeof name, "ghost-%d", i);
+        hear(name, 2);
+    }
+    hear("b", 2);
+}
+
+static void nothing_is_handed_over(void)
+{
+    CU_ASSERT_EQUAL(count_mine(), PARTITIONS);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        CU_ASSERT_EQUAL(play.owners[p].told, 0);
+    play.ghosts = false;
+    play.now_ms += HEARTBEAT_MS;
+    hear("b", 2);
+}
+
+static void test_ghosts_get_nothing(void)
+{
+    run((void (*const[])(void)){alone_owns_all, ghosts_come, nothing_is_handed_over, each_owns_some}, 4);
+}
+
+/* Whose heartbeat is there when we come, and says neither that it is there nor that nobody is: we wait for
+ * it, not for long, and meanwhile say that nobody is here. */
+static void b_is_mute(void)
+{
+    play.mute = true;
+    hear("b", 2);
+}
+
+static void waits_for_b(void)
+{
+    CU_ASSERT_EQUAL(count_mine(), 0);
+    CU_ASSERT_FALSE(play.answering);
+    CU_ASSERT_EQUAL(play.puts, 1);
+    play.now_ms += 999;
+}
+
+static void waits_still(void)
+{
+    waits_for_b();
+    play.now_ms -= 998; /* 1,000 ms since it came */
+}
+
+static void waits_no_longer(void)
+{
+    CU_ASSERT_EQUAL(count_mine(), PARTITIONS);
+    CU_ASSERT_TRUE(play.answering);
+    CU_ASSERT_EQUAL(play.puts, 2); /* so that who has asked before asks again */
+}
+
+static void test_who_joins_asks_first(void)
+{
+    run_with(b_is_mute, (void (*const[])(void)){waits_for_b, waits_still, waits_no_longer}, 3);
+}
+
+static void a_opens_all(void)
+{
+    alone_owns_all();
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        membership_opened(play.membership, p, THOLE_STR("a"));
+    b_comes();
+}
+
+static void b_opens_nothing(void)
+{
+    each_owns_some();
+    play.now_ms += TTL_MS / 2;
+    hear("b", 2);
+}
+
+static void taken_back(void)
+{
+    CU_ASSERT_EQUAL(count_mine(), PARTITIONS);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        if (is_others(p))
+            membership_opened(play.membership, p, THOLE_STR("b")); /* at last */
+}
+
+static void test_what_nobody_opens_is_taken_back(void)
+{
+    run((void (*const[])(void)){a_opens_all, b_opens_nothing, b_opens_nothing, taken_back, each_owns_some},
+        5);
+}
+
+/* Somebody removes our heartbeat: it is stored again, soon, and nothing is given away. */
+static void ours_is_removed(void)
+{
+    alone_owns_all();
+    forget_told();
+    play.now_ms += 10;
+    for (int i = 0; i < 100; i++)
+        hear_bytes("a", (thole_slice){NULL, 0});
+}
+
+static void not_yet(void)
+{
+    CU_ASSERT_EQUAL(play.puts, 1);
+    play.now_ms += 200;
+}
+
+static void stored_again(void)
+{
+    CU_ASSERT_EQUAL(play.puts, 2);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        CU_ASSERT_EQUAL(play.owners[p].told, 0);
+}
+
+static void test_our_heartbeat_is_removed(void)
+{
+    run((void (*const[])(void)){ours_is_removed, not_yet, stored_again}, 3);
+}
+
+/* Again and again, with mail that nobody takes at the end: nothing is left. */
+static void test_nothing_is_left(void)
+{
+    size_t used = 0;
+    for (int round = 0; round < 40; round++) {
+        run((void (*const[])(void)){alone_owns_all, b_comes, each_owns_some}, 3);
+        if (round == 20)
+            used = heap_used();
+    }
+    CU_ASSERT(heap_used() < used + HEAP_NOISE);
+}
+
 static const struct thole_test tests[] = {
+    {"nothing is left", test_nothing_is_left},
+    {"ghosts get nothing", test_ghosts_get_nothing},
+    {"who joins asks first", test_who_joins_asks_first},
+    {"what nobody opens is taken back", test_what_nobody_opens_is_taken_back},
+    {"our heartbeat is removed", test_our_heartbeat_is_removed},
     {"needs that change", test_needs_that_change},
     {"a slow server makes nobody silent", test_a_slow_server_makes_nobody_silent},
     {"what is no heartbeat", test_what_is_no_heartbeat},

@@ -71,6 +71,12 @@ size_t __wrap_partition_pending(const struct partition *p)
     return play.pending;
 }
 
+size_t __wrap_partition_pending_bytes(const struct partition *p)
+{
+    (void)p;
+    return 100 * play.pending;
+}
+
 enum partition_state __wrap_partition_state(const struct partition *p)
 {
     (void)p;
@@ -228,12 +234,14 @@ static void three_are_held(void)
 static void three_take_room(void)
 {
     CU_ASSERT_EQUAL(play.shard.backlog.held, 3);
+    CU_ASSERT_EQUAL(play.shard.backlog.held_bytes, 300);
     play.pending = 0;
 }
 
 static void none_takes_room(void)
 {
     CU_ASSERT_EQUAL(play.shard.backlog.held, 0);
+    CU_ASSERT_EQUAL(play.shard.backlog.held_bytes, 0);
 }
 
 /* What the machines hold counts against what readers may send. */

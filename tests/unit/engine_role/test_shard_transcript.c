@@ -118,6 +118,14 @@ thole_status __wrap_requests_send(struct requests *requests, const char *subject
     return called("send", reterr);
 }
 
+thole_status __wrap_requests_get(struct requests *requests, const char *subject, thole_slice body,
+                                 uint64_t token, thole_error *reterr)
+{
+    (void)requests, (void)token;
+    (void)fprintf(play.said, "  gets from %s %.*s\n", subject, THOLE_FMT(body));
+    return called("get", reterr);
+}
+
 thole_status __wrap_connection_publish(struct connection *connection, const char *subject,
                                        const struct header *headers, size_t headers_len, thole_slice body,
                                        thole_error *reterr)
@@ -350,7 +358,7 @@ static void histories(void)
     play.records = 2;
     for (size_t i = 0; i < ARRAY_LEN(replies); i++) {
         struct request *const loaded = load_by_look_up(replies[i]);
-        if (loaded != NULL)
+        if (loaded != NULL && loaded->kind == REQ_LOAD)
             answer(loaded);
         submitted_clear();
     }
@@ -359,6 +367,62 @@ static void histories(void)
     world.generation++;
     request->reply = (struct request_reply){.result = REQUEST_ANSWERED, .body = thole_slice_from(FOUND("1"))};
     answer(request); /* of an older generation */
+}
+
+/* Carries out the walk once more, or what it has become. */
+static void walk_on(struct request *request)
+{
+    request->status = THOLE_OK;
+    submitted.requests[submitted.len - 1] = request;
+    (void)carry_out();
+}
+
+/* An instance of one execution is read record by record. */
+static void walks(void)
+{
+    static const struct {
+        enum request_result result;
+        uint64_t sequences[5]; /* of the answers; 0: there is none */
+    } rows[] = {
+        {REQUEST_ANSWERED, {30}},
+        {REQUEST_ANSWERED, {7, 9, 30}},
+        {REQUEST_ANSWERED, {7, 8, 9, 30}}, /* just as many as one by one */
+        {REQUEST_ANSWERED, {7, 8, 9, 10, 30}},
+        {REQUEST_ANSWERED, {7, 0}},  /* a replica that lacks the newest */
+        {REQUEST_ANSWERED, {7, 31}}, /* a rival has written one */
+        {REQUEST_ANSWERED, {7, 7}},
+        {REQUEST_FAILED, {30}},
+        {REQUEST_UNKNOWN, {30}},
+    };
+    play.records = 1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        (void)fprintf(play.said, " row %zu\n", i);
+        struct request *const request = load_by_look_up(FOUND("1"));
+        CU_ASSERT_FATAL(request != NULL && request->kind == REQ_WALK);
+        for (size_t k = 0; request->kind == REQ_WALK; k++) {
+            uint64_t const sequence = rows[i].sequences[k];
+            request->status = rows[i].result == REQUEST_ANSWERED ? THOLE_OK : THOLE_UNAVAILABLE;
+            request->reply = (struct request_reply){.result = rows[i].result,
+                                                    .sequence = sequence,
+                                                    .subject = THOLE_STR("thole.shop.hist.3.order.1"),
+                                                    .body = THOLE_STR("one by one")};
+            answer(request);
+            if (sequence == 30 && rows[i].result == REQUEST_ANSWERED)
+                break;
+            walk_on(request);
+        }
+        if (request->kind == REQ_LOAD)
+            answer(request);
+        submitted_clear();
+    }
+    struct request *const request = load_by_look_up(FOUND("1"));
+    world.generation++;
+    request->reply = (struct request_reply){.result = REQUEST_ANSWERED, .sequence = 30};
+    answer(request); /* of an older generation */
+    world.generation--;
+    submitted_clear();
+    play.refused = "get";
+    (void)load_by_look_up(FOUND("1"));
 }
 
 static void deletions(void)
@@ -424,21 +488,29 @@ static void removals(void)
 
 static struct request *ask_for_work(bool again, uint32_t try_number)
 {
-    return ASK(.kind = PARTITION_OUT_PUBLISH_WORK, .publish_work = {.instance = THOLE_STR("order"),
-                                                                    .queue = THOLE_STR("bank"),
-                                                                    .activity = THOLE_STR("charge"),
-                                                                    .input = THOLE_STR("99"),
-                                                                    .execution = 2,
-                                                                    .activity_id = 7,
-                                                                    .try_number = try_number,
-                                                                    .again = again});
+    return ASK(.kind = PARTITION_OUT_PUBLISH_WORK,
+               .publish_work = {.instance = THOLE_STR("order"),
+                                .queue = THOLE_STR("bank"),
+                                .activity = THOLE_STR("charge"),
+                                .input = THOLE_STR("99"),
+                                .nonce = THOLE_STR("0123456789abcdef0123456789abcdef"),
+                                .execution = 2,
+                                .activity_id = 7,
+                                .try_number = try_number,
+                                .again = again});
 }
 
 static void work(void)
 {
     static const char *const bodies[] = {
         "{\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}",
-        "{\"type\":\"t\",\"message\":{\"seq\":30}}", "garbage"};
+        "{\"type\":\"t\",\"message\":{\"seq\":30,\"data\":\"OTk=\",\"hdrs\":"
+        "\"TkFUUy8xLjANClRob2xlLUFjdGl2aXR5OiBjaGFyZ2UNClRob2xlLU5vbmNlOiAwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OW"
+        "FiY2RlZg0KDQo=\"}}",
+        "{\"type\":\"t\",\"message\":{\"seq\":31,\"data\":\"MTAw\",\"hdrs\":"
+        "\"TkFUUy8xLjANClRob2xlLUFjdGl2aXR5OiBjaGFyZ2UNClRob2xlLU5vbmNlOiAwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OW"
+        "FiY2RlZg0KDQo=\"}}",
+        "{\"type\":\"t\",\"message\":{\"seq\":32}}", "garbage"};
     struct request *request = ask_for_work(false, 0);
     request->reply = (struct request_reply){.result = REQUEST_STORED, .sequence = 12};
     answer(request);
@@ -596,6 +668,7 @@ static const struct {
               {"the tail", tails},
               {"the log", logs},
               {"histories", histories},
+              {"histories, record by record", walks},
               {"histories of an id that was deleted", deletions},
               {"which instances there are", ids},
               {"histories are removed", removals},

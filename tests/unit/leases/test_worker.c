@@ -1,4 +1,5 @@
 /* The worker machine, step by step: stories (see worker_story.h), and very many pushes. */
+#include "proofs.h"
 #include "thole_cunit.h"
 #include "worker_story.h"
 
@@ -128,6 +129,39 @@ static const struct story stories[] = {
       {"push a", "fire 1 push requested: too late | renew 1"},
       {"renewed x;msg 2 a", "same as 1 | want 1"},
       {"done 1", "ack 1 cancelled | want 2"}}},
+    {"a message that says something else than the row is removed, and the engine's is claimed",
+     {{"msg 1 a says=1;msg 2 a", "claim 1"},
+      {"claimed f", "term 1 forged | want 1 | claim 2"},
+      {"claimed m", "run 2#7"},
+      {"done 2", "want 2 | begin 2"},
+      {"begun m", "publish 2"},
+      {"published 2 ok", "commit"},
+      {"committed ok", "ack 2 completed"}}},
+    {"a message that says something else while it runs is removed, also one of an unknown activity",
+     {{"msg 1 a", "claim 1"},
+      {"claimed m", "run 1#6"},
+      {"msg 2 a says=1", "term 2 forged | want 1"},
+      {"msg 3 a says=2 unknown", "term 3 forged | want 1"},
+      {"msg 4 a", "same as 1 | want 1"}}},
+    {"messages that say something else wait for each other's claims",
+     {{"msg 1 a says=1;msg 2 a says=2", "claim 1"},
+      {"msg 3 a says=2", "same as 2"},
+      {"claimed m", "run 1#6 | term 2 forged | want 1"}}},
+    {"the same while the row of an older engine is held: nobody knows which one is the engine's",
+     {{"msg 1 a", "claim 1"},
+      {"claimed o", "run 1#6"},
+      {"msg 2 a says=1", "nak 2 held for 1000 | want 1"},
+      {"msg 3 a", "same as 1 | want 1"}}},
+    {"the same while a handler that lost its lease has grace",
+     {{"msg 1 a", "claim 1"},
+      {"claimed m", "run 1#6"},
+      {"+10000", "wpi 1 | renew 1"},
+      {"renewed s", "fire 1 lease_lost lease_lost | not lost a"},
+      {"+3000;msg 2 a says=1", "nak 2 held for 7000 | want 1"}}},
+    {"a poison candidate is compared too",
+     {{"msg 1 a says=1", "claim 1"},
+      {"claimed u", "want 0 | claim 1 isolated"},
+      {"claimed f", "term 1 forged | want 2"}}},
     {"another try of it is another activity, but for claims and completions of the same row",
      {{"msg 1 a;msg 2 a try=2", "claim 1"},
       {"claimed x", "ack 1 gone | want 1 | claim 2"},
@@ -266,6 +300,12 @@ static const struct story stories[] = {
       {"renewed s", "not lost b"},
       {"+5000", "wpi 1 | renew 1"}}},
 
+    {"a push without the proof of its activity changes nothing",
+     {{"msg 1 a", "claim 1"},
+      {"push a forged;claimed m", "run 1#6"},
+      {"push a forged", ""},
+      {"push ab forged", ""},
+      {"push a", "fire 1 push requested: too late | renew 1"}}},
     {"push: fires at once, and the row confirms at once",
      {{"msg 1 a", "claim 1"},
       {"claimed m", "run 1#6"},
@@ -655,8 +695,10 @@ static void test_many_pushes(void)
     }
     CU_ASSERT_EQUAL(worker_counters(w).claimed, MANY);
     for (size_t at = 0; at < MANY; at += 256) {
+        uint64_t proofs[256];
         in = (struct worker_in){.kind = WORKER_IN_PUSHED, .key = story_key('a'), .activity_ids = ids + at};
         in.activity_ids_len = MANY - at < 256 ? MANY - at : 256;
+        in = test_with_proofs(in, THOLE_STR(""), proofs);
         CU_ASSERT_EQUAL(worker_input(w, &in, 2), THOLE_OK);
     }
     while (worker_poll(w, &out)) {

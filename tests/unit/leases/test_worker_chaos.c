@@ -2,6 +2,7 @@
  * The worker machine under any order of anything: answers of all kinds and ages, lost connections, pushes,
  * handlers that return late or never, and a stop; what must hold in all of it is checked at each output.
  */
+#include "proofs.h"
 #include "thole_cunit.h"
 #include "told.h"
 #include "worker.h"
@@ -157,6 +158,7 @@ static void obey(struct chaos *c, const struct worker_out *out)
         break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
+    case WORKER_OUT_TERM:
     case WORKER_OUT_DROP: ended(c, out); break;
     case WORKER_OUT_STOPPED: c->stopped = true; break;
     }
@@ -274,10 +276,12 @@ static void deliver_one(struct chaos *c)
     if (c->wish > 0)
         c->wish--;
     settle(c);
+    if (c->stopped) /* its host takes no more messages */
+        return;
     const struct fate *const same = holder(c, &in.key);
     thole_status const status = worker_input(c->w, &in, c->now_ms);
     if (status == THOLE_CONFLICT)
-        CU_ASSERT_PTR_EQUAL(same, &c->fates[worker_holds(c->w, &in.key)]);
+        CU_ASSERT_PTR_EQUAL(same, &c->fates[worker_holds(c->w, &in.key, &in.digest)]);
     if (status != THOLE_OK)
         return;
     c->fates[c->next_id].key = in.key;
@@ -287,11 +291,13 @@ static void deliver_one(struct chaos *c)
 static void push_one(struct chaos *c)
 {
     uint64_t const id = 'a' + dice(c, KEYS);
-    give(c, (struct worker_in){.kind = WORKER_IN_PUSHED,
-                               .key = key_of('a'),
-                               .activity_ids = &id,
-                               .activity_ids_len = 1,
-                               .cancel_kind = THOLE_STR("ended")});
+    uint64_t proof;
+    struct worker_in const in = {.kind = WORKER_IN_PUSHED,
+                                 .key = key_of('a'),
+                                 .activity_ids = &id,
+                                 .activity_ids_len = 1,
+                                 .cancel_kind = THOLE_STR("ended")};
+    give(c, test_with_proofs(in, THOLE_STR(""), &proof));
 }
 
 static void anything(struct chaos *c)

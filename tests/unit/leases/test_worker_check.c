@@ -1,5 +1,6 @@
 /* worker_check() finds what is broken: a machine with a lease in most states, and one thing changed in each
  * row. */
+#include "proofs.h"
 #include "thole_cunit.h"
 #include "worker_machine.h"
 #include <stdlib.h>
@@ -36,10 +37,12 @@ static void deliver(uint64_t id, bool known)
 
 static void push(uint64_t id)
 {
-    feed((struct worker_in){.kind = WORKER_IN_PUSHED,
-                            .key = {THOLE_STR("order-1"), 1, 0, 1},
-                            .activity_ids = &id,
-                            .activity_ids_len = 1});
+    uint64_t proof;
+    struct worker_in const in = {.kind = WORKER_IN_PUSHED,
+                                 .key = {THOLE_STR("order-1"), 1, 0, 1},
+                                 .activity_ids = &id,
+                                 .activity_ids_len = 1};
+    feed(test_with_proofs(in, THOLE_STR(""), &proof));
 }
 
 /* 1 runs; 2 is cancelled; 3 completes; 4 is left; 5 is ready; 6 waits to start, 7 has ended, and 8 is queued;

@@ -56,6 +56,21 @@ uint64_t __wrap_worker_next_deadline_ms(const struct worker_machine *w)
     return play.machine_ms;
 }
 
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
+                            const char *fmt, ...) THOLE_PRINTF(5, 6);
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
+                            const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    CU_ASSERT_TRUE(limits == play.host.lines && kind == WORKER_LINE_FORGED && p == LOG_NO_PARTITION);
+    CU_ASSERT_EQUAL(now_ms, play.now_ms);
+    said_add(&play.said, "limited: %s\n", text);
+}
+
 uint64_t __wrap_log_limits_rest(struct log_limits *limits, uint64_t now_ms)
 {
     CU_ASSERT_PTR_EQUAL(limits, play.host.lines);
@@ -97,7 +112,9 @@ struct worker_counters __wrap_worker_counters(const struct worker_machine *w)
                                     .deferred = 18,
                                     .poisoned = 19,
                                     .held = 20,
-                                    .adopted = 21};
+                                    .adopted = 21,
+                                    .forged = 22,
+                                    .unproven = 23};
 }
 
 static const char *const in_names[] = {
@@ -285,6 +302,45 @@ static void test_how_many_are_wanted(void)
     end();
 }
 
+/* ---- what comes again ---- */
+
+static uint64_t again_sequence;
+static uint8_t again_says;
+
+static void it_comes_twice(void)
+{
+    for (size_t i = 0; i < 2; i++) {
+        arrive(i);
+        arrived[i]->message->item.activity_id = 10;
+        arrived[i]->message->sequence = i == 0 ? 5 : again_sequence;
+        arrived[i]->message->digest.bytes[0] = i == 0 ? 0 : again_says;
+    }
+}
+
+/* A redelivery is the same message; of two messages that say the same one is acknowledged; one that says
+ * something else is not taken for either. */
+static void test_what_comes_again(void)
+{
+    static const struct {
+        uint64_t sequence;
+        uint8_t says;
+        const char *want;
+        uint64_t left;
+    } rows[] = {{5, 0, "freed\n", 5}, {6, 0, "+ACK\nfreed\n", 6}, {6, 1, "", 5}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        again_sequence = rows[i].sequence;
+        again_says = rows[i].says;
+        free(run((void (*const[])(void)){it_comes_twice}, 1));
+        said_check(&play.said, "comes again", rows[i].want);
+        CU_ASSERT_EQUAL(arrived[0]->message->sequence, rows[i].left);
+        activity_destroy(arrived[0]);
+        if (rows[i].says != 0)
+            activity_destroy(arrived[1]);
+        end();
+    }
+}
+
 /* ---- what it logs in the end ---- */
 
 static void test_counters(void)
@@ -292,11 +348,11 @@ static void test_counters(void)
     begin();
     char *const text = run(NULL, 0);
     const char *const at = strstr(text, "worker stopped");
-    CHECK_STR(
-        "counters", at == NULL ? "" : at,
-        "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
-        " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
-        " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21\n");
+    CHECK_STR("counters", at == NULL ? "" : at,
+              "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
+              " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
+              " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21 "
+              "forged=22 unproven=23\n");
     free(text);
     end();
 }
@@ -368,6 +424,22 @@ static void test_ends(void)
         end();
     }
     log_configure(LOG_LEVEL_INFO, false, "test");
+}
+
+/* Such lines are limited: others can cause them at any rate. */
+static void test_a_forged_message(void)
+{
+    begin();
+    play.outs[0] = out_of(WORKER_OUT_TERM, activity(9));
+    play.outs[0].end = WORKER_END_FORGED;
+    play.outs_len = 1;
+    free(run(NULL, 0));
+    said_check(
+        &play.said, "forged",
+        "+TERM\nlimited: a message was removed from queue q, it is not what an engine has scheduled: "
+        "activity=charge instance=order execution=2 id=9 try=3; who but engines may publish to the queues?\n"
+        "freed\n");
+    end();
 }
 
 /* Its thread still reads the input. */
@@ -566,9 +638,11 @@ static void test_push_and_stop(void)
 
 static const struct thole_test tests[] = {
     {"how many are wanted", test_how_many_are_wanted},
+    {"what comes again", test_what_comes_again},
     {"counters", test_counters},
     {"until when it waits", test_until_when_it_waits},
     {"ends", test_ends},
+    {"a forged message", test_a_forged_message},
     {"one that still runs", test_one_that_still_runs},
     {"who is asked", test_who_is_asked},
     {"answers", test_answers},

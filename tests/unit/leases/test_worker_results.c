@@ -1,6 +1,8 @@
 /* What of a handler's result goes to the inbox, and what the loop learns of its publish, which is played. */
+#include "said.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { PAYLOAD_MAX = 100, SERVER_MAX = 1 << 20 };
@@ -13,6 +15,7 @@ static struct {
     unsigned sent;
     size_t details, data;
     char subject[64];
+    struct said said; /* the message */
 } play;
 
 size_t __wrap_connection_max_payload(const struct connection *connection)
@@ -39,6 +42,12 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
     CU_ASSERT_EQUAL_FATAL(message_decode(publish->body, &arena, &message, NULL), THOLE_OK);
     CU_ASSERT_EQUAL(message.kind, MESSAGE_ACTIVITY_RESULT);
     CU_ASSERT_EQUAL(message.task, 9);
+    said_add(&play.said,
+             "%.*s %" PRIu64 ".%" PRIu64 ".%u attempt %" PRIu64 " by %.*s, nonce %.*s: %s \"%.*s\" (%.*s)%s",
+             THOLE_FMT(message.instance), message.execution, message.task, (unsigned)message.try_number,
+             message.attempt, THOLE_FMT(message.worker), THOLE_FMT(message.nonce),
+             thole_status_name((thole_status)message.status), THOLE_FMT(message.data),
+             THOLE_FMT(message.error_type), message.final ? ", final" : "");
     play.sent++;
     play.details = message.details.len;
     play.data = message.data.len;
@@ -57,6 +66,7 @@ static void begin(void)
     play.message.item = (struct work_item){.queue = THOLE_STR("q"),
                                            .instance = THOLE_STR("order"),
                                            .activity = THOLE_STR("charge"),
+                                           .nonce = THOLE_STR("00112233445566778899aabbccddeeff"),
                                            .execution = 2,
                                            .activity_id = 9,
                                            .try_number = 3};
@@ -94,6 +104,29 @@ static void test_details(void)
     }
 }
 
+/* Who it is of, who has run it, and what shows that: the engine refuses a result that lacks any of it. */
+static void test_the_message(void)
+{
+#define OF "order 2.9.3 attempt 4 by w-1, nonce 00112233445566778899aabbccddeeff: "
+    begin();
+    play.act->attempt = 4;
+    play.act->status = THOLE_OK;
+    play.act->output = THOLE_STR("paid");
+    worker_result_publish(&play.host, play.act);
+    said_check(&play.said, "it returned", OF "OK \"paid\" ()");
+    play.act->output = (thole_slice){NULL, 0};
+    play.act->status = THOLE_APP;
+    play.act->failure = THOLE_STR("no money");
+    play.act->failure_type = THOLE_STR("card");
+    worker_result_publish(&play.host, play.act);
+    said_check(&play.said, "it failed", OF "APP \"no money\" (card)");
+    play.act->final = true;
+    worker_result_publish(&play.host, play.act);
+    said_check(&play.said, "for good", OF "APP \"no money\" (card), final");
+    play.act->failure = play.act->failure_type = (thole_slice){NULL, 0};
+    end();
+}
+
 static void check_told(bool ok, uint32_t err_code)
 {
     const struct mail *const mail = mailbox_take_all(&play.host.inbox);
@@ -123,6 +156,7 @@ static void test_what_the_loop_learns(void)
 
 static const struct thole_test tests[] = {
     {"details", test_details},
+    {"the message", test_the_message},
     {"what the loop learns", test_what_the_loop_learns},
 };
 THOLE_TEST_MAIN("worker_results", tests)

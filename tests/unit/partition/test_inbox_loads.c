@@ -130,7 +130,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     CU_ASSERT_EQUAL_FATAL(play.waits++, 0);
     (void)pthread_mutex_unlock(mutex);
     inbox_watch(&world.shard, &world.owned, 1000 + 2 * LOOK_MS);
-    inbox_held(&world.shard, 0);
+    inbox_held(&world.shard, 0, 0);
     (void)pthread_mutex_lock(mutex);
     return 0;
 }
@@ -236,18 +236,25 @@ static void test_a_reader_that_goes_on(void)
 }
 
 /* It waits for the shard, and not for the server. */
-static void test_a_reader_without_room(void)
+static void waits_when_so_much_is_held(size_t messages, size_t bytes, size_t waits)
 {
     begin();
     open_reader();
     inbox_watch(&world.shard, &world.owned, 1000);
     inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
     look_finds(FIRST + 3);
-    inbox_held(&world.shard, INBOX_BACKLOG_MAX);
+    inbox_held(&world.shard, messages, bytes);
     message_comes(FIRST);
-    CU_ASSERT_EQUAL(play.waits, 1);
+    CU_ASSERT_EQUAL(play.waits, waits);
     CU_ASSERT_EQUAL(play.step_downs, 0);
     end();
+}
+
+static void test_a_reader_without_room(void)
+{
+    waits_when_so_much_is_held(INBOX_BACKLOG_MAX, 1, 1);
+    waits_when_so_much_is_held(1, INBOX_BACKLOG_BYTES_MAX, 1);
+    waits_when_so_much_is_held(INBOX_BACKLOG_MAX - 1, INBOX_BACKLOG_BYTES_MAX - 1, 0);
 }
 
 static void test_an_inbox_that_went_back(void)

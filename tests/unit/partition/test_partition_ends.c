@@ -8,7 +8,15 @@
 #include "thole_cunit.h"
 #include <string.h>
 
-static const thole_orchestration_entry entries[] = {{"plain", stage_calls, 0}};
+static thole_status takes(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    for (size_t i = 0; i <= 10000; i++)
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
+    *ret_output = input;
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("other")), NULL);
+}
+
+static const thole_orchestration_entry entries[] = {{"plain", stage_calls, 0}, {"takes", takes, 0}};
 
 static struct stage *begin(void)
 {
@@ -146,17 +154,23 @@ static void an_append_fails(void)
 
 /* ---- what is not taken ---- */
 
-static void too_many_events_for_nobody(void)
+static void tell_the_most(struct stage *s, const char *instance)
 {
     enum { MOST = 10000 };
     char text[16];
-    struct stage *s = begin();
     s->hold_loads = true; /* so that not each is a turn of its own */
     for (int i = 0; i < MOST; i++) {
         (void)snprintf(text, sizeof text, "%d", i);
-        stage_tell(s, "nobody", MESSAGE_EVENT, text);
+        stage_tell(s, instance, MESSAGE_EVENT, text);
     }
     stage_release(s);
+    s->hold_loads = false;
+}
+
+static void too_many_events_for_nobody(void)
+{
+    struct stage *s = begin();
+    tell_the_most(s, "nobody");
     stage_check_said(s, "all are kept", "");
     stage_tell(s, "nobody", MESSAGE_EVENT, "7"); /* it is there */
     stage_check_said(s, "a repetition", "");
@@ -164,6 +178,92 @@ static void too_many_events_for_nobody(void)
     stage_check_said(s, "one more",
                      "rejected too_many nobody: too many events wait for this instance, which does not "
                      "exist\n");
+    stage_end(s);
+}
+
+/* The limit is that of those that come before the start. Nothing else is refused, and a repetition is none.
+ */
+static void too_many_events_for_code_that_does_not_take_them(void)
+{
+    struct stage *s = begin();
+    tell_the_most(s, "deaf");
+    stage_start(s, "deaf", "plain");
+    (void)stage_said(s);
+    stage_tell(s, "deaf", MESSAGE_EVENT, "7");
+    stage_check_said(s, "a repetition", "");
+    stage_tell(s, "deaf", MESSAGE_EVENT, "more");
+    stage_check_said(
+        s, "one more",
+        "rejected too_many deaf: 10000 events wait for this instance, which does not take them; it "
+        "keeps 10000, or 8 MiB of their data\n");
+    stage_again(s);
+    (void)stage_said(s);
+    stage_tell(s, "deaf", MESSAGE_EVENT, "more");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "rejected too_many deaf: 10000 events"));
+    stage_tell(s, "deaf", MESSAGE_TERMINATE, "enough");
+    CU_ASSERT_PTR_NULL(strstr(stage_said(s), "rejected"));
+    stage_end(s);
+}
+
+static void code_that_takes_events_gets_any_number(void)
+{
+    struct stage *s = begin();
+    tell_the_most(s, "keen");
+    stage_start(s, "keen", "takes");
+    (void)stage_said(s);
+    for (int i = 0; i < 3; i++) {
+        char text[16];
+        (void)snprintf(text, sizeof text, "more-%d", i);
+        stage_tell(s, "keen", MESSAGE_EVENT, text);
+        CU_ASSERT_PTR_NULL(strstr(stage_said(s), "rejected"));
+    }
+    stage_end(s);
+}
+
+/* ---- large messages ---- */
+
+enum { LARGE = 200000 };
+
+static void start_large(struct stage *s, size_t n)
+{
+    static uint8_t input[LARGE];
+    char id[32];
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(id, sizeof id, "large-%zu", i);
+        struct message const message = {.kind = MESSAGE_START,
+                                        .instance = thole_slice_from(id),
+                                        .orchestration = THOLE_STR("takes"),
+                                        .data = {input, sizeof input}};
+        stage_message(s, &message);
+    }
+}
+
+/* Fewer than the window has room for: they are large. What waits meanwhile is counted, too. */
+static void appends_in_flight_are_counted_in_bytes(void)
+{
+    struct stage *s = begin();
+    s->hold_appends = true;
+    start_large(s, 100);
+    CU_ASSERT_EQUAL(s->held_len, 16 * 1024 * 1024 / LARGE + 1);
+    CU_ASSERT_EQUAL(partition_pending(s->p), 100 - s->held_len);
+    CU_ASSERT_TRUE(partition_pending_bytes(s->p) >= partition_pending(s->p) * LARGE);
+    s->hold_appends = false;
+    stage_release(s);
+    CU_ASSERT_EQUAL(partition_pending(s->p), 0);
+    CU_ASSERT_EQUAL(partition_pending_bytes(s->p), 0);
+    stage_end(s);
+}
+
+static void what_waits_for_the_rows_is_counted_in_bytes(void)
+{
+    struct stage *s = begin();
+    s->hold_applied = true;
+    start_large(s, 300);
+    size_t const waiting = partition_pending(s->p);
+    CU_ASSERT_TRUE(waiting > 300 - 32 * 1024 * 1024 / LARGE - 5 && waiting < 300 - 100);
+    s->hold_applied = false;
+    stage_release(s);
+    CU_ASSERT_EQUAL(partition_pending(s->p), 0);
     stage_end(s);
 }
 
@@ -268,6 +368,10 @@ static const struct thole_test tests[] = {
     {"a long reason", a_long_reason},
     {"an append fails", an_append_fails},
     {"too many events for nobody", too_many_events_for_nobody},
+    {"too many events for code that does not take them", too_many_events_for_code_that_does_not_take_them},
+    {"code that takes events gets any number", code_that_takes_events_gets_any_number},
+    {"appends in flight are counted in bytes", appends_in_flight_are_counted_in_bytes},
+    {"what waits for the rows is counted in bytes", what_waits_for_the_rows_is_counted_in_bytes},
     {"decisions about what cannot be read", decisions_about_what_cannot_be_read},
     {"a history that makes no sense", a_history_that_makes_no_sense},
     {"a newer version owned it", a_newer_version_owned_it},

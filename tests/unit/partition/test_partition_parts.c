@@ -184,10 +184,10 @@ static void test_early_events_have_a_bound(void)
     CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_OK);
     CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_CONFLICT);
     event.request_id = (thole_slice){NULL, 0};
-    for (size_t i = 1; i < EARLY_EVENTS_MAX; i++)
+    for (size_t i = 1; i < EVENTS_KEPT_MAX; i++)
         CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_OK);
     CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_LIMIT);
-    CU_ASSERT_EQUAL(early->len, EARLY_EVENTS_MAX);
+    CU_ASSERT_EQUAL(early->len, EVENTS_KEPT_MAX);
     early_destroy(early);
 }
 

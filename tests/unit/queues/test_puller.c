@@ -2,6 +2,7 @@
 #include "thole_cunit.h"
 #include "work_message.h"
 #include "wrap_link.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 enum { EXPIRES_MS = 30000, SILENCE_MS = 11000, PULLS_MAX = 32, START_MS = 100000 };

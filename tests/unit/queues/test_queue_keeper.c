@@ -1,6 +1,8 @@
 /* How often a worker looks after its queue's consumer: the server, the clock and the waits are the test's. */
 #include "clock.h"
+#include "log.h"
 #include "queue_keeper.h"
+#include "said.h"
 #include "thole_cunit.h"
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +17,8 @@ static struct {
     atomic_uint_fast64_t now_ms;
     uint64_t pauses[LOOKS_MAX]; /* before each look that was tried again */
     size_t pauses_len;
+    bool anew; /* each look that is well creates the consumer again */
+    struct said said;
 } play;
 
 /* Whatever it is, it may be over by the next look. */
@@ -29,11 +33,24 @@ thole_status __wrap_topology_ensure_queue(struct connection *connection, const c
                                           uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
                                           thole_error *reterr)
 {
-    (void)connection, (void)ns, (void)queue, (void)reterr;
+    (void)connection, (void)ns, (void)queue;
     *ret_lease_ms = lease_ms;
-    *ret_anew = false;
     size_t const look = atomic_fetch_add(&play.looks, 1);
-    return look < atomic_load(&play.fail) ? failures[look % ARRAY_LEN(failures)] : THOLE_OK;
+    bool const well = look >= atomic_load(&play.fail);
+    *ret_anew = well && play.anew;
+    return well ? THOLE_OK : thole_fail(reterr, failures[look % ARRAY_LEN(failures)], "look %zu fails", look);
+}
+
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    CU_ASSERT_EQUAL(level, LOG_LEVEL_WARN);
+    said_add(&play.said, "%s: %s\n", area, text);
 }
 
 int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
@@ -69,6 +86,8 @@ static struct queue_keeper *begin(size_t fail)
     atomic_store(&play.fail, fail);
     atomic_store(&play.now_ms, 1000);
     play.pauses_len = 0;
+    play.anew = false;
+    said_clear(&play.said);
     CU_ASSERT_PTR_NOT_NULL_FATAL(keeper);
     CU_ASSERT_EQUAL_FATAL(queue_keeper_start(keeper, NULL, "test", "q", 30000, NULL), THOLE_OK);
     wait_idle(1);
@@ -108,7 +127,29 @@ static void test_what_fails_is_tried_again(void)
     end(keeper);
 }
 
+/* Who is away is no news of the queue. */
+static void test_what_is_said(void)
+{
+    struct queue_keeper *keeper = begin(4);
+    play.anew = true;
+    queue_keeper_look(keeper);
+    wait_idle(2);
+    said_check(&play.said, "each look",
+               "worker: queue q gives no work: look 1 fails\n"
+               "worker: queue q gives no work: look 2 fails\n"
+               "worker: queue q gives no work: look 3 fails\n"
+               "worker: queue q: its consumer was gone, or ahead of its stream (the server lost what it had "
+               "acknowledged: power, backup), and is created again\n");
+    end(keeper);
+    keeper = begin(0);
+    queue_keeper_look(keeper);
+    wait_idle(2);
+    said_check(&play.said, "well", "");
+    end(keeper);
+}
+
 static const struct thole_test tests[] = {
+    {"what is said", test_what_is_said},
     {"one wish is one look", test_one_wish_is_one_look},
     {"what fails is tried again", test_what_fails_is_tried_again},
 };

@@ -1,4 +1,5 @@
 /* Recorded histories executed again, of many instances at once, within little memory. */
+#include "coro.h"
 #include "play.h"
 #include "replayer.h"
 #include <string.h>
@@ -20,6 +21,16 @@ static thole_status order_2(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 static const thole_orchestration_entry entries[] = {{"order", order, 0}, {"order", order_2, 2}};
 static const thole_program program = {
     .size = sizeof program, .name = "test", .orchestrations = entries, .orchestrations_len = 2};
+
+/* ---- stacks ---- */
+
+static bool without_stacks; /* the system has no mapping left */
+
+struct coro *__real_coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg);
+struct coro *__wrap_coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg)
+{
+    return without_stacks ? NULL : __real_coro_create(pool, entry, arg);
+}
 
 /* ---- records ---- */
 
@@ -137,6 +148,23 @@ static void test_one(void)
     };
     for (size_t i = 0; i + 1 < ARRAY_LEN(rows); i++)
         check_one(rows[i].row, rows[i].history, rows[i].counts, rows[i].reports);
+}
+
+/* That is not the history's fault: the run fails, and nothing is said of the instance. */
+static void test_no_stack(void)
+{
+    static const char late[] =
+        "~#1 Started order(in) / #2 VersionChosen @1 | #3 ActivityScheduled charge(in)";
+    static const char *const histories[] = {OPEN CHARGED, late};
+    for (size_t i = 0; i < ARRAY_LEN(histories); i++) {
+        struct reports reports = {.len = 0};
+        struct replayer *replayer = replayer_of(&reports, PLENTY);
+        without_stacks = true;
+        CU_ASSERT_EQUAL(give(replayer, "i", 1, histories[i], 0, ALL), THOLE_NOMEM);
+        without_stacks = false;
+        CHECK_STR(histories[i], reports.text, "");
+        replayer_destroy(replayer);
+    }
 }
 
 static void test_gap(void)
@@ -361,6 +389,7 @@ static void test_sums(void)
 }
 
 static const struct thole_test tests[] = {
+    {"no stack", test_no_stack},
     {"one history", test_one},
     {"gaps and damage", test_gap},
     {"parts", test_parts},

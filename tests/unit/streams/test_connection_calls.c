@@ -2,6 +2,7 @@
  * and the connection are played. */
 #include "thole_cunit.h"
 #include "wrap_link.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 static struct {

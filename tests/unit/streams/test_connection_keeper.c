@@ -4,6 +4,7 @@
 #include "link.h"
 #include "server_info.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -3,6 +3,7 @@
 #include "link.h"
 #include "sanitizers.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 enum { SUBSCRIPTIONS_MAX = 4 };

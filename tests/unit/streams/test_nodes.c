@@ -1,4 +1,5 @@
 /* Which entries of the bucket of nodes are an engine's, and what of them is passed on. */
+#include "link.h"
 #include "nodes.h"
 #include "reader.h"
 #include "thole_cunit.h"
@@ -9,7 +10,8 @@ enum { STORED_NS = 77 };
 static struct {
     struct ordered_reader_options options; /* as opened */
     char stream[64], filter[64], text[64];
-    const char *operation;
+    const char *operation, *answer; /* NULL: none */
+    char asked[128];
 } play;
 
 thole_status __wrap_ordered_reader_open(struct connection *connection,
@@ -40,6 +42,52 @@ uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
 {
     (void)delivery;
     return STORED_NS;
+}
+
+thole_status __wrap_connection_request_with(struct connection *connection, const char *subject,
+                                            const struct header *headers, size_t headers_len,
+                                            thole_slice body, struct buf *ret, thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    (void)snprintf(play.asked, sizeof play.asked, "%s %.*s%s%.*s", subject, THOLE_FMT(body),
+                   headers_len > 0 ? headers->key : "", headers_len > 0 ? (int)headers->value.len : 0,
+                   headers_len > 0 ? (const char *)headers->value.ptr : "");
+    if (play.answer == NULL)
+        return thole_fail(reterr, THOLE_DENIED, "no");
+    buf_text(ret, play.answer);
+    return THOLE_OK;
+}
+
+/* What is written, and what the answers mean. */
+static void test_writes(void)
+{
+    static const struct {
+        const char *ns, *node, *answer;
+        thole_status status;
+        const char *put, *deleted;
+    } rows[] = {{"shop", "a", "{\"stream\":\"S\",\"seq\":7}", THOLE_OK, "$KV.THOLE_shop_NODES.a beat",
+                 "$KV.THOLE_shop_NODES.a KV-OperationDEL"},
+                {"shop", "a", "{\"error\":{\"code\":503},\"seq\":7}", THOLE_UNAVAILABLE,
+                 "$KV.THOLE_shop_NODES.a beat", "$KV.THOLE_shop_NODES.a KV-OperationDEL"},
+                {"shop", "a", NULL, THOLE_DENIED, "$KV.THOLE_shop_NODES.a beat",
+                 "$KV.THOLE_shop_NODES.a KV-OperationDEL"},
+                {"sh op", "a", "{\"seq\":7}", THOLE_INVALID, "", ""},
+                {"shop", "a.b", "{\"seq\":7}", THOLE_INVALID, "", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_error err = {.status = THOLE_OK};
+        thole_slice const node = thole_slice_from(rows[i].node);
+        memset(&play, 0, sizeof play);
+        play.answer = rows[i].answer;
+        CU_ASSERT_EQUAL(nodes_put(NULL, rows[i].ns, node, THOLE_STR("beat"), &err), rows[i].status);
+        CHECK_STR(rows[i].ns, play.asked, rows[i].put);
+        CU_ASSERT_EQUAL(err.text[0] != '\0', rows[i].status != THOLE_OK);
+        play.asked[0] = '\0';
+        CU_ASSERT_EQUAL(nodes_delete(NULL, rows[i].ns, node, NULL), rows[i].status);
+        CHECK_STR(rows[i].ns, play.asked, rows[i].deleted);
+    }
+    memset(&play, 0, sizeof play);
+    play.answer = "no JSON";
+    CU_ASSERT_NOT_EQUAL(nodes_put(NULL, "shop", THOLE_STR("a"), THOLE_STR("beat"), NULL), THOLE_OK);
 }
 
 static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns)
@@ -74,5 +122,5 @@ static void test_entries(void)
     nodes_watch_close(watch);
 }
 
-static const struct thole_test tests[] = {{"entries", test_entries}};
+static const struct thole_test tests[] = {{"entries", test_entries}, {"writes", test_writes}};
 THOLE_TEST_MAIN("nodes", tests)

@@ -4,6 +4,7 @@
 #include "reader.h"
 #include "said.h"
 #include "wrap_link.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 static struct {
@@ -83,8 +84,8 @@ void __wrap_link_hint(struct link *link, const char *subject, const char *reply,
         said_add(&play.said, "c%d ", from == NULL ? -1 : (int)strtol(from + 16, NULL, 10));
         if (play.first[0] == '\0')
             (void)snprintf(play.first, sizeof play.first, "%s %s", subject, text);
-    } else if (strncmp(subject, "$JS.API.CONSUMER.DELETE.S.reader_", 33) == 0) {
-        said_add(&play.said, "d%s ", subject + 33);
+    } else if (strncmp(subject, "$JS.API.CONSUMER.DELETE.S.reader_x_", 35) == 0) {
+        said_add(&play.said, "d%s ", subject + 35);
     } else {
         CU_ASSERT_PTR_NULL(reply);
         said_add(&play.said, "f:%s ", subject);
@@ -150,7 +151,7 @@ static void message_of(const char *consumer, uint64_t sequence, uint64_t consume
 static void message(uint64_t sequence, uint64_t consumer_sequence)
 {
     char name[32];
-    (void)snprintf(name, sizeof name, "reader_%u", play.inboxes);
+    (void)snprintf(name, sizeof name, "reader_x_%u", play.inboxes);
     message_of(name, sequence, consumer_sequence, nats.link.epoch);
 }
 
@@ -230,8 +231,8 @@ static void test_what_is_asked_for(void)
         CU_ASSERT_EQUAL(open_with(rows[i].options), THOLE_OK);
         (void)snprintf(
             want, sizeof want,
-            "$JS.API.CONSUMER.CREATE.S.reader_1%s {\"stream_name\":\"S\",\"config\":{\"name\":"
-            "\"reader_1\",%s,\"ack_policy\":\"none\",\"replay_policy\":\"instant\",\"max_deliver\":1,"
+            "$JS.API.CONSUMER.CREATE.S.reader_x_1%s {\"stream_name\":\"S\",\"config\":{\"name\":"
+            "\"reader_x_1\",%s,\"ack_policy\":\"none\",\"replay_policy\":\"instant\",\"max_deliver\":1,"
             "\"deliver_subject\":\"_INBOX.x.1\",\"flow_control\":true,\"idle_heartbeat\":2000000000,"
             "\"inactive_threshold\":30000000000,\"num_replicas\":1,\"mem_storage\":true}}",
             rows[i].subject, rows[i].policy);
@@ -248,13 +249,13 @@ static void test_messages(void)
     message(7, 1);
     message(8, 2);
     message_of("reader_other", 9, 3, 1);
-    message_of("reader_1", 9, 3, 0); /* of the last connection */
-    message(6, 3);                   /* from a replica that has fallen behind */
+    message_of("reader_x_1", 9, 3, 0); /* of the last connection */
+    message(6, 3);                     /* from a replica that has fallen behind */
     message(12, 4);
     said_check(&play.said, "in order", "#7 #8 #12 ");
     message(14, 6);
     said_check(&play.said, "one is missing", "d1 c13 ");
-    message_of("reader_1", 13, 5, 1);
+    message_of("reader_x_1", 13, 5, 1);
     said_check(&play.said, "of the consumer before", "");
     control(NULL, NULL, NULL, NULL, made);
     message(13, 1);
@@ -375,7 +376,7 @@ static void test_who_wants_to_be_told(void)
             play.attachment->down(play.attachment->arg, 1);
         said_check(&play.said, "told", way == 4 ? "#7 lost " : "#7 d1 lost ");
         CU_ASSERT_EQUAL(play.alarm_ms, 0);
-        message_of("reader_1", 8, 2, 1);
+        message_of("reader_x_1", 8, 2, 1);
         play.attachment->down(play.attachment->arg, 1);
         play.attachment->up(play.attachment->arg, &nats.link);
         fire_at(90000);

@@ -3,6 +3,7 @@
 #include "reader.h"
 #include "thole_cunit.h"
 #include "wrap_link.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 enum { PATIENCE_MS = 1000, STEPS_MAX = 16 };
@@ -62,7 +63,7 @@ void __wrap_push_remove(struct link *link, const char *stream, const char *name)
 {
     char want[32];
     (void)link;
-    (void)snprintf(want, sizeof want, "read_%u", play.attempts);
+    (void)snprintf(want, sizeof want, "read_x_%u", play.attempts);
     CHECK_STR("removed", name, want);
     CHECK_STR("stream", stream, "S");
 }
@@ -108,7 +109,7 @@ static natsMsg *message_of(const struct step *step)
 {
     natsMsg *message = NULL;
     char reply[128];
-    (void)snprintf(reply, sizeof reply, "$JS.ACK.S.read_%u.1.%llu.%llu.1000.0", play.attempts,
+    (void)snprintf(reply, sizeof reply, "$JS.ACK.S.read_x_%u.1.%llu.%llu.1000.0", play.attempts,
                    (unsigned long long)step->a, (unsigned long long)step->b);
     CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, "thole.x", reply, "body", 4), NATS_OK);
     return message;
@@ -287,5 +288,18 @@ static void test_reads(void)
     }
 }
 
-static const struct thole_test tests[] = {{"reads", test_reads}};
+static void test_a_filter_that_is_too_long(void)
+{
+    char filter[2000];
+    thole_error err = {0};
+    memset(filter, 'a', sizeof filter - 1);
+    filter[sizeof filter - 1] = '\0';
+    CU_ASSERT_EQUAL(stream_walk(NULL, "S", filter, 1, 2, each, NULL, &err), THOLE_LIMIT);
+    CHECK_STR("text", err.text, "filter is too long");
+}
+
+static const struct thole_test tests[] = {
+    {"reads", test_reads},
+    {"a filter that is too long", test_a_filter_that_is_too_long},
+};
 THOLE_TEST_MAIN("reader", tests)

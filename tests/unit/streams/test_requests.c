@@ -3,6 +3,7 @@
 #include "requests.h"
 #include "thole_cunit.h"
 #include "wrap_link.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 enum { WINDOW = 4, DONE_MAX = 16, TIMEOUT_MS = 1000 };
@@ -12,7 +13,7 @@ struct answered {
     uint64_t token, sequence;
     bool duplicate;
     uint32_t err_code;
-    char body[64];
+    char subject[64], body[64];
 };
 
 static struct {
@@ -139,6 +140,7 @@ static void done(void *arg, const struct request_done *answer)
                             .sequence = answer->sequence,
                             .duplicate = answer->duplicate,
                             .err_code = answer->err_code};
+    (void)snprintf(to->subject, sizeof to->subject, "%.*s", THOLE_FMT(answer->subject));
     (void)snprintf(to->body, sizeof to->body, "%.*s", THOLE_FMT(answer->body));
 }
 
@@ -310,6 +312,49 @@ static void test_what_an_answer_means(void)
     end();
 }
 
+static void test_what_a_direct_get_answers(void)
+{
+    static const struct {
+        const char *status, *sequence, *body;
+        enum request_result result;
+        uint64_t got;
+    } rows[] = {
+        {NULL, "7", "body", REQUEST_ANSWERED, 7},
+        {NULL, "18446744073709551615", "503", REQUEST_ANSWERED, UINT64_MAX},
+        {NULL, "7", "", REQUEST_ANSWERED, 7}, /* an empty message */
+        {"404", NULL, "", REQUEST_ANSWERED, 0},
+        {"404", "7", "", REQUEST_ANSWERED, 0},
+        {"408", NULL, "", REQUEST_FAILED, 0},
+        {"503", NULL, "", REQUEST_BUSY, 0},
+        {NULL, NULL, "body", REQUEST_FAILED, 0},
+        {NULL, "0", "body", REQUEST_FAILED, 0},
+        {NULL, "x", "body", REQUEST_FAILED, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        natsMsg *message = NULL;
+        begin();
+        CU_ASSERT_EQUAL(requests_get(play.requests, "$JS.API.DIRECT.GET.X", THOLE_STR("{}"), 9, &err),
+                        THOLE_OK);
+        CHECK_STR("subject", play.subject, "$JS.API.DIRECT.GET.X");
+        CHECK_STR("body", play.body, "{}");
+        CU_ASSERT_EQUAL_FATAL(
+            natsMsg_Create(&message, play.reply, NULL, rows[i].body, (int)strlen(rows[i].body)), NATS_OK);
+        if (rows[i].status != NULL)
+            CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Status", rows[i].status), NATS_OK);
+        if (rows[i].sequence != NULL)
+            CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Sequence", rows[i].sequence), NATS_OK);
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Subject", "thole.x"), NATS_OK);
+        play.fn(play.arg, &message, 1);
+        natsMsg_Destroy(message);
+        CU_ASSERT_EQUAL_FATAL(play.done_len, 1);
+        CU_ASSERT_EQUAL(play.done[0].result, rows[i].result);
+        CU_ASSERT_EQUAL(play.done[0].sequence, rows[i].got);
+        CHECK_STR("body", play.done[0].body, rows[i].body);
+        CHECK_STR("subject", play.done[0].subject, rows[i].got > 0 ? "thole.x" : "");
+        end();
+    }
+}
+
 static void test_whose_answer_it_is(void)
 {
     static const char *const nobody[] = {"x",
@@ -442,6 +487,7 @@ static void test_what_cannot_be_sent(void)
 static const struct thole_test tests[] = {
     {"what is sent", test_what_is_sent},
     {"what an answer means", test_what_an_answer_means},
+    {"what a direct get answers", test_what_a_direct_get_answers},
     {"whose answer it is", test_whose_answer_it_is},
     {"a full window", test_a_full_window},
     {"no answer in time", test_no_answer_in_time},

@@ -269,27 +269,25 @@ static thole_status ensure(void)
     "\"max_consumers\":-1,\"max_msgs\":-1,\"max_bytes\":-1,\"max_age\":" age                                 \
     ",\"max_msg_size\":-1,\"max_msgs_per_subject\":1,\"duplicate_window\":" window                           \
     ",\"allow_direct\":true,\"allow_rollup_hdrs\":true,\"deny_delete\":true,\"deny_purge\":false}\n"
-#define STREAM(name, subjects, retention, discard, msgs, bytes, age, window, direct, purge)                  \
+#define STREAM(name, subjects, retention, discard, msgs, bytes, age, window, purge)                          \
     "STREAM.CREATE THOLE_shop_" name " {\"name\":\"THOLE_shop_" name "\",\"subjects\":[" subjects            \
     "],\"retention\":\"" retention "\",\"storage\":\"file\",\"discard\":\"" discard                          \
     "\",\"num_replicas\":1,\"max_consumers\":-1,\"max_msgs\":" msgs ",\"max_bytes\":" bytes                  \
     ",\"max_age\":" age ",\"max_msg_size\":-1,\"max_msgs_per_subject\":-1" window                            \
-    ",\"allow_direct\":" direct ",\"allow_rollup_hdrs\":false,\"deny_delete\":false,\"deny_purge\":" purge   \
-    "}\n"
+    ",\"allow_direct\":true,\"allow_rollup_hdrs\":false,\"deny_delete\":false,\"deny_purge\":" purge "}\n"
 #define KEY(name, value) "make $KV.THOLE_shop_CONFIG." name " " value "\n"
 #define WINDOW ",\"duplicate_window\":120000000000"
 
 static const char made[] = BUCKET("CONFIG", "0", "120000000000") KEY("partitions", "1")
     KEY("payload_max", "262144") BUCKET("NODES", "10000000000", "10000000000")
         BUCKET("SECRET", "0", "120000000000") "make $KV.THOLE_shop_SECRET.nonces a random key\n" BUCKET(
-            "CRASHES", "0", "120000000000")
-            STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1", "-1", "0", "", "true", "true")
-                STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
-                       "604800000000000", WINDOW, "true", "false")
-                    STREAM("IN_0", "\"thole.shop.in.0.*.*.*\"", "limits", "new", "-1", "-1", "0", WINDOW,
-                           "true", "false")
-                        STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"", "limits", "new",
-                               "-1", "-1", "0", "", "false", "true") KEY("format", "2");
+            "CRASHES", "0", "120000000000") STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1",
+                                                   "-1", "0", "", "true")
+            STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
+                   "604800000000000", WINDOW, "false")
+                STREAM("IN_0", "\"thole.shop.in.0.*.*.*\"", "limits", "new", "-1", "-1", "0", WINDOW, "false")
+                    STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"", "limits", "new",
+                           "-1", "-1", "0", "", "true") KEY("format", "2");
 
 static bool same(const struct topology *a, const struct topology *b)
 {
@@ -408,7 +406,7 @@ static const struct {
     {"KV_THOLE_shop_NODES", "\"deny_delete\":true", "\"deny_delete\":false", "deny_delete false, but true"},
     {"THOLE_shop_HIST_0", "\"deny_purge\":true", "\"deny_purge\":false", "deny_purge"},
     {"KV_THOLE_shop_NODES", "\"allow_rollup_hdrs\":true", "\"allow_rollup_hdrs\":false", "allow_rollup_hdrs"},
-    {"THOLE_shop_HIST_0", "\"allow_direct\":false", "\"allow_direct\":true", ""},
+    {"THOLE_shop_HIST_0", "\"allow_direct\":true", "\"allow_direct\":false", ""},
     {"THOLE_shop_HIST_0", "\"num_replicas\":1", "\"num_replicas\":3", "num_replicas 3, but 1 is needed"},
     {"THOLE_shop_HIST_0", "\"num_replicas\":1", "\"num_replicas\":0", "but a number is needed"},
     {"THOLE_shop_HIST_0", "\"num_replicas\":1", "\"num_replicas\":101", "but a number is needed"},

@@ -1,7 +1,9 @@
 /* When the engine role asks for what no worker reports on, and what it does with the answers. */
+#include "reader.h"
 #include "thole_cunit.h"
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
+#include <malloc.h>
 #include <stdlib.h>
 
 enum { SWEEP_MS = 8000, AGAIN_MS = 1000, SLACK_MS = 520, NOW_MS = WORLD_NOW_MS };
@@ -10,8 +12,8 @@ static struct {
     enum partition_state state;
     size_t open_activities;
     size_t aside;
-    bool known; /* what the look for work answers */
-    uint64_t found;
+    enum work_seen seen; /* what the look for work answers */
+    char digest[8];      /* that it compares with */
 } play;
 
 /* ---- the world ---- */
@@ -34,11 +36,13 @@ void __wrap_request_put_aside(struct request *request)
     request_submit(request);
 }
 
-bool __wrap_work_found(const struct request *request, uint64_t *ret_sequence)
+enum work_seen __wrap_work_look_reply(struct owned *owned, const struct request *request, thole_slice digest,
+                                      uint64_t *ret_sequence)
 {
-    (void)request;
-    *ret_sequence = play.found;
-    return play.known;
+    (void)owned, (void)request;
+    (void)snprintf(play.digest, sizeof play.digest, "%.*s", THOLE_FMT(digest));
+    *ret_sequence = play.seen == WORK_THERE || play.seen == WORK_FORGED ? 17 : 0;
+    return play.seen;
 }
 
 static void begin(void)
@@ -47,7 +51,7 @@ static void begin(void)
     shard_world_begin(request_rules);
     play.state = PARTITION_OPEN;
     play.open_activities = 1;
-    play.known = true;
+    play.seen = WORK_MISSING;
     world.engine.options.sweep_ms = SWEEP_MS;
 }
 
@@ -119,6 +123,7 @@ static void answer_orphan(void)
     static struct batch_activity row = {.instance = {(const uint8_t *)"order", 5},
                                         .queue = {(const uint8_t *)"q", 1},
                                         .activity = {(const uint8_t *)"charge", 6},
+                                        .digest = {(const uint8_t *)"sha", 3},
                                         .execution = 2,
                                         .activity_id = 9,
                                         .try_number = 3};
@@ -131,12 +136,14 @@ static void answer_orphan(void)
 }
 
 /* Each step, up to the message. */
-static void test_an_orphan_is_queued_again(void)
+static void check_queued_again(enum work_seen seen)
 {
     begin();
+    play.seen = seen;
     answer_orphan();
     CU_ASSERT_EQUAL(play.aside, 1); /* of thousands none is in front of what is new */
     find_work_answered(&world.owned, submitted_last(REQ_FIND_WORK));
+    CHECK_STR("compares with the row's", play.digest, "sha");
     struct request *const find = submitted_last(REQ_FIND_INPUT);
     find->find.found = true;
     find->find.input = THOLE_STR("12 EUR");
@@ -152,6 +159,12 @@ static void test_an_orphan_is_queued_again(void)
     end();
 }
 
+static void test_an_orphan_is_queued_again(void)
+{
+    check_queued_again(WORK_MISSING);
+    check_queued_again(WORK_FORGED);
+}
+
 /* Its message is there, or nobody knows, or the history does not know it. */
 static void test_an_orphan_that_is_left_alone(void)
 {
@@ -159,13 +172,12 @@ static void test_an_orphan_that_is_left_alone(void)
     answer_orphan();
     struct request *const look = submitted_last(REQ_FIND_WORK);
     size_t const before = submitted.len;
-    play.found = 17;
+    play.seen = WORK_THERE;
     find_work_answered(&world.owned, look);
-    play.found = 0;
-    play.known = false;
+    play.seen = WORK_UNKNOWN;
     find_work_answered(&world.owned, look);
     CU_ASSERT_EQUAL(submitted.len, before);
-    play.known = true;
+    play.seen = WORK_MISSING;
     find_work_answered(&world.owned, look);
     find_input_answered(&world.owned, submitted_last(REQ_FIND_INPUT));
     CU_ASSERT_EQUAL(submitted.len, before + 1);
@@ -201,6 +213,122 @@ static void test_an_orphan_of_an_earlier_life(void)
     run_at(NOW_MS + SWEEP_MS); /* and the new one asks for itself */
     (void)submitted_last(REQ_FIND_ORPHANS);
     CU_ASSERT_EQUAL(submitted.len, 2);
+    end();
+}
+
+/* ---- its input ---- */
+
+/* What is freed changes; small blocks are kept by their thread as they are. */
+enum { PERTURB = 0x5a, INPUT_BYTES = 4000 };
+static char long_input[INPUT_BYTES + 1];
+
+static struct {
+    const char *fails; /* NULL: nothing */
+    char subject[64];
+    thole_status status; /* of the record's callback */
+    unsigned records;
+} history;
+
+thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
+                                  struct stream_bounds *ret, thole_error *reterr)
+{
+    (void)connection;
+    CHECK_STR("stream", stream, "HIST");
+    if (history.fails != NULL && strcmp(history.fails, "bounds") == 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no bounds");
+    *ret = (struct stream_bounds){.first = 3, .last = 42};
+    return THOLE_OK;
+}
+
+static void give_turn(stream_read_fn *each, void *arg, uint64_t execution, const struct event *events,
+                      size_t n)
+{
+    struct record const record = {.kind = RECORD_TURN,
+                                  .epoch = 1,
+                                  .n = 1,
+                                  .turn = {.instance = THOLE_STR("order"),
+                                           .execution = execution,
+                                           .number = 1,
+                                           .ran = true,
+                                           .events = events,
+                                           .events_len = n}};
+    struct buf body;
+    buf_init(&body, RECORD_BYTES_MAX);
+    CU_ASSERT_EQUAL_FATAL(record_encode(&record, &body), THOLE_OK);
+    history.status = each(arg, ++history.records, THOLE_STR("subject"), buf_bytes(&body));
+    memset((void *)(uintptr_t)buf_bytes(&body).ptr, PERTURB, body.len); /* it is the reader's again */
+    buf_release(&body);
+}
+
+static struct event scheduled(uint64_t id, const char *input)
+{
+    return (struct event){.kind = EVENT_ACTIVITY_SCHEDULED,
+                          .id = id,
+                          .name = THOLE_STR("charge"),
+                          .queue = THOLE_STR("q"),
+                          .data = thole_slice_from(input)};
+}
+
+/* What is not the activity's scheduling comes too: of another execution, of another id, of another kind. */
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr)
+{
+    (void)connection;
+    CHECK_STR("stream", stream, "HIST");
+    CU_ASSERT_EQUAL(from, 1);
+    CU_ASSERT_EQUAL(to, 42);
+    (void)snprintf(history.subject, sizeof history.subject, "%s", filter);
+    struct event const other = scheduled(9, "of another execution");
+    struct event const events[] = {scheduled(8, "of another activity"),
+                                   {.kind = EVENT_TIMER_CREATED, .id = 9, .due_ms = 5000},
+                                   scheduled(10, "of the next")};
+    struct event const its[] = {scheduled(8, "of another activity"), scheduled(9, long_input)};
+    give_turn(each, arg, 1, &other, 1);
+    give_turn(each, arg, 2, events, ARRAY_LEN(events));
+    CU_ASSERT_EQUAL(each(arg, 7, THOLE_STR("subject"), THOLE_STR("garbage")), THOLE_OK);
+    if (history.fails != NULL && strcmp(history.fails, "unknown") != 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no records");
+    if (history.fails == NULL)
+        give_turn(each, arg, 2, its, ARRAY_LEN(its));
+    return history.status;
+}
+
+static struct request *load_input(const char *fails, thole_status want)
+{
+    begin();
+    world.owned.hist_stream = (char *)"HIST";
+    world.engine.topology.ns[0] = 's';
+    memset(&history, 0, sizeof history);
+    history.fails = fails;
+    answer_orphan();
+    find_work_answered(&world.owned, submitted_last(REQ_FIND_WORK));
+    struct request *const find = submitted_last(REQ_FIND_INPUT);
+    (void)mallopt(M_PERTURB, PERTURB);
+    CU_ASSERT_EQUAL(find_input_load(&world.engine, find), want);
+    (void)mallopt(M_PERTURB, 0);
+    return find;
+}
+
+/* It is the request's own: what was read is freed. */
+static void test_its_input_is_read(void)
+{
+    memset(long_input, 'i', INPUT_BYTES);
+    struct request *const find = load_input(NULL, THOLE_OK);
+    CHECK_STR("subject", history.subject, "thole.s.hist.0.order.2");
+    CU_ASSERT_TRUE(find->find.found);
+    CU_ASSERT_TRUE(thole_slice_equal(find->find.input, thole_slice_from(long_input)));
+    end();
+}
+
+static void test_its_input_is_not_there(void)
+{
+    CU_ASSERT_FALSE(load_input("unknown", THOLE_OK)->find.found);
+    end();
+    CHECK_STR("why", load_input("bounds", THOLE_UNAVAILABLE)->err.text, "no bounds");
+    CHECK_STR("not asked", history.subject, "");
+    end();
+    CHECK_STR("why", load_input("records", THOLE_UNAVAILABLE)->err.text, "no records");
     end();
 }
 
@@ -283,6 +411,8 @@ static const struct thole_test tests[] = {
     {"when orphans are asked for", test_when_orphans_are_asked_for},
     {"when the next sweep is", test_when_the_next_sweep_is},
     {"an orphan is queued again", test_an_orphan_is_queued_again},
+    {"its input is read", test_its_input_is_read},
+    {"its input is not there", test_its_input_is_not_there},
     {"an orphan that is left alone", test_an_orphan_that_is_left_alone},
     {"an orphan of an earlier life", test_an_orphan_of_an_earlier_life},
     {"when deadlines are looked at", test_when_deadlines_are_looked_at},

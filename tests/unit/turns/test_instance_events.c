@@ -1,6 +1,7 @@
 /* External events: queues of waits and of kept events, what a lost race gives back, repetitions. */
 #include "play.h"
 #include "thole/orchestration.h"
+#include <assert.h>
 #include <string.h>
 
 static thole_status one(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -316,6 +317,78 @@ static void wrong_names(void)
     play_release(&play);
 }
 
+/* ---- how many are kept ---- */
+
+/* Received live, @p n in each turn. */
+static void receive(struct instance *instance, const char *name, thole_slice data, size_t n)
+{
+    struct event events[1000];
+    struct turn_out out;
+    assert(n <= ARRAY_LEN(events));
+    for (size_t i = 0; i < n; i++)
+        events[i] = (struct event){
+            .kind = EVENT_EVENT_RECEIVED, .name = thole_slice_from(name), .data = data, .request_id = {0}};
+    struct turn_in const in = {.received = events, .received_len = n, .run = true};
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+}
+
+static struct instance *begin_kept(struct play *play)
+{
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t")};
+    struct turn_in const in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out;
+    play->memory_max = 64 << 20;
+    struct instance *const instance = play_instance(play);
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    return instance;
+}
+
+/* What the code awaits now is taken in any case. */
+static void kept_up_to_a_number(void)
+{
+    struct play play = play_of(three);
+    struct instance *const instance = begin_kept(&play);
+    for (size_t i = 0; i < 9; i++)
+        receive(instance, "other", THOLE_STR("1"), 1000);
+    receive(instance, "other", THOLE_STR("1"), 999);
+    CU_ASSERT_EQUAL(instance_kept(instance), EVENTS_KEPT_MAX - 1);
+    CU_ASSERT_TRUE(instance_keeps_more(instance, THOLE_STR("other")));
+    receive(instance, "other", THOLE_STR("1"), 1);
+    CU_ASSERT_FALSE(instance_keeps_more(instance, THOLE_STR("other")));
+    CU_ASSERT_FALSE(instance_keeps_more(instance, THOLE_STR("never heard of")));
+    CU_ASSERT_TRUE(instance_keeps_more(instance, THOLE_STR("go")));
+    receive(instance, "go", THOLE_STR("1"), 1);
+    CU_ASSERT_EQUAL(instance_kept(instance), EVENTS_KEPT_MAX);
+    CU_ASSERT_TRUE(instance_keeps_more(instance, THOLE_STR("go")));
+    struct event const cancel = {.kind = EVENT_CANCEL_REQUESTED};
+    struct turn_in const in = {.received = &cancel, .received_len = 1};
+    struct turn_out out;
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT_FALSE(
+        instance_keeps_more(instance, THOLE_STR("go"))); /* it is asked to cancel: the await takes none */
+    instance_destroy(instance);
+    play_release(&play);
+}
+
+static void kept_up_to_a_size(void)
+{
+    static uint8_t large[1 << 18];
+    struct play play = play_of(late);
+    struct instance *const instance = begin_kept(&play);
+    for (size_t i = 0; i < EVENTS_KEPT_BYTES_MAX / sizeof large; i++) {
+        CU_ASSERT_TRUE(instance_keeps_more(instance, THOLE_STR("go")));
+        receive(instance, "go", (thole_slice){large, sizeof large}, 1);
+    }
+    CU_ASSERT_FALSE(instance_keeps_more(instance, THOLE_STR("go")));
+    struct event const fired = {.kind = EVENT_TIMER_FIRED, .ref = 2};
+    struct turn_in const in = {.received = &fired, .received_len = 1, .run = true};
+    struct turn_out out;
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK); /* two are taken */
+    CU_ASSERT_EQUAL(instance_kept(instance), EVENTS_KEPT_BYTES_MAX / sizeof large - 2);
+    instance_destroy(instance);
+    play_release(&play);
+}
+
 /* ---- raised in others ---- */
 
 static thole_status raises(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -589,6 +662,8 @@ static const struct thole_test tests[] = {
     {"while cancelled", while_cancelled},
     {"repetitions", repetitions},
     {"wrong names", wrong_names},
+    {"kept up to a number", kept_up_to_a_number},
+    {"kept up to a size", kept_up_to_a_size},
     {"raised", raised},
     {"paused", paused},
     {"terminated", terminated},

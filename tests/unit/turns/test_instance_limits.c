@@ -103,7 +103,8 @@ static thole_status leaves_timers(thole_ctx *ctx, thole_slice input, thole_slice
     return thole_continue_as_new(ctx, input, 0);
 }
 
-#define ADVICE ": see --instance-memory-max; code that runs for long continues as new"
+#define TASKS(n) " (" n " tasks scheduled, 0 events waiting)"
+#define ADVICE ": schedule less at a time, continue as new, or raise --instance-memory-max"
 
 struct sweep_row {
     const char *name;
@@ -141,8 +142,9 @@ static void sweep(const struct sweep_row *row)
         CHECK_STR(row->name, buf_cstr(&enough), row->end);
     while (memory_max < SWEEP_MAX && !plays_within(row, memory_max, &got)) {
         (void)snprintf(expected, sizeof expected,
-                       "LIMIT: the instance's memory limit of %zu bytes is reached" ADVICE, memory_max);
-        CHECK_STR(row->name, strstr(buf_cstr(&got), "LIMIT: "), expected);
+                       "LIMIT: the instance's memory limit of %zu bytes is reached (", memory_max);
+        CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&got), expected));
+        CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&got), " events waiting)" ADVICE));
         memory_max += SWEEP_STEP;
         failures++;
         buf_clear(&got);
@@ -236,13 +238,13 @@ static void code_is_told_and_then_parked(void)
 {
     struct play_row const rows[] = {
         {"allocates for ever", never_stops_asking, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" TASKS("0") ADVICE},
         {"schedules for ever", schedules_for_ever, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" TASKS("4096") ADVICE},
         {"schedules for ever, and does not look", schedules_blindly, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" TASKS("4096") ADVICE},
         {"says nothing for ever", says_nothing_for_ever, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" TASKS("0") ADVICE},
     };
     play_check_live(rows, ARRAY_LEN(rows));
 }

@@ -218,6 +218,7 @@ static void test_fields(void)
                 {"{\"a\":1", "a=1 ", false},
                 {"{\"a", "", false},
                 {"[1]", "", false},
+                {"}", "", false},
                 {"", "", false}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         thole_slice const text = exact(rows[i].text, strlen(rows[i].text));
@@ -229,6 +230,7 @@ static void test_fields(void)
                            THOLE_FMT(value));
         CHECK_STR(rows[i].text, got, rows[i].want);
         CU_ASSERT_EQUAL(json_fields_end(text, at), rows[i].ends);
+        CU_ASSERT_FALSE(json_fields_end(text, 0));
         drop(text);
     }
 }

@@ -50,39 +50,63 @@ static void test_which_results_are_refused(void)
         .kind = MESSAGE_ACTIVITY_RESULT, .instance = THOLE_STR("i"), .execution = 3, .task = 4};
     struct nonce room;
     struct message good = test_with_nonce(&result, &room);
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &good, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &good, SENDER_CLIENT, NULL), THOLE_OK);
     thole_error err = {0};
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &result, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &result, SENDER_CLIENT, &err), THOLE_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "it has no nonce"));
     for (size_t i = 0; i < NONCE_TEXT_LEN; i++) { /* each digit counts */
         struct nonce wrong = room;
         struct message forged = good;
         wrong.text[i] = wrong.text[i] == '0' ? '1' : '0';
         forged.nonce = thole_slice_from(wrong.text);
-        CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &forged, &err), THOLE_INVALID);
+        CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &forged, SENDER_CLIENT, &err), THOLE_INVALID);
         CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another one"));
         forged.nonce = (thole_slice){(const uint8_t *)room.text, i};
-        CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &forged, NULL), THOLE_INVALID);
+        CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &forged, SENDER_CLIENT, NULL), THOLE_INVALID);
     }
     struct message moved = good;
     moved.execution++;
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, SENDER_CLIENT, NULL), THOLE_INVALID);
     moved = good;
     moved.task++;
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, SENDER_CLIENT, NULL), THOLE_INVALID);
     moved = good;
     moved.instance = THOLE_STR("j");
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, SENDER_CLIENT, NULL), THOLE_INVALID);
     moved = good;
     moved.try_number = 7; /* all tries have the same */
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &moved, SENDER_CLIENT, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &good, SENDER_WORKER, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &result, SENDER_WORKER, NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &result, SENDER_ENGINE, NULL), THOLE_OK); /* a timeout */
     struct message const event = {.kind = MESSAGE_EVENT, .instance = THOLE_STR("i")};
-    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &event, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(nonce_check(test_nonce_key(), &event, SENDER_CLIENT, NULL), THOLE_OK);
+}
+
+static void test_the_key_as_text(void)
+{
+    static const char *const bad[] = {"",
+                                      "00",
+                                      "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1",
+                                      "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f0",
+                                      "000102030405060708090A0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+                                      "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1g",
+                                      "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"};
+    struct nonce_key key, back;
+    for (size_t i = 0; i < NONCE_KEY_BYTES; i++)
+        key.bytes[i] = (uint8_t)(i * 8 + 7);
+    struct nonce_key_text const text = nonce_key_write(&key);
+    CHECK_STR("key", text.text, "070f171f272f373f474f575f676f777f878f979fa7afb7bfc7cfd7dfe7eff7ff");
+    CU_ASSERT_TRUE(nonce_key_read(thole_slice_from(text.text), &back));
+    CU_ASSERT_EQUAL(memcmp(&key, &back, sizeof key), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_FALSE(nonce_key_read(thole_slice_from(bad[i]), &back));
 }
 
 static const struct thole_test tests[] = {
     {"what_it_is", test_what_it_is},
     {"what_may_be_one", test_what_may_be_one},
     {"which_results_are_refused", test_which_results_are_refused},
+    {"the_key_as_text", test_the_key_as_text},
 };
 THOLE_TEST_MAIN("nonce", tests)

@@ -8,9 +8,10 @@
 /* ---- cancel notices ---- */
 
 #define SUBJECT "thole.test.cancel.order.2"
+#define P "0123456789abcdef"
 
 struct row {
-    const char *name, *subject, *activities, *kind, *try_number;
+    const char *name, *subject, *activities, *proofs, *kind, *try_number;
     thole_status status;
     uint32_t want_try;
     size_t want_ids;
@@ -23,6 +24,8 @@ static thole_status parse(const struct row *row, struct arena *arena, struct can
     CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, row->subject, NULL, "late", 4), NATS_OK);
     if (row->activities != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_ACTIVITIES, row->activities), NATS_OK);
+    if (row->proofs != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_PROOFS, row->proofs), NATS_OK);
     if (row->kind != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_KIND, row->kind), NATS_OK);
     if (row->try_number != NULL)
@@ -37,19 +40,27 @@ static thole_status parse(const struct row *row, struct arena *arena, struct can
 static void test_what_a_cancel_notice_says(void)
 {
     static const struct row rows[] = {
-        {"any try", SUBJECT, "7", "TIMEOUT", NULL, THOLE_OK, 0, 1},
-        {"one try", SUBJECT, "7", "TIMEOUT", "2", THOLE_OK, 2, 1},
-        {"the largest try", SUBJECT, "7,8,9", "TIMEOUT", "4294967295", THOLE_OK, UINT32_MAX, 3},
-        {"a larger one", SUBJECT, "7", "TIMEOUT", "4294967296", THOLE_CORRUPT, 0, 0},
-        {"try 0", SUBJECT, "7", "TIMEOUT", "0", THOLE_CORRUPT, 0, 0},
-        {"no number", SUBJECT, "7", "TIMEOUT", "2x", THOLE_CORRUPT, 0, 0},
-        {"no activity", SUBJECT, NULL, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
-        {"activity 0", SUBJECT, "0", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
-        {"an empty activity", SUBJECT, "7,", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
-        {"no kind", SUBJECT, "7", NULL, NULL, THOLE_CORRUPT, 0, 0},
-        {"execution 0", "thole.test.cancel.order.0", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
-        {"another subject", "thole.test.event.order.2", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
-        {"a longer subject", SUBJECT ".1", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0}};
+        {"any try", SUBJECT, "7", P, "TIMEOUT", NULL, THOLE_OK, 0, 1},
+        {"one try", SUBJECT, "7", P, "TIMEOUT", "2", THOLE_OK, 2, 1},
+        {"the largest try", SUBJECT, "7,8,9", P "," P "," P, "TIMEOUT", "4294967295", THOLE_OK, UINT32_MAX,
+         3},
+        {"a larger one", SUBJECT, "7", P, "TIMEOUT", "4294967296", THOLE_CORRUPT, 0, 0},
+        {"try 0", SUBJECT, "7", P, "TIMEOUT", "0", THOLE_CORRUPT, 0, 0},
+        {"no number", SUBJECT, "7", P, "TIMEOUT", "2x", THOLE_CORRUPT, 0, 0},
+        {"no activity", SUBJECT, NULL, P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"activity 0", SUBJECT, "0", P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"an empty activity", SUBJECT, "7,", P "," P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"no proofs", SUBJECT, "7", NULL, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a proof too few", SUBJECT, "7,8", P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a proof too many", SUBJECT, "7", P "," P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a short proof", SUBJECT, "7", "0123", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"no digit", SUBJECT, "7", "0123456789abcdeg", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a capital", SUBJECT, "7", "0123456789ABCDEF", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"no comma", SUBJECT, "7,8", P "0" P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"no kind", SUBJECT, "7", P, NULL, NULL, THOLE_CORRUPT, 0, 0},
+        {"execution 0", "thole.test.cancel.order.0", "7", P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"another subject", "thole.test.event.order.2", "7", P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a longer subject", SUBJECT ".1", "7", P, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena;
         struct cancel_notice notice = {.execution = 0};
@@ -61,11 +72,35 @@ static void test_what_a_cancel_notice_says(void)
         if (status == THOLE_OK) {
             CU_ASSERT_EQUAL(notice.execution, 2);
             CU_ASSERT_EQUAL(notice.activity_ids[notice.activity_ids_len - 1], 6 + rows[i].want_ids);
+            CU_ASSERT_EQUAL(notice.proofs[notice.activity_ids_len - 1], 0x0123456789abcdef);
             CU_ASSERT_TRUE(thole_slice_equal(notice.instance, THOLE_STR("order")));
             CU_ASSERT_TRUE(thole_slice_equal(notice.reason, THOLE_STR("late")));
         }
         arena_release(&arena);
     }
+}
+
+/* An arena of whatever size: all of it is there, or it is said that there is no room. */
+static void test_no_room(void)
+{
+    static const struct row row = {"", SUBJECT, "7,8", P "," P, "TIMEOUT", "2", THOLE_OK, 2, 2};
+    size_t refused = 0;
+    thole_status status = THOLE_LIMIT;
+    for (size_t limit = 0; status != THOLE_OK && limit < 2000; limit++, refused++) {
+        struct arena arena;
+        struct cancel_notice notice = {.execution = 0};
+        arena_init(&arena, limit);
+        status = parse(&row, &arena, &notice);
+        CU_ASSERT_TRUE(status == THOLE_OK || status == THOLE_LIMIT);
+        CU_ASSERT_EQUAL(notice.execution, status == THOLE_OK ? 2 : 0);
+        if (status == THOLE_OK) {
+            CU_ASSERT_TRUE(thole_slice_equal(notice.kind, THOLE_STR("TIMEOUT")));
+            CU_ASSERT_TRUE(thole_slice_equal(notice.reason, THOLE_STR("late")));
+        }
+        arena_release(&arena);
+    }
+    CU_ASSERT_EQUAL(status, THOLE_OK);
+    CU_ASSERT_TRUE(refused > 40);
 }
 
 /* ---- live events ---- */
@@ -148,6 +183,7 @@ static void test_a_rejected_message_is_kept_once(void)
 static const struct thole_test tests[] = {
     {"what an event notice says", test_what_an_event_notice_says},
     {"what a cancel notice says", test_what_a_cancel_notice_says},
+    {"no room", test_no_room},
     {"a rejected message is kept once", test_a_rejected_message_is_kept_once},
 };
 THOLE_TEST_MAIN("notices", tests)

@@ -1,0 +1,440 @@
+/* The table of rights, and what its patterns stand for. */
+#include "nats_permissions.h"
+#include "message.h"
+#include "subject.h"
+#include "values.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), KNOWN_BYTES_MAX = 512 };
+
+/* What a user may do. Verbs and roles are sets of these. */
+enum right {
+    ENGINE = 1 << 0,
+    WORKER = 1 << 1,
+    SETTINGS = 1 << 2,  /* reads the configuration of the namespace: everybody but engines */
+    HISTORIES = 1 << 3, /* reads records */
+    EVENTS = 1 << 4,    /* hears live events */
+    ENGINES = 1 << 5,   /* reads heartbeats */
+    ROLL_CALL = 1 << 6, /* asks the workers what they run */
+    START = 1 << 7,
+    SIGNAL = 1 << 8,
+    QUERY = 1 << 9,
+    COMPLETE = 1 << 10,
+    REJECTED = 1 << 11,
+    QUEUES = 1 << 12,
+    QUEUE_LIMIT = 1 << 13,
+    CANCEL = 1 << 14,
+    TERMINATE = 1 << 15,
+    PAUSE = 1 << 16,
+    RESUME = 1 << 17,
+    DELETE = 1 << 18,
+    FORCE_DELETE = 1 << 19,
+    PRUNE = 1 << 20,
+    RETRY = 1 << 21,
+    RELEASE = 1 << 22,
+    REPLAY = 1 << 23, /* reads all histories of a partition at once, with a consumer */
+};
+
+enum streams {
+    IN = 1 << 0,
+    HIST = 1 << 1,
+    WORK = 1 << 2,
+    REJECTS = 1 << 3,
+    CONFIG = 1 << 4,
+    NODES = 1 << 5,
+    CRASHES = 1 << 6,
+    SECRET = 1 << 7,
+    EVERY = (1 << 8) - 1,
+};
+
+/*
+ * In the patterns {ns} and {inbox} stand for one text, {stream} for each of the row's streams, {queue},
+ * {orchestration}, {event}, {query} for each name of the list, or * without a list.
+ */
+struct row {
+    uint32_t rights; /* any of them gives it */
+    enum permission_side side;
+    const char *pattern;
+    uint32_t streams;
+};
+#define PUB PERMISSION_PUBLISH
+#define SUB PERMISSION_SUBSCRIBE
+#define API "$JS.API."
+
+static const struct row rows[] = {
+    /* Messages to instances: docs/wire.md, "Messages to an instance". */
+    {START, PUB, "thole.{ns}.in.*.start.{orchestration}.*", 0},
+    {START, PUB, "thole.{ns}.in.*.start_event.{start_event}.*", 0},
+    {SIGNAL, PUB, "thole.{ns}.in.*.event.{event}.*", 0},
+    {CANCEL, PUB, "thole.{ns}.in.*.control.cancel.*", 0},
+    {TERMINATE, PUB, "thole.{ns}.in.*.control.terminate.*", 0},
+    {PAUSE, PUB, "thole.{ns}.in.*.control.pause.*", 0},
+    {RESUME, PUB, "thole.{ns}.in.*.control.resume.*", 0},
+    {DELETE, PUB, "thole.{ns}.in.*.control.delete.*", 0},
+    {FORCE_DELETE, PUB, "thole.{ns}.in.*.control.force_delete.*", 0},
+    {PRUNE, PUB, "thole.{ns}.in.*.control.prune.*", 0},
+    {RETRY, PUB, "thole.{ns}.in.*.control.retry.*", 0},
+    {RELEASE, PUB, "thole.{ns}.in.*.control.release.*", 0},
+    {COMPLETE, PUB, "thole.{ns}.in.*.result.outside.*", 0},
+    {WORKER, PUB, "thole.{ns}.in.*.result.worker.*", 0},
+    {ENGINE, PUB, "thole.{ns}.in.*.engine.*.*", 0},
+    /* What engines alone write. */
+    {ENGINE, PUB, "thole.{ns}.hist.*.*.*", 0},
+    {ENGINE, PUB, "thole.{ns}.ctl.*.*", 0},
+    {ENGINE, PUB, "thole.{ns}.work.*.*.*.*.*", 0},
+    {ENGINE, PUB, "thole.{ns}.rejected.*", 0},
+    {ENGINE, PUB, "thole.{ns}.cancel.*.*", 0},
+    {ENGINE, PUB, "thole.{ns}.event.*.*.*", 0},
+    {ENGINE, PUB, "$KV.THOLE_{ns}_CONFIG.*", 0},
+    {ENGINE, PUB, "$KV.THOLE_{ns}_NODES.*", 0},
+    {ENGINE, PUB, "$KV.THOLE_{ns}_CRASHES.*.*", 0},
+    {ENGINE, PUB, "$KV.THOLE_{ns}_SECRET.nonces", 0},
+    /* Core NATS. */
+    {QUERY, PUB, "thole.{ns}.query.*.{query}.*", 0},
+    {ROLL_CALL, PUB, "thole.{ns}.workers", 0},
+    {ENGINE, PUB, "thole.{ns}.engines.*", 0},
+    /* JetStream: streams. */
+    {ENGINE | SETTINGS, PUB, API "INFO", 0},
+    {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY},
+    {SETTINGS, PUB, API "STREAM.INFO.{stream}", CONFIG | NODES},
+    {WORKER, PUB, API "STREAM.INFO.{stream}", WORK},
+    {REJECTED, PUB, API "STREAM.INFO.{stream}", REJECTS},
+    {REPLAY, PUB, API "STREAM.INFO.{stream}", HIST},
+    {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY},
+    {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
+    {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
+    {ENGINE, PUB, API "DIRECT.GET.{stream}", HIST},
+    {SETTINGS, PUB, API "STREAM.MSG.GET.{stream}", CONFIG},
+    {HISTORIES | REPLAY, PUB, API "STREAM.MSG.GET.{stream}", HIST},
+    {ENGINES, PUB, API "STREAM.MSG.GET.{stream}", NODES},
+    {ENGINE, PUB, API "STREAM.MSG.DELETE.{stream}", HIST | WORK},
+    {ENGINE, PUB, API "STREAM.PURGE.{stream}", IN},
+    /* JetStream: consumers. Who may create one may let it deliver to any subject of the account. */
+    {ENGINE, PUB, API "CONSUMER.CREATE.{stream}.>", IN | HIST | NODES | CRASHES},
+    {REJECTED, PUB, API "CONSUMER.CREATE.{stream}.>", REJECTS},
+    {REPLAY, PUB, API "CONSUMER.CREATE.{stream}.>", HIST},
+    {ENGINE, PUB, API "CONSUMER.DELETE.{stream}.*", IN | HIST | NODES | CRASHES},
+    {ENGINE, PUB, "$JS.FC.{stream}.>", IN | HIST | NODES | CRASHES},
+    {REJECTED, PUB, "$JS.FC.{stream}.>", REJECTS},
+    {REPLAY, PUB, "$JS.FC.{stream}.>", HIST},
+    {WORKER, PUB, API "CONSUMER.CREATE.{stream}.q_{queue}.thole.{ns}.work.{queue}.>", WORK},
+    {WORKER, PUB, API "CONSUMER.INFO.{stream}.q_{queue}", WORK},
+    {WORKER, PUB, API "CONSUMER.DELETE.{stream}.q_{queue}", WORK},
+    {WORKER, PUB, API "CONSUMER.MSG.NEXT.{stream}.q_{queue}", WORK},
+    {WORKER, PUB, "$JS.ACK.{stream}.q_{queue}.>", WORK},
+    {WORKER, PUB, "$JS.ACK.*.*.{stream}.q_{queue}.>", WORK}, /* domain and account hash: newer servers */
+    {QUEUES, PUB, API "CONSUMER.INFO.{stream}.*", WORK},
+    {QUEUE_LIMIT, PUB, API "CONSUMER.CREATE.{stream}.q_{queue}.thole.{ns}.work.{queue}.>", WORK},
+    {QUEUE_LIMIT, PUB, API "CONSUMER.INFO.{stream}.q_{queue}", WORK},
+    {QUEUE_LIMIT, PUB, "$KV.THOLE_{ns}_CONFIG.queue_{queue}", 0},
+    /* What it hears. */
+    {ENGINE | SETTINGS, SUB, "{inbox}.>", 0},
+    {ENGINE, SUB, "thole.{ns}.query.*.*.*", 0},
+    {ENGINE, SUB, "thole.{ns}.engines.*", 0},
+    {ENGINE, SUB, "thole.{ns}.ctl.*.epoch", 0},
+    {WORKER, SUB, "thole.{ns}.cancel.>", 0},
+    {WORKER, SUB, "thole.{ns}.workers", 0},
+    {EVENTS, SUB, "thole.{ns}.event.>", 0},
+};
+
+/* ---- roles and verbs ---- */
+
+#define CONTROL(what) (what | HISTORIES) /* who asks for it looks first whether the instance has ended */
+
+static const struct {
+    const char *name;
+    uint32_t rights;
+} verbs[] = {
+    {"start", START | HISTORIES | EVENTS | ENGINES},
+    {"start-many", START},
+    {"run", START | HISTORIES | EVENTS | ENGINES},
+    {"wait", HISTORIES | EVENTS},
+    {"show", HISTORIES | ROLL_CALL},
+    {"history", HISTORIES},
+    {"list", SETTINGS},
+    {"rejected", REJECTED},
+    {"signal", SIGNAL | HISTORIES | ENGINES},
+    {"query", QUERY},
+    {"cancel", CONTROL(CANCEL)},
+    {"terminate", CONTROL(TERMINATE)},
+    {"pause", CONTROL(PAUSE)},
+    {"resume", CONTROL(RESUME)},
+    {"retry", CONTROL(RETRY)},
+    {"delete", CONTROL(DELETE) | EVENTS},
+    {"force-delete", CONTROL(FORCE_DELETE) | EVENTS},
+    {"prune", CONTROL(PRUNE) | EVENTS},
+    {"complete", COMPLETE},
+    {"fail", COMPLETE},
+    {"queue", QUEUES | ROLL_CALL | RELEASE},
+    {"queue-limit", QUEUE_LIMIT},
+    {"replay", REPLAY | HISTORIES},
+};
+
+static const struct {
+    const char *name;
+    uint32_t rights;   /* of a role that has no verbs */
+    const char *verbs; /* its usual ones */
+} roles[] = {
+    {"engine", ENGINE, NULL},
+    {"worker", WORKER | SETTINGS, NULL},
+    {"client", 0, "start,run,wait,signal,query,cancel,list"},
+    {"auditor", 0, "wait,show,history,list,rejected,replay"},
+    {"console", 0, "show,history,list,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,queue"},
+    {"gateway", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
+};
+
+/* ---- lists of names ---- */
+
+/* The @p i-th name of a list with commas; false behind the last. */
+static bool nth(const char *list, size_t i, thole_slice *ret)
+{
+    for (; i > 0; i--) {
+        list = strchr(list, ',');
+        if (list == NULL)
+            return false;
+        list++;
+    }
+    *ret = (thole_slice){(const uint8_t *)list, strcspn(list, ",")};
+    return true;
+}
+
+static thole_status check_names(const char *list, const char *what, thole_error *reterr)
+{
+    thole_slice name;
+    if (list == NULL)
+        return THOLE_OK;
+    if (strnlen(list, LIST_BYTES_MAX + 1) > LIST_BYTES_MAX || nth(list, NAMES_MAX, &name))
+        return thole_fail(reterr, THOLE_INVALID, "more than %d names of one kind: use several users",
+                          NAMES_MAX);
+    for (size_t i = 0; nth(list, i, &name); i++)
+        THOLE_TRY(name_check(name, what, reterr));
+    return THOLE_OK;
+}
+
+static void known_names(struct buf *to, const char *name)
+{
+    buf_printf(to, "%s%s", to->len == 0 ? "" : ", ", name);
+}
+
+static thole_status unknown(const char *what, thole_slice name, struct buf *known, thole_error *reterr)
+{
+    thole_status const status =
+        thole_fail(reterr, THOLE_INVALID, "there is no %s \"%.*s\"; there are: %s", what,
+                   name.len > 60 ? 60 : (int)name.len, (const char *)name.ptr, buf_cstr(known));
+    buf_release(known);
+    return status;
+}
+
+static thole_status verbs_add(const char *list, uint32_t *rights, thole_error *reterr)
+{
+    thole_slice name;
+    for (size_t i = 0; nth(list, i, &name); i++) {
+        size_t at = 0;
+        while (at < COUNT(verbs) && !thole_slice_equal(name, thole_slice_from(verbs[at].name)))
+            at++;
+        if (at == COUNT(verbs)) {
+            struct buf known;
+            buf_init(&known, KNOWN_BYTES_MAX);
+            for (size_t v = 0; v < COUNT(verbs); v++)
+                known_names(&known, verbs[v].name);
+            return unknown("verb", name, &known, reterr);
+        }
+        *rights |= verbs[at].rights | SETTINGS;
+    }
+    return THOLE_OK;
+}
+
+/* *ret_verbs: one of the roles has verbs. */
+static thole_status roles_add(const struct permission_wish *wish, uint32_t *rights, bool *ret_verbs,
+                              thole_error *reterr)
+{
+    thole_slice name;
+    *ret_verbs = false;
+    for (size_t i = 0; nth(wish->roles, i, &name); i++) {
+        size_t at = 0;
+        while (at < COUNT(roles) && !thole_slice_equal(name, thole_slice_from(roles[at].name)))
+            at++;
+        if (at == COUNT(roles)) {
+            struct buf known;
+            buf_init(&known, KNOWN_BYTES_MAX);
+            for (size_t r = 0; r < COUNT(roles); r++)
+                known_names(&known, roles[r].name);
+            return unknown("role", name, &known, reterr);
+        }
+        *rights |= roles[at].rights;
+        if (roles[at].verbs != NULL) {
+            *ret_verbs = true;
+            THOLE_TRY(verbs_add(wish->verbs != NULL ? wish->verbs : roles[at].verbs, rights, reterr));
+        }
+    }
+    return THOLE_OK;
+}
+
+thole_status permissions_make(const struct permission_wish *wish, struct permissions *ret,
+                              thole_error *reterr)
+{
+    thole_slice role;
+    bool has_verbs;
+    *ret = (struct permissions){.wish = *wish};
+    THOLE_TRY(roles_add(wish, &ret->rights, &has_verbs, reterr));
+    THOLE_TRY(name_check(thole_slice_from(wish->ns), "namespace", reterr));
+    THOLE_TRY(check_names(wish->queues, "queue", reterr));
+    THOLE_TRY(check_names(wish->orchestrations, "orchestration", reterr));
+    THOLE_TRY(check_names(wish->events, "event", reterr));
+    THOLE_TRY(check_names(wish->queries, "query", reterr));
+    if (wish->verbs != NULL && !has_verbs)
+        return thole_fail(reterr, THOLE_INVALID, "an engine or a worker has no verbs");
+    if ((ret->rights & QUEUE_LIMIT) != 0 && wish->queues == NULL)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "name the queues whose limit it may set: the limit of a queue is a key of the "
+                          "namespace's settings, and no pattern of NATS matches only those keys");
+    if (wish->partitions == 0 || wish->partitions > PARTITIONS_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "%u partitions: there are 1 to %d", wish->partitions,
+                          PARTITIONS_MAX);
+    (void)nth(wish->roles, 0, &role);
+    if (wish->inbox != NULL)
+        THOLE_TRY(inbox_prefix_check(wish->inbox, reterr));
+    if (wish->inbox != NULL)
+        (void)snprintf(ret->inbox, sizeof ret->inbox, "%s", wish->inbox);
+    else
+        (void)snprintf(ret->inbox, sizeof ret->inbox, "_INBOX_%.*s", THOLE_FMT(role));
+    ret->answers = (ret->rights & (ENGINE | WORKER)) != 0;
+    return THOLE_OK;
+}
+
+/* ---- patterns ---- */
+
+struct expansion {
+    const struct permissions *permissions;
+    uint32_t streams;
+    permission_fn *each;
+    void *arg;
+};
+
+/* @p i-th of @p list, or * when there is none. */
+static bool name_or_any(const char *list, size_t i, char *ret, size_t cap)
+{
+    thole_slice name = THOLE_STR("*");
+    if (list == NULL ? i > 0 : !nth(list, i, &name))
+        return false;
+    (void)snprintf(ret, cap, "%.*s", THOLE_FMT(name));
+    return true;
+}
+
+/* <orchestration>~<event> is one token: with a list of one of the two only, none can be named. */
+static bool start_event(const struct permission_wish *wish, size_t i, char *ret, size_t cap)
+{
+    thole_slice orchestration, event;
+    size_t events = 0;
+    if (wish->orchestrations == NULL || wish->events == NULL)
+        return wish->orchestrations == NULL && wish->events == NULL && name_or_any(NULL, i, ret, cap);
+    while (nth(wish->events, events, &event))
+        events++;
+    if (!nth(wish->orchestrations, i / events, &orchestration))
+        return false;
+    (void)nth(wish->events, i % events, &event);
+    (void)snprintf(ret, cap, "%.*s~%.*s", THOLE_FMT(orchestration), THOLE_FMT(event));
+    return true;
+}
+
+/* The @p i-th of the expansion's streams. */
+static bool stream(const struct expansion *expansion, size_t i, char *ret, size_t cap)
+{
+    static const struct {
+        const char *before, *behind;
+        bool partitioned;
+    } names[] = {{"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
+                 {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
+                 {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}};
+    const struct permission_wish *wish = &expansion->permissions->wish;
+    for (size_t kind = 0; kind < COUNT(names); kind++) {
+        size_t const n = names[kind].partitioned ? wish->partitions : 1;
+        if ((expansion->streams & 1u << kind) == 0)
+            continue;
+        if (i < n) {
+            char number[12] = "";
+            if (names[kind].partitioned)
+                (void)snprintf(number, sizeof number, "%zu", i);
+            (void)snprintf(ret, cap, "%s_%s_%s%s", names[kind].before, wish->ns, names[kind].behind, number);
+            return true;
+        }
+        i -= n;
+    }
+    return false;
+}
+
+/* The @p i-th text that @p key stands for; false behind the last. */
+static bool value(const struct expansion *expansion, const char *key, size_t i, char *ret, size_t cap)
+{
+    const struct permissions *permissions = expansion->permissions;
+    const struct permission_wish *wish = &permissions->wish;
+    bool const one = strcmp(key, "ns") == 0 || strcmp(key, "inbox") == 0;
+    if (one) {
+        (void)snprintf(ret, cap, "%s", key[0] == 'n' ? wish->ns : permissions->inbox);
+        return i == 0;
+    }
+    if (strcmp(key, "stream") == 0)
+        return stream(expansion, i, ret, cap);
+    if (strcmp(key, "queue") == 0)
+        return name_or_any(wish->queues != NULL ? wish->queues : "default", i, ret, cap);
+    if (strcmp(key, "orchestration") == 0)
+        return name_or_any(wish->orchestrations, i, ret, cap);
+    if (strcmp(key, "event") == 0)
+        return name_or_any(wish->events, i, ret, cap);
+    if (strcmp(key, "query") == 0)
+        return name_or_any(wish->queries, i, ret, cap);
+    assert(strcmp(key, "start_event") == 0);
+    return start_event(wish, i, ret, cap);
+}
+
+/* Replaces the first placeholder, everywhere in the text, by each of its values; then the next. */
+static void expand(const struct expansion *expansion, const char *text) /* NOLINT(misc-no-recursion) */
+{
+    char key[24], with[STREAM_NAME_BYTES_MAX + THOLE_NAME_BYTES_MAX];
+    const char *const open = strchr(text, '{');
+    if (open == NULL) {
+        expansion->each(expansion->arg, text);
+        return;
+    }
+    const char *const end = strchr(open, '}');
+    assert(end != NULL);
+    size_t const len = (size_t)(end - open) + 1; /* with its braces */
+    assert(len > 2 && len < sizeof key);
+    (void)snprintf(key, sizeof key, "%.*s", (int)len - 2, open + 1);
+    for (size_t i = 0; value(expansion, key, i, with, sizeof with); i++) {
+        struct buf to;
+        buf_init(&to, SUBJECT_BYTES_MAX);
+        for (const char *at = text; *at != '\0';)
+            if (strncmp(at, open, len) == 0) {
+                buf_text(&to, with);
+                at += len;
+            } else {
+                buf_append(&to, at++, 1);
+            }
+        assert(buf_status(&to) == THOLE_OK); /* patterns and names are short */
+        expand(expansion, buf_cstr(&to));
+        buf_release(&to);
+    }
+}
+
+void permissions_each(const struct permissions *permissions, enum permission_side side, permission_fn *each,
+                      void *arg)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct expansion expansion = {permissions, 0, each, arg};
+        bool given = false, first = true;
+        for (size_t k = 0; k < COUNT(rows); k++) /* of the same pattern */
+            if (strcmp(rows[k].pattern, rows[i].pattern) == 0 && rows[k].side == rows[i].side) {
+                first = first && k >= i;
+                given = given || (rows[k].rights & permissions->rights) != 0;
+                if ((rows[k].rights & permissions->rights) != 0)
+                    expansion.streams |= rows[k].streams;
+            }
+        if (first && given && rows[i].side == side)
+            expand(&expansion, rows[i].pattern);
+    }
+}

@@ -1,0 +1,39 @@
+/*
+ * What a user of NATS may publish and subscribe to, by its role. NATS matches whole tokens, and stream names
+ * have one for each partition, so the number of partitions is part of the question. Pure.
+ */
+#ifndef THOLE_NATS_PERMISSIONS_H
+#define THOLE_NATS_PERMISSIONS_H
+#include "inbox_prefix.h"
+#include "thole/types.h"
+
+/* Lists are names with commas between them; NULL: not narrowed. */
+struct permission_wish {
+    const char *roles; /* "engine", "engine,worker" */
+    const char *ns;
+    const char *inbox; /* prefix of the user's inboxes; NULL: _INBOX_<first role> */
+    uint32_t partitions;
+    const char *verbs;          /* instead of a client's usual ones */
+    const char *queues;         /* of a worker; NULL: default */
+    const char *orchestrations; /* that it may start */
+    const char *events;         /* that it may raise */
+    const char *queries;        /* that it may ask */
+};
+
+struct permissions {
+    struct permission_wish wish;
+    uint32_t rights; /* enum right of nats_permissions.c */
+    char inbox[INBOX_PREFIX_BYTES_MAX + 1];
+    bool answers; /* it answers requests: allow_responses */
+};
+
+/* THOLE_INVALID with a sentence for what is no role, verb or name. Borrows the texts of @p wish. */
+THOLE_NODISCARD thole_status permissions_make(const struct permission_wish *wish, struct permissions *ret,
+                                              thole_error *reterr);
+
+enum permission_side { PERMISSION_PUBLISH, PERMISSION_SUBSCRIBE };
+typedef void permission_fn(void *arg, const char *subject);
+/* Calls @p each for every subject of that side, none twice. */
+void permissions_each(const struct permissions *permissions, enum permission_side side, permission_fn *each,
+                      void *arg);
+#endif

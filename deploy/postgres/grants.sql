@@ -1,0 +1,30 @@
+-- What engine, worker and reader may do with the tables of a namespace, and nothing more. After each migration, as
+-- thole_<namespace>_migrate: see roles.sql. It may be run again.
+\set ON_ERROR_STOP on
+\set schema thole_ :namespace
+\set owner thole_ :namespace _owner
+\set engine thole_ :namespace _engine
+\set worker thole_ :namespace _worker
+\set reader thole_ :namespace _reader
+
+BEGIN;
+SET LOCAL ROLE :"owner";
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, :"engine", :"worker", :"reader";
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"engine", :"worker", :"reader";
+-- Rights to columns go with those to the whole table.
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON :"schema".partitions, :"schema".worker_queue, :"schema".timers, :"schema".instances,
+    :"schema".executions, :"schema".quarantine, :"schema".incarnation TO :"engine";
+GRANT SELECT ON :"schema".schema_migrations TO :"engine";
+
+-- A claim reads which orchestration scheduled the activity, and whether the rows of its partition are complete.
+GRANT SELECT, DELETE ON :"schema".worker_queue TO :"worker";
+GRANT UPDATE (attempt, worker, claimed_at, renewed_at, deadline_at, lease_until, details, later, apart, lost, strikes,
+              lost_worker, lost_word) ON :"schema".worker_queue TO :"worker";
+GRANT SELECT (instance, orchestration, version) ON :"schema".instances TO :"worker";
+GRANT SELECT (p, incarnation) ON :"schema".partitions TO :"worker";
+GRANT SELECT (id) ON :"schema".incarnation TO :"worker";
+
+GRANT SELECT ON :"schema".instances, :"schema".executions, :"schema".worker_queue, :"schema".timers, :"schema".quarantine,
+    :"schema".partitions, :"schema".schema_migrations TO :"reader";
+COMMIT;

@@ -1,0 +1,186 @@
+#include "memory.h"
+#include "metrics_state.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- how much room a metric takes ---- */
+
+size_t metric_labels(const struct metrics *metrics, enum metric metric)
+{
+    const struct metric_rule *const rule = &metric_rules[metric];
+    size_t n = 0;
+    if (rule->label == NULL)
+        return 1;
+    if (rule->values == NULL)
+        return metrics->options.activities_len;
+    while (rule->values[n] != NULL)
+        n++;
+    return n;
+}
+
+size_t metric_buckets(enum metric metric)
+{
+    size_t n = 0;
+    while (metric_rules[metric].bounds[n] != 0)
+        n++;
+    return n;
+}
+
+size_t metric_width(enum metric metric)
+{
+    return metric_rules[metric].kind == METRIC_HISTOGRAM ? metric_buckets(metric) + 2 : 1;
+}
+
+/* ---- the registry ---- */
+
+struct metrics *metrics_create(const struct metrics_options *options)
+{
+    struct metrics *const metrics = memory_new(sizeof *metrics);
+    metrics->options = *options;
+    for (int m = 0; m < METRICS; m++) {
+        bool const shown = (metric_rules[m].roles & options->roles) != 0;
+        metrics->offsets[m] = shown ? metrics->cells_len : METRIC_HIDDEN;
+        if (shown)
+            metrics->cells_len += metric_labels(metrics, (enum metric)m) * metric_width((enum metric)m);
+    }
+    return metrics;
+}
+
+void metrics_destroy(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    for (struct metric_cells *cells = atomic_load(&metrics->cells), *next; cells != NULL; cells = next) {
+        next = cells->next;
+        free(cells);
+    }
+    for (struct pulse *pulse = atomic_load(&metrics->pulses), *next; pulse != NULL; pulse = next) {
+        next = pulse->next;
+        free(pulse);
+    }
+    free(metrics);
+}
+
+struct metric_cells *metrics_cells(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return NULL;
+    struct metric_cells *const cells =
+        memory_new(sizeof *cells + metrics->cells_len * sizeof cells->values[0]);
+    cells->metrics = metrics;
+    cells->next = atomic_load(&metrics->cells);
+    while (!atomic_compare_exchange_weak(&metrics->cells, &cells->next, cells)) {
+    }
+    return cells;
+}
+
+/* ---- counting ---- */
+
+/* Where the label's first value is; NULL: nothing is to be counted. */
+static _Atomic uint64_t *find(struct metric_cells *cells, enum metric metric, size_t label)
+{
+    if (cells == NULL || cells->metrics->offsets[metric] == METRIC_HIDDEN)
+        return NULL;
+    assert(label < metric_labels(cells->metrics, metric));
+    return &cells->values[cells->metrics->offsets[metric] + label * metric_width(metric)];
+}
+
+/* No other thread writes the cell, so that nothing is lost between the two. */
+static void grow(_Atomic uint64_t *cell, uint64_t n)
+{
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+void metric_add(struct metric_cells *cells, enum metric metric, size_t label, uint64_t n)
+{
+    _Atomic uint64_t *const cell = find(cells, metric, label);
+    assert(metric_rules[metric].kind != METRIC_HISTOGRAM);
+    if (cell != NULL)
+        grow(cell, n);
+}
+
+void metric_set(struct metric_cells *cells, enum metric metric, size_t label, uint64_t value)
+{
+    _Atomic uint64_t *const cell = find(cells, metric, label);
+    assert(metric_rules[metric].kind != METRIC_HISTOGRAM);
+    if (cell != NULL)
+        atomic_store_explicit(cell, value, memory_order_relaxed);
+}
+
+void metric_observe(struct metric_cells *cells, enum metric metric, size_t label, uint64_t value)
+{
+    _Atomic uint64_t *const first = find(cells, metric, label);
+    const uint64_t *const bounds = metric_rules[metric].bounds;
+    size_t bucket = 0;
+    assert(metric_rules[metric].kind == METRIC_HISTOGRAM);
+    if (first == NULL)
+        return;
+    while (bounds[bucket] != 0 && value > bounds[bucket])
+        bucket++;
+    grow(&first[bucket], 1);
+    grow(&first[metric_buckets(metric) + 1], value);
+}
+
+size_t metric_error_class(thole_status status)
+{
+    switch (status) {
+    case THOLE_UNAVAILABLE: return ERRORS_UNAVAILABLE;
+    case THOLE_TIMEOUT: return ERRORS_TIMEOUT;
+    case THOLE_DENIED: return ERRORS_DENIED;
+    case THOLE_INVALID: return ERRORS_INVALID;
+    case THOLE_CORRUPT: return ERRORS_CORRUPT;
+    default: return ERRORS_OTHER;
+    }
+}
+
+/* ---- loops ---- */
+
+struct pulse *metrics_pulse(struct metrics *metrics, const char *name, uint64_t limit_ms)
+{
+    if (metrics == NULL)
+        return NULL;
+    struct pulse *const pulse = memory_new(sizeof *pulse);
+    pulse->name = name;
+    pulse->limit_ms = limit_ms;
+    pulse->next = atomic_load(&metrics->pulses);
+    while (!atomic_compare_exchange_weak(&metrics->pulses, &pulse->next, pulse)) {
+    }
+    return pulse;
+}
+
+void pulse_begins(struct pulse *pulse, uint64_t now_ms)
+{
+    if (pulse != NULL)
+        atomic_store_explicit(&pulse->since_ms, now_ms, memory_order_relaxed);
+}
+
+void pulse_rests(struct pulse *pulse)
+{
+    if (pulse != NULL)
+        atomic_store_explicit(&pulse->since_ms, 0, memory_order_relaxed);
+}
+
+/* ---- reading ---- */
+
+uint64_t metrics_read(const struct metrics *metrics, enum metric metric, size_t label, size_t at)
+{
+    size_t const offset = metrics->offsets[metric];
+    uint64_t value = 0;
+    if (offset == METRIC_HIDDEN)
+        return 0;
+    for (struct metric_cells *cells = atomic_load(&metrics->cells); cells != NULL; cells = cells->next) {
+        uint64_t const one = atomic_load_explicit(&cells->values[offset + label * metric_width(metric) + at],
+                                                  memory_order_relaxed);
+        if (metric_rules[metric].join == METRIC_SUM)
+            value += one;
+        else if (one > value)
+            value = one;
+    }
+    return value;
+}
+
+uint64_t metrics_value(const struct metrics *metrics, enum metric metric, size_t label)
+{
+    assert(metric_rules[metric].kind != METRIC_HISTOGRAM);
+    return metrics_read(metrics, metric, label, 0);
+}

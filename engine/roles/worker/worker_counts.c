@@ -1,0 +1,117 @@
+/* What the worker's loop counts. Names of instances never become labels. */
+#include "clock.h"
+#include "worker_parts.h"
+#include <assert.h>
+
+static_assert((int)CLAIMS_GONE == (int)WORKER_ROW_MISSING && (int)CLAIMS_CLAIMED == (int)WORKER_ROW_MINE &&
+                  (int)CLAIMS_STOLEN == (int)WORKER_ROW_STOLEN &&
+                  (int)CLAIMS_CANDIDATE == (int)WORKER_ROW_CANDIDATE &&
+                  (int)CLAIMS_HELD == (int)WORKER_ROW_HELD &&
+                  (int)CLAIMS_UNKNOWN == (int)WORKER_ROW_UNKNOWN &&
+                  (int)CLAIMS_FORGED == (int)WORKER_ROW_FORGED,
+              "claims are counted by the state of the row");
+
+static size_t row_outcome(const struct row_call *call, size_t i)
+{
+    if (call->unknown)
+        return ROWS_UNANSWERED;
+    switch (call->rows[i].state) {
+    case WORKER_ROW_MISSING: return ROWS_GONE;
+    case WORKER_ROW_MINE: return ROWS_MINE;
+    case WORKER_ROW_STOLEN: return ROWS_STOLEN;
+    case WORKER_ROW_CANDIDATE:
+    case WORKER_ROW_HELD:
+    case WORKER_ROW_UNKNOWN:
+    case WORKER_ROW_FORGED: break;
+    }
+    return ROWS_UNKNOWN;
+}
+
+void worker_count_answer(struct worker_host *host, const struct row_call *call)
+{
+    for (size_t i = 0; i < call->len; i++) {
+        if (call->kind == ROW_CALL_CLAIM)
+            metric_add(host->cells, METRIC_WORKER_CLAIMS,
+                       call->unknown ? CLAIMS_UNANSWERED : (size_t)call->rows[i].state, 1);
+        else if (call->kind == ROW_CALL_RENEW)
+            metric_add(host->cells, METRIC_WORKER_RENEWALS, row_outcome(call, i), 1);
+        else if (call->kind == ROW_CALL_BEGIN)
+            metric_add(host->cells, METRIC_WORKER_COMPLETIONS, row_outcome(call, i), 1);
+    }
+}
+
+/* Also counts one that was lost and made again since the last call. */
+void worker_count_link(struct worker_host *host)
+{
+    if (host->cells == NULL)
+        return;
+    uint64_t const epoch = connection_epoch(host->connection);
+    if (host->epoch != 0 && epoch != host->epoch)
+        metric_add(host->cells, METRIC_NATS_DISCONNECTS, 0, 1);
+    host->epoch = epoch;
+    metric_set(host->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, epoch != 0);
+    metric_set(host->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, epoch == 0);
+}
+
+void worker_count_fired(struct worker_host *host, enum worker_path path)
+{
+    metric_add(host->cells, METRIC_WORKER_TOKENS, (size_t)path, 1);
+}
+
+void worker_count_started(struct worker_host *host, struct thole_activity *act)
+{
+    act->started_us = clock_monotonic_us();
+    host->running++;
+}
+
+static size_t returned(thole_status status)
+{
+    switch (status) {
+    case THOLE_OK: return HANDLERS_OK;
+    case THOLE_APP: return HANDLERS_APP;
+    case THOLE_CANCELLED: return HANDLERS_CANCELLED;
+    case THOLE_LATER: return HANDLERS_LATER;
+    default: return HANDLERS_OTHER;
+    }
+}
+
+void worker_count_returned(struct worker_host *host, const struct thole_activity *act)
+{
+    enum { MICROS_IN_MILLI = 1000 };
+    uint64_t const now_us = clock_monotonic_us(), fired_us = act->fired_ms * MICROS_IN_MILLI;
+    host->running--;
+    metric_observe(host->cells, METRIC_WORKER_ACTIVITY_DURATION, act->entry, now_us - act->started_us);
+    metric_add(host->cells, METRIC_WORKER_HANDLERS, returned(act->status), 1);
+    if (act->fired_kind != THOLE_CANCEL_NONE)
+        metric_observe(host->cells, METRIC_WORKER_CANCELLATION_GRACE, 0, now_us - fired_us);
+}
+
+void worker_count_published(struct worker_host *host, bool stored)
+{
+    metric_add(host->cells, METRIC_WORKER_RESULTS, stored ? RESULTS_STORED : RESULTS_FAILED, 1);
+}
+
+void worker_count_end(struct worker_host *host, enum worker_end end)
+{
+    metric_add(host->cells, METRIC_WORKER_ENDED, (size_t)end, 1);
+}
+
+void worker_count_machine(struct worker_host *host)
+{
+    if (host->cells == NULL)
+        return;
+    struct worker_counters const c = worker_counters(host->machine);
+    metric_set(host->cells, METRIC_WORKER_SLOTS, 0, host->options.slots);
+    metric_set(host->cells, METRIC_WORKER_HELD, 0, worker_held(host->machine));
+    metric_set(host->cells, METRIC_WORKER_RUNNING, 0, host->running);
+    metric_set(host->cells, METRIC_WORKER_DELIVERED, 0, c.delivered);
+    metric_set(host->cells, METRIC_WORKER_CANCELLATIONS, CANCELLATIONS_PUSH, c.cancelled_by_push);
+    metric_set(host->cells, METRIC_WORKER_CANCELLATIONS, CANCELLATIONS_RENEWAL, c.cancelled_by_renewal);
+    metric_set(host->cells, METRIC_WORKER_CANCELLATIONS, CANCELLATIONS_REFUSED, c.refused);
+    metric_set(host->cells, METRIC_WORKER_PUSHES_IGNORED, IGNORED_MALFORMED,
+               log_limits_total(host->lines, WORKER_LINE_BAD_PUSH));
+    metric_set(host->cells, METRIC_WORKER_PUSHES_IGNORED, IGNORED_UNPROVEN, c.unproven);
+    metric_set(host->cells, METRIC_WORKER_PUSHES_CONTRADICTED, 0, c.contradicted);
+    metric_set(host->cells, METRIC_WORKER_ABANDONED, 0, c.abandoned);
+    metric_set(host->cells, METRIC_WORKER_POISONED, 0, c.poisoned);
+}

@@ -1,0 +1,324 @@
+/* Attempts on NATS. */
+#include "connection.h"
+#include "jscan.h"
+#include "link.h"
+#include "rights_stage.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ATTEMPTS_LEAST = 300,
+    FINGERPRINT_BYTES = 256 * 1024,
+    REFUSED_WAIT_MS = 5000,
+    SETTLE_MS = 500,
+    BODY_BYTES = 300
+};
+
+#define E (1u << USER_ENGINE)
+#define W (1u << USER_WORKER)
+#define C (1u << USER_CLIENT)
+#define G (1u << USER_GATEWAY)
+#define A (1u << USER_AUDITOR)
+#define K (1u << USER_CONSOLE)
+#define ALL (E | W | C | G | A | K)
+
+struct attempt {
+    unsigned users; /* who try it */
+    const char *subject;
+    const char *body; /* NULL: a subscription */
+};
+#define IN "thole.default.in.0."
+#define API "$JS.API."
+#define HIST "THOLE_default_HIST_0"
+#define WORK "THOLE_default_WORK"
+#define CONSUMER                                                                                             \
+    "{\"stream_name\":\"" HIST "\",\"config\":{\"name\":\"x\",\"deliver_subject\":\"thole.default.in.0.x\"," \
+    "\"ack_policy\":\"none\"}}"
+
+static const struct attempt attempts[] = {
+    /* messages to instances */
+    {E | W | A | K, IN "start.gate.victim", "x"},
+    {E | W | C | A | K, IN "start.steps.victim", "x"},
+    {E | W | C | A | K, IN "start_event.gate~other.victim", "x"},
+    {E | W | A | K, IN "event.go.victim", "x"},
+    {E | W | C | A | K, IN "event.other.victim", "x"},
+    {E | W | A, IN "control.cancel.victim", "x"},
+    {E | W | C | G | A, IN "control.terminate.victim", "x"},
+    {E | W | C | G | A, IN "control.pause.victim", "x"},
+    {E | W | C | G | A, IN "control.resume.victim", "x"},
+    {E | W | C | G | A, IN "control.delete.victim", "x"},
+    {ALL, IN "control.force_delete.victim", "x"},
+    {E | W | C | G | A, IN "control.prune.victim", "x"},
+    {E | W | C | G | A, IN "control.retry.victim", "x"},
+    {E | W | C | G | A, IN "control.release.victim", "x"},
+    {E | W | C | A | K, IN "result.outside.victim", "x"},
+    {E | C | G | A | K, IN "result.worker.victim", "x"},
+    {W | C | G | A | K, IN "engine.start.victim", "x"},
+    {W | C | G | A | K, IN "engine.child_result.victim", "x"},
+    {ALL, IN "other.kind.victim", "x"},
+    {ALL, "thole.other.in.0.start.gate.victim", "x"},
+    /* what engines alone write */
+    {W | C | G | A | K, "thole.default.hist.0.victim.1", "x"},
+    {W | C | G | A | K, "thole.default.hist.0.victim.deleted", "x"},
+    {W | C | G | A | K, "thole.default.ctl.0.epoch", "x"},
+    {W | C | G | A | K, "thole.default.ctl.0.position", "x"},
+    {W | C | G | A | K, "thole.default.work.default.victim.1.2.1", "x"},
+    {W | C | G | A | K, "thole.default.rejected.0", "x"},
+    {W | C | G | A | K, "thole.default.cancel.victim.1", "x"},
+    {W | C | G | A | K, "thole.default.event.gate.victim.completed", "x"},
+    {W | C | G | A | K, "$KV.THOLE_default_CONFIG.partitions", "7"},
+    {W | C | G | A, "$KV.THOLE_default_CONFIG.queue_default", "1"},
+    {W | C | G | A | K, "$KV.THOLE_default_CONFIG.queue_gpu", "1"},
+    {W | C | G | A | K, "$KV.THOLE_default_NODES.ghost", "x"},
+    {W | C | G | A | K, "$KV.THOLE_default_CRASHES.0.victim", "x"},
+    {W | C | G | A | K, "$KV.THOLE_default_SECRET.nonces", "00"},
+    {E, "$KV.THOLE_other_CONFIG.partitions", "7"},
+    {E, "thole.other.hist.0.victim.1", "x"},
+    /* core NATS */
+    {E | W | A, "thole.default.query.0.passed.victim", "x"},
+    {C, "thole.default.query.0.other.victim", "x"},
+    {E | W | C | G | A, "_INBOX_client.x", "x"},
+    {ALL, "_INBOX.x.y", "x"},
+    {ALL, "_INBOX_hand.x", "x"},
+    {E | W | C | G, "thole.default.workers", ""},
+    /* streams */
+    {ALL, API "STREAM.DELETE." HIST, ""},
+    {ALL, API "STREAM.DELETE.THOLE_default_IN_0", ""},
+    {ALL, API "STREAM.DELETE." WORK, ""},
+    {ALL, API "STREAM.DELETE.KV_THOLE_default_SECRET", ""},
+    {ALL, API "STREAM.PURGE." HIST, ""},
+    {ALL, API "STREAM.PURGE." WORK, ""},
+    {ALL, API "STREAM.PURGE.KV_THOLE_default_NODES", ""},
+    {W | C | G | A | K, API "STREAM.PURGE.THOLE_default_IN_0", ""},
+    {ALL, API "STREAM.CREATE.MINE", "{\"name\":\"MINE\",\"subjects\":[\"thole.default.query.>\"]}"},
+    {W | C | G | A | K, API "STREAM.UPDATE." HIST, "{\"name\":\"" HIST "\",\"max_msgs\":1}"},
+    {W | C | G | A | K, API "STREAM.MSG.DELETE." HIST, "{\"seq\":1}"},
+    {W | C | G | A | K, API "STREAM.MSG.DELETE." WORK, "{\"seq\":1}"},
+    {ALL, API "STREAM.MSG.DELETE.THOLE_default_IN_0", "{\"seq\":1}"},
+    {ALL, API "STREAM.MSG.DELETE.KV_THOLE_default_SECRET", "{\"seq\":1}"},
+    {W | C | G | A | K, API "STREAM.MSG.GET.KV_THOLE_default_SECRET", "{\"last_by_subj\":\">\"}"},
+    {W | C | G | A | K, API "STREAM.MSG.GET.THOLE_default_IN_0", "{\"seq\":1}"},
+    {W | C | G | A | K, API "STREAM.MSG.GET." WORK, "{\"seq\":1}"},
+    {W | C | G | A | K, API "STREAM.MSG.GET.KV_THOLE_default_CRASHES", "{\"seq\":1}"},
+    {W, API "STREAM.MSG.GET." HIST, "{\"seq\":1}"},
+    {W, API "STREAM.MSG.GET.KV_THOLE_default_NODES", "{\"seq\":1}"},
+    {ALL, API "STREAM.MSG.GET.THOLE_other_HIST_0", "{\"seq\":1}"},
+    {ALL, API "DIRECT.GET.THOLE_default_IN_0", "{\"seq\":1}"},
+    {ALL, API "DIRECT.GET." WORK, "{\"seq\":1}"},
+    {ALL, API "DIRECT.GET.KV_THOLE_default_SECRET", "{\"last_by_subj\":\">\"}"},
+    {ALL, API "DIRECT.GET.KV_THOLE_default_SECRET.$KV.THOLE_default_SECRET.nonces", ""},
+    {ALL, API "STREAM.LIST", ""},
+    {ALL, API "STREAM.NAMES", ""},
+    {ALL, API "STREAM.SNAPSHOT." HIST, "{\"deliver_subject\":\"thole.default.in.0.x\"}"},
+    {ALL, API "STREAM.RESTORE.MINE", "{}"},
+    {ALL, API "STREAM.LEADER.STEPDOWN." HIST, ""},
+    {W | C | G | A | K, API "STREAM.INFO.KV_THOLE_default_SECRET", ""},
+    {ALL, API "ACCOUNT.PURGE.$G", ""},
+    {ALL, "$SYS.REQ.SERVER.PING", ""},
+    {ALL, "$SYS.REQ.ACCOUNT.PING.CONNZ", ""},
+    /* consumers */
+    {W | C | G | K, API "CONSUMER.CREATE." HIST ".x.thole.default.hist.0.*.*", CONSUMER},
+    {W | C | G | K, API "CONSUMER.CREATE." HIST ".x", CONSUMER},
+    {ALL, API "CONSUMER.CREATE." HIST, CONSUMER},
+    {ALL, API "CONSUMER.DURABLE.CREATE." HIST ".x", CONSUMER},
+    {W | C | G | A | K, API "CONSUMER.CREATE.THOLE_default_IN_0.x", CONSUMER},
+    {W | C | G, API "CONSUMER.CREATE.THOLE_default_REJECTED.x", CONSUMER},
+    {ALL, API "CONSUMER.CREATE.KV_THOLE_default_SECRET.x", CONSUMER},
+    {ALL, API "CONSUMER.CREATE." WORK ".q_default", CONSUMER},
+    {ALL, API "CONSUMER.CREATE." WORK ".q_default.thole.default.work.>", CONSUMER},
+    {ALL, API "CONSUMER.CREATE." WORK ".q_gpu.thole.default.work.gpu.>", CONSUMER},
+    {ALL, API "CONSUMER.CREATE." WORK ".mine.thole.default.work.default.>", CONSUMER},
+    {E | C | G | A, API "CONSUMER.CREATE." WORK ".q_default.thole.default.work.default.>", CONSUMER},
+    {W | C | G | A | K, API "CONSUMER.DELETE." HIST ".reader", ""},
+    {W | C | G | A | K, API "CONSUMER.DELETE.THOLE_default_IN_0.reader", ""},
+    {ALL, API "CONSUMER.DELETE.THOLE_default_REJECTED.reader", ""},
+    {E | C | G | A | K, API "CONSUMER.DELETE." WORK ".q_default", ""},
+    {ALL, API "CONSUMER.DELETE." WORK ".q_gpu", ""},
+    {ALL, API "CONSUMER.LIST." HIST, ""},
+    {ALL, API "CONSUMER.NAMES." HIST, ""},
+    {ALL, API "CONSUMER.NAMES.THOLE_default_IN_0", ""},
+    {ALL, API "CONSUMER.INFO." HIST ".reader", ""},
+    {ALL, API "CONSUMER.LEADER.STEPDOWN." WORK ".q_default", ""},
+    {ALL, API "CONSUMER.PAUSE." WORK ".q_default", "{\"pause_until\":\"2100-01-01T00:00:00Z\"}"},
+    {E | C | G | A | K, API "CONSUMER.MSG.NEXT." WORK ".q_default", "1"},
+    {ALL, API "CONSUMER.MSG.NEXT." WORK ".q_gpu", "1"},
+    {E | C | G | A | K, "$JS.ACK." WORK ".q_default.1.1.1.1700000000000000000.0", "+ACK"},
+    {ALL, "$JS.ACK." WORK ".q_gpu.1.1.1.1700000000000000000.0", "+ACK"},
+    {ALL, "$JS.ACK._.hash." WORK ".q_gpu.1.1.1.1700000000000000000.0", "+ACK"},
+    /* what one may hear */
+    {ALL, ">", NULL},
+    {ALL, "*.>", NULL},
+    {ALL, "thole.>", NULL},
+    {ALL, "thole.default.>", NULL},
+    {ALL, "_INBOX.>", NULL},
+    {ALL, "_INBOX_hand.>", NULL},
+    {W | C | G | A | K, "_INBOX_engine.>", NULL},
+    {E | C | G | A | K, "_INBOX_worker.>", NULL},
+    {E | W | G | A | K, "_INBOX_client.>", NULL},
+    {E | W | C | G | K, "_INBOX_auditor.*.*", NULL},
+    {ALL, "thole.default.in.>", NULL},
+    {ALL, "thole.default.in.0.start.gate.*", NULL},
+    {ALL, "thole.default.hist.>", NULL},
+    {ALL, "thole.default.ctl.>", NULL},
+    {ALL, "thole.default.work.>", NULL},
+    {ALL, "thole.default.work.default.>", NULL},
+    {ALL, "thole.default.rejected.>", NULL},
+    {E | C | G | A | K, "thole.default.cancel.>", NULL},
+    {W | C | G | A | K, "thole.default.query.>", NULL},
+    {W | C | G | A | K, "thole.default.query.0.passed.victim", NULL},
+    {E | C | G | A | K, "thole.default.workers", NULL},
+    {E | W, "thole.default.event.>", NULL},
+    {ALL, "thole.other.event.>", NULL},
+    {ALL, "$KV.>", NULL},
+    {ALL, "$KV.THOLE_default_SECRET.>", NULL},
+    {ALL, "$KV.THOLE_default_NODES.>", NULL},
+    {ALL, "$JS.>", NULL},
+    {ALL, "$JS.API.>", NULL},
+    {ALL, "$JS.ACK.>", NULL},
+    {ALL, "$JS.EVENT.>", NULL},
+    {ALL, "$SYS.>", NULL},
+};
+
+/* ---- what is stored ---- */
+
+static const char *const streams[] = {
+    "THOLE_default_IN_0",      "THOLE_default_IN_1",       "THOLE_default_HIST_0",
+    "THOLE_default_HIST_1",    "THOLE_default_WORK",       "THOLE_default_REJECTED",
+    "KV_THOLE_default_CONFIG", "KV_THOLE_default_CRASHES", "KV_THOLE_default_SECRET",
+    "KV_THOLE_default_NODES",
+};
+
+static void add_member(thole_slice answer, const char *path, struct buf *to)
+{
+    thole_slice value = THOLE_STR("none");
+    (void)json_path(answer, path, &value);
+    buf_printf(to, " %s=%.*s", path, THOLE_FMT(value));
+}
+
+/* The streams, their last sequences and consumers; what NODES holds expires by itself. */
+static void fingerprint(struct connection *hand, struct buf *to)
+{
+    char subject[200];
+    struct buf answer;
+    buf_init(&answer, 1024 * 1024);
+    buf_clear(to);
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        bool const expires = strstr(streams[i], "NODES") != NULL;
+        (void)snprintf(subject, sizeof subject, API "STREAM.INFO.%s", streams[i]);
+        CHECK_OK(connection_request(hand, subject, THOLE_STR(""), &answer, &rights_stack.err),
+                 &rights_stack.err);
+        buf_printf(to, "\n%s:", streams[i]);
+        add_member(buf_bytes(&answer), "state.last_seq", to);
+        add_member(buf_bytes(&answer), "state.consumer_count", to);
+        if (!expires)
+            add_member(buf_bytes(&answer), "state.messages", to);
+        if (!expires)
+            add_member(buf_bytes(&answer), "state.first_seq", to);
+        add_member(buf_bytes(&answer), "config", to);
+    }
+    CHECK_OK(connection_request(hand, API "STREAM.NAMES", THOLE_STR(""), &answer, &rights_stack.err),
+             &rights_stack.err);
+    add_member(buf_bytes(&answer), "total", to);
+    CU_ASSERT_EQUAL_FATAL(buf_status(to), THOLE_OK);
+    buf_release(&answer);
+}
+
+/* What the programs had open when they ended goes away a moment later, in a cluster. */
+static void settle(struct connection *hand, struct buf *to)
+{
+    struct buf last;
+    buf_init(&last, FINGERPRINT_BYTES);
+    do {
+        buf_clear(&last);
+        fingerprint(hand, &last);
+        pause_ms(SETTLE_MS);
+        buf_clear(to);
+        fingerprint(hand, to);
+    } while (strcmp(buf_cstr(&last), buf_cstr(to)) != 0);
+    buf_release(&last);
+}
+
+/* ---- attempts ---- */
+
+static void hear(void *arg, const struct delivery *delivery)
+{
+    (void)delivery;
+    ++*(unsigned *)arg;
+}
+
+static uint64_t refusals(struct connection *connection)
+{
+    char last[256];
+    return connection_violations(connection, last, sizeof last);
+}
+
+/* Whether the server has refused it: it says so to the connection. */
+static bool refused(struct connection *connection, const struct attempt *attempt)
+{
+    static unsigned heard;
+    struct subscription *subscription = NULL;
+    uint64_t const before = refusals(connection);
+    thole_error *const err = &rights_stack.err;
+    if (attempt->body == NULL)
+        CHECK_OK(connection_subscribe(connection, attempt->subject, hear, &heard, &subscription, err), err);
+    else
+        CHECK_OK(
+            connection_publish(connection, attempt->subject, NULL, 0, thole_slice_from(attempt->body), err),
+            err);
+    CHECK_OK(connection_flush(connection, err), err);
+    uint64_t const end = clock_monotonic_ms() + REFUSED_WAIT_MS;
+    while (refusals(connection) == before && clock_monotonic_ms() < end)
+        pause_ms(1);
+    subscription_close(subscription);
+    return refusals(connection) > before;
+}
+
+static size_t attempts_of(enum right_user user)
+{
+    char url[RIGHTS_URL_BYTES], inbox[64];
+    struct connection *connection = NULL;
+    size_t tried = 0;
+    rights_nats_url(user, url);
+    (void)snprintf(inbox, sizeof inbox, "_INBOX_%s", rights_user_names[user]);
+    struct connection_options const options = {.url = url,
+                                               .creds = rights_creds(user),
+                                               .inbox = inbox,
+                                               .name = "attempts",
+                                               .connect_timeout_ms = 5000,
+                                               .request_timeout_ms = 5000};
+    CU_ASSERT_EQUAL_FATAL(connection_open(&options, &connection, &rights_stack.err), THOLE_OK);
+    for (size_t i = 0; i < ARRAY_LEN(attempts); i++) {
+        if ((attempts[i].users & 1u << user) == 0)
+            continue;
+        bool const good = refused(connection, &attempts[i]);
+        CU_ASSERT(good);
+        if (!good)
+            fprintf(stderr, "%s may %s %s\n", rights_user_names[user],
+                    attempts[i].body == NULL ? "subscribe to" : "publish to", attempts[i].subject);
+        tried++;
+    }
+    connection_close(connection);
+    return tried;
+}
+
+void rights_nats_attempts(void)
+{
+    struct connection *const hand = stack_connect(&rights_stack);
+    struct buf before, after;
+    size_t tried = 0, denied = rights_violations();
+    buf_init(&before, FINGERPRINT_BYTES);
+    buf_init(&after, FINGERPRINT_BYTES);
+    settle(hand, &before);
+    if (rights_stack.others[0].kind == SERVER_NATS)
+        CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&before), "\"num_replicas\":3"));
+    for (int user = 0; user < USERS; user++)
+        tried += attempts_of((enum right_user)user);
+    fingerprint(hand, &after);
+    CHECK_STR("what is stored", buf_cstr(&after), buf_cstr(&before));
+    CU_ASSERT(tried >= ATTEMPTS_LEAST);
+    CU_ASSERT_EQUAL(rights_violations(), denied + tried);
+    printf("%zu attempts on NATS\n", tried);
+    buf_release(&before);
+    buf_release(&after);
+    connection_close(hand);
+}

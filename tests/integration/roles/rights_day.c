@@ -1,0 +1,140 @@
+/* What programs and people do with a namespace in a day, each with the rights of its role. */
+#include "connection.h"
+#include "rights_stage.h"
+#include <stdio.h>
+#include <string.h>
+
+#define VERBS "program_verbs"
+enum { WAIT_MS = 30000 };
+
+/* The token of the activity that waits outside. */
+static void read_token(char *ret, size_t cap)
+{
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    ret[0] = '\0';
+    while (ret[0] == '\0' && clock_monotonic_ms() < end) {
+        FILE *file = fopen(getenv("VERBS_TOKENS"), "r");
+        if (file != NULL && fgets(ret, (int)cap, file) != NULL)
+            ret[strcspn(ret, "\n")] = '\0';
+        if (file != NULL)
+            fclose(file);
+        pause_ms(50);
+    }
+    CU_ASSERT_NOT_EQUAL(ret[0], '\0');
+}
+
+static void orders(void)
+{
+    char token[512];
+    rights_expect(USER_GATEWAY, 0, "hello", "run steps --id s-1 --input hello --timeout 60s");
+    rights_expect(USER_GATEWAY, 0, "two", "run versioned --id v-1 --timeout 60s"); /* a timer */
+    rights_expect(USER_GATEWAY, 0, "p-1", "start parent --id p-1");
+    rights_expect(USER_GATEWAY, 0, "k-1", "start counter --id k-1 --event add");
+    rights_expect(USER_GATEWAY, 9, "card_declined", "run failing --id f-1 --timeout 60s");
+    rights_expect(USER_CLIENT, 0, "o-1", "start outside --id o-1 --require-known");
+    read_token(token, sizeof token);
+    rights_expect(USER_GATEWAY, 0, "", "complete %s done", token);
+    rights_expect(USER_CLIENT, 0, "done", "wait o-1 --timeout 60s");
+    rights_expect(USER_CLIENT, 0, "g-1", "start gate --id g-1 --input 2");
+    rights_expect(USER_CLIENT, 0, "g-4", "start gate --id g-4 --event go");
+    rights_expect(USER_CLIENT, 0, "", "signal g-1 go one");
+    rights_expect(USER_CLIENT, 0, "passed", "query g-1 passed");
+    rights_expect(USER_CLIENT, 0, "g-2", "start gate --id g-2");
+    rights_expect(USER_CLIENT, 0, "", "cancel g-2 --reason enough");
+    rights_expect(USER_CLIENT, 9, "enough", "wait g-2 --timeout 60s");
+    rights_expect(USER_CLIENT, 4, "exists already", "start gate --id g-2");
+    rights_expect(USER_GATEWAY, 0, "2 stored",
+                  "start-many <<'END'\n"
+                  "{\"id\":\"m-1\",\"orchestration\":\"steps\",\"input\":\"m\"}\n"
+                  "{\"id\":\"m-2\",\"orchestration\":\"steps\",\"input\":\"m\"}\n"
+                  "END\n");
+    rights_expect(USER_GATEWAY, 0, "m", "wait m-2 --timeout 60s");
+}
+
+static void console(void)
+{
+    rights_expect(USER_CLIENT, 0, "g-3", "start gate --id g-3");
+    rights_expect(USER_CONSOLE, 0, "", "pause g-3");
+    rights_expect(USER_CONSOLE, 0, "", "resume g-3");
+    rights_expect(USER_CONSOLE, 0, "g-3", "show g-3");
+    rights_expect(USER_CONSOLE, 0, "Started", "history g-3");
+    rights_expect(USER_CONSOLE, 0, "g-3", "list");
+    rights_expect(USER_CONSOLE, 0, "", "terminate g-3 --reason why");
+    rights_expect(USER_CLIENT, 9, "why", "wait g-3 --timeout 60s");
+    rights_expect(USER_CONSOLE, 0, "", "delete g-3");
+    rights_expect(USER_CONSOLE, 10, "", "cancel s-1");
+    rights_expect(USER_CONSOLE, 0, "", "queue list");
+    rights_expect(USER_CONSOLE, 0, "", "queue limit default 5");
+    rights_expect(USER_CONSOLE, 0, "5", "queue limit default");
+    rights_expect(USER_CONSOLE, 0, "", "queue limit default none");
+    rights_expect(USER_CONSOLE, 0, "", "queue poisoned");
+    rights_expect(USER_CONSOLE, 0, "", "prune k-1 --executions-before 2");
+    rights_expect(USER_AUDITOR, 0, "ActivityCompleted", "history s-1");
+    rights_expect(USER_AUDITOR, 0, "", "replay --all -- " THOLE_TEST_PROGRAMS "/program_verbs");
+}
+
+/* A message that nobody can take: who reads the list sees it. */
+static void rejected(void)
+{
+    struct connection *const hand = stack_connect(&rights_stack);
+    CHECK_OK(connection_publish(hand, "thole.default.in.0.start.gate.x", NULL, 0, THOLE_STR("rubbish"),
+                                &rights_stack.err),
+             &rights_stack.err);
+    CHECK_OK(connection_flush(hand, &rights_stack.err), &rights_stack.err);
+    connection_close(hand);
+    pause_ms(500);
+    rights_expect(USER_CONSOLE, 0, "partition", "rejected");
+    rights_expect(USER_AUDITOR, 0, "partition", "rejected");
+}
+
+/* An activity whose worker dies: another one gets it, from the server or from the sweeper. */
+static void a_worker_dies(struct stack_program *worker)
+{
+    stack_kill9(worker);
+    rights_expect(USER_GATEWAY, 0, "s-2", "start steps --id s-2 --input late");
+    (void)rights_program(VERBS, USER_WORKER, "w-2", NULL);
+    rights_expect(USER_GATEWAY, 0, "late", "wait s-2 --timeout 60s");
+}
+
+/* Code that crashes its engine: noted in a bucket, run apart, then Stuck. */
+static void an_engine_crashes(struct stack_program *engine)
+{
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    bool stuck = false;
+    CU_ASSERT_EQUAL(stack_terminate(engine, WAIT_MS), 0);
+    (void)rights_program("program_crashes", USER_ENGINE, "c-1", "--node-ttl=2s");
+    rights_expect(USER_GATEWAY, 0, "c-1", "start at_once --id c-1 --input abort");
+    while (!stuck && clock_monotonic_ms() < end) {
+        stuck = strcmp(stack_sql(&rights_stack, "SELECT status FROM thole_default.instances WHERE instance = "
+                                                "'c-1'"),
+                       "3") == 0;
+        pause_ms(100);
+    }
+    CU_ASSERT(stuck);
+    rights_expect(USER_CONSOLE, 0, "SIGABRT", "show c-1");
+    rights_expect(USER_CONSOLE, 0, "", "retry c-1");
+    rights_expect(USER_CONSOLE, 0, "", "terminate c-1");
+    rights_expect(USER_GATEWAY, 9, "", "wait c-1 --timeout 60s");
+}
+
+void rights_day(void)
+{
+    struct stack_program *const first = rights_program(VERBS, USER_ENGINE, "e-1", "--node-ttl=2s");
+    struct stack_program *const worker = rights_program(VERBS, USER_WORKER, "w-1", NULL);
+    thole_client_close(stack_client(&rights_stack)); /* the namespace is set up */
+    orders();
+    struct stack_program *const second = rights_program(VERBS, USER_ENGINE, "e-2", "--node-ttl=2s");
+    CU_ASSERT_EQUAL(stack_terminate(first, WAIT_MS), 0); /* hand-over */
+    rights_expect(USER_CLIENT, 0, "", "signal g-1 go two");
+    rights_expect(USER_CLIENT, 0, "two", "wait g-1 --timeout 60s");
+    console();
+    rejected();
+    a_worker_dies(worker);
+    struct stack_program *const third = rights_program(VERBS, USER_ENGINE, "e-3", "--node-ttl=2s");
+    stack_kill9(second); /* take-over */
+    rights_expect(USER_GATEWAY, 0, "again", "run steps --id s-3 --input again --timeout 60s");
+    an_engine_crashes(third);
+    if (rights_violations() != 0)
+        fprintf(stderr, "a server denied something: see nats.log (THOLE_TEST_KEEP=1 keeps it)\n");
+    CU_ASSERT_EQUAL(rights_violations(), 0);
+}

@@ -1,0 +1,231 @@
+#include "rights_stage.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { CONFIG_BYTES = 4096, OUTPUT_BYTES = 60000, COMMAND_BYTES = 4096 };
+
+static const char password[] = "geheim";
+/* The worker has an NKey, the others a password. */
+static const char worker_seed[] = "SUAPUTCCHXSTHNBASBA6HBNFFJ2DFDQEUFEDQPBG2H2ZTVPCVZ6CPXIFOM",
+                  worker_public[] = "UANNP4UVODEYGGMJR44NTZGGOHPGGHZMVCQJWQVGFC4EQUIJ4KRPLUOH";
+const char *const rights_user_names[USERS] = {"engine", "worker", "client", "gateway", "auditor", "console"};
+
+/* What narrows each. */
+static const char *const options[USERS] = {
+    [USER_ENGINE] = "",
+    [USER_WORKER] = "--queue default",
+    [USER_CLIENT] = "--verb start,run,wait,signal,query,cancel --orchestration gate,outside --event go"
+                    " --query passed",
+    [USER_GATEWAY] = "",
+    [USER_AUDITOR] = "",
+    [USER_CONSOLE] = "--queue default --verb show,history,list,rejected,query,cancel,terminate,pause,resume,"
+                     "retry,delete,prune,queue,queue-limit",
+};
+static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader", "reader"};
+
+struct stack rights_stack;
+static char folder[SERVER_PATH_BYTES]; /* of the permissions, and of the worker's seed */
+static char seed_file[SERVER_PATH_BYTES + 16];
+
+const char *rights_shell(int *ret_code, const char *fmt, ...)
+{
+    static char output[OUTPUT_BYTES];
+    char command[COMMAND_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    int const n = vsnprintf(command, sizeof command, fmt, args);
+    va_end(args);
+    CU_ASSERT_FATAL(n > 0 && (size_t)n < sizeof command);
+    FILE *from = popen(command, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+    size_t const len = fread(output, 1, sizeof output - 1, from);
+    int const status = pclose(from);
+    output[len] = '\0';
+    *ret_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return output;
+}
+
+/* ---- NATS ---- */
+
+/* A file for each user, which the server's configuration includes. */
+static void write_permissions(void)
+{
+    for (int user = 0; user < USERS; user++) {
+        int code;
+        (void)rights_shell(&code, "%s doctor --nats-permissions %s --partitions %d %s >%s/%s.conf",
+                           THOLE_COMMAND, rights_user_names[user], RIGHTS_PARTITIONS, options[user], folder,
+                           rights_user_names[user]);
+        CU_ASSERT_EQUAL_FATAL(code, 0);
+    }
+    (void)snprintf(seed_file, sizeof seed_file, "%s/worker.nk", folder);
+    FILE *const file = fopen(seed_file, "we");
+    CU_ASSERT_FATAL(file != NULL && fprintf(file, "%s\n", worker_seed) > 0 && fclose(file) == 0);
+}
+
+static int write_login(char *text, size_t room, int user)
+{
+    return user == USER_WORKER
+               ? snprintf(text, room, "nkey: %s", worker_public)
+               : snprintf(text, room, "user: %s, password: %s", rights_user_names[user], password);
+}
+
+/* Who connects without a name is the hand of the test, who may do everything. A path is relative to the
+ * folder of the configuration: nats in that of the stack, or one below. */
+static const char *config(bool cluster)
+{
+    static char text[CONFIG_BYTES];
+    int n = snprintf(text, sizeof text,
+                     "no_auth_user: hand\nauthorization { users: [\n  { user: hand, password: hand }\n");
+    for (int user = 0; user < USERS; user++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "  { ");
+        n += write_login(text + n, sizeof text - (size_t)n, user);
+        n += snprintf(text + n, sizeof text - (size_t)n, "\n    include \"%s%s/%s.conf\" }\n",
+                      cluster ? "../../.." : "../..", strrchr(folder, '/'), rights_user_names[user]);
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "] }\n");
+    CU_ASSERT_FATAL((size_t)n < sizeof text);
+    return text;
+}
+
+void rights_nats_url(enum right_user user, char ret[RIGHTS_URL_BYTES])
+{
+    const struct server *const servers[] = {&rights_stack.nats, &rights_stack.others[0],
+                                            &rights_stack.others[1]};
+    char login[64] = "";
+    int n = 0;
+    if (user != USER_WORKER)
+        (void)snprintf(login, sizeof login, "%s:%s@", rights_user_names[user], password);
+    for (size_t i = 0; i < ARRAY_LEN(servers) && servers[i]->kind == SERVER_NATS; i++)
+        n += snprintf(ret + n, RIGHTS_URL_BYTES - (size_t)n, "%snats://%s127.0.0.1:%u", i == 0 ? "" : ",",
+                      login, servers[i]->port);
+}
+
+const char *rights_creds(enum right_user user)
+{
+    return user == USER_WORKER ? seed_file : NULL;
+}
+
+size_t rights_violations(void)
+{
+    const struct server *const servers[] = {&rights_stack.nats, &rights_stack.others[0],
+                                            &rights_stack.others[1]};
+    char path[SERVER_PATH_BYTES + 32];
+    size_t found = 0;
+    for (size_t i = 0; i < ARRAY_LEN(servers) && servers[i]->kind == SERVER_NATS; i++) {
+        (void)snprintf(path, sizeof path, "%s/nats.log", servers[i]->dir);
+        CU_ASSERT(stack_count(path, "Server is ready") > 0); /* it is the log */
+        found += stack_count(path, "Violation");
+    }
+    return found;
+}
+
+/* ---- Postgres ---- */
+
+void rights_postgres_url(const char *role, char ret[RIGHTS_URL_BYTES])
+{
+    (void)snprintf(ret, RIGHTS_URL_BYTES, "postgres://thole_default_%s:%s@127.0.0.1:%u/postgres", role,
+                   password, rights_stack.postgres.port);
+}
+
+static void psql(const char *url, const char *arguments)
+{
+    int code;
+    const char *said =
+        rights_shell(&code, "psql -qX -v ON_ERROR_STOP=1 -v namespace=default %s '%s' 2>&1", arguments, url);
+    if (code != 0)
+        fprintf(stderr, "psql %s: %s\n", arguments, said);
+    CU_ASSERT_EQUAL_FATAL(code, 0);
+}
+
+/* As deploy/postgres/roles.sql says; each of its steps twice, as an upgrade would. */
+static void make_tables(void)
+{
+    static const char *const logins[] = {"migrate", "engine", "worker", "reader"};
+    const char *const super = rights_stack.postgres.url;
+    char url[RIGHTS_URL_BYTES], line[200];
+    int code;
+    for (int i = 0; i < 2; i++)
+        psql(super, "-f " THOLE_SOURCE_DIR "/deploy/postgres/roles.sql");
+    for (size_t i = 0; i < ARRAY_LEN(logins); i++) {
+        (void)snprintf(line, sizeof line, "-c \"ALTER ROLE thole_default_%s PASSWORD '%s'\"", logins[i],
+                       password);
+        /* in a shell's quotes: none within but those */
+        psql(super, line);
+    }
+    rights_postgres_url("migrate", url);
+    for (int i = 0; i < 2; i++) {
+        const char *said = rights_shell(&code, "%s migrate --postgres '%s' 2>&1", THOLE_COMMAND, url);
+        if (code != 0)
+            fprintf(stderr, "thole migrate: %s\n", said);
+        CU_ASSERT_EQUAL_FATAL(code, 0);
+        psql(url, "-f " THOLE_SOURCE_DIR "/deploy/postgres/grants.sql");
+    }
+}
+
+/* ---- the stack ---- */
+
+void rights_start(bool cluster)
+{
+    char tokens[SERVER_PATH_BYTES + 16];
+    CHECK_OK(server_dir_create("thole-rights", folder, &rights_stack.err), &rights_stack.err);
+    write_permissions();
+    if (cluster)
+        stack_start_cluster_configured(&rights_stack, config(true));
+    else
+        stack_start_configured(&rights_stack, config(false));
+    (void)snprintf(tokens, sizeof tokens, "%s/tokens", rights_stack.dir);
+    setenv("VERBS_TOKENS", tokens, 1);
+    make_tables();
+}
+
+void rights_stop(void)
+{
+    stack_stop(&rights_stack);
+    server_dir_remove(folder);
+}
+
+struct stack_program *rights_program(const char *file, enum right_user user, const char *name,
+                                     const char *option)
+{
+    char nats[RIGHTS_URL_BYTES], postgres[RIGHTS_URL_BYTES], url[RIGHTS_URL_BYTES + 16],
+        conninfo[RIGHTS_URL_BYTES + 16], inbox[64], creds[SERVER_PATH_BYTES + 32];
+    bool const engine = user == USER_ENGINE;
+    const char *const replicas = rights_stack.others[0].kind == SERVER_NATS ? "--replicas=3" : "--replicas=1";
+    rights_nats_url(user, nats);
+    rights_postgres_url(postgres_roles[user], postgres);
+    (void)snprintf(url, sizeof url, "--nats=%s", nats);
+    (void)snprintf(conninfo, sizeof conninfo, "--postgres=%s", postgres);
+    (void)snprintf(inbox, sizeof inbox, "--nats-inbox=_INBOX_%s", rights_user_names[user]);
+    (void)snprintf(creds, sizeof creds, "--nats-creds=%s", seed_file);
+    return stack_program_with(&rights_stack, file, name, engine ? "engine" : "worker", url, conninfo, inbox,
+                              engine ? "--partitions=2" : "--lease=2s", engine ? replicas : creds, option,
+                              NULL);
+}
+
+void rights_expect(enum right_user user, int code, const char *words, const char *fmt, ...)
+{
+    char nats[RIGHTS_URL_BYTES], postgres[RIGHTS_URL_BYTES], arguments[1024];
+    va_list args;
+    int exited;
+    va_start(args, fmt);
+    (void)vsnprintf(arguments, sizeof arguments, fmt, args);
+    va_end(args);
+    rights_nats_url(user, nats);
+    rights_postgres_url(postgres_roles[user], postgres);
+    const char *const said =
+        rights_shell(&exited, "THOLE_NATS_URL='%s' THOLE_NATS_INBOX=_INBOX_%s THOLE_POSTGRES='%s' %s %s 2>&1",
+                     nats, rights_user_names[user], postgres, THOLE_COMMAND, arguments);
+    bool const good = exited == code && strstr(said, words) != NULL;
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s: thole %s]\n    got  %d: %s\n    want %d: …%s…\n", rights_user_names[user],
+                arguments, exited, said, code, words);
+}
+
+void rights_programs_end(void)
+{
+    for (size_t i = 0; i < rights_stack.programs_len; i++)
+        (void)stack_terminate(&rights_stack.programs[i], 20000);
+}

@@ -1,0 +1,33 @@
+/* Each role does its work with the rights of its role, and what it has no right to is refused. */
+#include "rights_stage.h"
+
+static void test_one_server(void)
+{
+    rights_start(false);
+    rights_day();
+    rights_programs_end();
+    rights_nats_attempts();
+    rights_postgres_attempts();
+    rights_stop();
+}
+
+/* What deploy/nats has is what the command prints. */
+static void test_files(void)
+{
+    for (int user = 0; user < USERS; user++) {
+        int code;
+        const char *const said = rights_shell(
+            &code,
+            "%s doctor --nats-permissions %s | diff - " THOLE_SOURCE_DIR "/deploy/nats/roles/%s.conf 2>&1",
+            THOLE_COMMAND, rights_user_names[user], rights_user_names[user]);
+        CHECK_STR(rights_user_names[user], said, "");
+        CU_ASSERT_EQUAL(code, 0);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"the files", test_files},
+    {"one server", test_one_server},
+};
+
+THOLE_INTEGRATION_MAIN("rights", tests)

@@ -1,0 +1,185 @@
+/* Which subjects a role may use: what is there, what is not, and that each stands there once. */
+#include "nats_permissions.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 400000 };
+
+static struct {
+    char text[TEXT_BYTES]; /* each subject with a blank behind it, and one before all */
+    size_t len, subjects;
+} said;
+
+static void say(void *arg, const char *subject)
+{
+    char own[600];
+    (void)arg;
+    (void)snprintf(own, sizeof own, " %s ", subject);
+    if (strstr(said.text, own) != NULL)
+        fprintf(stderr, "twice: %s\n", subject);
+    CU_ASSERT_PTR_NULL(strstr(said.text, own));
+    said.len += (size_t)snprintf(said.text + said.len, sizeof said.text - said.len, "%s ", subject);
+    CU_ASSERT_FATAL(said.len < sizeof said.text);
+    said.subjects++;
+}
+
+static thole_status ask(struct permission_wish wish, enum permission_side side, thole_error *reterr)
+{
+    static struct permissions permissions;
+    if (wish.ns == NULL)
+        wish.ns = "ns";
+    if (wish.partitions == 0)
+        wish.partitions = 2;
+    said.len = (size_t)snprintf(said.text, sizeof said.text, " ");
+    said.subjects = 0;
+    THOLE_TRY(permissions_make(&wish, &permissions, reterr));
+    permissions_each(&permissions, side, say, NULL);
+    return THOLE_OK;
+}
+
+static bool has(const char *subject)
+{
+    char own[600];
+    (void)snprintf(own, sizeof own, " %s ", subject);
+    return strstr(said.text, own) != NULL;
+}
+
+struct row {
+    struct permission_wish wish;
+    enum permission_side side;
+    const char *has[8];
+    const char *lacks[8]; /* no subject holds this text */
+};
+
+static const struct row rows[] = {
+    {{.roles = "client", .verbs = "start"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.start.*.*", "thole.ns.in.*.start_event.*.*", "$JS.API.STREAM.MSG.GET.THOLE_ns_HIST_1"},
+     {".control.", ".result.", ".event.", "CONSUMER", "SECRET", "HIST_2", "DELETE", "PURGE"}},
+    {{.roles = "client", .verbs = "start", .orchestrations = "a,b"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.start.a.*", "thole.ns.in.*.start.b.*"},
+     {"start.*", "start_event"}},
+    {{.roles = "client", .verbs = "start", .orchestrations = "a,b", .events = "x,y"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.start_event.a~x.*", "thole.ns.in.*.start_event.a~y.*", "thole.ns.in.*.start_event.b~x.*",
+      "thole.ns.in.*.start_event.b~y.*"},
+     {"start_event.*", ".event."}},
+    {{.roles = "client", .verbs = "signal,query,cancel", .events = "x", .queries = "q"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.event.x.*", "thole.ns.query.*.q.*", "thole.ns.in.*.control.cancel.*"},
+     {"start", "terminate", "force"}},
+    {{.roles = "client"}, PERMISSION_SUBSCRIBE, {"_INBOX_client.>", "thole.ns.event.>"}, {"cancel", "work"}},
+    {{.roles = "client", .inbox = "_INBOX.x"}, PERMISSION_SUBSCRIBE, {"_INBOX.x.>"}, {"_INBOX_client"}},
+    {{.roles = "worker", .queues = "gpu"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.result.worker.*", "$JS.ACK.THOLE_ns_WORK.q_gpu.>",
+      "$JS.API.CONSUMER.MSG.NEXT.THOLE_ns_WORK.q_gpu"},
+     {"q_default", "outside", "HIST", "SECRET", ".work.>", "STREAM.CREATE", "MSG.DELETE", "$KV"}},
+    {{.roles = "worker"}, PERMISSION_PUBLISH, {"$JS.ACK.THOLE_ns_WORK.q_default.>"}, {"q_*"}},
+    {{.roles = "engine", .partitions = 3},
+     PERMISSION_PUBLISH,
+     {"thole.ns.hist.*.*.*", "$JS.API.STREAM.CREATE.THOLE_ns_HIST_2", "$JS.API.STREAM.PURGE.THOLE_ns_IN_2",
+      "$KV.THOLE_ns_SECRET.nonces"},
+     {".start.", ".control.", ".result.", "STREAM.DELETE", "PURGE.THOLE_ns_HIST", "IN_3", "MSG.NEXT",
+      "$JS.API.>"}},
+    {{.roles = "engine,worker"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.engine.*.*", "thole.ns.in.*.result.worker.*"},
+     {".start."}},
+    {{.roles = "auditor"},
+     PERMISSION_PUBLISH,
+     {"$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>", "$JS.API.CONSUMER.CREATE.THOLE_ns_REJECTED.>"},
+     {"thole.ns.in.", "CONSUMER.DELETE", "MSG.NEXT", "SECRET", "$KV", "$JS.ACK"}},
+    {{.roles = "console", .verbs = "queue-limit", .queues = "gpu"},
+     PERMISSION_PUBLISH,
+     {"$KV.THOLE_ns_CONFIG.queue_gpu"},
+     {"CONFIG.*", "q_*", "q_default", "thole.ns.in."}},
+    {{.roles = "gateway"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.result.outside.*"},
+     {"result.worker", "terminate", "CONSUMER"}},
+};
+
+static void test_rows(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        thole_error err = {.status = THOLE_OK};
+        CU_ASSERT_EQUAL_FATAL(ask(rows[i].wish, rows[i].side, &err), THOLE_OK);
+        for (size_t k = 0; k < 8 && rows[i].has[k] != NULL; k++) {
+            if (!has(rows[i].has[k]))
+                fprintf(stderr, "row %zu lacks %s\n", i, rows[i].has[k]);
+            CU_ASSERT(has(rows[i].has[k]));
+        }
+        for (size_t k = 0; k < 8 && rows[i].lacks[k] != NULL; k++) {
+            if (strstr(said.text, rows[i].lacks[k]) != NULL)
+                fprintf(stderr, "row %zu has %s\n", i, rows[i].lacks[k]);
+            CU_ASSERT_PTR_NULL(strstr(said.text, rows[i].lacks[k]));
+        }
+    }
+}
+
+/* No role has a pattern of NATS that reaches beyond its namespace. */
+static void test_nothing_wide(void)
+{
+    static const char *const roles[] = {"engine", "worker", "client", "auditor", "console", "gateway"};
+    static const char *const wide[] = {" > ",       " *.",          " $JS.> ",      " $JS.API.> ",
+                                       " $KV.> ",   " thole.> ",    "thole.*",      " $SYS",
+                                       " _INBOX.>", "THOLE_other_", " thole.ns.> ", "STREAM.DELETE"};
+    for (size_t r = 0; r < sizeof roles / sizeof roles[0]; r++)
+        for (int side = 0; side < 2; side++) {
+            CU_ASSERT_EQUAL(ask((struct permission_wish){.roles = roles[r]}, side, NULL), THOLE_OK);
+            CU_ASSERT(said.subjects > 0);
+            for (size_t w = 0; w < sizeof wide / sizeof wide[0]; w++)
+                CU_ASSERT_PTR_NULL(strstr(said.text, wide[w]));
+        }
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        struct permission_wish wish;
+        const char *want;
+    } bad[] = {
+        {{.roles = "root"},
+         "there is no role \"root\"; there are: engine, worker, client, auditor, console, "
+         "gateway"},
+        {{.roles = "engine,"},
+         "there is no role \"\"; there are: engine, worker, client, auditor, console, "
+         "gateway"},
+        {{.roles = "worker", .verbs = "start"}, "an engine or a worker has no verbs"},
+        {{.roles = "worker", .queues = "a.b"}, "queue name has byte 0x2e, allowed is [A-Za-z0-9_-]"},
+        {{.roles = "worker", .queues = "*"}, "queue name has byte 0x2a, allowed is [A-Za-z0-9_-]"},
+        {{.roles = "client", .orchestrations = ">"},
+         "orchestration name has byte 0x3e, allowed is [A-Za-z0-9_-]"},
+        {{.roles = "client", .inbox = "thole.ns.in"},
+         "the inbox prefix must begin with _INBOX, because "
+         "engines and workers answer nowhere else; for example "
+         "_INBOX_orders"},
+        {{.roles = "client", .partitions = 4097}, "4097 partitions: there are 1 to 4096"},
+        {{.roles = "client", .ns = "a\"b"}, "namespace name has byte 0x22, allowed is [A-Za-z0-9_-]"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        thole_error err = {.status = THOLE_OK};
+        CU_ASSERT_EQUAL(ask(bad[i].wish, PERMISSION_PUBLISH, &err), THOLE_INVALID);
+        CHECK_STR("text", err.text, bad[i].want);
+    }
+    thole_error err = {.status = THOLE_OK};
+    CU_ASSERT_EQUAL(
+        ask((struct permission_wish){.roles = "client", .verbs = "start,sing"}, PERMISSION_PUBLISH, &err),
+        THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no verb \"sing\"; there are: start, start-many, run"));
+    CU_ASSERT_EQUAL(
+        ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
+        THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "name the queues whose limit it may set"));
+}
+
+static const struct thole_test tests[] = {
+    {"what each may and may not", test_rows},
+    {"nothing beyond the namespace", test_nothing_wide},
+    {"what is refused", test_refused},
+};
+
+THOLE_TEST_MAIN("nats_permissions", tests)

@@ -1,0 +1,380 @@
+/* The start of an engine and its end, whole: engine_host.transcript has starts ("$ …") with what is there and
+ * which step fails, and behind each all that the engine called and logged, in order.
+ *   fails=CALL:STATUS[:N]   such calls fail so often (1)
+ *   threads= partitions= payload= room= heartbeat= ttl= page connected   options, and what the servers say
+ *   patience=N              a stop is requested after so many pauses
+ *   up down epoch=P:KIND    what happens while it runs */
+#include "connection.h"
+#include "engine.h"
+#include "loader.h"
+#include "membership.h"
+#include "message.h"
+#include "postgres.h"
+#include "store.h"
+#include "thole_cunit.h"
+#include "topology.h"
+#include "transcript.h"
+#include "watchdog.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct {
+    FILE *said;
+    char fails[32];
+    thole_status status;
+    unsigned times, patience, naps, asked;
+    struct host_options options;
+    struct topology topology;
+    size_t room;
+    bool is_up, has_page;
+    connection_state_fn *on_state;
+    delivery_fn *on_epoch;
+    void *arg, *epoch_arg;
+} play;
+
+#define said(...) (void)fprintf(play.said, __VA_ARGS__)
+
+/* ---- the world ---- */
+
+static thole_status step(const char *call, thole_error *reterr)
+{
+    if (strcmp(call, play.fails) != 0 || play.times == 0)
+        return THOLE_OK;
+    play.times--;
+    return thole_fail(reterr, play.status, "%s fails", call);
+}
+
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    va_list args;
+    said("log %s %s: ", names[level], area);
+    va_start(args, fmt);
+    (void)vfprintf(play.said, fmt, args);
+    va_end(args);
+    said("\n");
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    (void)rest;
+    CU_ASSERT_EQUAL(time->tv_sec, 0);
+    CU_ASSERT_EQUAL(time->tv_nsec, 50 * 1000000L);
+    play.naps++;
+    return 0;
+}
+
+static bool stop_requested(void)
+{
+    return play.asked++ >= play.patience;
+}
+
+thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
+                                    thole_error *reterr)
+{
+    said("connects to %s as %s, with %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n", options->url,
+         options->name, options->creds, options->inbox, (uint64_t)options->connect_timeout_ms,
+         (uint64_t)options->request_timeout_ms);
+    THOLE_TRY(step("connection_open", reterr));
+    play.on_state = options->on_state;
+    play.arg = options->arg;
+    play.on_state(play.arg, false, 0); /* nothing runs that could be told */
+    *ret = (struct connection *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_connection_close(struct connection *connection)
+{
+    said("connection_close%s\n", connection == NULL ? " of none" : "");
+}
+
+uint64_t __wrap_connection_epoch(const struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    return play.is_up ? 3 : 0;
+}
+
+size_t __wrap_connection_max_payload(const struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    return play.room;
+}
+
+thole_status __wrap_topology_ensure(struct connection *connection, const struct topology_options *options,
+                                    struct topology *ret, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    said("streams of %s: %u partitions, %u replicas, nodes for %" PRIu64 " ms, payload %" PRIu64 "\n",
+         options->ns, options->partitions, options->replicas, options->nodes_ttl_ms, options->payload_max);
+    *ret = play.topology;
+    return step("topology_ensure", reterr);
+}
+
+thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
+                                  thole_error *reterr)
+{
+    said("postgres %s of %s as %s, within %" PRIu64 " and %" PRIu64 " ms, synchronous %d\n",
+         options->conninfo, options->ns, options->application, (uint64_t)options->connect_timeout_ms,
+         (uint64_t)options->statement_timeout_ms, options->synchronous_commit);
+    THOLE_TRY(step("postgres_open", reterr));
+    *ret = (struct postgres *)&play;
+    return THOLE_OK;
+}
+
+thole_status __wrap_postgres_migrate(struct postgres *pg, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    said("postgres_migrate\n");
+    return step("postgres_migrate", reterr);
+}
+
+void __wrap_postgres_close(struct postgres *pg)
+{
+    said("postgres_close%s\n", pg == NULL ? " of none" : "");
+}
+
+struct membership *__wrap_membership_create(struct engine_host *engine)
+{
+    said("membership_create: %zu shards\n", engine->shards_len);
+    return (struct membership *)&play;
+}
+
+thole_status __wrap_membership_run(struct membership *membership, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(membership, (struct membership *)&play);
+    said("membership_run\n");
+    return step("membership_run", reterr);
+}
+
+void __wrap_membership_quiet(struct membership *membership)
+{
+    said("membership_quiet%s\n", membership == NULL ? " of none" : "");
+}
+
+void __wrap_membership_stop(struct membership *membership)
+{
+    said("membership_stop%s\n", membership == NULL ? " of none" : "");
+}
+
+void __wrap_membership_opened(struct membership *membership, uint32_t p, thole_slice node)
+{
+    CU_ASSERT_PTR_EQUAL(membership, (struct membership *)&play);
+    said("%.*s opens %u\n", THOLE_FMT(node), p);
+}
+
+thole_status __wrap_loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr)
+{
+    (void)engine;
+    said("loader_start\n");
+    THOLE_TRY(step("loader_start", reterr));
+    *ret = (struct loader *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_loader_stop(struct loader *loader)
+{
+    said("loader_stop%s\n", loader == NULL ? " of none" : "");
+}
+
+thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
+                                thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(shard, &engine->shards[index]);
+    said("shard_start %u, places %zu, ready %d\n", index, engine->options.crash_page->places_len,
+         atomic_load(&engine->ready));
+    THOLE_TRY(step("shard_start", reterr));
+    if (play.fails[0] == '\0' || index == 0)
+        shard->store = (struct store *)&play;
+    engine->needs[index].names = calloc(1, sizeof *engine->needs[index].names);
+    return THOLE_OK;
+}
+
+uint64_t __wrap_store_statements(const struct store *store)
+{
+    CU_ASSERT_PTR_EQUAL(store, (struct store *)&play);
+    return 21;
+}
+
+void __wrap_shard_stop(struct shard *shard)
+{
+    said("shard_stop\n");
+    (void)shard;
+}
+
+void __wrap_shard_release(struct shard *shard)
+{
+    said("shard_release\n");
+    (void)shard;
+}
+
+void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
+{
+    const struct engine_host *const engine = play.arg;
+    said("to shard %d: kind %d, p=%u, %" PRIu64 "\n", (int)(shard - engine->shards), (int)mail->kind, mail->p,
+         mail->kind == SHARD_LINK ? (uint64_t)mail->up : mail->epoch);
+    free(mail);
+}
+
+thole_status __wrap_watchdog_start(struct engine_host *engine, struct watchdog **ret, thole_error *reterr)
+{
+    (void)engine;
+    said("watchdog_start\n");
+    THOLE_TRY(step("watchdog_start", reterr));
+    *ret = (struct watchdog *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_watchdog_stop(struct watchdog *watchdog)
+{
+    said("watchdog_stop%s\n", watchdog == NULL ? " of none" : "");
+}
+
+thole_status __wrap_connection_subscribe(struct connection *connection, const char *subject,
+                                         delivery_fn *each, void *arg, struct subscription **ret,
+                                         thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    said("listens to %s\n", subject);
+    THOLE_TRY(step("connection_subscribe", reterr));
+    play.on_epoch = each;
+    play.epoch_arg = arg;
+    *ret = (struct subscription *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_subscription_close(struct subscription *subscription)
+{
+    said("subscription_close%s\n", subscription == NULL ? " of none" : "");
+}
+
+/* ---- plays ---- */
+
+/* P:KIND; P is text of the subject. */
+static void publish_epoch(const char *value)
+{
+    char subject[64];
+    struct buf body;
+    const char *const kind = strchr(value, ':') + 1;
+    struct record record = {.kind = RECORD_EPOCH_OPENED, .epoch = 9, .node = THOLE_STR("b")};
+    (void)snprintf(subject, sizeof subject, "thole.shop.ctl.%.*s.epoch", (int)(kind - 1 - value), value);
+    buf_init(&body, 4096);
+    if (strcmp(kind, "deleted") == 0) {
+        record.kind = RECORD_DELETED;
+        record.n = 1;
+        record.deletion = (struct deletion){.instance = THOLE_STR("order"), .execution = 1};
+    }
+    if (strcmp(kind, "garbage") == 0)
+        buf_text(&body, "garbage");
+    else
+        CU_ASSERT_EQUAL(record_encode(&record, &body), THOLE_OK);
+    play.on_epoch(play.epoch_arg,
+                  &(struct delivery){.subject = thole_slice_from(subject), .body = buf_bytes(&body)});
+    buf_release(&body);
+}
+
+static void set(const char *key, const char *value)
+{
+    uint64_t const n = strtoull(value, NULL, 10);
+    if (strcmp(key, "fails") == 0) {
+        char status[32] = "";
+        play.times = 1;
+        CU_ASSERT_FATAL(sscanf(value, "%31[^:]:%31[^:]:%u", play.fails, status, &play.times) >= 2);
+        for (int i = 0; i < 64; i++)
+            if (strcmp(thole_status_name((thole_status)i), status) == 0)
+                play.status = (thole_status)i;
+        CU_ASSERT_NOT_EQUAL_FATAL(play.status, THOLE_OK);
+    } else if (strcmp(key, "threads") == 0) {
+        play.options.engine_threads = (uint32_t)n;
+    } else if (strcmp(key, "partitions") == 0) {
+        play.topology.partitions = (uint32_t)n;
+    } else if (strcmp(key, "payload") == 0) {
+        play.options.payload_max = n;
+    } else if (strcmp(key, "room") == 0) {
+        play.room = n;
+    } else if (strcmp(key, "heartbeat") == 0) {
+        play.options.heartbeat_ms = n;
+    } else if (strcmp(key, "ttl") == 0) {
+        play.topology.nodes_ttl_ms = n;
+    } else if (strcmp(key, "patience") == 0) {
+        play.patience = (unsigned)n;
+    } else if (strcmp(key, "page") == 0) {
+        play.options.crash_page = crash_page_create();
+        play.has_page = true;
+    } else if (strcmp(key, "connected") == 0) {
+        play.is_up = true;
+    } else {
+        CU_FAIL_FATAL("a word that there is not");
+    }
+}
+
+static void happens(const char *key, const char *value)
+{
+    if (strcmp(key, "epoch") == 0)
+        publish_epoch(value);
+    else
+        play.on_state(play.arg, strcmp(key, "up") == 0, 1);
+}
+
+/* The words of @p text: what is there, or what happens. */
+static void each_word(const char *text, bool now)
+{
+    char copy[256], *save = NULL;
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    for (char *word = strtok_r(copy, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        if (value != NULL)
+            *value++ = '\0';
+        bool const event = strcmp(word, "up") == 0 || strcmp(word, "down") == 0 || strcmp(word, "epoch") == 0;
+        if (event && now)
+            happens(word, value == NULL ? "" : value);
+        else if (!event && !now)
+            set(word, value == NULL ? "" : value);
+    }
+}
+
+static void line(const char *text, FILE *to)
+{
+    static const thole_program program = {.size = sizeof program, .name = "none", .orchestrations_len = 6};
+    struct engine_host *engine = NULL;
+    thole_error error = {.status = THOLE_OK};
+    memset(&play, 0, sizeof play);
+    play.said = to;
+    play.room = 1024 * 1024;
+    play.topology = (struct topology){
+        .ns = "shop", .partitions = 3, .nodes_ttl_ms = 9000, .replicas = 1, .payload_max = 1024};
+    play.options = (struct host_options){.nats_url = "nats://n:1",
+                                         .nats_creds = "creds",
+                                         .nats_inbox = "inbox",
+                                         .postgres = "pg",
+                                         .ns = "shop",
+                                         .node = "node",
+                                         .partitions = 3,
+                                         .replicas = 1,
+                                         .node_ttl_ms = 8000,
+                                         .engine_threads = 2};
+    each_word(text, false);
+    thole_status const status = engine_host_start(
+        &play.options, &program, play.patience == 0 ? NULL : stop_requested, &engine, &error);
+    said("-> %s %s, after %u pauses\n", thole_status_name(status), error.text, play.naps);
+    CU_ASSERT_EQUAL(engine == NULL, status != THOLE_OK);
+    if (engine != NULL) {
+        said("payload %" PRIu64 ", heartbeat %" PRIu64 "\n", engine->options.payload_max,
+             engine->options.heartbeat_ms);
+        CU_ASSERT_EQUAL(engine->own_page == NULL, play.has_page);
+        each_word(text, true);
+    }
+    engine_host_stop(engine);
+    crash_page_destroy(play.options.crash_page);
+}
+
+static void test_transcript(void)
+{
+    transcript_check(THOLE_SOURCE_DIR "/tests/unit/engine_role/engine_host.transcript", line);
+    transcript_check_heap(THOLE_SOURCE_DIR "/tests/unit/engine_role/engine_host.transcript", line);
+}
+
+static const struct thole_test tests[] = {{"transcript", test_transcript}};
+THOLE_TEST_MAIN("engine_host", tests)
