@@ -9,6 +9,7 @@
 #include "handlers.h"
 #include "history_file.h"
 #include "host_options.h"
+#include "monitor.h"
 #include "nodes.h"
 #include "notice.h"
 #include "process_parts.h"
@@ -20,6 +21,7 @@
 #include "thole/program.h"
 #include "worker.h"
 #include "worker_store.h"
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -132,6 +134,7 @@ void __real_log_configure(enum log_level, bool, const char *);
 void __real_core_dumps_choose(bool);
 thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
+thole_status __real_monitor_start(const struct sockaddr_storage *, const struct metrics *, struct monitor **, thole_error *);
 struct replayer *__real_replayer_create(const struct replay_options *);
 thole_status __real_history_file_read(FILE *, const struct history_file_reader *, thole_error *);
 thole_status __real_stream_read_deliveries(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_delivery_fn *, void *, thole_error *);
@@ -260,6 +263,16 @@ void __wrap_core_dumps_choose(bool full)
     __real_core_dumps_choose(full);
 }
 
+thole_status __wrap_monitor_start(const struct sockaddr_storage *address, const struct metrics *metrics,
+                                  struct monitor **ret, thole_error *reterr)
+{
+    const struct sockaddr_in *const in = (const struct sockaddr_in *)address;
+    char text[INET_ADDRSTRLEN];
+    arrived("monitor_start.address %s:%u", inet_ntop(in->sin_family, &in->sin_addr, text, sizeof text),
+            ntohs(in->sin_port));
+    return __real_monitor_start(address, metrics, ret, reterr);
+}
+
 void __wrap_log_configure(enum log_level level, bool json, const char *program)
 {
     arrived("log_configure.level %d", (int)level);
@@ -340,6 +353,7 @@ static const struct option_arrival {
     {"stop-limit", "1234ms", RUN_FIRST, "worker_input.stop_limit_ms 1234"},
     {"partitions", "5", RUN_FIRST, "topology_ensure.partitions 5"},
     {"replicas", "3", RUN_REPLICAS, "topology_ensure.replicas 3"},
+    {"http", "127.0.0.2:0", RUN_FIRST, "monitor_start.address 127.0.0.2:0"},
     {"node-ttl", "9s", RUN_FIRST, "topology_ensure.nodes_ttl_ms 9000"},
     {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
