@@ -49,6 +49,9 @@ int command_replay(struct cli *cli)
     char **arguments = make_arguments(cli, ids);
     export_setting("THOLE_NATS_URL", cli->options.nats_url);
     export_setting("THOLE_NATS_CREDS", cli->options.nats_creds);
+    export_setting("THOLE_NATS_CA", cli->options.nats_ca);
+    export_setting("THOLE_NATS_CERT", cli->options.nats_cert);
+    export_setting("THOLE_NATS_KEY", cli->options.nats_key);
     export_setting("THOLE_NATS_INBOX", cli->options.nats_inbox);
     export_setting("THOLE_NAMESPACE", cli->options.ns);
     (void)execvp(arguments[0], arguments);

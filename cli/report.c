@@ -258,6 +258,9 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
     thole_client_options_init(&options);
     options.nats_url = cli->options.nats_url;
     options.nats_creds = cli->options.nats_creds;
+    options.nats_ca = cli->options.nats_ca;
+    options.nats_cert = cli->options.nats_cert;
+    options.nats_key = cli->options.nats_key;
     options.nats_inbox = cli->options.nats_inbox;
     options.postgres = cli->options.postgres;
     options.ns = cli->options.ns;

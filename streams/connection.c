@@ -7,6 +7,7 @@
 #include "nats_url.h"
 #include "nkey.h"
 #include "server_info.h"
+#include "tls.h"
 #include "wall_clock.h"
 #include <assert.h>
 #include <errno.h>
@@ -59,6 +60,7 @@ struct connection {
     char *url_text;
     char inbox[INBOX_OF_CONNECTION_BYTES]; /* all inboxes are below it */
     bool creds;                            /* from a file */
+    struct tls_files tls;
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
     void *arg;
@@ -309,23 +311,6 @@ static void fire_alarms(struct connection *connection)
 
 /* ---- connecting ---- */
 
-/* TLS when the URL or the server asks for it; then the certificate must be for the URL's host. */
-static natsStatus set_tls(natsOptions *options, const char *url, const char *address, bool required)
-{
-    char host[NATS_ADDRESS_BYTES];
-    bool const secure = required || strncmp(url, "tls://", 6) == 0;
-    (void)snprintf(host, sizeof host, "%s", address);
-    *strrchr(host, ':') = 0; /* nats_url_address() put a port there */
-    natsStatus const status = natsOptions_SetSecure(options, secure);
-    if (status != NATS_OK || !secure)
-        return status;
-    size_t const len = strlen(host);
-    bool const bracket = host[0] == '[' && host[len - 1] == ']';
-    if (bracket)
-        host[len - 1] = 0;
-    return natsOptions_SetExpectedHostname(options, bracket ? host + 1 : host);
-}
-
 /* Classifies a failed connect. THOLE_UNAVAILABLE only for errors that may be temporary. */
 static thole_status explain(const struct connection *connection, natsStatus status, const char *address,
                             thole_error *reterr)
@@ -340,7 +325,9 @@ static thole_status explain(const struct connection *connection, natsStatus stat
             address);
     if (status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
         status == NATS_SECURE_CONNECTION_REQUIRED)
-        return thole_fail(reterr, THOLE_DENIED, "%s: check tls:// in the URL and the trusted certificates",
+        return thole_fail(reterr, THOLE_DENIED,
+                          "%s: check tls:// in the URL, the trusted authorities (--nats-ca), and the own "
+                          "certificate (--nats-cert, --nats-key)",
                           said.text);
     if (connection->creds && (status == NATS_ERR || status == NATS_INVALID_ARG))
         return thole_fail(reterr, THOLE_DENIED, "%s: check the credentials file", said.text);
@@ -355,10 +342,9 @@ static thole_status handshake(struct connection *connection, const char *url, co
     if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
     wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
-    natsStatus status = set_tls(connection->options, url, address, info->tls_required);
+    THOLE_TRY(tls_choose(&connection->tls, url, address, info, connection->options, reterr));
     struct thread_name const own = link_name_begin("nats-read");
-    if (status == NATS_OK)
-        status = natsConnection_Connect(ret, connection->options);
+    natsStatus const status = natsConnection_Connect(ret, connection->options);
     link_name_end(&own);
     return status == NATS_OK ? THOLE_OK : explain(connection, status, address, reterr);
 }
@@ -728,6 +714,7 @@ static void connection_free(struct connection *connection)
     }
     link_messages_free_rest();
     natsOptions_Destroy(connection->options);
+    tls_files_release(&connection->tls);
     pthread_cond_destroy(&connection->changed);
     pthread_mutex_destroy(&connection->lock);
     pthread_mutex_destroy(&connection->turn);
@@ -760,6 +747,8 @@ thole_status connection_open(const struct connection_options *options, struct co
     thole_status status = inbox_of_connection(prefix, connection->inbox, reterr);
     if (status == THOLE_OK)
         status = set_urls(connection, options->url, reterr);
+    if (status == THOLE_OK)
+        status = tls_files_copy(options, &connection->tls, reterr);
     if (status == THOLE_OK)
         status = set_options(connection, options, reterr);
     if (status == THOLE_OK)

@@ -30,6 +30,9 @@ typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 struct connection_options {
     const char *url;   /* one or more, comma-separated */
     const char *creds; /* file of a JWT and its seed, or of an NKey seed alone; NULL = none */
+    const char *ca;    /* PEM file of the authorities trusted for TLS; NULL = the system's */
+    const char *cert;  /* PEM file of the own certificate and its chain; NULL = none */
+    const char *key;   /* PEM file of its key; with cert, or NULL */
     const char *inbox; /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *name;  /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;

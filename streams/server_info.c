@@ -94,6 +94,7 @@ static bool parse_info(thole_slice line, struct server_info *ret)
     buf_release(&version);
     if (json_find(json, "max_payload", &value))
         (void)json_uint(value, &ret->max_payload);
+    ret->tls_verify = json_find(json, "tls_verify", &value) && json_is_true(value);
     ret->tls_required = json_find(json, "tls_required", &value) && json_is_true(value);
     ret->jetstream = json_find(json, "jetstream", &value) && json_is_true(value);
     return found;

@@ -25,7 +25,7 @@ struct forkserver_options {
     void (*lost)(void);  /* called once, on any thread, when the forkserver is found dead */
     /* Texts that processes must not see, for example the value of --postgres; NULLs are allowed. The
      * forkserver erases them from its argv. */
-    const char *secrets[3];
+    const char *secrets[4];
 };
 /* Whether any activity of the program runs in a process. */
 bool forkserver_is_needed(const thole_program *program);

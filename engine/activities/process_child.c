@@ -38,7 +38,8 @@ struct runner {
 
 void process_forget_secrets(void)
 {
-    static const char *const names[] = {"THOLE_NATS_URL", "THOLE_NATS_CREDS", "THOLE_POSTGRES"};
+    static const char *const names[] = {"THOLE_NATS_URL", "THOLE_NATS_CREDS", "THOLE_NATS_KEY",
+                                        "THOLE_POSTGRES"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *const text = getenv(names[i]);
         if (text != NULL)

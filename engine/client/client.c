@@ -36,6 +36,9 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
         *ret = *given;
     ret->nats_url = setting(ret->nats_url, "THOLE_NATS_URL", "nats://127.0.0.1:4222");
     ret->nats_creds = setting(ret->nats_creds, "THOLE_NATS_CREDS", NULL);
+    ret->nats_ca = setting(ret->nats_ca, "THOLE_NATS_CA", NULL);
+    ret->nats_cert = setting(ret->nats_cert, "THOLE_NATS_CERT", NULL);
+    ret->nats_key = setting(ret->nats_key, "THOLE_NATS_KEY", NULL);
     ret->nats_inbox = setting(ret->nats_inbox, "THOLE_NATS_INBOX", INBOX_PREFIX_DEFAULT);
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
@@ -53,6 +56,9 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
     struct connection_options const connection = {
         .url = options->nats_url,
         .creds = options->nats_creds,
+        .ca = options->nats_ca,
+        .cert = options->nats_cert,
+        .key = options->nats_key,
         .inbox = options->nats_inbox,
         .name = "thole-client",
         .connect_timeout_ms = options->timeout_ms,

@@ -25,6 +25,9 @@ const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 static const struct option_row shared_rows[] = {
     OPTION_ROW_NATS(FIELD(nats_url)),
     OPTION_ROW_NATS_CREDS(FIELD(nats_creds), .shown = "none"),
+    OPTION_ROW_NATS_CA(FIELD(nats_ca), .shown = "the system's"),
+    OPTION_ROW_NATS_CERT(FIELD(nats_cert), .shown = "none"),
+    OPTION_ROW_NATS_KEY(FIELD(nats_key), .shown = "none"),
     OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
     OPTION_ROW_POSTGRES(FIELD(postgres), .shown = "required", .help = "libpq connection string or URI"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace to serve"),

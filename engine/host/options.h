@@ -11,6 +11,9 @@ struct host_options {
     /* both roles */
     const char *nats_url;   /* --nats        THOLE_NATS_URL    nats://127.0.0.1:4222 */
     const char *nats_creds; /* --nats-creds  THOLE_NATS_CREDS  none */
+    const char *nats_ca;    /* --nats-ca     THOLE_NATS_CA     the system's authorities */
+    const char *nats_cert;  /* --nats-cert   THOLE_NATS_CERT   none */
+    const char *nats_key;   /* --nats-key    THOLE_NATS_KEY    none */
     const char *nats_inbox; /* --nats-inbox  THOLE_NATS_INBOX  _INBOX.thole */
     const char *postgres;   /* --postgres    THOLE_POSTGRES    required */
     const char *ns;         /* --namespace   THOLE_NAMESPACE   default */

@@ -19,6 +19,21 @@ extern const char *const option_outputs[]; /* table, json, jsonl */
         .flag = "nats-creds", .kind = OPTION_TEXT, .env = "THOLE_NATS_CREDS", .unit = "FILE",                \
         .help = "NATS credentials file, or the file of an NKey seed", __VA_ARGS__                            \
     }
+#define OPTION_ROW_NATS_CA(...)                                                                              \
+    {                                                                                                        \
+        .flag = "nats-ca", .kind = OPTION_TEXT, .env = "THOLE_NATS_CA", .unit = "FILE",                      \
+        .help = "PEM file of the authorities that NATS's certificate may be from", __VA_ARGS__               \
+    }
+#define OPTION_ROW_NATS_CERT(...)                                                                            \
+    {                                                                                                        \
+        .flag = "nats-cert", .kind = OPTION_TEXT, .env = "THOLE_NATS_CERT", .unit = "FILE",                  \
+        .help = "PEM file of the own certificate and its chain", __VA_ARGS__                                 \
+    }
+#define OPTION_ROW_NATS_KEY(...)                                                                             \
+    {                                                                                                        \
+        .flag = "nats-key", .kind = OPTION_TEXT, .env = "THOLE_NATS_KEY", .unit = "FILE",                    \
+        .help = "PEM file of the key to --nats-cert", __VA_ARGS__                                            \
+    }
 #define OPTION_ROW_NATS_INBOX(...)                                                                           \
     {                                                                                                        \
         .flag = "nats-inbox", .kind = OPTION_TEXT, .env = "THOLE_NATS_INBOX", .unit = "PREFIX",              \

@@ -43,6 +43,9 @@ static thole_status store(struct report *report, const struct crash_place *place
     char build[BUILD_ID_BYTES];
     struct connection_options const options = {.url = report->options->nats_url,
                                                .creds = report->options->nats_creds,
+                                               .ca = report->options->nats_ca,
+                                               .cert = report->options->nats_cert,
+                                               .key = report->options->nats_key,
                                                .inbox = report->options->nats_inbox,
                                                .name = "thole-reporter",
                                                .connect_timeout_ms = CALL_TIMEOUT_MS,

@@ -187,7 +187,7 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
         .payload_max = options->payload_max != 0 ? options->payload_max : MESSAGE_BYTES_MAX / 2,
         .memory_max = options->process_memory_max,
         .lost = stop_request,
-        .secrets = {options->nats_url, options->nats_creds, options->postgres}};
+        .secrets = {options->nats_url, options->nats_creds, options->nats_key, options->postgres}};
     return forkserver_start(&wish, &options->forkserver, reterr);
 }
 

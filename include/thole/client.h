@@ -31,6 +31,12 @@ typedef struct thole_client_options {
      * user needs the permission to subscribe to it with `.>` behind it. Default $THOLE_NATS_INBOX, else
      * `_INBOX.thole`. */
     const char *nats_inbox;
+    /** TLS is used where the URL (tls://) or the server asks for it. Paths of PEM files; default
+     * $THOLE_NATS_CA, else the authorities that the system trusts. They are read at each connect. */
+    const char *nats_ca;
+    const char *nats_cert; /**< the own certificate and its chain; default $THOLE_NATS_CERT, else none */
+    const char
+        *nats_key; /**< its key, unencrypted; default $THOLE_NATS_KEY; given with nats_cert or not at all */
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */

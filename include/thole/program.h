@@ -42,7 +42,7 @@ typedef struct thole_activity_options {
     thole_isolation isolation;
     /** When the token fires, the process and its group get SIGTERM as well. */
     bool terminate;
-    /** THOLE_NATS_URL, THOLE_NATS_CREDS and THOLE_POSTGRES stay in its environment, for a
+    /** THOLE_NATS_URL, THOLE_NATS_CREDS, THOLE_NATS_KEY and THOLE_POSTGRES stay in its environment, for a
      * thole_client_open(); else they are removed. */
     bool keep_env;
     /** Largest number of tries of one process; it is reused only for the same activity. 0 = no limit; 1 = a

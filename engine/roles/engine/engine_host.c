@@ -68,6 +68,9 @@ static thole_status connect_nats(struct engine_host *engine, thole_error *reterr
 {
     struct connection_options const options = {.url = engine->options.nats_url,
                                                .creds = engine->options.nats_creds,
+                                               .ca = engine->options.nats_ca,
+                                               .cert = engine->options.nats_cert,
+                                               .key = engine->options.nats_key,
                                                .inbox = engine->options.nats_inbox,
                                                .name = "thole-engine",
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,

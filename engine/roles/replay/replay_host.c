@@ -290,6 +290,9 @@ static thole_status connect(struct replay *replay, thole_error *reterr)
     const struct host_options *options = &replay->command->options;
     struct connection_options const connection = {.url = options->nats_url,
                                                   .creds = options->nats_creds,
+                                                  .ca = options->nats_ca,
+                                                  .cert = options->nats_cert,
+                                                  .key = options->nats_key,
                                                   .inbox = options->nats_inbox,
                                                   .name = "thole-replay",
                                                   .connect_timeout_ms = TIMEOUT_MS,

@@ -180,6 +180,9 @@ static thole_status open_connection(struct worker_host *host, thole_error *reter
 {
     struct connection_options const options = {.url = host->options.nats_url,
                                                .creds = host->options.nats_creds,
+                                               .ca = host->options.nats_ca,
+                                               .cert = host->options.nats_cert,
+                                               .key = host->options.nats_key,
                                                .inbox = host->options.nats_inbox,
                                                .name = host->incarnation,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,

@@ -145,6 +145,9 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
 {
     arrived("connection_open.url %s", options->url);
     arrived("connection_open.creds %s", options->creds == NULL ? "none" : options->creds);
+    arrived("connection_open.ca %s", options->ca == NULL ? "none" : options->ca);
+    arrived("connection_open.cert %s", options->cert == NULL ? "none" : options->cert);
+    arrived("connection_open.key %s", options->key == NULL ? "none" : options->key);
     arrived("connection_open.inbox %s %s", options->name, options->inbox);
     return __real_connection_open(options, ret, reterr);
 }
@@ -338,6 +341,9 @@ static const struct option_arrival {
 } table[] = {
     {"nats", "%s", RUN_FIRST, "connection_open.url %s"},
     {"nats-creds", "/nowhere/x.creds", RUN_CREDS, "connection_open.creds /nowhere/x.creds"},
+    {"nats-ca", "/nowhere/ca", RUN_CREDS, "connection_open.ca /nowhere/ca"},
+    {"nats-cert", "/nowhere/cert", RUN_CREDS, "connection_open.cert /nowhere/cert"},
+    {"nats-key", "/nowhere/key", RUN_CREDS, "connection_open.key /nowhere/key"},
     {"nats-inbox", "_INBOX_own", RUN_FIRST, "connection_open.inbox thole-engine _INBOX_own"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-engine %s"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-worker %s"},

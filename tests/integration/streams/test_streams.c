@@ -153,6 +153,81 @@ static void test_credentials_file(void)
     server_dir_remove(dir);
 }
 
+static thole_status try_tls(const char *url, const char *dir, const char *ca, const char *cert,
+                            const char *key, thole_error *err)
+{
+    struct connection *connection = NULL;
+    struct connection_options options = {
+        .url = url, .name = "test", .connect_timeout_ms = 1000, .request_timeout_ms = 1000};
+    char paths[3][TEXT_BYTES];
+    put_text(paths[0], "%s/%s", dir, ca == NULL ? "" : ca);
+    put_text(paths[1], "%s/%s", dir, cert == NULL ? "" : cert);
+    put_text(paths[2], "%s/%s", dir, key == NULL ? "" : key);
+    options.ca = ca == NULL ? NULL : paths[0];
+    options.cert = cert == NULL ? NULL : paths[1];
+    options.key = key == NULL ? NULL : paths[2];
+    err->text[0] = '\0';
+    thole_status const status = connection_open(&options, &connection, err);
+    connection_close(connection);
+    return status;
+}
+
+/* An authority of the test's own, certificates from it for the server and a user, and a server that asks for
+ * them. */
+static void test_own_authority(void)
+{
+    static const struct {
+        const char *ca, *cert, *key;
+        thole_status want;
+        const char *text;
+    } rows[] = {
+        {"ca.pem", "user.pem", "user.key", THOLE_OK, ""},
+        {"ca.pem", NULL, NULL, THOLE_DENIED, "--nats-cert"},
+        {NULL, "user.pem", "user.key", THOLE_DENIED, "--nats-ca"},
+        {"user.key", "user.pem", "user.key", THOLE_DENIED, "user.key"},
+        {"ca.pem", "user.pem", "server.key", THOLE_DENIED, "server.key"},
+        {"ca.pem", "log", "user.key", THOLE_DENIED, "log"},
+        {"ca.pem", "user.pem", NULL, THOLE_INVALID, "the key is not"},
+        {"ca.pem", NULL, "user.key", THOLE_INVALID, "the certificate is not"},
+        {"none.pem", NULL, NULL, THOLE_INVALID, "none.pem cannot be read"},
+        {"ca.pem", "none.pem", "user.key", THOLE_INVALID, "none.pem cannot be read"},
+        {"ca.pem", "user.pem", "none.key", THOLE_INVALID, "none.key cannot be read"},
+    };
+    struct server server;
+    char dir[SERVER_PATH_BYTES], command[4 * TEXT_BYTES], config[2 * TEXT_BYTES], program[1024],
+        url[TEXT_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-tls", dir, &err), &err);
+    (void)snprintf(
+        command, sizeof command,
+        "cd %s && { openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj "
+        "/CN=own && "
+        "for who in server user; do openssl req -newkey rsa:2048 -nodes -keyout $who.key -out $who.csr "
+        "-subj /CN=localhost && printf subjectAltName=DNS:localhost >names && openssl x509 -req -in "
+        "$who.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out $who.pem || exit 1; "
+        "done; } >log 2>&1",
+        dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no openssl: no certificate was tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    (void)snprintf(config, sizeof config,
+                   "tls { cert_file: \"%s/server.pem\", key_file: \"%s/server.key\", ca_file: \"%s/ca.pem\", "
+                   "verify: true }",
+                   dir, dir, dir);
+    CU_ASSERT_FATAL(start_configured(&server, program, config));
+    put_text(url, "tls://localhost:%u", server.port);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_EQUAL(try_tls(url, dir, rows[i].ca, rows[i].cert, rows[i].key, &err), rows[i].want);
+        CHECK_STR(rows[i].text, strstr(err.text, rows[i].text) != NULL ? "named" : err.text, "named");
+    }
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
 /* nats.c alone would connect to a tls:// URL in plain text, and take a certificate for any host. */
 static void test_tls(void)
 {
@@ -724,6 +799,7 @@ static const struct thole_test tests[] = {
     {"a credentials file", test_credentials_file},
     {"a credentials file that is none", test_credentials_file_that_is_none},
     {"TLS", test_tls},
+    {"an own authority", test_own_authority},
     {"epochs over three kill -9", test_epochs_over_kill9},
     {"closing while disconnected", test_close_while_disconnected},
     {"a frozen server is noticed", test_a_frozen_server_is_noticed},

@@ -27,6 +27,9 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     thole_status const status = step("connection", true, reterr);
     CHECK_STR("url", options->url, "nats://n:1");
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("authorities", options->ca, "ca");
+    CHECK_STR("certificate", options->cert, "cert");
+    CHECK_STR("key", options->key, "key");
     CHECK_STR("inbox", options->inbox, "_INBOX_shop");
     *ret = status == THOLE_OK ? (struct connection *)(uintptr_t)&something : NULL;
     return status;
@@ -80,6 +83,9 @@ static thole_status open_client(thole_client **ret, thole_error *reterr)
     thole_client_options_init(&options);
     options.nats_url = "nats://n:1";
     options.nats_creds = "file";
+    options.nats_ca = "ca";
+    options.nats_cert = "cert";
+    options.nats_key = "key";
     options.nats_inbox = "_INBOX_shop";
     options.postgres = "password=secret";
     options.ns = "shop";

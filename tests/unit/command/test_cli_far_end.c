@@ -18,14 +18,19 @@ static struct {
 
 static thole_client *const some_client = (thole_client *)&play;
 
+static const char *shown(const char *text)
+{
+    return text == NULL ? "-" : text;
+}
+
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
     if (play.open_status != THOLE_OK)
         return thole_fail(reterr, play.open_status, "nobody is there");
-    said_add(&play.said, "%s %s %s %s %llu %zu: ", options->nats_url,
-             options->nats_creds == NULL ? "-" : options->nats_creds,
-             options->postgres == NULL ? "-" : options->postgres, options->ns,
+    said_add(&play.said, "%s %s %s,%s,%s,%s %s %s %llu %zu: ", options->nats_url, shown(options->nats_creds),
+             options->nats_inbox, shown(options->nats_ca), shown(options->nats_cert),
+             shown(options->nats_key), shown(options->postgres), options->ns,
              (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
     play.open++;
     *ret = some_client;
@@ -185,8 +190,10 @@ static void run_words(void *arg)
     words->code = cli_main(words->argc, words->argv);
 }
 
-#define SERVERS "--nats nats://n:1 --nats-creds creds --postgres pg -n shop "
-#define OPENED "nats://n:1 creds pg shop "
+#define SERVERS                                                                                              \
+    "--nats nats://n:1 --nats-creds creds --nats-ca ca --nats-cert cert --nats-key key --nats-inbox "        \
+    "_INBOX_x --postgres pg -n shop "
+#define OPENED "nats://n:1 creds _INBOX_x,ca,cert,key pg shop "
 
 /* Begins anew, with the words of both texts. */
 static void begin(struct words *words, const char *text, const char *more)

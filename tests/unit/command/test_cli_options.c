@@ -147,6 +147,8 @@ static void test_environment(void)
 static void test_help(void)
 {
     static const char *const words[] = {"--nats",       "--nats-creds",
+                                        "--nats-ca",    "--nats-cert",
+                                        "--nats-key",   "--nats-inbox",
                                         "--postgres",   "--namespace",
                                         "--node",       "--log-level",
                                         "--log-format", "--payload-max",

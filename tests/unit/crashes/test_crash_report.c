@@ -46,6 +46,9 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
 {
     CHECK_STR("server", options->url, "nats://n:1");
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("authorities", options->ca, "ca");
+    CHECK_STR("certificate", options->cert, "cert");
+    CHECK_STR("key", options->key, "key");
     CHECK_STR("inbox", options->inbox, "_INBOX_e");
     play.opens++;
     *ret = play.open_status == THOLE_OK ? (struct connection *)&play : NULL;
@@ -121,8 +124,13 @@ static void begin(int status)
 
 static void report(void *arg)
 {
-    struct host_options const options = {
-        .nats_url = "nats://n:1", .nats_creds = "file", .nats_inbox = "_INBOX_e", .ns = "shop"};
+    struct host_options const options = {.nats_url = "nats://n:1",
+                                         .nats_creds = "file",
+                                         .nats_ca = "ca",
+                                         .nats_cert = "cert",
+                                         .nats_key = "key",
+                                         .nats_inbox = "_INBOX_e",
+                                         .ns = "shop"};
     (void)arg;
     play.code = crash_report(&options, play.page, play.status);
 }

@@ -75,9 +75,9 @@ static bool stop_requested(void)
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
                                     thole_error *reterr)
 {
-    said("connects to %s as %s, with %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n", options->url,
-         options->name, options->creds, options->inbox, (uint64_t)options->connect_timeout_ms,
-         (uint64_t)options->request_timeout_ms);
+    said("connects to %s as %s, with %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
+         options->url, options->name, options->creds, options->ca, options->cert, options->key,
+         options->inbox, (uint64_t)options->connect_timeout_ms, (uint64_t)options->request_timeout_ms);
     THOLE_TRY(step("connection_open", reterr));
     play.on_state = options->on_state;
     play.arg = options->arg;
@@ -347,6 +347,9 @@ static void line(const char *text, FILE *to)
         .ns = "shop", .partitions = 3, .nodes_ttl_ms = 9000, .replicas = 1, .payload_max = 1024};
     play.options = (struct host_options){.nats_url = "nats://n:1",
                                          .nats_creds = "creds",
+                                         .nats_ca = "ca",
+                                         .nats_cert = "cert",
+                                         .nats_key = "key",
                                          .nats_inbox = "inbox",
                                          .postgres = "pg",
                                          .ns = "shop",

@@ -42,6 +42,9 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
                                     thole_error *reterr)
 {
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("authorities", options->ca, "ca");
+    CHECK_STR("certificate", options->cert, "cert");
+    CHECK_STR("key", options->key, "key");
     CHECK_STR("inbox", options->inbox, "_INBOX_w");
     CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
     play.on_state = options->on_state;
@@ -194,6 +197,9 @@ static thole_status start_with(uint64_t renew_every_ms, bool process)
         .size = sizeof program, .name = "p", .activities = entries, .activities_len = 1};
     struct host_options const options = {.nats_url = "nats://n:1",
                                          .nats_creds = "file",
+                                         .nats_ca = "ca",
+                                         .nats_cert = "cert",
+                                         .nats_key = "key",
                                          .nats_inbox = "_INBOX_w",
                                          .ns = "shop",
                                          .queue = "q",

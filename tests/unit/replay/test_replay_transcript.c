@@ -136,9 +136,11 @@ struct replayer *__wrap_replayer_create(const struct replay_options *options)
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
                                     thole_error *reterr)
 {
-    (void)fprintf(play.said, "connects to %s as %s, with %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
-                  options->url, options->name, options->creds, options->inbox,
-                  (uint64_t)options->connect_timeout_ms, (uint64_t)options->request_timeout_ms);
+    (void)fprintf(play.said,
+                  "connects to %s as %s, with %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
+                  options->url, options->name, options->creds, options->ca, options->cert, options->key,
+                  options->inbox, (uint64_t)options->connect_timeout_ms,
+                  (uint64_t)options->request_timeout_ms);
     if (fails("connection_open"))
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no server");
     *ret = (struct connection *)&play;
@@ -421,6 +423,9 @@ static void begin(FILE *to)
                                          .words = play.word_list,
                                          .options = {.nats_url = "nats://n:1",
                                                      .nats_creds = "creds",
+                                                     .nats_ca = "ca",
+                                                     .nats_cert = "cert",
+                                                     .nats_key = "key",
                                                      .nats_inbox = "inbox",
                                                      .ns = "shop",
                                                      .instance_memory_max = 1024 * 1024}};

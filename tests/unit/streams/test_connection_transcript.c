@@ -234,7 +234,8 @@ thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struc
         return thole_fail(reterr, THOLE_UNAVAILABLE, "%s is down", url);
     *ret = (struct server_info){.max_payload = 1000 + play.ncs_len,
                                 .jetstream = strcmp(what, "plain") != 0,
-                                .tls_required = strcmp(what, "tls") == 0};
+                                .tls_required = strcmp(what, "tls") == 0 || strcmp(what, "verify") == 0,
+                                .tls_verify = strcmp(what, "verify") == 0};
     (void)snprintf(ret->version, sizeof ret->version, "2.10.%u", play.ncs_len);
     return THOLE_OK;
 }
@@ -310,6 +311,19 @@ natsStatus __wrap_natsOptions_SetSecure(natsOptions *options, bool value)
 {
     (void)options;
     return set_number("Secure", value);
+}
+
+natsStatus __wrap_natsOptions_LoadCATrustedCertificates(natsOptions *options, const char *file)
+{
+    (void)options;
+    return set_text("CATrustedCertificates", file);
+}
+
+natsStatus __wrap_natsOptions_LoadCertificatesChain(natsOptions *options, const char *file, const char *key)
+{
+    (void)options;
+    say("CertificatesChain %s %s", file, key);
+    return done("CertificatesChain");
 }
 
 natsStatus __wrap_natsOptions_SetCustomInboxPrefix(natsOptions *options, const char *value)
@@ -514,6 +528,9 @@ static void step_open(void)
     struct connection_options const options = {.url =
                                                    strcmp(play.words[0], "null") == 0 ? NULL : play.words[0],
                                                .creds = option("creds"),
+                                               .ca = option("ca"),
+                                               .cert = option("cert"),
+                                               .key = option("key"),
                                                .inbox = option("inbox"),
                                                .name = option("name"),
                                                .connect_timeout_ms = number_of("connect", 700),

@@ -219,7 +219,9 @@ static void test_what_it_says(void)
         uint64_t max_payload;
         bool tls, jetstream;
         const char *version;
+        bool verify;
     } rows[] = {{INFO, 1048576, true, true, "2.10.27"},
+                {"INFO {\"version\":\"2\",\"tls_verify\":true}\r\n", 0, false, false, "2", true},
                 {"INFO {\"version\":\"2\"}\r\n", 0, false, false, "2"},
                 {"INFO {\"version\":\"2\",\"max_payload\":\"x\",\"tls_required\":false,\"jetstream\":1}\r\n",
                  0, false, false, "2"},
@@ -233,6 +235,7 @@ static void test_what_it_says(void)
         CHECK_STR(rows[i].answers, info.version, rows[i].version);
         CU_ASSERT_EQUAL(info.max_payload, rows[i].max_payload);
         CU_ASSERT_EQUAL(info.tls_required, rows[i].tls);
+        CU_ASSERT_EQUAL(info.tls_verify, rows[i].verify);
         CU_ASSERT_EQUAL(info.jetstream, rows[i].jetstream);
     }
 }
