@@ -38,10 +38,10 @@
  * worker is $9. */
 #define NOTED_CLAIMS                                                                                         \
     KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[]", ", attempt, noted, details, settled")
-/* The same with how long they are held from now on, $10. */
+/* The same with how long they are held from now on, $10, and when they were made, $11. */
 #define RENEWED_CLAIMS                                                                                       \
-    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[], $10::int8[]",                              \
-              ", attempt, noted, details, settled, lease_ms")
+    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[], $10::int8[], $11::int8[]",                 \
+              ", attempt, noted, details, settled, lease_ms, claimed")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
 #define TIMER_KEYS "unnest($1::text[], $2::int8[], $3::int8[]) AS k (instance, execution, id)"
@@ -337,9 +337,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
                          " claimed_at = coalesce(CASE WHEN q.worker = $9::text AND q.attempt >= k.attempt"
-                         " THEN q.claimed_at END, clock_timestamp()), " SET_LEASE ", " SET_DEADLINE
-                         ", apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " RENEWED_CLAIMS
-                         " WHERE" SAME("activity_id") MINE("$9") " RETURNING k.ord, q.attempt, " CLAIMED},
+                         " THEN q.claimed_at END, timestamptz 'epoch'"
+                         " + nullif(k.claimed, 0) * interval '1 microsecond', clock_timestamp()), " SET_LEASE
+                         ", " SET_DEADLINE ", apart = q.apart AND NOT k.settled, " SET_NOTED
+                         " FROM " RENEWED_CLAIMS " WHERE" SAME("activity_id")
+                             MINE("$9") " RETURNING k.ord, q.attempt, " CLAIMED},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},

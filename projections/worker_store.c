@@ -28,7 +28,7 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
     call_text(pg, worker);
     if (statement == STATEMENT_RENEW)
         call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
-    if (statement == STATEMENT_NOT_LOST)
+    if (statement == STATEMENT_RENEW || statement == STATEMENT_NOT_LOST)
         call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     call_send(pg, statement);
 }

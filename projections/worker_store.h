@@ -45,8 +45,8 @@ struct claim {
     uint64_t lease_ms;  /* in for claim and renew: length of the lease; 0: it ends at once */
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
                          for renew */
-    uint64_t claimed_us;  /* out for claim and renew; in for not_lost: when that claim was made, by the
-                             database's clock. Another claim may have the same attempt */
+    uint64_t claimed_us;  /* out for claim and renew; in for renew and not_lost: when that claim was made, by
+                             the  database's clock. Another claim may have the same attempt */
     bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;         /* in for renew: the isolated run has settled */
     thole_slice digest;   /* in for claim: of its message, see work_digest.h */
@@ -79,8 +79,9 @@ struct claim {
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
                                                 const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);
-/* Renews in one statement, from now on by the database's clock. state = MINE (kept), MISSING, STOLEN or
- * UNKNOWN. */
+/* Renews in one statement, from now on by the database's clock. A claim that the database has forgotten is
+ * restored with the time that it had, so that a later not_lost is about it also when this answer is lost.
+ * state = MINE (kept), MISSING, STOLEN or UNKNOWN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
                                                 size_t n, thole_error *reterr);
 /* BEGIN and DELETE ... AND it is mine RETURNING, in one round trip. state for each, as of a renewal. The

@@ -122,8 +122,8 @@ struct worker_row {
     uint64_t id;
     struct worker_key key;
     uint64_t attempt;    /* in; out for CLAIM, and for RENEW when it is mine */
-    uint64_t claimed_us; /* the same; in for NOT_LOST: when the claim was made, by the database's clock: the
-                            row may count attempts anew */
+    uint64_t claimed_us; /* the same; in for RENEW and NOT_LOST: when the claim was made, by the database's
+                            clock: the row may count attempts anew */
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until

@@ -51,8 +51,11 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
             continue;
         if (lease->push == PUSH_WANTED)
             lease_set_push(w, lease, PUSH_ASKED);
-        w->rows[w->renew_len] = (struct worker_row){
-            .id = lease->id, .key = lease->key, .attempt = lease->attempt, .settled = settled};
+        w->rows[w->renew_len] = (struct worker_row){.id = lease->id,
+                                                    .key = lease->key,
+                                                    .attempt = lease->attempt,
+                                                    .claimed_us = lease->claimed_us,
+                                                    .settled = settled};
         w->isolation.telling |= settled;
         w->renew_ids[w->renew_len++] = lease->id;
     }

@@ -31,6 +31,7 @@ struct model_event { /* by event id - 1 */
     struct retry retry;            /* ACTIVITY_SCHEDULED; then its tries */
     uint32_t try_number, left_try; /* left_try: whose worker has left it to somebody else; 0: none */
     bool waiting, quarantined;     /* quarantined: it waits for somebody to decide */
+    bool left_quarantine;          /* at least once */
     uint64_t next_due_ms, deadline_ms;
     thole_slice why; /* in quarantine */
     struct model_row work, timer, held;

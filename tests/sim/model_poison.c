@@ -64,7 +64,9 @@ void checks_quarantine(struct world *w, const struct batch *b, const char *who)
     for (size_t i = 0; i < b->quarantine_removed_len; i++) {
         const struct batch_quarantine *q = &b->quarantine_removed[i];
         const struct model_event *e = find(w, q);
-        if (!model_damaged(w, q->instance) && (e == NULL || e->quarantined))
+        /* rows are also written anew from the beginning of the log */
+        bool const earlier = e != NULL && e->left_quarantine;
+        if (!model_damaged(w, q->instance) && (e == NULL || (e->quarantined && !earlier)))
             broken(w, "%s removes %.*s#%" PRIu64 " from quarantine, where it is", who, THOLE_FMT(q->instance),
                    q->activity_id);
     }

@@ -170,6 +170,7 @@ static void leaves_quarantine(const struct reading *r, struct model_event *targe
 {
     if (target->quarantined)
         target->held = row_now(r, false, 0, 0);
+    target->left_quarantine = target->left_quarantine || target->quarantined;
     target->quarantined = false;
 }
 

@@ -197,7 +197,8 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
             store_remember(w, row);
             row->touched_ms = w->now_ms;
             if (!thole_slice_equal(row->worker, worker) || row->attempt < claims[i].attempt)
-                row->claimed = ++w->store->claimed;
+                row->claimed =
+                    w->mutation == MUTATION_RESTORED_ANEW ? ++w->store->claimed : claims[i].claimed;
             row->worker = worker;
             row->attempt = row->attempt > claims[i].attempt ? row->attempt : claims[i].attempt;
             claims[i].attempt = row->attempt;

@@ -286,6 +286,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .activity_id = h->activity_id,
                                           .try_number = h->try_number,
                                           .attempt = out->rows[i].attempt,
+                                          .claimed = out->rows[i].claimed_us,
                                           .digest = out->rows[i].digest,
                                           .isolated = out->rows[i].isolated,
                                           .settled = out->rows[i].settled};

@@ -69,6 +69,7 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "not_lost_ignored",
     "company_counts",
     "death_blames_all",
+    "restored_anew",
     "claim_mistaken",
     "claim_digest_ignored",
     "forged_believed",

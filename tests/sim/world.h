@@ -101,6 +101,7 @@ enum mutation {
     MUTATION_NOT_LOST_IGNORED,     /* nor does a row hear that its worker lives */
     MUTATION_COMPANY_COUNTS,       /* what is lost beside others counts against it, too */
     MUTATION_DEATH_BLAMES_ALL,     /* who ran beside what its worker died of is lost, too */
+    MUTATION_RESTORED_ANEW,        /* a forgotten claim that is restored gets another time */
     MUTATION_CLAIM_MISTAKEN,       /* what is said of a claim is taken for one of the same attempt */
     MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
     MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
