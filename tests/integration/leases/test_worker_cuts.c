@@ -96,9 +96,13 @@ static bool all_are_delivered(struct cut *cut)
     return n == ALL - first_of(cut);
 }
 
-/* The leases of the killed worker are over, long before their time. */
+/* The leases of the killed worker are over, long before their time. Its crash reporter has ended those of its
+ * rows, unless it was cut off, too. */
 static void end_leases(const struct cut *cut)
 {
+    (void)cancels_sql("WITH ended AS (UPDATE thole_default.worker_queue SET lease_until = now()"
+                      " WHERE queue = '%s' AND worker IS NOT NULL RETURNING 1) SELECT count(*) FROM ended",
+                      cut->queue);
     char target[API_SUBJECT_BYTES], body[4096];
     struct buf info, answer;
     thole_slice config, ack_wait;
@@ -373,11 +377,14 @@ static void heal(struct cut *cut)
 static void kill_all(void)
 {
     for (size_t i = 0; i < STEPS; i++)
-        kill(cuts[i].worker->pid, SIGKILL); /* all at once; they are waited for below */
+        kill(cuts[i].worker->pid, SIGKILL); /* all at once */
     if (pass == 2)
         stack_kill9(engine);
+    /* Not by stack_kill9(): what is still dying has its crash reporter as a child, which would be killed,
+     * too. */
     for (size_t i = 0; i < STEPS; i++)
-        stack_kill9(cuts[i].worker);
+        while (stack_ended(cuts[i].worker) < 0)
+            pause_ms(1);
     for (size_t i = 0; i < STEPS; i++)
         for (size_t n = first_of(&cuts[i]); n < ALL; n++)
             cuts[i].done[n] = cancels_events(id_of(&cuts[i], n), "ActivityCompleted", NULL, NULL) > 0;
