@@ -1,0 +1,211 @@
+/* Who may connect: users, credentials files, TLS, against real servers. */
+#include "server_process.h"
+#include "streams_fixture.h"
+#include <unistd.h>
+
+static thole_status try_open(const char *url, const char *creds, thole_error *err)
+{
+    struct connection *connection = NULL;
+    struct connection_options const options = {
+        .url = url, .creds = creds, .name = "test", .connect_timeout_ms = 1000, .request_timeout_ms = 1000};
+    thole_status const status = connection_open(&options, &connection, err);
+    connection_close(connection);
+    return status;
+}
+
+static void test_credentials_and_permissions(void)
+{
+    struct server server;
+    char program[1024], url[TEXT_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CU_ASSERT(start_configured(
+        &server, program,
+        "jetstream: {}\nauthorization { users: [ { user: anna, password: geheim, permissions: "
+        "{ publish: [\"$JS.API.INFO\", \"_INBOX.>\"], subscribe: [\"_INBOX.>\"] } } ] }"));
+    CU_ASSERT_EQUAL(try_open(server.url, NULL, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "credentials"));
+    put_text(url, "nats://anna:falsch@127.0.0.1:%u", server.port);
+    CU_ASSERT_EQUAL(try_open(url, NULL, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NULL(strstr(err.text, "falsch"));
+    put_text(url, "nats://anna:geheim@127.0.0.1:%u", server.port);
+    struct connection *connection = connect_to(url);
+    struct buf answer;
+    buf_init(&answer, 65536);
+    CHECK_OK(connection_request(connection, "$JS.API.INFO", THOLE_STR(""), &answer, &err), &err);
+    CU_ASSERT_EQUAL(connection_request(connection, "$JS.API.STREAM.INFO.X", THOLE_STR(""), &answer, &err),
+                    THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "$JS.API.STREAM.INFO.X"));
+    buf_release(&answer);
+    connection_close(connection);
+    server_stop(&server);
+    server_dir_remove(server.dir);
+}
+
+static void test_credentials_file_that_is_none(void)
+{
+    char path[TEXT_BYTES], dir[SERVER_PATH_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_dir_create("thole-creds", dir, &err), &err);
+    put_text(path, "%s/bad.creds", dir);
+    FILE *file = fopen(path, "w");
+    fputs("nothing of use\n", file);
+    fclose(file);
+    CU_ASSERT_EQUAL(try_open(fixture_server.url, path, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "check the credentials file"));
+    server_dir_remove(dir);
+}
+
+/* A file as nsc writes it, and a server that trusts its operator. */
+static void test_credentials_file(void)
+{
+    static char config[16384];
+    char dir[SERVER_PATH_BYTES], command[2 * TEXT_BYTES], path[TEXT_BYTES], program[1024];
+    struct server server;
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-creds", dir, &err), &err);
+    snprintf(command, sizeof command,
+             "python3 " THOLE_SOURCE_DIR "/tests/integration/streams/nats_creds.py %s", dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no python3 or no openssl: no credentials were tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    put_text(path, "%s/server.conf", dir);
+    FILE *const file = fopen(path, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    config[fread(config, 1, sizeof config - 1, file)] = '\0';
+    fclose(file);
+    CU_ASSERT_FATAL(start_configured(&server, program, config));
+    CU_ASSERT_EQUAL(try_open(server.url, NULL, &err), THOLE_DENIED);
+    put_text(path, "%s/other.creds", dir);
+    CU_ASSERT_EQUAL(try_open(server.url, path, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "check the credentials file"));
+    put_text(path, "%s/good.creds", dir);
+    CHECK_OK(try_open(server.url, path, &err), &err);
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
+static thole_status try_tls(const char *url, const char *dir, const char *ca, const char *cert,
+                            const char *key, thole_error *err)
+{
+    struct connection *connection = NULL;
+    struct connection_options options = {
+        .url = url, .name = "test", .connect_timeout_ms = 1000, .request_timeout_ms = 1000};
+    char paths[3][TEXT_BYTES];
+    put_text(paths[0], "%s/%s", dir, ca == NULL ? "" : ca);
+    put_text(paths[1], "%s/%s", dir, cert == NULL ? "" : cert);
+    put_text(paths[2], "%s/%s", dir, key == NULL ? "" : key);
+    options.ca = ca == NULL ? NULL : paths[0];
+    options.cert = cert == NULL ? NULL : paths[1];
+    options.key = key == NULL ? NULL : paths[2];
+    err->text[0] = '\0';
+    thole_status const status = connection_open(&options, &connection, err);
+    connection_close(connection);
+    return status;
+}
+
+/* An authority of the test's own, certificates from it for the server and a user, and a server that asks for
+ * them. */
+static void test_own_authority(void)
+{
+    static const struct {
+        const char *ca, *cert, *key;
+        thole_status want;
+        const char *text;
+    } rows[] = {
+        {"ca.pem", "user.pem", "user.key", THOLE_OK, ""},
+        {"ca.pem", NULL, NULL, THOLE_DENIED, "--nats-cert"},
+        {NULL, "user.pem", "user.key", THOLE_DENIED, "--nats-ca"},
+        {"user.key", "user.pem", "user.key", THOLE_DENIED, "user.key"},
+        {"ca.pem", "user.pem", "server.key", THOLE_DENIED, "server.key"},
+        {"ca.pem", "log", "user.key", THOLE_DENIED, "log"},
+        {"ca.pem", "user.pem", NULL, THOLE_INVALID, "the key is not"},
+        {"ca.pem", NULL, "user.key", THOLE_INVALID, "the certificate is not"},
+        {"none.pem", NULL, NULL, THOLE_INVALID, "none.pem cannot be read"},
+        {"ca.pem", "none.pem", "user.key", THOLE_INVALID, "none.pem cannot be read"},
+        {"ca.pem", "user.pem", "none.key", THOLE_INVALID, "none.key cannot be read"},
+    };
+    struct server server;
+    char dir[SERVER_PATH_BYTES], command[4 * TEXT_BYTES], config[2 * TEXT_BYTES], program[1024],
+        url[TEXT_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-tls", dir, &err), &err);
+    (void)snprintf(
+        command, sizeof command,
+        "cd %s && { openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj "
+        "/CN=own && "
+        "for who in server user; do openssl req -newkey rsa:2048 -nodes -keyout $who.key -out $who.csr "
+        "-subj /CN=localhost && printf subjectAltName=DNS:localhost >names && openssl x509 -req -in "
+        "$who.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out $who.pem || exit 1; "
+        "done; } >log 2>&1",
+        dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no openssl: no certificate was tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    (void)snprintf(config, sizeof config,
+                   "tls { cert_file: \"%s/server.pem\", key_file: \"%s/server.key\", ca_file: \"%s/ca.pem\", "
+                   "verify: true }",
+                   dir, dir, dir);
+    CU_ASSERT_FATAL(start_configured(&server, program, config));
+    put_text(url, "tls://localhost:%u", server.port);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_EQUAL(try_tls(url, dir, rows[i].ca, rows[i].cert, rows[i].key, &err), rows[i].want);
+        CHECK_STR(rows[i].text, strstr(err.text, rows[i].text) != NULL ? "named" : err.text, "named");
+    }
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
+/* nats.c alone would connect to a tls:// URL in plain text, and take a certificate for any host. */
+static void test_tls(void)
+{
+    struct server server;
+    char dir[SERVER_PATH_BYTES], command[2 * TEXT_BYTES], config[TEXT_BYTES], program[1024];
+    char by_name[TEXT_BYTES], by_number[TEXT_BYTES], plain[TEXT_BYTES];
+    thole_error err = {0};
+    put_text(plain, "tls://127.0.0.1:%u", fixture_server.port);
+    CU_ASSERT_EQUAL(try_open(plain, NULL, &err), THOLE_DENIED);
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-tls", dir, &err), &err);
+    snprintf(command, sizeof command,
+             "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj "
+             "/CN=localhost -addext subjectAltName=DNS:localhost >log 2>&1",
+             dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no openssl: no certificate was tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    put_text(config, "tls { cert_file: \"%s/cert.pem\", key_file: \"%s/key.pem\" }", dir, dir);
+    CU_ASSERT(start_configured(&server, program, config));
+    put_text(by_name, "tls://localhost:%u", server.port);
+    put_text(by_number, "tls://127.0.0.1:%u", server.port);
+    put_text(plain, "nats://localhost:%u", server.port);
+    CU_ASSERT_EQUAL(try_open(by_name, NULL, &err), THOLE_DENIED); /* nobody trusts it */
+    put_text(config, "%s/cert.pem", dir);
+    setenv("SSL_CERT_FILE", config, 1);
+    CHECK_OK(try_open(by_name, NULL, &err), &err);
+    CHECK_OK(try_open(plain, NULL, &err), &err);                    /* the server asks for it */
+    CU_ASSERT_EQUAL(try_open(by_number, NULL, &err), THOLE_DENIED); /* another host's certificate */
+    unsetenv("SSL_CERT_FILE");
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
+static const struct thole_test tests[] = {
+    {"credentials and permissions", test_credentials_and_permissions},
+    {"a credentials file", test_credentials_file},
+    {"a credentials file that is none", test_credentials_file_that_is_none},
+    {"TLS", test_tls},
+    {"an own authority", test_own_authority},
+};
+FIXTURE_MAIN("logins", tests)
