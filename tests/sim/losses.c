@@ -13,6 +13,7 @@ struct fact { /* one claim */
     bool isolated, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was
                                                  not lost, or is gone: whatever the database forgets; blamed:
                                                  it is known that its worker died of it */
+    bool poisoned;                               /* it is not run: that is decided, whatever else is lost */
     enum fate fate;                              /* of its worker, while the claim was not reported */
     uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
 };
@@ -183,8 +184,8 @@ static bool will_count(struct world *w, const struct fact *f)
 {
     const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
                                        f->instance, f->execution, f->activity_id);
-    return f->isolated && f->heard && !f->settled && !f->told && row != NULL && row->isolated &&
-           !row->later && row->try_number == f->try_number && row->attempt == f->attempt &&
+    return f->isolated && f->heard && !f->settled && !f->told && !f->poisoned && row != NULL &&
+           row->isolated && !row->later && row->try_number == f->try_number && row->attempt == f->attempt &&
            thole_slice_equal(row->worker, f->worker);
 }
 
@@ -263,8 +264,10 @@ void losses_poisoned(struct world *w, const struct held *h)
                                     .activity_id = h->activity_id,
                                     .try_number = h->try_number,
                                     .attempt = h->attempt};
-    const struct fact *own = find(l, &claim, h->worker->identity);
+    struct fact *const own = find(l, &claim, h->worker->identity);
     uint32_t lost = 0, isolated = 0, reasons = 0;
+    if (own != NULL)
+        own->poisoned = true;
     for (size_t i = 0; i < l->facts_len; i++) {
         const struct fact *f = &l->facts[i];
         if (f->instance != h->instance || f->execution != h->execution || f->activity_id != h->activity_id ||
