@@ -1,9 +1,12 @@
 /* JetStream API calls. */
 #include "api.h"
+#include "clock.h"
 #include "jscan.h"
 #include "link.h"
 #include <assert.h>
 #include <stdio.h>
+
+enum { NO_LEADER_PAUSE_MS = 100 };
 
 static thole_status api_status(uint64_t code, uint64_t http)
 {
@@ -18,8 +21,8 @@ static thole_status api_status(uint64_t code, uint64_t http)
     case API_WRONG_LAST: return THOLE_CONFLICT;
     case API_NOT_ENABLED:
     case API_NOT_ENABLED_FOR_ACCOUNT: return THOLE_UNSUPPORTED;
-    case 10008: /* no meta leader */
-    case 10009: return THOLE_UNAVAILABLE;
+    case API_NO_LEADER:
+    case API_NOT_LEADER: return THOLE_UNAVAILABLE;
     default: return http == 503 ? THOLE_UNAVAILABLE : THOLE_INVALID;
     }
 }
@@ -83,16 +86,33 @@ thole_slice api_body_delete(struct api_body *body, uint64_t sequence)
     return api_body_end(body);
 }
 
+/* While a leader is elected, which takes seconds, the servers refuse at once, and have done nothing. */
+static bool refused_for_now(uint32_t code)
+{
+    return code == API_NO_LEADER || code == API_NOT_LEADER;
+}
+
 thole_status api_call(struct connection *connection, const char *verb, const char *target, thole_slice body,
                       struct buf *answer, uint32_t *ret_error, thole_error *reterr)
 {
     char subject[API_SUBJECT_BYTES];
+    uint32_t code = 0;
     int const len =
         snprintf(subject, sizeof subject, "$JS.API.%s%s%s", verb, target[0] == 0 ? "" : ".", target);
     if (ret_error != NULL)
         *ret_error = 0;
     if (len < 0 || (size_t)len >= sizeof subject)
         return thole_fail(reterr, THOLE_INVALID, "%s: the name is too long", verb);
-    THOLE_TRY(connection_request(connection, subject, body, answer, reterr));
-    return api_judge(buf_bytes(answer), verb, target, ret_error, reterr);
+    uint64_t const last_ms = clock_monotonic_ms() + connection_request_timeout_ms(connection);
+    for (;;) {
+        THOLE_TRY(connection_request(connection, subject, body, answer, reterr));
+        thole_status const status = api_judge(buf_bytes(answer), verb, target, &code, reterr);
+        if (!refused_for_now(code) || clock_monotonic_ms() + NO_LEADER_PAUSE_MS > last_ms) {
+            if (ret_error != NULL)
+                *ret_error = code;
+            return status;
+        }
+        struct timespec const pause = clock_timespec(NO_LEADER_PAUSE_MS);
+        (void)nanosleep(&pause, NULL);
+    }
 }

@@ -7,6 +7,8 @@
 enum { API_ANSWER_MAX = 64 * 1024 * 1024, API_SUBJECT_BYTES = 512, API_BODY_BYTES = 128 };
 
 enum api_error {
+    API_NO_LEADER = 10008, /* "JetStream system temporarily unavailable" */
+    API_NOT_LEADER = 10009,
     API_STREAM_NOT_FOUND = 10059,
     API_CONSUMER_NOT_FOUND = 10014,
     API_MESSAGE_NOT_FOUND = 10037,
@@ -37,7 +39,8 @@ thole_slice api_body_delete(struct api_body *body, uint64_t sequence);
 /*
  * $JS.API.<verb>.<target>. *ret_error (may be NULL): the server's err_code, 0 when there was none. NOT_FOUND,
  * CONFLICT, UNSUPPORTED (JetStream off), UNAVAILABLE (503, no leader, no answer), INVALID (refused); and
- * those of connection_request(). @p answer is initialised by the caller and holds the whole answer.
+ * those of connection_request(). A cluster that has no leader right now is asked again until the connection's
+ * request timeout has passed. @p answer is initialised by the caller and holds the whole answer.
  */
 THOLE_NODISCARD thole_status api_call(struct connection *connection, const char *verb, const char *target,
                                       thole_slice body, struct buf *answer, uint32_t *ret_error,
