@@ -103,11 +103,12 @@ thole_status api_call(struct connection *connection, const char *verb, const cha
         *ret_error = 0;
     if (len < 0 || (size_t)len >= sizeof subject)
         return thole_fail(reterr, THOLE_INVALID, "%s: the name is too long", verb);
-    uint64_t const last_ms = clock_monotonic_ms() + connection_request_timeout_ms(connection);
+    uint64_t const begun_ms = clock_monotonic_ms();
     for (;;) {
         THOLE_TRY(connection_request(connection, subject, body, answer, reterr));
         thole_status const status = api_judge(buf_bytes(answer), verb, target, &code, reterr);
-        if (!refused_for_now(code) || clock_monotonic_ms() + NO_LEADER_PAUSE_MS > last_ms) {
+        if (!refused_for_now(code) || clock_monotonic_ms() - begun_ms + NO_LEADER_PAUSE_MS >
+                                          connection_request_timeout_ms(connection)) {
             if (ret_error != NULL)
                 *ret_error = code;
             return status;

@@ -11,6 +11,7 @@
 #include "work_message.h"
 #include "wrap_link.h"
 #include "wrap_mutexes.h"
+#include "wrap_one_attempt.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "reader.h"
 #include "thole_cunit.h"
 #include "topology.h"
+#include "wrap_one_attempt.h"
 #include <stdlib.h>
 
 enum { THINGS_MAX = 40, CONFIG_BYTES = 2048, NEVER = 1000 };
