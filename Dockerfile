@@ -12,7 +12,7 @@
 ARG DEBIAN=debian:12-slim
 FROM ${DEBIAN} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev cmake make ninja-build pkg-config libnats-dev \
-    libprotobuf-c-dev protobuf-c-compiler libpq-dev libssl-dev libmicrohttpd-dev ca-certificates && rm -rf /var/lib/apt/lists/*
+    libprotobuf-c-dev protobuf-c-compiler libpq-dev libssl-dev libmicrohttpd-dev libyaml-dev ca-certificates && rm -rf /var/lib/apt/lists/*
 WORKDIR /thole
 COPY . .
 RUN cmake --preset release && cmake --build --preset release && cmake --install build/release && ldconfig && \

@@ -3,14 +3,14 @@
 #define THOLE_COMMAND_H
 #include "exit_codes.h"
 #include "json_file.h"
-#include "option_table.h"
+#include "option_file.h"
 #include "thole/client.h"
 
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
 
 struct cli_options {
     /* for every verb */
-    const char *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_inbox, *postgres, *ns;
+    const char *config, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_inbox, *postgres, *ns;
     uint32_t output;     /* enum output */
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;
@@ -38,6 +38,7 @@ struct verbs {
 struct cli {
     const struct verbs *verbs;
     struct cli_options options;
+    struct option_file config; /* texts of --config, which options point to */
     const struct command *command;
     uint64_t begun_ms; /* clock_monotonic_ms() */
     char **words;      /* what is not an option, behind the verb */

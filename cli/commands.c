@@ -20,6 +20,7 @@ static const char *const statuses[] = {"any",       "running",          "waiting
                                        "paused",    "continued-as-new", NULL};
 
 static const struct option_row global_rows[] = {
+    OPTION_ROW_CONFIG(FIELD(config)),
     OPTION_ROW_NATS(FIELD(nats_url)),
     OPTION_ROW_NATS_CREDS(FIELD(nats_creds)),
     OPTION_ROW_NATS_CA(FIELD(nats_ca)),
@@ -529,9 +530,10 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     struct option_set sets[] = {{global_rows, COUNT(global_rows), &cli->options}, {NULL, 0, &cli->options}};
     thole_error error = {.status = THOLE_OK};
     int first;
+    uint64_t given;
     bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
     thole_error const why = error;
-    if (options_read(sets, 1, true, argc, argv, &first, &error) != THOLE_OK)
+    if (options_read(sets, 1, true, argc, argv, &first, NULL, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     if (cli->options.version)
         return command_version(cli);
@@ -548,7 +550,11 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     argv += first;
     cli->program_len = cli->command->program ? words_behind_dashes(argc, argv) : 0;
     if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
-        options_read(sets, COUNT(sets), cli->command->early_stop, argc, argv, &first, &error) != THOLE_OK)
+        options_read(sets, COUNT(sets), cli->command->early_stop, argc, argv, &first, &given, &error) !=
+            THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    if (!cli->command->local && cli->options.config != NULL && cli->options.config[0] != '\0' &&
+        option_file_read(sets, COUNT(sets), cli->options.config, given, &cli->config, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     cli->words = argv + first;
     cli->words_len = argc - first;
@@ -563,6 +569,7 @@ int cli_main(int argc, char **argv)
     cli.begun_ms = clock_monotonic_ms();
     cli.options.output = output_wanted(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
-    int const code = parse_and_run(&cli, argc, argv);
-    return cli_finish(&cli, code);
+    int const code = cli_finish(&cli, parse_and_run(&cli, argc, argv));
+    option_file_free(&cli.config);
+    return code;
 }

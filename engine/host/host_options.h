@@ -2,6 +2,7 @@
 #ifndef THOLE_HOST_OPTIONS_H
 #define THOLE_HOST_OPTIONS_H
 #include "buf.h"
+#include "option_file.h"
 #include "options.h"
 
 enum host_role { HOST_ENGINE = 1, HOST_WORKER = 2, HOST_RUN = HOST_ENGINE | HOST_WORKER, HOST_REPLAY = 4 };
@@ -12,6 +13,7 @@ struct host_command {
     bool help, version;
     struct host_options options;
     char node[NODE_NAME_BYTES]; /* options.node points here unless it was given */
+    struct option_file config;  /* texts of --config, which options point to */
     /* of the role replay */
     bool all;
     const char *file;
@@ -25,8 +27,10 @@ struct host_command {
 /* "engine", "worker", "run", "replay". */
 const char *host_role_name(enum host_role role);
 /* THOLE_INVALID with one sentence for people. With help or version set nothing else is checked. The options
- * borrow from argv, the environment and *ret, which must not move. */
+ * borrow from argv, the environment and *ret, which must not move; host_command_free(), also after an error.
+ */
 THOLE_NODISCARD thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
                                                 thole_error *reterr);
+void host_command_free(struct host_command *command);
 void host_command_help(const thole_program *program, struct buf *to);
 #endif

@@ -100,13 +100,17 @@ static thole_status set_value(const struct option_row *row, void *target, const 
     return THOLE_OK;
 }
 
-/* The same with the origin of the value in front of the error text. */
-static thole_status set_from(const struct option_row *row, void *target, const char *origin, const char *text,
+thole_status option_set_from(const struct option_row *row, void *target, const char *origin, const char *text,
                              thole_error *reterr)
 {
     thole_error why = {.status = THOLE_OK};
     thole_status const status = set_value(row, target, text, &why);
     return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "%s: %s", origin, why.text);
+}
+
+bool option_in_file(const struct option_row *row)
+{
+    return row->env != NULL && strcmp(row->flag, "config") != 0;
 }
 
 thole_status options_defaults(const struct option_set *sets, size_t n, thole_error *reterr)
@@ -116,9 +120,9 @@ thole_status options_defaults(const struct option_set *sets, size_t n, thole_err
             const struct option_row *row = &sets[i].rows[k];
             const char *env = row->env == NULL ? NULL : getenv(row->env);
             if (env != NULL && env[0] != '\0')
-                THOLE_TRY(set_from(row, sets[i].target, row->env, env, reterr));
+                THOLE_TRY(option_set_from(row, sets[i].target, row->env, env, reterr));
             else if (row->fallback != NULL)
-                THOLE_TRY(set_from(row, sets[i].target, row->flag, row->fallback, reterr));
+                THOLE_TRY(option_set_from(row, sets[i].target, row->flag, row->fallback, reterr));
         }
     return THOLE_OK;
 }
@@ -180,7 +184,7 @@ static thole_status complain(const struct reader *reader, bool missing, const ch
     return thole_fail(reterr, THOLE_INVALID, "there is no option --%s; did you mean --%s?", name, near);
 }
 
-static thole_status take(const struct reader *reader, int got, thole_error *reterr)
+static thole_status take(const struct reader *reader, int got, uint64_t *given, thole_error *reterr)
 {
     char origin[ORIGIN_BYTES];
     size_t at = (size_t)(got - FIRST_VALUE);
@@ -188,13 +192,16 @@ static thole_status take(const struct reader *reader, int got, thole_error *rete
         for (at = 0; reader->rows[at]->letter != (char)got; at++)
             assert(at + 1 < reader->len);
     (void)snprintf(origin, sizeof origin, "--%s", reader->rows[at]->flag);
-    return set_from(reader->rows[at], reader->targets[at], origin, optarg == NULL ? "" : optarg, reterr);
+    *given |= UINT64_C(1) << at;
+    return option_set_from(reader->rows[at], reader->targets[at], origin, optarg == NULL ? "" : optarg,
+                           reterr);
 }
 
 thole_status options_read(const struct option_set *sets, size_t n, bool stop, int argc, char **argv,
-                          int *ret_first, thole_error *reterr)
+                          int *ret_first, uint64_t *ret_given, thole_error *reterr)
 {
     struct reader reader;
+    uint64_t given = 0;
     int got;
     assert(n <= OPTION_TABLES_MAX);
     reader_init(&reader, sets, n, stop);
@@ -203,9 +210,11 @@ thole_status options_read(const struct option_set *sets, size_t n, bool stop, in
     while ((got = getopt_long(argc, argv, reader.letters, reader.longs, NULL)) != -1) {
         if (got == '?' || got == ':')
             return complain(&reader, got == ':', argv[optind - 1], reterr);
-        THOLE_TRY(take(&reader, got, reterr));
+        THOLE_TRY(take(&reader, got, &given, reterr));
     }
     *ret_first = optind;
+    if (ret_given != NULL)
+        *ret_given = given;
     return THOLE_OK;
 }
 

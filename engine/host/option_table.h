@@ -43,15 +43,22 @@ struct option_set {
     void *target;
 };
 
+/* It is a setting: it can stand in the environment, and in a file (option_file.h). */
+bool option_in_file(const struct option_row *row);
+/* Reads @p text as the row's value; @p origin stands in front of the error text. @p text is borrowed. */
+THOLE_NODISCARD thole_status option_set_from(const struct option_row *row, void *target, const char *origin,
+                                             const char *text, thole_error *reterr);
 /* Fills every target with defaults and what the environment says. */
 THOLE_NODISCARD thole_status options_defaults(const struct option_set *sets, size_t n, thole_error *reterr);
 /*
  * Reads flags from @p argv (its first element is skipped). Without @p stop, options may stand anywhere and
  * argv is reordered so that what is not an option comes last; with it, reading ends at the first such word.
- * "--" ends it always. *ret_first: index of the first word that is left.
+ * "--" ends it always. *ret_first: index of the first word that is left. *ret_given (may be NULL): bit i is
+ * set when row i, in the order of all rows of all sets, was given.
  */
 THOLE_NODISCARD thole_status options_read(const struct option_set *sets, size_t n, bool stop, int argc,
-                                          char **argv, int *ret_first, thole_error *reterr);
+                                          char **argv, int *ret_first, uint64_t *ret_given,
+                                          thole_error *reterr);
 /* Appends the table as --help shows it. */
 void options_help(const struct option_row *rows, size_t len, struct buf *to);
 #endif

@@ -23,6 +23,7 @@ static const char *const dumps[] = {"none", "full", NULL};
 const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 
 static const struct option_row shared_rows[] = {
+    OPTION_ROW_CONFIG(OPTION_FIELD(struct host_options, config), .shown = "none"),
     OPTION_ROW_NATS(FIELD(nats_url)),
     OPTION_ROW_NATS_CREDS(FIELD(nats_creds), .shown = "none"),
     OPTION_ROW_NATS_CA(FIELD(nats_ca), .shown = "the system's"),
@@ -411,13 +412,16 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
         {replay_rows, COUNT(replay_rows), ret},
     };
     int first;
+    uint64_t given;
     memset(ret, 0, sizeof *ret);
     THOLE_TRY(options_defaults(sets, COUNT(sets), reterr));
-    THOLE_TRY(options_read(sets, COUNT(sets), false, argc, argv, &first, reterr));
+    THOLE_TRY(options_read(sets, COUNT(sets), false, argc, argv, &first, &given, reterr));
     ret->help = general.help;
     ret->version = general.version;
     if (ret->help || ret->version)
         return THOLE_OK;
+    if (ret->options.config != NULL && ret->options.config[0] != '\0')
+        THOLE_TRY(option_file_read(sets, COUNT(sets), ret->options.config, given, &ret->config, reterr));
     if (first >= argc)
         return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine, worker or replay");
     THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
@@ -430,6 +434,11 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
         ret->options.node = ret->node;
     }
     return check_together(ret, reterr);
+}
+
+void host_command_free(struct host_command *command)
+{
+    option_file_free(&command->config);
 }
 
 void host_command_help(const thole_program *program, struct buf *to)

@@ -9,6 +9,7 @@ struct metrics;
 
 struct host_options {
     /* both roles */
+    const char *config;     /* --config      THOLE_CONFIG      none; YAML file with any of these */
     const char *nats_url;   /* --nats        THOLE_NATS_URL    nats://127.0.0.1:4222 */
     const char *nats_creds; /* --nats-creds  THOLE_NATS_CREDS  none */
     const char *nats_ca;    /* --nats-ca     THOLE_NATS_CA     the system's authorities */

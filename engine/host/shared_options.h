@@ -9,6 +9,11 @@
 
 extern const char *const option_outputs[]; /* table, json, jsonl */
 
+#define OPTION_ROW_CONFIG(...)                                                                               \
+    {                                                                                                        \
+        .flag = "config", .kind = OPTION_TEXT, .env = "THOLE_CONFIG", .unit = "FILE",                        \
+        .help = "YAML file of options: name: value; flags and environment win over it", __VA_ARGS__          \
+    }
 #define OPTION_ROW_NATS(...)                                                                                 \
     {                                                                                                        \
         .flag = "nats", .kind = OPTION_TEXT, .env = "THOLE_NATS_URL", .unit = "URL",                         \

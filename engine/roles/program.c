@@ -281,33 +281,40 @@ static int print_help(const thole_program *program)
     return ok ? EXIT_STOPPED : EXIT_FAILED;
 }
 
-int thole_main(int argc, char **argv, const thole_program *program)
+static int parse_and_run(int argc, char **argv, const thole_program *program, struct host_command *command)
 {
-    struct host_command command;
     thole_error error = {.status = THOLE_OK};
     thole_status status = check_program(program, &error);
     if (status != THOLE_OK)
         return usage_error(argc > 0 ? argv[0] : "program", &error);
-    status = host_command_parse(argc, argv, &command, &error);
-    if (status == THOLE_OK && command.help)
+    status = host_command_parse(argc, argv, command, &error);
+    if (status == THOLE_OK && command->help)
         return print_help(program);
-    if (status == THOLE_OK && command.version)
+    if (status == THOLE_OK && command->version)
         return printf("%s: thole %s\n", program->name, thole_version()) > 0 ? EXIT_STOPPED : EXIT_FAILED;
     if (status == THOLE_OK)
-        status = check_role(program, command.role, &error);
+        status = check_role(program, command->role, &error);
     if (status != THOLE_OK)
         return status == THOLE_INVALID
                    ? usage_error(program->name, &error)
                    : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
-    log_configure(command.options.log_level, command.options.log_json, program->name);
-    core_dumps_choose(command.options.core_dumps_full); /* before the first fork */
-    if (command.role == HOST_REPLAY)
-        return run_replay(program, &command);
-    struct supervised const self = start_supervisor(&command);
-    status = serve(program, argv, &command, &self, &error);
+    log_configure(command->options.log_level, command->options.log_json, program->name);
+    core_dumps_choose(command->options.core_dumps_full); /* before the first fork */
+    if (command->role == HOST_REPLAY)
+        return run_replay(program, command);
+    struct supervised const self = start_supervisor(command);
+    status = serve(program, argv, command, &self, &error);
     int const code = exit_code(status);
     if (code != EXIT_STOPPED)
-        log_line(LOG_LEVEL_ERROR, host_role_name(command.role), "%s", error.text);
+        log_line(LOG_LEVEL_ERROR, host_role_name(command->role), "%s", error.text);
     supervised_returns(&self);
+    return code;
+}
+
+int thole_main(int argc, char **argv, const thole_program *program)
+{
+    struct host_command command = {.help = false};
+    int const code = parse_and_run(argc, argv, program, &command);
+    host_command_free(&command);
     return code;
 }

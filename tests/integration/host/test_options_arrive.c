@@ -388,7 +388,8 @@ static const struct option_arrival {
     {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},
     {"output", "json", RUN_REPLAY, "stdout {"},
     {"file", "%s/history", RUN_FILE, "history_file_read.path %s/history"},
-    {"help", NULL, RUN_NOT, NULL}, /* unit.exit_codes */
+    {"config", NULL, RUN_NOT, NULL}, /* unit.option_file */
+    {"help", NULL, RUN_NOT, NULL},   /* unit.exit_codes */
     {"version", NULL, RUN_NOT, NULL},
 };
 

@@ -1,0 +1,148 @@
+/* Options from a YAML file: what wins over what, and a sentence for every mistake in the file. */
+#include "host_options.h"
+#include "thole_cunit.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char path[64];
+
+static void write_file(const char *text, size_t len)
+{
+    (void)snprintf(path, sizeof path, "/tmp/thole-test-config.XXXXXX");
+    int const fd = mkstemp(path);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(write(fd, text, len), (ssize_t)len);
+    (void)close(fd);
+}
+
+/* What a program that is started with @p more makes of the file. */
+static thole_status parse(const char *more, struct host_command *ret, thole_error *reterr)
+{
+    char line[200], *words[16], *save = NULL;
+    int n = 0;
+    (void)snprintf(line, sizeof line, "p run --config %s %s", path, more);
+    for (char *word = strtok_r(line, " ", &save); word != NULL && n < 15; word = strtok_r(NULL, " ", &save))
+        words[n++] = word;
+    words[n] = NULL;
+    return host_command_parse(n, words, ret, reterr);
+}
+
+static void test_values(void)
+{
+    static const char text[] = "# of the shop\n"
+                               "postgres: host=db user='a b'\n"
+                               "nats: \"nats://x:4222\"\n"
+                               "slots: 3\n"
+                               "engine-threads: 5\n"
+                               "stop-limit: 2m\n"
+                               "payload-max: 64KiB\n"
+                               "log-format: json\n"
+                               "namespace: file\n";
+    struct host_command command;
+    thole_error err = {.status = THOLE_OK};
+    const struct host_options *const options = &command.options;
+    write_file(text, sizeof text - 1);
+    setenv("THOLE_NAMESPACE", "env", 1);
+    setenv("THOLE_STOP_LIMIT", "", 1); /* as if it were not set */
+    CU_ASSERT_EQUAL_FATAL(parse("--slots 7", &command, &err), THOLE_OK);
+    CHECK_STR("text", options->postgres, "host=db user='a b'");
+    CHECK_STR("quoted", options->nats_url, "nats://x:4222");
+    CU_ASSERT_EQUAL(options->slots, 7);
+    CHECK_STR("the environment wins", options->ns, "env");
+    CU_ASSERT_EQUAL(options->engine_threads, 5);
+    CU_ASSERT_EQUAL(options->stop_limit_ms, 120000);
+    CU_ASSERT_EQUAL(options->payload_max, 65536);
+    CU_ASSERT_TRUE(options->log_json);
+    CU_ASSERT_EQUAL(options->parked_max, 1000);
+    host_command_free(&command);
+    host_command_free(&command);
+    unsetenv("THOLE_NAMESPACE");
+    unsetenv("THOLE_STOP_LIMIT");
+    CU_ASSERT_EQUAL_FATAL(parse("-n flag", &command, &err), THOLE_OK);
+    CHECK_STR("a letter wins", options->ns, "flag");
+    CU_ASSERT_EQUAL(options->slots, 3);
+    host_command_free(&command);
+    setenv("THOLE_CONFIG", path, 1);
+    char *words[] = {"p", "worker", NULL};
+    CU_ASSERT_EQUAL_FATAL(host_command_parse(2, words, &command, &err), THOLE_OK);
+    CHECK_STR("named in the environment", options->ns, "file");
+    host_command_free(&command);
+    unsetenv("THOLE_CONFIG");
+    (void)unlink(path);
+}
+
+static void test_mistakes(void)
+{
+    static const struct {
+        const char *text, *error; /* behind "PATH:" */
+    } rows[] = {
+        {"postgres: x\nslot: 3\n", "2: there is no option slot; did you mean slots?"},
+        {"zzzzzz: 3\n", "1: there is no option zzzzzz"},
+        {"config: x\n", "1: there is no option config"},
+        {"help: x\n", "1: there is no option help; did you mean http?"},
+        {"test-own-all: 1\n", "1: there is no option test-own-all"},
+        {"all: 1\n", "1: there is no option all"},
+        {"slots: many\n", "1: slots: \"many\" is not a whole number"},
+        {"\nslots: 0\n", "2: slots: 0 is not between 1 and 10000"},
+        {"slots:\n", "1: slots: \"\" is not a whole number"},
+        {"slots: 1\nlease: 5s\nslots: 1\n", "3: slots stands there twice"},
+        {"slots: [1]\n", "1: slots: a list, a mapping or an alias is no value"},
+        {"slots: {a: 1}\n", "1: slots: a list, a mapping or an alias is no value"},
+        {"queue: &a x\nslots: *a\n", "2: slots: a list, a mapping or an alias is no value"},
+        {"[slots]: 1\n", "1: the name of an option is expected"},
+        {"queue: \"a\\0b\"\n", "1: queue: the value has a zero byte"},
+        {"- slots\n", "1: NAME: VALUE is expected"},
+        {"slots\n", "1: NAME: VALUE is expected"},
+        {"slots: 1\n---\nslots: 2\n", "2: has a second document"},
+        {"slots: 1\n\tqueue: x\n", "2: found a tab character that violates indentation"},
+        {"queue: \"x\n", "2: found unexpected end of stream"},
+        {"queue: \x80\n", "1: invalid leading UTF-8 octet"},
+        {"# nothing\n", NULL},
+        {"", NULL},
+        {"{}\n", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct host_command command;
+        thole_error err = {.status = THOLE_OK};
+        write_file(rows[i].text, strlen(rows[i].text));
+        thole_status const status = parse("--postgres x", &command, &err);
+        CU_ASSERT_EQUAL(status, rows[i].error == NULL ? THOLE_OK : THOLE_INVALID);
+        size_t const len = strlen(path);
+        bool const named = strncmp(err.text, path, len) == 0 && err.text[len] == ':';
+        CU_ASSERT_EQUAL(named, rows[i].error != NULL);
+        CHECK_STR(rows[i].text, named ? err.text + len + 1 : err.text,
+                  rows[i].error == NULL ? "" : rows[i].error);
+        host_command_free(&command);
+        (void)unlink(path);
+    }
+}
+
+static void test_files(void)
+{
+    struct host_command command;
+    thole_error err = {.status = THOLE_OK};
+    static char large[OPTION_FILE_BYTES_MAX + 1];
+    (void)snprintf(path, sizeof path, "/nonexistent/config");
+    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_INVALID);
+    CHECK_STR("none", err.text, "--config: cannot open /nonexistent/config: No such file or directory");
+    host_command_free(&command);
+    (void)snprintf(path, sizeof path, "/tmp");
+    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_INVALID);
+    CHECK_STR("a folder", err.text, "--config: cannot read /tmp: Is a directory");
+    host_command_free(&command);
+    memset(large, '#', sizeof large);
+    for (int more = 0; more < 2; more++) {
+        write_file(large, OPTION_FILE_BYTES_MAX + (size_t)more);
+        CU_ASSERT_EQUAL(parse("--postgres x", &command, &err), more == 0 ? THOLE_OK : THOLE_INVALID);
+        CU_ASSERT_EQUAL(strstr(err.text, "has more than 65536 bytes") != NULL, more == 1);
+        host_command_free(&command);
+        (void)unlink(path);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"values", test_values}, {"mistakes", test_mistakes}, {"files", test_files}};
+THOLE_TEST_MAIN("option_file", tests)
