@@ -169,6 +169,7 @@ static const struct {
     {"prune", CONTROL(PRUNE) | EVENTS},
     {"complete", COMPLETE},
     {"fail", COMPLETE},
+    {"nodes", HISTORIES | ENGINES | ROLL_CALL},
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
@@ -182,8 +183,9 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,list,rejected,replay"},
-    {"console", 0, "show,history,list,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,queue"},
+    {"auditor", 0, "wait,show,history,list,nodes,rejected,replay"},
+    {"console", 0,
+     "show,history,list,nodes,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,queue"},
     {"gateway", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
 };
 

@@ -17,37 +17,7 @@ finish() {
 }
 trap finish EXIT
 
-# expect_of PROGRAM CODE WORDS ARGUMENT...: its exit code, and words that both outputs together hold.
-expect_of() {
-    local program=$1 code=$2 words=$3 got output
-    shift 3
-    output=$("$program" "$@" 2>&1)
-    got=$?
-    case $output in
-        *"$words"*) ;;
-        *) echo "${program##*/} $*: no \"$words\" in: $output" && bad=1 ;;
-    esac
-    [ "$got" -eq "$code" ] || { echo "${program##*/} $*: exit code $got instead of $code: $output" && bad=1; }
-}
-expect() { expect_of "$thole" "$@"; }
-
-# await SECONDS COMMAND...: until it succeeds.
-await() {
-    local tries=$(($1 * 20))
-    shift
-    for _ in $(seq "$tries"); do
-        ! "$@" >"$log.await" 2>&1 || return 0
-        sleep 0.05
-    done
-    echo "never came true: $*: $(cat "$log.await")" && bad=1
-}
-says() {
-    local words=$1
-    shift
-    "$thole" "$@" 2>&1 | grep -qF -- "$words"
-}
-
-lacks() { ! says "$@"; }
+. "$(dirname "$0")/cli_checks.sh"
 
 expect 3 'Try: start an engine' history x
 "$checkout" run >"$log" 2>&1 &
@@ -355,6 +325,7 @@ json_answer fail fail "$(head -n 1 "$log.tokens")"
 json_answer rejected_list rejected
 json_answer prune prune n-1 --executions-before 2 --dry-run
 json_answer queue_list queue list
+json_answer node_list nodes
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
 json_answer replay replay j-7 -- "$verbs"
@@ -372,7 +343,7 @@ for verb in $verbs_of_help; do
         query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
         start-many) arguments=(/dev/null) ;;
-        list | rejected) ;;
+        list | rejected | nodes) ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;

@@ -1,0 +1,195 @@
+#include "overview.h"
+#include "api.h"
+#include "jscan.h"
+#include "message.h"
+#include "reader.h"
+#include "subject.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTING_BYTES_MAX = 64, NAMES_BYTES_MAX = 16 * 1024 * 1024, NANOS_PER_MILLI = 1000000 };
+
+static const char bucket_begin[] = "KV_THOLE_", bucket_end[] = "_CONFIG";
+
+/* ---- one namespace ---- */
+
+/* 0: it is not there, or no number. */
+static thole_status setting(struct connection *connection, const char *ns, const char *key, uint64_t *ret,
+                            thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX], subject[STREAM_NAME_BYTES_MAX + SETTING_BYTES_MAX];
+    uint64_t sequence = 0;
+    struct buf body;
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
+    buf_init(&body, SETTING_BYTES_MAX);
+    thole_status const status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
+    if (status != THOLE_OK || sequence == 0 || !json_uint(buf_bytes(&body), ret))
+        *ret = 0;
+    buf_release(&body);
+    return status;
+}
+
+/* Replicas, and the server's clock, which is in each answer about a stream. */
+static thole_status bucket(struct connection *connection, const char *stream, uint64_t *ret_replicas,
+                           uint64_t *ret_now_ms, thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice replicas, now;
+    uint64_t ns = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
+    if (status == THOLE_OK && !(json_path(buf_bytes(&answer), "config.num_replicas", &replicas) &&
+                                json_uint(replicas, ret_replicas) &&
+                                json_find(buf_bytes(&answer), "ts", &now) && json_time_ns(now, &ns)))
+        status = thole_fail(reterr, THOLE_CORRUPT,
+                            "stream %s: the server's answer has no replicas or no time", stream);
+    *ret_now_ms = ns / NANOS_PER_MILLI;
+    buf_release(&answer);
+    return status;
+}
+
+thole_status overview_namespace(struct connection *connection, const char *ns, struct overview_namespace *ret,
+                                thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX];
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    memset(ret, 0, sizeof *ret);
+    (void)snprintf(ret->ns, sizeof ret->ns, "%s", ns);
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
+    THOLE_TRY(bucket(connection, stream, &ret->replicas, &ret->now_ms, reterr));
+    THOLE_TRY(setting(connection, ns, "partitions", &ret->partitions, reterr));
+    THOLE_TRY(setting(connection, ns, "payload_max", &ret->payload_max, reterr));
+    return setting(connection, ns, "format", &ret->format, reterr);
+}
+
+/* ---- all namespaces ---- */
+
+struct names { /* of namespaces, THOLE_NAME_BYTES_MAX + 1 bytes each */
+    struct buf items;
+};
+
+static void keep_name(struct names *names, thole_slice stream)
+{
+    char name[THOLE_NAME_BYTES_MAX + 1] = {0};
+    size_t const begin = sizeof bucket_begin - 1, end = sizeof bucket_end - 1;
+    if (stream.len <= begin + end || stream.len - begin - end > THOLE_NAME_BYTES_MAX ||
+        memcmp(stream.ptr, bucket_begin, begin) != 0 ||
+        memcmp(stream.ptr + stream.len - end, bucket_end, end) != 0)
+        return;
+    memcpy(name, stream.ptr + begin, stream.len - begin - end);
+    if (name_check(thole_slice_from(name), "namespace", NULL) == THOLE_OK)
+        buf_append(&names->items, name, sizeof name);
+}
+
+/* Reads one page of the names of all streams. *ret_seen: how many it had. */
+static thole_status read_page(struct connection *connection, uint64_t offset, struct names *names,
+                              uint64_t *ret_seen, uint64_t *ret_total, thole_error *reterr)
+{
+    struct api_body body;
+    struct buf answer, text;
+    thole_slice streams, item, total;
+    size_t at = 0;
+    *ret_seen = *ret_total = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    buf_init(&text, STREAM_NAME_BYTES_MAX * 4);
+    api_body_begin(&body);
+    json_member_number(&body.json, "offset", offset);
+    thole_status status =
+        api_call(connection, "STREAM.NAMES", "", api_body_end(&body), &answer, NULL, reterr);
+    if (status == THOLE_OK &&
+        !(json_find(buf_bytes(&answer), "total", &total) && json_uint(total, ret_total)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "the server's list of streams has no total");
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "streams", &streams))
+        for (; json_item(streams, &at, &item); (*ret_seen)++) {
+            buf_clear(&text);
+            if (json_text(item, &text))
+                keep_name(names, buf_bytes(&text));
+        }
+    buf_release(&answer);
+    buf_release(&text);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+thole_status overview_namespaces(struct connection *connection, overview_namespace_fn *each, void *arg,
+                                 thole_error *reterr)
+{
+    enum { ITEM = THOLE_NAME_BYTES_MAX + 1 };
+    struct names names;
+    uint64_t offset = 0, seen = 0, total = 0;
+    buf_init(&names.items, NAMES_BYTES_MAX);
+    thole_status status;
+    do {
+        status = read_page(connection, offset, &names, &seen, &total, reterr);
+        offset += seen;
+    } while (status == THOLE_OK && seen > 0 && offset < total);
+    if (status == THOLE_OK && buf_status(&names.items) != THOLE_OK)
+        status = thole_fail(reterr, buf_status(&names.items), "no memory for the names of namespaces");
+    if (status == THOLE_OK && names.items.len > 0)
+        qsort(names.items.ptr, names.items.len / ITEM, ITEM, by_name);
+    for (size_t at = 0; status == THOLE_OK && at < names.items.len; at += ITEM) {
+        struct overview_namespace found;
+        status = overview_namespace(connection, (const char *)names.items.ptr + at, &found, reterr);
+        status = status == THOLE_OK          ? each(arg, &found)
+                 : status == THOLE_NOT_FOUND ? THOLE_OK /* removed meanwhile */
+                                             : status;
+    }
+    buf_release(&names.items);
+    return status;
+}
+
+/* ---- heartbeats ---- */
+
+/* The next one from @p from on; *ret_sequence 0: there is none. */
+static thole_status next_heartbeat(struct connection *connection, const char *stream, uint64_t from,
+                                   struct buf *answer, struct buf *heartbeat, uint64_t *ret_sequence,
+                                   uint64_t *ret_stored_ms, thole_error *reterr)
+{
+    struct api_body body;
+    thole_slice time;
+    uint32_t code = 0;
+    uint64_t ns = 0;
+    api_body_begin(&body);
+    json_member_number(&body.json, "seq", from);
+    json_member_text(&body.json, "next_by_subj", ">");
+    thole_status status =
+        api_call(connection, "STREAM.MSG.GET", stream, api_body_end(&body), answer, &code, reterr);
+    if (status == THOLE_OK || (status == THOLE_NOT_FOUND && code == API_MESSAGE_NOT_FOUND))
+        status = stream_get_answer(buf_bytes(answer), ret_sequence, heartbeat, reterr);
+    if (status == THOLE_OK && *ret_sequence > 0 &&
+        !(json_path(buf_bytes(answer), "message.time", &time) && json_time_ns(time, &ns)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: a heartbeat has no time", stream);
+    *ret_stored_ms = ns / NANOS_PER_MILLI;
+    return status;
+}
+
+thole_status overview_heartbeats(struct connection *connection, const char *ns, overview_heartbeat_fn *each,
+                                 void *arg, thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX];
+    uint64_t replicas, now_ms, stored_ms, sequence = 0;
+    struct buf answer, heartbeat;
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_NODES", ns);
+    THOLE_TRY(bucket(connection, stream, &replicas, &now_ms, reterr));
+    buf_init(&answer, API_ANSWER_MAX);
+    buf_init(&heartbeat, API_ANSWER_MAX);
+    thole_status status;
+    do {
+        uint64_t const from = sequence + 1;
+        status = next_heartbeat(connection, stream, from, &answer, &heartbeat, &sequence, &stored_ms, reterr);
+        if (status == THOLE_OK && sequence != 0 && sequence < from)
+            status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server goes back", stream);
+        else if (status == THOLE_OK && sequence != 0 && heartbeat.len > 0) /* empty: the node has left */
+            status = each(arg, buf_bytes(&heartbeat), now_ms > stored_ms ? now_ms - stored_ms : 0);
+    } while (status == THOLE_OK && sequence != 0);
+    buf_release(&answer);
+    buf_release(&heartbeat);
+    return status;
+}

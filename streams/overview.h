@@ -1,0 +1,31 @@
+/*
+ * What people ask of a NATS server: which namespaces are there, whose heartbeats, what time is it. Blocking,
+ * and without consumers, so that a user needs no right to create any.
+ */
+#ifndef THOLE_OVERVIEW_H
+#define THOLE_OVERVIEW_H
+#include "connection.h"
+
+/* Of the settings of a namespace; 0: this one is not stored (yet). */
+struct overview_namespace {
+    char ns[THOLE_NAME_BYTES_MAX + 1];
+    uint64_t partitions, format, payload_max;
+    uint64_t replicas; /* of its bucket CONFIG, which the other streams follow */
+    uint64_t now_ms;   /* the server's clock when it answered */
+};
+/* THOLE_NOT_FOUND when there is no such bucket. A format that this program does not know is no error. */
+THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, const char *ns,
+                                                struct overview_namespace *ret, thole_error *reterr);
+
+/* Return anything but THOLE_OK to stop; it is passed on. */
+typedef thole_status overview_namespace_fn(void *arg, const struct overview_namespace *found);
+/* Those in the account of the connection, by name. */
+THOLE_NODISCARD thole_status overview_namespaces(struct connection *connection, overview_namespace_fn *each,
+                                                 void *arg, thole_error *reterr);
+
+/* @p age_ms: by the server's clock. As overview_namespace_fn. */
+typedef thole_status overview_heartbeat_fn(void *arg, thole_slice heartbeat, uint64_t age_ms);
+/* The heartbeats in the bucket NODES, without those that were removed. */
+THOLE_NODISCARD thole_status overview_heartbeats(struct connection *connection, const char *ns,
+                                                 overview_heartbeat_fn *each, void *arg, thole_error *reterr);
+#endif

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Run by test_cli_command under `thole dev`: the verbs for operators, with engines and workers that come and go.
+# cli_operator.sh THOLE CHECKOUT. Prints one line for each check that fails; exit code 0 when there is none.
+set -u
+thole=$1
+checkout=$2
+bad=0
+log=$(mktemp)
+engine=
+worker=
+finish() {
+    for pid in $engine $worker; do
+        kill -TERM "$pid" && wait "$pid"
+    done
+    rm -f "$log" "$log".*
+}
+trap finish EXIT
+. "$(dirname "$0")/cli_checks.sh"
+export THOLE_NAMESPACE=shop
+
+start_engine() {
+    "$checkout" engine --node n-1 --partitions 5 >"$log.engine" 2>&1 &
+    engine=$!
+    await 60 says '"partitions":[0,1,2,3,4]' nodes -o json
+}
+
+expect 3 'Try: start an engine' nodes
+start_engine
+expect 0 'n-1                                   engine ' nodes
+expect 0 '5 partitions: 0-4' nodes
+expect 0 '{"schema":"thole.node_list.v1","nodes":[{"node":"n-1","role":"engine","heartbeat_ms":' nodes -o json
+expect 0 '"orchestrations":1,"partitions":[0,1,2,3,4]}],"complete":true}' nodes -o json
+lacks worker nodes || { echo 'nodes: a worker that is not there' && bad=1; }
+# By the server's clock: a heartbeat comes every third of the 10 s after which it is removed.
+age=$("$thole" nodes -o jsonl | grep -o '"heartbeat_ms":[0-9]*' | cut -d: -f2)
+[ "${age:-99999}" -lt 10000 ] || { echo "nodes: a heartbeat of $age ms" && bad=1; }
+"$checkout" worker --node w-1 >"$log.worker" 2>&1 &
+worker=$!
+await 60 says '"role":"worker","queue":"default","slots":16,"activities":["' nodes -o jsonl
+expect 0 'worker    answers  -                         queue default, 16 slots, 5 activities' nodes
+
+# A stopped engine has taken back its heartbeat.
+kill -TERM "$engine" && wait "$engine"
+engine=
+lacks n-1 nodes || { echo 'nodes: an engine that has stopped' && bad=1; }
+expect 0 'queue default' nodes
+kill -TERM "$worker" && wait "$worker"
+worker=
+expect 0 'no engine and no worker runs in this namespace' nodes
+expect 0 '"nodes":[],"complete":true}' nodes -o json
+exit "$bad"
