@@ -11,7 +11,8 @@ enum { INFO_LEN = 4 };
 struct monitoring {
     struct metrics *metrics;
     struct metric_cells *cells;
-    struct monitor *monitor;
+    struct monitor *monitor;       /* NULL: without --http */
+    struct service_notify *notify; /* NULL: there is no service manager */
     const char **activities;
     struct metrics_pair info[INFO_LEN];
 };
@@ -51,24 +52,37 @@ static void create_metrics(struct monitoring *monitoring, const thole_program *p
     monitoring->cells = metrics_cells(monitoring->metrics);
 }
 
-thole_status monitoring_start(const thole_program *program, struct host_command *command,
-                              struct monitoring **ret, thole_error *reterr)
+static thole_status start_monitor(struct monitoring *monitoring, const struct host_command *command,
+                                  thole_error *reterr)
 {
     struct sockaddr_storage address;
-    *ret = NULL;
-    if (command->options.http == NULL || command->options.http[0] == '\0')
-        return THOLE_OK;
     THOLE_TRY(listen_address_parse(command->options.http, &address, reterr));
+    THOLE_TRY(monitor_start(&address, monitoring->metrics, &monitoring->monitor, reterr));
+    log_line(LOG_LEVEL_INFO, host_role_name(command->role), "answers http://%s/metrics, /healthz and /readyz",
+             monitor_address(monitoring->monitor));
+    return THOLE_OK;
+}
+
+thole_status monitoring_start(const thole_program *program, struct host_command *command,
+                              const struct service_wish *wish, struct monitoring **ret, thole_error *reterr)
+{
+    bool const http = command->options.http != NULL && command->options.http[0] != '\0';
+    thole_status status = THOLE_OK;
+    *ret = NULL;
+    if (!http && wish->address[0] == '\0')
+        return THOLE_OK;
     struct monitoring *const monitoring = memory_new(sizeof *monitoring);
     create_metrics(monitoring, program, command);
-    thole_status const status = monitor_start(&address, monitoring->metrics, &monitoring->monitor, reterr);
+    if (http)
+        status = start_monitor(monitoring, command, reterr);
+    if (status == THOLE_OK)
+        status = service_notify_start(wish, monitoring->metrics, &monitoring->notify, reterr);
     if (status != THOLE_OK) {
         monitoring_stop(monitoring);
         return status;
     }
+    service_notify_say(monitoring->notify, "STATUS=starting: waits for NATS, Postgres and its partitions");
     command->options.metrics = monitoring->metrics;
-    log_line(LOG_LEVEL_INFO, host_role_name(command->role), "answers http://%s/metrics, /healthz and /readyz",
-             monitor_address(monitoring->monitor));
     *ret = monitoring;
     return THOLE_OK;
 }
@@ -81,12 +95,16 @@ void monitoring_serving(struct monitoring *monitoring, enum host_role role, bool
         metric_set(monitoring->cells, METRIC_SERVING, SERVING_ENGINE, serving);
     if ((role & HOST_WORKER) != 0)
         metric_set(monitoring->cells, METRIC_SERVING, SERVING_WORKER, serving);
+    service_notify_say(monitoring->notify, serving
+                                               ? "READY=1\nSTATUS=serving"
+                                               : "STOPPING=1\nSTATUS=stopping: running activities may end");
 }
 
 void monitoring_stop(struct monitoring *monitoring)
 {
     if (monitoring == NULL)
         return;
+    service_notify_stop(monitoring->notify);
     monitor_stop(monitoring->monitor);
     metrics_destroy(monitoring->metrics);
     free(monitoring->activities);

@@ -214,7 +214,7 @@ static struct supervised start_supervisor(struct host_command *command)
 }
 
 static thole_status serve(const thole_program *program, char **argv, struct host_command *command,
-                          const struct supervised *self, thole_error *reterr)
+                          const struct service_wish *wish, const struct supervised *self, thole_error *reterr)
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
@@ -224,7 +224,7 @@ static thole_status serve(const thole_program *program, char **argv, struct host
         crash_listen(self->page, self->socket);
     thole_status status = stop_signals_install(reterr);
     if (status == THOLE_OK)
-        status = monitoring_start(program, command, &monitoring, reterr);
+        status = monitoring_start(program, command, wish, &monitoring, reterr);
     if (status == THOLE_OK)
         status = run_role(program, command, monitoring, reterr);
     monitoring_stop(monitoring);
@@ -302,8 +302,9 @@ static int parse_and_run(int argc, char **argv, const thole_program *program, st
     core_dumps_choose(command->options.core_dumps_full); /* before the first fork */
     if (command->role == HOST_REPLAY)
         return run_replay(program, command);
+    struct service_wish const wish = service_wish_take(); /* before the first fork */
     struct supervised const self = start_supervisor(command);
-    status = serve(program, argv, command, &self, &error);
+    status = serve(program, argv, command, &wish, &self, &error);
     int const code = exit_code(status);
     if (code != EXIT_STOPPED)
         log_line(LOG_LEVEL_ERROR, host_role_name(command->role), "%s", error.text);
