@@ -85,6 +85,8 @@ int command_history(struct cli *cli);
 int command_list(struct cli *cli);
 int command_rejected(struct cli *cli);
 int command_nodes(struct cli *cli);
+int command_partitions(struct cli *cli);
+int command_namespaces(struct cli *cli);
 int command_dev(struct cli *cli);
 int command_doctor(struct cli *cli);
 int command_migrate(struct cli *cli);

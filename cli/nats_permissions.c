@@ -170,6 +170,7 @@ static const struct {
     {"complete", COMPLETE},
     {"fail", COMPLETE},
     {"nodes", HISTORIES | ENGINES | ROLL_CALL},
+    {"partitions", HISTORIES | ENGINES},
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
@@ -183,9 +184,10 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,list,nodes,rejected,replay"},
+    {"auditor", 0, "wait,show,history,list,nodes,partitions,rejected,replay"},
     {"console", 0,
-     "show,history,list,nodes,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,queue"},
+     "show,history,list,nodes,partitions,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,"
+     "queue"},
     {"gateway", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
 };
 

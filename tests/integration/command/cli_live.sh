@@ -326,6 +326,9 @@ json_answer rejected_list rejected
 json_answer prune prune n-1 --executions-before 2 --dry-run
 json_answer queue_list queue list
 json_answer node_list nodes
+json_answer partition_list partitions
+json_answer namespace_list namespaces
+json_error 6 UNAVAILABLE namespaces -o json --nats nats://127.0.0.1:1
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
 json_answer replay replay j-7 -- "$verbs"
@@ -343,11 +346,11 @@ for verb in $verbs_of_help; do
         query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
         start-many) arguments=(/dev/null) ;;
-        list | rejected | nodes) ;;
+        list | rejected | nodes | partitions) ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
-        dev | doctor | migrate | version | help) unreachable= answered+="$verb " ;;
+        dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;
         *) echo "the verb $verb has no line here" && bad=1 && continue ;;
     esac
     case $answered in *" $verb "*) ;; *) echo "$verb: no json_answer" && bad=1 ;; esac

@@ -25,6 +25,8 @@ start_engine() {
 }
 
 expect 3 'Try: start an engine' nodes
+expect 3 'Try: start an engine' partitions
+expect 0 'no engine has set up a namespace here' namespaces
 start_engine
 expect 0 'n-1                                   engine ' nodes
 expect 0 '5 partitions: 0-4' nodes
@@ -39,13 +41,31 @@ worker=$!
 await 60 says '"role":"worker","queue":"default","slots":16,"activities":["' nodes -o jsonl
 expect 0 'worker    answers  -                         queue default, 16 slots, 5 activities' nodes
 
+expect 0 'PARTITION  OWNER' partitions
+expect 0 '        4  n-1                                            1  20' partitions
+expect 0 '{"schema":"thole.partition.v1","partition":4,"owner":"n-1","epoch":1,"opened_by":"n-1","opened":"20' partitions -o jsonl
+[ "$("$thole" partitions | wc -l)" -eq 6 ] || { echo "partitions: $("$thole" partitions)" && bad=1; }
+
 # A stopped engine has taken back its heartbeat.
 kill -TERM "$engine" && wait "$engine"
 engine=
 lacks n-1 nodes || { echo 'nodes: an engine that has stopped' && bad=1; }
 expect 0 'queue default' nodes
+expect 0 '        0  no owner                                       1  20' partitions
+expect 0 '{"schema":"thole.partition_list.v1","partitions":[{"partition":0,"owner":null,"epoch":1,"opened_by":"n-1",' partitions -o json
 kill -TERM "$worker" && wait "$worker"
 worker=
 expect 0 'no engine and no worker runs in this namespace' nodes
 expect 0 '"nodes":[],"complete":true}' nodes -o json
+
+# Who opens a partition next has the next epoch.
+start_engine
+expect 0 '        0  n-1                                            2  20' partitions
+expect 0 'shop                                           5         1           2  262144' namespaces
+THOLE_NAMESPACE=a_b "$checkout" engine --partitions 2 --payload-max 65536 >"$log.other" 2>&1 &
+other=$!
+await 60 says 'a_b                                            2         1           2  65536' namespaces
+expect 0 '{"schema":"thole.namespace_list.v1","namespaces":[{"namespace":"a_b","partitions":2,"replicas":1,"format":' namespaces -o json
+expect 0 '{"schema":"thole.namespace.v1","namespace":"shop","partitions":5,"replicas":1,"format":' namespaces -o jsonl
+kill -TERM "$other" && wait "$other"
 exit "$bad"

@@ -1,0 +1,25 @@
+#include "nats_connection.h"
+
+enum { ROUND_TRIP_MS = 5000 };
+
+thole_status nats_connection_open(const struct cli_options *options, struct connection **ret,
+                                  thole_error *reterr)
+{
+    uint64_t const timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : ROUND_TRIP_MS;
+    struct connection_options const settings = {
+        .url = options->nats_url,
+        .creds = options->nats_creds,
+        .ca = options->nats_ca,
+        .cert = options->nats_cert,
+        .key = options->nats_key,
+        .inbox = options->nats_inbox,
+        .name = "thole",
+        .connect_timeout_ms = timeout_ms,
+        .request_timeout_ms = timeout_ms,
+    };
+    *ret = NULL;
+    thole_status const status = connection_open(&settings, ret, reterr);
+    if (status != THOLE_OK)
+        *ret = NULL;
+    return status;
+}

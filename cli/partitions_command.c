@@ -1,0 +1,70 @@
+/* partitions: who owns each. */
+#include "client_internal.h"
+#include "cluster.h"
+#include "listing.h"
+#include "text.h"
+#include <inttypes.h>
+
+enum { CELL_BYTES = 1024, OWNER_COLUMNS = 36 };
+
+static void table_row(uint32_t p, const struct cluster_partition *partition)
+{
+    char opened[TIME_TEXT_BYTES];
+    struct buf owner;
+    if (p == 0)
+        (void)printf("%9s  %-36s  %10s  %s\n", "PARTITION", "OWNER", "EPOCH", "OPENED");
+    buf_init(&owner, CELL_BYTES);
+    if (partition->owned)
+        text_safe(&owner, partition->last, THOLE_ID_BYTES_MAX);
+    else
+        buf_printf(&owner, "no owner");
+    text_time(partition->opened_ms, opened);
+    (void)printf("%9" PRIu32 "  %-*s  %10" PRIu64 "  %s\n", p, OWNER_COLUMNS, buf_cstr(&owner),
+                 partition->epoch, opened);
+    buf_release(&owner);
+}
+
+static void members(struct json *json, uint32_t p, const struct cluster_partition *partition)
+{
+    json_member_number(json, "partition", p);
+    json_key(json, "owner");
+    if (partition->owned)
+        json_string(json, partition->last);
+    else
+        json_null(json);
+    json_member_number(json, "epoch", partition->epoch);
+    if (partition->epoch == 0)
+        return;
+    json_member(json, "opened_by", partition->last);
+    json_member_time(json, "opened", partition->opened_ms);
+}
+
+static int list(const struct cli *cli, thole_client *client)
+{
+    struct cluster cluster;
+    struct listing listing;
+    thole_error error = {.status = THOLE_OK};
+    listing_begin(&listing, cli, "thole.partition_list.v1", "partitions", 0);
+    thole_status status =
+        cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
+    for (uint32_t p = 0; p < cluster.partitions_len && status == THOLE_OK; p++) {
+        if (listing_row(&listing, "thole.partition.v1") == LISTING_JSON)
+            members(&listing.json, p, &cluster.partitions[p]);
+        else
+            table_row(p, &cluster.partitions[p]);
+        status = listing_row_end(&listing);
+    }
+    cluster_release(&cluster);
+    return listing_end(&listing, status, &error, "");
+}
+
+int command_partitions(struct cli *cli)
+{
+    int code;
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    code = list(cli, client);
+    thole_client_close(client);
+    return code;
+}
