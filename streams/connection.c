@@ -3,6 +3,7 @@
 #include "inbox_prefix.h"
 #include "link.h"
 #include "locked.h"
+#include "login.h"
 #include "memory.h"
 #include "nats_url.h"
 #include "nkey.h"
@@ -60,6 +61,7 @@ struct connection {
     char *url_text;
     char inbox[INBOX_OF_CONNECTION_BYTES]; /* all inboxes are below it */
     bool creds;                            /* from a file */
+    char *login;                           /* file of a user and a password, or a token; NULL: none */
     struct tls_files tls;
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
@@ -343,6 +345,8 @@ static thole_status handshake(struct connection *connection, const char *url, co
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
     wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
     THOLE_TRY(tls_choose(&connection->tls, url, address, info, connection->options, reterr));
+    if (connection->login != NULL) /* anew, so that a password can be replaced while programs run */
+        THOLE_TRY(login_again(connection->login, connection->options, reterr));
     struct thread_name const own = link_name_begin("nats-read");
     natsStatus const status = natsConnection_Connect(ret, connection->options);
     link_name_end(&own);
@@ -652,7 +656,16 @@ static thole_status set_options(struct connection *connection, const struct conn
     SET(natsOptions_SetCustomInboxPrefix(*o, connection->inbox));
     if (options->name != NULL)
         SET(natsOptions_SetName(*o, options->name));
-    if (options->creds != NULL)
+    thole_status login = THOLE_NOT_FOUND;
+    if (options->creds != NULL && key == THOLE_NOT_FOUND && status == NATS_OK)
+        login = login_set(options->creds, *o, reterr);
+    if (login != THOLE_OK && login != THOLE_NOT_FOUND)
+        return login;
+    if (login == THOLE_OK) {
+        THOLE_TRY(login_alone(options->creds, connection->urls, connection->urls_len, reterr));
+        connection->login = memory_text(options->creds);
+    }
+    if (options->creds != NULL && login == THOLE_NOT_FOUND)
         SET(key == THOLE_OK ? natsOptions_SetNKeyFromSeed(*o, nkey, options->creds)
                             : natsOptions_SetUserCredentialsFromFiles(*o, options->creds, NULL));
 #undef SET
@@ -715,6 +728,7 @@ static void connection_free(struct connection *connection)
     link_messages_free_rest();
     natsOptions_Destroy(connection->options);
     tls_files_release(&connection->tls);
+    free(connection->login);
     pthread_cond_destroy(&connection->changed);
     pthread_mutex_destroy(&connection->lock);
     pthread_mutex_destroy(&connection->turn);

@@ -29,7 +29,8 @@ typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 
 struct connection_options {
     const char *url;   /* one or more, comma-separated */
-    const char *creds; /* file of a JWT and its seed, or of an NKey seed alone; NULL = none */
+    const char *creds; /* file of a JWT and its seed, of an NKey seed alone, or of a user and a password or a
+                          token (login.h); NULL = none */
     const char *ca;    /* PEM file of the authorities trusted for TLS; NULL = the system's */
     const char *cert;  /* PEM file of the own certificate and its chain; NULL = none */
     const char *key;   /* PEM file of its key; with cert, or NULL */

@@ -22,7 +22,7 @@ extern const char *const option_outputs[]; /* table, json, jsonl */
 #define OPTION_ROW_NATS_CREDS(...)                                                                           \
     {                                                                                                        \
         .flag = "nats-creds", .kind = OPTION_TEXT, .env = "THOLE_NATS_CREDS", .unit = "FILE",                \
-        .help = "NATS credentials file, or the file of an NKey seed", __VA_ARGS__                            \
+        .help = "NATS credentials: nsc's file, an NKey seed, or user and password or token", __VA_ARGS__     \
     }
 #define OPTION_ROW_NATS_CA(...)                                                                              \
     {                                                                                                        \

@@ -22,7 +22,8 @@ typedef struct thole_client thole_client;
 typedef struct thole_client_options {
     size_t size;            /**< set by init */
     const char *nats_url;   /**< default $THOLE_NATS_URL, else nats://127.0.0.1:4222 */
-    const char *nats_creds; /**< path of a .creds file; default $THOLE_NATS_CREDS, else none */
+    const char *nats_creds; /**< path of a .creds file, of the seed of an NKey, of `user:` and `password:`
+                               lines, or of a `token:` line; default $THOLE_NATS_CREDS, else none */
     const char *postgres; /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */

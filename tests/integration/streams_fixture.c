@@ -59,35 +59,48 @@ struct topology fresh_topology(struct connection *connection, uint32_t partition
     return topology;
 }
 
-bool start_configured(struct server *ret, const char *program, const char *config)
+/* Writes the configuration and starts the server at its port. */
+static bool run_configured(struct server *server, const char *program, const char *config)
 {
     struct process process = {.len = 0};
     char path[SERVER_PATH_BYTES + 16];
     thole_error err = {0};
-    *ret = (struct server){.kind = SERVER_NATS, .port = server_free_port()};
-    if (server_dir_create("thole-nats", ret->dir, &err) != THOLE_OK)
-        return false;
-    snprintf(path, sizeof path, "%s/nats.conf", ret->dir);
+    snprintf(path, sizeof path, "%s/nats.conf", server->dir);
     FILE *file = fopen(path, "w");
     if (file == NULL)
         return false;
-    fprintf(file, "listen: \"127.0.0.1:%u\"\n%s\n", ret->port, config);
+    fprintf(file, "listen: \"127.0.0.1:%u\"\n%s\n", server->port, config);
     fclose(file);
-    snprintf(ret->url, sizeof ret->url, "nats://127.0.0.1:%u", ret->port);
-    snprintf(process.log, sizeof process.log, "%s/nats.log", ret->dir);
+    snprintf(process.log, sizeof process.log, "%s/nats.log", server->dir);
     process_arg(&process, "%s", program);
     process_arg(&process, "-c");
     process_arg(&process, "%s", path);
     process_arg(&process, "-sd");
-    process_arg(&process, "%s/store", ret->dir);
-    if (process_spawn(&process, &ret->pid, &err) != THOLE_OK)
+    process_arg(&process, "%s/store", server->dir);
+    if (process_spawn(&process, &server->pid, &err) != THOLE_OK)
         return false;
     for (int i = 0; i < 500; i++) {
-        if (server_port_is_open(ret->port))
+        if (server_port_is_open(server->port))
             return true;
         nap_ms(10);
     }
     return false;
+}
+
+bool start_configured(struct server *ret, const char *program, const char *config)
+{
+    *ret = (struct server){.kind = SERVER_NATS, .port = server_free_port()};
+    if (server_dir_create("thole-nats", ret->dir, NULL) != THOLE_OK)
+        return false;
+    snprintf(ret->url, sizeof ret->url, "nats://127.0.0.1:%u", ret->port);
+    return run_configured(ret, program, config);
+}
+
+bool restart_configured(struct server *server, const char *program, const char *config)
+{
+    process_kill9(server->pid);
+    server->pid = 0;
+    return run_configured(server, program, config);
 }
 
 void put_text(char ret[TEXT_BYTES], const char *fmt, ...)

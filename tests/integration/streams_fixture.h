@@ -28,6 +28,8 @@ const char *fresh_ns(void);
 struct topology fresh_topology(struct connection *connection, uint32_t partitions);
 /* A second server with a configuration of its own; stop with server_stop(). False: it did not start. */
 bool start_configured(struct server *ret, const char *program, const char *config);
+/* Kills it and starts it at the same port with another configuration. */
+bool restart_configured(struct server *server, const char *program, const char *config);
 
 /* printf into an array of TEXT_BYTES. */
 enum { TEXT_BYTES = 512 };

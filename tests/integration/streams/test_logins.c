@@ -42,6 +42,69 @@ static void test_credentials_and_permissions(void)
     server_dir_remove(server.dir);
 }
 
+static void write_login(const char *path, const char *text)
+{
+    FILE *const file = fopen(path, "we");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT_TRUE(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+/* Waits for another epoch. */
+static bool reconnects(const struct connection *connection, uint64_t epoch)
+{
+    for (unsigned i = 0; i < 300; i++) {
+        if (connection_epoch(connection) > epoch)
+            return true;
+        (void)usleep(100 * 1000);
+    }
+    return false;
+}
+
+/* A user and a password in a file, which change while a connection lives; a token. */
+static void test_login_files(void)
+{
+    struct server server;
+    char program[1024], path[TEXT_BYTES], url[TEXT_BYTES], config[TEXT_BYTES];
+    struct connection *connection = NULL;
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CU_ASSERT_FATAL(start_configured(&server, program, "authorization { user: anna, password: geheim }"));
+    put_text(path, "%s/login", server.dir);
+    write_login(path, "user: anna\npassword: falsch\n");
+    CU_ASSERT_EQUAL(try_open(server.url, path, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NULL(strstr(err.text, "falsch"));
+    write_login(path, "user: anna\n");
+    CU_ASSERT_EQUAL(try_open(server.url, path, &err), THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "belong together"));
+    write_login(path, "user: anna\npassword: geheim\n");
+    put_text(url, "nats://anna:geheim@127.0.0.1:%u", server.port);
+    CU_ASSERT_EQUAL(try_open(url, path, &err), THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a user is in the NATS URL, and another one in the file"));
+    struct connection_options const options = {.url = server.url,
+                                               .creds = path,
+                                               .name = "test",
+                                               .connect_timeout_ms = 1000,
+                                               .request_timeout_ms = 1000};
+    CHECK_OK(connection_open(&options, &connection, &err), &err);
+    /* The operator changes the password: the server first, then the file. */
+    uint64_t const epoch = connection_epoch(connection);
+    put_text(config, "authorization { user: anna, password: neu }");
+    CU_ASSERT_FATAL(restart_configured(&server, program, config));
+    (void)usleep(300 * 1000);
+    CU_ASSERT_EQUAL(connection_epoch(connection), 0);
+    write_login(path, "user: anna\npassword: neu\n");
+    CU_ASSERT_TRUE(reconnects(connection, epoch));
+    /* And goes over to tokens. */
+    uint64_t const second = connection_epoch(connection);
+    CU_ASSERT_FATAL(restart_configured(&server, program, "authorization { token: zeichen }"));
+    write_login(path, "token: zeichen\n");
+    CU_ASSERT_TRUE(reconnects(connection, second));
+    connection_close(connection);
+    server_stop(&server);
+    server_dir_remove(server.dir);
+}
+
 static void test_credentials_file_that_is_none(void)
 {
     char path[TEXT_BYTES], dir[SERVER_PATH_BYTES];
@@ -204,6 +267,7 @@ static void test_tls(void)
 static const struct thole_test tests[] = {
     {"credentials and permissions", test_credentials_and_permissions},
     {"a credentials file", test_credentials_file},
+    {"login files", test_login_files},
     {"a credentials file that is none", test_credentials_file_that_is_none},
     {"TLS", test_tls},
     {"an own authority", test_own_authority},
