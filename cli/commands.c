@@ -462,8 +462,9 @@ static const struct command commands[] = {
      .run = command_migrate},
     {.name = "doctor",
      .usage = "",
-     .summary = "print the NATS permissions that a role needs, for nats-server's configuration",
-     .example = "thole doctor --nats-permissions worker --queue gpu --partitions 8\n"
+     .summary = "check servers, namespace, engines and workers; or print the NATS permissions of a role",
+     .example = "thole doctor --postgres 'host=db dbname=thole'\n"
+                "  thole doctor --nats-permissions worker --queue gpu --partitions 8\n"
                 "  thole doctor --nats-permissions client --verb start,wait --orchestration checkout -o json",
      ROWS(doctor_rows),
      .run = command_doctor},

@@ -1,5 +1,6 @@
-/* doctor: which permissions the users of a namespace need. */
+/* doctor: looks whether all is well; or which permissions the users of a namespace need. */
 #include "command.h"
+#include "doctor_checks.h"
 #include "nats_permissions.h"
 #include <string.h>
 
@@ -64,6 +65,19 @@ static void print_json(const struct permissions *permissions)
     json_end(&json);
 }
 
+static int check_all(const struct cli *cli)
+{
+    const struct cli_options *const options = &cli->options;
+    struct doctor_report report;
+    if (options->verbs != NULL || options->queue != NULL || options->orchestration != NULL ||
+        options->event != NULL || options->queries != NULL)
+        return cli_misused(cli, "--nats-permissions is missing, which role are these for?");
+    report_begin(&report, cli);
+    doctor_nats(&report);
+    doctor_postgres(&report);
+    return report_end(&report);
+}
+
 int command_doctor(struct cli *cli)
 {
     const struct cli_options *options = &cli->options;
@@ -81,7 +95,7 @@ int command_doctor(struct cli *cli)
                                          .events = options->event,
                                          .queries = options->queries};
     if (wish.roles == NULL)
-        return cli_misused(cli, "--nats-permissions is missing");
+        return check_all(cli);
     if (permissions_make(&wish, &permissions, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     if (options->output == OUTPUT_TABLE)

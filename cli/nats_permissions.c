@@ -171,6 +171,7 @@ static const struct {
     {"fail", COMPLETE},
     {"nodes", HISTORIES | ENGINES | ROLL_CALL},
     {"partitions", HISTORIES | ENGINES},
+    {"doctor", HISTORIES | ENGINES | ROLL_CALL},
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
@@ -184,9 +185,10 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,list,nodes,partitions,rejected,replay"},
+    {"auditor", 0, "wait,show,history,list,nodes,partitions,doctor,rejected,replay"},
     {"console", 0,
-     "show,history,list,nodes,partitions,rejected,query,cancel,terminate,pause,resume,retry,delete,prune,"
+     "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
+     "prune,"
      "queue"},
     {"gateway", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
 };

@@ -153,6 +153,11 @@ uint64_t postgres_statements(const struct postgres *pg)
     return pg->statements;
 }
 
+int postgres_server_version(const struct postgres *pg)
+{
+    return pg->conn == NULL ? 0 : PQserverVersion(pg->conn);
+}
+
 thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
 {
     call_begin(pg, "reading the clock");

@@ -58,6 +58,11 @@ bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition);
  * lock. Any number of processes may call it at once. Needs the privilege to create a schema unless there is
  * one. Waits at most ten minutes for each migration, whatever the statement timeout is. */
 THOLE_NODISCARD thole_status postgres_migrate(struct postgres *pg, thole_error *reterr);
+/* The number of the newest migration that is applied; 0: there are no tables. THOLE_UNSUPPORTED: newer than
+ * this program. */
+THOLE_NODISCARD thole_status postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr);
+/* As libpq has it: 150004 is 15.4. 0 while there is no connection. */
+int postgres_server_version(const struct postgres *pg);
 /* Statements sent on this connection since it was opened; for the idle test. */
 uint64_t postgres_statements(const struct postgres *pg);
 /* The database's clock, milliseconds since 1970 UTC. */

@@ -143,6 +143,15 @@ static thole_status locked_step(struct postgres *pg, size_t *ret_applied, thole_
     return status;
 }
 
+thole_status postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr)
+{
+    *ret = 0;
+    call_begin(pg, "looking for the tables");
+    if (pg->failed != THOLE_OK)
+        return call_run(pg, reterr);
+    return read_applied(pg, ret, reterr);
+}
+
 thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
 {
     size_t applied = 0;

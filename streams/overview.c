@@ -31,21 +31,36 @@ static thole_status setting(struct connection *connection, const char *ns, const
     return status;
 }
 
-/* Replicas, and the server's clock, which is in each answer about a stream. */
-static thole_status bucket(struct connection *connection, const char *stream, uint64_t *ret_replicas,
-                           uint64_t *ret_now_ms, thole_error *reterr)
+/* Those that are away or behind. */
+static uint64_t count_offline(thole_slice answer)
+{
+    thole_slice replicas, item, value;
+    size_t at = 0;
+    uint64_t n = 0;
+    if (json_path(answer, "cluster.replicas", &replicas))
+        while (json_item(replicas, &at, &item))
+            n += (json_find(item, "offline", &value) && json_is_true(value)) ||
+                 !(json_find(item, "current", &value) && json_is_true(value));
+    return n;
+}
+
+/* Its replicas, and the server's clock, which is in each answer about a stream. */
+static thole_status look_at_bucket(struct connection *connection, const char *stream,
+                                   struct overview_namespace *ret, thole_error *reterr)
 {
     struct buf answer;
-    thole_slice replicas, now;
+    thole_slice value, now;
     uint64_t ns = 0;
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
-    if (status == THOLE_OK && !(json_path(buf_bytes(&answer), "config.num_replicas", &replicas) &&
-                                json_uint(replicas, ret_replicas) &&
-                                json_find(buf_bytes(&answer), "ts", &now) && json_time_ns(now, &ns)))
+    if (status == THOLE_OK &&
+        !(json_path(buf_bytes(&answer), "config.num_replicas", &value) && json_uint(value, &ret->replicas) &&
+          json_find(buf_bytes(&answer), "ts", &now) && json_time_ns(now, &ns)))
         status = thole_fail(reterr, THOLE_CORRUPT,
                             "stream %s: the server's answer has no replicas or no time", stream);
-    *ret_now_ms = ns / NANOS_PER_MILLI;
+    ret->now_ms = ns / NANOS_PER_MILLI;
+    ret->clustered = status == THOLE_OK && json_path(buf_bytes(&answer), "cluster.name", &value);
+    ret->offline = status == THOLE_OK ? count_offline(buf_bytes(&answer)) : 0;
     buf_release(&answer);
     return status;
 }
@@ -58,10 +73,33 @@ thole_status overview_namespace(struct connection *connection, const char *ns, s
     memset(ret, 0, sizeof *ret);
     (void)snprintf(ret->ns, sizeof ret->ns, "%s", ns);
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
-    THOLE_TRY(bucket(connection, stream, &ret->replicas, &ret->now_ms, reterr));
+    THOLE_TRY(look_at_bucket(connection, stream, ret, reterr));
     THOLE_TRY(setting(connection, ns, "partitions", &ret->partitions, reterr));
     THOLE_TRY(setting(connection, ns, "payload_max", &ret->payload_max, reterr));
     return setting(connection, ns, "format", &ret->format, reterr);
+}
+
+/* ---- the server ---- */
+
+thole_status overview_server(struct connection *connection, struct overview_server *ret, thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice value;
+    uint64_t ns = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    *ret = (struct overview_server){.servers = 0};
+    thole_status status =
+        connection_request(connection, "$SYS.REQ.SERVER.PING.JSZ", THOLE_STR(""), &answer, reterr);
+    if (status == THOLE_OK &&
+        !(json_path(buf_bytes(&answer), "data.config.sync_interval", &value) && json_uint(value, &ns)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "the server does not say its sync_interval");
+    ret->sync_ms = ns / NANOS_PER_MILLI;
+    ret->sync_always =
+        json_path(buf_bytes(&answer), "data.config.sync_always", &value) && json_is_true(value);
+    if (json_path(buf_bytes(&answer), "data.meta_cluster.cluster_size", &value))
+        (void)json_uint(value, &ret->servers);
+    buf_release(&answer);
+    return status;
 }
 
 /* ---- all namespaces ---- */
@@ -173,11 +211,12 @@ thole_status overview_heartbeats(struct connection *connection, const char *ns, 
                                  void *arg, thole_error *reterr)
 {
     char stream[STREAM_NAME_BYTES_MAX];
-    uint64_t replicas, now_ms, stored_ms, sequence = 0;
+    struct overview_namespace bucket;
+    uint64_t stored_ms, sequence = 0;
     struct buf answer, heartbeat;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_NODES", ns);
-    THOLE_TRY(bucket(connection, stream, &replicas, &now_ms, reterr));
+    THOLE_TRY(look_at_bucket(connection, stream, &bucket, reterr));
     buf_init(&answer, API_ANSWER_MAX);
     buf_init(&heartbeat, API_ANSWER_MAX);
     thole_status status;
@@ -187,7 +226,8 @@ thole_status overview_heartbeats(struct connection *connection, const char *ns, 
         if (status == THOLE_OK && sequence != 0 && sequence < from)
             status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server goes back", stream);
         else if (status == THOLE_OK && sequence != 0 && heartbeat.len > 0) /* empty: the node has left */
-            status = each(arg, buf_bytes(&heartbeat), now_ms > stored_ms ? now_ms - stored_ms : 0);
+            status =
+                each(arg, buf_bytes(&heartbeat), bucket.now_ms > stored_ms ? bucket.now_ms - stored_ms : 0);
     } while (status == THOLE_OK && sequence != 0);
     buf_release(&answer);
     buf_release(&heartbeat);

@@ -12,10 +12,22 @@ struct overview_namespace {
     uint64_t partitions, format, payload_max;
     uint64_t replicas; /* of its bucket CONFIG, which the other streams follow */
     uint64_t now_ms;   /* the server's clock when it answered */
+    bool clustered;    /* the server is one of a cluster */
+    uint64_t offline;  /* replicas of the bucket that are away or behind */
 };
 /* THOLE_NOT_FOUND when there is no such bucket. A format that this program does not know is no error. */
 THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, const char *ns,
                                                 struct overview_namespace *ret, thole_error *reterr);
+
+struct overview_server {
+    bool sync_always;
+    uint64_t sync_ms;
+    uint64_t servers; /* of the cluster; 0: there is none, or it is not said */
+};
+/* What a server says of its JetStream to users of the system account, and to accounts that import
+ * $SYS.REQ.SERVER.PING.JSZ from it. All others get an error. */
+THOLE_NODISCARD thole_status overview_server(struct connection *connection, struct overview_server *ret,
+                                             thole_error *reterr);
 
 /* Return anything but THOLE_OK to stop; it is passed on. */
 typedef thole_status overview_namespace_fn(void *arg, const struct overview_namespace *found);

@@ -221,14 +221,26 @@ static thole_status take(struct calling *calling, struct roll_answer **ret, size
     return THOLE_OK;
 }
 
+/* A question that the server forbids is not answered; it only sends an error to the connection. */
+static thole_status explain_silence(struct connection *connection, uint64_t violations, const char *subject,
+                                    const struct calling *calling, thole_error *reterr)
+{
+    char text[256];
+    if (calling->len > 0 || calling->nobody ||
+        connection_violations(connection, text, sizeof text) == violations || strstr(text, subject) == NULL)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_DENIED, "the NATS server forbids it: %s", text);
+}
+
 thole_status roll_call(struct connection *connection, const char *ns, struct arena *arena,
                        struct roll_answer **ret, size_t *ret_len, thole_error *reterr)
 {
     struct calling calling = {.arena = arena};
     struct subscription *subscription = NULL;
     pthread_condattr_t monotonic;
-    char inbox[LINK_INBOX_BYTES];
+    char inbox[LINK_INBOX_BYTES], ignored[8];
     struct buf subject;
+    uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
     connection_inbox(connection, inbox);
     buf_init(&subject, SUBJECT_BYTES_MAX);
     pthread_mutex_init(&calling.lock, NULL);
@@ -246,6 +258,8 @@ thole_status roll_call(struct connection *connection, const char *ns, struct are
     if (status == THOLE_OK)
         listen(&calling);
     subscription_close(subscription); /* no answer comes any more */
+    if (status == THOLE_OK)
+        status = explain_silence(connection, violations, buf_cstr(&subject), &calling, reterr);
     if (status == THOLE_OK)
         status = take(&calling, ret, ret_len, reterr);
     pthread_cond_destroy(&calling.changed);

@@ -28,7 +28,7 @@ THOLE_NODISCARD thole_status roll_answer_parse(const struct delivery *delivery, 
 
 /* All answers, by queue and worker, in memory of @p arena. Blocks until no answer has come for
  * ROLL_CALL_QUIET_MS, or none at all for ROLL_CALL_SILENCE_MS; returns at once when no worker is
- * subscribed. */
+ * subscribed. THOLE_DENIED: this user may not ask. */
 THOLE_NODISCARD thole_status roll_call(struct connection *connection, const char *ns, struct arena *arena,
                                        struct roll_answer **ret, size_t *ret_len, thole_error *reterr);
 #endif

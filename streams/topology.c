@@ -115,16 +115,21 @@ static bool version_at_least(thole_slice version, const unsigned least[3])
     return true;
 }
 
-static thole_status check_server(struct connection *connection, thole_error *reterr)
+thole_status topology_check_version(struct connection *connection, thole_error *reterr)
 {
     static const unsigned least[3] = {2, 10, 23};
-    struct buf answer;
     thole_slice const version = connection_server_version(connection);
     if (!version_at_least(version, least))
         return thole_fail(reterr, THOLE_UNSUPPORTED,
                           "nats-server is version %.*s, but 2.10.23 or newer is needed (older ones lose "
                           "deletes and acknowledgements in a crash): upgrade the server",
                           THOLE_FMT(version));
+    return THOLE_OK;
+}
+
+thole_status topology_check_jetstream(struct connection *connection, thole_error *reterr)
+{
+    struct buf answer;
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "INFO", "", THOLE_STR(""), &answer, NULL, reterr);
     buf_release(&answer);
@@ -136,6 +141,12 @@ static thole_status check_server(struct connection *connection, thole_error *ret
                           "JetStream is off at the NATS server or for this account: start nats-server with "
                           "--jetstream, or enable it for the account");
     return status;
+}
+
+static thole_status check_server(struct connection *connection, thole_error *reterr)
+{
+    THOLE_TRY(topology_check_version(connection, reterr));
+    return topology_check_jetstream(connection, reterr);
 }
 
 /* ---- CONFIG ---- */

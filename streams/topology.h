@@ -35,6 +35,9 @@ THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
  * set the namespace up yet. */
 THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
                                            struct topology *ret, thole_error *reterr);
+/* What both look at first: THOLE_UNSUPPORTED for a server that is too old, for JetStream that is off. */
+THOLE_NODISCARD thole_status topology_check_version(struct connection *connection, thole_error *reterr);
+THOLE_NODISCARD thole_status topology_check_jetstream(struct connection *connection, thole_error *reterr);
 /* THOLE_INVALID when @p wanted, unless 0, is not the namespace's payload_max. */
 THOLE_NODISCARD thole_status topology_check_payload(const struct topology *topology, uint64_t wanted,
                                                     thole_error *reterr);

@@ -332,6 +332,7 @@ json_error 6 UNAVAILABLE namespaces -o json --nats nats://127.0.0.1:1
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
 json_answer replay replay j-7 -- "$verbs"
+json_answer doctor doctor
 json_answer version version
 json_answer help help
 for verb in $verbs_of_help; do

@@ -68,4 +68,33 @@ await 60 says 'a_b                                            2         1       
 expect 0 '{"schema":"thole.namespace_list.v1","namespaces":[{"namespace":"a_b","partitions":2,"replicas":1,"format":' namespaces -o json
 expect 0 '{"schema":"thole.namespace.v1","namespace":"shop","partitions":5,"replicas":1,"format":' namespaces -o jsonl
 kill -TERM "$other" && wait "$other"
+
+# The doctor: all is well with an engine and a worker, as far as one server can be.
+"$checkout" worker --node w-2 >"$log.worker" 2>&1 &
+worker=$!
+await 60 says w-2 nodes
+for line in 'OK    nats             nats-server 2.' 'OK    jetstream        ' 'OK    namespace        shop has 5 partitions, format 2, ' \
+    'OK    nats_clock       the clock of the NATS server is 0 ms ' 'OK    replicas         the server is alone, ' \
+    'SKIP  sync_interval    this user cannot see it' 'OK    engines          1 with a heartbeat, ' \
+    'OK    partitions       each of 5 has an owner' 'OK    workers          1 answer' 'OK    postgres         Postgres 1' \
+    'OK    tables           namespace shop is at migration ' 'OK    postgres_clock   the clock of Postgres is 0 ms ' \
+    '11 OK, 0 WARN, 0 FAIL, 1 SKIP'; do
+    expect 0 "$line" doctor
+done
+expect 0 '{"schema":"thole.doctor.v1","checks":[{"check":"nats","result":"OK","seen":"nats-server 2.' doctor -o json
+expect 0 '{"schema":"thole.check.v1","check":"partitions","result":"OK","seen":"each of 5 has an owner"}' doctor -o jsonl
+THOLE_POSTGRES='' expect 0 'SKIP  postgres         Postgres was not looked at' doctor
+expect 12 'FAIL  postgres  ' doctor --postgres "${THOLE_POSTGRES/:*@/:wrong@}"
+expect 12 'FAIL  namespace        namespace nowhere has not been set up' doctor -n nowhere
+expect 12 'FAIL  tables           namespace nowhere has no tables' doctor -n nowhere
+expect 12 '"check":"nats","result":"FAIL","seen":"' doctor --nats nats://127.0.0.1:1 -o json
+expect 12 'OK    postgres ' doctor --nats nats://127.0.0.1:1
+expect 2 '--nats-permissions is missing' doctor --verb start
+kill -TERM "$worker" && wait "$worker"
+worker=
+expect 0 'WARN  workers          no worker answers' doctor
+kill -TERM "$engine" && wait "$engine"
+engine=
+expect 12 'FAIL  engines          no engine has a heartbeat' doctor
+expect 12 'FAIL  partitions       5 of 5 have no owner: 0, 1, 2, 3, 4' doctor
 exit "$bad"

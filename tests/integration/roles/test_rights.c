@@ -1,10 +1,23 @@
 /* Each role does its work with the rights of its role, and what it has no right to is refused. */
 #include "rights_stage.h"
 
+/* An auditor may look at all; a client learns which role may, and at most waits for the answers. Asking the
+ * server for its sync_interval, which no role may, is what both are denied. */
+static void check_doctor(void)
+{
+    rights_expect(USER_AUDITOR, 0, "queue default", "nodes");
+    rights_expect(USER_AUDITOR, 0, "PARTITION", "partitions");
+    rights_expect(USER_AUDITOR, 0, "each of 2 has an owner", "doctor --timeout 1s");
+    rights_expect(USER_CLIENT, 12,
+                  "Try: what the role auditor may do is enough: thole doctor --nats-permissions auditor",
+                  "doctor --timeout 1s");
+}
+
 static void test_one_server(void)
 {
     rights_start(false);
     rights_day();
+    check_doctor();
     rights_programs_end();
     rights_nats_attempts();
     rights_postgres_attempts();

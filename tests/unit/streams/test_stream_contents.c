@@ -34,6 +34,8 @@ static struct {
     const char *refused; /* the call of that name fails */
     size_t given, each_at;
     int subscribed;
+    bool forbids; /* the question to the workers */
+    uint64_t violations;
 } play;
 
 static thole_error err;
@@ -199,12 +201,20 @@ void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.thole.1");
 }
 
+uint64_t __wrap_connection_violations(struct connection *connection, char *ret_text, size_t cap)
+{
+    (void)connection;
+    (void)snprintf(ret_text, cap, "Permissions Violation for Publish to \"thole.shop.workers\"");
+    return play.violations;
+}
+
 thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
 {
     (void)link;
     *ret_sent = true;
     (void)fprintf(play.said, "  asks %s, answers to an inbox: %d\n", natsMsg_GetSubject(message),
                   strncmp(natsMsg_GetReply(message), "_INBOX.thole.", 13) == 0);
+    play.violations += play.forbids;
     return called("link_send", reterr);
 }
 
@@ -568,6 +578,9 @@ static void roll_nobody(void)
 {
     struct header const headers[] = {{"Status", THOLE_STR("503")}};
     call_the_roll("shop"); /* none answers in time */
+    play.forbids = true;
+    call_the_roll("shop");
+    play.forbids = false;
     keep("_INBOX.x", NULL, headers, 1, (thole_slice){NULL, 0});
     call_the_roll("shop");
     play.refused = "subscribe";

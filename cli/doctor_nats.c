@@ -1,0 +1,211 @@
+/* doctor: the NATS server, the namespace, engines and workers. */
+#include "clock.h"
+#include "cluster.h"
+#include "doctor_checks.h"
+#include "nats_connection.h"
+#include "overview.h"
+#include "roll_call.h"
+#include "topology.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { ARENA_BYTES_MAX = 64 * 1024 * 1024, LIST_BYTES_MAX = 400, REPLICAS_SAFE = 3 };
+
+struct looking {
+    struct doctor_report *report;
+    const char *ns;
+    struct connection *connection;
+    struct overview_namespace found;
+    struct topology topology;
+};
+
+/* ---- the server ---- */
+
+/* False: nothing else of NATS can be looked at. */
+static bool check_server(struct looking *looking)
+{
+    struct doctor_report *const report = looking->report;
+    thole_error error = {.status = THOLE_OK};
+    error.status = nats_connection_open(&report->cli->options, &looking->connection, &error);
+    if (error.status != THOLE_OK) {
+        report_error(report, "nats", NULL,
+                     error.status == THOLE_DENIED ? "check --nats-creds, or the user and password in --nats"
+                                                  : "is nats-server running there? Check --nats",
+                     &error);
+        return false;
+    }
+    error.status = topology_check_version(looking->connection, &error);
+    if (error.status != THOLE_OK)
+        report_error(report, "nats", NULL, "upgrade nats-server", &error);
+    else
+        report_add(report, "nats", FINDING_OK, NULL, "nats-server %.*s answers",
+                   THOLE_FMT(connection_server_version(looking->connection)));
+    error.status = topology_check_jetstream(looking->connection, &error);
+    if (error.status != THOLE_OK)
+        report_error(report, "jetstream", "client", NULL, &error);
+    else
+        report_add(report, "jetstream", FINDING_OK, NULL, "JetStream is on for this account");
+    return error.status == THOLE_OK;
+}
+
+/* ---- the namespace ---- */
+
+static bool check_namespace(struct looking *looking)
+{
+    struct doctor_report *const report = looking->report;
+    thole_error error = {.status = THOLE_OK};
+    uint64_t const begun_ms = clock_wall_ms();
+    error.status = overview_namespace(looking->connection, looking->ns, &looking->found, &error);
+    if (error.status == THOLE_OK)
+        error.status = topology_read(looking->connection, looking->ns, &looking->topology, &error);
+    if (error.status == THOLE_NOT_FOUND) {
+        report_add(report, "namespace", FINDING_FAIL,
+                   "start an engine for it (PROGRAM run), or name another with -n: thole namespaces",
+                   "namespace %s has not been set up", looking->ns);
+        return false;
+    }
+    if (error.status != THOLE_OK) {
+        report_error(report, "namespace", "client", NULL, &error);
+        return false;
+    }
+    report_add(report, "namespace", FINDING_OK, NULL,
+               "%s has %" PRIu32 " partitions, format %" PRIu64 ", payloads of at most %" PRIu64 " bytes",
+               looking->ns, looking->topology.partitions, looking->found.format,
+               looking->topology.payload_max);
+    /* The answer with the time came first: the round trip that counts is within these. */
+    report_clock(report, "nats_clock", "the NATS server", looking->found.now_ms, begun_ms, clock_wall_ms());
+    return true;
+}
+
+static void check_replicas(const struct looking *looking, uint64_t servers)
+{
+    struct doctor_report *const report = looking->report;
+    const struct overview_namespace *const found = &looking->found;
+    char cluster[64] = "a cluster";
+    if (servers > 0)
+        (void)snprintf(cluster, sizeof cluster, "a cluster of %" PRIu64, servers);
+    if (!found->clustered)
+        report_add(report, "replicas", FINDING_OK, NULL,
+                   "the server is alone, and the namespace has %" PRIu64 " replica", found->replicas);
+    else if (found->offline > 0)
+        report_add(report, "replicas", FINDING_WARN, "start the servers that are missing",
+                   "%" PRIu64 " of %" PRIu64 " replicas are away or behind, in %s", found->offline,
+                   found->replicas, cluster);
+    else if (found->replicas < REPLICAS_SAFE)
+        report_add(report, "replicas", FINDING_WARN,
+                   "start the first engine of a new namespace with --replicas 3",
+                   "the namespace has 1 replica in %s: without the server that has it nothing runs", cluster);
+    else
+        report_add(report, "replicas", FINDING_OK, NULL, "%" PRIu64 " replicas in %s, all of them up to date",
+                   found->replicas, cluster);
+}
+
+static void check_sync(const struct looking *looking, thole_status asked,
+                       const struct overview_server *server)
+{
+    static const char todo[] = "sync_interval: always in the block jetstream, or three replicas";
+    struct doctor_report *const report = looking->report;
+    bool const safe = looking->found.replicas >= REPLICAS_SAFE;
+    if (asked != THOLE_OK)
+        report_add(report, "sync_interval", FINDING_SKIP, safe ? NULL : todo,
+                   "this user cannot see it: look into nats-server's configuration");
+    else if (server->sync_always)
+        report_add(report, "sync_interval", FINDING_OK, NULL, "always: what is acknowledged is on the disk");
+    else if (safe)
+        report_add(report, "sync_interval", FINDING_OK, NULL,
+                   "%" PRIu64 " ms, with %" PRIu64 " replicas: they should not lose power together",
+                   server->sync_ms, looking->found.replicas);
+    else
+        report_add(report, "sync_interval", FINDING_WARN, todo,
+                   "%" PRIu64 " ms: a machine that loses its power loses what was acknowledged since",
+                   server->sync_ms);
+}
+
+static void check_durability(const struct looking *looking)
+{
+    struct overview_server server;
+    thole_status const asked = overview_server(looking->connection, &server, NULL);
+    check_replicas(looking, server.servers);
+    check_sync(looking, asked, &server);
+}
+
+/* ---- who is there ---- */
+
+static void check_engines(const struct looking *looking, const struct cluster *cluster)
+{
+    struct doctor_report *const report = looking->report;
+    uint64_t oldest_ms = 0;
+    for (const struct cluster_engine *e = cluster->engines; e != NULL; e = e->next)
+        oldest_ms = e->heartbeat_ms > oldest_ms ? e->heartbeat_ms : oldest_ms;
+    if (cluster->engines_len == 0)
+        report_add(report, "engines", FINDING_FAIL, "start one: PROGRAM engine, or PROGRAM run",
+                   "no engine has a heartbeat: no instance moves");
+    else
+        report_add(
+            report, "engines", oldest_ms > looking->topology.nodes_ttl_ms / 3 * 2 ? FINDING_WARN : FINDING_OK,
+            oldest_ms > looking->topology.nodes_ttl_ms / 3 * 2 ? "thole nodes; the engines' logs" : NULL,
+            "%zu with a heartbeat, the oldest one %" PRIu64 " ms old", cluster->engines_len, oldest_ms);
+}
+
+static void check_partitions(const struct looking *looking, const struct cluster *cluster)
+{
+    struct buf list;
+    uint32_t without = 0;
+    buf_init(&list, LIST_BYTES_MAX);
+    for (uint32_t p = 0; p < cluster->partitions_len; p++)
+        if (!cluster->partitions[p].owned && without++ < 10)
+            buf_printf(&list, without == 1 ? "%" PRIu32 : ", %" PRIu32, p);
+    if (without > 0)
+        report_add(looking->report, "partitions", FINDING_FAIL,
+                   "they move to a live engine within the node TTL; after that, the engines' logs",
+                   "%" PRIu32 " of %" PRIu32 " have no owner: %s%s", without, cluster->partitions_len,
+                   buf_cstr(&list), without > 10 ? ", …" : "");
+    else
+        report_add(looking->report, "partitions", FINDING_OK, NULL, "each of %" PRIu32 " has an owner",
+                   cluster->partitions_len);
+    buf_release(&list);
+}
+
+static void check_cluster(const struct looking *looking)
+{
+    struct cluster cluster;
+    thole_error error = {.status = THOLE_OK};
+    error.status =
+        cluster_read(&cluster, looking->connection, looking->ns, looking->topology.partitions, &error);
+    if (error.status == THOLE_OK) {
+        check_engines(looking, &cluster);
+        check_partitions(looking, &cluster);
+    } else {
+        report_error(looking->report, "engines", "auditor", NULL, &error);
+    }
+    cluster_release(&cluster);
+}
+
+static void check_workers(const struct looking *looking)
+{
+    struct roll_answer *answers = NULL;
+    struct arena arena;
+    size_t len = 0;
+    thole_error error = {.status = THOLE_OK};
+    arena_init(&arena, ARENA_BYTES_MAX);
+    error.status = roll_call(looking->connection, looking->ns, &arena, &answers, &len, &error);
+    if (error.status != THOLE_OK)
+        report_error(looking->report, "workers", "auditor", NULL, &error);
+    else if (len == 0)
+        report_add(looking->report, "workers", FINDING_WARN, "start one: PROGRAM worker, or PROGRAM run",
+                   "no worker answers: activities wait");
+    else
+        report_add(looking->report, "workers", FINDING_OK, NULL, "%zu answer", len);
+    arena_release(&arena);
+}
+
+void doctor_nats(struct doctor_report *report)
+{
+    struct looking looking = {.report = report, .ns = report->cli->options.ns};
+    if (check_server(&looking) && check_namespace(&looking)) {
+        check_durability(&looking);
+        check_cluster(&looking);
+        check_workers(&looking);
+    }
+    connection_close(looking.connection);
+}

@@ -1,0 +1,68 @@
+/* doctor: Postgres. */
+#include "clock.h"
+#include "doctor_checks.h"
+#include "migrations.h"
+#include "postgres.h"
+
+enum { ROUND_TRIP_MS = 5000 };
+
+static void check_tables(struct doctor_report *report, struct postgres *pg)
+{
+    static const char todo[] = "thole migrate, or start an engine of this version";
+    const char *const ns = report->cli->options.ns;
+    size_t applied = 0;
+    thole_error error = {.status = THOLE_OK};
+    error.status = postgres_applied(pg, &applied, &error);
+    if (error.status != THOLE_OK)
+        report_error(report, "tables", NULL,
+                     error.status == THOLE_UNSUPPORTED ? "use a thole as new as the engines" : todo, &error);
+    else if (applied == 0)
+        report_add(report, "tables", FINDING_FAIL, todo, "namespace %s has no tables in this database", ns);
+    else if (applied < migrations_len)
+        report_add(report, "tables", FINDING_FAIL, todo,
+                   "namespace %s is at migration %zu, this program knows %zu", ns, applied, migrations_len);
+    else
+        report_add(report, "tables", FINDING_OK, NULL, "namespace %s is at migration %zu, as this program",
+                   ns, applied);
+}
+
+static void check_clock(struct doctor_report *report, struct postgres *pg)
+{
+    uint64_t there_ms = 0;
+    thole_error error = {.status = THOLE_OK};
+    uint64_t const begun_ms = clock_wall_ms();
+    error.status = postgres_now_ms(pg, &there_ms, &error);
+    if (error.status != THOLE_OK)
+        report_error(report, "postgres_clock", NULL, NULL, &error);
+    else
+        report_clock(report, "postgres_clock", "Postgres", there_ms, begun_ms, clock_wall_ms());
+}
+
+void doctor_postgres(struct doctor_report *report)
+{
+    const struct cli_options *const options = &report->cli->options;
+    uint64_t const timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : ROUND_TRIP_MS;
+    struct postgres_options const settings = {.conninfo = options->postgres,
+                                              .ns = options->ns,
+                                              .application = "thole-doctor",
+                                              .connect_timeout_ms = timeout_ms,
+                                              .statement_timeout_ms = timeout_ms};
+    struct postgres *pg = NULL;
+    thole_error error = {.status = THOLE_OK};
+    if (options->postgres == NULL || options->postgres[0] == '\0') {
+        report_add(report, "postgres", FINDING_SKIP, "--postgres, or THOLE_POSTGRES",
+                   "Postgres was not looked at: nothing says where it is");
+        return;
+    }
+    error.status = postgres_open(&settings, &pg, &error);
+    if (error.status != THOLE_OK) {
+        report_error(report, "postgres", NULL, "is it running there, and may this user connect?", &error);
+        return;
+    }
+    int const version = postgres_server_version(pg);
+    report_add(report, "postgres", FINDING_OK, NULL, "Postgres %d.%d answers; the encoding is UTF8",
+               version / 10000, version % 10000);
+    check_tables(report, pg);
+    check_clock(report, pg);
+    postgres_close(pg);
+}
