@@ -162,7 +162,7 @@ static const struct option_row engine_rows[] = {
      .kind = OPTION_NUMBER,
      .env = "THOLE_PARKED_MAX",
      .unit = "N",
-     .fallback = "1000",
+     .fallback = "2000",
      .min = 1,
      .max = 30000,
      FIELD(parked_max),

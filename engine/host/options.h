@@ -37,7 +37,7 @@ struct host_options {
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
     uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t
-        parked_max; /* --parked-max      THOLE_PARKED_MAX      1000 parked instances for each partition */
+        parked_max; /* --parked-max      THOLE_PARKED_MAX      2000 parked instances for each partition */
     uint64_t
         crash_limit; /* --crash-limit THOLE_CRASH_LIMIT 2: an instance whose code crashes so often is Stuck */
     uint64_t turn_limit_ms; /* --turn-limit  THOLE_TURN_LIMIT  10s: a turn that takes longer is a crash; 0 =
