@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WATCHDOG_MIN_MS = 10, LIVE_TEXT_BYTES = 4096 };
+enum { WATCHDOG_MIN_MS = 10, LIVE_TEXT_BYTES = 4096, SEND_S = 5 };
 
 struct service_notify {
     const struct metrics *metrics;
@@ -78,8 +78,10 @@ static thole_status set_address(struct service_notify *notify, const char *text,
         notify->address.sun_path[0] = '\0';
     notify->address_len =
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (text[0] == '/' ? 1 : 0));
+    struct timeval const patience = {.tv_sec = SEND_S};
     notify->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (notify->socket < 0)
+    if (notify->socket < 0 ||
+        setsockopt(notify->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no socket for NOTIFY_SOCKET: %s", strerror(errno));
     return THOLE_OK;
 }
@@ -123,9 +125,13 @@ thole_status service_notify_start(const struct service_wish *wish, const struct 
 
 void service_notify_say(const struct service_notify *notify, const char *state)
 {
-    if (notify != NULL)
-        (void)sendto(notify->socket, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
-                     (const struct sockaddr *)&notify->address, notify->address_len);
+    ssize_t sent = -1;
+    if (notify == NULL)
+        return;
+    do
+        sent = sendto(notify->socket, state, strlen(state), MSG_NOSIGNAL,
+                      (const struct sockaddr *)&notify->address, notify->address_len);
+    while (sent < 0 && errno == EINTR);
 }
 
 void service_notify_stop(struct service_notify *notify)

@@ -26,7 +26,8 @@ struct service_notify;
 THOLE_NODISCARD thole_status service_notify_start(const struct service_wish *wish,
                                                   const struct metrics *metrics, struct service_notify **ret,
                                                   thole_error *reterr);
-/* "READY=1\nSTATUS=…" and the like. What cannot be sent is dropped. NULL-safe, as is the next. */
+/* "READY=1\nSTATUS=…" and the like. Waits while the manager's queue is full, for some
+ * seconds; what cannot be sent then is dropped. NULL-safe, as is the next. */
 void service_notify_say(const struct service_notify *notify, const char *state);
 void service_notify_stop(struct service_notify *notify);
 #endif

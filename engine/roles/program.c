@@ -165,6 +165,8 @@ static thole_status run_role(const thole_program *program, const struct host_com
         wait_for_stop(command->options.crash_reporter);
         monitoring_serving(monitoring, command->role, false);
         log_line(LOG_LEVEL_INFO, role, "stopping");
+    } else if (status == THOLE_CANCELLED) { /* stopped while it was starting */
+        monitoring_serving(monitoring, command->role, false);
     }
     worker_host_stop(worker);
     engine_host_stop(engine);

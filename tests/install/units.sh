@@ -20,4 +20,19 @@ for unit in thole-engine thole-worker@; do
         grep -qx "$line" "$units/$unit.service" || { echo "$unit.service: no $line" >&2; exit 1; }
     done
 done
+
+# A stop of the worker: SIGTERM to the worker alone, and the command waits for its end.
+stop=$(sed -n 's/^ExecStop=//p' "$units/thole-worker@.service" | sed 's/\$\$/$/g') # as systemd unquotes it
+bash -c 'echo $$ >"$0/worker"; trap "touch $0/told; sleep 1; touch $0/ended; exit 0" TERM
+    bash -c "echo \$\$ >$0/other; trap \"touch $0/other-told\" TERM; for i in {1..300}; do sleep 0.1; done" &
+    for i in {1..300}; do sleep 0.1; done' "$work" &
+until [ -s "$work/worker" ] && [ -s "$work/other" ]; do sleep 0.1; done
+sleep 0.5 # for the traps
+MAINPID=$(cat "$work/worker") timeout 20 bash -c "$stop" || { echo "ExecStop fails: $stop" >&2; exit 1; }
+[ -e "$work/ended" ] || { echo "ExecStop does not wait: $stop" >&2; exit 1; }
+kill -0 "$(cat "$work/other")" && [ ! -e "$work/other-told" ] || { echo "ExecStop ends others: $stop" >&2; exit 1; }
+kill -KILL "$(cat "$work/other")"
+for line in worker@:KillMode=control-group engine:KillMode=mixed worker@:OOMPolicy=continue engine:OOMPolicy=continue; do
+    grep -qx "${line#*:}" "$units/thole-${line%%:*}.service" || { echo "thole-${line%%:*}: no ${line#*:}" >&2; exit 1; }
+done
 echo "units: $(ls "$units" | wc -l)"

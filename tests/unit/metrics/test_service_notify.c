@@ -4,6 +4,7 @@
 #include "service_notify.h"
 #include "thole_cunit.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -99,6 +100,37 @@ static void test_says(void)
     }
 }
 
+enum { MANY = 3000 };
+
+static void *read_late(void *fd)
+{
+    (void)usleep(200 * 1000);
+    unsigned n = 0;
+    while (n < MANY && strcmp(heard(*(const int *)fd), "READY=1") == 0)
+        n++;
+    CU_ASSERT_EQUAL(n, MANY);
+    return NULL;
+}
+
+/* A manager that is busy while its queue is full hears all the same. */
+static void test_busy_manager(void)
+{
+    struct service_wish wish = {.watchdog_ms = 0};
+    struct service_notify *notify = NULL;
+    int fd = listen_at(false);
+    pthread_t reader;
+    (void)snprintf(wish.address, sizeof wish.address, "%s", path);
+    CU_ASSERT_EQUAL_FATAL(service_notify_start(&wish, NULL, &notify, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&reader, NULL, read_late, &fd), 0);
+    for (unsigned i = 0; i < MANY; i++)
+        service_notify_say(notify, "READY=1");
+    (void)pthread_join(reader, NULL);
+    CU_ASSERT_TRUE(silent(fd));
+    service_notify_stop(notify);
+    (void)close(fd);
+    (void)unlink(path);
+}
+
 static void test_watchdog(void)
 {
     struct metrics *const metrics = metrics_create(&(struct metrics_options){.roles = METRIC_WORKER});
@@ -149,6 +181,9 @@ static void test_refusals(void)
     }
 }
 
-static const struct thole_test tests[] = {
-    {"wishes", test_wishes}, {"says", test_says}, {"watchdog", test_watchdog}, {"refusals", test_refusals}};
+static const struct thole_test tests[] = {{"wishes", test_wishes},
+                                          {"says", test_says},
+                                          {"busy manager", test_busy_manager},
+                                          {"watchdog", test_watchdog},
+                                          {"refusals", test_refusals}};
 THOLE_TEST_MAIN("service_notify", tests)
