@@ -21,7 +21,8 @@ static void write_file(const char *text, size_t len)
 /* What a program that is started with @p more makes of the file. */
 static thole_status parse(const char *more, struct host_command *ret, thole_error *reterr)
 {
-    char line[200], *words[16], *save = NULL;
+    static char line[200], *words[16]; /* options borrow from them */
+    char *save = NULL;
     int n = 0;
     (void)snprintf(line, sizeof line, "p run --config %s %s", path, more);
     for (char *word = strtok_r(line, " ", &save); word != NULL && n < 15; word = strtok_r(NULL, " ", &save))
