@@ -63,6 +63,9 @@ struct command {
 /* The whole program; returns its exit code. */
 int cli_main(int argc, char **argv);
 
+/* `thole gateway`: the role and the options of thole_main(). */
+int gateway_main(int argc, char **argv);
+
 /* Verbs: each prints to stdout, talks on stderr and returns an exit code. */
 int command_start(struct cli *cli);
 int command_start_many(struct cli *cli);
@@ -89,6 +92,7 @@ int command_partitions(struct cli *cli);
 int command_namespaces(struct cli *cli);
 int command_dev(struct cli *cli);
 int command_doctor(struct cli *cli);
+int command_gateway(struct cli *cli);
 int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);

@@ -454,6 +454,14 @@ static const struct command commands[] = {
      .run = command_dev,
      .local = true,
      .early_stop = true},
+    {.name = "gateway",
+     .usage = "[OPTION]...",
+     .summary = "lets workers and clients without a database take part; thole gateway --help",
+     .example = "thole gateway --nats nats://nats:4222 --postgres 'host=db dbname=thole'",
+     .words_max = INT32_MAX,
+     .run = command_gateway,
+     .local = true,
+     .early_stop = true},
     {.name = "migrate",
      .usage = "",
      .summary = "create the tables of a namespace in Postgres, or bring them up to date",
@@ -579,6 +587,8 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
 
 int cli_main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "gateway") == 0) /* a role of libthole, with its options */
+        return gateway_main(argc, argv);
     struct cli cli;
     memset(&cli, 0, sizeof cli);
     cli.verbs = &verbs;

@@ -86,6 +86,10 @@ struct subscription;
 THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection, const char *subject,
                                                   delivery_fn *each, void *arg, struct subscription **ret,
                                                   thole_error *reterr);
+/* The same in a queue group (NULL: none): each message comes to one of the group's subscribers. */
+THOLE_NODISCARD thole_status connection_serve(struct connection *connection, const char *subject,
+                                              const char *group, delivery_fn *each, void *arg,
+                                              struct subscription **ret, thole_error *reterr);
 /* NULL-safe; no callback runs after it returns. Must not be called from the callback. */
 void subscription_close(struct subscription *subscription);
 /* Returns when the server has processed what was sent before (PING/PONG). */

@@ -107,6 +107,7 @@ struct subscription {
     delivery_fn *each;
     void *arg;
     char *subject;
+    char *group;         /* NULL: none */
     thole_status opened; /* of the first up() */
     thole_error error;
 };
@@ -125,8 +126,8 @@ static void subscription_up(void *arg, struct link *link)
 {
     struct subscription *subscription = arg;
     struct listener *listener = NULL;
-    subscription->opened = listener_open(link, subscription->subject, subscription_message, subscription,
-                                         &listener, &subscription->error);
+    subscription->opened = listener_open(link, subscription->subject, subscription->group,
+                                         subscription_message, subscription, &listener, &subscription->error);
     if (subscription->opened != THOLE_OK && subscription->opened != THOLE_INVALID)
         link_break(link); /* no memory or no thread: the next epoch tries again */
     listeners_replace(&subscription->listeners, listener);
@@ -146,6 +147,12 @@ static void subscription_fire(void *arg)
 thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each,
                                   void *arg, struct subscription **ret, thole_error *reterr)
 {
+    return connection_serve(connection, subject, NULL, each, arg, ret, reterr);
+}
+
+thole_status connection_serve(struct connection *connection, const char *subject, const char *group,
+                              delivery_fn *each, void *arg, struct subscription **ret, thole_error *reterr)
+{
     if (!link_subject_is_safe(subject))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     struct subscription *subscription = memory_new(sizeof *subscription);
@@ -156,6 +163,7 @@ thole_status connection_subscribe(struct connection *connection, const char *sub
     subscription->each = each;
     subscription->arg = arg;
     subscription->subject = memory_text(subject);
+    subscription->group = group == NULL ? NULL : memory_text(group);
     connection_attach(connection, &subscription->attachment);
     if (subscription->opened == THOLE_INVALID) {
         thole_error const error = subscription->error;
@@ -174,5 +182,6 @@ void subscription_close(struct subscription *subscription)
     listeners_close(&subscription->listeners);
     pthread_mutex_destroy(&subscription->dispatch);
     free(subscription->subject);
+    free(subscription->group);
     free(subscription);
 }

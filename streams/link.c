@@ -202,8 +202,8 @@ static void listener_ended(void *closure)
     listener_unref(closure);
 }
 
-thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                           struct listener **ret, thole_error *reterr)
+thole_status listener_open(struct link *link, const char *subject, const char *group, listener_fn *fn,
+                           void *arg, struct listener **ret, thole_error *reterr)
 {
     struct listener *listener = memory_new(sizeof *listener);
     pthread_mutex_init(&listener->lock, NULL);
@@ -213,8 +213,10 @@ thole_status listener_open(struct link *link, const char *subject, listener_fn *
     listener->epoch = link->epoch;
     listener->connection = link->connection;
     struct thread_name const own = link_name_begin("nats-deliver");
-    natsStatus status =
-        natsConnection_Subscribe(&listener->native, link->nc, subject, listener_message, listener);
+    natsStatus status = group != NULL ? natsConnection_QueueSubscribe(&listener->native, link->nc, subject,
+                                                                      group, listener_message, listener)
+                                      : natsConnection_Subscribe(&listener->native, link->nc, subject,
+                                                                 listener_message, listener);
     link_name_end(&own);
     if (status != NATS_OK) {
         atomic_store(&listener->refs, 1);

@@ -116,8 +116,9 @@ void connection_orphan(struct connection *connection, struct orphan *orphan);
 /* A subscription of one link. fn runs on nats.c's thread; it may take the message by clearing *message. */
 struct listener;
 typedef void listener_fn(void *arg, natsMsg **message, uint64_t epoch);
-THOLE_NODISCARD thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                                           struct listener **ret, thole_error *reterr);
+THOLE_NODISCARD thole_status listener_open(struct link *link, const char *subject, const char *group,
+                                           listener_fn *fn, void *arg, struct listener **ret,
+                                           thole_error *reterr);
 /* The listeners of an owner: one for the current epoch, and those whose last call may still be running. */
 struct listeners {
     struct listener *newest;

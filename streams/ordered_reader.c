@@ -92,7 +92,7 @@ static void start_run(struct ordered_reader *reader, struct link *link)
     push_name("reader", reader->inbox, reader->name);
     reader->heard_ms = link_now_ms();
     /* No wildcard: the server wakes a push consumer only when its deliver subject itself is subscribed to. */
-    if (listener_open(link, reader->inbox, on_delivery, reader, &listener, NULL) != THOLE_OK) {
+    if (listener_open(link, reader->inbox, NULL, on_delivery, reader, &listener, NULL) != THOLE_OK) {
         link_break(link); /* no memory or no thread: the next epoch tries again */
         return;
     }

@@ -224,7 +224,7 @@ static void puller_up(void *arg, struct link *link)
     struct listener *listener = NULL;
     connection_inbox(puller->connection, inbox);
     (void)snprintf(pattern, sizeof pattern, "%s.*", inbox);
-    if (listener_open(link, pattern, on_pulled, puller, &listener, NULL) != THOLE_OK) {
+    if (listener_open(link, pattern, NULL, on_pulled, puller, &listener, NULL) != THOLE_OK) {
         link_break(link);
         return;
     }

@@ -248,7 +248,7 @@ static void requests_up(void *arg, struct link *link)
     struct listener *listener = NULL;
     connection_inbox(requests->connection, inbox);
     (void)snprintf(pattern, sizeof pattern, "%s.*.*", inbox);
-    if (listener_open(link, pattern, on_answer, requests, &listener, NULL) != THOLE_OK)
+    if (listener_open(link, pattern, NULL, on_answer, requests, &listener, NULL) != THOLE_OK)
         link_break(link);
     listeners_replace(&requests->listeners, listener);
     pthread_mutex_lock(&requests->lock);

@@ -26,6 +26,7 @@ enum {
 };
 
 struct handler_thread;
+struct remote_return;
 struct process_pool;
 
 /* The clock of the test kit. */
@@ -90,6 +91,10 @@ struct thole_activity {
     size_t entry;                      /* of the program */
     const struct process_reach *reach; /* under lock: of the process that runs it now; NULL: none */
     bool killed;                       /* under lock */
+
+    /* one that runs elsewhere (remote_handlers.h) */
+    void *remote;                         /* of who runs it */
+    const struct remote_return *returned; /* while it returns */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;

@@ -104,3 +104,17 @@ thole_status client_check_start(const struct thole_client *client, const struct 
                           both, room);
     return THOLE_OK;
 }
+
+thole_status client_check_request_id(thole_slice request_id, thole_error *reterr)
+{
+    if (request_id.len == 0)
+        return THOLE_OK;
+    if (id_check(request_id, NULL) != THOLE_OK)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "a request id is at most %d bytes of UTF-8 without NUL, like an instance id",
+                          THOLE_ID_BYTES_MAX);
+    if (request_id.ptr[0] == '<')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "a request id must not begin with '<': those are the engine's own");
+    return THOLE_OK;
+}

@@ -96,12 +96,16 @@ static thole_status await_decision(struct watch *watch, uint64_t until_ms, bool 
     return sequence > 0 ? THOLE_OK : status; /* an unreadable record exists, too */
 }
 
-static thole_status start_watched(struct watch *watch, const struct letter *letter, uint64_t until_ms,
-                                  bool *ret_accepted, thole_error *reterr)
+/* @p repeated: its request id is the caller's, so the instance that is there may be from this start. */
+static thole_status start_watched(struct watch *watch, const struct letter *letter, bool repeated,
+                                  uint64_t until_ms, bool *ret_accepted, thole_error *reterr)
 {
     uint64_t sequence = 0;
     bool exists = false;
-    THOLE_TRY(check_unused(watch, until_ms, reterr));
+    thole_status const unused = check_unused(watch, until_ms, reterr);
+    *ret_accepted = unused == THOLE_CONFLICT && repeated;
+    if (unused != THOLE_OK)
+        return *ret_accepted ? check_own(watch, &sequence, reterr) : unused;
     THOLE_TRY(watch_publish(watch, letter, until_ms, reterr));
     THOLE_TRY(await_decision(watch, until_ms, &exists, reterr));
     *ret_accepted = holds_now(watch, is_accepted);
@@ -331,10 +335,12 @@ static thole_status starting_open(thole_client *client, struct message *start, s
                                   thole_error *reterr)
 {
     THOLE_TRY(client_check_start(client, start, reterr));
-    THOLE_TRY(request_id_make(&ret->id, reterr));
+    THOLE_TRY(client_check_request_id(start->request_id, reterr));
     start->kind = MESSAGE_START;
-    start->request_id = thole_slice_from(ret->id.text);
-    assert(start->request_id.len == REQUEST_ID_BYTES && start->request_id.ptr[0] != '<');
+    if (start->request_id.len == 0) {
+        THOLE_TRY(request_id_make(&ret->id, reterr));
+        start->request_id = thole_slice_from(ret->id.text);
+    }
     buf_init(&ret->letter.body, MESSAGE_BYTES_MAX);
     thole_status status = client_encode(start, &ret->letter, reterr);
     if (status == THOLE_OK)
@@ -366,13 +372,15 @@ thole_status thole_client_start_with(thole_client *client, thole_slice instance,
                             .data = input,
                             .version = options->version,
                             .event_name = options->event,
-                            .event_data = options->event_data};
+                            .event_data = options->event_data,
+                            .request_id = options->request_id};
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
     uint64_t const until = deadline(client->timeout_ms);
     thole_status const status =
         start.event_name.len > 0
             ? start_signalled(&starting.watch, &starting.letter, until, &accepted, reterr)
-            : start_watched(&starting.watch, &starting.letter, until, &accepted, reterr);
+            : start_watched(&starting.watch, &starting.letter, options->request_id.len > 0, until, &accepted,
+                            reterr);
     starting_close(&starting);
     if (status == THOLE_OK && ret_accepted != NULL)
         *ret_accepted = accepted;

@@ -90,6 +90,8 @@ THOLE_NODISCARD thole_status client_check_start(const struct thole_client *clien
 /* THOLE_INVALID with the id, as far as it can be shown, and the rule that it breaks. Engines have the same.
  */
 THOLE_NODISCARD thole_status client_check_id(thole_slice instance, thole_error *reterr);
+/* Empty: it is chosen. */
+THOLE_NODISCARD thole_status client_check_request_id(thole_slice request_id, thole_error *reterr);
 THOLE_NODISCARD thole_status client_check_reason(thole_slice reason, thole_error *reterr);
 
 /* An instance's stream of kind "IN" or "HIST" and its subject there. Released by place_release(), also after

@@ -9,20 +9,6 @@
 
 /* ---- arguments ---- */
 
-static thole_status check_request_id(thole_slice request_id, thole_error *reterr)
-{
-    if (request_id.len == 0)
-        return THOLE_OK;
-    if (id_check(request_id, NULL) != THOLE_OK)
-        return thole_fail(reterr, THOLE_INVALID,
-                          "a request id is at most %d bytes of UTF-8 without NUL, like an instance id",
-                          THOLE_ID_BYTES_MAX);
-    if (request_id.ptr[0] == '<')
-        return thole_fail(reterr, THOLE_INVALID,
-                          "a request id must not begin with '<': those are the engine's own");
-    return THOLE_OK;
-}
-
 static thole_status check_type(thole_slice type, thole_error *reterr)
 {
     if (type.len > ERROR_TYPE_BYTES_MAX)
@@ -203,7 +189,7 @@ thole_status thole_client_signal(thole_client *client, thole_slice instance, tho
     THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(name_check(name, "event", reterr));
     THOLE_TRY(client_check_payload(client, "data", data.len, reterr));
-    THOLE_TRY(check_request_id(request_id, reterr));
+    THOLE_TRY(client_check_request_id(request_id, reterr));
     if (request_id.len == 0) {
         THOLE_TRY(request_id_make(&id, reterr));
         request_id = thole_slice_from(id.text);

@@ -305,6 +305,7 @@ static const struct {
     {"run", HOST_RUN, "engine and worker in one process"},
     {"engine", HOST_ENGINE, "runs orchestrations and owns partitions"},
     {"worker", HOST_WORKER, "runs activities"},
+    {"gateway", HOST_GATEWAY, "lets workers and clients without a database take part"},
     {"replay", HOST_REPLAY, "runs this code over recorded histories: ID..., --all or --file"},
 };
 
@@ -399,7 +400,8 @@ static thole_status parse_role(const char *word, enum host_role *ret, thole_erro
     if (near != NULL)
         return thole_fail(reterr, THOLE_INVALID, "there is no role \"%.40s\"; did you mean %s?", word, near);
     return thole_fail(reterr, THOLE_INVALID,
-                      "there is no role \"%.40s\"; the roles are run, engine, worker and replay", word);
+                      "there is no role \"%.40s\"; the roles are run, engine, worker, gateway and replay",
+                      word);
 }
 
 /* Options may stand before and after the role. */
@@ -423,7 +425,7 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
     if (ret->options.config != NULL && ret->options.config[0] != '\0')
         THOLE_TRY(option_file_read(sets, COUNT(sets), ret->options.config, given, &ret->config, reterr));
     if (first >= argc)
-        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine, worker or replay");
+        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine, worker, gateway or replay");
     THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
     ret->words = argv + first + 1;
     ret->words_len = argc - first - 1;

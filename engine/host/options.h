@@ -6,6 +6,7 @@
 
 struct forkserver;
 struct metrics;
+struct remote_handlers;
 
 struct host_options {
     /* both roles */
@@ -60,6 +61,8 @@ struct host_options {
     struct crash_page
         *crash_page;         /* no option: where this engine notes what it runs; NULL = in one of its own */
     struct metrics *metrics; /* no option: what this process counts; NULL = nothing */
-    bool suppress_push;      /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
+    const struct remote_handlers
+        *remote;        /* no option: who runs this worker's activities; NULL = its threads */
+    bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

@@ -4,6 +4,7 @@
 #include "crash_reporter.h"
 #include "engine_host.h"
 #include "forkserver.h"
+#include "gateway_host.h"
 #include "host_options.h"
 #include "message.h"
 #include "monitoring.h"
@@ -152,6 +153,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
     const char *role = host_role_name(command->role);
     struct engine_host *engine = NULL;
     struct worker_host *worker = NULL;
+    struct gateway_host *gateway = NULL;
     thole_status status = THOLE_OK;
     log_line(LOG_LEVEL_INFO, role, "%s starts: thole %s, namespace %s, node %s", program->name,
              thole_version(), command->options.ns, command->options.node);
@@ -159,6 +161,8 @@ static thole_status run_role(const thole_program *program, const struct host_com
         status = engine_host_start(&command->options, program, stop_requested, &engine, reterr);
     if (status == THOLE_OK && (command->role & HOST_WORKER) != 0 && program->activities_len > 0)
         status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
+    if (status == THOLE_OK && (command->role & HOST_GATEWAY) != 0)
+        status = gateway_host_start(&command->options, stop_requested, &gateway, reterr);
     if (status == THOLE_OK) {
         monitoring_serving(monitoring, command->role, true);
         log_line(LOG_LEVEL_INFO, role, "serving");
@@ -168,6 +172,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
     } else if (status == THOLE_CANCELLED) { /* stopped while it was starting */
         monitoring_serving(monitoring, command->role, false);
     }
+    gateway_host_stop(gateway);
     worker_host_stop(worker);
     engine_host_stop(engine);
     if (status == THOLE_OK || status == THOLE_CANCELLED)

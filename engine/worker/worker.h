@@ -179,6 +179,9 @@ THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct
 /* The message of this try that is held here, says the same, and whose lease is not lost; 0: none. */
 uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key,
                       const struct work_digest *digest);
+/* The ids of all messages that are held, one after the other: *at begins at 0. 0: no more. For a host that
+ * gives its machine up. */
+uint64_t worker_next_held(const struct worker_machine *w, size_t *at);
 void worker_advance(struct worker_machine *w, uint64_t now_ms);
 /* When worker_advance() has something to do; UINT64_MAX: never, unless something comes in. May be early. */
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);

@@ -54,6 +54,16 @@ static struct lease *held_here(const struct worker_machine *w, const struct work
     return same;
 }
 
+uint64_t worker_next_held(const struct worker_machine *w, size_t *at)
+{
+    while (*at < w->table.cap) {
+        uint64_t const id = w->table.leases[(*at)++].id;
+        if (id != 0)
+            return id;
+    }
+    return 0;
+}
+
 uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key,
                       const struct work_digest *digest)
 {

@@ -298,6 +298,9 @@ typedef struct thole_start_options {
                           instance is started now or was before; then an id in use is a conflict only if that
                           instance has ended. Empty = none */
     thole_slice event_data;
+    /** The same for every repetition of one start, which is then done once: UTF-8 like an instance id, not
+     * beginning with '<'. Borrowed until the call returns. Empty = a new one. */
+    thole_slice request_id;
 } thole_start_options;
 /** thole_client_start() with options. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *client, thole_slice instance,

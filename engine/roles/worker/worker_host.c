@@ -353,7 +353,8 @@ static thole_status connect_all(struct worker_host *host, bool (*stop_requested)
         THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
     create_machine(host);
     THOLE_TRY(open_processes(host, reterr));
-    THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
+    if (host->options.remote == NULL)
+        THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(start_keeper(host, reterr));
     THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
     THOLE_TRY(answer_questions(host, reterr));
@@ -391,6 +392,7 @@ static void release(struct worker_host *host)
     row_calls_destroy(host->completions);
     handlers_destroy(host->handlers);
     process_pool_destroy(host->processes);
+    worker_loop_give_up(host);
     worker_loop_drain(host);
     if (host->connection != NULL && connection_epoch(host->connection) != 0 &&
         connection_flush(host->connection, NULL) != THOLE_OK)
@@ -435,11 +437,86 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     return THOLE_OK;
 }
 
+/* Only the first one counts. */
+static void send_stop(struct worker_host *host)
+{
+    if (!atomic_exchange(&host->stop_sent, true))
+        mailbox_push(&host->inbox, &host->stop.mail);
+}
+
+void worker_host_stop_within(struct worker_host *host, uint64_t limit_ms)
+{
+    host->options.stop_limit_ms = limit_ms; /* the loop reads it when it takes the mail */
+    send_stop(host);
+}
+
 void worker_host_stop(struct worker_host *host)
 {
     if (host == NULL)
         return;
-    mailbox_push(&host->inbox, &host->stop.mail);
+    send_stop(host);
     (void)pthread_join(host->loop, NULL);
     release(host);
+}
+
+void worker_host_returned(struct worker_host *host, struct thole_activity *act,
+                          const struct remote_return *returned)
+{
+    act->returned = returned;
+    activity_run(act);
+    act->returned = NULL;
+    mailbox_push(&host->inbox, &act->finished.mail);
+}
+
+/* Its leases end, and its claims count as lost. Best effort: otherwise they end by themselves. */
+static void report_death(const struct worker_host *host, const char *report)
+{
+    struct postgres_options const options = {.conninfo = host->options.postgres,
+                                             .ns = host->options.ns,
+                                             .application = "thole-reporter",
+                                             .connect_timeout_ms = call_timeout_ms(host),
+                                             .statement_timeout_ms = call_timeout_ms(host)};
+    struct worker_death const death = {.worker = host->incarnation_slice,
+                                       .report = thole_slice_from(report),
+                                       .candidate_after = worker_candidate_after(host->options.poison_after)};
+    thole_error error = {.status = THOLE_OK};
+    struct postgres *pg = NULL;
+    size_t rows = 0;
+    thole_status status = postgres_open(&options, &pg, &error);
+    if (status == THOLE_OK)
+        status = worker_store_died(pg, &death, &rows, &error);
+    postgres_close(pg);
+    if (status == THOLE_OK)
+        log_line(LOG_LEVEL_ERROR, "worker", "%s died, with %zu activities: %s", host->incarnation, rows,
+                 report);
+    else
+        log_line(LOG_LEVEL_WARN, "worker", "%s died: %s; its leases run out, they could not be ended: %s",
+                 host->incarnation, report, error.text);
+}
+
+void worker_host_died(struct worker_host *host, const char *report)
+{
+    atomic_store(&host->dead, true);
+    worker_loop_state(host); /* wakes it */
+    (void)pthread_join(host->loop, NULL);
+    row_calls_destroy(host->claims); /* what renews a lease after it was ended would take it back */
+    row_calls_destroy(host->completions);
+    host->claims = host->completions = NULL;
+    report_death(host, report);
+    release(host);
+}
+
+thole_slice worker_host_name(const struct worker_host *host)
+{
+    return host->incarnation_slice;
+}
+
+uint64_t worker_host_lease_ms(const struct worker_host *host)
+{
+    return host->lease_ms;
+}
+
+uint64_t worker_host_payload_max(const struct worker_host *host)
+{
+    return host->options.payload_max;
 }

@@ -4,6 +4,8 @@
 #include "options.h"
 
 struct worker_host;
+struct thole_activity;
+struct remote_return;
 /* As engine_host_start(). options.forkserver when an activity of the program runs in a process. Also waits
  * (visibly, with a log line) until an engine has set the namespace up. */
 THOLE_NODISCARD thole_status worker_host_start(const struct host_options *options,
@@ -12,4 +14,21 @@ THOLE_NODISCARD thole_status worker_host_start(const struct host_options *option
 /* Graceful: stops pulling, lets running activities finish within options.stop_limit_ms, hands back the rest,
  * joins, frees. NULL-safe. */
 void worker_host_stop(struct worker_host *worker);
+/* Begins that with another limit, and returns; worker_host_stop() then waits for the end. Once. */
+void worker_host_stop_within(struct worker_host *worker, uint64_t limit_ms);
+
+/* ---- a worker whose activities run elsewhere: options.remote ---- */
+
+/* A handler has returned what @p returned says, which is borrowed for the call. Any thread; once for each
+ * that was run. */
+void worker_host_returned(struct worker_host *worker, struct thole_activity *act,
+                          const struct remote_return *returned);
+/* Who runs the activities has died: their leases end at once and count as lost, as those of a worker that
+ * dies; @p report is for people. Joins, frees. Activities that were run and have not returned are the
+ * caller's then: activity_destroy(). */
+void worker_host_died(struct worker_host *worker, const char *report);
+/* Its name in rows and logs; of the queue and the namespace. */
+thole_slice worker_host_name(const struct worker_host *worker);
+uint64_t worker_host_lease_ms(const struct worker_host *worker);
+uint64_t worker_host_payload_max(const struct worker_host *worker);
 #endif

@@ -111,7 +111,9 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
 
 static void take_finished(struct worker_host *host, struct thole_activity *act)
 {
-    uint32_t const replaced = handlers_replaced(host->handlers);
+    bool const elsewhere = host->options.remote != NULL; /* its slot is free when it has returned */
+    uint32_t const replaced =
+        elsewhere ? act->given_up && !host->stopping : handlers_replaced(host->handlers);
     assert(act->running);
     act->running = false;
     worker_say_returned(act);
@@ -258,7 +260,7 @@ void *worker_loop_main(void *arg)
     struct worker_out out;
     struct mail *next;
     (void)pthread_setname_np(pthread_self(), "thole-worker");
-    while (!host->stopped) {
+    while (!host->stopped && !atomic_load(&host->dead)) {
         worker_count_machine(host);
         pulse_rests(host->pulse);
         (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
@@ -270,12 +272,14 @@ void *worker_loop_main(void *arg)
             take(host, (struct worker_mail *)mail); /* the node is its first field */
         }
         worker_advance(host->machine, clock_monotonic_ms());
-        while (worker_poll(host->machine, &out))
+        while (!atomic_load(&host->dead) && worker_poll(host->machine, &out))
             worker_output(host, &out);
     }
     pulse_rests(host->pulse);
     worker_count_machine(host);
     log_counters(host->machine);
+    if (host->options.remote != NULL)
+        host->options.remote->stopped(host->options.remote->arg, host);
     return NULL;
 }
 
@@ -295,5 +299,20 @@ void worker_loop_drain(struct worker_host *host)
         case WORKER_MAIL_PUBLISHED:
         case WORKER_MAIL_ANSWER: break;
         }
+    }
+}
+
+void worker_loop_give_up(struct worker_host *host)
+{
+    size_t at = 0;
+    uint64_t id;
+    while (host->machine != NULL && (id = worker_next_held(host->machine, &at)) != 0) {
+        struct thole_activity *const act = worker_activity(id);
+        if (work_message_signal(host->connection, act->message, WORK_NAK, NULL) != THOLE_OK)
+            log_line(LOG_LEVEL_DEBUG, "worker", "a message comes back when its lease ends");
+        if (act->running)
+            act->forgotten = true; /* its owner is now the one who runs it */
+        else
+            activity_destroy(act);
     }
 }

@@ -163,7 +163,10 @@ static void run(struct worker_host *host, struct thole_activity *act, const stru
     act->deadline_ms = out->deadline_ms;
     act->running = true;
     worker_count_started(host, act);
-    handlers_run(host->handlers, act);
+    if (host->options.remote != NULL)
+        host->options.remote->run(host->options.remote->arg, host, act);
+    else
+        handlers_run(host->handlers, act);
 }
 
 static void expire(struct thole_activity *act, uint64_t attempt)
@@ -189,6 +192,15 @@ static void fire(struct worker_host *host, struct thole_activity *act, const str
     act->timed_out |= out->path == WORKER_PATH_TIMEOUT;
     activity_fire(act, &(struct activity_cancel){
                            .kind = act->fired_kind, .reason = out->reason, .grace_end_ms = out->deadline_ms});
+    if (host->options.remote != NULL)
+        host->options.remote->fired(host->options.remote->arg, host, act);
+}
+
+static void hurry(struct worker_host *host, struct thole_activity *act, uint64_t deadline_ms)
+{
+    activity_hurry(act, deadline_ms);
+    if (host->options.remote != NULL)
+        host->options.remote->fired(host->options.remote->arg, host, act);
 }
 
 static void abandon(struct worker_host *host, struct thole_activity *act)
@@ -198,7 +210,7 @@ static void abandon(struct worker_host *host, struct thole_activity *act)
               act->pool != NULL ? "the handler did not return in time, its process is killed"
                                 : "the handler did not return in time, its slot is given up",
               "");
-    if (handlers_abandon(host->handlers, act, !host->stopping))
+    if (host->options.remote == NULL && handlers_abandon(host->handlers, act, !host->stopping))
         worker_give(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
@@ -239,6 +251,8 @@ static void end(struct worker_host *host, struct thole_activity *act, const stru
         signal_message(host, act, WORK_TERM);
     worker_count_end(host, out->end);
     say_end(host, act, out->end);
+    if (host->options.remote != NULL)
+        host->options.remote->ended(host->options.remote->arg, host, act, out->end == WORKER_END_COMPLETED);
     forget(act);
 }
 
@@ -265,7 +279,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_POISONED: poison(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_FIRE: fire(host, worker_activity(out->id), out); break;
-    case WORKER_OUT_HURRY: activity_hurry(worker_activity(out->id), out->deadline_ms); break;
+    case WORKER_OUT_HURRY: hurry(host, worker_activity(out->id), out->deadline_ms); break;
     case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;
     case WORKER_OUT_PROGRESS:
         for (size_t i = 0; i < out->ids_len; i++)

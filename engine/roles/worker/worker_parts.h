@@ -19,6 +19,7 @@
 #include "options.h"
 #include "process_pool.h"
 #include "queue_keeper.h"
+#include "remote_handlers.h"
 #include "roll_call.h"
 #include "row_calls.h"
 #include "topology.h"
@@ -70,6 +71,8 @@ struct worker_host {
     struct log_limits *lines; /* shared; by enum worker_line */
     struct worker_mail state, stop;
     atomic_bool state_sent; /* shared */
+    atomic_bool stop_sent;  /* shared */
+    atomic_bool dead;       /* shared; the loop ends, whatever is held */
     atomic_uint arriving;   /* shared: delivered and not yet taken from the inbox */
 
     pthread_t loop;
@@ -93,6 +96,8 @@ void worker_loop_state(
     struct worker_host *host); /* any thread: sends the state mail unless one is in the mailbox */
 /* Frees what is still in the inbox after the loop has ended; messages are handed back. */
 void worker_loop_drain(struct worker_host *host);
+/* Hands back what the machine still holds, after the loop of a dead worker has ended. */
+void worker_loop_give_up(struct worker_host *host);
 
 /* ---- worker_outputs.c ---- */
 /* Gives an input to the machine; not for deliveries, which may be refused. */

@@ -58,9 +58,10 @@ void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.x");
 }
 
-thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                                  struct listener **ret, thole_error *reterr)
+thole_status __wrap_listener_open(struct link *link, const char *subject, const char *group, listener_fn *fn,
+                                  void *arg, struct listener **ret, thole_error *reterr)
 {
+    (void)group;
     (void)link, (void)reterr;
     CHECK_STR("subject", subject, "_INBOX.x.*");
     play.fn = fn;

@@ -92,9 +92,10 @@ void __wrap_connection_detach(struct connection *connection, struct attachment *
     play.attached--;
 }
 
-thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                                  struct listener **ret, thole_error *reterr)
+thole_status __wrap_listener_open(struct link *link, const char *subject, const char *group, listener_fn *fn,
+                                  void *arg, struct listener **ret, thole_error *reterr)
 {
+    (void)group;
     (void)link, (void)subject, (void)fn, (void)arg, (void)ret;
     return play.listens == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.listens, "as the test says");
 }

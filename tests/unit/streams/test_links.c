@@ -138,7 +138,7 @@ static void end(void)
 static struct listener *open_one(listener_fn *fn)
 {
     struct listener *listener = NULL;
-    CU_ASSERT_EQUAL_FATAL(listener_open(&play.link, "thole.test", fn, NULL, &listener, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(listener_open(&play.link, "thole.test", NULL, fn, NULL, &listener, NULL), THOLE_OK);
     return listener;
 }
 
@@ -206,7 +206,8 @@ static void test_one_whose_end_nobody_tells(void)
     struct listener *listener = NULL;
     begin();
     play.complete_status = NATS_INVALID_SUBSCRIPTION;
-    CU_ASSERT_NOT_EQUAL(listener_open(&play.link, "thole.test", count, NULL, &listener, NULL), THOLE_OK);
+    CU_ASSERT_NOT_EQUAL(listener_open(&play.link, "thole.test", NULL, count, NULL, &listener, NULL),
+                        THOLE_OK);
     CU_ASSERT_PTR_NULL(listener);
     CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
     CU_ASSERT_PTR_NOT_NULL(play.orphan);

@@ -92,9 +92,10 @@ void __wrap_link_hint(struct link *link, const char *subject, const char *reply,
     }
 }
 
-thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                                  struct listener **ret, thole_error *reterr)
+thole_status __wrap_listener_open(struct link *link, const char *subject, const char *group, listener_fn *fn,
+                                  void *arg, struct listener **ret, thole_error *reterr)
 {
+    (void)group;
     (void)link;
     if (play.no_listener)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no");

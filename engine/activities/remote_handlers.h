@@ -1,0 +1,35 @@
+/*
+ * Handlers that run elsewhere, not on this worker's threads: the one who serves them is told what the
+ * worker's loop decides, and says with worker_host_returned() when one has returned. All functions here are
+ * called from the worker's loop, must not block, and may call nothing of the worker but
+ * worker_host_returned().
+ */
+#ifndef THOLE_REMOTE_HANDLERS_H
+#define THOLE_REMOTE_HANDLERS_H
+#include "activity_run.h"
+
+struct worker_host;
+
+struct remote_handlers {
+    void *arg;
+    /* It has a slot, and is to be run. It lives until it has returned, and until `ended` if that is later. */
+    void (*run)(void *arg, struct worker_host *worker, struct thole_activity *act);
+    /* Its token has fired, and says why; or its grace became shorter. */
+    void (*fired)(void *arg, struct worker_host *worker, struct thole_activity *act);
+    /* The worker's part in it is over. Stored tells whether its result was stored. Also for those that have
+     * never run. */
+    void (*ended)(void *arg, struct worker_host *worker, struct thole_activity *act, bool stored);
+    /* The loop has ended. The last call. */
+    void (*stopped)(void *arg, struct worker_host *worker);
+};
+
+/* What such a handler has returned; borrowed for the call. */
+struct remote_return {
+    thole_status status;    /* OK, APP or CANCELLED */
+    thole_slice output;     /* OK */
+    thole_slice text, type; /* APP */
+    bool final;
+};
+/* The function of all activities of such a program: returns what act->returned says. */
+thole_status remote_handler(thole_activity *act, thole_slice input, thole_slice *ret_output);
+#endif

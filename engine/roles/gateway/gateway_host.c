@@ -1,0 +1,292 @@
+#include "gateway_host.h"
+#include "clock.h"
+#include "inbox_prefix.h"
+#include "instance_calls.h"
+#include "memory.h"
+#include "session.h"
+#include "topology.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum {
+    CONNECT_TIMEOUT_MS = 5000,
+    PAUSE_MS = 500,
+    SAY_EVERY_MS = 10000,
+    SESSIONS_MAX = 1000, /* at a time; each has threads and connections of its own */
+    ID_BYTES = 17,
+    SUBJECT_BYTES = 256,
+};
+
+struct gateway_host {
+    struct host_options options; /* texts are borrowed from the caller */
+    char id[ID_BYTES];
+    struct connection *connection;
+    struct thole_client *client;
+    struct instance_calls *instance_calls;
+    struct services *services;
+    struct subscription *opens, *operations, *clients;
+
+    pthread_mutex_t lock;
+    pthread_cond_t fewer;
+    struct session **sessions; /* under lock */
+    size_t sessions_len, sessions_cap;
+    bool stopping;
+};
+
+/* ---- sessions ---- */
+
+/* With a reference for the caller; NULL: there is none. */
+static struct session *find_session(struct gateway_host *gateway, thole_slice id)
+{
+    struct session *found = NULL;
+    (void)pthread_mutex_lock(&gateway->lock);
+    for (size_t i = 0; i < gateway->sessions_len && found == NULL; i++)
+        if (thole_slice_equal(id, thole_slice_from(session_id(gateway->sessions[i]))))
+            found = gateway->sessions[i];
+    if (found != NULL)
+        session_hold(found);
+    (void)pthread_mutex_unlock(&gateway->lock);
+    return found;
+}
+
+static void on_ended(void *arg, struct session *session)
+{
+    struct gateway_host *const gateway = arg;
+    (void)pthread_mutex_lock(&gateway->lock);
+    size_t i = 0;
+    while (gateway->sessions[i] != session)
+        i++;
+    gateway->sessions[i] = gateway->sessions[--gateway->sessions_len];
+    (void)pthread_cond_broadcast(&gateway->fewer);
+    (void)pthread_mutex_unlock(&gateway->lock);
+    session_release(session);
+}
+
+/* The table is locked, since a session may end before it is in it. */
+static void open_session(struct gateway_host *gateway, struct gateway_request *request)
+{
+    struct session_options const options = {.host = &gateway->options,
+                                            .connection = gateway->connection,
+                                            .gateway = gateway->id,
+                                            .ended = on_ended,
+                                            .arg = gateway};
+    (void)pthread_mutex_lock(&gateway->lock);
+    if (gateway->stopping) {
+        gateway_refuse(request, THOLE_UNAVAILABLE, "this gateway is stopping: ask again");
+    } else if (gateway->sessions_len == SESSIONS_MAX) {
+        gateway_refuse(request, THOLE_UNAVAILABLE, "this gateway has %d sessions: start another gateway",
+                       SESSIONS_MAX);
+    } else {
+        struct session *const session = session_begin(&options, request);
+        if (session != NULL) {
+            gateway->sessions = memory_reserve(gateway->sessions, &gateway->sessions_cap,
+                                               gateway->sessions_len + 1, sizeof(struct session *));
+            gateway->sessions[gateway->sessions_len++] = session;
+        }
+    }
+    (void)pthread_mutex_unlock(&gateway->lock);
+}
+
+/* ---- messages ---- */
+
+static void on_open(void *arg, const struct delivery *delivery)
+{
+    struct gateway_host *const gateway = arg;
+    struct gateway_request *const request =
+        gateway_request_take(gateway->connection, services_open_endpoint(gateway->services), delivery);
+    if (request != NULL)
+        open_session(gateway, request);
+}
+
+/* The @p back-th token from the end. */
+static thole_slice token_from_end(thole_slice subject, int back)
+{
+    for (;; back--) {
+        size_t begin = subject.len;
+        while (begin > 0 && subject.ptr[begin - 1] != '.')
+            begin--;
+        if (back == 0 || begin == 0)
+            return (thole_slice){subject.ptr + begin, subject.len - begin};
+        subject.len = begin - 1;
+    }
+}
+
+/* thole.<ns>.gateway.session.<gateway>.<session>.<operation> */
+static void on_operation(void *arg, const struct delivery *delivery)
+{
+    struct gateway_host *const gateway = arg;
+    struct endpoint *const endpoint =
+        services_session_endpoint(gateway->services, token_from_end(delivery->subject, 0));
+    if (endpoint == NULL)
+        return;
+    struct gateway_request *const request = gateway_request_take(gateway->connection, endpoint, delivery);
+    if (request == NULL)
+        return;
+    struct session *const session = find_session(gateway, token_from_end(delivery->subject, 1));
+    if (session == NULL) {
+        gateway_refuse(request, THOLE_NOT_FOUND, "there is no such session: open another one");
+        return;
+    }
+    session_request(session, request);
+    session_release(session);
+}
+
+/* thole.<ns>.gateway.client.<operation>[.<name>] */
+static void on_client(void *arg, const struct delivery *delivery)
+{
+    struct gateway_host *const gateway = arg;
+    char prefix[SUBJECT_BYTES];
+    int const len = snprintf(prefix, sizeof prefix, "thole.%s.gateway.client.", gateway->options.ns);
+    assert(len > 0 && delivery->subject.len > (size_t)len);
+    thole_slice const rest = {delivery->subject.ptr + len, delivery->subject.len - (size_t)len};
+    const uint8_t *const dot = memchr(rest.ptr, '.', rest.len);
+    thole_slice const operation = {rest.ptr, dot == NULL ? rest.len : (size_t)(dot - rest.ptr)};
+    struct endpoint *const endpoint = services_client_endpoint(gateway->services, operation);
+    if (endpoint == NULL || endpoint->named != (dot != NULL))
+        return;
+    struct gateway_request *const request = gateway_request_take(gateway->connection, endpoint, delivery);
+    if (request != NULL)
+        instance_calls_take(gateway->instance_calls, request);
+}
+
+/* ---- start and stop ---- */
+
+static thole_status open_connection(struct gateway_host *gateway, thole_error *reterr)
+{
+    struct connection_options const options = {.url = gateway->options.nats_url,
+                                               .creds = gateway->options.nats_creds,
+                                               .ca = gateway->options.nats_ca,
+                                               .cert = gateway->options.nats_cert,
+                                               .key = gateway->options.nats_key,
+                                               .inbox = gateway->options.nats_inbox,
+                                               .name = gateway->options.node,
+                                               .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+                                               .request_timeout_ms = CONNECT_TIMEOUT_MS};
+    if (gateway->connection != NULL)
+        return THOLE_OK;
+    return connection_open(&options, &gateway->connection, reterr);
+}
+
+/* Fails until an engine has set the namespace up. */
+static thole_status open_client(struct gateway_host *gateway, thole_error *reterr)
+{
+    thole_client_options options;
+    thole_client_options_init(&options);
+    options.nats_url = gateway->options.nats_url;
+    options.nats_creds = gateway->options.nats_creds;
+    options.nats_ca = gateway->options.nats_ca;
+    options.nats_cert = gateway->options.nats_cert;
+    options.nats_key = gateway->options.nats_key;
+    options.nats_inbox = gateway->options.nats_inbox;
+    options.postgres = gateway->options.postgres;
+    options.ns = gateway->options.ns;
+    return thole_client_open(&options, &gateway->client, reterr);
+}
+
+typedef thole_status step_fn(struct gateway_host *gateway, thole_error *reterr);
+
+/* Waits for servers and the namespace, with a line in the log. */
+static thole_status until_done(struct gateway_host *gateway, step_fn *step, bool (*stop_requested)(void),
+                               thole_error *reterr)
+{
+    uint64_t said_ms = 0;
+    for (;;) {
+        thole_error error = {.status = THOLE_OK};
+        thole_status const status = step(gateway, &error);
+        uint64_t const now_ms = clock_monotonic_ms();
+        if (status == THOLE_OK)
+            return THOLE_OK;
+        bool const outage =
+            status == THOLE_UNAVAILABLE || status == THOLE_TIMEOUT || status == THOLE_NOT_FOUND;
+        if (!outage || stop_requested())
+            return thole_fail(reterr, outage ? THOLE_CANCELLED : status, "%s", error.text);
+        if (said_ms == 0 || now_ms - said_ms >= SAY_EVERY_MS) {
+            log_line(LOG_LEVEL_WARN, "gateway", "waiting: %s", error.text);
+            said_ms = now_ms;
+        }
+        struct timespec const pause = {.tv_nsec = PAUSE_MS * 1000000L};
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
+{
+    char subject[SUBJECT_BYTES];
+    const char *const ns = gateway->options.ns;
+    (void)snprintf(subject, sizeof subject, "thole.%s.gateway.session.%s.*.*", ns, gateway->id);
+    THOLE_TRY(connection_subscribe(gateway->connection, subject, on_operation, gateway, &gateway->operations,
+                                   reterr));
+    (void)snprintf(subject, sizeof subject, "thole.%s.gateway.client.>", ns);
+    THOLE_TRY(connection_serve(gateway->connection, subject, GATEWAY_GROUP, on_client, gateway,
+                               &gateway->clients, reterr));
+    (void)snprintf(subject, sizeof subject, "thole.%s.gateway.open.*", ns);
+    THOLE_TRY(connection_serve(gateway->connection, subject, GATEWAY_GROUP, on_open, gateway, &gateway->opens,
+                               reterr));
+    return connection_flush(gateway->connection, reterr);
+}
+
+static thole_status start(struct gateway_host *gateway, bool (*stop_requested)(void), thole_error *reterr)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
+    (void)snprintf(gateway->id, sizeof gateway->id, "%016" PRIx64, random);
+    THOLE_TRY(until_done(gateway, open_connection, stop_requested, reterr));
+    THOLE_TRY(until_done(gateway, open_client, stop_requested, reterr));
+    gateway->instance_calls = instance_calls_create(gateway->client);
+    THOLE_TRY(
+        services_start(gateway->connection, gateway->options.ns, gateway->id, &gateway->services, reterr));
+    return until_done(gateway, listen_to, stop_requested, reterr);
+}
+
+thole_status gateway_host_start(const struct host_options *options, bool (*stop_requested)(void),
+                                struct gateway_host **ret, thole_error *reterr)
+{
+    struct gateway_host *const gateway = memory_new(sizeof *gateway);
+    gateway->options = *options;
+    (void)pthread_mutex_init(&gateway->lock, NULL);
+    (void)pthread_cond_init(&gateway->fewer, NULL);
+    thole_status const status = start(gateway, stop_requested, reterr);
+    if (status != THOLE_OK) {
+        gateway_host_stop(gateway);
+        return status;
+    }
+    log_line(LOG_LEVEL_INFO, "gateway", "serves namespace %s as gateway %s", options->ns, gateway->id);
+    *ret = gateway;
+    return THOLE_OK;
+}
+
+static void end_sessions(struct gateway_host *gateway)
+{
+    (void)pthread_mutex_lock(&gateway->lock);
+    gateway->stopping = true;
+    for (size_t i = 0; i < gateway->sessions_len; i++)
+        session_stop(gateway->sessions[i], gateway->options.stop_limit_ms);
+    while (gateway->sessions_len > 0)
+        (void)pthread_cond_wait(&gateway->fewer, &gateway->lock);
+    (void)pthread_mutex_unlock(&gateway->lock);
+}
+
+void gateway_host_stop(struct gateway_host *gateway)
+{
+    if (gateway == NULL)
+        return;
+    subscription_close(gateway->opens); /* other gateways get new sessions */
+    subscription_close(gateway->clients);
+    end_sessions(gateway);
+    instance_calls_destroy(gateway->instance_calls);
+    subscription_close(gateway->operations);
+    services_stop(gateway->services);
+    thole_client_close(gateway->client);
+    connection_close(gateway->connection);
+    free(gateway->sessions);
+    (void)pthread_cond_destroy(&gateway->fewer);
+    (void)pthread_mutex_destroy(&gateway->lock);
+    free(gateway);
+}

@@ -1,0 +1,196 @@
+#include "gateway_request.h"
+#include "clock.h"
+#include "log.h"
+#include "memory.h"
+#include "proto_json.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTENT_JSON "application/json"
+#define CONTENT_PROTOBUF "application/protobuf"
+
+enum { TEXT_BYTES = 512 };
+
+/* ---- reading ---- */
+
+/* "application/json; charset=utf-8" is JSON as well. */
+static bool content_is(thole_slice type, const char *wanted)
+{
+    size_t const len = strlen(wanted);
+    if (type.len < len || memcmp(type.ptr, wanted, len) != 0)
+        return false;
+    return type.len == len || type.ptr[len] == ';' || type.ptr[len] == ' ';
+}
+
+static thole_status find_form(const struct delivery *delivery, enum gateway_form *ret, thole_error *reterr)
+{
+    thole_slice const type = delivery_header(delivery, "Content-Type");
+    *ret = content_is(type, CONTENT_JSON) ? GATEWAY_JSON : GATEWAY_PROTOBUF;
+    if (*ret == GATEWAY_JSON || type.len == 0 || content_is(type, CONTENT_PROTOBUF))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_UNSUPPORTED,
+                      "the Content-Type is not " CONTENT_JSON " or " CONTENT_PROTOBUF);
+}
+
+static thole_status read_message(struct gateway_request *request, thole_slice body, thole_error *reterr)
+{
+    const ProtobufCMessageDescriptor *const asked = request->endpoint->asked;
+    ProtobufCMessage *message = NULL;
+    if (body.len > GATEWAY_MESSAGE_BYTES_MAX)
+        return thole_fail(reterr, THOLE_LIMIT, "the request has %zu bytes, at most %d are allowed", body.len,
+                          GATEWAY_MESSAGE_BYTES_MAX);
+    if (request->form == GATEWAY_JSON)
+        THOLE_TRY(proto_json_decode(asked, body, &request->scratch, &message, reterr));
+    else
+        THOLE_TRY(codec_unpack(asked, body, GATEWAY_MESSAGE_BYTES_MAX, &request->scratch, "request", &message,
+                               reterr));
+    THOLE_TRY(proto_texts_check(message, reterr));
+    request->message = message;
+    return THOLE_OK;
+}
+
+static char *text_of(thole_slice slice)
+{
+    return memory_copy(slice.ptr, slice.len);
+}
+
+static thole_slice last_token(thole_slice subject)
+{
+    size_t begin = subject.len;
+    while (begin > 0 && subject.ptr[begin - 1] != '.')
+        begin--;
+    return (thole_slice){subject.ptr + begin, subject.len - begin};
+}
+
+struct gateway_request *gateway_request_take(struct connection *connection, struct endpoint *endpoint,
+                                             const struct delivery *delivery)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (delivery->reply.len == 0)
+        return NULL;
+    struct gateway_request *const request = memory_new(sizeof *request);
+    request->connection = connection;
+    request->endpoint = endpoint;
+    request->received_us = clock_monotonic_us();
+    request->reply = text_of(delivery->reply);
+    request->name = text_of(last_token(delivery->subject));
+    codec_init(&request->scratch);
+    thole_status status = find_form(delivery, &request->form, &error);
+    if (status == THOLE_OK)
+        status = read_message(request, delivery->body, &error);
+    if (status == THOLE_OK)
+        return request;
+    gateway_refuse(request, status == THOLE_CORRUPT ? THOLE_INVALID : status, "%s", error.text);
+    return NULL;
+}
+
+void gateway_request_free(struct gateway_request *request)
+{
+    if (request == NULL)
+        return;
+    codec_release(&request->scratch);
+    free(request->reply);
+    free(request->name);
+    free(request);
+}
+
+/* ---- answering ---- */
+
+static thole_status encode(enum gateway_form form, const ProtobufCMessage *message, struct buf *to)
+{
+    return form == GATEWAY_JSON ? proto_json_encode(message, to) : codec_pack(message, to);
+}
+
+/* Every answer's first two fields. */
+static void set_status(ProtobufCMessage *answer, thole_status status, const char *text)
+{
+    const ProtobufCFieldDescriptor *const fields = answer->descriptor->fields;
+    assert(fields[0].type == PROTOBUF_C_TYPE_UINT32 && fields[1].type == PROTOBUF_C_TYPE_STRING);
+    uint32_t const number = (uint32_t)status;
+    memcpy((char *)answer + fields[0].offset, &number, sizeof number);
+    memcpy((char *)answer + fields[1].offset, &text, sizeof text);
+}
+
+static void count(struct endpoint *endpoint, uint64_t received_us, thole_status status)
+{
+    (void)atomic_fetch_add(&endpoint->requests, 1);
+    (void)atomic_fetch_add(&endpoint->busy_us, clock_monotonic_us() - received_us);
+    if (status == THOLE_OK)
+        return;
+    (void)atomic_fetch_add(&endpoint->errors, 1);
+    atomic_store(&endpoint->last_error, status);
+}
+
+/* A header is one line. */
+static void one_line(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
+static void send_answer(const struct gateway_request *request, thole_slice body, thole_status status,
+                        const char *text)
+{
+    char code[16], said[TEXT_BYTES];
+    thole_error error = {.status = THOLE_OK};
+    (void)snprintf(code, sizeof code, "%d", (int)status);
+    (void)snprintf(said, sizeof said, "%s", text);
+    one_line(said);
+    struct header const headers[] = {
+        {"Content-Type", thole_slice_from(request->form == GATEWAY_JSON ? CONTENT_JSON : CONTENT_PROTOBUF)},
+        {"Nats-Service-Error", thole_slice_from(said)},
+        {"Nats-Service-Error-Code", thole_slice_from(code)},
+    };
+    if (connection_publish(request->connection, request->reply, headers, status == THOLE_OK ? 1 : 3, body,
+                           &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "gateway", "an answer was not sent: %s", error.text);
+}
+
+void gateway_answer(struct gateway_request *request, ProtobufCMessage *answer, thole_status status,
+                    const char *text)
+{
+    struct buf body;
+    buf_init(&body, 2 * (size_t)GATEWAY_MESSAGE_BYTES_MAX);
+    set_status(answer, status, text);
+    thole_status const encoded = encode(request->form, answer, &body);
+    if (encoded == THOLE_OK)
+        send_answer(request, buf_bytes(&body), status, text);
+    else
+        log_line(LOG_LEVEL_WARN, "gateway", "an answer to %s was not sent: it is too large",
+                 request->endpoint->name);
+    buf_release(&body);
+    count(request->endpoint, request->received_us, status);
+    gateway_request_free(request);
+}
+
+void gateway_refuse(struct gateway_request *request, thole_status status, const char *fmt, ...)
+{
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    const ProtobufCMessageDescriptor *const kind = request->endpoint->answered;
+    ProtobufCMessage *const answer = memory_new(kind->sizeof_message);
+    protobuf_c_message_init(kind, answer);
+    gateway_answer(request, answer, status, text);
+    free(answer);
+}
+
+void gateway_tell(struct connection *connection, const char *subject, enum gateway_form form,
+                  const ProtobufCMessage *message)
+{
+    struct buf body;
+    thole_error error = {.status = THOLE_OK};
+    struct header const type = {"Content-Type",
+                                thole_slice_from(form == GATEWAY_JSON ? CONTENT_JSON : CONTENT_PROTOBUF)};
+    buf_init(&body, GATEWAY_MESSAGE_BYTES_MAX);
+    if (encode(form, message, &body) != THOLE_OK ||
+        connection_publish(connection, subject, &type, 1, buf_bytes(&body), &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "gateway", "a notice was not sent: %s", error.text);
+    buf_release(&body);
+}

@@ -1,0 +1,71 @@
+/* What the worker role of a session decides, on its loop. */
+#include "session_parts.h"
+
+static void tell(const struct session *session, const struct task *task)
+{
+    struct codec_scratch scratch;
+    Thole__V1__Notice notice;
+    char claim[24];
+    if (session->inbox == NULL)
+        return;
+    codec_init(&scratch);
+    session_notice(task, claim, &scratch.arena, &notice);
+    gateway_tell(session->options.connection, session->inbox, session->form, &notice.base);
+    codec_release(&scratch);
+}
+
+static void on_run(void *arg, struct worker_host *host, struct thole_activity *act)
+{
+    struct session *const session = arg;
+    (void)pthread_mutex_lock(&session->lock);
+    if (session->state != SESSION_OVER)
+        session->host = host; /* the start may not have returned yet */
+    act->remote = session_task_new(session, act);
+    session_give(session);
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+static void on_fired(void *arg, struct worker_host *host, struct thole_activity *act)
+{
+    struct session *const session = arg;
+    (void)host;
+    (void)pthread_mutex_lock(&session->lock);
+    struct task *const task = act->remote;
+    if (task != NULL && task->act == act) {
+        task->fired = true;
+        if (task->state == TASK_WAITING && session->host != NULL)
+            session_task_returned(session, task, &(struct remote_return){.status = THOLE_CANCELLED});
+        else if (task->state == TASK_GIVEN)
+            tell(session, task);
+    }
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+static void on_ended(void *arg, struct worker_host *host, struct thole_activity *act, bool stored)
+{
+    struct session *const session = arg;
+    (void)host;
+    (void)pthread_mutex_lock(&session->lock);
+    struct task *const task = act->remote;
+    if (task != NULL && task->state == TASK_RETURNED) {
+        task->stored = stored;
+        session_task_over(session, task);
+    } else if (task != NULL && task->act == act) {
+        task->gone = true; /* given up: what it returns does not count */
+    }
+    act->remote = NULL;
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+static void on_stopped(void *arg, struct worker_host *host)
+{
+    struct session *const session = arg;
+    (void)host;
+    (void)pthread_mutex_lock(&session->lock);
+    session->stopped = true;
+    (void)pthread_cond_signal(&session->changed);
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+const struct remote_handlers session_handlers = {
+    .run = on_run, .fired = on_fired, .ended = on_ended, .stopped = on_stopped};

@@ -1,0 +1,131 @@
+/*
+ * Inside a session: session.c is its life, session_hooks.c what its worker role decides, session_requests.c
+ * what its worker asks for, session_completions.c who waits for results, session_tasks.c the tasks. All
+ * functions here want the session's lock.
+ */
+#ifndef THOLE_SESSION_PARTS_H
+#define THOLE_SESSION_PARTS_H
+#include "arena.h"
+#include "remote_handlers.h"
+#include "session.h"
+#include "worker_host.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    SESSION_BUCKETS = 1024,
+    SESSION_OVER_MAX = 4096,       /* ended tasks that are remembered, for repeated completions */
+    SESSION_COMPLETION_MS = 30000, /* for so long a completion may be under way */
+    SESSION_ARRIVED_MS = 1000,     /* a task that was sent so long ago and is not renewed has not arrived */
+    SESSION_WAIT_MS_MAX = 60000,
+    SESSION_OPEN_MS = 10000, /* for so long somebody waits for the answer to an open */
+};
+
+enum task_state {
+    TASK_WAITING,  /* has a slot, and was not asked for yet */
+    TASK_GIVEN,    /* its worker has it */
+    TASK_RETURNED, /* its outcome is being stored */
+    TASK_OVER,     /* stored, or refused */
+};
+
+/* A part of a completion that waits for a task. */
+struct waiter {
+    struct completion *completion;
+    size_t at;
+    struct waiter *next;
+};
+
+struct task {
+    uint64_t number; /* its claim */
+    enum task_state state;
+    struct thole_activity *act; /* WAITING and GIVEN */
+    bool fired;                 /* its token; GIVEN: its worker was told */
+    bool gone;                  /* GIVEN: the worker role's part is over, nothing that it returns counts */
+    bool stored, cancelled;     /* OVER: its outcome; RETURNED: it said that it was cancelled */
+    uint64_t given_ms, renewed; /* when it was sent; in which renewal it was named last */
+    struct waiter *waiters;
+    struct task *same;        /* of its bucket */
+    struct task *prev, *next; /* of the list of its state */
+};
+struct task_list {
+    struct task *first, *last;
+    size_t len;
+};
+
+/* A CompleteTasks under way. */
+struct completion {
+    struct gateway_request *request;
+    size_t left; /* outcomes without a result */
+    thole_status *results;
+    uint64_t until_ms;
+    struct completion *next;
+};
+
+struct session {
+    struct session_options options;
+    struct host_options host_options;
+    struct remote_handlers handlers;
+    thole_program program;
+    thole_activity_entry *activities;
+    char id[SESSION_ID_BYTES], worker[THOLE_NAME_BYTES_MAX + 1], queue[THOLE_NAME_BYTES_MAX + 1];
+    char *subject; /* of its requests, without the operation */
+    char *inbox;   /* for notices; NULL: none */
+    enum gateway_form form;
+    pthread_t thread;
+    atomic_uint holders;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* for the session's thread */
+    enum { SESSION_STARTING, SESSION_OPEN, SESSION_CLOSING, SESSION_OVER } state;
+    struct worker_host *host; /* NULL: not yet, or no longer */
+    bool stop_sent, stopped;  /* to the worker role; it has */
+    uint64_t limit_ms;        /* CLOSING */
+    uint64_t heard_ms, lease_ms;
+    struct gateway_request *open, *next, *close;
+    uint64_t next_until_ms;
+    uint32_t next_max;
+    struct completion *completions;
+    struct task *buckets[SESSION_BUCKETS];
+    struct task_list lists[TASK_OVER + 1];
+    uint64_t last_number, renewals;
+};
+
+/* ---- session_tasks.c: the table ---- */
+struct task *session_task_new(struct session *session, struct thole_activity *act);
+void session_task_free(struct session *session, struct task *task);
+struct task *session_find_task(const struct session *session, const char *claim);
+/* Moves it to the end of the list of another state. */
+void session_move_task(struct session *session, struct task *task, enum task_state state);
+/* It has not arrived: it is the next to be given. */
+void session_task_again(struct session *session, struct task *task);
+/* The result of a task that is OVER, for its worker. */
+thole_status session_task_result(const struct task *task);
+void session_notice(const struct task *task, char claim[24], struct arena *arena, Thole__V1__Notice *ret);
+/* With a NUL behind it; "" when there is no memory. */
+char *session_copy_text(struct arena *arena, thole_slice text);
+/* All that is left, when the worker role has ended. */
+void session_free_tasks(struct session *session);
+
+/* ---- session_completions.c ---- */
+/* Its worker has returned @p returned for a task that is WAITING or GIVEN. */
+void session_task_returned(struct session *session, struct task *task, const struct remote_return *returned);
+/* The worker role's part in a task that is RETURNED has ended: completions that wait for it get its result.
+ */
+void session_task_over(struct session *session, struct task *task);
+void session_await_task(struct completion *completion, size_t at, struct task *task);
+/* With the results that it has. */
+void session_answer_completion(struct session *session, struct completion *completion);
+/* The same, while tasks have not ended that it waits for. */
+void session_give_up_completion(struct session *session, struct completion *completion);
+
+/* ---- session_hooks.c ---- */
+extern const struct remote_handlers session_handlers; /* arg: the session */
+
+/* ---- session_requests.c ---- */
+/* Answers a request for tasks that waits, if there are tasks. */
+void session_give(struct session *session);
+/* Answers what has waited long enough; UINT64_MAX: nothing waits. */
+uint64_t session_expire(struct session *session, uint64_t now_ms);
+/* Answers everything that still waits. */
+void session_refuse_all(struct session *session);
+#endif

@@ -1,0 +1,328 @@
+/* What the worker of a session asks for. */
+#include "clock.h"
+#include "memory.h"
+#include "message.h"
+#include "session_parts.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CLAIM_BYTES = 24,
+    TASK_ROOM_BYTES = 2048,   /* of a task beside its payloads and texts */
+    ANSWER_ROOM_BYTES = 4096, /* of the server's max_payload, for headers and the like */
+};
+
+/* ---- next ---- */
+
+static ProtobufCBinaryData bytes_of(thole_slice slice)
+{
+    return (ProtobufCBinaryData){.data = (uint8_t *)(uintptr_t)slice.ptr, .len = slice.len};
+}
+
+static void fill_task(const struct task *task, struct arena *arena, Thole__V1__Task *ret)
+{
+    thole_activity *const act = task->act;
+    uint64_t const left_ms = thole_activity_time_left_ms(act);
+    thole__v1__task__init(ret);
+    ret->claim = arena_alloc(arena, CLAIM_BYTES);
+    if (ret->claim == NULL)
+        ret->claim = (char *)"";
+    else
+        (void)snprintf(ret->claim, CLAIM_BYTES, "%" PRIu64, task->number);
+    ret->activity = session_copy_text(arena, thole_activity_name(act));
+    ret->instance = session_copy_text(arena, thole_activity_instance(act));
+    ret->execution = thole_activity_execution(act);
+    ret->activity_id = thole_activity_id(act);
+    ret->try_number = thole_activity_try(act);
+    ret->attempt = thole_activity_attempt(act);
+    ret->input = bytes_of(act->message->item.input);
+    ret->key = session_copy_text(arena, thole_activity_key(act));
+    ret->orchestration = session_copy_text(arena, thole_activity_orchestration(act));
+    ret->version = thole_activity_version(act);
+    ret->details = bytes_of(thole_activity_details(act));
+    ret->timeout_ms = left_ms == UINT64_MAX ? 0 : left_ms == 0 ? 1 : left_ms;
+    ret->queue = session_copy_text(arena, thole_activity_queue(act));
+}
+
+static size_t size_of(const struct session *session, const struct task *task, enum gateway_form form)
+{
+    size_t const payload = task->act->message->item.input.len + thole_activity_details(task->act).len;
+    (void)session;
+    return TASK_ROOM_BYTES + (form == GATEWAY_JSON ? payload / 3 * 4 + 8 : payload);
+}
+
+/* An input that the server cannot transport to this worker. */
+static void refuse_large(struct session *session, struct task *task, size_t bytes, size_t room)
+{
+    char text[256];
+    (void)snprintf(
+        text, sizeof text,
+        "the task has %zu bytes in the form that its worker asked for, and this NATS server takes %zu: "
+        "raise max_payload, or let the worker use protobuf",
+        bytes, room);
+    session_task_returned(
+        session, task,
+        &(struct remote_return){
+            .status = THOLE_APP, .text = thole_slice_from(text), .type = THOLE_STR("limit"), .final = true});
+}
+
+/* How many of the first waiting tasks fit in one answer. */
+static size_t count_fitting(struct session *session, const struct gateway_request *request)
+{
+    size_t const max = connection_max_payload(session->options.connection);
+    size_t const room = max > 2 * ANSWER_ROOM_BYTES ? max - ANSWER_ROOM_BYTES : SIZE_MAX;
+    size_t n = 0, sum = 0;
+    struct task *next;
+    for (struct task *task = session->lists[TASK_WAITING].first; task != NULL && n < session->next_max;
+         task = next) {
+        next = task->next;
+        size_t const bytes = size_of(session, task, request->form);
+        if (bytes > room)
+            refuse_large(session, task, bytes, room);
+        else if (sum + bytes > room)
+            break;
+        else
+            n++, sum += bytes;
+    }
+    return n;
+}
+
+void session_give(struct session *session)
+{
+    struct gateway_request *const request = session->next;
+    Thole__V1__Tasks answer;
+    if (request == NULL || session->host == NULL)
+        return;
+    size_t const n = count_fitting(session, request);
+    if (n == 0)
+        return;
+    thole__v1__tasks__init(&answer);
+    Thole__V1__Task *const tasks = memory_array(n, sizeof *tasks);
+    Thole__V1__Task **const pointers = memory_array(n, sizeof(Thole__V1__Task *));
+    uint64_t const now_ms = clock_monotonic_ms();
+    for (size_t i = 0; i < n; i++) {
+        struct task *const task = session->lists[TASK_WAITING].first;
+        fill_task(task, &request->scratch.arena, &tasks[i]);
+        pointers[i] = &tasks[i];
+        task->given_ms = now_ms;
+        session_move_task(session, task, TASK_GIVEN);
+    }
+    answer.n_tasks = n;
+    answer.tasks = pointers;
+    session->next = NULL;
+    gateway_answer(request, &answer.base, THOLE_OK, "");
+    free(pointers);
+    free(tasks);
+}
+
+static void answer_empty(struct session *session)
+{
+    Thole__V1__Tasks answer;
+    struct gateway_request *const request = session->next;
+    if (request == NULL)
+        return;
+    thole__v1__tasks__init(&answer);
+    session->next = NULL;
+    gateway_answer(request, &answer.base, THOLE_OK, "");
+}
+
+static void take_next(struct session *session, struct gateway_request *request)
+{
+    const Thole__V1__NextTasks *const asked = (const Thole__V1__NextTasks *)request->message;
+    uint32_t const wait_ms = asked->wait_ms < SESSION_WAIT_MS_MAX ? asked->wait_ms : SESSION_WAIT_MS_MAX;
+    if (session->state != SESSION_OPEN) {
+        gateway_refuse(request, THOLE_UNAVAILABLE, "this session is closing: open another one");
+        return;
+    }
+    answer_empty(session); /* of two at a time the older one is no longer waited for */
+    session->next = request;
+    session->next_max = asked->max == 0 ? 1 : asked->max;
+    session->next_until_ms = clock_monotonic_ms() + wait_ms;
+    session_give(session);
+}
+
+/* ---- renew ---- */
+
+static void mark_running(struct session *session, const Thole__V1__RenewTasks *asked, struct arena *arena,
+                         Thole__V1__TasksRenewed *answer)
+{
+    for (size_t i = 0; i < asked->n_running; i++) {
+        const Thole__V1__RunningTask *const running = asked->running[i];
+        struct task *const task = session_find_task(session, running->claim);
+        bool const refused =
+            task != NULL && task->state == TASK_OVER && session_task_result(task) != THOLE_OK;
+        if (task == NULL || task->gone || refused)
+            answer->gone[answer->n_gone++] = session_copy_text(arena, thole_slice_from(running->claim));
+        if (task == NULL)
+            continue;
+        task->renewed = session->renewals;
+        if (running->heartbeat && task->state == TASK_GIVEN && !task->gone)
+            (void)thole_activity_heartbeat(task->act,
+                                           (thole_slice){running->details.data, running->details.len});
+    }
+}
+
+static void look_at_given(struct session *session, uint64_t now_ms, struct arena *arena,
+                          Thole__V1__TasksRenewed *answer, Thole__V1__Notice *notices)
+{
+    struct task *next;
+    for (struct task *task = session->lists[TASK_GIVEN].first; task != NULL; task = next) {
+        next = task->next;
+        bool const named = task->renewed == session->renewals;
+        if (task->gone) {
+            session_task_returned(session, task, &(struct remote_return){.status = THOLE_CANCELLED});
+        } else if (!named && now_ms - task->given_ms >= SESSION_ARRIVED_MS) {
+            session_task_again(session, task);
+        } else if (named && task->fired) {
+            char *const claim = arena_alloc(arena, CLAIM_BYTES);
+            if (claim == NULL)
+                continue;
+            session_notice(task, claim, arena, &notices[answer->n_cancelled]);
+            answer->cancelled[answer->n_cancelled] = &notices[answer->n_cancelled];
+            answer->n_cancelled++;
+        }
+    }
+}
+
+static void take_renew(struct session *session, struct gateway_request *request)
+{
+    const Thole__V1__RenewTasks *const asked = (const Thole__V1__RenewTasks *)request->message;
+    size_t const given = session->lists[TASK_GIVEN].len;
+    Thole__V1__TasksRenewed answer;
+    thole__v1__tasks_renewed__init(&answer);
+    answer.gone = memory_array(asked->n_running + 1, sizeof(char *));
+    answer.cancelled = memory_array(given + 1, sizeof(Thole__V1__Notice *));
+    Thole__V1__Notice *const notices = memory_array(given + 1, sizeof *notices);
+    session->renewals++;
+    mark_running(session, asked, &request->scratch.arena, &answer);
+    look_at_given(session, clock_monotonic_ms(), &request->scratch.arena, &answer, notices);
+    char **const gone = answer.gone;
+    Thole__V1__Notice **const cancelled = answer.cancelled;
+    gateway_answer(request, &answer.base, THOLE_OK, "");
+    free(gone);
+    free(cancelled);
+    free(notices);
+    session_give(session);
+}
+
+/* ---- complete ---- */
+
+static struct remote_return outcome_of(const Thole__V1__Outcome *outcome)
+{
+    if (outcome->cancelled)
+        return (struct remote_return){.status = THOLE_CANCELLED};
+    if (outcome->failure == NULL)
+        return (struct remote_return){.status = THOLE_OK,
+                                      .output = {outcome->output.data, outcome->output.len}};
+    return (struct remote_return){.status = THOLE_APP,
+                                  .text = thole_slice_from(outcome->failure->text),
+                                  .type = thole_slice_from(outcome->failure->type),
+                                  .final = outcome->failure->final};
+}
+
+/* The completion stays until it has all results: also while this one's is found at once. */
+static void take_outcome(struct session *session, struct completion *completion, size_t at,
+                         const Thole__V1__Outcome *outcome)
+{
+    struct task *const task = session_find_task(session, outcome->claim);
+    if (task == NULL || task->state == TASK_OVER) {
+        completion->results[at] = task == NULL ? THOLE_FENCED : session_task_result(task);
+        completion->left--;
+        return;
+    }
+    session_await_task(completion, at, task);
+    if (task->state != TASK_RETURNED) {
+        struct remote_return const returned = outcome_of(outcome);
+        session_task_returned(session, task, &returned);
+    }
+}
+
+static void take_complete(struct session *session, struct gateway_request *request)
+{
+    const Thole__V1__CompleteTasks *const asked = (const Thole__V1__CompleteTasks *)request->message;
+    struct completion *const completion = memory_new(sizeof *completion);
+    completion->request = request;
+    completion->results = memory_array(asked->n_outcomes + 1, sizeof *completion->results);
+    completion->until_ms = clock_monotonic_ms() + SESSION_COMPLETION_MS;
+    completion->left = asked->n_outcomes + 1; /* one is for this function */
+    completion->next = session->completions;
+    session->completions = completion;
+    for (size_t i = 0; i < asked->n_outcomes; i++) {
+        completion->results[i] = THOLE_UNAVAILABLE;
+        if (session->host == NULL) {
+            completion->results[i] = THOLE_FENCED;
+            completion->left--;
+        } else {
+            take_outcome(session, completion, i, asked->outcomes[i]);
+        }
+    }
+    if (--completion->left == 0)
+        session_answer_completion(session, completion);
+}
+
+/* ---- close ---- */
+
+static void take_close(struct session *session, struct gateway_request *request)
+{
+    const Thole__V1__CloseSession *const asked = (const Thole__V1__CloseSession *)request->message;
+    if (session->close != NULL)
+        gateway_refuse(session->close, THOLE_UNAVAILABLE, "asked again");
+    session->close = request;
+    if (session->state == SESSION_OPEN) {
+        session->state = SESSION_CLOSING;
+        session->limit_ms = asked->limit_ms;
+    }
+    answer_empty(session);
+    (void)pthread_cond_signal(&session->changed);
+}
+
+/* ---- all ---- */
+
+void session_request(struct session *session, struct gateway_request *request)
+{
+    (void)pthread_mutex_lock(&session->lock);
+    if (session->state == SESSION_STARTING || session->state == SESSION_OVER) {
+        (void)pthread_mutex_unlock(&session->lock);
+        gateway_refuse(request, THOLE_NOT_FOUND, "there is no such session: open another one");
+        return;
+    }
+    session->heard_ms = clock_monotonic_ms();
+    switch (request->endpoint->kind) {
+    case ENDPOINT_NEXT: take_next(session, request); break;
+    case ENDPOINT_RENEW: take_renew(session, request); break;
+    case ENDPOINT_COMPLETE: take_complete(session, request); break;
+    default: take_close(session, request); break;
+    }
+    (void)pthread_cond_signal(&session->changed); /* its deadlines have changed */
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+uint64_t session_expire(struct session *session, uint64_t now_ms)
+{
+    uint64_t deadline_ms = UINT64_MAX;
+    struct completion *next;
+    if (session->next != NULL && now_ms >= session->next_until_ms)
+        answer_empty(session);
+    if (session->next != NULL)
+        deadline_ms = session->next_until_ms;
+    for (struct completion *completion = session->completions; completion != NULL; completion = next) {
+        next = completion->next;
+        if (now_ms >= completion->until_ms)
+            session_give_up_completion(session, completion);
+        else if (completion->until_ms < deadline_ms)
+            deadline_ms = completion->until_ms;
+    }
+    return deadline_ms;
+}
+
+void session_refuse_all(struct session *session)
+{
+    if (session->next != NULL)
+        gateway_refuse(session->next, THOLE_UNAVAILABLE, "this session has ended: open another one");
+    session->next = NULL;
+    while (session->completions != NULL)
+        session_give_up_completion(session, session->completions);
+}

@@ -1,0 +1,123 @@
+/* The tasks of a session: what its worker role wants to be run. */
+#include "clock.h"
+#include "memory.h"
+#include "session_parts.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table ---- */
+
+static struct task **bucket(const struct session *session, uint64_t number)
+{
+    return (struct task **)&session->buckets[number % SESSION_BUCKETS];
+}
+
+static void list_add(struct task_list *list, struct task *task, bool front)
+{
+    task->prev = front ? NULL : list->last;
+    task->next = front ? list->first : NULL;
+    *(task->prev != NULL ? &task->prev->next : &list->first) = task;
+    *(task->next != NULL ? &task->next->prev : &list->last) = task;
+    list->len++;
+}
+
+static void list_remove(struct task_list *list, struct task *task)
+{
+    assert(list->len > 0);
+    *(task->prev != NULL ? &task->prev->next : &list->first) = task->next;
+    *(task->next != NULL ? &task->next->prev : &list->last) = task->prev;
+    list->len--;
+}
+
+void session_move_task(struct session *session, struct task *task, enum task_state state)
+{
+    list_remove(&session->lists[task->state], task);
+    task->state = state;
+    list_add(&session->lists[state], task, false);
+}
+
+void session_task_again(struct session *session, struct task *task)
+{
+    list_remove(&session->lists[task->state], task);
+    task->state = TASK_WAITING;
+    list_add(&session->lists[TASK_WAITING], task, true);
+}
+
+void session_task_free(struct session *session, struct task *task)
+{
+    struct task **at = bucket(session, task->number);
+    assert(task->waiters == NULL);
+    while (*at != task)
+        at = &(*at)->same;
+    *at = task->same;
+    list_remove(&session->lists[task->state], task);
+    free(task);
+}
+
+struct task *session_task_new(struct session *session, struct thole_activity *act)
+{
+    struct task *const task = memory_new(sizeof *task);
+    task->number = ++session->last_number;
+    task->act = act;
+    struct task **const at = bucket(session, task->number);
+    task->same = *at;
+    *at = task;
+    task->state = TASK_WAITING;
+    list_add(&session->lists[TASK_WAITING], task, false);
+    return task;
+}
+
+struct task *session_find_task(const struct session *session, const char *claim)
+{
+    char *end = NULL;
+    unsigned long long const number = strtoull(claim, &end, 10);
+    if (claim[0] < '1' || claim[0] > '9' || *end != '\0')
+        return NULL;
+    struct task *task = *bucket(session, number);
+    while (task != NULL && task->number != number)
+        task = task->same;
+    return task;
+}
+
+thole_status session_task_result(const struct task *task)
+{
+    assert(task->state == TASK_OVER);
+    return task->stored || task->cancelled ? THOLE_OK : THOLE_FENCED;
+}
+
+/* ---- what is told ---- */
+
+char *session_copy_text(struct arena *arena, thole_slice text)
+{
+    char *const copy = arena_alloc(arena, text.len + 1);
+    if (copy == NULL)
+        return (char *)"";
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+void session_notice(const struct task *task, char claim[24], struct arena *arena, Thole__V1__Notice *ret)
+{
+    uint64_t const grace_ms = thole_activity_grace_left_ms(task->act);
+    thole__v1__notice__init(ret);
+    (void)snprintf(claim, 24, "%" PRIu64, task->number);
+    ret->claim = claim;
+    ret->kind = (char *)(uintptr_t)thole_cancel_kind_name(thole_activity_cancel_kind(task->act));
+    ret->reason = session_copy_text(arena, thole_activity_cancel_reason(task->act));
+    ret->grace_ms = grace_ms < UINT32_MAX ? (uint32_t)grace_ms : UINT32_MAX;
+}
+
+void session_free_tasks(struct session *session)
+{
+    for (int state = 0; state <= TASK_OVER; state++)
+        while (session->lists[state].first != NULL) {
+            struct task *const task = session->lists[state].first;
+            activity_destroy(task->act); /* NULL: it has returned, and is the worker role's */
+            session_task_free(session, task);
+        }
+}

@@ -1,0 +1,390 @@
+#include "proto_json.h"
+#include "jscan.h"
+#include "json.h"
+#include "memory.h"
+#include "utf8.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES_MAX = 64, ITEMS_MAX = 10000 };
+
+/* ---- fields of a message ---- */
+
+static void *member(const ProtobufCMessage *message, unsigned offset)
+{
+    return (char *)(uintptr_t)message + offset;
+}
+
+static bool is_list(const ProtobufCFieldDescriptor *field)
+{
+    return field->label == PROTOBUF_C_LABEL_REPEATED;
+}
+
+static size_t value_bytes(const ProtobufCFieldDescriptor *field)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_UINT32: return sizeof(uint32_t);
+    case PROTOBUF_C_TYPE_UINT64: return sizeof(uint64_t);
+    case PROTOBUF_C_TYPE_STRING: return sizeof(char *);
+    case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
+    case PROTOBUF_C_TYPE_MESSAGE: return sizeof(ProtobufCMessage *);
+    default: break;
+    }
+    assert(!"a kind of field that no message has");
+    return 0;
+}
+
+/* try_number → tryNumber */
+static void camel_case(const char *name, char ret[NAME_BYTES_MAX])
+{
+    size_t len = 0;
+    bool upper = false;
+    for (; *name != '\0' && len < NAME_BYTES_MAX - 1; name++) {
+        if (*name == '_') {
+            upper = true;
+            continue;
+        }
+        ret[len++] = upper && *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name;
+        upper = false;
+    }
+    ret[len] = '\0';
+}
+
+/* ---- writing ---- */
+
+static void write_message(struct json *json, const ProtobufCMessage *message);
+
+static void write_base64(struct json *json, thole_slice bytes)
+{
+    size_t const room = (bytes.len + 2) / 3 * 4 + 1;
+    assert(bytes.len < INT32_MAX / 2);
+    unsigned char *const text = memory_array(room, 1);
+    int const len = EVP_EncodeBlock(text, bytes.ptr, (int)bytes.len);
+    json_string(json, (thole_slice){text, (size_t)len});
+    free(text);
+}
+
+static void write_uint64(struct json *json, uint64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    json_string(json, thole_slice_from(text));
+}
+
+static void write_value(struct json *json, const ProtobufCFieldDescriptor *field, const void *value)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_BOOL: json_bool(json, *(const protobuf_c_boolean *)value != 0); break;
+    case PROTOBUF_C_TYPE_UINT32: json_number(json, *(const uint32_t *)value); break;
+    case PROTOBUF_C_TYPE_UINT64: write_uint64(json, *(const uint64_t *)value); break;
+    case PROTOBUF_C_TYPE_STRING: json_string(json, thole_slice_from(*(char *const *)value)); break;
+    case PROTOBUF_C_TYPE_BYTES: {
+        const ProtobufCBinaryData *const bytes = value;
+        write_base64(json, (thole_slice){bytes->data, bytes->len});
+        break;
+    }
+    case PROTOBUF_C_TYPE_MESSAGE: write_message(json, *(ProtobufCMessage *const *)value); break;
+    default: assert(!"a kind of field that no message has");
+    }
+}
+
+static bool is_default(const ProtobufCFieldDescriptor *field, const void *value)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_BOOL: return *(const protobuf_c_boolean *)value == 0;
+    case PROTOBUF_C_TYPE_UINT32: return *(const uint32_t *)value == 0;
+    case PROTOBUF_C_TYPE_UINT64: return *(const uint64_t *)value == 0;
+    case PROTOBUF_C_TYPE_STRING: return *(char *const *)value == NULL || **(char *const *)value == '\0';
+    case PROTOBUF_C_TYPE_BYTES: return ((const ProtobufCBinaryData *)value)->len == 0;
+    default: return *(ProtobufCMessage *const *)value == NULL;
+    }
+}
+
+static void write_list(struct json *json, const ProtobufCFieldDescriptor *field, const char *items, size_t n)
+{
+    json_array(json);
+    for (size_t i = 0; i < n; i++)
+        write_value(json, field, items + i * value_bytes(field));
+    json_end(json);
+}
+
+static void write_message(struct json *json, const ProtobufCMessage *message)
+{
+    char name[NAME_BYTES_MAX];
+    json_object(json);
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        const void *const value = member(message, field->offset);
+        size_t const n = is_list(field) ? *(size_t *)member(message, field->quantifier_offset) : 0;
+        if (is_list(field) ? n == 0 : is_default(field, value))
+            continue;
+        camel_case(field->name, name);
+        json_key(json, name);
+        if (is_list(field))
+            write_list(json, field, *(char *const *)value, n);
+        else
+            write_value(json, field, value);
+    }
+    json_end(json);
+}
+
+thole_status proto_json_encode(const ProtobufCMessage *message, struct buf *to)
+{
+    struct json json;
+    json_to_buf(&json, to);
+    write_message(&json, message);
+    return buf_status(to);
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    struct codec_scratch *scratch;
+    const char *name; /* of the field that is read, for errors */
+    thole_error *reterr;
+};
+
+static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
+                                 thole_slice json, ProtobufCMessage **ret);
+
+static thole_status wrong(const struct reading *reading, const char *what)
+{
+    return thole_fail(reading->reterr, THOLE_CORRUPT, "%s is not %s", reading->name, what);
+}
+
+static thole_status new_memory(struct reading *reading, size_t bytes, void **ret)
+{
+    *ret = arena_alloc(&reading->scratch->arena, bytes);
+    if (*ret == NULL)
+        return thole_fail(reading->reterr, THOLE_LIMIT, "the message is too large");
+    memset(*ret, 0, bytes);
+    return THOLE_OK;
+}
+
+/* The text of a JSON string, with a NUL behind it. */
+static thole_status read_text(struct reading *reading, thole_slice json, const char *what, char **ret,
+                              size_t *ret_len)
+{
+    struct buf text;
+    void *bytes = NULL;
+    buf_init(&text, json.len + 1);
+    bool const read = json_text(json, &text);
+    thole_slice const got = buf_bytes(&text);
+    thole_status status = read ? THOLE_OK : wrong(reading, what);
+    if (status == THOLE_OK)
+        status = new_memory(reading, got.len + 1, &bytes);
+    if (status == THOLE_OK) {
+        if (got.len > 0)
+            memcpy(bytes, got.ptr, got.len);
+        *ret = bytes;
+        *ret_len = got.len;
+    }
+    buf_release(&text);
+    return status;
+}
+
+static thole_status read_string(struct reading *reading, thole_slice json, char **ret)
+{
+    size_t len;
+    THOLE_TRY(read_text(reading, json, "a text", ret, &len));
+    if (strlen(*ret) != len || !utf8_is_valid((thole_slice){(const uint8_t *)*ret, len}))
+        return wrong(reading, "a text in UTF-8 without NUL");
+    return THOLE_OK;
+}
+
+/* Both alphabets, padded or not. */
+static thole_status read_bytes(struct reading *reading, thole_slice json, ProtobufCBinaryData *ret)
+{
+    char *text;
+    size_t len;
+    struct buf bytes;
+    void *copy = NULL;
+    THOLE_TRY(read_text(reading, json, "base64", &text, &len));
+    while (len > 0 && text[len - 1] == '=')
+        len--;
+    for (size_t i = 0; i < len; i++)
+        text[i] = (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]);
+    size_t const padded = (len + 3) / 4 * 4;
+    char *whole = NULL;
+    THOLE_TRY(new_memory(reading, padded + 1, (void **)&whole));
+    memset(whole, '=', padded);
+    memcpy(whole, text, len);
+    buf_init(&bytes, padded + 1);
+    bool const read = base64_decode((thole_slice){(const uint8_t *)whole, padded}, &bytes);
+    thole_slice const got = buf_bytes(&bytes);
+    thole_status status = read ? THOLE_OK : wrong(reading, "base64");
+    if (status == THOLE_OK)
+        status = new_memory(reading, got.len + 1, &copy);
+    if (status == THOLE_OK) {
+        if (got.len > 0)
+            memcpy(copy, got.ptr, got.len);
+        *ret = (ProtobufCBinaryData){.data = copy, .len = got.len};
+    }
+    buf_release(&bytes);
+    return status;
+}
+
+/* A number, or a string with one. */
+static thole_status read_number(const struct reading *reading, thole_slice json, uint64_t max, uint64_t *ret)
+{
+    if (json.len >= 2 && json.ptr[0] == '"')
+        json = (thole_slice){json.ptr + 1, json.len - 2};
+    if (!json_uint(json, ret) || *ret > max)
+        return wrong(reading, max == UINT32_MAX ? "a number from 0 to 4294967295"
+                                                : "a number from 0 to 18446744073709551615");
+    return THOLE_OK;
+}
+
+static thole_status read_value(struct reading *reading, const ProtobufCFieldDescriptor *field,
+                               thole_slice json, void *to)
+{
+    uint64_t number = 0;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_BOOL:
+        *(protobuf_c_boolean *)to = json_is_true(json);
+        return json_is_true(json) || thole_slice_equal(json, THOLE_STR("false"))
+                   ? THOLE_OK
+                   : wrong(reading, "true or false");
+    case PROTOBUF_C_TYPE_UINT32:
+        THOLE_TRY(read_number(reading, json, UINT32_MAX, &number));
+        *(uint32_t *)to = (uint32_t)number;
+        return THOLE_OK;
+    case PROTOBUF_C_TYPE_UINT64: return read_number(reading, json, UINT64_MAX, to);
+    case PROTOBUF_C_TYPE_STRING: return read_string(reading, json, to);
+    case PROTOBUF_C_TYPE_BYTES: return read_bytes(reading, json, to);
+    case PROTOBUF_C_TYPE_MESSAGE: return read_message(reading, field->descriptor, json, to);
+    default: break;
+    }
+    return wrong(reading, "of a kind that can be read");
+}
+
+static thole_status read_list(struct reading *reading, const ProtobufCFieldDescriptor *field,
+                              thole_slice json, size_t *ret_n, void *ret)
+{
+    size_t const bytes = value_bytes(field);
+    size_t at = 0, n = 0, i = 0;
+    thole_slice item;
+    void *items = NULL;
+    if (json.len == 0 || json.ptr[0] != '[')
+        return wrong(reading, "a list");
+    while (json_item(json, &at, &item))
+        n++;
+    if (n > ITEMS_MAX)
+        return thole_fail(reading->reterr, THOLE_LIMIT, "%s has more than %d items", reading->name,
+                          ITEMS_MAX);
+    THOLE_TRY(new_memory(reading, (n + 1) * bytes, &items));
+    for (at = 0; i < n && json_item(json, &at, &item); i++)
+        THOLE_TRY(read_value(reading, field, item, (char *)items + i * bytes));
+    *ret_n = n;
+    memcpy(ret, &items, sizeof items);
+    return THOLE_OK;
+}
+
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *descriptor,
+                                                  thole_slice key)
+{
+    char camel[NAME_BYTES_MAX];
+    for (unsigned i = 0; i < descriptor->n_fields; i++) {
+        camel_case(descriptor->fields[i].name, camel);
+        if (thole_slice_equal(key, thole_slice_from(camel)) ||
+            thole_slice_equal(key, thole_slice_from(descriptor->fields[i].name)))
+            return &descriptor->fields[i];
+    }
+    return NULL;
+}
+
+/* An object without members: json_field() finds none in what is no object, either. */
+static bool is_empty(thole_slice object)
+{
+    size_t at = 1;
+    while (at < object.len && object.ptr[at] != '\0' && strchr(" \t\r\n", object.ptr[at]) != NULL)
+        at++;
+    return at + 1 == object.len && object.ptr[at] == '}';
+}
+
+static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
+                                 thole_slice json, ProtobufCMessage **ret)
+{
+    size_t at = 0;
+    thole_slice key, value;
+    void *bytes = NULL;
+    if (json.len == 0 || json.ptr[0] != '{')
+        return wrong(reading, "an object");
+    THOLE_TRY(new_memory(reading, descriptor->sizeof_message, &bytes));
+    ProtobufCMessage *const message = bytes;
+    protobuf_c_message_init(descriptor, message);
+    while (json_field(json, &at, &key, &value)) {
+        const ProtobufCFieldDescriptor *const field = find_field(descriptor, key);
+        if (field == NULL || thole_slice_equal(value, THOLE_STR("null")))
+            continue;
+        reading->name = field->name;
+        if (is_list(field))
+            THOLE_TRY(read_list(reading, field, value, member(message, field->quantifier_offset),
+                                member(message, field->offset)));
+        else
+            THOLE_TRY(read_value(reading, field, value, member(message, field->offset)));
+    }
+    if (!json_fields_end(json, at) && !is_empty(json))
+        return thole_fail(reading->reterr, THOLE_CORRUPT, "the message is not valid JSON");
+    *ret = message;
+    return THOLE_OK;
+}
+
+static thole_slice trimmed(thole_slice text)
+{
+    while (text.len > 0 && strchr(" \t\r\n", text.ptr[text.len - 1]) != NULL &&
+           text.ptr[text.len - 1] != '\0')
+        text.len--;
+    while (text.len > 0 && strchr(" \t\r\n", text.ptr[0]) != NULL && text.ptr[0] != '\0')
+        text = (thole_slice){text.ptr + 1, text.len - 1};
+    return text;
+}
+
+thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                               struct codec_scratch *scratch, ProtobufCMessage **ret, thole_error *reterr)
+{
+    struct reading reading = {.scratch = scratch, .name = "the message", .reterr = reterr};
+    thole_slice const text = trimmed(json);
+    if (text.len == 0 || text.ptr[text.len - 1] != '}')
+        return wrong(&reading, "an object");
+    return read_message(&reading, descriptor, text, ret);
+}
+
+/* ---- texts ---- */
+
+static thole_status check_text(const ProtobufCFieldDescriptor *field, const char *text, thole_error *reterr)
+{
+    if (text == NULL || utf8_is_valid(thole_slice_from(text)))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT, "%s is not UTF-8", field->name);
+}
+
+static thole_status check_value(const ProtobufCFieldDescriptor *field, const void *value, thole_error *reterr)
+{
+    if (field->type == PROTOBUF_C_TYPE_STRING)
+        return check_text(field, *(char *const *)value, reterr);
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage *const *)value != NULL)
+        return proto_texts_check(*(ProtobufCMessage *const *)value, reterr);
+    return THOLE_OK;
+}
+
+thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *reterr)
+{
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        const void *value = member(message, field->offset);
+        size_t n = 1;
+        if (is_list(field)) {
+            n = *(size_t *)member(message, field->quantifier_offset);
+            value = *(char *const *)value;
+        }
+        for (size_t k = 0; k < n; k++)
+            THOLE_TRY(check_value(field, (const char *)value + k * value_bytes(field), reterr));
+    }
+    return THOLE_OK;
+}

@@ -1,0 +1,22 @@
+/*
+ * Protobuf messages as JSON: the canonical mapping of protobuf 3
+ * (https://protobuf.dev/programming-guides/json) for the kinds of fields that proto/gateway.proto has:
+ * string, bytes, bool, uint32, uint64, messages, and lists of these. Pure.
+ */
+#ifndef THOLE_PROTO_JSON_H
+#define THOLE_PROTO_JSON_H
+#include "buf.h"
+#include "codec.h"
+
+/* Appends the message. Fields that are empty or 0 are left out. */
+THOLE_NODISCARD thole_status proto_json_encode(const ProtobufCMessage *message, struct buf *to);
+/* In memory of @p scratch. Names in lowerCamelCase or as in the file; unknown ones are ignored; null is the
+ * default; bytes in either alphabet of base64, padded or not. THOLE_CORRUPT: no JSON, a field of another
+ * type, a number that does not fit, text that is not UTF-8 or has a NUL. THOLE_LIMIT, THOLE_NOMEM. */
+THOLE_NODISCARD thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                               struct codec_scratch *scratch, ProtobufCMessage **ret,
+                                               thole_error *reterr);
+/* What protobuf-c does not check of an unpacked message: texts are UTF-8. (They have no NUL: they are C
+ * strings, cut there.) THOLE_CORRUPT names the field. */
+THOLE_NODISCARD thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *reterr);
+#endif

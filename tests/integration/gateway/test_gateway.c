@@ -1,0 +1,699 @@
+/* The gateway role against real servers: the test is the worker, and does what the engine would do. */
+#include "gateway_host.h"
+#include "jscan.h"
+#include "link.h"
+#include "worker_stage.h"
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <pthread.h>
+#include <stdarg.h>
+
+enum { ANSWER_BYTES = 1 << 20, NOTICES_MAX = 16, NOTICE_BYTES = 512 };
+
+static struct stage stage;
+static struct gateway_host *gateway;
+static struct connection *worker; /* of the worker elsewhere */
+
+/* CHECK_STR() evaluates its arguments more than once. */
+static void same(const char *what, const char *got, const char *want)
+{
+    CHECK_STR(what, got, want);
+}
+
+/* ---- the worker's side ---- */
+
+struct worker_session {
+    char subject[256], inbox[64];
+    struct subscription *subscription;
+    pthread_mutex_t lock;
+    char notices[NOTICES_MAX][NOTICE_BYTES]; /* under lock */
+    size_t notices_len;
+};
+
+static bool no_stop(void)
+{
+    return false;
+}
+
+static void begin(const char *ns)
+{
+    stage_begin(&stage, ns);
+    CHECK_OK(gateway_host_start(&stage.options, no_stop, &gateway, &stage.err), &stage.err);
+    struct connection_options const options = {
+        .url = stage.nats.url, .name = "worker", .connect_timeout_ms = 5000, .request_timeout_ms = 15000};
+    CHECK_OK(connection_open(&options, &worker, &stage.err), &stage.err);
+}
+
+static void end(void)
+{
+    gateway_host_stop(gateway);
+    connection_close(worker);
+    stage_end(&stage);
+}
+
+/* The answer, until the next call; "" when there is none. */
+static const char *ask_as(const char *type, const char *subject, thole_slice body)
+{
+    static struct buf answer;
+    struct header const header = {"Content-Type", thole_slice_from(type)};
+    buf_release(&answer);
+    buf_init(&answer, ANSWER_BYTES);
+    thole_status const status =
+        connection_request_with(worker, subject, &header, 1, body, &answer, &stage.err);
+    return status == THOLE_OK ? buf_cstr(&answer) : "";
+}
+
+static const char *ask(const char *subject, const char *fmt, ...) THOLE_PRINTF(2, 3);
+static const char *ask(const char *subject, const char *fmt, ...)
+{
+    char body[4096];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(body, sizeof body, fmt, args);
+    va_end(args);
+    return ask_as("application/json", subject, thole_slice_from(body));
+}
+
+static const char *operation(const struct worker_session *session, const char *name)
+{
+    static char subject[300];
+    (void)snprintf(subject, sizeof subject, "%s.%s", session->subject, name);
+    return subject;
+}
+
+/* The value at the path, without quotes; "" when it is not there. Until the fourth call behind it. */
+static const char *at(const char *json, const char *path)
+{
+    static char texts[4][1024];
+    static unsigned turn;
+    char *const text = texts[turn++ % 4];
+    thole_slice value;
+    text[0] = '\0';
+    if (!json_path(thole_slice_from(json), path, &value))
+        return text;
+    if (value.len >= 2 && value.ptr[0] == '"')
+        value = (thole_slice){value.ptr + 1, value.len - 2};
+    (void)snprintf(text, sizeof texts[0], "%.*s", THOLE_FMT(value));
+    return text;
+}
+
+/* The n-th item of a list, as its own text. */
+static const char *item(const char *json, const char *list, size_t n)
+{
+    static char text[8192];
+    thole_slice value, one;
+    size_t place = 0;
+    text[0] = '\0';
+    if (!json_path(thole_slice_from(json), list, &value))
+        return text;
+    for (size_t i = 0; json_item(value, &place, &one); i++)
+        if (i == n)
+            (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(one));
+    return text;
+}
+
+static unsigned status_of(const char *answer)
+{
+    CU_ASSERT_STRING_NOT_EQUAL(answer, "");
+    return (unsigned)strtoul(at(answer, "status"), NULL, 10);
+}
+
+static void on_notice(void *arg, const struct delivery *delivery)
+{
+    struct worker_session *const session = arg;
+    (void)pthread_mutex_lock(&session->lock);
+    if (session->notices_len < NOTICES_MAX)
+        (void)snprintf(session->notices[session->notices_len++], NOTICE_BYTES, "%.*s",
+                       THOLE_FMT(delivery->body));
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+static size_t count_notices(struct worker_session *session)
+{
+    (void)pthread_mutex_lock(&session->lock);
+    size_t const n = session->notices_len;
+    (void)pthread_mutex_unlock(&session->lock);
+    return n;
+}
+
+static bool await_notices(struct worker_session *session, size_t n, uint64_t wait_ms)
+{
+    uint64_t const until_ms = clock_monotonic_ms() + wait_ms;
+    while (count_notices(session) < n && clock_monotonic_ms() < until_ms)
+        stage_pause_ms(1);
+    return count_notices(session) >= n;
+}
+
+static const char *open_subject(void)
+{
+    static char subject[128];
+    (void)snprintf(subject, sizeof subject, "thole.%s.gateway.open.default", stage.ns);
+    return subject;
+}
+
+static void open_session(struct worker_session *session, const char *name, unsigned slots)
+{
+    *session = (struct worker_session){.notices_len = 0};
+    (void)pthread_mutex_init(&session->lock, NULL);
+    (void)snprintf(session->inbox, sizeof session->inbox, "_INBOX.thole.%s", name);
+    CHECK_OK(
+        connection_subscribe(worker, session->inbox, on_notice, session, &session->subscription, &stage.err),
+        &stage.err);
+    const char *const answer = ask(open_subject(),
+                                   "{\"worker\":\"%s\",\"slots\":%u,\"activities\":[\"pay\",\"ship\"],"
+                                   "\"inbox\":\"%s\"}",
+                                   name, slots, session->inbox);
+    CU_ASSERT_EQUAL(status_of(answer), 0);
+    (void)snprintf(session->subject, sizeof session->subject, "%s", at(answer, "subject"));
+    same("lease", at(answer, "leaseMs"), "3000");
+    same("renewals", at(answer, "renewMs"), "1000");
+    same("grace", at(answer, "graceMs"), "1000");
+    same("payload", at(answer, "payloadMax"), "262144");
+}
+
+static void close_session(struct worker_session *session)
+{
+    CU_ASSERT_EQUAL(status_of(ask(operation(session, "close"), "{}")), 0);
+    subscription_close(session->subscription);
+    (void)pthread_mutex_destroy(&session->lock);
+}
+
+/* The worker is gone without a word. */
+static void forget_session(struct worker_session *session)
+{
+    subscription_close(session->subscription);
+    (void)pthread_mutex_destroy(&session->lock);
+}
+
+/* Its first task, as its own text. */
+static const char *next_task(const struct worker_session *session, unsigned wait_ms)
+{
+    return item(ask(operation(session, "next"), "{\"max\":8,\"waitMs\":%u}", wait_ms), "tasks", 0);
+}
+
+/* The status of that outcome; 99: no answer. */
+static unsigned complete(const struct worker_session *session, const char *claim, const char *outcome)
+{
+    const char *const answer =
+        ask(operation(session, "complete"), "{\"outcomes\":[{\"claim\":\"%s\",%s}]}", claim, outcome);
+    if (status_of(answer) != 0)
+        return 100 + status_of(answer);
+    const char *const result = item(answer, "results", 0);
+    same("claim", at(result, "claim"), claim);
+    return (unsigned)strtoul(at(result, "status"), NULL, 10);
+}
+
+static const char *renew(const struct worker_session *session, const char *claims)
+{
+    return ask(operation(session, "renew"), "{\"running\":[%s]}", claims);
+}
+
+/* Renews one claim for so long, every 300 ms. */
+static void renew_for(const struct worker_session *session, const char *claim, unsigned for_ms)
+{
+    char running[64];
+    uint64_t const until_ms = clock_monotonic_ms() + for_ms;
+    (void)snprintf(running, sizeof running, "{\"claim\":\"%s\"}", claim);
+    while (clock_monotonic_ms() < until_ms) {
+        CU_ASSERT_EQUAL(status_of(renew(session, running)), 0);
+        stage_pause_ms(300);
+    }
+}
+
+/* ---- a task ---- */
+
+static void test_a_task_is_done(void)
+{
+    struct worker_session session;
+    begin("done");
+    open_session(&session, "py", 2);
+    stage_schedule(&stage, "order 1/ä", 7, "pay", "hello");
+    const char *const task = next_task(&session, 5000);
+    same("claim", at(task, "claim"), "1");
+    same("activity", at(task, "activity"), "pay");
+    same("instance", at(task, "instance"), "order 1/ä");
+    same("input", at(task, "input"), "aGVsbG8=");
+    same("key", at(task, "key"), "order%201%2F%C3%A4.1.7");
+    same("execution", at(task, "execution"), "1");
+    same("id", at(task, "activityId"), "7");
+    same("try", at(task, "tryNumber"), "1");
+    same("attempt", at(task, "attempt"), "1");
+    same("timeout", at(task, "timeoutMs"), "");
+    same("queue", at(task, "queue"), "default");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"b2s=\""), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "order 1/ä", 1, 5000), 1);
+    same("output", stage_last.data, "ok");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"b2s=\""), 0); /* the answer was lost */
+    CU_ASSERT_EQUAL(complete(&session, "2", "\"output\":\"b2s=\""), THOLE_FENCED);
+    CU_ASSERT_EQUAL(complete(&session, "01", "\"output\":\"b2s=\""), THOLE_FENCED);
+    CU_ASSERT_EQUAL(complete(&session, "-1", "\"output\":\"b2s=\""), THOLE_FENCED);
+    CU_ASSERT_TRUE(stage_drained(&stage, 2000));
+    CU_ASSERT_EQUAL(stage_results(&stage, "order 1/ä", 1, 0), 1);
+    close_session(&session);
+    CU_ASSERT_EQUAL(status_of(renew(&session, "")), THOLE_NOT_FOUND);
+    end();
+}
+
+static void test_failures(void)
+{
+    struct worker_session session;
+    begin("failed");
+    open_session(&session, "py", 2);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    (void)next_task(&session, 5000);
+    CU_ASSERT_EQUAL(
+        complete(&session, "1", "\"failure\":{\"text\":\"no\",\"type\":\"declined\",\"final\":true}"), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    same("text", stage_last.data, "no");
+    same("type", stage_last.error_type, "declined");
+    CU_ASSERT_TRUE(stage_last.final);
+    stage_schedule(&stage, "i", 2, "ship", "");
+    (void)next_task(&session, 5000);
+    CU_ASSERT_EQUAL(complete(&session, "2", "\"failure\":{}"), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 2, 5000), 2);
+    CU_ASSERT_EQUAL(stage_last.status, THOLE_APP);
+    CU_ASSERT_FALSE(stage_last.final);
+    stage_schedule(&stage, "i", 3, "ship", "");
+    (void)next_task(&session, 5000);
+    CU_ASSERT_EQUAL(complete(&session, "3", "\"cancelled\":true"), 0); /* by nobody */
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 3, 5000), 3);
+    same("text", stage_last.data, "the handler returned CANCELLED, but nothing had cancelled it");
+    close_session(&session);
+    end();
+}
+
+/* As many as there are slots, in one answer; the rest when slots are free. */
+static void test_slots(void)
+{
+    struct worker_session session;
+    begin("slots");
+    open_session(&session, "py", 3);
+    for (uint64_t i = 1; i <= 5; i++)
+        stage_schedule(&stage, "i", i, "pay", "");
+    stage_pause_ms(300);
+    const char *answer = ask(operation(&session, "next"), "{\"max\":2,\"waitMs\":1000}");
+    same("second", at(item(answer, "tasks", 1), "claim"), "2");
+    same("third", item(answer, "tasks", 2), "");
+    same("its slot", at(next_task(&session, 1000), "claim"), "3");
+    same("no slot", next_task(&session, 300), "");
+    CU_ASSERT_EQUAL(complete(&session, "2", "\"output\":\"\""), 0);
+    same("a slot", at(next_task(&session, 5000), "claim"), "4");
+    answer = ask(operation(&session, "complete"),
+                 "{\"outcomes\":[{\"claim\":\"1\"},{\"claim\":\"9\"},{\"claim\":\"3\"},{\"claim\":\"4\"}]}");
+    same("1", at(item(answer, "results", 0), "status"), "");
+    same("9", at(item(answer, "results", 1), "status"), "14");
+    same("4", at(item(answer, "results", 3), "status"), "");
+    same("the last", at(next_task(&session, 5000), "claim"), "5");
+    CU_ASSERT_EQUAL(complete(&session, "5", "\"output\":\"\""), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 5, 5000), 5);
+    close_session(&session);
+    end();
+}
+
+/* ---- leases ---- */
+
+static void test_a_lease_is_renewed(void)
+{
+    struct worker_session session, other;
+    begin("renewed");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    open_session(&other, "other", 1);
+    renew_for(&session, "1", STAGE_LEASE_MS * 5 / 2);
+    CU_ASSERT_EQUAL(status_of(renew(&other, "")), THOLE_NOT_FOUND); /* it said nothing for a lease */
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    CU_ASSERT_EQUAL(stage_last.attempt, 1);
+    forget_session(&other);
+    close_session(&session);
+    end();
+}
+
+static const char *lost(void)
+{
+    static char text[64];
+    char sql[200];
+    PGconn *const conn = PQconnectdb(stage.postgres.url);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT coalesce(cardinality(lost), 0) || ' ' || coalesce(lost_worker ~ '^dead-', false)"
+                   " FROM \"thole_%s\".worker_queue",
+                   stage.ns);
+    PGresult *const result = PQexec(conn, sql);
+    (void)snprintf(text, sizeof text, "%s", PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "no row");
+    PQclear(result);
+    PQfinish(conn);
+    return text;
+}
+
+/* Its tasks go to others at once, as those of a worker that died: with the loss, and what it said last. */
+static void test_a_worker_dies(void)
+{
+    struct worker_session dead, other;
+    begin("dead");
+    open_session(&dead, "dead", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    same("claim", at(next_task(&dead, 5000), "claim"), "1");
+    (void)renew(&dead, "{\"claim\":\"1\",\"heartbeat\":true,\"details\":\"cGFnZSAz\"}");
+    stage_pause_ms(1500); /* until a renewal of the row has stored it */
+    (void)renew(&dead, "{\"claim\":\"1\"}");
+    uint64_t const silent_ms = clock_monotonic_ms();
+    open_session(&other, "other", 1);
+    const char *task = "";
+    while (task[0] == '\0' && clock_monotonic_ms() < silent_ms + 4 * STAGE_LEASE_MS)
+        task = next_task(&other, 500);
+    uint64_t const took_ms = clock_monotonic_ms() - silent_ms;
+    fprintf(stderr, "\n  taken over %u ms after its last word, lease %d ms\n", (unsigned)took_ms,
+            STAGE_LEASE_MS);
+    CU_ASSERT_TRUE(took_ms >= STAGE_LEASE_MS - 50 && took_ms < STAGE_LEASE_MS + 2000);
+    same("attempt", at(task, "attempt"), "2");
+    same("details", at(task, "details"), "cGFnZSAz");
+    same("loss", lost(), "1 true");
+    CU_ASSERT_EQUAL(complete(&dead, "1", "\"output\":\"\""), 100 + THOLE_NOT_FOUND);
+    CU_ASSERT_EQUAL(complete(&other, "1", "\"output\":\"\""), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    CU_ASSERT_EQUAL(stage_last.attempt, 2);
+    forget_session(&dead);
+    close_session(&other);
+    end();
+}
+
+/* The answer with the task was lost: it is not among what runs, and comes again under the same claim. */
+static void test_a_task_has_not_arrived(void)
+{
+    struct worker_session session;
+    begin("arrived");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    (void)renew(&session, ""); /* may have crossed the answer */
+    same("on its way", next_task(&session, 200), "");
+    stage_pause_ms(1000);
+    (void)renew(&session, "");
+    same("again", at(next_task(&session, 1000), "claim"), "1");
+    stage_pause_ms(1000);
+    (void)renew(&session, "{\"claim\":\"1\"}");
+    same("it has arrived", next_task(&session, 200), "");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    CU_ASSERT_EQUAL(stage_last.attempt, 1);
+    close_session(&session);
+    end();
+}
+
+/* The row went to another worker, as after a partition of the network that this gateway did not see. */
+static void test_a_lease_is_lost(void)
+{
+    struct worker_session session;
+    char sql[160];
+    begin("lost");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    PGconn *const conn = PQconnectdb(stage.postgres.url);
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE \"thole_%s\".worker_queue SET worker = 'thief', attempt = attempt + 1,"
+                   " lease_until = clock_timestamp() + interval '1 h'",
+                   stage.ns);
+    PQclear(PQexec(conn, sql));
+    PQfinish(conn);
+    CU_ASSERT_TRUE(await_notices(&session, 1, STAGE_LEASE_MS));
+    same("kind", at(session.notices[0], "kind"), "lease_lost");
+    const char *const renewed = renew(&session, "{\"claim\":\"1\"}");
+    same("told again", at(item(renewed, "cancelled", 0), "kind"), "lease_lost");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), THOLE_FENCED);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 300), 0);
+    close_session(&session);
+    end();
+}
+
+/* ---- cancellation ---- */
+
+static void test_cancelled(void)
+{
+    struct worker_session session;
+    begin("cancelled");
+    open_session(&session, "py", 3);
+    for (uint64_t i = 1; i <= 3; i++)
+        stage_schedule(&stage, "i", i, "pay", "");
+    for (unsigned n = 0; n < 3; n++)
+        CU_ASSERT_STRING_NOT_EQUAL(
+            item(ask(operation(&session, "next"), "{\"max\":1,\"waitMs\":5000}"), "tasks", 0), "");
+    /* it ends because of it */
+    stage_row(&stage, "i", 1, "pay", false);
+    uint64_t const pushed_us = stage_now_us();
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_TRUE(await_notices(&session, 1, 2000));
+    fprintf(stderr, "\n  notice %u us after the push\n", (unsigned)(stage_now_us() - pushed_us));
+    same("kind", at(session.notices[0], "kind"), "requested");
+    same("reason", at(session.notices[0], "reason"), "not needed");
+    CU_ASSERT_TRUE(strtoul(at(session.notices[0], "graceMs"), NULL, 10) > 900);
+    char claim[16];
+    (void)snprintf(claim, sizeof claim, "%s", at(session.notices[0], "claim"));
+    CU_ASSERT_EQUAL(complete(&session, claim, "\"cancelled\":true"), 0);
+    /* it does not heed it, and is successful: nobody wants that */
+    stage_row(&stage, "i", 2, "pay", false);
+    stage_push(&stage, "i", 2);
+    CU_ASSERT_TRUE(await_notices(&session, 2, 2000));
+    (void)snprintf(claim, sizeof claim, "%s", at(session.notices[1], "claim"));
+    CU_ASSERT_EQUAL(complete(&session, claim, "\"output\":\"\""), THOLE_FENCED);
+    /* it is never heard of again: its slot is free after its grace, when its worker was told that it is gone
+     */
+    stage_row(&stage, "i", 3, "pay", false);
+    stage_push(&stage, "i", 3);
+    CU_ASSERT_TRUE(await_notices(&session, 3, 2000));
+    (void)snprintf(claim, sizeof claim, "{\"claim\":\"%s\"}", at(session.notices[2], "claim"));
+    stage_pause_ms(1500);
+    same("gone", item(renew(&session, claim), "gone", 0)[0] == '"' ? "gone" : "", "gone");
+    same("nothing", item(renew(&session, ""), "cancelled", 0), "");
+    CU_ASSERT_TRUE(stage_drained(&stage, 2000));
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 200), 0);
+    for (uint64_t i = 4; i <= 6; i++)
+        stage_schedule(&stage, "i", i, "pay", "");
+    stage_pause_ms(500);
+    const char *const answer = ask(operation(&session, "next"), "{\"max\":8,\"waitMs\":3000}");
+    CU_ASSERT_STRING_NOT_EQUAL(item(answer, "tasks", 2), ""); /* all three slots */
+    forget_session(&session);
+    end();
+}
+
+/* A task that nobody has fetched is cancelled, and its slot is free at once. */
+static void test_cancelled_before_it_is_fetched(void)
+{
+    struct worker_session session;
+    begin("unfetched");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    stage_pause_ms(500);
+    stage_row(&stage, "i", 1, "pay", false);
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 3000));
+    stage_schedule(&stage, "i", 2, "ship", "");
+    same("the next", at(next_task(&session, 5000), "activityId"), "2");
+    CU_ASSERT_EQUAL(count_notices(&session), 0);
+    CU_ASSERT_EQUAL(complete(&session, "2", "\"output\":\"\""), 0);
+    close_session(&session);
+    end();
+}
+
+static void test_timeout(void)
+{
+    struct worker_session session;
+    begin("timeout");
+    open_session(&session, "py", 1);
+    stage_schedule_try(&stage, "i", 1, (struct stage_try){.number = 1, .timeout_ms = 700, .details = ""},
+                       "pay", "");
+    unsigned const left_ms = (unsigned)strtoul(at(next_task(&session, 5000), "timeoutMs"), NULL, 10);
+    CU_ASSERT_TRUE(left_ms > 300 && left_ms <= 700);
+    CU_ASSERT_TRUE(await_notices(&session, 1, 3000));
+    same("kind", at(session.notices[0], "kind"), "timeout");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""),
+                    0); /* its part: what is stored is the timeout */
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    CU_ASSERT_EQUAL(stage_last.status, THOLE_TIMEOUT);
+    close_session(&session);
+    end();
+}
+
+/* ---- the end ---- */
+
+struct closing {
+    const struct worker_session *session;
+    unsigned limit_ms, status;
+    uint64_t took_ms;
+};
+
+static void *close_main(void *arg)
+{
+    struct closing *const closing = arg;
+    struct buf answer;
+    char subject[300], body[64];
+    struct header const header = {"Content-Type", THOLE_STR("application/json")};
+    uint64_t const from_ms = clock_monotonic_ms();
+    (void)snprintf(subject, sizeof subject, "%s.close", closing->session->subject);
+    (void)snprintf(body, sizeof body, "{\"limitMs\":%u}", closing->limit_ms);
+    buf_init(&answer, 4096);
+    thole_status const status =
+        connection_request_with(worker, subject, &header, 1, thole_slice_from(body), &answer, NULL);
+    closing->status = status == THOLE_OK ? status_of(buf_cstr(&answer)) : 99;
+    closing->took_ms = clock_monotonic_ms() - from_ms;
+    buf_release(&answer);
+    return NULL;
+}
+
+static void test_closed(void)
+{
+    struct worker_session session;
+    pthread_t thread;
+    begin("closed");
+    open_session(&session, "py", 2);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    stage_schedule(&stage, "i", 2, "ship", "");
+    const char *task = next_task(&session, 5000);
+    CU_ASSERT_STRING_NOT_EQUAL(task, "");
+    stage_pause_ms(300); /* the second one has a slot, and may not have been fetched */
+    struct closing closing = {.session = &session, .limit_ms = 1500};
+    CU_ASSERT_EQUAL(pthread_create(&thread, NULL, close_main, &closing), 0);
+    stage_pause_ms(300);
+    CU_ASSERT_EQUAL(status_of(ask(operation(&session, "next"), "{}")), THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    CU_ASSERT_TRUE(stage_has_result(&stage, "i", 2000));
+    (void)pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(closing.status, 0);
+    fprintf(stderr, "\n  closed after %u ms\n", (unsigned)closing.took_ms);
+    CU_ASSERT_TRUE(closing.took_ms < 6000);
+    forget_session(&session);
+    open_session(&session, "next", 2); /* what was not done is handed back */
+    same("the other", at(next_task(&session, 5000), "activityId"), "2");
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    close_session(&session);
+    end();
+}
+
+static void *stop_main(void *arg)
+{
+    (void)arg;
+    gateway_host_stop(gateway);
+    return NULL;
+}
+
+/* What runs may end; others are told to go to another gateway. */
+static void test_a_gateway_stops(void)
+{
+    struct worker_session session;
+    pthread_t thread;
+    begin("stops");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    CU_ASSERT_EQUAL(pthread_create(&thread, NULL, stop_main, NULL), 0);
+    stage_pause_ms(300);
+    CU_ASSERT_EQUAL(status_of(ask(operation(&session, "next"), "{}")), THOLE_UNAVAILABLE);
+    same("no other gateway", ask(open_subject(), "{\"worker\":\"w\",\"slots\":1,\"activities\":[\"pay\"]}"),
+         "");
+    CU_ASSERT_EQUAL(status_of(renew(&session, "{\"claim\":\"1\"}")), 0);
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    (void)pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 1000), 1);
+    gateway = NULL;
+    forget_session(&session);
+    end();
+}
+
+/* ---- what is asked ---- */
+
+static void test_wrong_requests(void)
+{
+    static const struct {
+        const char *body;
+        unsigned status;
+        const char *text;
+    } rows[] = {
+        {"", THOLE_INVALID, "the message is not an object"},
+        {"[]", THOLE_INVALID, "the message is not an object"},
+        {"{\"worker\":\"w\"", THOLE_INVALID, "the message is not an object"},
+        {"{\"worker\":\"w\",}", THOLE_INVALID, "the message is not valid JSON"},
+        {"{\"worker\":7}", THOLE_INVALID, "worker is not a text"},
+        {"{\"worker\":\"a\\u0000b\"}", THOLE_INVALID, "worker is not a text in UTF-8 without NUL"},
+        {"{\"slots\":4294967296}", THOLE_INVALID, "slots is not a number from 0 to 4294967295"},
+        {"{\"slots\":-1}", THOLE_INVALID, "slots is not a number from 0 to 4294967295"},
+        {"{\"activities\":\"pay\"}", THOLE_INVALID, "activities is not a list"},
+        {"{}", THOLE_INVALID, "worker name is empty"},
+        {"{\"worker\":\"w\"}", THOLE_INVALID, "slots is 0, it must be 1 to 10000"},
+        {"{\"worker\":\"w\",\"slots\":\"1\"}", THOLE_INVALID,
+         "activities has 0 names, it must have 1 to 1000"},
+        {"{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a b\"]}", THOLE_INVALID,
+         "activity name has byte 0x20, allowed is [A-Za-z0-9_-]"},
+        {"{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a\"],\"inbox\":\"a.>\"}", THOLE_INVALID,
+         "inbox is not a subject that can be published to"},
+    };
+    begin("wrong");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const answer = ask(open_subject(), "%s", rows[i].body);
+        CU_ASSERT_EQUAL(status_of(answer), rows[i].status);
+        same(rows[i].body, at(answer, "text"), rows[i].text);
+    }
+    const char *const answer = ask_as("text/xml", open_subject(), THOLE_STR("<open/>"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(answer, "Content-Type"));
+    end();
+}
+
+static void test_services(void)
+{
+    struct worker_session session;
+    begin("services");
+    open_session(&session, "py", 1);
+    (void)renew(&session, "");
+    (void)ask(open_subject(), "{}");
+    const char *const ping = ask("$SRV.PING.thole-gateway", "%s", "");
+    same("type", at(ping, "type"), "io.nats.micro.v1.ping_response");
+    same("name", at(ping, "name"), "thole-gateway");
+    same("namespace", at(ping, "metadata.namespace"), "services");
+    char one[128];
+    (void)snprintf(one, sizeof one, "$SRV.STATS.thole-gateway.%s", at(ping, "id"));
+    char stats[8192];
+    (void)snprintf(stats, sizeof stats, "%s", ask(one, "%s", ""));
+    const char *const open = item(stats, "endpoints", 0);
+    same("name", at(open, "name"), "open");
+    same("subject", at(open, "subject"), "thole.services.gateway.open.*");
+    same("requests", at(open, "num_requests"), "2");
+    same("errors", at(open, "num_errors"), "1");
+    same("last", at(open, "last_error"), "invalid argument");
+    same("renewals", at(item(stats, "endpoints", 2), "num_requests"), "1");
+    same("info", at(ask("$SRV.INFO", "%s", ""), "type"), "io.nats.micro.v1.info_response");
+    close_session(&session);
+    end();
+}
+
+static const struct thole_test tests[] = {
+    {"a task is done", test_a_task_is_done},
+    {"failures", test_failures},
+    {"slots", test_slots},
+    {"a lease is renewed", test_a_lease_is_renewed},
+    {"a worker dies", test_a_worker_dies},
+    {"a task has not arrived", test_a_task_has_not_arrived},
+    {"a lease is lost", test_a_lease_is_lost},
+    {"cancelled", test_cancelled},
+    {"cancelled before it is fetched", test_cancelled_before_it_is_fetched},
+    {"timeout", test_timeout},
+    {"closed", test_closed},
+    {"a gateway stops", test_a_gateway_stops},
+    {"wrong requests", test_wrong_requests},
+    {"services", test_services},
+};
+
+/* An argument: only tests with that in their names. */
+int main(int argc, char **argv)
+{
+    struct thole_test chosen[ARRAY_LEN(tests)];
+    size_t n = 0;
+    skip_without_nats();
+    skip_without_postgres();
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        if (argc < 2 || strstr(tests[i].name, argv[1]) != NULL)
+            chosen[n++] = tests[i];
+    stage_open(&stage);
+    int const result = thole_run_suite("gateway", chosen, n);
+    stage_close(&stage);
+    return result;
+}

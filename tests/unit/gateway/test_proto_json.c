@@ -1,0 +1,169 @@
+/* Protobuf messages as JSON: the canonical mapping, both ways. */
+#include "gateway.pb-c.h"
+#include "proto_json.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+static struct codec_scratch scratch;
+static thole_error error;
+
+/* Decodes an exact copy, so that AddressSanitizer sees every byte read too far. */
+static const ProtobufCMessage *decode(const ProtobufCMessageDescriptor *descriptor, const char *json)
+{
+    ProtobufCMessage *message = NULL;
+    size_t const len = strlen(json);
+    uint8_t *const copy = malloc(len == 0 ? 1 : len);
+    memcpy(copy, json, len);
+    codec_init(&scratch);
+    error.text[0] = '\0';
+    if (proto_json_decode(descriptor, (thole_slice){copy, len}, &scratch, &message, &error) != THOLE_OK)
+        message = NULL;
+    free(copy);
+    return message;
+}
+
+static void check_encoded(const ProtobufCMessage *message, const char *want)
+{
+    struct buf json;
+    buf_init(&json, 1 << 20);
+    CU_ASSERT_EQUAL(proto_json_encode(message, &json), THOLE_OK);
+    CHECK_STR("encoded", buf_cstr(&json), want);
+    buf_release(&json);
+}
+
+/* ---- tests ---- */
+
+static void test_there_and_back(void)
+{
+    static const char *const tasks[] = {
+        "{}",
+        "{\"status\":9,\"text\":\"later\"}",
+        "{\"tasks\":[{\"claim\":\"1\",\"activity\":\"pay\",\"instance\":\"ä\\\"\\n\",\"execution\":"
+        "\"18446744073709551615\",\"activityId\":\"7\",\"tryNumber\":4294967295,\"input\":\"AAECgP//\","
+        "\"key\":\"k\"},{}]}",
+        "{\"tasks\":[{\"input\":\"YQ==\"},{\"input\":\"YWI=\"},{\"input\":\"YWJj\"}]}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(tasks); i++) {
+        const ProtobufCMessage *const message = decode(&thole__v1__tasks__descriptor, tasks[i]);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(message);
+        check_encoded(message, tasks[i]);
+        codec_release(&scratch);
+    }
+}
+
+static void test_what_is_read(void)
+{
+    const Thole__V1__Task *const task = (const Thole__V1__Task *)decode(
+        &thole__v1__task__descriptor,
+        " { \"activity_id\" : \"12\" , \"tryNumber\":3, \"unknown\":{\"a\":[1,{}]}, \"input\":\"_-8\","
+        " \"details\":null, \"version\":\"5\", \"key\":\"\\u00e4\\ud83d\\ude00\" }\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(task);
+    CU_ASSERT_EQUAL(task->activity_id, 12); /* the name as in the file; a number as a text */
+    CU_ASSERT_EQUAL(task->try_number, 3);
+    CU_ASSERT_EQUAL(task->version, 5);
+    CU_ASSERT_EQUAL(task->input.len, 2); /* the other alphabet, not padded */
+    CU_ASSERT_EQUAL(memcmp(task->input.data, "\xff\xef", 2), 0);
+    CU_ASSERT_EQUAL(task->details.len, 0);
+    CHECK_STR("text", task->key, "\xc3\xa4\xf0\x9f\x98\x80");
+    CHECK_STR("absent", task->queue, "");
+    codec_release(&scratch);
+    const Thole__V1__Outcome *outcome = (const Thole__V1__Outcome *)decode(
+        &thole__v1__outcome__descriptor,
+        "{\"cancelled\":true,\"failure\":{\"final\":false,\"text\":\"no\"}}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(outcome);
+    CU_ASSERT_TRUE(outcome->cancelled);
+    CHECK_STR("nested", outcome->failure->text, "no");
+    CU_ASSERT_FALSE(outcome->failure->final);
+    check_encoded(&outcome->base, "{\"failure\":{\"text\":\"no\"},\"cancelled\":true}");
+    codec_release(&scratch);
+    outcome = (const Thole__V1__Outcome *)decode(&thole__v1__outcome__descriptor, "{\"failure\":{ }}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(outcome);
+    CU_ASSERT_PTR_NOT_NULL(outcome->failure); /* present, though it is empty */
+    codec_release(&scratch);
+}
+
+static void test_what_is_refused(void)
+{
+    static const struct {
+        const char *json, *text;
+    } rows[] = {
+        {"", "the message is not an object"},
+        {"null", "the message is not an object"},
+        {"[{}]", "the message is not an object"},
+        {"{\"claim\":\"1\"", "the message is not an object"},
+        {"{}}", "the message is not valid JSON"},
+        {"{\"claim\":\"1\" \"key\":\"\"}", "the message is not valid JSON"},
+        {"{\"claim\":\"1\",}", "the message is not valid JSON"},
+        {"{\"claim\":1}", "claim is not a text"},
+        {"{\"claim\":\"a\\u0000\"}", "claim is not a text in UTF-8 without NUL"},
+        {"{\"claim\":\"\xff\"}", "claim is not a text in UTF-8 without NUL"},
+        {"{\"execution\":18446744073709551616}", "execution is not a number from 0 to 18446744073709551615"},
+        {"{\"execution\":1.5}", "execution is not a number from 0 to 18446744073709551615"},
+        {"{\"execution\":true}", "execution is not a number from 0 to 18446744073709551615"},
+        {"{\"tryNumber\":\"\"}", "try_number is not a number from 0 to 4294967295"},
+        {"{\"try_number\":4294967296}", "try_number is not a number from 0 to 4294967295"},
+        {"{\"input\":\"a\"}", "input is not base64"},
+        {"{\"input\":\"a b=\"}", "input is not base64"},
+        {"{\"input\":[1]}", "input is not base64"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_PTR_NULL(decode(&thole__v1__task__descriptor, rows[i].json));
+        CHECK_STR(rows[i].json, error.text, rows[i].text);
+        codec_release(&scratch);
+    }
+    CU_ASSERT_PTR_NULL(decode(&thole__v1__tasks__descriptor, "{\"tasks\":{}}"));
+    CHECK_STR("list", error.text, "tasks is not a list");
+    codec_release(&scratch);
+    CU_ASSERT_PTR_NULL(decode(&thole__v1__outcome__descriptor, "{\"cancelled\":1}"));
+    CHECK_STR("bool", error.text, "cancelled is not true or false");
+    codec_release(&scratch);
+}
+
+static void test_texts(void)
+{
+    Thole__V1__Tasks tasks = THOLE__V1__TASKS__INIT;
+    Thole__V1__Task task = THOLE__V1__TASK__INIT;
+    Thole__V1__Task *list[] = {&task};
+    tasks.tasks = list;
+    tasks.n_tasks = 1;
+    task.claim = (char *)"\xc3\xa4";
+    CU_ASSERT_EQUAL(proto_texts_check(&tasks.base, &error), THOLE_OK);
+    task.claim = (char *)"\xc3";
+    CU_ASSERT_EQUAL(proto_texts_check(&tasks.base, &error), THOLE_CORRUPT);
+    CHECK_STR("text", error.text, "claim is not UTF-8");
+}
+
+/* Every shorter text, and every text with another byte in one place, is read or refused. */
+static void test_broken_texts(void)
+{
+    static const char whole[] =
+        "{\"tasks\":[{\"claim\":\"\\u00e4\",\"input\":\"YWJj\",\"execution\":\"12\"}],\"status\":3}";
+    static const char bytes[] = "{}[]\",:\\\x01\xff"
+                                "9u";
+    char text[sizeof whole];
+    size_t read = 0;
+    for (size_t len = 0; len < sizeof whole - 1; len++) {
+        memcpy(text, whole, sizeof whole);
+        text[len] = '\0';
+        CU_ASSERT_PTR_NULL(decode(&thole__v1__tasks__descriptor, text));
+        codec_release(&scratch);
+    }
+    for (size_t place = 0; place < sizeof whole - 1; place++)
+        for (size_t i = 0; i < sizeof bytes - 1; i++) {
+            memcpy(text, whole, sizeof whole);
+            text[place] = bytes[i];
+            read += decode(&thole__v1__tasks__descriptor, text) != NULL;
+            codec_release(&scratch);
+        }
+    CU_ASSERT_TRUE(read > 20);
+}
+
+int main(void)
+{
+    static const struct thole_test tests[] = {{"there and back", test_there_and_back},
+                                              {"what is read", test_what_is_read},
+                                              {"what is refused", test_what_is_refused},
+                                              {"texts", test_texts},
+                                              {"broken texts", test_broken_texts}};
+    return thole_run_suite("proto_json", tests, ARRAY_LEN(tests));
+}
