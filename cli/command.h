@@ -10,7 +10,8 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
 
 struct cli_options {
     /* for every verb */
-    const char *config, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_inbox, *postgres, *ns;
+    const char *config, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_server_name,
+        *nats_inbox, *postgres, *ns;
     uint32_t output;     /* enum output */
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;

@@ -26,6 +26,7 @@ static const struct option_row global_rows[] = {
     OPTION_ROW_NATS_CA(FIELD(nats_ca)),
     OPTION_ROW_NATS_CERT(FIELD(nats_cert)),
     OPTION_ROW_NATS_KEY(FIELD(nats_key)),
+    OPTION_ROW_NATS_SERVER_NAME(FIELD(nats_server_name)),
     OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
     OPTION_ROW_POSTGRES(FIELD(postgres), .help = "libpq connection string; show and list need it"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace"),

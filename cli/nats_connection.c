@@ -12,6 +12,7 @@ thole_status nats_connection_open(const struct cli_options *options, struct conn
         .ca = options->nats_ca,
         .cert = options->nats_cert,
         .key = options->nats_key,
+        .server_name = options->nats_server_name,
         .inbox = options->nats_inbox,
         .name = "thole",
         .connect_timeout_ms = timeout_ms,

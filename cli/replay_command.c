@@ -52,6 +52,7 @@ int command_replay(struct cli *cli)
     export_setting("THOLE_NATS_CA", cli->options.nats_ca);
     export_setting("THOLE_NATS_CERT", cli->options.nats_cert);
     export_setting("THOLE_NATS_KEY", cli->options.nats_key);
+    export_setting("THOLE_NATS_SERVER_NAME", cli->options.nats_server_name);
     export_setting("THOLE_NATS_INBOX", cli->options.nats_inbox);
     export_setting("THOLE_NAMESPACE", cli->options.ns);
     (void)execvp(arguments[0], arguments);

@@ -261,6 +261,7 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
     options.nats_ca = cli->options.nats_ca;
     options.nats_cert = cli->options.nats_cert;
     options.nats_key = cli->options.nats_key;
+    options.nats_server_name = cli->options.nats_server_name;
     options.nats_inbox = cli->options.nats_inbox;
     options.postgres = cli->options.postgres;
     options.ns = cli->options.ns;

@@ -328,8 +328,9 @@ static thole_status explain(const struct connection *connection, natsStatus stat
     if (status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
         status == NATS_SECURE_CONNECTION_REQUIRED)
         return thole_fail(reterr, THOLE_DENIED,
-                          "%s: check tls:// in the URL, the trusted authorities (--nats-ca), and the own "
-                          "certificate (--nats-cert, --nats-key)",
+                          "%s: check tls:// in the URL, the trusted authorities (--nats-ca), the name in the "
+                          "server's certificate (--nats-server-name), and the own certificate (--nats-cert, "
+                          "--nats-key)",
                           said.text);
     if (connection->creds && (status == NATS_ERR || status == NATS_INVALID_ARG))
         return thole_fail(reterr, THOLE_DENIED, "%s: check the credentials file", said.text);

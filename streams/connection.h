@@ -34,8 +34,9 @@ struct connection_options {
     const char *ca;    /* PEM file of the authorities trusted for TLS; NULL = the system's */
     const char *cert;  /* PEM file of the own certificate and its chain; NULL = none */
     const char *key;   /* PEM file of its key; with cert, or NULL */
-    const char *inbox; /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
-    const char *name;  /* shown by the server's monitoring */
+    const char *server_name; /* that the servers' certificates must be for; NULL = the URL's host */
+    const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
+    const char *name;        /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
     uint64_t request_timeout_ms;   /* of each API round trip */
     connection_state_fn *on_state; /* may be NULL */

@@ -8,6 +8,24 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SERVER_NAME_BYTES_MAX = 253 }; /* of a name in the DNS */
+
+/* OpenSSL checks no name at all when it is empty, and takes any host of a domain when it begins with a dot.
+ */
+static thole_status check_server_name(const char *name, thole_error *reterr)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:";
+    if (name == NULL)
+        return THOLE_OK;
+    size_t const len = strlen(name);
+    if (len > 0 && len <= SERVER_NAME_BYTES_MAX && name[0] != '.' && strspn(name, allowed) == len)
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "the name that NATS's certificate must be for (--nats-server-name) must be a host name or "
+        "an address, without a port or a pattern");
+}
+
 static thole_status check_file(const char *path, const char *what, thole_error *reterr)
 {
     if (path == NULL || access(path, R_OK) == 0)
@@ -27,12 +45,15 @@ thole_status tls_files_copy(const struct connection_options *options, struct tls
     THOLE_TRY(check_file(options->ca, "NATS authorities file", reterr));
     THOLE_TRY(check_file(options->cert, "NATS certificate file", reterr));
     THOLE_TRY(check_file(options->key, "NATS key file", reterr));
+    THOLE_TRY(check_server_name(options->server_name, reterr));
     if (options->ca != NULL)
         ret->ca = memory_text(options->ca);
     if (options->cert != NULL)
         ret->cert = memory_text(options->cert);
     if (options->key != NULL)
         ret->key = memory_text(options->key);
+    if (options->server_name != NULL)
+        ret->server_name = memory_text(options->server_name);
     return THOLE_OK;
 }
 
@@ -41,6 +62,7 @@ void tls_files_release(struct tls_files *files)
     free(files->ca);
     free(files->cert);
     free(files->key);
+    free(files->server_name);
     *files = (struct tls_files){.ca = NULL};
 }
 
@@ -58,8 +80,11 @@ static natsStatus load_files(const struct tls_files *files, natsOptions *options
     return status;
 }
 
-static natsStatus expect_host(const char *address, natsOptions *options)
+/* Of the name alone: what is sent as SNI stays the URL's host (3.4.1, src/conn.c: _makeTLSConn()). */
+static natsStatus expect_host(const struct tls_files *files, const char *address, natsOptions *options)
 {
+    if (files->server_name != NULL)
+        return natsOptions_SetExpectedHostname(options, files->server_name);
     char host[NATS_ADDRESS_BYTES];
     (void)snprintf(host, sizeof host, "%s", address);
     *strrchr(host, ':') = 0; /* nats_url_address() put a port there */
@@ -82,7 +107,7 @@ thole_status tls_choose(const struct tls_files *files, const char *url, const ch
                           address);
     natsStatus const status = load_files(files, options);
     if (status == NATS_OK)
-        return link_fail(expect_host(address, options), "NATS server", address, reterr);
+        return link_fail(expect_host(files, address, options), "NATS server", address, reterr);
     thole_status const result = link_fail(status, "NATS server", address, &said);
     if (status != NATS_SSL_ERROR)
         return thole_fail(reterr, result, "%s", said.text);

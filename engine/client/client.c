@@ -39,6 +39,7 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
     ret->nats_ca = setting(ret->nats_ca, "THOLE_NATS_CA", NULL);
     ret->nats_cert = setting(ret->nats_cert, "THOLE_NATS_CERT", NULL);
     ret->nats_key = setting(ret->nats_key, "THOLE_NATS_KEY", NULL);
+    ret->nats_server_name = setting(ret->nats_server_name, "THOLE_NATS_SERVER_NAME", NULL);
     ret->nats_inbox = setting(ret->nats_inbox, "THOLE_NATS_INBOX", INBOX_PREFIX_DEFAULT);
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
@@ -59,6 +60,7 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
         .ca = options->nats_ca,
         .cert = options->nats_cert,
         .key = options->nats_key,
+        .server_name = options->nats_server_name,
         .inbox = options->nats_inbox,
         .name = "thole-client",
         .connect_timeout_ms = options->timeout_ms,

@@ -29,6 +29,7 @@ static const struct option_row shared_rows[] = {
     OPTION_ROW_NATS_CA(FIELD(nats_ca), .shown = "the system's"),
     OPTION_ROW_NATS_CERT(FIELD(nats_cert), .shown = "none"),
     OPTION_ROW_NATS_KEY(FIELD(nats_key), .shown = "none"),
+    OPTION_ROW_NATS_SERVER_NAME(FIELD(nats_server_name), .shown = "the URL's host"),
     OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
     OPTION_ROW_POSTGRES(FIELD(postgres), .shown = "required", .help = "libpq connection string or URI"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace to serve"),

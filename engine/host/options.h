@@ -10,15 +10,16 @@ struct remote_handlers;
 
 struct host_options {
     /* both roles */
-    const char *config;     /* --config      THOLE_CONFIG      none; YAML file with any of these */
-    const char *nats_url;   /* --nats        THOLE_NATS_URL    nats://127.0.0.1:4222 */
-    const char *nats_creds; /* --nats-creds  THOLE_NATS_CREDS  none */
-    const char *nats_ca;    /* --nats-ca     THOLE_NATS_CA     the system's authorities */
-    const char *nats_cert;  /* --nats-cert   THOLE_NATS_CERT   none */
-    const char *nats_key;   /* --nats-key    THOLE_NATS_KEY    none */
-    const char *nats_inbox; /* --nats-inbox  THOLE_NATS_INBOX  _INBOX.thole */
-    const char *postgres;   /* --postgres    THOLE_POSTGRES    required */
-    const char *ns;         /* --namespace   THOLE_NAMESPACE   default */
+    const char *config;           /* --config      THOLE_CONFIG      none; YAML file with any of these */
+    const char *nats_url;         /* --nats        THOLE_NATS_URL    nats://127.0.0.1:4222 */
+    const char *nats_creds;       /* --nats-creds  THOLE_NATS_CREDS  none */
+    const char *nats_ca;          /* --nats-ca     THOLE_NATS_CA     the system's authorities */
+    const char *nats_cert;        /* --nats-cert   THOLE_NATS_CERT   none */
+    const char *nats_key;         /* --nats-key    THOLE_NATS_KEY    none */
+    const char *nats_server_name; /* --nats-server-name  THOLE_NATS_SERVER_NAME  the URL's host */
+    const char *nats_inbox;       /* --nats-inbox  THOLE_NATS_INBOX  _INBOX.thole */
+    const char *postgres;         /* --postgres    THOLE_POSTGRES    required */
+    const char *ns;               /* --namespace   THOLE_NAMESPACE   default */
     const char
         *node; /* --node        THOLE_NODE        host name, pid and a random part; [A-Za-z0-9_-]{1,64} */
     enum log_level log_level; /* --log-level THOLE_LOG_LEVEL  info */

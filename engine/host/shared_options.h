@@ -39,6 +39,11 @@ extern const char *const option_outputs[]; /* table, json, jsonl */
         .flag = "nats-key", .kind = OPTION_TEXT, .env = "THOLE_NATS_KEY", .unit = "FILE",                    \
         .help = "PEM file of the key to --nats-cert", __VA_ARGS__                                            \
     }
+#define OPTION_ROW_NATS_SERVER_NAME(...)                                                                     \
+    {                                                                                                        \
+        .flag = "nats-server-name", .kind = OPTION_TEXT, .env = "THOLE_NATS_SERVER_NAME", .unit = "NAME",    \
+        .help = "what NATS's certificate must be for, if not the URL's host", __VA_ARGS__                    \
+    }
 #define OPTION_ROW_NATS_INBOX(...)                                                                           \
     {                                                                                                        \
         .flag = "nats-inbox", .kind = OPTION_TEXT, .env = "THOLE_NATS_INBOX", .unit = "PREFIX",              \

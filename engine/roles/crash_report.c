@@ -46,6 +46,7 @@ static thole_status store(struct report *report, const struct crash_place *place
                                                .ca = report->options->nats_ca,
                                                .cert = report->options->nats_cert,
                                                .key = report->options->nats_key,
+                                               .server_name = report->options->nats_server_name,
                                                .inbox = report->options->nats_inbox,
                                                .name = "thole-reporter",
                                                .connect_timeout_ms = CALL_TIMEOUT_MS,

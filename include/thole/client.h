@@ -38,6 +38,9 @@ typedef struct thole_client_options {
     const char *nats_cert; /**< the own certificate and its chain; default $THOLE_NATS_CERT, else none */
     const char
         *nats_key; /**< its key, unencrypted; default $THOLE_NATS_KEY; given with nats_cert or not at all */
+    /** What the servers' certificates must be for: a host name or an address; default
+     * $THOLE_NATS_SERVER_NAME, else the host of the URL. */
+    const char *nats_server_name;
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */

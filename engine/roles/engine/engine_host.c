@@ -71,6 +71,7 @@ static thole_status connect_nats(struct engine_host *engine, thole_error *reterr
                                                .ca = engine->options.nats_ca,
                                                .cert = engine->options.nats_cert,
                                                .key = engine->options.nats_key,
+                                               .server_name = engine->options.nats_server_name,
                                                .inbox = engine->options.nats_inbox,
                                                .name = "thole-engine",
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,

@@ -293,6 +293,7 @@ static thole_status connect(struct replay *replay, thole_error *reterr)
                                                   .ca = options->nats_ca,
                                                   .cert = options->nats_cert,
                                                   .key = options->nats_key,
+                                                  .server_name = options->nats_server_name,
                                                   .inbox = options->nats_inbox,
                                                   .name = "thole-replay",
                                                   .connect_timeout_ms = TIMEOUT_MS,

@@ -183,6 +183,7 @@ static thole_status open_connection(struct worker_host *host, thole_error *reter
                                                .ca = host->options.nats_ca,
                                                .cert = host->options.nats_cert,
                                                .key = host->options.nats_key,
+                                               .server_name = host->options.nats_server_name,
                                                .inbox = host->options.nats_inbox,
                                                .name = host->incarnation,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,

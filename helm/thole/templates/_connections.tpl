@@ -15,6 +15,10 @@
 - name: THOLE_NATS_CA
   value: {{ printf "/etc/thole/nats-ca/%s" .nats.tls.caKey | quote }}
 {{- end }}
+{{- if .nats.tls.serverName }}
+- name: THOLE_NATS_SERVER_NAME
+  value: {{ .nats.tls.serverName | quote }}
+{{- end }}
 {{- if .nats.tls.certSecret }}
 - name: THOLE_NATS_CERT
   value: /etc/thole/nats-tls/tls.crt

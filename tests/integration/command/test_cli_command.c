@@ -447,9 +447,10 @@ static const struct thole_test tests[] = {
 
 int main(void)
 {
-    static const char *const settings[] = {"THOLE_NATS_URL",  "THOLE_NATS_CREDS", "THOLE_NATS_CA",
-                                           "THOLE_NATS_CERT", "THOLE_NATS_KEY",   "THOLE_NATS_INBOX",
-                                           "THOLE_POSTGRES",  "THOLE_NAMESPACE",  "THOLE_PAYLOAD_MAX"};
+    static const char *const settings[] = {"THOLE_NATS_URL",   "THOLE_NATS_CREDS", "THOLE_NATS_CA",
+                                           "THOLE_NATS_CERT",  "THOLE_NATS_KEY",   "THOLE_NATS_SERVER_NAME",
+                                           "THOLE_NATS_INBOX", "THOLE_POSTGRES",   "THOLE_NAMESPACE",
+                                           "THOLE_PAYLOAD_MAX"};
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         unsetenv(settings[i]);
     skip_without_nats();

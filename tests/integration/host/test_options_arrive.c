@@ -148,6 +148,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     arrived("connection_open.ca %s", options->ca == NULL ? "none" : options->ca);
     arrived("connection_open.cert %s", options->cert == NULL ? "none" : options->cert);
     arrived("connection_open.key %s", options->key == NULL ? "none" : options->key);
+    arrived("connection_open.server_name %s", options->server_name == NULL ? "none" : options->server_name);
     arrived("connection_open.inbox %s %s", options->name, options->inbox);
     return __real_connection_open(options, ret, reterr);
 }
@@ -344,6 +345,7 @@ static const struct option_arrival {
     {"nats-ca", "/nowhere/ca", RUN_CREDS, "connection_open.ca /nowhere/ca"},
     {"nats-cert", "/nowhere/cert", RUN_CREDS, "connection_open.cert /nowhere/cert"},
     {"nats-key", "/nowhere/key", RUN_CREDS, "connection_open.key /nowhere/key"},
+    {"nats-server-name", "n.example", RUN_CREDS, "connection_open.server_name n.example"},
     {"nats-inbox", "_INBOX_own", RUN_FIRST, "connection_open.inbox thole-engine _INBOX_own"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-engine %s"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-worker %s"},

@@ -227,6 +227,77 @@ static void test_own_authority(void)
     server_dir_remove(dir);
 }
 
+static thole_status try_name(const char *url, const char *ca, const char *name, thole_error *err)
+{
+    struct connection *connection = NULL;
+    struct connection_options const options = {.url = url,
+                                               .ca = ca,
+                                               .server_name = name,
+                                               .name = "test",
+                                               .connect_timeout_ms = 1000,
+                                               .request_timeout_ms = 1000};
+    err->text[0] = '\0';
+    thole_status const status = connection_open(&options, &connection, err);
+    connection_close(connection);
+    return status;
+}
+
+/* A server that is reached under another name than its certificate's: as through a tunnel, or by an address.
+ */
+static void test_server_name(void)
+{
+    static char long_name[256];
+    static const struct {
+        const char *host, *name;
+        thole_status want;
+        const char *text;
+    } rows[] = {
+        {"127.0.0.1", NULL, THOLE_DENIED, "--nats-server-name"},
+        {"127.0.0.1", "nats.example", THOLE_OK, ""},
+        {"127.0.0.1", "NATS.example", THOLE_OK, ""},
+        {"127.0.0.1", "n1.pool.example", THOLE_OK, ""}, /* *.pool.example is in the certificate */
+        {"127.0.0.1", "192.0.2.7", THOLE_OK, ""},
+        {"127.0.0.1", "other.example", THOLE_DENIED, "--nats-server-name"},
+        {"127.0.0.1", "example", THOLE_DENIED, "--nats-server-name"},
+        {"127.0.0.1", "192.0.2.8", THOLE_DENIED, "--nats-server-name"},
+        {"localhost", NULL, THOLE_OK, ""},
+        {"localhost", "other.example", THOLE_DENIED, "--nats-server-name"}, /* in place of the URL's */
+        {"127.0.0.1", "", THOLE_INVALID, "must be a host name"},
+        {"127.0.0.1", ".example", THOLE_INVALID, "must be a host name"},
+        {"127.0.0.1", "*.pool.example", THOLE_INVALID, "must be a host name"},
+        {"127.0.0.1", long_name, THOLE_INVALID, "must be a host name"},
+    };
+    struct server server;
+    char dir[SERVER_PATH_BYTES], command[4 * TEXT_BYTES], config[TEXT_BYTES], program[1024], url[TEXT_BYTES],
+        ca[TEXT_BYTES];
+    thole_error err = {0};
+    memset(long_name, 'a', sizeof long_name - 2); /* 254 */
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-tls", dir, &err), &err);
+    (void)snprintf(command, sizeof command,
+                   "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 "
+                   "-subj /CN=other.example -addext subjectAltName=DNS:localhost,DNS:nats.example,"
+                   "DNS:*.pool.example,IP:192.0.2.7 >log 2>&1",
+                   dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no openssl: no certificate was tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    put_text(config, "tls { cert_file: \"%s/cert.pem\", key_file: \"%s/key.pem\" }", dir, dir);
+    put_text(ca, "%s/cert.pem", dir);
+    CU_ASSERT_FATAL(start_configured(&server, program, config));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        put_text(url, "tls://%s:%u", rows[i].host, server.port);
+        CU_ASSERT_EQUAL(try_name(url, ca, rows[i].name, &err), rows[i].want);
+        CHECK_STR(rows[i].name == NULL ? rows[i].host : rows[i].name,
+                  strstr(err.text, rows[i].text) != NULL ? "named" : err.text, "named");
+    }
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
 /* nats.c alone would connect to a tls:// URL in plain text, and take a certificate for any host. */
 static void test_tls(void)
 {
@@ -271,5 +342,6 @@ static const struct thole_test tests[] = {
     {"a credentials file that is none", test_credentials_file_that_is_none},
     {"TLS", test_tls},
     {"an own authority", test_own_authority},
+    {"a server's other name", test_server_name},
 };
 FIXTURE_MAIN("logins", tests)

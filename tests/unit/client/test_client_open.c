@@ -30,6 +30,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("authorities", options->ca, "ca");
     CHECK_STR("certificate", options->cert, "cert");
     CHECK_STR("key", options->key, "key");
+    CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_shop");
     *ret = status == THOLE_OK ? (struct connection *)(uintptr_t)&something : NULL;
     return status;
@@ -86,6 +87,7 @@ static thole_status open_client(thole_client **ret, thole_error *reterr)
     options.nats_ca = "ca";
     options.nats_cert = "cert";
     options.nats_key = "key";
+    options.nats_server_name = "name";
     options.nats_inbox = "_INBOX_shop";
     options.postgres = "password=secret";
     options.ns = "shop";

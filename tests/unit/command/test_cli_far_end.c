@@ -28,10 +28,11 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
 {
     if (play.open_status != THOLE_OK)
         return thole_fail(reterr, play.open_status, "nobody is there");
-    said_add(&play.said, "%s %s %s,%s,%s,%s %s %s %llu %zu: ", options->nats_url, shown(options->nats_creds),
-             options->nats_inbox, shown(options->nats_ca), shown(options->nats_cert),
-             shown(options->nats_key), shown(options->postgres), options->ns,
-             (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
+    said_add(&play.said, "%s %s %s,%s,%s,%s,%s %s %s %llu %zu: ", options->nats_url,
+             shown(options->nats_creds), options->nats_inbox, shown(options->nats_ca),
+             shown(options->nats_cert), shown(options->nats_key), shown(options->nats_server_name),
+             shown(options->postgres), options->ns, (unsigned long long)options->timeout_ms,
+             (size_t)options->payload_max);
     play.open++;
     *ret = some_client;
     return THOLE_OK;
@@ -179,9 +180,9 @@ thole_status __wrap_thole_client_start_many(thole_client *client, thole_start_so
 
 struct words {
     int argc;
-    char *argv[32];
+    char *argv[48];
     int code;
-    char line[512];
+    char line[1024];
 };
 
 static void run_words(void *arg)
@@ -191,9 +192,9 @@ static void run_words(void *arg)
 }
 
 #define SERVERS                                                                                              \
-    "--nats nats://n:1 --nats-creds creds --nats-ca ca --nats-cert cert --nats-key key --nats-inbox "        \
-    "_INBOX_x --postgres pg -n shop "
-#define OPENED "nats://n:1 creds _INBOX_x,ca,cert,key pg shop "
+    "--nats nats://n:1 --nats-creds creds --nats-ca ca --nats-cert cert --nats-key key --nats-server-name "  \
+    "name --nats-inbox _INBOX_x --postgres pg -n shop "
+#define OPENED "nats://n:1 creds _INBOX_x,ca,cert,key,name pg shop "
 
 /* Begins anew, with the words of both texts. */
 static void begin(struct words *words, const char *text, const char *more)
@@ -202,8 +203,10 @@ static void begin(struct words *words, const char *text, const char *more)
     memset(&play, 0, sizeof play);
     *words = (struct words){.argc = 1, .argv = {(char *)"thole"}};
     (void)snprintf(words->line, sizeof words->line, "%s%s", text, more);
-    for (char *word = strtok_r(words->line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+    for (char *word = strtok_r(words->line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+        CU_ASSERT_FATAL(words->argc + 1 < (int)ARRAY_LEN(words->argv));
         words->argv[words->argc++] = word;
+    }
 }
 
 static void test_far_end(void)

@@ -147,20 +147,17 @@ static void test_environment(void)
 /* Every option of the header is in --help, with its environment variable, and none that is hidden. */
 static void test_help(void)
 {
-    static const char *const words[] = {"--nats",       "--nats-creds",
-                                        "--nats-ca",    "--nats-cert",
-                                        "--nats-key",   "--nats-inbox",
-                                        "--postgres",   "--namespace",
-                                        "--node",       "--log-level",
-                                        "--log-format", "--payload-max",
-                                        "--stop-limit", "--partitions",
-                                        "--replicas",   "--node-ttl",
-                                        "--heartbeat",  "--engine-threads",
-                                        "--parked-max", "--instance-memory-max",
-                                        "--queue",      "--slots",
-                                        "--lease",      "--grace",
-                                        "$THOLE_LEASE", "[default 30s; $THOLE_STOP_LIMIT]",
-                                        "checkout"};
+    static const char *const words[] = {
+        "--nats",           "--nats-creds", "--nats-ca",
+        "--nats-cert",      "--nats-key",   "--nats-server-name",
+        "--nats-inbox",     "--postgres",   "--namespace",
+        "--node",           "--log-level",  "--log-format",
+        "--payload-max",    "--stop-limit", "--partitions",
+        "--replicas",       "--node-ttl",   "--heartbeat",
+        "--engine-threads", "--parked-max", "--instance-memory-max",
+        "--queue",          "--slots",      "--lease",
+        "--grace",          "$THOLE_LEASE", "[default 30s; $THOLE_STOP_LIMIT]",
+        "checkout"};
     static const thole_orchestration_entry orchestrations[] = {{"checkout", NULL}};
     static const thole_program program = {
         .size = sizeof program, .name = "shop", .orchestrations = orchestrations, .orchestrations_len = 1};

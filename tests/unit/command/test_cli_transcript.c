@@ -142,9 +142,10 @@ static void test_heap(void)
 int main(void)
 {
     static const struct thole_test tests[] = {{"transcript", test_transcript}, {"heap", test_heap}};
-    static const char *const settings[] = {"THOLE_NATS_URL",  "THOLE_NATS_CREDS", "THOLE_NATS_CA",
-                                           "THOLE_NATS_CERT", "THOLE_NATS_KEY",   "THOLE_NATS_INBOX",
-                                           "THOLE_POSTGRES",  "THOLE_NAMESPACE",  "THOLE_PAYLOAD_MAX"};
+    static const char *const settings[] = {"THOLE_NATS_URL",   "THOLE_NATS_CREDS", "THOLE_NATS_CA",
+                                           "THOLE_NATS_CERT",  "THOLE_NATS_KEY",   "THOLE_NATS_SERVER_NAME",
+                                           "THOLE_NATS_INBOX", "THOLE_POSTGRES",   "THOLE_NAMESPACE",
+                                           "THOLE_PAYLOAD_MAX"};
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         (void)unsetenv(settings[i]);
     return thole_run_suite("cli_transcript", tests, ARRAY_LEN(tests));

@@ -619,9 +619,9 @@ int __wrap_isatty(int fd)
 /* Instead of another program: what it would be given. */
 int __wrap_execvp(const char *file, char *const *argv)
 {
-    static const char *const settings[] = {"THOLE_NATS_URL",  "THOLE_NATS_CREDS", "THOLE_NATS_CA",
-                                           "THOLE_NATS_CERT", "THOLE_NATS_KEY",   "THOLE_NATS_INBOX",
-                                           "THOLE_NAMESPACE"};
+    static const char *const settings[] = {"THOLE_NATS_URL",   "THOLE_NATS_CREDS", "THOLE_NATS_CA",
+                                           "THOLE_NATS_CERT",  "THOLE_NATS_KEY",   "THOLE_NATS_SERVER_NAME",
+                                           "THOLE_NATS_INBOX", "THOLE_NAMESPACE"};
     (void)printf("< %s:", file);
     for (; *argv != NULL; argv++)
         (void)printf(" %s", *argv);

@@ -49,6 +49,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("authorities", options->ca, "ca");
     CHECK_STR("certificate", options->cert, "cert");
     CHECK_STR("key", options->key, "key");
+    CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_e");
     play.opens++;
     *ret = play.open_status == THOLE_OK ? (struct connection *)&play : NULL;
@@ -129,6 +130,7 @@ static void report(void *arg)
                                          .nats_ca = "ca",
                                          .nats_cert = "cert",
                                          .nats_key = "key",
+                                         .nats_server_name = "name",
                                          .nats_inbox = "_INBOX_e",
                                          .ns = "shop"};
     (void)arg;

@@ -75,9 +75,10 @@ static bool stop_requested(void)
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
                                     thole_error *reterr)
 {
-    said("connects to %s as %s, with %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
+    said("connects to %s as %s, with %s, %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
          options->url, options->name, options->creds, options->ca, options->cert, options->key,
-         options->inbox, (uint64_t)options->connect_timeout_ms, (uint64_t)options->request_timeout_ms);
+         options->server_name, options->inbox, (uint64_t)options->connect_timeout_ms,
+         (uint64_t)options->request_timeout_ms);
     THOLE_TRY(step("connection_open", reterr));
     play.on_state = options->on_state;
     play.arg = options->arg;
@@ -350,6 +351,7 @@ static void line(const char *text, FILE *to)
                                          .nats_ca = "ca",
                                          .nats_cert = "cert",
                                          .nats_key = "key",
+                                         .nats_server_name = "name",
                                          .nats_inbox = "inbox",
                                          .postgres = "pg",
                                          .ns = "shop",

@@ -45,6 +45,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("authorities", options->ca, "ca");
     CHECK_STR("certificate", options->cert, "cert");
     CHECK_STR("key", options->key, "key");
+    CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_w");
     CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
     play.on_state = options->on_state;
@@ -200,6 +201,7 @@ static thole_status start_with(uint64_t renew_every_ms, bool process)
                                          .nats_ca = "ca",
                                          .nats_cert = "cert",
                                          .nats_key = "key",
+                                         .nats_server_name = "name",
                                          .nats_inbox = "_INBOX_w",
                                          .ns = "shop",
                                          .queue = "q",

@@ -137,9 +137,10 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
                                     thole_error *reterr)
 {
     (void)fprintf(play.said,
-                  "connects to %s as %s, with %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64 " ms\n",
+                  "connects to %s as %s, with %s, %s, %s, %s, %s and %s, within %" PRIu64 " and %" PRIu64
+                  " ms\n",
                   options->url, options->name, options->creds, options->ca, options->cert, options->key,
-                  options->inbox, (uint64_t)options->connect_timeout_ms,
+                  options->server_name, options->inbox, (uint64_t)options->connect_timeout_ms,
                   (uint64_t)options->request_timeout_ms);
     if (fails("connection_open"))
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no server");
@@ -426,6 +427,7 @@ static void begin(FILE *to)
                                                      .nats_ca = "ca",
                                                      .nats_cert = "cert",
                                                      .nats_key = "key",
+                                                     .nats_server_name = "name",
                                                      .nats_inbox = "inbox",
                                                      .ns = "shop",
                                                      .instance_memory_max = 1024 * 1024}};
