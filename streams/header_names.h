@@ -5,6 +5,7 @@
 
 /* of cancel pushes and live events */
 #define HEADER_ACTIVITIES "Thole-Activities"
+#define HEADER_EARLY "Thole-Early"
 #define HEADER_EXECUTION "Thole-Execution"
 #define HEADER_KIND "Thole-Kind"
 #define HEADER_PROOFS "Thole-Proofs"
@@ -22,8 +23,8 @@
 #define HEADER_SUBJECT "Thole-Subject"
 #define HEADER_TIME "Thole-Time"
 #define HEADERS_OF_CONTRACT                                                                                  \
-    HEADER_ACTIVITIES, HEADER_EXECUTION, HEADER_KIND, HEADER_PROOFS, HEADER_REQUEST, HEADER_TRY,             \
-        HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON,                 \
+    HEADER_ACTIVITIES, HEADER_EARLY, HEADER_EXECUTION, HEADER_KIND, HEADER_PROOFS, HEADER_REQUEST,           \
+        HEADER_TRY, HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON,     \
         HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME
 
 /* of work; not part of it */

@@ -78,14 +78,18 @@ static thole_status publish_ids(const struct cancel_publish *publish, size_t fir
         buf_printf(&proofs, i == 0 ? "%016llx" : ",%016llx", (unsigned long long)proof);
     }
     char number[NUMBER_BYTES];
-    struct header const headers[] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
-                                     {HEADER_KIND, notice->kind},
-                                     {HEADER_PROOFS, buf_bytes(&proofs)},
-                                     {HEADER_TRY, number_text(number, notice->try_number)}};
+    struct header headers[5] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
+                                {HEADER_KIND, notice->kind},
+                                {HEADER_PROOFS, buf_bytes(&proofs)}};
+    size_t headers_len = 3;
+    if (notice->try_number > 0)
+        headers[headers_len++] = (struct header){HEADER_TRY, number_text(number, notice->try_number)};
+    if (notice->early)
+        headers[headers_len++] = (struct header){HEADER_EARLY, THOLE_STR("1")};
     thole_status status = buf_status(&ids) != THOLE_OK ? buf_status(&ids) : buf_status(&proofs);
     if (status == THOLE_OK)
-        status = connection_publish(publish->connection, publish->subject, headers,
-                                    notice->try_number > 0 ? 4 : 3, notice->reason, reterr);
+        status = connection_publish(publish->connection, publish->subject, headers, headers_len,
+                                    notice->reason, reterr);
     else
         status = thole_fail(reterr, status, "cancel notice: no room for the activity ids");
     buf_release(&ids);
@@ -206,6 +210,7 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(read_ids(delivery_header(delivery, HEADER_ACTIVITIES), arena, &notice, reterr));
     THOLE_TRY(read_proofs(delivery_header(delivery, HEADER_PROOFS), arena, &notice, reterr));
     THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
+    notice.early = delivery_header(delivery, HEADER_EARLY).len > 0;
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
     *ret = notice;

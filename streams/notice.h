@@ -11,7 +11,7 @@ enum { CANCEL_NOTICE_IDS_MAX = 2048 }; /* in one message; more are sent in sever
 
 /* struct cancel_notice: headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, Thole-Proofs: of each
  * activity 16 hexadecimal digits, with commas (cancel_proof.h), and Thole-Try: 2 when only that try of each
- * is meant; the body is the reason. */
+ * is meant; Thole-Early: 1 when their rows are still there; the body is the reason. */
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,
                                                    const struct nonce_key *key,
                                                    const struct cancel_notice *notice, thole_error *reterr);

@@ -3,6 +3,7 @@
 #ifndef THOLE_NOTICES_H
 #define THOLE_NOTICES_H
 #include "thole/types.h"
+#include <stdbool.h>
 
 struct cancel_notice { /* to the workers that run them */
     thole_slice instance;
@@ -14,6 +15,8 @@ struct cancel_notice { /* to the workers that run them */
     thole_slice kind;       /* thole_cancel_kind_name() */
     thole_slice reason;
     uint64_t decided_ms; /* wall clock: of the turn; 0 when it was received */
+    bool early;          /* sent before their rows are deleted: another one follows when they are */
+    bool repeats;        /* sent: an early one was sent before */
 };
 
 struct event_notice {

@@ -158,16 +158,17 @@ const struct metric_rule metric_rules[METRICS] = {
                                        .roles = METRIC_ENGINE,
                                        .help =
                                            "activities that are scheduled and not resolved, or a few more"},
-    [METRIC_ENGINE_CANCEL_PUSHES] = {.name = "thole_engine_cancel_pushes_total",
-                                     .roles = METRIC_ENGINE,
-                                     .help = "activities whose cancellation was pushed to workers"},
+    [METRIC_ENGINE_CANCEL_PUSHES] =
+        {.name = "thole_engine_cancel_pushes_total",
+         .roles = METRIC_ENGINE,
+         .help = "activities whose cancellation was pushed to workers; a repetition is not counted"},
     [METRIC_ENGINE_CANCEL_PUSH_DELAY] =
         {.name = "thole_engine_cancel_push_delay_seconds",
          .kind = METRIC_HISTOGRAM,
          .unit = METRIC_MICROSECONDS,
          .roles = METRIC_ENGINE,
          .bounds = call_bounds,
-         .help = "from the turn that decided a cancellation until its push was sent"},
+         .help = "from the turn that decided a cancellation until its first push was sent"},
     [METRIC_ENGINE_CRASHES] = {.name = "thole_engine_code_crashes_total",
                                .roles = METRIC_ENGINE,
                                .help = "crashes of orchestrations' code that were recorded"},

@@ -185,6 +185,8 @@ static void tell(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
 
 void kit_work_cancelled(thole_test_env *env, const struct cancel_notice *push)
 {
+    if (push->early)
+        return; /* no time passes until the row is gone */
     for (struct kit_work *w = env->work; w != NULL; w = w->next)
         for (size_t i = 0; i < push->activity_ids_len; i++)
             if (w->gone && w->row.activity_id == push->activity_ids[i] &&

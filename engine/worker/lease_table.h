@@ -13,6 +13,7 @@
 enum lease_push {
     PUSH_NONE,
     PUSH_HEARD,  /* received before it was claimed */
+    PUSH_EARLY,  /* its row is still being deleted: asked at the next push, or renewal */
     PUSH_WANTED, /* the row must be asked */
     PUSH_ASKED,  /* in the RENEW that is in flight */
     PUSH_DENIED, /* the row was still there */

@@ -148,8 +148,9 @@ enum worker_in_kind {
     WORKER_IN_RELEASED,  /* answer to RELEASE; unknown makes no difference */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
     WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is sent again */
-    WORKER_IN_PUSHED, /* key.instance, .execution, .try_number, activity_ids, proofs, cancel_kind, reason */
-    WORKER_IN_STOP,   /* limit_ms: stop gracefully; a second one can only shorten it */
+    WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, proofs, early, cancel_kind,
+                            reason */
+    WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
 };
 
 struct worker_in {
@@ -168,6 +169,7 @@ struct worker_in {
     const uint64_t *proofs;       /* PUSHED: of each activity, see cancel_proof.h; without the right one it is
                                      ignored, and counted */
     size_t activity_ids_len;
+    bool early;                      /* PUSHED: the rows are still being deleted, another push follows */
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
 };

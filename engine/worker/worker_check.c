@@ -55,7 +55,7 @@ static const char *check_push(const struct lease *lease)
     case LEASE_ISOLATED:
     case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
     case LEASE_CANCELLING: HOLDS(lease->push != PUSH_HEARD); break;
-    case LEASE_CONFIRMING: HOLDS(lease->push == PUSH_WANTED || lease->push == PUSH_ASKED); break;
+    case LEASE_CONFIRMING: HOLDS(lease->push >= PUSH_EARLY && lease->push <= PUSH_ASKED); break;
     default: HOLDS(lease->push == PUSH_NONE); break;
     }
     return NULL;

@@ -271,6 +271,16 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
         without_result(w, lease, lease->cancelling.claim);
 }
 
+/* Before the row is deleted. What does not run yet is told by the next push. */
+static void pushed_early(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
+{
+    if (lease->state != LEASE_STARTING && lease->state != LEASE_RUNNING)
+        return;
+    remember(lease, in->cancel_kind, in->reason);
+    lease_set_push(w, lease, PUSH_EARLY);
+    lease_fire(w, lease, WORKER_PATH_PUSH);
+}
+
 static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
 {
     switch (lease->state) {
@@ -303,10 +313,12 @@ void worker_pushed(struct worker_machine *w, const struct worker_in *in)
                 continue;
             if (about.text[0] == '\0') /* most pushes are for other workers */
                 about = cancel_about(in->key.try_number, in->cancel_kind, in->reason);
-            if (cancel_proof(thole_slice_from(l->nonce), &about) == in->proofs[i])
-                pushed(w, l, in);
-            else
+            if (cancel_proof(thole_slice_from(l->nonce), &about) != in->proofs[i])
                 w->counters.unproven++;
+            else if (in->early)
+                pushed_early(w, l, in);
+            else
+                pushed(w, l, in);
         }
     }
 }

@@ -49,7 +49,7 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
         bool const settled = settles && isolation_has(w, lease);
         if (!lease_takes_part(lease) || (!tick && !settled && lease->push != PUSH_WANTED))
             continue;
-        if (lease->push == PUSH_WANTED)
+        if (lease->push == PUSH_WANTED || lease->push == PUSH_EARLY)
             lease_set_push(w, lease, PUSH_ASKED);
         w->rows[w->renew_len] = (struct worker_row){.id = lease->id,
                                                     .key = lease->key,

@@ -119,6 +119,8 @@ static void told_cancel(struct told *told, const struct cancel_notice *out)
     for (size_t i = 0; i < out->activity_ids_len; i++)
         told_number(told, "activity_id", out->activity_ids[i]);
     told_number(told, "try", out->try_number);
+    told_number(told, "early", out->early);
+    told_number(told, "repeats", out->repeats);
     told_bytes(told, "kind", out->kind);
     told_bytes(told, "reason", out->reason);
 }

@@ -241,6 +241,17 @@ void checks_work(struct world *w, const struct out_publish_work *out, const char
                THOLE_FMT(out->instance), out->activity_id);
 }
 
+/* What is pushed when its rows are deleted. */
+static void check_row_is_gone(struct world *w, const struct cancel_notice *out, uint64_t id, const char *who)
+{
+    size_t const instance = instance_index(w, out->instance);
+    const struct row *row =
+        store_find(w->store, ROW_ACTIVITY, instance_partition(w, instance), instance, out->execution, id);
+    if (!out->early && row != NULL && (out->try_number == 0 || row->try_number <= out->try_number))
+        broken(w, "%s pushes the cancellation of %.*s#%" PRIu64 " as if its row were deleted", who,
+               THOLE_FMT(out->instance), id);
+}
+
 void checks_push(struct world *w, const struct cancel_notice *out, const char *who)
 {
     bool const timeout = thole_slice_equal(out->kind, THOLE_STR("timeout"));
@@ -253,6 +264,7 @@ void checks_push(struct world *w, const struct cancel_notice *out, const char *w
         if (!over)
             broken(w, "%s pushes the cancellation of %.*s#%" PRIu64 ", which is not committed", who,
                    THOLE_FMT(out->instance), out->activity_ids[i]);
+        check_row_is_gone(w, out, out->activity_ids[i], who);
     }
 }
 

@@ -502,6 +502,7 @@ struct push {
     uint64_t execution, ids[PUSH_IDS_MAX], proofs[PUSH_IDS_MAX];
     size_t ids_len;
     uint32_t try_number;
+    bool early;
 };
 
 static void task_pushed(struct world *w, void *arg, uint64_t life)
@@ -518,6 +519,7 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
             .activity_ids = push->ids,
             .activity_ids_len = push->ids_len,
             .proofs = push->proofs,
+            .early = push->early,
             .cancel_kind = push->cancel_kind,
             .reason = push->reason});
 }
@@ -543,6 +545,7 @@ void workers_pushed(struct world *w, const struct cancel_notice *out)
         push->reason = keep_slice(w, out->reason);
         push->execution = out->execution;
         push->try_number = out->try_number;
+        push->early = out->early;
         push->ids_len = out->activity_ids_len < PUSH_IDS_MAX ? out->activity_ids_len : PUSH_IDS_MAX;
         memcpy(push->ids, out->activity_ids, push->ids_len * sizeof *push->ids);
         prove(push);

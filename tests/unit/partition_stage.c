@@ -187,7 +187,7 @@ static void answer_removed(struct stage *s, const struct batch *batch, struct in
 
 static void say_push(struct stage *s, const struct cancel_notice *push)
 {
-    buf_printf(&s->said, "push %.*s.%llu %.*s '%.*s'", THOLE_FMT(push->instance),
+    buf_printf(&s->said, "%s %.*s.%llu %.*s '%.*s'", push->early ? "hint" : "push", THOLE_FMT(push->instance),
                (unsigned long long)push->execution, THOLE_FMT(push->kind), THOLE_FMT(push->reason));
     for (size_t i = 0; i < push->activity_ids_len; i++)
         buf_printf(&s->said, i == 0 ? " %llu" : ",%llu", (unsigned long long)push->activity_ids[i]);

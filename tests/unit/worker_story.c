@@ -214,6 +214,7 @@ static void push(struct world *t, const char *letters, const char *text)
                                  .key = key,
                                  .activity_ids = ids,
                                  .activity_ids_len = n,
+                                 .early = strstr(text, "early") != NULL,
                                  .cancel_kind = thole_slice_from(kind),
                                  .reason = THOLE_STR("too late")};
     bool const forged = strstr(text, "forged") != NULL; /* with the nonce of another activity */

@@ -110,7 +110,7 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  *   READ_TIMERS      reads the timers that are due soon from the rows      TIMERS
  *   APPLY            commits a batch of rows                               APPLIED
  *   PUBLISH_WORK     queues an activity, until that is stored              PUBLISHED
- *   PUSH_CANCEL      tells workers, at most once
+ *   PUSH_CANCEL      tells workers, at most once; early: before the rows are deleted
  *   WITHDRAW         removes an activity's message, if it is still there
  *   SEND             stores a message in an inbox, until that is done      SENT
  *   NOTICE           tells clients, at most once

@@ -1,8 +1,9 @@
 /*
  * Carries out batches: rows in one transaction, then work messages and messages to other instances, then the
  * watermark. One batch is applied at a time, while the messages of those before it are being sent.
- * Cancellations do not wait for that: their rows are deleted first, in a transaction of their own, and then
- * workers are told.
+ * Cancellations do not wait for that. Workers are told as soon as the record is committed, so that tokens
+ * fire; then their rows are deleted first, in a transaction of their own, and workers are told again, so that
+ * they ask for the row.
  */
 #include "projection_state.h"
 #include <assert.h>
@@ -94,7 +95,8 @@ static void retire(struct projection *p)
 static bool same_push(const struct projected_push *a, const struct projected_push *b)
 {
     return a->kind == b->kind && a->execution == b->execution && a->try_number == b->try_number &&
-           thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
+           a->early == b->early && thole_slice_equal(a->instance, b->instance) &&
+           thole_slice_equal(a->reason, b->reason);
 }
 
 /* Its row is not deleted but replaced by that of a later try, together with all other rows. */
@@ -128,7 +130,7 @@ static void withdraw(struct projection *p, struct projection_batch *of, const st
     }
 }
 
-static void emit_push(struct projection *p, const struct projected_push *pushes, size_t n)
+static void emit_push(struct projection *p, const struct projected_push *pushes, size_t n, bool early)
 {
     struct cancel_notice *out = &env_emit(p->env, PARTITION_OUT_PUSH_CANCEL)->push_cancel;
     uint64_t *ids = env_numbers(p->env, n);
@@ -142,7 +144,9 @@ static void emit_push(struct projection *p, const struct projected_push *pushes,
         .activity_ids_len = ids == NULL ? 0 : n,
         .try_number = pushes->try_number,
         .decided_ms = pushes->decided_ms,
-        .kind = thole_slice_from(thole_cancel_kind_name((thole_cancel_kind)pushes->kind))};
+        .kind = thole_slice_from(thole_cancel_kind_name((thole_cancel_kind)pushes->kind)),
+        .early = early,
+        .repeats = pushes->early && !early};
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
@@ -155,11 +159,22 @@ static void push(struct projection *p, struct projection_batch *b, bool replaced
                     (is_replaced(b, &all[first + n]) == replaced) == now;)
             n++;
         if (now)
-            emit_push(p, &all[first], n);
+            emit_push(p, &all[first], n, false);
     }
     for (size_t i = 0; i < b->pushes_len; i++)
         if (is_replaced(b, &all[i]) == replaced)
             withdraw(p, b, &all[i]);
+}
+
+void project_push_early(struct projection *p, const struct projection_batch *batch, size_t first)
+{
+    const struct projected_push *const all = batch->pushes;
+    for (size_t n; first < batch->pushes_len; first += n) {
+        for (n = 1; first + n < batch->pushes_len && same_push(&all[first], &all[first + n]);)
+            n++;
+        if (all[first].early)
+            emit_push(p, &all[first], n, true);
+    }
 }
 
 /* Records that change no row need no transaction: the watermark is saved when the partition is idle. */

@@ -70,6 +70,7 @@ struct projected_push {
     uint32_t try_number; /* 0 = whatever try it is */
     uint32_t kind;
     uint64_t decided_ms; /* of the turn */
+    bool early;          /* workers are told before its row is deleted, too */
 };
 struct projected_deletion {
     struct batch_deletion row;
@@ -266,6 +267,8 @@ struct projection_batch *project_find(const struct projection *p, uint64_t token
 
 /* --- project.c --- */
 void project_pump(struct projection *p);
+/* Tells workers of the batch's pushes from the @p first on whose rows are still to be deleted. */
+void project_push_early(struct projection *p, const struct projection_batch *batch, size_t first);
 
 /* --- outbox.c --- */
 /* Adds the message of an event to another instance, if it has one. facts NULL: the log is read again. */

@@ -79,6 +79,7 @@ static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_num
                                                                .try_number = try_number,
                                                                .kind = kind,
                                                                .decided_ms = t->turn->time_ms,
+                                                               .early = t->live && kind != CANCEL_TIMEOUT,
                                                                .reason = reason};
 }
 
@@ -603,6 +604,7 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
         ret->running_ms = facts == NULL ? 0 : facts->running_ms;
         return b;
     }
+    size_t const pushes = b->pushes_len;
     struct turn_rows t = {.p = p,
                           .batch = b,
                           .sequence = sequence,
@@ -611,6 +613,7 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
                           .running_ms = facts == NULL ? 0 : facts->running_ms,
                           .published = !live && sequence <= p->projector.published};
     add_parts(p, &t, &record, sequence);
+    project_push_early(p, b, pushes);
     ret->running_ms = t.running_ms;
     return b;
 }

@@ -121,7 +121,7 @@ void shard_count_message(struct shard *shard, uint64_t stored_ns)
 
 void shard_count_push(struct shard *shard, const struct cancel_notice *notice)
 {
-    if (shard->cells == NULL)
+    if (shard->cells == NULL || notice->repeats)
         return;
     metric_add(shard->cells, METRIC_ENGINE_CANCEL_PUSHES, 0, notice->activity_ids_len);
     metric_observe(shard->cells, METRIC_ENGINE_CANCEL_PUSH_DELAY, 0,

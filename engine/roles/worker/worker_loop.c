@@ -205,6 +205,7 @@ static void take_push(struct worker_host *host, struct push_mail *push)
                                           .activity_ids = notice->activity_ids,
                                           .activity_ids_len = notice->activity_ids_len,
                                           .proofs = notice->proofs,
+                                          .early = notice->early,
                                           .cancel_kind = notice->kind,
                                           .reason = notice->reason});
     if (worker_counters(host->machine).unproven > unproven)

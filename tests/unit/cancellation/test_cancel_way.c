@@ -1,7 +1,8 @@
 /*
- * Whatever cancels an activity, it goes one way: recorded with its kind and reason; then its row goes; then
- * workers are told; then its message is withdrawn. Each waits for the answer to the one before, and a new
- * owner goes on wherever the old one was cut off.
+ * Whatever cancels an activity, it goes one way: recorded with its kind and reason; then workers are told
+ * early (a "hint"), unless they know by themselves, as of a timeout; then its row goes; then workers are
+ * told; then its message is withdrawn. Each waits for the answer to the one before, and a new owner goes on
+ * wherever the old one was cut off.
  */
 #include "partition_stage.h"
 #include "thole_cunit.h"
@@ -192,6 +193,19 @@ static void check(const struct row *row, const char *what, const char *got, cons
     CU_FAIL("order");
 }
 
+/* The early push says the same as the later one, and that a repetition follows. */
+static void check_hint(const struct row *row, const char *said)
+{
+    char want[256] = "";
+    (void)snprintf(want, sizeof want, "%s", row->push);
+    for (char *at = want; (at = strstr(at, "push ")) != NULL;)
+        memcpy(at, "hint", 4);
+    bool const timeout = strstr(row->push, " timeout ") != NULL;
+    check(row, "a hint before the rows", said, timeout ? "hint" : want, !timeout);
+    if (!timeout)
+        CU_ASSERT(strstr(said, "hint") < strstr(said, "rows gone"));
+}
+
 static void test_one_way(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -202,6 +216,7 @@ static void test_one_way(void)
         const char *said = stage_said(s);
         check(row, "not committed", said, "rows gone", false);
         check(row, "not committed", said, "push", false);
+        check(row, "not committed", said, "hint", false);
         s->hold_appends = false;
         size_t const n = s->held_len;
         for (size_t k = 0; k < n; k++)
@@ -212,11 +227,13 @@ static void test_one_way(void)
         check(row, "committed", stage_history(s, strstr(row->gone, "kid") != NULL ? "kid" : "i"),
               row->recorded, true);
         check(row, "committed", said, row->gone, true);
+        check_hint(row, said);
         check(row, "rows not gone", said, "push", false);
         check(row, "rows not gone", said, "withdraw", false);
         stage_release(s);
         said = stage_said(s);
         check(row, "rows gone", said, row->push, true);
+        check(row, "rows gone", said, "hint", false);
         check(row, "rows gone", said, row->withdrawn, true);
         CU_ASSERT(strstr(said, "push") < strstr(said, "withdraw"));
         stage_end(s);

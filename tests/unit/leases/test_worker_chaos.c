@@ -296,6 +296,7 @@ static void push_one(struct chaos *c)
                                  .key = key_of('a'),
                                  .activity_ids = &id,
                                  .activity_ids_len = 1,
+                                 .early = dice(c, 3) == 0,
                                  .cancel_kind = THOLE_STR("ended")};
     give(c, test_with_proofs(in, THOLE_STR(""), &proof));
 }

@@ -15,6 +15,7 @@ struct row {
     thole_status status;
     uint32_t want_try;
     size_t want_ids;
+    bool early;
 };
 
 static thole_status parse(const struct row *row, struct arena *arena, struct cancel_notice *ret)
@@ -30,6 +31,8 @@ static thole_status parse(const struct row *row, struct arena *arena, struct can
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_KIND, row->kind), NATS_OK);
     if (row->try_number != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_TRY, row->try_number), NATS_OK);
+    if (row->early)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_EARLY, "1"), NATS_OK);
     struct delivery const delivery = link_delivery(message);
     thole_status const status = cancel_notice_parse(&delivery, arena, ret, NULL);
     natsMsg_Destroy(message);
@@ -44,6 +47,7 @@ static void test_what_a_cancel_notice_says(void)
         {"one try", SUBJECT, "7", P, "TIMEOUT", "2", THOLE_OK, 2, 1},
         {"the largest try", SUBJECT, "7,8,9", P "," P "," P, "TIMEOUT", "4294967295", THOLE_OK, UINT32_MAX,
          3},
+        {"early", SUBJECT, "7", P, "requested", NULL, THOLE_OK, 0, 1, true},
         {"a larger one", SUBJECT, "7", P, "TIMEOUT", "4294967296", THOLE_CORRUPT, 0, 0},
         {"try 0", SUBJECT, "7", P, "TIMEOUT", "0", THOLE_CORRUPT, 0, 0},
         {"no number", SUBJECT, "7", P, "TIMEOUT", "2x", THOLE_CORRUPT, 0, 0},
@@ -71,6 +75,7 @@ static void test_what_a_cancel_notice_says(void)
         CU_ASSERT_EQUAL(notice.activity_ids_len, rows[i].want_ids);
         if (status == THOLE_OK) {
             CU_ASSERT_EQUAL(notice.execution, 2);
+            CU_ASSERT_EQUAL(notice.early, rows[i].early);
             CU_ASSERT_EQUAL(notice.activity_ids[notice.activity_ids_len - 1], 6 + rows[i].want_ids);
             CU_ASSERT_EQUAL(notice.proofs[notice.activity_ids_len - 1], 0x0123456789abcdef);
             CU_ASSERT_TRUE(thole_slice_equal(notice.instance, THOLE_STR("order")));
