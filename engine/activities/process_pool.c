@@ -1,6 +1,6 @@
 #include "process_pool.h"
 #include "clock.h"
-#include "log.h"
+#include "log_work.h"
 #include "memory.h"
 #include "process_end.h"
 #include "process_frame.h"
@@ -406,12 +406,9 @@ static thole_status report(struct thole_activity *act, const struct process_retu
 
 static void say_gone(const struct thole_activity *act, const struct life_message *life, const char *how)
 {
-    const struct work_item *const item = &act->message->item;
-    log_line(LOG_LEVEL_WARN, "worker",
-             "process %d is gone, and %u that it had started: instance=%.*s execution=%" PRIu64
-             " activity=%.*s id=%" PRIu64 ": %s",
-             (int)life->pid, life->others, THOLE_FMT(item->instance), item->execution,
-             THOLE_FMT(item->activity), item->activity_id, how);
+    struct log_fields const fields = log_work(&act->message->item);
+    log_line_of(LOG_LEVEL_WARN, "worker", &fields, "process %d is gone, and %u that it had started: %s",
+                (int)life->pid, life->others, how);
 }
 
 enum run_outcome {

@@ -1,7 +1,6 @@
 #include "log.h"
 #include "clock.h"
 #include "json.h"
-#include "utf8.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,23 +10,27 @@
 #include <unistd.h>
 
 enum {
-    LINE_BYTES = 2048,
-    TEXT_BYTES = 1536,
+    TEXT_BYTES = 2048,
     TIME_BYTES = 40,
     PROGRAM_BYTES = 64,
     AREA_BYTES = 32,
-    PIECE_BYTES = 20, /* a character of four bytes as \xNN, and a NUL */
+    AROUND_MSG_BYTES = 11, /* its key, its quotes and the end of the line */
+    ESCAPE_BYTES = 6,      /* the longest escape of one byte */
+    ID_BYTES = ESCAPE_BYTES * THOLE_ID_BYTES_MAX,
+    NAME_BYTES = ESCAPE_BYTES * THOLE_NAME_BYTES_MAX,
 };
 
 /* Written once, before any thread starts; only the level is read without that promise. */
 static atomic_int configured_level = LOG_LEVEL_INFO;
-static bool configured_json;
+static enum log_format configured_format = LOG_FORMAT_LOGFMT;
 static char configured_program[PROGRAM_BYTES] = "thole";
 
-void log_configure(enum log_level level, bool json, const char *program)
+void log_configure(enum log_level level, enum log_format format, const char *program)
 {
     atomic_store(&configured_level, (int)level);
-    configured_json = json;
+    if (format == LOG_FORMAT_AUTO)
+        format = isatty(STDERR_FILENO) ? LOG_FORMAT_LOGFMT : LOG_FORMAT_JSON;
+    configured_format = format;
     (void)snprintf(configured_program, sizeof configured_program, "%s", program);
     for (char *c = configured_program; *c != '\0'; c++)
         if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f || *c == '"' || *c == '\\')
@@ -73,73 +76,144 @@ static size_t whole_characters(const char *text, size_t len)
     return wanted == tail ? len : len - 1 - tail;
 }
 
-/* One character of the text, or one byte that is none, so that a line stays a line and steers no terminal. */
-static size_t plain_character(thole_slice rest, char ret[PIECE_BYTES], size_t *ret_taken)
-{
-    size_t const n = utf8_character(rest);
-    *ret_taken = n == 0 ? 1 : n;
-    if (n > 0 && !utf8_is_control(rest.ptr, n)) {
-        memcpy(ret, rest.ptr, n);
-        return n;
-    }
-    size_t len = 0;
-    for (size_t i = 0; i < *ret_taken; i++)
-        len += (size_t)snprintf(ret + len, PIECE_BYTES - len, "\\x%02x", rest.ptr[i]);
-    return len;
-}
-
-/* @return the length of the line, which always has its line end. */
-static size_t compose_plain(char line[LINE_BYTES], const char *when, enum log_level level, const char *area,
-                            thole_slice text)
-{
-    char piece[PIECE_BYTES];
-    size_t const cap = LINE_BYTES - 2;
-    size_t at = (size_t)snprintf(line, cap, "%s %-5s %.*s: ", when, level_name(level), AREA_BYTES, area);
-    for (size_t i = 0, taken; i < text.len; i += taken) {
-        size_t const n = plain_character((thole_slice){text.ptr + i, text.len - i}, piece, &taken);
-        if (n > cap - at)
-            break;
-        memcpy(line + at, piece, n);
-        at += n;
-    }
-    line[at++] = '\n';
-    return at;
-}
-
-/* In memory of its own, as a line may come from where nothing can be allocated. */
-static size_t compose_json(char line[LINE_BYTES], const char *when, enum log_level level, const char *area,
-                           thole_slice text)
-{
+/* A line in one of the formats, in memory of its own: a line may come from where nothing can be allocated. */
+struct line {
+    bool logfmt;
     struct json json;
-    struct json_room room = {.bytes = line, .cap = LINE_BYTES};
-    json_to_room(&json, &room);
-    json.lines = true;
-    json_object(&json);
-    json_member_text(&json, "time", when);
-    json_member_text(&json, "level", level_name(level));
-    json_member_text(&json, "program", configured_program);
-    json_member(&json, "area", (thole_slice){(const uint8_t *)area, strnlen(area, AREA_BYTES)});
-    json_key(&json, "text");
-    json_string_within(&json, text, room.cap - room.len - strlen("\"\"}\n"));
-    json_end(&json);
-    assert(!room.cut);
-    return room.len;
+    struct json_room room;
+};
+
+static void put(struct line *line, const void *bytes, size_t len)
+{
+    line->json.put(line->json.to, bytes, len);
 }
 
-void log_line(enum log_level level, const char *area, const char *fmt, ...)
+static void key(struct line *line, const char *name)
 {
-    char text[TEXT_BYTES], line[LINE_BYTES], when[TIME_BYTES];
+    if (!line->logfmt) {
+        json_key(&line->json, name);
+        return;
+    }
+    if (line->room.len > 0)
+        put(line, " ", 1);
+    json_to_room(&line->json, &line->room); /* each value is a document of its own */
+    put(line, name, strlen(name));
+    put(line, "=", 1);
+}
+
+/* Go's slog, kr/logfmt and their like read such a value without quotes. */
+static bool is_bare(thole_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] <= 0x20 || text.ptr[i] >= 0x7f || memchr("=\"\\", text.ptr[i], 3) != NULL)
+            return false;
+    return text.len > 0;
+}
+
+/* At most @p bytes_max of it, with its escapes: those of JSON, which all readers of logfmt know. */
+static void member(struct line *line, const char *name, thole_slice text, size_t bytes_max)
+{
+    key(line, name);
+    if (line->logfmt && text.len <= bytes_max && is_bare(text))
+        put(line, text.ptr, text.len);
+    else
+        json_string_within(&line->json, text, bytes_max);
+}
+
+static void member_text(struct line *line, const char *name, const char *text)
+{
+    member(line, name, thole_slice_from(text), NAME_BYTES);
+}
+
+static void member_number(struct line *line, const char *name, uint64_t value)
+{
+    key(line, name);
+    json_number(&line->json, value);
+}
+
+static void field_text(struct line *line, const char *name, thole_slice text, size_t bytes_max)
+{
+    if (text.len > 0)
+        member(line, name, text, bytes_max);
+}
+
+static void field_number(struct line *line, const char *name, uint64_t value)
+{
+    if (value > 0)
+        member_number(line, name, value);
+}
+
+static void compose_fields(struct line *line, const struct log_fields *fields)
+{
+    if (fields->of_partition)
+        member_number(line, "partition", fields->partition);
+    field_text(line, "instance", fields->instance, ID_BYTES);
+    field_number(line, "execution", fields->execution);
+    field_text(line, "activity", fields->activity, NAME_BYTES);
+    field_number(line, "activity_id", fields->activity_id);
+    field_number(line, "try", fields->try_number);
+    field_number(line, "attempt", fields->attempt);
+}
+
+static void begin_line(struct line *line, bool logfmt, char *bytes, size_t cap)
+{
+    line->logfmt = logfmt;
+    line->room = (struct json_room){.bytes = bytes, .cap = cap};
+    json_to_room(&line->json, &line->room);
+    line->json.lines = !logfmt;
+}
+
+/* @return its length; it always has its line end. */
+static size_t compose(char bytes[LOG_LINE_BYTES_MAX], enum log_level level, const char *area,
+                      const struct log_fields *fields, thole_slice text)
+{
+    struct line line;
+    char when[TIME_BYTES];
+    time_text(when);
+    begin_line(&line, configured_format == LOG_FORMAT_LOGFMT, bytes, LOG_LINE_BYTES_MAX);
+    if (!line.logfmt)
+        json_object(&line.json);
+    member_text(&line, "time", when);
+    member_text(&line, "level", level_name(level));
+    member_text(&line, "program", configured_program);
+    member(&line, "area", (thole_slice){(const uint8_t *)area, strnlen(area, AREA_BYTES)}, NAME_BYTES);
+    if (fields != NULL)
+        compose_fields(&line, fields);
+    member(&line, "msg", text, line.room.cap - line.room.len - AROUND_MSG_BYTES);
+    if (line.logfmt)
+        put(&line, "\n", 1);
+    else
+        json_end(&line.json);
+    assert(!line.room.cut);
+    return line.room.len;
+}
+
+void log_fields_text(const struct log_fields *fields, char ret[LOG_FIELDS_BYTES_MAX])
+{
+    struct line line;
+    begin_line(&line, true, ret, LOG_FIELDS_BYTES_MAX - 2);
+    if (fields != NULL)
+        compose_fields(&line, fields);
+    memcpy(ret + line.room.len, " ", 2);
+    if (line.room.len == 0)
+        ret[0] = '\0';
+}
+
+void log_line_of(enum log_level level, const char *area, const struct log_fields *fields, const char *fmt,
+                 ...)
+{
+    char text[TEXT_BYTES], line[LOG_LINE_BYTES_MAX];
     va_list args;
     if (!log_enabled(level))
         return;
     va_start(args, fmt);
     int const n = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    if (n < 0)
+        text[0] = '\0';
     if (n >= (int)sizeof text)
         text[whole_characters(text, sizeof text - 1)] = '\0';
-    time_text(when);
-    size_t const len =
-        (configured_json ? compose_json : compose_plain)(line, when, level, area, thole_slice_from(text));
+    size_t const len = compose(line, level, area, fields, thole_slice_from(text));
     ssize_t const written = write(STDERR_FILENO, line, len);
     (void)written; /* there is no other place to report that the log cannot be written */
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 2048, TOTALS_BYTES = 1400 }; /* what log_line() cuts at */
+enum { LINE_BYTES = 2048, TOTALS_BYTES = 1400 }; /* what log_line_of() cuts at */
 
 /* Of one kind in one partition. An interval begins with its first line. */
 struct place {
@@ -58,19 +58,12 @@ void log_limits_destroy(struct log_limits *limits)
     free(limits);
 }
 
-static struct place *place_of(struct log_limits *limits, size_t kind, uint32_t p)
+static struct place *place_of(struct log_limits *limits, size_t kind, const struct log_fields *fields)
 {
-    assert(kind < limits->kinds_len && (p < limits->partitions || p == LOG_NO_PARTITION));
-    size_t const row = p == LOG_NO_PARTITION ? limits->partitions : p;
+    bool const of_partition = fields != NULL && fields->of_partition;
+    assert(kind < limits->kinds_len && (!of_partition || fields->partition < limits->partitions));
+    size_t const row = of_partition ? fields->partition : limits->partitions;
     return &limits->places[row * limits->kinds_len + kind];
-}
-
-static void write_line(const struct log_kind *rule, uint32_t p, const char *text)
-{
-    if (p == LOG_NO_PARTITION)
-        log_line(rule->level, rule->area, "%s", text);
-    else
-        log_line(rule->level, rule->area, "p=%" PRIu32 " %s", p, text);
 }
 
 /* All partitions together pay for their lines of the kind. */
@@ -102,23 +95,25 @@ static void count(struct log_limits *limits, struct place *place, uint64_t now_m
         limits->due_ms = place->until_ms;
 }
 
-static void take(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p, const char *text)
+static void take(struct log_limits *limits, uint64_t now_ms, size_t kind, const struct log_fields *fields,
+                 const char *text)
 {
-    struct place *const place = place_of(limits, kind, p);
+    const struct log_kind *const rule = &limits->rules[kind];
+    struct place *const place = place_of(limits, kind, fields);
     place->total++;
     limits->kinds[kind].total++;
     if (now_ms >= place->until_ms && place->more == 0)
         begin_interval(place, now_ms, LOG_LIMIT_FIRST_MS);
-    if (place->lines < limits->rules[kind].lines && pay(&limits->kinds[kind], now_ms)) {
+    if (place->lines < rule->lines && pay(&limits->kinds[kind], now_ms)) {
         place->lines++;
-        write_line(&limits->rules[kind], p, text);
+        log_line_of(rule->level, rule->area, fields, "%s", text);
     } else {
         count(limits, place, now_ms);
     }
 }
 
-void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p, const char *fmt,
-                     ...)
+void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, const struct log_fields *fields,
+                     const char *fmt, ...)
 {
     char text[LINE_BYTES];
     va_list args;
@@ -126,7 +121,7 @@ void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, ui
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     pthread_mutex_lock(&limits->lock);
-    take(limits, now_ms, kind, p, text);
+    take(limits, now_ms, kind, fields, text);
     pthread_mutex_unlock(&limits->lock);
 }
 
@@ -134,16 +129,15 @@ void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, ui
 static bool say_more(struct log_limits *limits, struct place *place, uint64_t now_ms)
 {
     size_t const at = (size_t)(place - limits->places), kind = at % limits->kinds_len;
-    size_t const row = at / limits->kinds_len;
-    char text[LINE_BYTES];
+    const struct log_kind *const rule = &limits->rules[kind];
+    uint32_t const row = (uint32_t)(at / limits->kinds_len);
     if (!pay(&limits->kinds[kind], now_ms)) {
         place->until_ms = now_ms + LOG_LIMIT_FIRST_MS;
         return false;
     }
-    (void)snprintf(text, sizeof text,
-                   "and %" PRIu64 " more %s, in %" PRIu64 " ms; %" PRIu64 " since the start", place->more,
-                   limits->rules[kind].more, now_ms - place->since_ms, place->total);
-    write_line(&limits->rules[kind], row == limits->partitions ? LOG_NO_PARTITION : (uint32_t)row, text);
+    log_line_of(rule->level, rule->area, row == limits->partitions ? NULL : LOG_PARTITION(row),
+                "and %" PRIu64 " more %s, in %" PRIu64 " ms; %" PRIu64 " since the start", place->more,
+                rule->more, now_ms - place->since_ms, place->total);
     place->more = 0;
     begin_interval(place, now_ms, 2 * place->every_ms);
     return true;

@@ -29,15 +29,13 @@ struct log_kind {
 };
 
 struct log_limits;
-/* Without partitions: 0, and each line is of partition LOG_NO_PARTITION. */
+/* Without partitions: 0, and no line is of a partition. */
 struct log_limits *log_limits_create(const struct log_kind *kinds, size_t kinds_len, uint32_t partitions);
 void log_limits_destroy(struct log_limits *limits); /* NULL-safe */
 
-#define LOG_NO_PARTITION UINT32_MAX
-
-/* Writes the line, or counts it. "p=N " is put before the text of a partition. */
-void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p, const char *fmt,
-                     ...) THOLE_PRINTF(5, 6);
+/* Writes the line, or counts it, for the partition that @p fields say (NULL: no fields). */
+void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, const struct log_fields *fields,
+                     const char *fmt, ...) THOLE_PRINTF(5, 6);
 /* Writes what is due of "and N more"; returns when to call again, UINT64_MAX = nothing is counted. */
 uint64_t log_limits_rest(struct log_limits *limits, uint64_t now_ms);
 /* All that was written and counted of the kind since the start. */

@@ -18,7 +18,7 @@
 enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1024 * 1024 };
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
-static const char *const formats[] = {"text", "json", NULL};
+static const char *const formats[] = {"auto", "logfmt", "json", NULL};
 static const char *const dumps[] = {"none", "full", NULL};
 const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 
@@ -51,9 +51,9 @@ static const struct option_row shared_rows[] = {
      .kind = OPTION_CHOICE,
      .env = "THOLE_LOG_FORMAT",
      .choices = formats,
-     .fallback = "text",
-     FIELD(log_json),
-     .help = "lines for people, or one JSON object a line"},
+     .fallback = "auto",
+     FIELD(log_format),
+     .help = "of these lines; auto: logfmt on a terminal, JSON otherwise"},
     {.flag = "core-dumps",
      .kind = OPTION_CHOICE,
      .env = "THOLE_CORE_DUMPS",

@@ -22,11 +22,11 @@ struct host_options {
     const char *ns;               /* --namespace   THOLE_NAMESPACE   default */
     const char
         *node; /* --node        THOLE_NODE        host name, pid and a random part; [A-Za-z0-9_-]{1,64} */
-    enum log_level log_level; /* --log-level THOLE_LOG_LEVEL  info */
-    bool log_json;            /* --log-format  THOLE_LOG_FORMAT  text | json */
-    bool core_dumps_full;     /* --core-dumps  THOLE_CORE_DUMPS  none | full */
-    const char *http;         /* --http        THOLE_HTTP_LISTEN  none; [ADDRESS:]PORT */
-    uint64_t payload_max;     /* --payload-max THOLE_PAYLOAD_MAX what is there, else 262144; bytes */
+    enum log_level log_level;   /* --log-level THOLE_LOG_LEVEL  info */
+    enum log_format log_format; /* --log-format  THOLE_LOG_FORMAT  auto */
+    bool core_dumps_full;       /* --core-dumps  THOLE_CORE_DUMPS  none | full */
+    const char *http;           /* --http        THOLE_HTTP_LISTEN  none; [ADDRESS:]PORT */
+    uint64_t payload_max;       /* --payload-max THOLE_PAYLOAD_MAX what is there, else 262144; bytes */
     uint64_t
         stop_limit_ms; /* --stop-limit  THOLE_STOP_LIMIT  30s: running activities may finish for so long */
     /* engine */

@@ -84,22 +84,21 @@ static bool report_place(struct report *report, const struct crash_place *place)
 {
     struct buf text;
     uint64_t count = 0;
+    struct log_fields const fields = {.instance = {place->instance, place->instance_len},
+                                      .execution = place->execution};
     buf_init(&text, CRASH_TEXT_BYTES);
     crash_report_text(report->crash, place, &text);
     if (report->crash->place < 0)
         buf_text(&text, ", or in other code of the process");
     thole_slice const shown = buf_status(&text) == THOLE_OK ? buf_bytes(&text) : THOLE_STR("a crash");
-    log_line(LOG_LEVEL_ERROR, "supervisor",
-             "the engine crashed: instance=%.*s execution=%llu version=%u: %.*s", (int)place->instance_len,
-             (const char *)place->instance, (unsigned long long)place->execution, place->version,
-             THOLE_FMT(shown));
+    log_line_of(LOG_LEVEL_ERROR, "supervisor", &fields, "the engine crashed: version=%u: %.*s",
+                place->version, THOLE_FMT(shown));
     bool const stored = insist(report, place, shown, &count);
     buf_release(&text);
     if (stored)
-        log_line(
-            LOG_LEVEL_WARN, "supervisor",
-            "instance=%.*s: crash %llu with this build is stored; it is tried in a forked copy from now on",
-            (int)place->instance_len, (const char *)place->instance, (unsigned long long)count);
+        log_line_of(LOG_LEVEL_WARN, "supervisor", &fields,
+                    "crash %llu with this build is stored; it is tried in a forked copy from now on",
+                    (unsigned long long)count);
     return stored;
 }
 

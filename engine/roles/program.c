@@ -305,7 +305,7 @@ static int parse_and_run(int argc, char **argv, const thole_program *program, st
         return status == THOLE_INVALID
                    ? usage_error(program->name, &error)
                    : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
-    log_configure(command->options.log_level, command->options.log_json, program->name);
+    log_configure(command->options.log_level, command->options.log_format, program->name);
     core_dumps_choose(command->options.core_dumps_full); /* before the first fork */
     if (command->role == HOST_REPLAY)
         return run_replay(program, command);

@@ -17,7 +17,7 @@ int seed_run(const char *suite, const struct thole_test *tests, size_t n, void (
     skip_without_nats();
     skip_without_postgres();
     stack_start(&seed.stack);
-    log_configure(LOG_LEVEL_WARN, false, "test");
+    log_configure(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, "test");
     struct connection_options const options = {
         .url = seed.stack.nats.url, .name = "seeds", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
     if (connection_open(&options, &seed.connection, &seed.err) != THOLE_OK)

@@ -176,6 +176,7 @@ static struct stack_program *prepare(struct stack *stack, struct process *proces
     process_arg(process, "%s/%s", THOLE_TEST_PROGRAMS, file);
     process_arg(process, "%s", role);
     process_arg(process, "--log-level=debug");
+    process_arg(process, "--log-format=logfmt");
     /* Each life has a name of its own, the same in each run: names say who owns what. */
     process_arg(process, "--node=%s-%u", name, ++program->lives);
     snprintf(process->log, sizeof process->log, "%s", program->log);
@@ -350,12 +351,33 @@ const char *stack_sql(const struct stack *stack, const char *statement)
     return value;
 }
 
-size_t stack_count(const char *path, const char *text)
+/* The line has the pieces of the pattern between the '*', in their order. */
+static bool line_has(const char *line, const char *pattern)
+{
+    char piece[512];
+    for (size_t len; *pattern != '\0'; pattern += pattern[len] == '*' ? len + 1 : len) {
+        len = strcspn(pattern, "*");
+        if (len >= sizeof piece)
+            abort();
+        snprintf(piece, sizeof piece, "%.*s", (int)len, pattern);
+        if ((line = strstr(line, piece)) == NULL)
+            return false;
+        line += len;
+    }
+    return true;
+}
+
+size_t stack_count(const char *path, const char *pattern)
 {
     size_t n = 0;
-    char *all = read_file(path);
-    for (const char *at = all; at != NULL && (at = strstr(at, text)) != NULL; at++)
-        n++;
+    char *all = read_file(path), *line = all;
+    while (line != NULL && *line != '\0') { /* each with its line end, which a pattern may have */
+        size_t const len = strcspn(line, "\n") + 1;
+        char *const copy = strndup(line, len);
+        n += line_has(copy, pattern) ? 1 : 0;
+        line += strlen(copy);
+        free(copy);
+    }
     free(all);
     return n;
 }

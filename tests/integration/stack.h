@@ -62,7 +62,7 @@ pid_t stack_child(const struct stack_program *program, const char *name);
 /* True when the program's log has had @p text at least @p times within wait_ms. */
 bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms);
 /* How often a text stands in a file. */
-size_t stack_count(const char *path, const char *text);
+size_t stack_count(const char *path, const char *pattern);
 /* The first cell of the answer, empty without a row; until the next call. The database's own view, over a
  * connection of its own. */
 const char *stack_sql(const struct stack *stack, const char *statement);

@@ -247,7 +247,7 @@ void stage_begin(struct stage *stage, const char *ns)
                                            .slots = 4,
                                            .lease_ms = STAGE_LEASE_MS,
                                            .grace_ms = 1000};
-    log_configure(LOG_LEVEL_DEBUG, false, "test");
+    log_configure(LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, "test");
 }
 
 void stage_end(struct stage *stage)

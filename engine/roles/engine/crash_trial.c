@@ -89,8 +89,8 @@ static thole_status say(const struct crash_page *page, const struct code_run *ru
     thole_status const status =
         thole_fail(reterr, THOLE_APP, "%s", buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
     buf_release(&text);
-    log_line(LOG_LEVEL_WARN, "partition", "p=%u instance=%.*s crashed when it was tried in a forked copy: %s",
-             run->partition, THOLE_FMT(run->instance), reterr->text);
+    log_line_of(LOG_LEVEL_WARN, "partition", LOG_INSTANCE(run->partition, run->instance, run->execution),
+                "crashed when it was tried in a forked copy: %s", reterr->text);
     return status;
 }
 

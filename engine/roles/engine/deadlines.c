@@ -137,8 +137,8 @@ static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, s
         return projector_store_expire_commit(pg, &request->err);
     projector_store_expire_rollback(pg);
     if (request->expiry.expired_len > 0) {
-        log_line(LOG_LEVEL_WARN, "sweeper", "p=%u %zu timeouts could not be stored, they are tried again",
-                 request->mail.p, request->expiry.expired_len);
+        log_line_of(LOG_LEVEL_WARN, "sweeper", LOG_PARTITION(request->mail.p),
+                    "%zu timeouts could not be stored, they are tried again", request->expiry.expired_len);
         request->expiry.deadline_in_ms = AGAIN_MS;
     }
     request->expiry.expired_len = 0;

@@ -211,9 +211,9 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
     thole_status const status = asked->only ? read_execution(engine, request, &found, asked->execution, 1)
                                             : load_newest(engine, request, &found);
     if (status == THOLE_OK)
-        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u instance %.*s, execution %llu: loads from %zu records",
-                 request->mail.p, THOLE_FMT(asked->instance), (unsigned long long)asked->execution,
-                 found.len);
+        log_line_of(LOG_LEVEL_DEBUG, "partition",
+                    LOG_INSTANCE(request->mail.p, asked->instance, asked->execution),
+                    "loads from %zu records", found.len);
     request->in.history = (struct in_history){asked->instance, found.items, found.len};
     return status;
 }
@@ -276,17 +276,17 @@ void ids_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (request->status == THOLE_UNAVAILABLE) {
-        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u does not know yet which instances there are: %s",
-                 owned->p, request->err.text);
+        log_line_of(LOG_LEVEL_DEBUG, "partition", LOG_PARTITION(owned->p),
+                    "does not know yet which instances there are: %s", request->err.text);
         request_again(request, LIST_RETRY_MS);
         return;
     }
     if (request->status == THOLE_OK)
-        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u knows which instances there are: %zu", owned->p,
-                 request->in.ids.hashes_len);
+        log_line_of(LOG_LEVEL_DEBUG, "partition", LOG_PARTITION(owned->p),
+                    "knows which instances there are: %zu", request->in.ids.hashes_len);
     else
-        log_line(request->status == THOLE_LIMIT ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "partition",
-                 "p=%u looks up each instance that is started: %s", owned->p, request->err.text);
+        log_line_of(request->status == THOLE_LIMIT ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "partition",
+                    LOG_PARTITION(owned->p), "looks up each instance that is started: %s", request->err.text);
     request_input(owned, request);
 }
 
@@ -349,9 +349,10 @@ void removal_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (request->status != THOLE_OK) {
-        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REMOVAL_DELAYED, owned->p,
-                        "the history of %.*s is deleted, but its records cannot be removed yet: %s",
-                        THOLE_FMT(asked->of.instance), request->err.text);
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REMOVAL_DELAYED,
+                        LOG_INSTANCE(owned->p, asked->of.instance, 0),
+                        "the history is deleted, but its records cannot be removed yet: %s",
+                        request->err.text);
         request_again(request, REMOVE_RETRY_MS);
     } else if (asked->more) {
         request_again(request, 0);

@@ -238,12 +238,11 @@ static thole_status check(struct engine_host *engine, struct request *request)
                                  asked->seen.stored_ns, &holds, &last, &request->err));
     asked->gone_back = !holds;
     if (asked->gone_back)
-        log_line(
-            LOG_LEVEL_WARN, "partition",
-            "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
+        log_line_of(
+            LOG_LEVEL_WARN, "partition", LOG_PARTITION(request->mail.p),
+            "stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
             "was recreated, or the server lost what it had acknowledged (power, backup)",
-            request->mail.p, inbox_of(request), (unsigned long long)asked->seen.sequence,
-            (unsigned long long)last);
+            inbox_of(request), (unsigned long long)asked->seen.sequence, (unsigned long long)last);
     return THOLE_OK;
 }
 
@@ -403,11 +402,11 @@ static uint64_t look_every_ms(const struct shard *shard)
 
 static void say_behind(const struct shard *shard, const struct owned *owned)
 {
-    log_line(LOG_LEVEL_WARN, "partition",
-             "p=%u stream %s has message %llu, and its consumer has not sent it for %llu ms: read anew. Does "
-             "each replica keep up? (nats stream info %s)",
-             owned->p, owned->in_stream, (unsigned long long)owned->watch.unread,
-             (unsigned long long)look_every_ms(shard), owned->in_stream);
+    log_line_of(LOG_LEVEL_WARN, "partition", LOG_PARTITION(owned->p),
+                "stream %s has message %llu, and its consumer has not sent it for %llu ms: read anew. Does "
+                "each replica keep up? (nats stream info %s)",
+                owned->in_stream, (unsigned long long)owned->watch.unread,
+                (unsigned long long)look_every_ms(shard), owned->in_stream);
 }
 
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)

@@ -71,8 +71,8 @@ void append_answered(struct owned *owned, struct request *request)
                     reply->result == REQUEST_REFUSED ? CLOSED_APPEND_REFUSED : CLOSED_APPEND_UNANSWERED);
     }
     if (reply->result == REQUEST_FAILED)
-        log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
-                 reply->err_code);
+        log_line_of(LOG_LEVEL_ERROR, "partition", LOG_PARTITION(owned->p),
+                    "the server refused an append, error %u", reply->err_code);
     request_input(owned, request);
 }
 
@@ -148,8 +148,8 @@ void log_delete(struct shard *shard, struct owned *owned, const struct partition
     thole_slice const sequences = {(const uint8_t *)deletion->sequences,
                                    deletion->sequences_len * sizeof *deletion->sequences};
     deletion->sequences = (const uint64_t *)(const void *)request_keep(request, sequences).ptr;
-    log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
-             deletion->sequences_len);
+    log_line_of(LOG_LEVEL_INFO, "partition", LOG_PARTITION(owned->p),
+                "removes void records: %zu of a former owner", deletion->sequences_len);
     request_submit(request);
 }
 

@@ -61,8 +61,8 @@ static thole_slice self(const struct membership *m)
 /* ---- what the pure parts call ---- */
 
 /* A line of the log about nodes. */
-#define NODES_LINE(m, kind, p, ...)                                                                          \
-    log_limits_line((m)->engine->lines, clock_monotonic_ms(), kind, p, __VA_ARGS__)
+#define NODES_LINE(m, kind, fields, ...)                                                                     \
+    log_limits_line((m)->engine->lines, clock_monotonic_ms(), kind, fields, __VA_ARGS__)
 
 static bool on_ask(void *arg, thole_slice node)
 {
@@ -74,30 +74,29 @@ static void on_say(void *arg, enum live_line line, thole_slice node, const char 
 {
     struct membership *const m = arg;
     unsigned long long const ttl = ttl_ms(m);
-    uint32_t const none = LOG_NO_PARTITION;
     switch (line) {
-    case LIVE_JOINED: NODES_LINE(m, LINE_NODE_JOINED, none, "node %.*s joined", THOLE_FMT(node)); break;
-    case LIVE_LEFT: NODES_LINE(m, LINE_NODE_LEFT, none, "node %.*s left", THOLE_FMT(node)); break;
+    case LIVE_JOINED: NODES_LINE(m, LINE_NODE_JOINED, NULL, "node %.*s joined", THOLE_FMT(node)); break;
+    case LIVE_LEFT: NODES_LINE(m, LINE_NODE_LEFT, NULL, "node %.*s left", THOLE_FMT(node)); break;
     case LIVE_GONE:
-        NODES_LINE(m, LINE_NODE_GONE, none, "node %.*s is gone: no heartbeat for %llu ms", THOLE_FMT(node),
+        NODES_LINE(m, LINE_NODE_GONE, NULL, "node %.*s is gone: no heartbeat for %llu ms", THOLE_FMT(node),
                    ttl);
         break;
     case LIVE_SILENT:
-        NODES_LINE(m, LINE_NODE_SILENT, none, "node %.*s does not answer for %llu ms: it owns nothing",
+        NODES_LINE(m, LINE_NODE_SILENT, NULL, "node %.*s does not answer for %llu ms: it owns nothing",
                    THOLE_FMT(node), ttl);
         break;
     case LIVE_ABSENT:
-        NODES_LINE(m, LINE_NODE_ABSENT, none,
+        NODES_LINE(m, LINE_NODE_ABSENT, NULL,
                    "node %.*s has a heartbeat and does not answer: it owns nothing. If it has not just died, "
                    "another program writes to the bucket THOLE_%s_NODES",
                    THOLE_FMT(node), m->engine->topology.ns);
         break;
     case LIVE_IGNORED:
-        NODES_LINE(m, LINE_HEARTBEAT_IGNORED, none, "heartbeat of node %.*s ignored: %s", THOLE_FMT(node),
+        NODES_LINE(m, LINE_HEARTBEAT_IGNORED, NULL, "heartbeat of node %.*s ignored: %s", THOLE_FMT(node),
                    why);
         break;
     case LIVE_FULL:
-        NODES_LINE(m, LINE_NODES_TOO_MANY, none, "more than %d nodes: one is ignored", LIVE_MAX);
+        NODES_LINE(m, LINE_NODES_TOO_MANY, NULL, "more than %d nodes: one is ignored", LIVE_MAX);
         break;
     }
 }
@@ -114,7 +113,8 @@ static void on_own(void *arg, uint32_t p, bool own, bool wait)
 static void on_not_opened(void *arg, uint32_t p, const char *node)
 {
     struct membership *const m = arg;
-    NODES_LINE(m, LINE_NOT_OPENED, p, "node %s has not opened it within %llu ms: another one gets it", node,
+    NODES_LINE(m, LINE_NOT_OPENED, LOG_PARTITION(p),
+               "node %s has not opened it within %llu ms: another one gets it", node,
                (unsigned long long)ttl_ms(m));
 }
 
@@ -349,8 +349,7 @@ static void join(struct membership *m)
     if (!live_settled(m->live) && now_ms < m->settle_by_ms)
         return;
     if (!m->answering && presence_answer(m->presence, &err) != THOLE_OK) {
-        NODES_LINE(m, LINE_NOT_ANSWERING, LOG_NO_PARTITION, "cannot answer the other engines yet: %s",
-                   err.text);
+        NODES_LINE(m, LINE_NOT_ANSWERING, NULL, "cannot answer the other engines yet: %s", err.text);
         m->settle_by_ms = now_ms + settle_ms;
         return;
     }

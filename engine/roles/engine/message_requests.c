@@ -28,8 +28,9 @@ thole_status message_send(struct request *request, thole_error *reterr)
 void message_refused(const struct request *request)
 {
     log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_MESSAGE_REFUSED,
-                    request->mail.p, "a message to %.*s is refused with error %u; it is tried again",
-                    THOLE_FMT(request->message.instance), request->reply.err_code);
+                    LOG_INSTANCE(request->mail.p, request->message.instance, 0),
+                    "a message to the instance is refused with error %u; it is tried again",
+                    request->reply.err_code);
 }
 
 /* ---- notices ---- */

@@ -18,8 +18,8 @@ enum {
 /* Without subject and payload, which are data of users. */
 static void tell(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
-    log_limits_line(shard->engine->lines, clock_monotonic_ms(), LINE_REJECTED + (size_t)out->code, owned->p,
-                    "inbox message %llu rejected (%s): %s; thole rejected lists it",
+    log_limits_line(shard->engine->lines, clock_monotonic_ms(), LINE_REJECTED + (size_t)out->code,
+                    LOG_PARTITION(owned->p), "inbox message %llu rejected (%s): %s; thole rejected lists it",
                     (unsigned long long)out->sequence, reject_code_name(out->code), out->text);
 }
 
@@ -62,7 +62,7 @@ static void give_up(const struct request *request, uint64_t now_ms)
     struct shard *const shard = request->shard;
     if (now_ms >= shard->rejects_away_ms)
         log_limits_line(
-            shard->engine->lines, now_ms, LINE_NOT_KEPT, request->mail.p,
+            shard->engine->lines, now_ms, LINE_NOT_KEPT, LOG_PARTITION(request->mail.p),
             "rejected inbox message %llu cannot be kept, nor others for now: stream THOLE_%s_REJECTED "
             "takes nothing. Is it there, and has it a leader? They are dropped",
             (unsigned long long)request->rejection.item.sequence, shard->engine->topology.ns);

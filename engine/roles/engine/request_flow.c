@@ -51,8 +51,8 @@ static bool send_now(struct request *request)
         return false;
     }
     if (status != THOLE_UNAVAILABLE)
-        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_NOT_SENT, request->mail.p,
-                        "cannot send: %s", err.text);
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_NOT_SENT,
+                        LOG_PARTITION(request->mail.p), "cannot send: %s", err.text);
     reply(request, &(struct request_done){.result = REQUEST_UNKNOWN});
     return true;
 }
@@ -188,7 +188,8 @@ static void failed(struct owned *owned, struct request *request)
     enum request_failure const means = request_rule(request)->failure;
     assert(request->status != THOLE_OK && means != FAILURE_ANSWER);
     if (means == FAILURE_DROP)
-        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", owned->p, failure_text(request));
+        log_line_of(LOG_LEVEL_DEBUG, "partition", LOG_PARTITION(owned->p), "not done: %s",
+                    failure_text(request));
     else if (!current)
         return; /* the partition asks again after it is opened */
     else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))

@@ -185,7 +185,8 @@ static void on_rows_removed(struct owned *owned)
 {
     if (partition_state(owned->machine) == PARTITION_CLOSED)
         return; /* noticed when the partition is opened */
-    log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
+    log_line_of(LOG_LEVEL_WARN, "projector", LOG_PARTITION(owned->p),
+                "somebody has removed rows: they are made again");
     shard_cause(owned, CLOSED_ROWS_REMOVED);
     shard_step_down(owned, "somebody has removed rows from Postgres");
 }

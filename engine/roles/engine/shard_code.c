@@ -106,7 +106,7 @@ thole_status crash_forget_load(struct engine_host *engine, struct request *reque
 
 /* ---- lines ---- */
 
-void code_log(const struct out_line *out)
+void code_log(uint32_t p, const struct out_line *out)
 {
     static const enum log_level levels[] = {[THOLE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
                                             [THOLE_LOG_INFO] = LOG_LEVEL_INFO,
@@ -114,6 +114,6 @@ void code_log(const struct out_line *out)
                                             [THOLE_LOG_ERROR] = LOG_LEVEL_ERROR};
     enum log_level const level =
         out->level < sizeof levels / sizeof levels[0] ? levels[out->level] : LOG_LEVEL_INFO;
-    log_line(level, "orchestration", "instance=%.*s execution=%llu: %.*s", THOLE_FMT(out->instance),
-             (unsigned long long)out->execution, THOLE_FMT(out->text));
+    log_line_of(level, "orchestration", LOG_INSTANCE(p, out->instance, out->execution), "%.*s",
+                THOLE_FMT(out->text));
 }

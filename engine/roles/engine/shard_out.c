@@ -7,9 +7,9 @@ enum { REOPEN_FIRST_MS = 20 };
 
 static void on_closed(struct shard *shard, struct owned *owned, const struct out_closed *out)
 {
-    log_line(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition",
-             "p=%u closed: %s (epoch %llu, %llu records committed)", owned->p, out->text,
-             (unsigned long long)out->epoch, (unsigned long long)out->records);
+    log_line_of(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition", LOG_PARTITION(owned->p),
+                "closed: %s (epoch %llu, %llu records committed)", out->text, (unsigned long long)out->epoch,
+                (unsigned long long)out->records);
     owned->close_by_ms = 0;
     queries_close(shard, owned);
     inbox_close(shard, owned);
@@ -29,7 +29,8 @@ static void on_opened(struct shard *shard, struct owned *owned, const struct out
     shard_count_opened(shard, owned);
     queries_open(shard, owned);
     sweeper_opened(owned);
-    log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
+    log_line_of(LOG_LEVEL_INFO, "partition", LOG_PARTITION(owned->p), "open, epoch %llu",
+                (unsigned long long)out->epoch);
 }
 
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out)
@@ -58,7 +59,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_PURGE_INBOX: inbox_purge(shard, owned, out); break;
     case PARTITION_OUT_REJECT: shard_reject(shard, owned, out); break;
     case PARTITION_OUT_SEND: message_send_to(shard, owned, out); break;
-    case PARTITION_OUT_LINE: code_log(&out->line); break;
+    case PARTITION_OUT_LINE: code_log(owned->p, &out->line); break;
     case PARTITION_OUT_READ_CRASHES: crashes_list(shard, owned, out); break;
     case PARTITION_OUT_CRASHED:
         metric_add(shard->cells, METRIC_ENGINE_CRASHES, 0, 1);

@@ -92,7 +92,7 @@ request_answer_fn orphans_answered, find_work_answered, find_input_answered, req
 void crashes_list(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out);
-void code_log(const struct out_line *out);
+void code_log(uint32_t p, const struct out_line *out);
 request_load_fn crashes_load, crash_put_load, crash_forget_load;
 
 /* ---- store_requests.c: rows ---- */

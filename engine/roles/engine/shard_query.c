@@ -214,8 +214,8 @@ void queries_open(struct shard *shard, struct owned *owned)
     thole_status const status = subscribe(shard, owned, &owned->queries, &err);
     owned->queries_ms = status == THOLE_OK ? 0 : clock_monotonic_ms() + AGAIN_MS;
     if (status != THOLE_OK)
-        log_line(LOG_LEVEL_WARN, "query", "p=%u answers no queries, trying again in %d ms: %s", owned->p,
-                 (int)AGAIN_MS, err.text);
+        log_line_of(LOG_LEVEL_WARN, "query", LOG_PARTITION(owned->p),
+                    "answers no queries, trying again in %d ms: %s", (int)AGAIN_MS, err.text);
 }
 
 void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms)

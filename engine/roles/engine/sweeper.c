@@ -10,6 +10,7 @@
  * deadline is known from projected rows and, when the partition opens, from the database; the database is
  * asked only then. A living worker ends its try itself, and has half a second to do so.
  */
+#include "log_work.h"
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -86,8 +87,8 @@ uint64_t sweeper_deadline_ms(const struct owned *owned)
 static void say_failed(const struct owned *owned, const struct request *request)
 {
     if (request->status != THOLE_OK && request_is_current(owned, request))
-        log_line(LOG_LEVEL_WARN, "sweeper", "p=%u cannot look for lost activities and late tries: %s",
-                 owned->p, request->err.text);
+        log_line_of(LOG_LEVEL_WARN, "sweeper", LOG_PARTITION(owned->p),
+                    "cannot look for lost activities and late tries: %s", request->err.text);
 }
 
 /* ---- orphans: rows that no worker claims or renews ---- */
@@ -225,9 +226,13 @@ void find_input_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (!request->find.found) {
-        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_UNKNOWN_ROW, owned->p,
-                        "%.*s has an activity %llu that its history does not know",
-                        THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
+        struct log_fields const fields = {.of_partition = true,
+                                          .partition = owned->p,
+                                          .instance = activity->instance,
+                                          .execution = activity->execution,
+                                          .activity_id = activity->activity_id};
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_UNKNOWN_ROW, &fields,
+                        "an activity that the history does not know");
         return;
     }
     struct request *requeue = request_create(REQ_REQUEUE, request->shard, owned);
@@ -244,10 +249,9 @@ thole_status requeue_send(struct request *request, thole_error *reterr)
 
 void requeue_answered(struct owned *owned, struct request *request)
 {
-    const struct work_item *const item = &request->work.item;
-    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REQUEUED, owned->p,
-                    "activity %llu of %.*s was lost and is queued again",
-                    (unsigned long long)item->activity_id, THOLE_FMT(item->instance));
+    struct log_fields const fields = log_work_of(owned->p, &request->work.item);
+    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REQUEUED, &fields,
+                    "an activity was lost and is queued again");
 }
 
 /* ---- deadlines ---- */
@@ -268,8 +272,8 @@ static void push(struct shard *shard, const struct expired_try *expired)
 static void ended(const struct owned *owned, const struct request *request)
 {
     if (request->expiry.expired_len > 0)
-        log_line(LOG_LEVEL_INFO, "sweeper", "p=%u %zu tries are past their deadline and ended", owned->p,
-                 request->expiry.expired_len);
+        log_line_of(LOG_LEVEL_INFO, "sweeper", LOG_PARTITION(owned->p),
+                    "%zu tries are past their deadline and ended", request->expiry.expired_len);
     for (size_t i = 0; i < request->expiry.expired_len; i++)
         push(request->shard, &request->expiry.expired[i]);
 }

@@ -33,11 +33,11 @@ static void warn(const struct watchdog *dog, const struct crash_place *place, ui
     uint64_t const turn_limit = dog->engine->options.turn_limit_ms;
     if (turn_limit != 0)
         (void)snprintf(limit, sizeof limit, "; after %" PRIu64 " ms it counts as a crash", turn_limit);
-    log_line(LOG_LEVEL_WARN, "partition",
-             "p=%u instance=%.*s execution=%" PRIu64 ": the code of %s has not returned for %" PRIu64
-             " ms, at event %" PRIu64 "; the partitions of its thread wait for it%s",
-             place->partition, (int)place->instance_len, (const char *)place->instance, place->execution,
-             place->orchestration, ms, place->event, limit);
+    thole_slice const instance = {place->instance, place->instance_len};
+    log_line_of(LOG_LEVEL_WARN, "partition", LOG_INSTANCE(place->partition, instance, place->execution),
+                "the code of %s has not returned for %" PRIu64 " ms, at event %" PRIu64
+                "; the partitions of its thread wait for it%s",
+                place->orchestration, ms, place->event, limit);
 }
 
 static void nap(uint64_t ms)

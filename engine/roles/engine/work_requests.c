@@ -1,4 +1,5 @@
 /* Work messages in the stream WORK: publish, look up, withdraw. */
+#include "log_work.h"
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -61,12 +62,12 @@ enum work_seen work_look_reply(struct owned *owned, const struct request *reques
         return WORK_MISSING;
     if (digest.len == 0 || (read && thole_slice_equal(digest, work_digest_slice(&seen))))
         return WORK_THERE;
+    struct log_fields const fields = log_work_of(owned->p, item);
     log_limits_line(
-        request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_FORGED, owned->p,
+        request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_FORGED, &fields,
         "message %llu in queue %.*s, which no engine has written, is removed: it was to be taken for "
-        "activity %llu of %.*s",
-        (unsigned long long)*ret_sequence, THOLE_FMT(item->queue), (unsigned long long)item->activity_id,
-        THOLE_FMT(item->instance));
+        "this activity",
+        (unsigned long long)*ret_sequence, THOLE_FMT(item->queue));
     withdraw(request->shard, owned, *ret_sequence);
     return WORK_FORGED;
 }
@@ -106,10 +107,9 @@ void work_answered(struct owned *owned, struct request *request)
 
 void work_refused(const struct request *request)
 {
-    const struct work_item *const item = &request->work.item;
-    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_REFUSED, request->mail.p,
-                    "the message of activity %llu of %.*s is refused with error %u; it is tried again",
-                    (unsigned long long)item->activity_id, THOLE_FMT(item->instance),
+    struct log_fields const fields = log_work_of(request->mail.p, &request->work.item);
+    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_REFUSED, &fields,
+                    "the message of the activity is refused with error %u; it is tried again",
                     request->reply.err_code);
 }
 

@@ -88,15 +88,16 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
     char text[WORKER_CRASH_TEXT_BYTES];
     thole_error error = {.status = THOLE_OK};
     size_t rows = 0;
+    struct log_fields const fields = {.instance = {crash->in.instance, crash->in.instance_len},
+                                      .activity_id = crash->in.activity_id};
     (void)alarm(LIFE_AFTER_S);
     (void)worker_crash_text(crash, text);
     if (store(watch, crash, text, &rows, &error) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, "reporter", "the crash report of %s could not be stored: %s; it was: %s",
                  watch->name, error.text, text);
     else if (crash->in.instance_len > 0)
-        log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
-                 watch->name, rows, text, (int)crash->in.instance_len, (const char *)crash->in.instance,
-                 (unsigned long long)crash->in.activity_id);
+        log_line_of(LOG_LEVEL_ERROR, "reporter", &fields, "%s died, with %zu activities: %s", watch->name,
+                    rows, text);
     else
         log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s", watch->name, rows, text);
 }

@@ -120,7 +120,7 @@ static const struct log_kind lines[WORKER_LINES] = {
 static void on_bad_work(void *arg, struct work_message *message, const char *text)
 {
     struct worker_host *const host = arg;
-    log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_MALFORMED, LOG_NO_PARTITION,
+    log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_MALFORMED, NULL,
                     "a malformed message was removed from queue %s: %s", host->options.queue, text);
     if (work_message_signal(host->connection, message, WORK_TERM, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "it will come back");
@@ -138,7 +138,7 @@ static void on_cancel(void *arg, const struct delivery *delivery)
     arena_init(&push->arena, PUSH_MEMORY_MAX);
     thole_error error = {.status = THOLE_OK};
     if (cancel_notice_parse(delivery, &push->arena, &push->notice, &error) != THOLE_OK)
-        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_BAD_PUSH, LOG_NO_PARTITION,
+        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_BAD_PUSH, NULL,
                         "a cancel push was ignored: %s", error.text);
     else if (mailbox_offer(&host->inbox, &push->mail.mail, WORKER_PUSHES_MAX))
         return;

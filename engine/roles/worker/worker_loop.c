@@ -1,6 +1,7 @@
 /* The loop that owns the machine: takes all mail, then carries out all outputs, then sleeps. */
 #include "clock.h"
 #include "dying.h"
+#include "log_work.h"
 #include "subject.h"
 #include "worker_parts.h"
 #include <assert.h>
@@ -71,8 +72,8 @@ static void adopt(struct worker_host *host, const struct worker_key *key, struct
 {
     struct thole_activity *const act =
         worker_activity(worker_holds(host->machine, key, &again->message->digest));
-    log_line(LOG_LEVEL_DEBUG, "worker", "came again while it is held here: instance=%.*s id=%" PRIu64,
-             THOLE_FMT(act->message->item.instance), act->message->item.activity_id);
+    struct log_fields const fields = log_work(&act->message->item);
+    log_line_of(LOG_LEVEL_DEBUG, "worker", &fields, "came again while it is held here");
     if (act->message->sequence != again->message->sequence &&
         work_message_signal(host->connection, act->message, WORK_ACK, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "a message that is there twice comes back");
@@ -133,10 +134,11 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
 static void say_unpublished(const struct thole_activity *act)
 {
     char why[64] = "NATS does not answer";
+    struct log_fields const fields = log_work(&act->message->item);
     if (act->publish_err_code != 0)
         (void)snprintf(why, sizeof why, "NATS refuses it with error code %u", act->publish_err_code);
-    log_line(LOG_LEVEL_WARN, "worker", "a result could not be stored, it is tried again: %s: instance=%.*s",
-             why, THOLE_FMT(act->message->item.instance));
+    log_line_of(LOG_LEVEL_WARN, "worker", &fields, "a result could not be stored, it is tried again: %s",
+                why);
 }
 
 static void take_published(struct worker_host *host, const struct thole_activity *act)
@@ -209,9 +211,9 @@ static void take_push(struct worker_host *host, struct push_mail *push)
                                           .cancel_kind = notice->kind,
                                           .reason = notice->reason});
     if (worker_counters(host->machine).unproven > unproven)
-        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_UNPROVEN, LOG_NO_PARTITION,
-                        "a cancel push for instance=%.*s was ignored: it is not from an engine",
-                        THOLE_FMT(notice->instance));
+        log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_UNPROVEN,
+                        (&(struct log_fields){.instance = notice->instance, .execution = notice->execution}),
+                        "a cancel push was ignored: it is not from an engine");
     free_push(push);
 }
 

@@ -1,5 +1,6 @@
 /* Carries out the machine's outputs. */
 #include "clock.h"
+#include "log_work.h"
 #include "worker_parts.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -29,29 +30,29 @@ void worker_wish(struct worker_host *host)
 
 /* ---- logs ---- */
 
+static struct log_fields fields_of(const struct thole_activity *act)
+{
+    struct log_fields fields = log_work(&act->message->item);
+    fields.attempt = act->attempt;
+    return fields;
+}
+
 static void say(enum log_level level, const struct thole_activity *act, const char *what)
 {
-    const struct work_item *const item = &act->message->item;
+    struct log_fields const fields = fields_of(act);
     if (log_enabled(level))
-        log_line(level, "worker",
-                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " try=%" PRIu64
-                 " attempt=%" PRIu64,
-                 what, THOLE_FMT(item->instance), item->execution, THOLE_FMT(item->activity),
-                 item->activity_id, item->try_number, act->attempt);
+        log_line_of(level, "worker", &fields, "%s", what);
 }
 
 /* The same for an activity that was asked to end: with the reason and the time since then. */
 static void say_asked(enum log_level level, const struct thole_activity *act, const char *what,
                       const char *returned)
 {
-    const struct work_item *const item = &act->message->item;
+    struct log_fields const fields = fields_of(act);
     if (log_enabled(level))
-        log_line(level, "worker",
-                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " try=%" PRIu64
-                 " attempt=%" PRIu64 " token=%s after_ms=%" PRIu64 "%s%s",
-                 what, THOLE_FMT(item->instance), item->execution, THOLE_FMT(item->activity),
-                 item->activity_id, item->try_number, act->attempt, thole_cancel_kind_name(act->fired_kind),
-                 clock_monotonic_ms() - act->fired_ms, returned[0] == '\0' ? "" : " returned=", returned);
+        log_line_of(level, "worker", &fields, "%s: token=%s after_ms=%" PRIu64 "%s%s", what,
+                    thole_cancel_kind_name(act->fired_kind), clock_monotonic_ms() - act->fired_ms,
+                    returned[0] == '\0' ? "" : " returned=", returned);
 }
 
 void worker_say_returned(const struct thole_activity *act)
@@ -73,27 +74,21 @@ void worker_say_returned(const struct thole_activity *act)
 
 static void say_fired(const struct thole_activity *act, const struct worker_out *out)
 {
-    const struct work_item *const item = &act->message->item;
+    struct log_fields const fields = fields_of(act);
     if (log_enabled(LOG_LEVEL_DEBUG))
-        log_line(LOG_LEVEL_DEBUG, "worker",
-                 "token fired: path=%s instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64
-                 " kind=%.*s reason=%.*s",
-                 worker_path_name(out->path), THOLE_FMT(item->instance), item->execution,
-                 THOLE_FMT(item->activity), item->activity_id, THOLE_FMT(out->cancel_kind),
-                 THOLE_FMT(out->reason));
+        log_line_of(LOG_LEVEL_DEBUG, "worker", &fields, "token fired: path=%s kind=%.*s reason=%.*s",
+                    worker_path_name(out->path), THOLE_FMT(out->cancel_kind), THOLE_FMT(out->reason));
 }
 
 /* The line names what the message says, which the row does not confirm. */
 static void say_forged(const struct worker_host *host, const struct thole_activity *act)
 {
-    const struct work_item *const item = &act->message->item;
+    struct log_fields const fields = log_work(&act->message->item);
     log_limits_line(
-        host->lines, clock_monotonic_ms(), WORKER_LINE_FORGED, LOG_NO_PARTITION,
-        "a message was removed from queue %s, it is not what an engine has scheduled: activity=%.*s "
-        "instance=%.*s execution=%" PRIu64 " id=%" PRIu64 " try=%" PRIu64
-        "; who but engines may publish to the queues?",
-        host->options.queue, THOLE_FMT(item->activity), THOLE_FMT(item->instance), item->execution,
-        item->activity_id, item->try_number);
+        host->lines, clock_monotonic_ms(), WORKER_LINE_FORGED, &fields,
+        "a message was removed from queue %s, it is not what an engine has scheduled; who but engines may "
+        "publish to the queues?",
+        host->options.queue);
 }
 
 static void say_end(const struct worker_host *host, const struct thole_activity *act, enum worker_end end)

@@ -195,7 +195,7 @@ static void test_activity_completes_within_grace_period(void)
     cancels_until_gone("g-within");
     pause_ms(700); /* more than the grace */
     CU_ASSERT_EQUAL(stack_count(strict->log, "did not return in time"), 0);
-    CU_ASSERT_TRUE(stack_logged(strict, "ended in its grace: instance=g-within", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(strict, "instance=g-within *ended in its grace", 1, CANCELS_WAIT_MS));
     CU_ASSERT_EQUAL(stack_count(strict->log, "token=requested after_ms="), 1);
 }
 
@@ -207,13 +207,13 @@ static void test_activity_exceeds_grace_period(void)
     cancels_cancel("g-exceeds", "enough");
     cancels_outcome("g-next", THOLE_INSTANCE_COMPLETED, "all");
     CU_ASSERT_TRUE(
-        stack_logged(strict, "did not return in time, its slot is given up: instance=g-exceeds", 1, 1000));
+        stack_logged(strict, "instance=g-exceeds *did not return in time, its slot is given up", 1, 1000));
     CU_ASSERT_EQUAL(cancels_noted("g-exceeds", "returns"), 0);
     cancels_until_gone("g-exceeds");
     cancels_allow("g-exceeds");
     cancels_until("g-exceeds", "returns", 1);
     CU_ASSERT_EQUAL(cancels_events("g-exceeds", "ActivityCompleted", NULL, NULL), 0);
-    CU_ASSERT_TRUE(stack_logged(strict, "a handler that was given up has returned: instance=g-exceeds", 1,
+    CU_ASSERT_TRUE(stack_logged(strict, "instance=g-exceeds *a handler that was given up has returned", 1,
                                 CANCELS_WAIT_MS));
 }
 
@@ -238,7 +238,7 @@ static void test_activity_completes_or_fails_after_cancellation_always_drops_mes
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCancelled", "select_loser", NULL), 1);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCompleted", NULL, NULL), 0);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityFailed", NULL, NULL), 0);
-        snprintf(line, sizeof line, "%s in its grace: instance=%s", said[i], ids[i]);
+        snprintf(line, sizeof line, "instance=%s *%s in its grace", ids[i], said[i]);
         CU_ASSERT_TRUE(stack_logged(common, line, 1, CANCELS_WAIT_MS));
         end_race(ids[i]);
     }
@@ -250,7 +250,7 @@ static void test_leaked_activity_cleaned_up_on_shutdown(void)
     cancels_start("g-leaked", "completes", "strict", "rude", 1);
     cancels_until("g-leaked", "begins", 1);
     cancels_cancel("g-leaked", "enough");
-    CU_ASSERT_TRUE(stack_logged(strict, "its slot is given up: instance=g-leaked", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(strict, "instance=g-leaked *its slot is given up", 1, CANCELS_WAIT_MS));
     CU_ASSERT_EQUAL(stack_terminate(strict, 20000), 0);
     CU_ASSERT_TRUE(stack_log_number(strict, "abandoned") >= 2);
     cancels_allow("g-leaked");
@@ -311,7 +311,7 @@ static void test_continue_as_new_cancels_previous_execution_activities(void)
     cancels_until("r-next", "returns", 1);
     cancels_until("r-next", "begins", 2); /* the next execution's */
     CU_ASSERT_EQUAL(cancels_noted("r-next.1", "fired ended (ended)") + cancels_noted("r-next.2", "fired"), 1);
-    CU_ASSERT_TRUE(stack_logged(common, "cancelled: instance=r-next execution=1", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(common, "instance=r-next execution=1 *msg=cancelled", 1, CANCELS_WAIT_MS));
     CU_ASSERT_EQUAL(cancels_inbox(), before + 1);
     CU_ASSERT_EQUAL(cancels_events("r-next", "ActivityCompleted", NULL, NULL), 0);
     end_second("r-next");

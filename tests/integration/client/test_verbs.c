@@ -309,7 +309,7 @@ static void test_raise(void)
     start("raiser", "raiser", "raised");
     check("raiser", end_of("raiser"), "Completed #1 ");
     check("raised", end_of("raised"), "Completed #1 raised");
-    CU_ASSERT_TRUE(stack_logged(verbs, "instance=raiser execution=1: raises go in raised", 1, 2000));
+    CU_ASSERT_TRUE(stack_logged(verbs, "instance=raiser execution=1 msg=\"raises go in raised", 1, 2000));
 }
 
 /* ---- pause, terminate, cancel ---- */
@@ -519,7 +519,7 @@ static void test_versions_move(void)
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
     setenv("VERBS_OLD", "1", 1);
     struct stack_program *old = stack_program_of(&stack, "program_verbs", "old", "engine");
-    CU_ASSERT_TRUE(stack_logged(old, " open, epoch", PARTITIONS, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(old, "open, epoch", PARTITIONS, WAIT_MS));
     start_with("moves", "versioned", "", &second);
     row_becomes("moves", "moves Waiting v2 [] <>");
     unsetenv("VERBS_OLD");
@@ -536,7 +536,7 @@ static struct stack_program *engine_with(const char *name, const char *setting)
     verbs = stack_program_of(&stack, "program_verbs", name, "run");
     if (setting != NULL)
         unsetenv(setting);
-    CU_ASSERT_TRUE(stack_logged(verbs, " open, epoch", PARTITIONS, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(verbs, "open, epoch", PARTITIONS, WAIT_MS));
     return verbs;
 }
 
@@ -616,7 +616,7 @@ int main(void)
     unsetenv("VERBS_WITHOUT");
     verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
     client = stack_client(&stack);
-    (void)stack_logged(verbs, " open, epoch", PARTITIONS, WAIT_MS); /* so that starts are accepted at once */
+    (void)stack_logged(verbs, "open, epoch", PARTITIONS, WAIT_MS); /* so that starts are accepted at once */
     int const failed = thole_run_suite("verbs", tests, ARRAY_LEN(tests));
     thole_client_close(client);
     stack_stop(&stack);

@@ -159,14 +159,13 @@ static void read_line(struct engine_story *story, const char *text, uint64_t at_
                       const struct effect *effects, size_t n)
 {
     unsigned p;
-    const char *const open = strstr(text, "partition: p=");
+    const char *const open = strstr(text, " partition=");
     if (strstr(text, "the engine is started again") != NULL && story->restarts_len < RESTARTS_MAX)
         story->restarts[story->restarts_len++] = (struct restart){.at_ms = at_ms};
     else if (strstr(text, "in a forked copy: the turn did not end") != NULL &&
              story->late_trials_len < RESTARTS_MAX)
         story->late_trials[story->late_trials_len++] = at_ms;
-    else if (open != NULL && strstr(open, " open, epoch") != NULL &&
-             sscanf(open, "partition: p=%u open", &p) == 1)
+    else if (open != NULL && strstr(open, "open, epoch") != NULL && sscanf(open, " partition=%u", &p) == 1)
         note_progress(story, first_effect(effects, n, p, at_ms));
 }
 
@@ -183,7 +182,7 @@ static void read_log(const struct stack_program *engine, uint64_t since_ms, cons
         if (text == NULL)
             continue;
         *text = '\0';
-        if (text_time_parse(line, clock_wall_ms(), &wall) && wall - wall_ms >= since_ms)
+        if (text_time_parse(line + strlen("time="), clock_wall_ms(), &wall) && wall - wall_ms >= since_ms)
             read_line(ret, text + 1, wall - wall_ms, effects, n);
     }
     if (file != NULL)
@@ -288,9 +287,9 @@ static void start_one(void)
 {
     char log[sizeof one->log];
     snprintf(log, sizeof log, "%s/engine.log", stack.dir);
-    size_t const before = stack_count(log, "engine: serving");
+    size_t const before = stack_count(log, "area=engine msg=serving");
     one = stack_program_with(&stack, CRASHES, "engine", "engine", STEADY_OPTIONS);
-    CU_ASSERT_TRUE(stack_logged(one, "engine: serving", before + 1, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(one, "area=engine msg=serving", before + 1, WAIT_MS));
 }
 
 static void test_one_engine(void)
@@ -301,7 +300,7 @@ static void test_one_engine(void)
 static void test_two_engines(void)
 {
     two = stack_program_with(&stack, CRASHES, "second", "engine", STEADY_OPTIONS);
-    CU_ASSERT_TRUE(stack_logged(two, " open, epoch", 1, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(two, "open, epoch", 1, WAIT_MS));
     run_round("two", (struct stack_program *[]){one, two}, 2);
     CU_ASSERT_EQUAL(stack_terminate(two, 20000), 0);
 }
@@ -333,7 +332,7 @@ static void test_retry(void)
     CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
     setenv("CRASHES_MENDED", "1", 1);
     one = stack_program_with(&stack, CRASHES, "mended", "engine", STEADY_OPTIONS);
-    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(one, "open, epoch", 8, WAIT_MS));
     pause_ms(500);
     CU_ASSERT_TRUE(becomes_stuck("one-large", "stack overflow"));
     CHECK_OK(thole_client_retry(client, THOLE_STR("one-large"), THOLE_STR("why"), &stack.err), &stack.err);
@@ -365,7 +364,7 @@ static void test_query(void)
     thole_status status;
     thole_slice answer;
     uint64_t const end = clock_monotonic_ms() + WAIT_MS;
-    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(one, "open, epoch", 8, WAIT_MS));
     start("asked", "asked", "");
     do {
         status = thole_client_query(client, THOLE_STR("asked"), THOLE_STR("how"), THOLE_STR("null"), &answer,
@@ -429,10 +428,10 @@ static void test_sigterm(void)
     CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
     one = stack_program_with(&stack, CRASHES, "stops", "engine", "--node-ttl=3s", "--turn-limit=0s",
                              "--stop-limit=2s", NULL);
-    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(one, "open, epoch", 8, WAIT_MS));
     start("endless", "at_once", "loop");
-    CU_ASSERT_TRUE(
-        stack_logged(one, "instance=endless execution=1: the code of at_once has not returned for", 1, 5000));
+    CU_ASSERT_TRUE(stack_logged(
+        one, "instance=endless execution=1 msg=\"the code of at_once has not returned for", 1, 5000));
     uint64_t const from = clock_monotonic_ms();
     CU_ASSERT_EQUAL(stack_terminate(one, 10000), 1);
     uint64_t const ms = clock_monotonic_ms() - from;

@@ -43,7 +43,7 @@ static void test_while_it_starts(void)
         struct stack_program *program = start_program("starts");
         pause_ms(i / 2 * START_STEP_MS);
         jumping_clock_set(&jumping, i % 2 == 0 ? JUMPING_CLOCK_HOUR_MS : -JUMPING_CLOCK_HOUR_MS);
-        bool const serves = stack_logged(program, ": serving", program->lives, SERVE_MS);
+        bool const serves = stack_logged(program, "msg=serving", program->lives, SERVE_MS);
         if (!serves)
             fprintf(stderr, "  jump %u, after %u ms: it does not serve\n", i, i / 2 * START_STEP_MS);
         CU_ASSERT_TRUE(serves);
@@ -56,7 +56,7 @@ static void test_it_shows(void)
 {
     jumping_clock_set(&jumping, 0);
     struct stack_program *program = start_program("jumps");
-    CU_ASSERT_TRUE(stack_logged(program, ": serving", program->lives, SERVE_MS));
+    CU_ASSERT_TRUE(stack_logged(program, "msg=serving", program->lives, SERVE_MS));
     jumping_clock_set(&jumping, 10 * JUMPING_CLOCK_HOUR_MS);
     check_order("shows");
     CHECK_STR("hours later",
@@ -84,7 +84,7 @@ static void jump_back(const char *name, bool silent_before)
 {
     jumping_clock_set(&jumping, 0);
     struct stack_program *program = start_program(name);
-    CU_ASSERT_TRUE(stack_logged(program, ": serving", program->lives, SERVE_MS));
+    CU_ASSERT_TRUE(stack_logged(program, "msg=serving", program->lives, SERVE_MS));
     pause_ms(1000);
     if (silent_before) {
         silence();

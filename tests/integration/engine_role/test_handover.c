@@ -12,7 +12,7 @@ enum { PARTITIONS = 8, WITHIN_MS = 15000 };
 /* Partitions that the program holds open now, by its log. */
 static int open_now(const struct stack_program *program)
 {
-    return (int)stack_count(program->log, " open, epoch ") - (int)stack_count(program->log, " closed: ");
+    return (int)stack_count(program->log, "open, epoch ") - (int)stack_count(program->log, "\"closed: ");
 }
 
 static bool becomes(const struct stack_program *program, int low, int high, uint64_t wait_ms,
@@ -197,29 +197,29 @@ static void test_forged_heartbeats(void)
     begin_forging();
     struct stack_program *g = stack_program(&stack, "g", "engine", "--node-ttl=3s", "--node=real-g", NULL);
     CU_ASSERT_TRUE(becomes(g, PARTITIONS, PARTITIONS, WITHIN_MS, "one alone beside the forged"));
-    size_t const closed = stack_count(g->log, " closed: ");
+    size_t const closed = stack_count(g->log, "\"closed: ");
     start_orders("forged-alone", EACH);
     check_orders("forged-alone", EACH);
     forge_in_the_name_of("real-g");
     pause_ms(4000); /* longer than the TTL */
     start_orders("forged-named", EACH);
     check_orders("forged-named", EACH);
-    CU_ASSERT_EQUAL(stack_count(g->log, " closed: "), closed);
+    CU_ASSERT_EQUAL(stack_count(g->log, "\"closed: "), closed);
     CU_ASSERT_TRUE(stack_count(g->log, "has a heartbeat and does not answer") > 0);
     CU_ASSERT_TRUE(stack_count(g->log, "heartbeat of node real-g ignored: this engine has not ") > 0);
 
     struct stack_program *h = stack_program(&stack, "h", "engine", "--node-ttl=3s", "--node=real-h", NULL);
     CU_ASSERT_TRUE(becomes(h, 1, PARTITIONS - 1, WITHIN_MS, "a second one has a share"));
     CU_ASSERT_TRUE(together(g, h));
-    size_t const settled = stack_count(g->log, " closed: ") + stack_count(h->log, " closed: ");
+    size_t const settled = stack_count(g->log, "\"closed: ") + stack_count(h->log, "\"closed: ");
     pause_ms(4000);
     start_orders("forged-shared", EACH);
     check_orders("forged-shared", EACH);
-    CU_ASSERT_EQUAL(stack_count(g->log, " closed: ") + stack_count(h->log, " closed: "), settled);
+    CU_ASSERT_EQUAL(stack_count(g->log, "\"closed: ") + stack_count(h->log, "\"closed: "), settled);
 
     forge_in_the_name_of("real-h");
     pause_ms(1000);
-    CU_ASSERT_EQUAL(stack_count(g->log, " closed: ") + stack_count(h->log, " closed: "), settled);
+    CU_ASSERT_EQUAL(stack_count(g->log, "\"closed: ") + stack_count(h->log, "\"closed: "), settled);
     stack_kill9(h);
     CU_ASSERT_TRUE(becomes(g, PARTITIONS, PARTITIONS, WITHIN_MS, "kill -9: the first owns all"));
     start_orders("forged-killed", EACH);

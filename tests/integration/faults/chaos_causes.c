@@ -61,8 +61,8 @@ static bool says_lost(const struct chaos *chaos, const struct chaos_run *run)
     if (sscanf(run->key, "%63[^.].%u.%u", instance, &execution, &id) != 3)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        (void)snprintf(line, sizeof line, "%s: instance=%s execution=%u activity=%s id=%u ", texts[i],
-                       instance, execution, run->name, id);
+        (void)snprintf(line, sizeof line, "instance=%s execution=%u activity=%s activity_id=%u *%s", instance,
+                       execution, run->name, id, texts[i]);
         for (size_t k = 0; k < CHAOS_PROGRAMS; k++)
             if (stack_count(chaos->programs[k]->log, line) > 0)
                 return true;

@@ -433,30 +433,30 @@ static const struct row {
     bool done;        /* what was done and not answered is seen to be done: it is not tried again */
 } rows[] = {
     /* opening a partition */
-    {"stream_bounds", story_reopen, "p=0 closed: fault"},
+    {"stream_bounds", story_reopen, "partition=0 closed: fault"},
     {"stream bounds moving", story_reopen,
-     "p=0 closed: a rival wrote to the history while its tail was read"},
-    {"last_by_subject epoch", story_reopen, "p=0 closed: fault"},
+     "partition=0 closed: a rival wrote to the history while its tail was read"},
+    {"last_by_subject epoch", story_reopen, "partition=0 closed: fault"},
     {"stream_subjects", story_reopen, NULL, .once = true},
-    {"stream_read log", story_reopen, "p=0 closed: fault"},
-    {"stream_delete_all", story_reopen, "p=0 closed: fault", .done = true},
-    {"send removal", story_reopen, "p=0 closed: "},
-    {"store_open", story_reopen, "p=0 closed: "},
-    {"store_live", story_reopen, "p=0 closed: "},
-    {"store_timers", story_reopen, "p=0 closed: "},
-    {"store_reset", story_rebuild, "p=0 closed: ", .done = true},
-    {"ordered_reader_open", story_reopen, "p=0 closed: fault"},
-    {"stream_still_holds", story_reopen, "p=0 closed: fault"},
-    {"subscribe queries", story_query, "p=0 answers no queries, trying again in 1000 ms: fault"},
+    {"stream_read log", story_reopen, "partition=0 closed: fault"},
+    {"stream_delete_all", story_reopen, "partition=0 closed: fault", .done = true},
+    {"send removal", story_reopen, "partition=0 closed: "},
+    {"store_open", story_reopen, "partition=0 closed: "},
+    {"store_live", story_reopen, "partition=0 closed: "},
+    {"store_timers", story_reopen, "partition=0 closed: "},
+    {"store_reset", story_rebuild, "partition=0 closed: ", .done = true},
+    {"ordered_reader_open", story_reopen, "partition=0 closed: fault"},
+    {"stream_still_holds", story_reopen, "partition=0 closed: fault"},
+    {"subscribe queries", story_query, "partition=0 answers no queries, trying again in 1000 ms: fault"},
     /* turns */
-    {"publish append", story_plain, "p=0 closed: "},
-    {"publish work", story_plain, "p=0 "},
+    {"publish append", story_plain, "partition=0 closed: "},
+    {"publish work", story_plain, "partition=0 "},
     {"publish message", story_child, NULL},
-    {"send look", story_load, "p=0 closed: a history could not be looked up"},
+    {"send look", story_load, "partition=0 closed: a history could not be looked up"},
     {"get record", story_load, NULL, .once = true}, /* a consumer reads it then */
-    {"stream_read history", story_second, "p=0 closed: fault"},
-    {"last_by_subject deletion", story_second, "p=0 closed: fault"},
-    {"store_apply", story_plain, "p=0 closed: "},
+    {"stream_read history", story_second, "partition=0 closed: fault"},
+    {"last_by_subject deletion", story_second, "partition=0 closed: fault"},
+    {"store_apply", story_plain, "partition=0 closed: "},
     {"cancel_notice_publish", story_cancel, NULL, .once = true},
     {"event_notice_publish", story_plain, NULL, .once = true},
     {"send withdrawal", story_withdraw, NULL, .once = true},
@@ -552,7 +552,7 @@ static void test_a_rival_is_heard_of(void)
     bool heard = false;
     for (uint64_t const end = clock_monotonic_ms() + SOON_MS; !heard && clock_monotonic_ms() < end;
          pause_ms(10))
-        heard = fault_logged("p=0 closed: ");
+        heard = fault_logged("partition=0 closed: ");
     CU_ASSERT_TRUE(heard);
     engine_script_close(&rival);
     CU_ASSERT_TRUE(story_plain());

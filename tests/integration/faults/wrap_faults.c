@@ -1,6 +1,6 @@
 /* Between test_faults and what speaks to the servers: see wrap_faults.h. */
 #include "wrap_faults.h"
-#include "log.h"
+#include "logged.h"
 #include "message.h"
 #include "nodes.h"
 #include "notice.h"
@@ -514,17 +514,19 @@ thole_status __wrap_worker_store_leave(struct postgres *pg, thole_slice worker, 
 
 /* ---- what is logged ---- */
 
-void __wrap_log_line(enum log_level level, const char *area, const char *format, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *format, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     char line[2048];
     va_list args;
-    va_start(args, format);
-    int const n = vsnprintf(line, sizeof line, format, args);
+    va_start(args, fmt);
+    logged_text(line, sizeof line, fields, fmt, args);
     va_end(args);
     pthread_mutex_lock(&now.lock);
     size_t const room = sizeof now.log - now.log_len;
-    if (n > 0 && (size_t)n + strlen(area) + 4 < room && level != LOG_LEVEL_DEBUG)
+    if (strlen(line) + strlen(area) + 4 < room && level != LOG_LEVEL_DEBUG)
         now.log_len += (size_t)snprintf(now.log + now.log_len, room, "%s: %s\n", area, line);
     pthread_mutex_unlock(&now.lock);
 }

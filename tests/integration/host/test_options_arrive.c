@@ -130,7 +130,7 @@ thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct
 thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
-void __real_log_configure(enum log_level, bool, const char *);
+void __real_log_configure(enum log_level, enum log_format, const char *);
 void __real_core_dumps_choose(bool);
 thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
@@ -277,11 +277,11 @@ thole_status __wrap_monitor_start(const struct sockaddr_storage *address, const 
     return __real_monitor_start(address, metrics, ret, reterr);
 }
 
-void __wrap_log_configure(enum log_level level, bool json, const char *program)
+void __wrap_log_configure(enum log_level level, enum log_format format, const char *program)
 {
     arrived("log_configure.level %d", (int)level);
-    arrived("log_configure.json %d", json);
-    __real_log_configure(level, json, program);
+    arrived("log_configure.format %d", (int)format);
+    __real_log_configure(level, format, program);
 }
 
 thole_status __wrap_projector_store_orphans(struct postgres *pg, uint32_t partition, uint64_t older_than_ms,
@@ -354,7 +354,7 @@ static const struct option_arrival {
     {"node", "first", RUN_FIRST, "partition_create.node first"},
     {"node", "first", RUN_FIRST, "nodes_put.node first"},
     {"log-level", "warn", RUN_FIRST, "log_configure.level 1"},
-    {"log-format", "json", RUN_FIRST, "log_configure.json 1"},
+    {"log-format", "json", RUN_FIRST, "log_configure.format 2"},
     {"core-dumps", "full", RUN_FIRST, "core_dumps_choose.full 1"},
     {"payload-max", "12345", RUN_FIRST, "topology_ensure.payload_max 12345"},
     {"payload-max", "12345", RUN_FIRST, "partition_create.payload_max 12345"},

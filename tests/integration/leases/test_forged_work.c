@@ -146,8 +146,8 @@ static void test_the_engines_own_is_lost(void)
     CHECK_OK(stream_bounds(attacker, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
     CHECK_OK(stream_delete(attacker, "THOLE_default_WORK", bounds.last, &stack.err), &stack.err);
     forge("default", "lost", 2, "ship", "stolen");
-    CU_ASSERT_TRUE(
-        stack_logged(&stack.programs[0], "activity 2 of lost was lost and is queued again", 1, 3 * SWEEP_MS));
+    CU_ASSERT_TRUE(stack_logged(
+        &stack.programs[0], "instance=lost *activity_id=2 *was lost and is queued again", 1, 3 * SWEEP_MS));
     CU_ASSERT_TRUE(stack_logged(&stack.programs[0], "no engine has written", 1, 1000));
     struct stack_program *const worker = start_worker("after-loss", "default");
     check_ran("lost", "echo", "mine");

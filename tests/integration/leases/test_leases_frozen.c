@@ -51,8 +51,8 @@ static bool logged_either(const struct stack_program *worker, const char *one, c
 static bool logged_refusal(const struct stack_program *worker, const char *id)
 {
     char lost[128], stolen[128];
-    snprintf(lost, sizeof lost, "lease lost, it will run again: instance=%s", id);
-    snprintf(stolen, sizeof stolen, "another worker has taken it over: instance=%s", id);
+    snprintf(lost, sizeof lost, "instance=%s *lease lost, it will run again", id);
+    snprintf(stolen, sizeof stolen, "instance=%s *another worker has taken it over", id);
     return logged_either(worker, lost, stolen);
 }
 
@@ -95,7 +95,7 @@ static void test_a_stolen_row_refuses_the_result(void)
 {
     CU_ASSERT_TRUE(ran("stolen", 1, "ends"));
     CU_ASSERT_TRUE(
-        stack_logged(robbed, "another worker has taken it over: instance=stolen", 1, ACTOR_WAIT_MS));
+        stack_logged(robbed, "instance=stolen *another worker has taken it over", 1, ACTOR_WAIT_MS));
     CU_ASSERT_TRUE(seed_is_queued("robs", "stolen", 2));
     CU_ASSERT_TRUE(ran("stolen", 3, "begins")); /* the thief does nothing with it */
     seed_touch("stolen.all");
@@ -135,7 +135,7 @@ static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
     process_signal(sender->pid, SIGCONT);
     /* when it wakes it sees first that NATS has not answered in time, or the answer, which came meanwhile:
      * then it commits, and Postgres has ended the transaction; either way its row is gone */
-    CU_ASSERT_TRUE(logged_either(sender, "another worker was first: instance=sent execution",
+    CU_ASSERT_TRUE(logged_either(sender, "instance=sent *another worker was first",
                                  "committing completions failed on Postgres"));
     (void)stack_terminate(sender_rival, 10000);
     seed_start("sent-2", "rude", "sends"); /* its slot is free again */

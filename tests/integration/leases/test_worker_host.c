@@ -86,7 +86,9 @@ static void test_push(void)
     const char *const log = stage_log_end(&stage);
     fprintf(stderr, "\n  push to token: %" PRIu64 " us on average, %" PRIu64 " us at most\n", sum_us / RUNS,
             most_us);
-    CHECK_LOG(log, "token fired: path=push instance=i execution=1 activity=hold id=1");
+    CHECK_LOG(
+        log,
+        "instance=i execution=1 activity=hold activity_id=1 try=1 attempt=1 msg=\"token fired: path=push ");
     CHECK_LOG(log, "cancelled_by_push=50 cancelled_by_renewal=0 lease_lost=0 abandoned=0 stolen=0");
     stage_end(&stage);
 }
@@ -145,7 +147,7 @@ static void test_forged_push(void)
     worker_host_stop(worker);
     const char *const log = stage_log_end(&stage);
     CHECK_LOG(log, "a cancel push was ignored: the cancel notice has no proof for each of its activities");
-    CHECK_LOG(log, "a cancel push for instance=i was ignored: it is not from an engine");
+    CHECK_LOG(log, "instance=i execution=1 msg=\"a cancel push was ignored: it is not from an engine");
     CHECK_LOG(log, "unproven=2");
     stage_end(&stage);
 }
@@ -359,7 +361,7 @@ static void test_storm(void)
     enum { N = 60, ROUNDS = 3 };
     char instance[16];
     stage_begin(&stage, "storm");
-    log_configure(LOG_LEVEL_ERROR, false, "test");
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, "test");
     stage.options.slots = 6;
     for (unsigned i = 0; i < N; i++) {
         snprintf(instance, sizeof instance, "i%u", i);
@@ -408,7 +410,7 @@ static void test_latency(void)
     uint64_t took_us[RUNS];
     struct subscription *subscription = NULL;
     stage_begin(&stage, "latency");
-    log_configure(LOG_LEVEL_INFO, false, "test");
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, "test");
     atomic_store(&results_seen, 0);
     CHECK_OK(connection_subscribe(stage.connection, "thole.latency.in.>", on_result, NULL, &subscription,
                                   &stage.err),
@@ -433,7 +435,7 @@ static void test_throughput(void)
 {
     enum { N = 2000 };
     stage_begin(&stage, "many");
-    log_configure(LOG_LEVEL_INFO, false, "test");
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, "test");
     stage.options.slots = 16;
     for (uint64_t i = 1; i <= N; i++)
         stage_schedule(&stage, "i", i, "echo", "hello");

@@ -276,7 +276,7 @@ int main(void)
     setenv("THOLE_NODE_TTL", "2s", 1); /* of the one that is killed */
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
     client = stack_client(&stack);
-    (void)stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS); /* so that all is accepted at once */
+    (void)stack_logged(engine, "open, epoch", PARTITIONS, WAIT_MS); /* so that all is accepted at once */
     connection = stack_connect(&stack);
     int const failed = thole_run_suite("deletion", tests, ARRAY_LEN(tests));
     connection_close(connection);

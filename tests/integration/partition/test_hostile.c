@@ -61,7 +61,7 @@ static void read_streams(void)
     connection_close(connection);
 }
 
-/* "p=3 closed: why (epoch 5, 42 records committed)" */
+/* partition=3 msg="closed: why (epoch 5, 42 records committed)" */
 static size_t read_claims(const struct stack_program *program)
 {
     char line[2048];
@@ -70,8 +70,9 @@ static size_t read_claims(const struct stack_program *program)
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         unsigned p;
         unsigned long long epoch, committed;
-        const char *at = strstr(line, " p="), *end = strstr(line, "(epoch ");
-        if (at == NULL || end == NULL || strstr(line, " closed: ") == NULL || sscanf(at, " p=%u", &p) != 1 ||
+        const char *at = strstr(line, " partition="), *end = strstr(line, "(epoch ");
+        if (at == NULL || end == NULL || strstr(line, "\"closed: ") == NULL ||
+            sscanf(at, " partition=%u", &p) != 1 ||
             sscanf(end, "(epoch %llu, %llu records", &epoch, &committed) != 2 || epoch == 0 ||
             p >= PARTITIONS)
             continue;

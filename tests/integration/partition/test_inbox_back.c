@@ -173,12 +173,12 @@ static void test_made_anew_and_overtaken_while_the_engine_runs(void)
 static void test_an_inbox_that_is_missing(void)
 {
     fill("whole");
-    size_t const before = stack_count(engine->log, "p=0 open, epoch ");
+    size_t const before = stack_count(engine->log, "partition=0 msg=\"open, epoch ");
     delete_inbox(0);
-    CU_ASSERT_TRUE(stack_logged(engine, "p=0 open, epoch ", before + 1, 15000));
+    CU_ASSERT_TRUE(stack_logged(engine, "partition=0 msg=\"open, epoch ", before + 1, 15000));
     pause_ms(5000);
-    CU_ASSERT(stack_count(engine->log, "p=0 open, epoch ") - before <= 12);
-    CU_ASSERT_TRUE(stack_logged(engine, "p=0 open, epoch ", before + 3, 60000));
+    CU_ASSERT(stack_count(engine->log, "partition=0 msg=\"open, epoch ") - before <= 12);
+    CU_ASSERT_TRUE(stack_logged(engine, "partition=0 msg=\"open, epoch ", before + 3, 60000));
     make_streams();
     post_orders("mended", PARTITIONS);
     check_orders("mended", PARTITIONS);

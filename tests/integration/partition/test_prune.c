@@ -236,7 +236,7 @@ static void engines_die_on_the_way(void)
     stack_kill9(engine);
     command("DROP SCHEMA thole_default CASCADE");
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
-    CU_ASSERT_TRUE(stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS));
+    CU_ASSERT_TRUE(stack_logged(engine, "open, epoch", PARTITIONS, WAIT_MS));
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         become("made again", rows, ids[i], "1 6 7 8 9 10 11 12");
         next(ids[i], "on");
@@ -285,7 +285,7 @@ int main(void)
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
     client = stack_client(&stack);
     pg = PQconnectdb(stack.postgres.url);
-    (void)stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS);
+    (void)stack_logged(engine, "open, epoch", PARTITIONS, WAIT_MS);
     connection = stack_connect(&stack);
     int const failed = thole_run_suite("prune", tests, ARRAY_LEN(tests));
     PQfinish(pg);

@@ -85,7 +85,7 @@ static void test_full_stream_is_told_and_waited_for(void)
     limit_work(1);
     start("refused", "one");
     CU_ASSERT_TRUE(
-        stack_logged(engine, "of refused is refused with error 10077; it is tried again", 1, 5000));
+        stack_logged(engine, "instance=refused *is refused with error 10077; it is tried again", 1, 5000));
     CU_ASSERT_EQUAL(messages("THOLE_default_WORK"), 1);
     worker = stack_program(&stack, "worker", "worker", NULL); /* takes the one, so that there is room */
     check_outcome("fills", "x");
@@ -148,7 +148,7 @@ static void test_reader_that_stays_behind_is_replaced(void)
         start(id, "one");
         check_outcome(id, "x");
     }
-    CU_ASSERT_TRUE(stack_logged(engine, "p=0 stream THOLE_default_IN_0 has message ", 1, 1000));
+    CU_ASSERT_TRUE(stack_logged(engine, "partition=0 msg=\"stream THOLE_default_IN_0 has message ", 1, 1000));
 }
 
 /* Opens the partition and is never heard of again. */
@@ -177,7 +177,7 @@ static void test_rival_that_dies_is_noticed(void)
     for (uint32_t p = 0; p < 8; p++)
         rival(p, 1000);
     CU_ASSERT_TRUE(stack_logged(engine, "a rival opens the partition", before + 8, 5000));
-    CU_ASSERT_TRUE(stack_logged(engine, " open, epoch 1001", 8, 5000));
+    CU_ASSERT_TRUE(stack_logged(engine, "open, epoch 1001", 8, 5000));
     for (int i = 0; i < 20; i++) {
         char id[32];
         snprintf(id, sizeof id, "after-the-rival-%d", i);
@@ -194,8 +194,9 @@ static void test_redone_work_is_queued_once(void)
     start("redone", "one");
     wait_messages("THOLE_default_WORK", 1);
     for (uint64_t epoch = 1500; epoch < 1540; epoch += 10) {
-        char text[32];
-        snprintf(text, sizeof text, "p=%u open, epoch %llu", p, (unsigned long long)epoch + 1);
+        char text[64];
+        snprintf(text, sizeof text, "partition=%u msg=\"open, epoch %llu\"", p,
+                 (unsigned long long)epoch + 1);
         rival(p, epoch);
         CU_ASSERT_TRUE(stack_logged(engine, text, 1, 5000));
     }
@@ -249,9 +250,9 @@ static void test_sweep_that_fails_is_tried_again(void)
     start("lost-while-it-fails", "one");
     wait_messages("THOLE_default_WORK", 1);
     lose_work();
-    size_t const opened = stack_count(engine->log, " open, epoch ");
+    size_t const opened = stack_count(engine->log, "open, epoch ");
     CU_ASSERT_TRUE(stack_logged(engine, "no sweep today", 2, 10000));
-    CU_ASSERT_EQUAL(stack_count(engine->log, " open, epoch "), opened);
+    CU_ASSERT_EQUAL(stack_count(engine->log, "open, epoch "), opened);
     CU_ASSERT_TRUE(stack_count(engine->log, "no sweep today") < 10); /* it waits in between */
     (void)stack_sql(&stack, "DROP TRIGGER refuse ON thole_default.worker_queue; DROP FUNCTION "
                             "thole_default.refuse()");

@@ -1,6 +1,6 @@
 /* The end of a forkserver that does not end: it is killed, and not waited for without end. */
 #include "forkserver.h"
-#include "log.h"
+#include "logged.h"
 #include "process_early.h"
 #include "said.h"
 #include "thole_cunit.h"
@@ -23,13 +23,15 @@ int __wrap_process_other_threads(void)
     return play.threads;
 }
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
     said_add(&play.said, "%s %s: %s\n", level == LOG_LEVEL_WARN ? "warn" : "error", area, text);
 }

@@ -38,9 +38,9 @@ static const char *outcome_of(const char *line)
                        command.all, command.file == NULL ? "-" : command.file, command.memory_max);
     else
         (void)snprintf(out, sizeof out,
-                       "%s ns=%s lease=%" PRIu64 " ttl=%" PRIu64 "/%" PRIu64 " slots=%u json=%d",
+                       "%s ns=%s lease=%" PRIu64 " ttl=%" PRIu64 "/%" PRIu64 " slots=%u log=%d",
                        host_role_name(command.role), options->ns, options->lease_ms, options->node_ttl_ms,
-                       options->heartbeat_ms, options->slots, options->log_json);
+                       options->heartbeat_ms, options->slots, options->log_format);
     return out;
 }
 
@@ -65,11 +65,11 @@ static void clear_environment(void)
 static void test_good_lines(void)
 {
     static const struct row rows[] = {
-        {"p run --postgres x", "run ns=default lease=0 ttl=0/0 slots=16 json=0"},
-        {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=0/0 slots=3 json=0"},
-        {"p engine --postgres=x -n shop --node-ttl 4s", "engine ns=shop lease=0 ttl=4000/0 slots=16 json=0"},
+        {"p run --postgres x", "run ns=default lease=0 ttl=0/0 slots=16 log=0"},
+        {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=0/0 slots=3 log=0"},
+        {"p engine --postgres=x -n shop --node-ttl 4s", "engine ns=shop lease=0 ttl=4000/0 slots=16 log=0"},
         {"p run --postgres x --lease 1.5s --log-format json --heartbeat 500ms",
-         "run ns=default lease=1500 ttl=0/500 slots=16 json=1"},
+         "run ns=default lease=1500 ttl=0/500 slots=16 log=2"},
         {"p --help", "help"},
         {"p run -h", "help"},
         {"p --version", "version"},
@@ -129,8 +129,8 @@ static void test_mistakes(void)
 static void test_environment(void)
 {
     static const struct row good[] = {
-        {"p run", "run ns=shop lease=0 ttl=0/0 slots=7 json=0"},
-        {"p run --slots 9", "run ns=shop lease=0 ttl=0/0 slots=9 json=0"},
+        {"p run", "run ns=shop lease=0 ttl=0/0 slots=7 log=0"},
+        {"p run --slots 9", "run ns=shop lease=0 ttl=0/0 slots=9 log=0"},
     };
     clear_environment();
     setenv("THOLE_POSTGRES", "x", 1);
@@ -140,7 +140,7 @@ static void test_environment(void)
     setenv("THOLE_SLOTS", "lots", 1);
     CHECK_STR("bad", outcome_of("p run"), "THOLE_SLOTS: \"lots\" is not a whole number");
     setenv("THOLE_SLOTS", "", 1);
-    CHECK_STR("empty is unset", outcome_of("p run"), "run ns=shop lease=0 ttl=0/0 slots=16 json=0");
+    CHECK_STR("empty is unset", outcome_of("p run"), "run ns=shop lease=0 ttl=0/0 slots=16 log=0");
     clear_environment();
 }
 

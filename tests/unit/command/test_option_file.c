@@ -56,7 +56,7 @@ static void test_values(void)
     CU_ASSERT_EQUAL(options->engine_threads, 5);
     CU_ASSERT_EQUAL(options->stop_limit_ms, 120000);
     CU_ASSERT_EQUAL(options->payload_max, 65536);
-    CU_ASSERT_TRUE(options->log_json);
+    CU_ASSERT_EQUAL(options->log_format, LOG_FORMAT_JSON);
     CU_ASSERT_EQUAL(options->parked_max, 2000);
     host_command_free(&command);
     host_command_free(&command);

@@ -145,7 +145,8 @@ static void check(const char *row, int code, const char *stored, const char *con
     for (size_t i = 0; i < n; i++)
         CHECK_STR(row, strstr(said, lines[i]) != NULL ? "said" : said,
                   strstr(said, lines[i]) != NULL ? "said" : lines[i]);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, "error supervisor: ")); /* a death is no warning */
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(said, "level=error program=thole area=supervisor ")); /* a death is no warning */
     CU_ASSERT_EQUAL(play.closes, play.opens > 0 && play.open_status == THOLE_OK);
     free(said);
     crash_page_destroy(play.page);
@@ -170,8 +171,9 @@ static void test_who_is_blamed(void)
     reports(CRASH_SIGNAL, SIGSEGV, 1);
     check("it was reported", 0,
           "shop/4 b#5 checkout@2: SIGSEGV, in a turn of orchestration checkout, at event 7|",
-          SAID("the engine crashed: instance=b execution=5 version=2: SIGSEGV",
-               "instance=b: crash 4 with this build is stored; it is tried in a forked copy from now on"));
+          SAID("instance=b execution=5 msg=\"the engine crashed: version=2: SIGSEGV",
+               "instance=b execution=5 msg=\"crash 4 with this build is stored; it is tried in a forked copy "
+               "from now on"));
     begin(SIGABRT);
     check("killed, and nobody knows by whom", 0,
           "shop/3 a#5 checkout@2?: killed by SIGABRT, " ANYWHERE
@@ -283,16 +285,17 @@ static void log_all(void *arg)
 {
     (void)arg;
     for (int level = THOLE_LOG_DEBUG; level <= THOLE_LOG_ERROR + 1; level++)
-        code_log(&(struct out_line){.level = (thole_log_level)level,
-                                    .instance = THOLE_STR("order"),
-                                    .execution = 2,
-                                    .text = THOLE_STR("hello")});
+        code_log(7, &(struct out_line){.level = (thole_log_level)level,
+                                       .instance = THOLE_STR("order"),
+                                       .execution = 2,
+                                       .text = THOLE_STR("hello")});
 }
 
 static void test_levels(void)
 {
-    static const char *const levels[] = {" debug ", " info ", " warn ", " error ", " info "};
-    log_configure(LOG_LEVEL_DEBUG, false, "test");
+    static const char *const levels[] = {" level=debug ", " level=info ", " level=warn ", " level=error ",
+                                         " level=info "};
+    log_configure(LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, "test");
     char *const said = captured(STDERR_FILENO, log_all, NULL);
     const char *at = said;
     for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
@@ -301,10 +304,10 @@ static void test_levels(void)
         char line[200];
         (void)snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
         CHECK_STR(levels[i], strstr(line, levels[i]) != NULL ? levels[i] : line, levels[i]);
-        CU_ASSERT_PTR_NOT_NULL(strstr(line, "instance=order execution=2: hello"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(line, " partition=7 instance=order execution=2 msg=hello"));
         at = end + 1;
     }
-    log_configure(LOG_LEVEL_INFO, false, "test");
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, "test");
     free(said);
 }
 

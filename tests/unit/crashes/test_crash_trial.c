@@ -1,7 +1,7 @@
 /* Code that is first tried in a forked copy of the process: how it ends there, what is said of it, and that
  * nothing of it is left. The copy is real. */
 #include "crash_trial.h"
-#include "log.h"
+#include "logged.h"
 #include "sanitized.h"
 #include "thole_cunit.h"
 #include <dirent.h>
@@ -31,13 +31,15 @@ static struct {
 
 /* ---- the world ---- */
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     va_list args;
     size_t const at = (size_t)snprintf(play.log, sizeof play.log, "%d %s: ", (int)level, area);
     va_start(args, fmt);
-    (void)vsnprintf(play.log + at, sizeof play.log - at, fmt, args);
+    logged_text(play.log + at, sizeof play.log - at, fields, fmt, args);
     va_end(args);
     play.logs++;
 }
@@ -240,7 +242,7 @@ static void test_how_it_ends(void)
         CHECK_STR(rows[i].name, text, rows[i].text);
         CU_ASSERT_EQUAL(play.logs, rows[i].status == THOLE_APP);
         (void)snprintf(want, sizeof want,
-                       "1 partition: p=6 instance=shop crashed when it was tried in a "
+                       "1 partition: partition=6 instance=shop execution=3 crashed when it was tried in a "
                        "forked copy: %.7s",
                        rows[i].text);
         if (play.logs > 0)

@@ -1,6 +1,6 @@
 /* What is said of turns that do not end: the clock and the waits of the watchdog are the test's. */
 #include "crash_page.h"
-#include "log.h"
+#include "logged.h"
 #include "thole_cunit.h"
 #include "watchdog.h"
 #include <errno.h>
@@ -27,15 +27,18 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return atomic_load(&play.now_ms);
 }
 
-THOLE_PRINTF(3, 4) void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+THOLE_PRINTF(4, 5)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     va_list args;
     CU_ASSERT_EQUAL(level, LOG_LEVEL_WARN);
     CHECK_STR("area", area, "partition");
     CU_ASSERT_FATAL(play.lines_len < ARRAY_LEN(play.lines));
     va_start(args, fmt);
-    (void)vsnprintf(play.lines[play.lines_len++], sizeof play.lines[0], fmt, args);
+    logged_text(play.lines[play.lines_len++], sizeof play.lines[0], fields, fmt, args);
     va_end(args);
 }
 
@@ -101,9 +104,10 @@ static void test_one_that_does_not_end(void)
     CU_ASSERT_EQUAL(play.lines_len, 0);
     run(10 * WARN_MS / LOOK_MS, nothing); /* once, and not five times a second */
     CU_ASSERT_EQUAL(play.lines_len, 1);
-    CHECK_STR("line", play.lines[0],
-              "p=5 instance=order execution=2: the code of ship has not returned for 1000 ms, at event 7; "
-              "the partitions of its thread wait for it");
+    CHECK_STR(
+        "line", play.lines[0],
+        "partition=5 instance=order execution=2 the code of ship has not returned for 1000 ms, at event 7; "
+        "the partitions of its thread wait for it");
 }
 
 static void one_after_the_other(size_t look)

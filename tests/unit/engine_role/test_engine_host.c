@@ -7,6 +7,7 @@
 #include "connection.h"
 #include "engine.h"
 #include "loader.h"
+#include "logged.h"
 #include "membership.h"
 #include "message.h"
 #include "postgres.h"
@@ -46,16 +47,18 @@ static thole_status step(const char *call, thole_error *reterr)
     return thole_fail(reterr, play.status, "%s fails", call);
 }
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
+    char text[1024];
     va_list args;
-    said("log %s %s: ", names[level], area);
     va_start(args, fmt);
-    (void)vfprintf(play.said, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
-    said("\n");
+    said("log %s %s: %s\n", names[level], area, text);
 }
 
 int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)

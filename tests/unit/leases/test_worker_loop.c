@@ -2,7 +2,7 @@
  * the machine's words are played. */
 #include "captured.h"
 #include "clock.h"
-#include "log.h"
+#include "logged.h"
 #include "said.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
@@ -56,17 +56,17 @@ uint64_t __wrap_worker_next_deadline_ms(const struct worker_machine *w)
     return play.machine_ms;
 }
 
-void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
-                            const char *fmt, ...) THOLE_PRINTF(5, 6);
-void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
-                            const char *fmt, ...)
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind,
+                            const struct log_fields *fields, const char *fmt, ...) THOLE_PRINTF(5, 6);
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind,
+                            const struct log_fields *fields, const char *fmt, ...)
 {
     char text[512];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
-    CU_ASSERT_TRUE(limits == play.host.lines && kind == WORKER_LINE_FORGED && p == LOG_NO_PARTITION);
+    CU_ASSERT_TRUE(limits == play.host.lines && kind == WORKER_LINE_FORGED && !fields->of_partition);
     CU_ASSERT_EQUAL(now_ms, play.now_ms);
     said_add(&play.said, "limited: %s\n", text);
 }
@@ -352,7 +352,7 @@ static void test_counters(void)
               "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
               " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
               " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21 "
-              "forged=22 unproven=23\n");
+              "forged=22 unproven=23\"\n");
     free(text);
     end();
 }
@@ -384,28 +384,28 @@ static void test_ends(void)
         enum worker_out_kind kind;
         enum worker_end end;
         uint64_t delay_ms;
-        const char *sent, *logged;
+        const char *sent, *level, *logged;
     } rows[] = {
-        {WORKER_OUT_ACK, WORKER_END_COMPLETED, 0, "+ACK\nfreed\n", NULL},
-        {WORKER_OUT_ACK, WORKER_END_GONE, 0, "+ACK\nfreed\n",
-         "debug worker: not run, it was cancelled or done before"},
-        {WORKER_OUT_ACK, WORKER_END_CANCELLED, 0, "+ACK\nfreed\n", "info  worker: cancelled"},
-        {WORKER_OUT_ACK, WORKER_END_REFUSED, 0, "+ACK\nfreed\n",
-         "warn  worker: result refused, it was cancelled or another worker was first"},
-        {WORKER_OUT_DROP, WORKER_END_STOLEN, 0, "freed\n",
-         "warn  worker: result refused, another worker has taken it over"},
-        {WORKER_OUT_DROP, WORKER_END_LEASE_LOST, 0, "freed\n", "warn  worker: lease lost, it will run again"},
-        {WORKER_OUT_NAK, WORKER_END_UNCLAIMED, 500, "put back for 500\nfreed\n",
-         "warn  worker: could not be claimed in time, comes back"},
-        {WORKER_OUT_NAK, WORKER_END_UNKNOWN, 1, "put back for 1\nfreed\n", NULL},
-        {WORKER_OUT_NAK, WORKER_END_HANDED_BACK, 0, "-NAK\nfreed\n", "info  worker: handed back"},
-        {WORKER_OUT_ACK, WORKER_END_LATER, 0, "+ACK\nfreed\n", "debug worker: is completed from outside"},
-        {WORKER_OUT_NAK, WORKER_END_DEFERRED, 0, "-NAK\nfreed\n",
-         "debug worker: handed back, a poison candidate runs isolated"},
-        {WORKER_OUT_NAK, WORKER_END_HELD, 900, "put back for 900\nfreed\n",
-         "debug worker: put back, another lease of it lasts"},
+        {WORKER_OUT_ACK, WORKER_END_COMPLETED, 0, "+ACK\nfreed\n", "", NULL},
+        {WORKER_OUT_ACK, WORKER_END_GONE, 0, "+ACK\nfreed\n", "debug",
+         "\"not run, it was cancelled or done before\""},
+        {WORKER_OUT_ACK, WORKER_END_CANCELLED, 0, "+ACK\nfreed\n", "info", "cancelled"},
+        {WORKER_OUT_ACK, WORKER_END_REFUSED, 0, "+ACK\nfreed\n", "warn",
+         "\"result refused, it was cancelled or another worker was first\""},
+        {WORKER_OUT_DROP, WORKER_END_STOLEN, 0, "freed\n", "warn",
+         "\"result refused, another worker has taken it over\""},
+        {WORKER_OUT_DROP, WORKER_END_LEASE_LOST, 0, "freed\n", "warn", "\"lease lost, it will run again\""},
+        {WORKER_OUT_NAK, WORKER_END_UNCLAIMED, 500, "put back for 500\nfreed\n", "warn",
+         "\"could not be claimed in time, comes back\""},
+        {WORKER_OUT_NAK, WORKER_END_UNKNOWN, 1, "put back for 1\nfreed\n", "", NULL},
+        {WORKER_OUT_NAK, WORKER_END_HANDED_BACK, 0, "-NAK\nfreed\n", "info", "\"handed back\""},
+        {WORKER_OUT_ACK, WORKER_END_LATER, 0, "+ACK\nfreed\n", "debug", "\"is completed from outside\""},
+        {WORKER_OUT_NAK, WORKER_END_DEFERRED, 0, "-NAK\nfreed\n", "debug",
+         "\"handed back, a poison candidate runs isolated\""},
+        {WORKER_OUT_NAK, WORKER_END_HELD, 900, "put back for 900\nfreed\n", "debug",
+         "\"put back, another lease of it lasts\""},
     };
-    log_configure(LOG_LEVEL_DEBUG, false, "test");
+    log_configure(LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, "test");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char want[256];
         begin();
@@ -416,14 +416,15 @@ static void test_ends(void)
         char *const text = run(NULL, 0);
         said_check(&play.said, rows[i].logged == NULL ? "silent" : rows[i].logged, rows[i].sent);
         (void)snprintf(want, sizeof want,
-                       "%s: instance=order execution=2 activity=charge id=9 try=3 attempt=7\n",
-                       rows[i].logged == NULL ? "" : rows[i].logged);
+                       "level=%s program=test area=worker instance=order execution=2 activity=charge "
+                       "activity_id=9 try=3 attempt=7 msg=%s\n",
+                       rows[i].level, rows[i].logged == NULL ? "" : rows[i].logged);
         CU_ASSERT_EQUAL(strstr(text, want) != NULL, rows[i].logged != NULL);
         CU_ASSERT_EQUAL(strstr(text, "instance=order") != NULL, rows[i].logged != NULL);
         free(text);
         end();
     }
-    log_configure(LOG_LEVEL_INFO, false, "test");
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, "test");
 }
 
 /* Such lines are limited: others can cause them at any rate. */
@@ -436,8 +437,9 @@ static void test_a_forged_message(void)
     free(run(NULL, 0));
     said_check(
         &play.said, "forged",
-        "+TERM\nlimited: a message was removed from queue q, it is not what an engine has scheduled: "
-        "activity=charge instance=order execution=2 id=9 try=3; who but engines may publish to the queues?\n"
+        "+TERM\nlimited: instance=order execution=2 activity=charge activity_id=9 try=3 a message was "
+        "removed "
+        "from queue q, it is not what an engine has scheduled; who but engines may publish to the queues?\n"
         "freed\n");
     end();
 }
@@ -589,10 +591,9 @@ static void test_published(void)
     begin();
     published = activity(9);
     char *const text = run((void (*const[])(void)){is_published, is_refused, is_lost_soon, is_lost_later}, 4);
-    const char *const first =
-        strstr(text, "it is tried again: NATS refuses it with error code 10077: instance=order\n");
+    const char *const first = strstr(text, "it is tried again: NATS refuses it with error code 10077\"\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(first);
-    const char *const second = strstr(first, "it is tried again: NATS does not answer: instance=order\n");
+    const char *const second = strstr(first, "it is tried again: NATS does not answer\"\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(second);
     CU_ASSERT_PTR_NULL(strstr(second + 1, "it is tried again"));
     free(text);

@@ -5,7 +5,7 @@
  *   states: fired=KIND status=NAME pool run running given_up heartbeat=TEXT round stopping down full quiet
  *           arriving=N */
 #include "clock.h"
-#include "log.h"
+#include "logged.h"
 #include "proofs.h"
 #include "thole_cunit.h"
 #include "transcript.h"
@@ -38,16 +38,18 @@ bool __wrap_log_enabled(enum log_level level)
     return !play.quiet || level < LOG_LEVEL_INFO;
 }
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
+    char text[1024];
     va_list args;
-    said("log %s %s: ", names[level], area);
     va_start(args, fmt);
-    (void)vfprintf(play.said, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
-    said("\n");
+    said("log %s %s: %s\n", names[level], area, text);
 }
 
 static int index_of(const struct thole_activity *act)
@@ -59,20 +61,20 @@ static int index_of(const struct thole_activity *act)
     return -1;
 }
 
-void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
-                            const char *fmt, ...) THOLE_PRINTF(5, 6);
-void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p,
-                            const char *fmt, ...)
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind,
+                            const struct log_fields *fields, const char *fmt, ...) THOLE_PRINTF(5, 6);
+void __wrap_log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind,
+                            const struct log_fields *fields, const char *fmt, ...)
 {
+    char text[1024];
     va_list args;
     CU_ASSERT_PTR_EQUAL(limits, play.host.lines);
     CU_ASSERT_EQUAL(now_ms, play.now_ms);
-    CU_ASSERT_EQUAL(p, LOG_NO_PARTITION);
-    said("log of kind %zu: ", kind);
+    CU_ASSERT_FALSE(fields->of_partition);
     va_start(args, fmt);
-    (void)vfprintf(play.said, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
-    said("\n");
+    said("log of kind %zu: %s\n", kind, text);
 }
 
 void __wrap_puller_want(struct puller *puller, uint32_t free_slots)

@@ -4,7 +4,7 @@
 #include "activity_run.h"
 #include "crash_reporter.h"
 #include "dying.h"
-#include "log.h"
+#include "logged.h"
 #include "postgres.h"
 #include "process_early.h"
 #include "sanitized.h"
@@ -44,14 +44,16 @@ static bool fails(const char *call)
 
 /* ---- the world ---- */
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
     char text[1024];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
     char *const process = strstr(text, "process ");
     if (process != NULL) /* its number is another one each time */

@@ -1,6 +1,6 @@
 /* How often a worker looks after its queue's consumer: the server, the clock and the waits are the test's. */
 #include "clock.h"
-#include "log.h"
+#include "logged.h"
 #include "queue_keeper.h"
 #include "said.h"
 #include "thole_cunit.h"
@@ -41,13 +41,15 @@ thole_status __wrap_topology_ensure_queue(struct connection *connection, const c
     return well ? THOLE_OK : thole_fail(reterr, failures[look % ARRAY_LEN(failures)], "look %zu fails", look);
 }
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...) THOLE_PRINTF(3, 4);
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
     CU_ASSERT_EQUAL(level, LOG_LEVEL_WARN);
     said_add(&play.said, "%s: %s\n", area, text);
