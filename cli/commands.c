@@ -234,7 +234,8 @@ static const struct option_row doctor_rows[] = {
      .kind = OPTION_TEXT,
      .unit = "ROLE,...",
      FIELD(nats_permissions),
-     .help = "print what a NATS user needs for engine, worker, client, auditor, console, gateway"},
+     .help = "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
+             "remote-worker, remote-client"},
     {.flag = "partitions",
      .kind = OPTION_NUMBER,
      .unit = "N",

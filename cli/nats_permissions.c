@@ -37,6 +37,9 @@ enum right {
     RETRY = 1 << 21,
     RELEASE = 1 << 22,
     REPLAY = 1 << 23, /* reads all histories of a partition at once, with a consumer */
+    GATEWAY = 1 << 24,
+    REMOTE_WORKER = 1 << 25, /* by way of a gateway, as the next */
+    REMOTE_CLIENT = 1 << 26,
 };
 
 enum streams {
@@ -97,6 +100,16 @@ static const struct row rows[] = {
     {QUERY, PUB, "thole.{ns}.query.*.{query}.*", 0},
     {ROLL_CALL, PUB, "thole.{ns}.workers", 0},
     {ENGINE, PUB, "thole.{ns}.engines.*", 0},
+    /* By way of a gateway: docs/gateway.md. A gateway's notices go to inboxes of its workers. */
+    {GATEWAY, PUB, "_INBOX.>", 0},
+    {GATEWAY, PUB, "_INBOX_remote-worker.>", 0},
+    {REMOTE_WORKER, PUB, "thole.{ns}.gateway.open.{queue}", 0},
+    {REMOTE_WORKER, PUB, "thole.{ns}.gateway.session.>", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.start.{orchestration}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.signal.{event}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.query.{query}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.cancel", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.wait", 0},
     /* JetStream: streams. */
     {ENGINE | SETTINGS, PUB, API "INFO", 0},
     {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY},
@@ -132,7 +145,9 @@ static const struct row rows[] = {
     {QUEUE_LIMIT, PUB, API "CONSUMER.INFO.{stream}.q_{queue}", WORK},
     {QUEUE_LIMIT, PUB, "$KV.THOLE_{ns}_CONFIG.queue_{queue}", 0},
     /* What it hears. */
-    {ENGINE | SETTINGS, SUB, "{inbox}.>", 0},
+    {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
+    {GATEWAY, SUB, "thole.{ns}.gateway.>", 0},
+    {GATEWAY, SUB, "$SRV.>", 0},
     {ENGINE, SUB, "thole.{ns}.query.*.*.*", 0},
     {ENGINE, SUB, "thole.{ns}.engines.*", 0},
     {ENGINE, SUB, "thole.{ns}.ctl.*.epoch", 0},
@@ -190,7 +205,10 @@ static const struct {
      "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
      "prune,"
      "queue"},
-    {"gateway", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
+    {"service", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
+    {"gateway", WORKER | GATEWAY | SETTINGS, "start,wait,signal,query,cancel,terminate"},
+    {"remote-worker", REMOTE_WORKER, NULL},
+    {"remote-client", REMOTE_CLIENT, NULL},
 };
 
 /* ---- lists of names ---- */
@@ -308,7 +326,7 @@ thole_status permissions_make(const struct permission_wish *wish, struct permiss
         (void)snprintf(ret->inbox, sizeof ret->inbox, "%s", wish->inbox);
     else
         (void)snprintf(ret->inbox, sizeof ret->inbox, "_INBOX_%.*s", THOLE_FMT(role));
-    ret->answers = (ret->rights & (ENGINE | WORKER)) != 0;
+    ret->answers = (ret->rights & (ENGINE | WORKER | GATEWAY)) != 0;
     return THOLE_OK;
 }
 

@@ -17,7 +17,7 @@ enum {
 #define E (1u << USER_ENGINE)
 #define W (1u << USER_WORKER)
 #define C (1u << USER_CLIENT)
-#define G (1u << USER_GATEWAY)
+#define G (1u << USER_SERVICE)
 #define A (1u << USER_AUDITOR)
 #define K (1u << USER_CONSOLE)
 #define ALL (E | W | C | G | A | K)

@@ -26,14 +26,14 @@ static void read_token(char *ret, size_t cap)
 static void orders(void)
 {
     char token[512];
-    rights_expect(USER_GATEWAY, 0, "hello", "run steps --id s-1 --input hello --timeout 60s");
-    rights_expect(USER_GATEWAY, 0, "two", "run versioned --id v-1 --timeout 60s"); /* a timer */
-    rights_expect(USER_GATEWAY, 0, "p-1", "start parent --id p-1");
-    rights_expect(USER_GATEWAY, 0, "k-1", "start counter --id k-1 --event add");
-    rights_expect(USER_GATEWAY, 9, "card_declined", "run failing --id f-1 --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "hello", "run steps --id s-1 --input hello --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "two", "run versioned --id v-1 --timeout 60s"); /* a timer */
+    rights_expect(USER_SERVICE, 0, "p-1", "start parent --id p-1");
+    rights_expect(USER_SERVICE, 0, "k-1", "start counter --id k-1 --event add");
+    rights_expect(USER_SERVICE, 9, "card_declined", "run failing --id f-1 --timeout 60s");
     rights_expect(USER_CLIENT, 0, "o-1", "start outside --id o-1 --require-known");
     read_token(token, sizeof token);
-    rights_expect(USER_GATEWAY, 0, "", "complete %s done", token);
+    rights_expect(USER_SERVICE, 0, "", "complete %s done", token);
     rights_expect(USER_CLIENT, 0, "done", "wait o-1 --timeout 60s");
     rights_expect(USER_CLIENT, 0, "g-1", "start gate --id g-1 --input 2");
     rights_expect(USER_CLIENT, 0, "g-4", "start gate --id g-4 --event go");
@@ -43,12 +43,12 @@ static void orders(void)
     rights_expect(USER_CLIENT, 0, "", "cancel g-2 --reason enough");
     rights_expect(USER_CLIENT, 9, "enough", "wait g-2 --timeout 60s");
     rights_expect(USER_CLIENT, 4, "exists already", "start gate --id g-2");
-    rights_expect(USER_GATEWAY, 0, "2 stored",
+    rights_expect(USER_SERVICE, 0, "2 stored",
                   "start-many <<'END'\n"
                   "{\"id\":\"m-1\",\"orchestration\":\"steps\",\"input\":\"m\"}\n"
                   "{\"id\":\"m-2\",\"orchestration\":\"steps\",\"input\":\"m\"}\n"
                   "END\n");
-    rights_expect(USER_GATEWAY, 0, "m", "wait m-2 --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "m", "wait m-2 --timeout 60s");
 }
 
 static void console(void)
@@ -91,9 +91,9 @@ static void rejected(void)
 static void a_worker_dies(struct stack_program *worker)
 {
     stack_kill9(worker);
-    rights_expect(USER_GATEWAY, 0, "s-2", "start steps --id s-2 --input late");
+    rights_expect(USER_SERVICE, 0, "s-2", "start steps --id s-2 --input late");
     (void)rights_program(VERBS, USER_WORKER, "w-2", NULL);
-    rights_expect(USER_GATEWAY, 0, "late", "wait s-2 --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "late", "wait s-2 --timeout 60s");
 }
 
 /* Code that crashes its engine: noted in a bucket, run apart, then Stuck. */
@@ -103,7 +103,7 @@ static void an_engine_crashes(struct stack_program *engine)
     bool stuck = false;
     CU_ASSERT_EQUAL(stack_terminate(engine, WAIT_MS), 0);
     (void)rights_program("program_crashes", USER_ENGINE, "c-1", "--node-ttl=2s");
-    rights_expect(USER_GATEWAY, 0, "c-1", "start at_once --id c-1 --input abort");
+    rights_expect(USER_SERVICE, 0, "c-1", "start at_once --id c-1 --input abort");
     while (!stuck && clock_monotonic_ms() < end) {
         stuck = strcmp(stack_sql(&rights_stack, "SELECT status FROM thole_default.instances WHERE instance = "
                                                 "'c-1'"),
@@ -114,7 +114,7 @@ static void an_engine_crashes(struct stack_program *engine)
     rights_expect(USER_CONSOLE, 0, "SIGABRT", "show c-1");
     rights_expect(USER_CONSOLE, 0, "", "retry c-1");
     rights_expect(USER_CONSOLE, 0, "", "terminate c-1");
-    rights_expect(USER_GATEWAY, 9, "", "wait c-1 --timeout 60s");
+    rights_expect(USER_SERVICE, 9, "", "wait c-1 --timeout 60s");
 }
 
 void rights_day(void)
@@ -132,7 +132,7 @@ void rights_day(void)
     a_worker_dies(worker);
     struct stack_program *const third = rights_program(VERBS, USER_ENGINE, "e-3", "--node-ttl=2s");
     stack_kill9(second); /* take-over */
-    rights_expect(USER_GATEWAY, 0, "again", "run steps --id s-3 --input again --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "again", "run steps --id s-3 --input again --timeout 60s");
     an_engine_crashes(third);
     if (rights_violations() != 0)
         fprintf(stderr, "a server denied something: see nats.log (THOLE_TEST_KEEP=1 keeps it)\n");

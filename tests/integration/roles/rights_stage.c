@@ -10,7 +10,7 @@ static const char password[] = "geheim";
 /* The worker has an NKey, the others a password. */
 static const char worker_seed[] = "SUAPUTCCHXSTHNBASBA6HBNFFJ2DFDQEUFEDQPBG2H2ZTVPCVZ6CPXIFOM",
                   worker_public[] = "UANNP4UVODEYGGMJR44NTZGGOHPGGHZMVCQJWQVGFC4EQUIJ4KRPLUOH";
-const char *const rights_user_names[USERS] = {"engine", "worker", "client", "gateway", "auditor", "console"};
+const char *const rights_user_names[USERS] = {"engine", "worker", "client", "service", "auditor", "console"};
 
 /* What narrows each. */
 static const char *const options[USERS] = {
@@ -18,7 +18,7 @@ static const char *const options[USERS] = {
     [USER_WORKER] = "--queue default",
     [USER_CLIENT] = "--verb start,run,wait,signal,query,cancel --orchestration gate,outside --event go"
                     " --query passed",
-    [USER_GATEWAY] = "",
+    [USER_SERVICE] = "",
     [USER_AUDITOR] = "",
     [USER_CONSOLE] = "--queue default --verb show,history,list,rejected,query,cancel,terminate,pause,resume,"
                      "retry,delete,prune,queue,queue-limit",

@@ -6,7 +6,7 @@
 #define THOLE_RIGHTS_STAGE_H
 #include "stack.h"
 
-enum right_user { USER_ENGINE, USER_WORKER, USER_CLIENT, USER_GATEWAY, USER_AUDITOR, USER_CONSOLE, USERS };
+enum right_user { USER_ENGINE, USER_WORKER, USER_CLIENT, USER_SERVICE, USER_AUDITOR, USER_CONSOLE, USERS };
 enum { RIGHTS_PARTITIONS = 2, RIGHTS_URL_BYTES = 400 };
 extern const char *const rights_user_names[USERS];
 

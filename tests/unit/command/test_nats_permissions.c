@@ -96,10 +96,24 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_CONFIG.queue_gpu"},
      {"CONFIG.*", "q_*", "q_default", "thole.ns.in."}},
-    {{.roles = "gateway"},
+    {{.roles = "service"},
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.result.outside.*"},
      {"result.worker", "terminate", "CONSUMER"}},
+    {{.roles = "gateway"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.result.worker.*", "_INBOX_remote-worker.>", "thole.ns.in.*.control.terminate.*"},
+     {"gateway", "force_delete", "STREAM.CREATE", "thole.ns.hist", "thole.ns.cancel", "SECRET"}},
+    {{.roles = "gateway"}, PERMISSION_SUBSCRIBE, {"thole.ns.gateway.>", "$SRV.>"}, {"thole.ns.query"}},
+    {{.roles = "remote-worker", .queues = "gpu"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.gateway.open.gpu", "thole.ns.gateway.session.>"},
+     {"client", "$JS", "thole.ns.in.", "open.*"}},
+    {{.roles = "remote-worker"}, PERMISSION_SUBSCRIBE, {"_INBOX_remote-worker.>"}, {"thole."}},
+    {{.roles = "remote-client", .orchestrations = "checkout"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.gateway.client.start.checkout", "thole.ns.gateway.client.wait"},
+     {"open", "session", "$JS", "thole.ns.in.", "start.*", "terminate"}},
 };
 
 static void test_rows(void)
@@ -123,7 +137,8 @@ static void test_rows(void)
 /* No role has a pattern of NATS that reaches beyond its namespace. */
 static void test_nothing_wide(void)
 {
-    static const char *const roles[] = {"engine", "worker", "client", "auditor", "console", "gateway"};
+    static const char *const roles[] = {"engine",  "worker",  "client",        "auditor",
+                                        "console", "service", "remote-worker", "remote-client"};
     static const char *const wide[] = {" > ",       " *.",          " $JS.> ",      " $JS.API.> ",
                                        " $KV.> ",   " thole.> ",    "thole.*",      " $SYS",
                                        " _INBOX.>", "THOLE_other_", " thole.ns.> ", "STREAM.DELETE"};
@@ -144,10 +159,10 @@ static void test_refused(void)
     } bad[] = {
         {{.roles = "root"},
          "there is no role \"root\"; there are: engine, worker, client, auditor, console, "
-         "gateway"},
+         "service, gateway, remote-worker, remote-client"},
         {{.roles = "engine,"},
          "there is no role \"\"; there are: engine, worker, client, auditor, console, "
-         "gateway"},
+         "service, gateway, remote-worker, remote-client"},
         {{.roles = "worker", .verbs = "start"}, "an engine or a worker has no verbs"},
         {{.roles = "worker", .queues = "a.b"}, "queue name has byte 0x2e, allowed is [A-Za-z0-9_-]"},
         {{.roles = "worker", .queues = "*"}, "queue name has byte 0x2a, allowed is [A-Za-z0-9_-]"},
