@@ -164,6 +164,7 @@ static thole_status open_connection(struct gateway_host *gateway, thole_error *r
                                                .ca = gateway->options.nats_ca,
                                                .cert = gateway->options.nats_cert,
                                                .key = gateway->options.nats_key,
+                                               .server_name = gateway->options.nats_server_name,
                                                .inbox = gateway->options.nats_inbox,
                                                .name = gateway->options.node,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
@@ -183,6 +184,7 @@ static thole_status open_client(struct gateway_host *gateway, thole_error *reter
     options.nats_ca = gateway->options.nats_ca;
     options.nats_cert = gateway->options.nats_cert;
     options.nats_key = gateway->options.nats_key;
+    options.nats_server_name = gateway->options.nats_server_name;
     options.nats_inbox = gateway->options.nats_inbox;
     options.postgres = gateway->options.postgres;
     options.ns = gateway->options.ns;
