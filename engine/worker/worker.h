@@ -175,7 +175,7 @@ struct worker_in {
 };
 /* THOLE_OK. A DELIVERED that is not taken: THOLE_LIMIT, no room (more came than was wanted): hand it back;
  * THOLE_CONFLICT, it is held here under the id that worker_holds() returns, and signals for that id must use
- * this delivery from now on. Nothing else fails. */
+ * this delivery from now on, if worker_takes_again(). Nothing else fails. */
 THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
                                           uint64_t now_ms);
 /* The message of this try that is held here, says the same, and whose lease is not lost; 0: none. */
@@ -184,6 +184,9 @@ uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *k
 /* The ids of all messages that are held, one after the other: *at begins at 0. 0: no more. For a host that
  * gives its machine up. */
 uint64_t worker_next_held(const struct worker_machine *w, size_t *at);
+/* A CONFLICT may be with another message, which says the same: one of the two is acknowledged. True: it is
+ * the one that came before. @p held, @p again: their sequences in WORK. */
+bool worker_takes_again(uint64_t held, uint64_t again);
 void worker_advance(struct worker_machine *w, uint64_t now_ms);
 /* When worker_advance() has something to do; UINT64_MAX: never, unless something comes in. May be early. */
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);

@@ -71,6 +71,13 @@ uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *k
     return same != NULL ? same->id : 0;
 }
 
+/* The one that was stored last stays, not the one that came last: the one that is acknowledged may be on its
+ * way here once more, and would then have the other acknowledged as well. */
+bool worker_takes_again(uint64_t held, uint64_t again)
+{
+    return again >= held;
+}
+
 /* The lease of the same try that was claimed here: its row is held, or its handler has grace; NULL: none. */
 static const struct lease *in_the_way(const struct worker_machine *w, const struct lease *lease)
 {

@@ -13,18 +13,19 @@ root=$(cd "$here/../.." && pwd)
 table=$here/mutants
 unit_table=$root/tests/unit/mutants
 
-# read_mutants CALLBACK: calls it for each, with name, rule, file, seeds, tests, old and new set.
+# read_mutants CALLBACK: calls it for each, with name, rule, file, first, seeds, tests, old and new set.
 read_mutants() {
     local callback=$1 line number=0
-    name='' rule='' file='' seeds=100 tests='' old='' new=''
+    name='' rule='' file='' first=1 seeds=100 tests='' old='' new=''
     while IFS= read -r line || [ -n "$line" ]; do
         number=$((number + 1))
         case $line in
             'mutant '*)
                 [ -z "$name" ] || "$callback"
-                name=${line#mutant } rule='' file='' seeds=100 tests='' old='' new='' ;;
+                name=${line#mutant } rule='' file='' first=1 seeds=100 tests='' old='' new='' ;;
             'rule '*) rule=${line#rule } ;;
             'file '*) file=${line#file } ;;
+            'first '*) first=${line#first } ;;
             'seeds '*) seeds=${line#seeds } ;;
             'tests '*) tests=${line#tests } ;;
             -*) old+=${line#-}$'\n' ;;
@@ -126,7 +127,7 @@ run_one() {
     local code=0 output
     compile
     "${CC:-cc}" -o "$folder/sim" "$folder/mutant.o" "${link[@]}"
-    output=$(timeout 100 "$folder/sim" --until-broken 1 "$seeds" 2>&1) || code=$?
+    output=$(timeout 100 "$folder/sim" --until-broken "$first" "$seeds" 2>&1) || code=$?
     echo "$name ($rule): $output"
     rm -rf "$folder"
     case $code in

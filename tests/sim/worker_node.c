@@ -34,9 +34,8 @@ void worker_hears(struct world *w, struct worker *worker, const struct worker_in
 /* ---- pulling ---------------------------------------------------------------------------------------------
  */
 
-/* It came again: it is signalled by this delivery. */
-static void adopt(struct world *w, struct worker *worker, const struct worker_key *key,
-                  const struct held *again)
+/* It came again, or another message, which says the same: one will do. */
+static void adopt(struct world *w, struct worker *worker, const struct worker_key *key, struct held *again)
 {
     struct held *h = worker_find_held(worker, worker_holds(worker->machine, key, &again->digest));
     if (h == NULL || h->forgotten || !worker_same_try(h, again) || h->forged != again->forged) {
@@ -46,9 +45,11 @@ static void adopt(struct world *w, struct worker *worker, const struct worker_ke
     }
     trace(w, "%s: %.*s#%" PRIu64 " comes again", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id);
-    if (h->work_sequence != again->work_sequence) /* another message, which says the same: one will do */
-        worker_signals(w, worker, h, SIGNAL_ACK, 0);
-    h->work_sequence = again->work_sequence;
+    bool const takes = worker_takes_again(h->work_sequence, again->work_sequence);
+    if (h->work_sequence != again->work_sequence)
+        worker_signals(w, worker, takes ? h : again, SIGNAL_ACK, 0);
+    if (takes)
+        h->work_sequence = again->work_sequence;
 }
 
 static void task_arrives(struct world *w, void *arg, uint64_t life)

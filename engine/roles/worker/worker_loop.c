@@ -65,20 +65,23 @@ static void hand_back(struct worker_host *host, struct thole_activity *act)
     activity_destroy(act);
 }
 
-/* A redelivery of a message that is held here, as after a restart of the broker, or another message that says
- * the same: signals use the new delivery, and of two messages one will do.
- */
+/* A redelivery of a message that is held here, as after a restart of the broker: signals use the new
+ * delivery. Or another message that says the same: one will do. */
 static void adopt(struct worker_host *host, const struct worker_key *key, struct thole_activity *again)
 {
     struct thole_activity *const act =
         worker_activity(worker_holds(host->machine, key, &again->message->digest));
     struct log_fields const fields = log_work(&act->message->item);
     log_line_of(LOG_LEVEL_DEBUG, "worker", &fields, "came again while it is held here");
+    bool const takes = worker_takes_again(act->message->sequence, again->message->sequence);
     if (act->message->sequence != again->message->sequence &&
-        work_message_signal(host->connection, act->message, WORK_ACK, NULL) != THOLE_OK)
+        work_message_signal(host->connection, takes ? act->message : again->message, WORK_ACK, NULL) !=
+            THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "a message that is there twice comes back");
-    work_message_adopt(act->message, again->message);
-    again->message = NULL;
+    if (takes) {
+        work_message_adopt(act->message, again->message);
+        again->message = NULL;
+    }
     activity_destroy(again);
 }
 

@@ -162,8 +162,11 @@ thole_status __wrap_work_message_signal(struct connection *connection, const str
 {
     static const char *const names[] = {
         [WORK_ACK] = "+ACK", [WORK_NAK] = "-NAK", [WORK_PROGRESS] = "+WPI", [WORK_TERM] = "+TERM"};
-    (void)connection, (void)message, (void)reterr;
-    said_add(&play.said, "%s\n", names[signal]);
+    (void)connection, (void)reterr;
+    if (message->sequence == 0)
+        said_add(&play.said, "%s\n", names[signal]);
+    else
+        said_add(&play.said, "%s %llu\n", names[signal], (unsigned long long)message->sequence);
     return THOLE_OK;
 }
 
@@ -317,8 +320,8 @@ static void it_comes_twice(void)
     }
 }
 
-/* A redelivery is the same message; of two messages that say the same one is acknowledged; one that says
- * something else is not taken for either. */
+/* A redelivery is the same message; of two messages that say the same the one that was stored first is
+ * acknowledged, whichever comes first; one that says something else is not taken for either. */
 static void test_what_comes_again(void)
 {
     static const struct {
@@ -326,7 +329,8 @@ static void test_what_comes_again(void)
         uint8_t says;
         const char *want;
         uint64_t left;
-    } rows[] = {{5, 0, "freed\n", 5}, {6, 0, "+ACK\nfreed\n", 6}, {6, 1, "", 5}};
+    } rows[] = {
+        {5, 0, "freed\n", 5}, {6, 0, "+ACK 5\nfreed\n", 6}, {4, 0, "+ACK 4\nfreed\n", 5}, {6, 1, "", 5}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         again_sequence = rows[i].sequence;
