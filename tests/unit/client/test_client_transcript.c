@@ -52,10 +52,12 @@ static void add(const char *subject, const struct record *record)
     CU_ASSERT_FATAL(record == NULL || record_encode(record, &to->body) == THOLE_OK);
 }
 
+#define WITH(letter, text) (strchr(with, letter) == NULL ? (thole_slice){NULL, 0} : THOLE_STR(text))
+
 /* What the kind's events are; their number. */
 static size_t events_of(const char *word, const char *kind, struct event *to)
 {
-    static char request[64], data[64];
+    static char request[64], data[64], parent[64];
     static const struct {
         const char *name;
         enum event_kind kind;
@@ -74,8 +76,28 @@ static size_t events_of(const char *word, const char *kind, struct event *to)
                            .request_id = thole_slice_from(id == NULL               ? "other"
                                                           : strcmp(id, "own") == 0 ? OWN_REQUEST
                                                                                    : id)};
+    to[0].parent = option(word, "parent", parent) == NULL
+                       ? (struct origin){0}
+                       : (struct origin){.instance = thole_slice_from(parent), .execution = 3, .event = 4};
     if (strcmp(kind, "started") == 0)
         return 1;
+    if (strcmp(kind, "any") == 0) { /* with=: the first letters of what it has */
+        char room[64];
+        const char *const with = option(word, "with", room) == NULL ? "" : room;
+        to[0] = (struct event){.kind = (enum event_kind)number(word, "kind", 0),
+                               .id = 2,
+                               .ref = number(word, "ref", 0),
+                               .code = (uint32_t)number(word, "code", 0),
+                               .try_number = (uint32_t)number(word, "try", 0),
+                               .version = (uint32_t)number(word, "version", 0),
+                               .name = WITH('n', "name"),
+                               .queue = WITH('q', "queue"),
+                               .data = WITH('d', "data"),
+                               .request_id = WITH('r', "request"),
+                               .error_type = WITH('e', "error"),
+                               .target = WITH('t', "target")};
+        return 1;
+    }
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (strcmp(ends[i].name, kind) == 0)
             to[0].kind = ends[i].kind;

@@ -2,6 +2,7 @@
 #include "stop_signals.h"
 #include "thole_cunit.h"
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,9 +46,49 @@ static void second_interrupt_ends(void)
     CU_ASSERT_EQUAL(AFTER(SIGTERM, SIGINT, SIGINT), 130);
 }
 
+/* Exit code of a process that waits beside a socket whose other end is closed soon, or that gets a signal. */
+static int beside(bool is_closed, bool is_signalled)
+{
+    int ends[2], status = 0;
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    pid_t const child = fork();
+    if (child == 0) {
+        (void)close(ends[0]);
+        (void)alarm(20);
+        if (stop_signals_install(NULL) != THOLE_OK)
+            _exit(CANNOT);
+        if (is_signalled)
+            stop_request();
+        bool const stops = stop_wait_beside(ends[1]);
+        _exit(stops != stop_requested() ? CANNOT : stops ? STOPS : 0);
+    }
+    (void)close(ends[1]);
+    if (is_closed)
+        (void)close(ends[0]);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    if (!is_closed)
+        (void)close(ends[0]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void the_other_end(void)
+{
+    CU_ASSERT_EQUAL(beside(true, false), 0);
+    CU_ASSERT_EQUAL(beside(false, true), STOPS);
+    CU_ASSERT_EQUAL(beside(true, true), STOPS);
+}
+
+/* Nobody reads what a program writes to a pipe that is closed: that is an error, not an end. */
+static void a_broken_pipe(void)
+{
+    CU_ASSERT_EQUAL(AFTER(SIGPIPE, SIGTERM), STOPS);
+}
+
 static const struct thole_test tests[] = {
     {"a signal stops", stops},
     {"one interrupt is one", one_interrupt_is_one},
     {"a second interrupt ends", second_interrupt_ends},
+    {"the other end", the_other_end},
+    {"a broken pipe", a_broken_pipe},
 };
 THOLE_TEST_MAIN("stop signals", tests)
