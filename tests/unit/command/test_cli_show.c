@@ -44,14 +44,16 @@ thole_status __wrap_thole_client_show(thole_client *client, thole_slice instance
 thole_status __wrap_thole_client_inspect(thole_client *client, thole_slice instance,
                                          thole_inspection_fn *each, void *arg, thole_error *reterr)
 {
-    (void)client, (void)instance, (void)reterr;
+    (void)client, (void)reterr;
+    CU_ASSERT_TRUE(thole_slice_equal(instance, THOLE_STR("order")));
     return each(arg, &play.inspection);
 }
 
 thole_status __wrap_thole_client_activities(thole_client *client, thole_slice instance,
                                             thole_activity_info_fn *each, void *arg, thole_error *reterr)
 {
-    (void)client, (void)instance;
+    (void)client;
+    CU_ASSERT_TRUE(thole_slice_equal(instance, THOLE_STR("order")));
     for (size_t i = 0; i < play.rows_len; i++)
         THOLE_TRY(each(arg, &play.rows[i]));
     return play.rows_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.rows_status, "no rows");

@@ -262,6 +262,7 @@ thole_status __wrap_thole_client_engines(thole_client *client, thole_engine_fn *
     static const thole_slice some[] = {{(const uint8_t *)"checkout", 8}, {(const uint8_t *)"checkout@3", 10}},
                              other[] = {{(const uint8_t *)"report@2", 8}};
     (void)client;
+    (void)printf("< engines\n");
     if (!is_ns("none")) {
         THOLE_TRY(each(arg, &(thole_engine_info){
                                 .node = THOLE_STR("a"), .orchestrations = some, .orchestrations_len = 2}));
@@ -277,6 +278,7 @@ thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *
     static const thole_slice mails[] = {{(const uint8_t *)"mail", 4}, {(const uint8_t *)"print", 5}},
                              charges[] = {{(const uint8_t *)"charge", 6}};
     (void)client;
+    (void)printf("< workers\n");
     if (is_ns("asleep"))
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no worker answers");
     if (!is_ns("none")) {
@@ -362,7 +364,8 @@ thole_status __wrap_thole_client_rejected(thole_client *client, uint64_t behind,
 thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
                                             thole_execution_fn *each, void *arg, thole_error *reterr)
 {
-    (void)client, (void)instance;
+    (void)client;
+    (void)printf("< executions %.*s\n", THOLE_FMT(instance));
     for (uint64_t execution = 1; execution <= 6 && !is_ns("none"); execution++) {
         bool const ended = execution < 6;
         THOLE_TRY(each(arg, &(thole_execution_info){.execution = execution,
@@ -465,7 +468,8 @@ static const thole_history_event events[] = {
 thole_status __wrap_thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
                                          void *arg, thole_error *reterr)
 {
-    (void)client, (void)instance;
+    (void)client;
+    (void)printf("< history %.*s\n", THOLE_FMT(instance));
     for (size_t i = 0; i < ARRAY_LEN(events) && !is_ns("none"); i++)
         THOLE_TRY(each(arg, &events[i]));
     return is_ns("none") ? thole_fail(reterr, THOLE_NOT_FOUND, "there is none") : end(reterr);
@@ -474,7 +478,8 @@ thole_status __wrap_thole_client_history(thole_client *client, thole_slice insta
 thole_status __wrap_client_history_records(struct thole_client *client, thole_slice instance,
                                            client_record_fn *each, void *arg, thole_error *reterr)
 {
-    (void)client, (void)instance;
+    (void)client;
+    (void)printf("< history_records %.*s\n", THOLE_FMT(instance));
     THOLE_TRY(each(arg, 7, THOLE_STR("one")));
     THOLE_TRY(each(arg, 9, THOLE_STR("three")));
     return end(reterr);
