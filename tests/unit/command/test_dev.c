@@ -15,7 +15,16 @@ static struct {
     char base[64], folder[96], noted[64]; /* noted: what the servers were asked for */
     const char *fails;                    /* "nats", "postgres": it does not start */
     bool nats_ends;                       /* by itself, soon */
+    const char *interrupts;               /* while that server starts, a signal comes */
+    int signal;
+    uint16_t used[2];       /* ports that are in use */
+    const char *options[4]; /* more of them */
 } play;
+
+bool __wrap_server_port_is_open(uint16_t port)
+{
+    return port != 0 && (port == play.used[0] || port == play.used[1]);
+}
 
 static thole_status start(const char *name, const char *dir, const char *password, uint16_t port,
                           struct server *ret, thole_error *reterr)
@@ -28,6 +37,8 @@ static thole_status start(const char *name, const char *dir, const char *passwor
                                                     : 5001};
     (void)snprintf(ret->dir, sizeof ret->dir, "%s", dir);
     (void)snprintf(ret->url, sizeof ret->url, "%s://%s@127.0.0.1:%u", name, password, ret->port);
+    if (play.interrupts != NULL && strcmp(play.interrupts, name) == 0)
+        (void)raise(play.signal); /* it is blocked */
     if (name[0] == 'n' && play.nats_ends && (ret->pid = fork()) == 0) {
         (void)usleep(100000);
         _exit(0);
@@ -94,14 +105,19 @@ static struct run run_dev(const char *script)
     (void)fflush(NULL);
     run.pid = fork();
     if (run.pid == 0) {
-        char *argv[] = {(char *)"thole", (char *)"dev", (char *)"--dir", play.folder, (char *)"--",
-                        (char *)"sh",    (char *)"-c",  (char *)script,  NULL};
+        char *argv[16] = {(char *)"thole", (char *)"dev", (char *)"--dir", play.folder};
+        int len = 4;
+        for (size_t i = 0; i < ARRAY_LEN(play.options) && play.options[i] != NULL; i++)
+            argv[len++] = (char *)play.options[i];
+        for (const char *const *word = (const char *const[]){"--", "sh", "-c", script, NULL};
+             script != NULL && *word != NULL; word++)
+            argv[len++] = (char *)*word;
         (void)setpgid(0, 0);
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)dup2(ends[1], STDERR_FILENO);
         (void)close(ends[0]);
         (void)close(ends[1]);
-        _exit(cli_main(script == NULL ? 4 : 8, argv));
+        _exit(cli_main(len, argv));
     }
     (void)close(ends[1]);
     run.out = ends[0];
@@ -141,6 +157,23 @@ static int code_of(struct run *run)
     if (ended == 0)
         return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* Its exit code, and all that it and its program have said; free() it. */
+static int run_whole(const char *script, char **ret_said)
+{
+    struct run run = run_dev(script);
+    size_t len = 0, cap = 8192;
+    char *const said = calloc(1, cap);
+    struct pollfd fd = {.fd = run.out, .events = POLLIN};
+    while (len < cap - 1 && poll(&fd, 1, 20000) > 0) {
+        ssize_t const n = read(run.out, said + len, cap - 1 - len);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    *ret_said = said;
+    return code_of(&run);
 }
 
 /* ---- tests ---- */
@@ -232,6 +265,110 @@ static void test_servers_that_fail(void)
     end();
 }
 
+/* A signal that comes while a server starts ends it: no other server is started, and nothing is said. */
+static void test_interrupted_starts(void)
+{
+    static const struct {
+        const char *name;
+        int signal, code;
+    } rows[] = {{"nats", SIGINT, 130},
+                {"nats", SIGTERM, 128 + SIGTERM},
+                {"postgres", SIGINT, 130},
+                {"postgres", SIGHUP, 128 + SIGHUP}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *said = NULL;
+        bool const second = strcmp(rows[i].name, "postgres") == 0;
+        begin();
+        play.interrupts = rows[i].name;
+        play.signal = rows[i].signal;
+        CU_ASSERT_EQUAL(run_whole("echo never", &said), rows[i].code);
+        CHECK_STR(rows[i].name, said, second ? "starting Postgres…\n" : "");
+        free(said);
+        CU_ASSERT_TRUE(there(play.base, "nats_stopped"));
+        CU_ASSERT_EQUAL(there(play.base, "postgres_stopped"), second);
+        CU_ASSERT_FALSE(there(play.base, "dev"));
+        end();
+    }
+}
+
+/* ---- what it says ---- */
+
+/* As it is said, with the folder's password and name replaced. */
+static void check_said(const char *script, int code, const char *want)
+{
+    char *said = NULL, plain[2048] = "";
+    CU_ASSERT_EQUAL(run_whole(script, &said), code);
+    for (const char *at = said; *at != '\0';) {
+        size_t const len = strlen(plain), digits = strspn(at, "0123456789abcdef");
+        if (strncmp(at, play.folder, strlen(play.folder)) == 0) {
+            (void)snprintf(plain + len, sizeof plain - len, "DIR");
+            at += strlen(play.folder);
+        } else if (digits == DEV_PASSWORD_BYTES - 1) {
+            (void)snprintf(plain + len, sizeof plain - len, "PASSWORD");
+            at += digits;
+        } else {
+            (void)snprintf(plain + len, sizeof plain - len, "%c", *at++);
+        }
+    }
+    CHECK_STR(script, plain, want);
+    free(said);
+}
+
+#define STARTS "starting Postgres…\n"
+#define NOTED(text) "{\"schema\":\"thole.note.v1\",\"note\":\"" text "\"}\n"
+#define SETTINGS(nats, postgres)                                                                             \
+    NOTED("starting Postgres…")                                                                              \
+    "{\"schema\":\"thole.dev.v1\",\"nats\":\"nats://PASSWORD@127.0.0.1:" nats "\","                          \
+    "\"postgres\":\"postgres://PASSWORD@127.0.0.1:" postgres "\",\"dir\":\"DIR\",\"temporary\":false}\n"
+#define COMPLAINED(text)                                                                                     \
+    "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"UNAVAILABLE\",\"exit_code\":1,"                  \
+    "\"verb\":\"dev\",\"message\":\"" text "\"}}\n"
+
+static void test_what_it_says(void)
+{
+    begin();
+    check_said("echo \"$THOLE_NATS_URL $THOLE_POSTGRES\"", 0,
+               STARTS
+               "NATS      nats://PASSWORD@127.0.0.1:4001\nPostgres  postgres://PASSWORD@127.0.0.1:5001\n"
+               "Data      DIR\n\nIn another terminal type  . DIR/env  or these two lines:\n"
+               "export THOLE_NATS_URL='nats://PASSWORD@127.0.0.1:4001'\n"
+               "export THOLE_POSTGRES='postgres://PASSWORD@127.0.0.1:5001'\n\n"
+               "nats://PASSWORD@127.0.0.1:4001 postgres://PASSWORD@127.0.0.1:5001\n");
+    play.options[0] = "-o";
+    play.options[1] = "json";
+    check_said("exit 3", 3, SETTINGS("4001", "5001"));
+    end();
+}
+
+/* The option's port must be free; that of the last time is used again unless it is taken. */
+static void test_ports(void)
+{
+    begin();
+    play.options[0] = "-ojson";
+    play.options[1] = "--nats-port=4101";
+    play.options[2] = "--postgres-port=5101";
+    check_said("exit 0", 0, SETTINGS("4101", "5101"));
+    play.options[1] = NULL;
+    check_said("exit 0", 0, SETTINGS("4101", "5101"));
+    play.used[0] = 4101;
+    check_said("exit 0", 0,
+               NOTED("nats-server had port 4101 the last time, which is in use now: it gets another")
+                   SETTINGS("4001", "5101"));
+    play.used[1] = 5101;
+    check_said("exit 0", 0,
+               NOTED("Postgres had port 5101 the last time, which is in use now: it gets another")
+                   SETTINGS("4001", "5001"));
+    play.options[1] = "--nats-port=4101";
+    check_said("exit 0", 1,
+               COMPLAINED("port 4101 is in use: give nats-server another one with --nats-port, or leave that "
+                          "out for a free one"));
+    play.options[1] = "--postgres-port=5101";
+    check_said("exit 0", 1,
+               COMPLAINED("port 5101 is in use: give Postgres another one with --postgres-port, or leave "
+                          "that out for a free one"));
+    end();
+}
+
 /* ---- the folder ---- */
 
 static void test_a_folder_that_is_kept(void)
@@ -293,6 +430,9 @@ static const struct thole_test tests[] = {
     {"signals", test_signals},
     {"without a program", test_without_a_program},
     {"servers that fail", test_servers_that_fail},
+    {"interrupted starts", test_interrupted_starts},
+    {"what it says", test_what_it_says},
+    {"ports", test_ports},
     {"a folder that is kept", test_a_folder_that_is_kept},
     {"folders that go", test_folders_that_go},
 };
