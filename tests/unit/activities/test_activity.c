@@ -2,6 +2,7 @@
 #include "activity_run.h"
 #include "clock.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>

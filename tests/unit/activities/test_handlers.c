@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "handlers.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 #include <time.h>
 

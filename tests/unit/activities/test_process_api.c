@@ -1,5 +1,6 @@
 /* What a handler in a process of its own sees, can do and returns is what one on a thread does. */
 #include "process_stage.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

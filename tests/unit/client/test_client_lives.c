@@ -1,6 +1,7 @@
 /* An id that was deleted and started again: whose first record the client asks for. The stream is played. */
 #include "client_internal.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 enum { DELETED_AT = 70, EXECUTION = 4, FIRST_AT = 71 };
 

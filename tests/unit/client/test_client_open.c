@@ -3,6 +3,7 @@
 #include "client_internal.h"
 #include "roll_call.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 static struct {
     size_t step, fails_at; /* steps so far; the one that fails */

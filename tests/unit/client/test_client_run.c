@@ -3,6 +3,7 @@
 #include "client_internal.h"
 #include "thole_cunit.h"
 #include "watch.h"
+#include "wrap_mutexes.h"
 
 enum { TIMEOUT_MS = 5000 };
 

@@ -2,6 +2,7 @@
  * played. */
 #include "client_internal.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 enum { SENT_MAX = 64 };
 

@@ -2,6 +2,7 @@
 #include "event.h"
 #include "thole_cunit.h"
 #include "watch.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 
 static struct thole_client client;

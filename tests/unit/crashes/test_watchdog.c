@@ -3,6 +3,7 @@
 #include "logged.h"
 #include "thole_cunit.h"
 #include "watchdog.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

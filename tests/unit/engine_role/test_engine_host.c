@@ -16,6 +16,7 @@
 #include "topology.h"
 #include "transcript.h"
 #include "watchdog.h"
+#include "wrap_mutexes.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "loader.h"
 #include "shard_request.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include "wrap_shard_world.h"
 #include <pthread.h>
 #include <stdlib.h>

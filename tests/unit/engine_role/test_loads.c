@@ -7,6 +7,7 @@
 #include "subject_list.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_mutexes.h"
 #include "wrap_shard_world.h"
 #include <inttypes.h>
 #include <stdlib.h>

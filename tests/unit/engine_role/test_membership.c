@@ -9,6 +9,7 @@
 #include "ownership.h"
 #include "presence.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <sched.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #include "shard_parts.h"
 #include "store.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <sched.h>
 
 enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000 };

@@ -14,6 +14,7 @@
 #include "store.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_mutexes.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
 #include "shard_parts.h"
 #include "store.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <sched.h>
 #include <stdlib.h>
 

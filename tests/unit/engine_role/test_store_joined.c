@@ -1,6 +1,7 @@
 /* Batches of several partitions in one transaction: which go together, and what becomes of each. */
 #include "shard_parts.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 enum { REQUESTS = 4 };
 

@@ -2,6 +2,7 @@
 #include "captured.h"
 #include "log_limit.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "mailbox.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <time.h>
 
 enum { SENDERS = 4, EACH = 20000, ROOM = 16 };

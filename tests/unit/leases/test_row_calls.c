@@ -4,6 +4,7 @@
 #include "row_calls.h"
 #include "said.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 #include <sys/random.h>
 

@@ -6,6 +6,7 @@
 #include "said.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
+#include "wrap_mutexes.h"
 #include <stdlib.h>
 #include <unistd.h>
 

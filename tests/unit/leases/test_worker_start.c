@@ -9,6 +9,7 @@
 #include "work.h"
 #include "worker_host.h"
 #include "worker_store.h"
+#include "wrap_mutexes.h"
 
 static struct {
     size_t step, fails_at; /* steps so far; the one that fails */

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "service_notify.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "records.h"
 #include "subject.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
 #include <stdlib.h>

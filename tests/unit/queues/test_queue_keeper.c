@@ -4,6 +4,7 @@
 #include "queue_keeper.h"
 #include "said.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -22,6 +22,7 @@
 #include "thole_cunit.h"
 #include "topology.h"
 #include "transcript.h"
+#include "wrap_mutexes.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>

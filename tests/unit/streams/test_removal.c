@@ -3,6 +3,7 @@
 #include "reader.h"
 #include "requests.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>

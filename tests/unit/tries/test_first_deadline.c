@@ -1,6 +1,7 @@
 /* When the first deadline can be that the rows of a batch make: the engine looks no sooner, and no later. */
 #include "deadlines.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 static void test_the_shortest_counts(void)
 {

@@ -5,6 +5,7 @@
 #include "said.h"
 #include "shard_request.h"
 #include "thole_cunit.h"
+#include "wrap_mutexes.h"
 
 static struct {
     struct said said;
