@@ -18,7 +18,8 @@ struct cli_options {
     /* of one verb or the other */
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
     const char *queue, *instance;
-    const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
+    const char *event, *event_data, *traceparent, *tracestate, *request_id, *type, *parent, *after, *before,
+        *raw, *file;
     const char *executions_before, *next;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped;

@@ -87,6 +87,16 @@ static const struct option_row global_rows[] = {
         FIELD(event_data), .help = "what the event carries"                                                  \
     }
 
+#define TRACEPARENT_ROW                                                                                      \
+    {                                                                                                        \
+        .flag = "traceparent", .kind = OPTION_TEXT, .unit = "TEXT", .shown = "none", FIELD(traceparent),     \
+        .help = "W3C Trace Context, for activities, live events and logs"                                    \
+    }
+#define TRACESTATE_ROW                                                                                       \
+    {                                                                                                        \
+        .flag = "tracestate", .kind = OPTION_TEXT, .unit = "TEXT", .shown = "none", FIELD(tracestate),       \
+        .help = "what belongs to --traceparent"                                                              \
+    }
 static const struct option_row start_rows[] = {
     ID_ROW,
     INPUT_ROW,
@@ -95,10 +105,13 @@ static const struct option_row start_rows[] = {
     PAYLOAD_ROW,
     RAW_ROW,
     REQUIRE_KNOWN_ROW,
+    TRACEPARENT_ROW,
+    TRACESTATE_ROW,
     {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
 };
-static const struct option_row run_rows[] = {ID_ROW,      INPUT_ROW, EVENT_ROW,        EVENT_DATA_ROW,
-                                             PAYLOAD_ROW, RAW_ROW,   REQUIRE_KNOWN_ROW};
+static const struct option_row run_rows[] = {ID_ROW,        INPUT_ROW, EVENT_ROW,         EVENT_DATA_ROW,
+                                             PAYLOAD_ROW,   RAW_ROW,   REQUIRE_KNOWN_ROW, TRACEPARENT_ROW,
+                                             TRACESTATE_ROW};
 static const struct option_row wait_rows[] = {RAW_ROW};
 static const struct option_row query_rows[] = {PAYLOAD_ROW, RAW_ROW};
 static const struct option_row payload_rows[] = {PAYLOAD_ROW};

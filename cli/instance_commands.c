@@ -2,6 +2,7 @@
 #include "engines.h"
 #include "payload.h"
 #include "text.h"
+#include "trace.h"
 #include "values.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -64,6 +65,25 @@ static void order_release(struct order *order)
     buf_release(&order->event_data);
 }
 
+/* A client ignores what is not valid; somebody who types it wants to know. */
+static bool trace_read(const struct cli *cli, thole_start_options *with, int *ret_code)
+{
+    thole_slice const parent = thole_slice_from(cli->options.traceparent);
+    thole_slice const state = thole_slice_from(cli->options.tracestate);
+    with->traceparent = parent;
+    with->tracestate = state;
+    if (parent.len > 0 && !trace_parent_valid(parent))
+        *ret_code = cli_misused(cli, "--traceparent: not VERSION-TRACE-SPAN-FLAGS of version 00, such as "
+                                     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    else if (state.len > 0 && (parent.len == 0 || !trace_state_valid(state)))
+        *ret_code =
+            cli_misused(cli, parent.len == 0 ? "--tracestate belongs to --traceparent"
+                                             : "--tracestate: not KEY=VALUE,..., or more than 512 bytes");
+    else
+        return true;
+    return false;
+}
+
 static bool order_read(const struct cli *cli, struct order *order, int *ret_code)
 {
     const struct cli_options *options = &cli->options;
@@ -77,6 +97,8 @@ static bool order_read(const struct cli *cli, struct order *order, int *ret_code
                                           : "--event-data is of an event: see --event");
         return false;
     }
+    if (!trace_read(cli, &order->with, ret_code))
+        return false;
     if (!payload_read(cli, options->input, &order->input, ret_code) ||
         !payload_read(cli, options->event_data, &order->event_data, ret_code))
         return false;

@@ -11,6 +11,9 @@
 #define HEADER_PROOFS "Thole-Proofs"
 #define HEADER_REQUEST "Thole-Request"
 #define HEADER_TRY "Thole-Try"
+/* of starts, work and live events: W3C Trace Context */
+#define HEADER_TRACEPARENT "traceparent"
+#define HEADER_TRACESTATE "tracestate"
 /* of answers to a roll call */
 #define HEADER_QUEUE "Thole-Queue"
 #define HEADER_SLOTS "Thole-Slots"
@@ -25,7 +28,7 @@
 #define HEADERS_OF_CONTRACT                                                                                  \
     HEADER_ACTIVITIES, HEADER_EARLY, HEADER_EXECUTION, HEADER_KIND, HEADER_PROOFS, HEADER_REQUEST,           \
         HEADER_TRY, HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON,     \
-        HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME
+        HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME, HEADER_TRACEPARENT, HEADER_TRACESTATE
 
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"

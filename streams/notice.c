@@ -258,10 +258,15 @@ thole_status event_notice_publish(struct connection *connection, const char *ns,
     if (status == THOLE_OK && is_clients(notice->request_id))
         status = subject_token(&request, notice->request_id, reterr);
     if (status == THOLE_OK) {
-        struct header const headers[] = {{HEADER_EXECUTION, number_text(execution, notice->execution)},
-                                         {HEADER_REQUEST, buf_bytes(&request)}};
-        status = connection_publish(connection, buf_cstr(&subject), headers, request.len > 0 ? 2 : 1,
-                                    notice->data, reterr);
+        struct header headers[4] = {{HEADER_EXECUTION, number_text(execution, notice->execution)}};
+        size_t n = 1;
+        if (request.len > 0)
+            headers[n++] = (struct header){HEADER_REQUEST, buf_bytes(&request)};
+        if (notice->trace.parent.len > 0)
+            headers[n++] = (struct header){HEADER_TRACEPARENT, notice->trace.parent};
+        if (notice->trace.list.len > 0)
+            headers[n++] = (struct header){HEADER_TRACESTATE, notice->trace.list};
+        status = connection_publish(connection, buf_cstr(&subject), headers, n, notice->data, reterr);
     }
     buf_release(&subject);
     buf_release(&request);

@@ -28,6 +28,12 @@ thole_status work_names_make(const char *ns, thole_slice queue, struct work_name
     return THOLE_OK;
 }
 
+/* How many headers say it, behind the others. */
+static size_t trace_headers(const struct trace *trace)
+{
+    return trace->parent.len == 0 ? 0 : trace->list.len == 0 ? 1 : 2;
+}
+
 thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item,
                           uint64_t token, thole_error *reterr)
 {
@@ -37,11 +43,14 @@ thole_status work_publish(struct requests *requests, const char *ns, const struc
     thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
-        struct header const headers[] = {{HEADER_ACTIVITY, item->activity}, {HEADER_NONCE, item->nonce}};
+        struct header const headers[] = {{HEADER_ACTIVITY, item->activity},
+                                         {HEADER_NONCE, item->nonce},
+                                         {HEADER_TRACEPARENT, item->trace.parent},
+                                         {HEADER_TRACESTATE, item->trace.list}};
         struct publish const publish = {.subject = buf_cstr(&subject),
                                         .body = item->input,
                                         .headers = headers,
-                                        .headers_len = sizeof headers / sizeof headers[0]};
+                                        .headers_len = 2 + trace_headers(&item->trace)};
         status = requests_publish(requests, &publish, token, reterr);
     }
     buf_release(&subject);
@@ -154,6 +163,9 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
     item->nonce = link_native_header(native, HEADER_NONCE);
     if (!nonce_is_text(item->nonce))
         return "header Thole-Nonce is missing, or not 32 hexadecimal digits";
+    struct trace const trace = {link_native_header(native, HEADER_TRACEPARENT),
+                                link_native_header(native, HEADER_TRACESTATE)};
+    item->trace = trace_valid(&trace);
     buf_init(&id, THOLE_ID_BYTES_MAX);
     thole_status const status = subject_token_decode(instance, &id, NULL);
     if (status == THOLE_OK)

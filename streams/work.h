@@ -6,11 +6,13 @@
 #ifndef THOLE_WORK_H
 #define THOLE_WORK_H
 #include "requests.h"
+#include "trace.h"
 #include "work_digest.h"
 
 struct work_item {
     thole_slice queue, instance, activity, input;
     thole_slice nonce;                           /* see nonce.h */
+    struct trace trace;                          /* not part of its digest */
     uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
 };
 /* Publishes to the item's own subject, also when it has a message already. Statuses of requests_publish(). */

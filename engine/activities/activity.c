@@ -285,6 +285,16 @@ thole_slice thole_activity_queue(const thole_activity *act)
     return act->message->item.queue;
 }
 
+thole_slice thole_activity_traceparent(const thole_activity *act)
+{
+    return act->message->item.trace.parent;
+}
+
+thole_slice thole_activity_tracestate(const thole_activity *act)
+{
+    return act->message->item.trace.list;
+}
+
 /* Milliseconds from now until a time of the activity's clock. */
 static uint64_t left_ms(const struct thole_activity *act, uint64_t end_ms)
 {

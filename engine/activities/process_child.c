@@ -136,6 +136,7 @@ static struct thole_activity *make_activity(const struct runner *runner, const s
                                        .activity = run->activity,
                                        .input = run->input,
                                        .nonce = run->nonce,
+                                       .trace = run->trace,
                                        .execution = run->execution,
                                        .activity_id = run->activity_id,
                                        .try_number = run->try_number};

@@ -129,7 +129,8 @@ static const struct codec_message run_table = {
               PB_U64(ProcessRun, deadline_ms, deadline_ms), PB_U32(ProcessRun, partition, partition),
               PB_U32(ProcessRun, version, version), PB_BYTES(ProcessRun, orchestration, orchestration),
               PB_BYTES(ProcessRun, worker, worker),
-              PB_UPTO(ProcessRun, nonce, nonce, NONCE_BYTES_MAX, "nonce"))};
+              PB_UPTO(ProcessRun, nonce, nonce, NONCE_BYTES_MAX, "nonce"),
+              PB_BYTES(ProcessRun, traceparent, trace.parent), PB_BYTES(ProcessRun, tracestate, trace.list))};
 #undef CODEC_PLAIN
 #define CODEC_PLAIN struct process_return
 static const struct codec_message return_table = {

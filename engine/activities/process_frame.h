@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "buf.h"
 #include "message.h"
+#include "trace.h"
 
 enum frame_kind {
     FRAME_RUN = 1,      /* to the process: a process_run */
@@ -42,6 +43,7 @@ struct process_run {
     uint64_t execution, activity_id, try_number, attempt, deadline_ms;
     uint32_t partition, version;
     thole_slice orchestration, worker;
+    struct trace trace;
 };
 THOLE_NODISCARD thole_status process_run_encode(const struct process_run *run, struct buf *to);
 /* Copies into @p arena. THOLE_CORRUPT, THOLE_LIMIT, THOLE_NOMEM. */

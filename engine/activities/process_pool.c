@@ -301,6 +301,7 @@ static void tell(const struct thole_activity *act, const struct process_child *c
                                     .activity = item->activity,
                                     .input = item->input,
                                     .nonce = item->nonce,
+                                    .trace = item->trace,
                                     .details = act->before,
                                     .execution = item->execution,
                                     .activity_id = item->activity_id,

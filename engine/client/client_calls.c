@@ -373,7 +373,9 @@ thole_status thole_client_start_with(thole_client *client, thole_slice instance,
                             .version = options->version,
                             .event_name = options->event,
                             .event_data = options->event_data,
-                            .request_id = options->request_id};
+                            .request_id = options->request_id,
+                            .trace = {options->traceparent, options->tracestate}};
+    start.trace = trace_valid(&start.trace);
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
     uint64_t const until = deadline(client->timeout_ms);
     thole_status const status =

@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "buf.h"
 #include "thole/activity.h"
+#include "trace.h"
 
 enum {
     RECORD_FORMAT = 2,
@@ -111,17 +112,23 @@ struct event {
     };
     uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
                       of STARTED, close_policy of CHILD_SCHEDULED */
-    uint32_t try_number;    /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
-    uint32_t version;       /* of the orchestration's code; 0 = not chosen */
-    bool timed;             /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
-    bool flag;              /* STATE_SET: removed; CHILD_CANCELLED: terminate */
-    bool final;             /* ACTIVITY_FAILED as received: no further try. Not stored */
-    bool quarantined;       /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
-    uint32_t lost;          /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
-    thole_slice name;       /* orchestration, activity, event, state key, change id */
-    thole_slice queue;      /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
-    thole_slice input;      /* ACTIVITY_QUARANTINED */
-    thole_slice worker;     /* ACTIVITY_QUARANTINED: of the last claim that was lost */
+    uint32_t try_number; /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
+    uint32_t version;    /* of the orchestration's code; 0 = not chosen */
+    bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
+    bool flag;           /* STATE_SET: removed; CHILD_CANCELLED: terminate */
+    bool final;          /* ACTIVITY_FAILED as received: no further try. Not stored */
+    bool quarantined;    /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
+    uint32_t lost;       /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
+    thole_slice name;    /* orchestration, activity, event, state key, change id */
+    thole_slice queue;   /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
+    union {
+        thole_slice input;       /* ACTIVITY_QUARANTINED */
+        thole_slice traceparent; /* STARTED */
+    };
+    union {
+        thole_slice worker;     /* ACTIVITY_QUARANTINED: of the last claim that was lost */
+        thole_slice tracestate; /* STARTED */
+    };
     thole_slice data;       /* input, output, failure text, reason, value */
     thole_slice request_id; /* STARTED, CANCEL_REQUESTED, EVENT_RECEIVED, … */
     thole_slice error_type; /* ACTIVITY_FAILED, _TRY_FAILED, CHILD_FAILED, FAILED */
@@ -183,6 +190,7 @@ struct turn {
     thole_slice blocked_text;
     const struct event *events;
     size_t events_len;
+    struct trace trace; /* of the execution, where the turn starts activities or instances */
 };
 
 /* An instance was deleted. The next incarnation of the id begins with execution + 1. */

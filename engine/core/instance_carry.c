@@ -37,6 +37,8 @@ static thole_status carry_start(struct carry *c)
     THOLE_TRY(dup(c, in->facts.parent.instance, &start->parent.instance));
     THOLE_TRY(dup(c, in->facts.orchestration, &start->name));
     THOLE_TRY(dup(c, in->facts.request_id, &start->request_id));
+    THOLE_TRY(dup(c, in->facts.trace.parent, &start->traceparent));
+    THOLE_TRY(dup(c, in->facts.trace.list, &start->tracestate));
     return dup(c, in->end.next_input, &start->data);
 }
 

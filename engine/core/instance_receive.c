@@ -106,6 +106,10 @@ static thole_status receive_started(struct instance *in, struct event *event)
     THOLE_TRY(instance_keep(in, event->request_id, &in->facts.request_id));
     in->facts.parent = event->parent;
     THOLE_TRY(instance_keep(in, event->parent.instance, &in->facts.parent.instance));
+    THOLE_TRY(instance_keep(in, event->traceparent, &in->facts.trace.parent));
+    THOLE_TRY(instance_keep(in, event->tracestate, &in->facts.trace.list));
+    event->traceparent = in->facts.trace.parent;
+    event->tracestate = in->facts.trace.list;
     event->name = in->facts.orchestration;
     event->data = in->facts.input;
     event->request_id = in->facts.request_id;

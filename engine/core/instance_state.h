@@ -204,6 +204,7 @@ struct facts {
     uint32_t version, semantics;
     uint64_t random_seed;
     struct origin parent;
+    struct trace trace;
     uint64_t before;        /* executions of earlier incarnations of the id */
     uint64_t pruned_before; /* the last prune in this execution */
 };

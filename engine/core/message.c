@@ -24,7 +24,8 @@ static const struct codec_message kinds[] = {
     KIND(START, start, PB_NAME(Start, orchestration, orchestration, "orchestration"),
          PB_UPTO(Start, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_BYTES(Start, input, data), PB_U32(Start, version, version),
-         PB_PART(Start, parent, Parent, parent_table), PB_PART(Start, event, RaiseEvent, start_event_table)),
+         PB_PART(Start, parent, Parent, parent_table), PB_PART(Start, event, RaiseEvent, start_event_table),
+         PB_BYTES(Start, traceparent, trace.parent), PB_BYTES(Start, tracestate, trace.list)),
     KIND(ACTIVITY_RESULT, activity_result, PB_U64(ActivityResult, execution, execution),
          PB_U64(ActivityResult, activity_id, task), PB_U32(ActivityResult, status, status),
          PB_BYTES(ActivityResult, data, data), PB_U64(ActivityResult, attempt, attempt),
@@ -144,6 +145,7 @@ static thole_status message_from_pb(const Thole__V1__InboxMessage *pb, struct ar
     const ProtobufCMessage *body;
     memcpy(&body, &pb->start, sizeof body);
     THOLE_TRY(codec_from_pb(&kinds[ret->kind - MESSAGE_START], body, arena, ret, reterr));
+    ret->trace = trace_valid(&ret->trace);
     return numbers_check(ret, reterr);
 }
 

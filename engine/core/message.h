@@ -47,6 +47,7 @@ struct message {
      * (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
     struct origin parent;
+    struct trace trace;                /* START: valid */
     uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;
     thole_slice nonce; /* ACTIVITY_RESULT: see nonce.h */

@@ -3,6 +3,7 @@
 #ifndef THOLE_NOTICES_H
 #define THOLE_NOTICES_H
 #include "thole/types.h"
+#include "trace.h"
 #include <stdbool.h>
 
 struct cancel_notice { /* to the workers that run them */
@@ -23,5 +24,6 @@ struct event_notice {
     const char *kind; /* started, completed, …: streams/notice.h */
     thole_slice orchestration, instance, request_id, data;
     uint64_t execution;
+    struct trace trace;
 };
 #endif

@@ -60,7 +60,8 @@ static const struct {
     KIND(STARTED, started, CODE, PB_NAME(Started, orchestration, event.name, "orchestration"),
          PB_BYTES(Started, input, event.data), PB_U32(Started, semantics, event.code),
          PB_BYTES(Started, request_id, event.request_id), PB_U32(Started, version, event.version),
-         PB_PART(Started, parent, Origin, origin_table), PB_U64(Started, before, event.before)),
+         PB_PART(Started, parent, Origin, origin_table), PB_U64(Started, before, event.before),
+         PB_BYTES(Started, traceparent, event.traceparent), PB_BYTES(Started, tracestate, event.tracestate)),
     KIND(ACTIVITY_SCHEDULED, activity_scheduled, 0, PB_NAME(ActivityScheduled, name, event.name, "activity"),
          PB_NAME(ActivityScheduled, queue, event.queue, "queue"),
          PB_BYTES(ActivityScheduled, input, event.data),
@@ -221,6 +222,8 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     }
     body.events = events;
     body.n_events = turn->events_len;
+    body.traceparent = codec_bytes(turn->trace.parent);
+    body.tracestate = codec_bytes(turn->trace.list);
     pb.turn = &body;
     return record_pack(pb, record, to);
 }
@@ -404,6 +407,8 @@ static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn 
     ret->time_ms = pb->time_ms;
     ret->more = pb->more != 0;
     ret->ran = pb->ran != 0;
+    THOLE_TRY(dup(d, pb->traceparent, &ret->trace.parent));
+    THOLE_TRY(dup(d, pb->tracestate, &ret->trace.list));
     if (pb->blocked != NULL) {
         ret->blocked = blocked_from_pb(pb->blocked->kind);
         THOLE_TRY(dup(d, pb->blocked->text, &ret->blocked_text));

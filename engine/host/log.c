@@ -1,6 +1,7 @@
 #include "log.h"
 #include "clock.h"
 #include "json.h"
+#include "trace.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -153,6 +154,10 @@ static void compose_fields(struct line *line, const struct log_fields *fields)
     field_number(line, "activity_id", fields->activity_id);
     field_number(line, "try", fields->try_number);
     field_number(line, "attempt", fields->attempt);
+    if (fields->traceparent.len == 0)
+        return;
+    field_text(line, "trace_id", trace_id(fields->traceparent), NAME_BYTES);
+    field_text(line, "span_id", trace_span_id(fields->traceparent), NAME_BYTES);
 }
 
 static void begin_line(struct line *line, bool logfmt, char *bytes, size_t cap)

@@ -24,6 +24,7 @@ struct log_fields {
     uint64_t execution;
     thole_slice activity; /* its name */
     uint64_t activity_id, try_number, attempt;
+    thole_slice traceparent; /* valid: trace_id and span_id */
 };
 
 enum {

@@ -10,7 +10,8 @@ static inline struct log_fields log_work(const struct work_item *item)
                                .execution = item->execution,
                                .activity = item->activity,
                                .activity_id = item->activity_id,
-                               .try_number = item->try_number};
+                               .try_number = item->try_number,
+                               .traceparent = item->trace.parent};
 }
 
 /* For the owner of partition @p p. */

@@ -38,7 +38,7 @@ static const uint64_t run_bounds[] = {MILLI,
            "rejected_not_kept", "heartbeats_ignored", "nodes_too_many", "nodes_joined", "nodes_left",        \
            "nodes_gone", "nodes_silent", "nodes_absent", "not_answering", "not_opened", "requeued",          \
            "unknown_rows", "not_sent", "messages_refused", "work_refused", "work_forged",                    \
-           "removals_delayed")
+           "removals_delayed", "traces_ignored")
 
 const struct metric_rule metric_rules[METRICS] = {
     [METRIC_SERVING] = {.name = "thole_serving",

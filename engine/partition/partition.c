@@ -250,7 +250,7 @@ static void committed(struct partition *p, const struct log_committed *record)
     struct projection_facts facts = {0};
     if (entry != NULL)
         facts = (struct projection_facts){instances_orchestration(entry), *instances_parent(entry),
-                                          instances_running_ms(entry)};
+                                          *instances_trace(entry), instances_running_ms(entry)};
     projection_record(p->projection, record->bytes, record->sequence, entry == NULL ? NULL : &facts, &made);
     if (made.rows_uncertain)
         instances_count_is_uncertain(p->instances);

@@ -78,6 +78,7 @@ struct kit_work { /* a worker_queue row with its message, and the worker that ha
     bool gone; /* the row is: what it returns does not count */
     struct batch_activity row;
     thole_slice input;
+    struct trace trace;
     uint32_t attempt;
     uint64_t deadline_ms; /* of this try, from its first claim on; UINT64_MAX = none */
     uint64_t wake_ms;

@@ -73,6 +73,7 @@ void kit_work_published(thole_test_env *env, const struct out_publish_work *work
     if (w == NULL || w->state != KIT_WORK_ROW)
         return;
     w->input = kit_dup(env, work->input);
+    w->trace = (struct trace){kit_dup(env, work->trace.parent), kit_dup(env, work->trace.list)};
     w->state = KIT_WORK_QUEUED;
 }
 
@@ -294,6 +295,7 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
                                        .instance = w->row.instance,
                                        .activity = w->row.activity,
                                        .input = w->input,
+                                       .trace = w->trace,
                                        .execution = w->row.execution,
                                        .activity_id = w->row.activity_id,
                                        .try_number = w->row.try_number};

@@ -91,6 +91,12 @@ THOLE_API uint32_t thole_activity_try(const thole_activity *act);
 THOLE_API uint32_t thole_activity_attempt(const thole_activity *act);
 /** The queue of this activity. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_queue(const thole_activity *act);
+/** W3C Trace Context: the traceparent that the instance was started with, by a client or by a parent that had
+ * it. It is not changed, as thole makes no spans: a span of this activity's own is a child of it. Empty: none
+ * was given. Borrowed until the return. */
+THOLE_API thole_slice thole_activity_traceparent(const thole_activity *act);
+/** The tracestate that belongs to it; may be empty. Borrowed until the return. */
+THOLE_API thole_slice thole_activity_tracestate(const thole_activity *act);
 /** Milliseconds until this try's timeout (0 = it has passed); UINT64_MAX = no limit. */
 THOLE_API uint64_t thole_activity_time_left_ms(const thole_activity *act);
 

@@ -304,6 +304,10 @@ typedef struct thole_start_options {
     /** The same for every repetition of one start, which is then done once: UTF-8 like an instance id, not
      * beginning with '<'. Borrowed until the call returns. Empty = a new one. */
     thole_slice request_id;
+    thole_slice traceparent; /**< W3C Trace Context, version 00: passed on unchanged to activities, child
+                                orchestrations, live events and log lines. What is not valid is ignored, as
+                                that specification asks for. Not used if the instance exists. Empty = none */
+    thole_slice tracestate;  /**< at most 512 bytes; a longer one is ignored. Empty = none */
 } thole_start_options;
 /** thole_client_start() with options. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *client, thole_slice instance,

@@ -59,9 +59,10 @@ int stack_ended(struct stack_program *program);
 /* A child of its main thread that goes by this name, waited for as long as needed (30 s); 0: there is none.
  */
 pid_t stack_child(const struct stack_program *program, const char *name);
-/* True when the program's log has had @p text at least @p times within wait_ms. */
+/* True when at least @p times lines of the program's log had @p text within wait_ms; a '*' in it stands for
+ * anything. */
 bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms);
-/* How often a text stands in a file. */
+/* How many lines of a file have it. */
 size_t stack_count(const char *path, const char *pattern);
 /* The first cell of the answer, empty without a row; until the next call. The database's own view, over a
  * connection of its own. */

@@ -241,6 +241,7 @@ struct out_apply {
 struct out_publish_work {
     thole_slice instance, queue, activity, input;
     thole_slice nonce; /* see nonce.h */
+    struct trace trace;
     uint64_t execution, activity_id;
     uint32_t try_number;
     bool again; /* an earlier owner may have published it: look first, publish if it is not there */
@@ -259,6 +260,7 @@ struct out_line {   /* of an orchestration */
     uint32_t level; /* a thole_log_level */
     thole_slice instance, text;
     uint64_t execution;
+    thole_slice traceparent; /* empty: none */
 };
 /* Gives every message from `from` on, in order, without end, if the stream holds `seen`, or has purged it and
  * continues behind it; else INBOX_BACK. This is checked after the consumer is created and before the first
@@ -434,6 +436,7 @@ struct in_message {
     thole_slice route;        /* the subject's kind and name: see message_route.h */
     thole_slice subject;      /* of a refused message, instead of both */
     thole_slice bytes;        /* the body */
+    struct trace trace;       /* valid, from its headers; for a start that says nothing itself */
 };
 /* The result of an activity's try, as it is stored in the inbox. */
 struct partition_result {

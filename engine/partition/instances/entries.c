@@ -194,7 +194,8 @@ static void entry_destroy(struct entries *entries, struct entry *entry)
         pending_destroy(pending);
     entry_drop_questions(entries, entry);
     end_payload(entry);
-    struct entry_texts texts = {entry->orchestration, entry->request_id, entry->parent.instance};
+    struct entry_texts texts = {entry->orchestration, entry->request_id, entry->parent.instance,
+                                entry->trace};
     entry_texts_release(&texts);
     free(entry->reason);
     free(entry->waiting);
@@ -360,12 +361,15 @@ void entry_texts_release(struct entry_texts *texts)
 {
     text_free(&texts->orchestration);
     text_free(&texts->request_id);
+    text_free(&texts->trace.parent);
+    text_free(&texts->trace.list);
     text_free(&texts->parent);
 }
 
 struct entry_texts entry_renew(struct entry *entry)
 {
-    struct entry_texts const texts = {entry->orchestration, entry->request_id, entry->parent.instance};
+    struct entry_texts const texts = {entry->orchestration, entry->request_id, entry->parent.instance,
+                                      entry->trace};
     assert(entry->state == ENTRY_ABSENT && entry->in_flight == 0 && entry->refusals == 0 &&
            !entry->counted.name);
     entry_unblock(entry);
@@ -374,6 +378,7 @@ struct entry_texts entry_renew(struct entry *entry)
     entry->execution = entry->turns = entry->events = entry->time_ms = entry->tombstone = 0;
     entry->orchestration = entry->request_id = (thole_slice){0};
     entry->parent = (struct origin){.execution = 0};
+    entry->trace = (struct trace){.parent = {NULL, 0}};
     entry->version = 0;
     entry->counted = (struct entry_counted){.name = false};
     return texts;
@@ -386,6 +391,8 @@ void entry_note(struct entry *entry, const struct event *event)
         entry_remember(&entry->orchestration, event->name);
         entry_remember(&entry->request_id, event->request_id);
         entry_remember(&entry->parent.instance, event->parent.instance);
+        entry_remember(&entry->trace.parent, event->traceparent);
+        entry_remember(&entry->trace.list, event->tracestate);
         entry->parent.execution = event->parent.execution;
         entry->parent.event = event->parent.event;
         entry->version = event->version;

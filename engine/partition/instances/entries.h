@@ -98,6 +98,7 @@ struct entry {
     thole_slice orchestration,
         request_id;       /* owned. ABSENT, EARLY: request_id and parent of the last incarnation */
     struct origin parent; /* its instance is owned */
+    struct trace trace;   /* owned */
     uint32_t version;     /* of its code; 0 = not chosen yet */
 
     /* What is not committed yet, and what is counted at the commit. */
@@ -167,6 +168,7 @@ void entry_remember(thole_slice *text, thole_slice from);
 /* Texts of a deleted instance; freed with entry_texts_release(). */
 struct entry_texts {
     thole_slice orchestration, request_id, parent;
+    struct trace trace;
 };
 /* Makes the entry ABSENT: drops everything but the id and what waits for it. Returns the texts that it
  * held. */

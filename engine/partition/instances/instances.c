@@ -68,6 +68,11 @@ const struct origin *instances_parent(const struct entry *entry)
     return &entry->parent;
 }
 
+const struct trace *instances_trace(const struct entry *entry)
+{
+    return &entry->trace;
+}
+
 uint64_t instances_running_ms(const struct entry *entry)
 {
     return entry->running_ms;
@@ -128,7 +133,7 @@ static void say_lines(struct instances *p, const struct entry *entry, uint64_t e
     for (size_t i = 0; i < n; i++) {
         struct out_line *out = &env_emit(p->env, PARTITION_OUT_LINE)->line;
         *out = (struct out_line){lines[i].level, env_copy(p->env, entry->id), env_copy(p->env, lines[i].text),
-                                 execution};
+                                 execution, env_copy(p->env, entry->trace.parent)};
     }
 }
 

@@ -75,6 +75,7 @@ void instances_evict(struct instances *instances); /* releases entries beyond op
 /* What the owner knows of the entry's instance; borrowed. */
 thole_slice instances_orchestration(const struct entry *entry);
 const struct origin *instances_parent(const struct entry *entry);
+const struct trace *instances_trace(const struct entry *entry);
 /* The running_ms of struct projection_turns for the last record; 0: none was projected since it was loaded.
  */
 uint64_t instances_running_ms(const struct entry *entry);

@@ -22,6 +22,16 @@ static enum reject_code code_of(thole_status decoded)
     return decoded == THOLE_LIMIT ? REJECT_TOO_LARGE : REJECT_MALFORMED;
 }
 
+/* The headers of a start say what its body does not. */
+static thole_status take_trace(struct pending *pending, const struct trace *trace)
+{
+    struct message *const m = &pending->message;
+    if (m->kind != MESSAGE_START || m->trace.parent.len > 0 || trace->parent.len == 0)
+        return THOLE_OK;
+    THOLE_TRY(arena_dup(&pending->arena, trace->parent, &m->trace.parent));
+    return trace->list.len == 0 ? THOLE_OK : arena_dup(&pending->arena, trace->list, &m->trace.list);
+}
+
 /* Decodes the message and checks whether the partition can take it. */
 static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
                                 thole_error *ret)
@@ -33,7 +43,9 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
                              : "the subject's last token is not an instance id, percent-encoded");
         return in->refused;
     }
-    thole_status const status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
+    thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
+    if (status == THOLE_OK)
+        status = take_trace(pending, &in->trace);
     if (status == THOLE_NOMEM)
         env_no_memory(p->env);
     if (status != THOLE_OK)
@@ -121,7 +133,9 @@ static struct event started_event(const struct message *m)
                           .code = SEMANTICS_VERSION,
                           .version = m->version,
                           .request_id = m->request_id,
-                          .parent = m->parent};
+                          .parent = m->parent,
+                          .traceparent = m->trace.parent,
+                          .tracestate = m->trace.list};
 }
 
 static struct event message_event(const struct message *m)

@@ -42,6 +42,18 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* What is sent to workers and to instances that are started says to which trace it belongs. */
+static bool starts_others(const struct turn_out *out)
+{
+    for (size_t i = 0; i < out->events_len; i++) {
+        enum event_kind const kind = out->events[i].kind;
+        if (kind == EVENT_ACTIVITY_SCHEDULED || kind == EVENT_ACTIVITY_TRY_STARTED ||
+            kind == EVENT_CHILD_SCHEDULED || kind == EVENT_DETACHED_STARTED)
+            return true;
+    }
+    return false;
+}
+
 static void run_code(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
@@ -73,6 +85,8 @@ static void run_code(struct instances *p, struct entry *entry)
                               .ran = out.ran,
                               .events = out.events,
                               .events_len = out.events_len};
+    if (entry->trace.parent.len > 0 && starts_others(&out))
+        run->turn.trace = entry->trace;
     if (paused) {
         run->turn.blocked = BLOCKED_PAUSED;
     } else if (!out.ran) {

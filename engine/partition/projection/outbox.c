@@ -34,13 +34,14 @@ static void enter(struct projection_batch *b, const struct turn *turn, const str
     send->execution = turn->execution;
 }
 
-static struct message start_of(const struct event *event)
+static struct message start_of(const struct turn *turn, const struct event *event)
 {
     return (struct message){.kind = MESSAGE_START,
                             .instance = event->target,
                             .orchestration = event->name,
                             .version = event->version,
-                            .data = event->data};
+                            .data = event->data,
+                            .trace = turn->trace};
 }
 
 static struct message result_for(const struct origin *parent, const struct turn *turn,
@@ -94,11 +95,11 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
     struct message message;
     switch (event->kind) {
     case EVENT_CHILD_SCHEDULED:
-        message = start_of(event);
+        message = start_of(turn, event);
         message.parent = (struct origin){turn->instance, turn->execution, event->id};
         break;
     case EVENT_DETACHED_STARTED:
-        message = start_of(event);
+        message = start_of(turn, event);
         message.request_id = request_id_of(p, b, turn, event);
         break;
     case EVENT_CHILD_CANCELLED:

@@ -224,6 +224,7 @@ static void publish(struct projection *p, struct projection_batch *b)
                                                       .activity = activity->row.activity,
                                                       .input = activity->input,
                                                       .nonce = thole_slice_from(activity->nonce.text),
+                                                      .trace = activity->trace,
                                                       .execution = activity->row.execution,
                                                       .activity_id = activity->row.activity_id,
                                                       .try_number = activity->row.try_number,

@@ -65,6 +65,7 @@ void projection_results(struct projection *projection, const struct in_results *
 struct projection_facts { /* of the record's instance, as its owner has it in memory; borrowed for the call */
     thole_slice orchestration;
     struct origin parent;
+    struct trace trace;
     uint64_t running_ms; /* as the record of the instance before this one gave it; 0: it is not known */
 };
 struct projection_turns {     /* what the record completed; borrowed until the next call */

@@ -46,8 +46,9 @@ struct projected_activity {
     bool gone;   /* the row must not exist */
     bool before; /* a row may exist from before this batch */
     bool published;
-    bool unwanted; /* cancelled while its message is being sent */
-    bool held;     /* a worker had it when its row was removed: that worker acknowledges the message */
+    bool unwanted;      /* cancelled while its message is being sent */
+    bool held;          /* a worker had it when its row was removed: that worker acknowledges the message */
+    struct trace trace; /* of its message */
 };
 struct projected_timer {
     struct batch_timer row;
@@ -241,7 +242,8 @@ void projection_batch_become(struct projection_batch *batch, enum batch_state st
 void projection_fail(struct projection *p, const char *why);
 
 void redo_release(struct redo *redo);
-void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input);
+void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input,
+                 const struct trace *trace);
 void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id);
 /* Drops open activities of the executions up to that one: their instance was deleted. */
 void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution);

@@ -36,13 +36,14 @@ static void activity_queued(const struct turn_rows *t, const struct event *event
                                               event->retry == NULL ? 0 : event->retry->try_timeout_ms,
                                           .details = event->details};
     if (!t->live) {
-        redo_queued(t->p, &queued, event->data);
+        redo_queued(t->p, &queued, event->data, &t->turn->trace);
         return;
     }
     struct projected_activity *row = activity_row(t, id, NULL);
     row->gone = false;
     row->row = queued;
     row->input = event->data;
+    row->trace = t->turn->trace;
 }
 
 /* Deletes the row of that try, or of any try (0). True when there may be one: its worker must be told. */
@@ -380,6 +381,9 @@ static void notice(const struct turn_rows *t, const struct event *event)
     out->instance = env_copy(p->env, t->turn->instance);
     out->execution = t->turn->execution;
     out->orchestration = env_copy(p->env, started ? event->name : t->facts->orchestration);
+    struct trace const began = {event->traceparent, event->tracestate};
+    const struct trace *const trace = started ? &began : &t->facts->trace;
+    out->trace = (struct trace){env_copy(p->env, trace->parent), env_copy(p->env, trace->list)};
     out->request_id = asked ? env_copy(p->env, event->request_id) : (thole_slice){0};
     bool const quiet = started || event->kind == EVENT_CONTINUED_AS_NEW;
     out->data = quiet ? (thole_slice){0} : env_copy(p->env, event->data);

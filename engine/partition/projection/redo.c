@@ -30,7 +30,7 @@ static thole_slice own(struct projection *p, struct projection_batch *b, thole_s
 }
 
 static void put(struct projection *p, struct projection_batch *to, const struct batch_activity *row,
-                thole_slice input)
+                thole_slice input, const struct trace *trace)
 {
     thole_slice const instance = own(p, to, row->instance);
     struct projected_activity *entry =
@@ -41,6 +41,8 @@ static void put(struct projection *p, struct projection_batch *to, const struct 
     entry->row.queue = own(p, to, row->queue);
     entry->row.activity = own(p, to, row->activity);
     entry->row.details = own(p, to, row->details);
+    entry->trace.parent = own(p, to, trace->parent);
+    entry->trace.list = own(p, to, trace->list);
     entry->input = own(p, to, input);
 }
 
@@ -54,14 +56,15 @@ static void compact(struct projection *p)
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
-            put(p, fresh, &entry->row, entry->input);
+            put(p, fresh, &entry->row, entry->input, &entry->trace);
     }
     assert(fresh->activities_len == redo->open_len);
     projection_batch_destroy(redo->open);
     redo->open = fresh;
 }
 
-void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input)
+void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input,
+                 const struct trace *trace)
 {
     struct redo *redo = &p->redo;
     if (redo->open == NULL)
@@ -71,7 +74,7 @@ void redo_queued(struct projection *p, const struct batch_activity *row, thole_s
         projection_batch_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
     if (fresh || known->gone)
         redo->open_len++;
-    put(p, redo->open, row, input);
+    put(p, redo->open, row, input, trace);
 }
 
 void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id)
@@ -122,7 +125,7 @@ void redo_finish(struct projection *p, struct projection_batch *b)
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
-            put(p, b, &entry->row, entry->input);
+            put(p, b, &entry->row, entry->input, &entry->trace);
     }
     projection_batch_destroy(redo->open);
     redo->open = NULL;

@@ -48,4 +48,6 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
                           "messages in the queues that no engine has written", 1},
     [LINE_REMOVAL_DELAYED] = {LOG_LEVEL_WARN, "partition", "removals_delayed",
                               "deletions whose records cannot be removed yet", 2},
+    [LINE_TRACE_IGNORED] = {LOG_LEVEL_WARN, "partition", "traces_ignored",
+                            "messages had no valid traceparent or tracestate", 1},
 };

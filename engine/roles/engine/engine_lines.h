@@ -24,6 +24,7 @@ enum engine_line {
     LINE_WORK_REFUSED,
     LINE_WORK_FORGED,
     LINE_REMOVAL_DELAYED,
+    LINE_TRACE_IGNORED,
     ENGINE_LINES
 };
 extern const struct log_kind engine_lines[ENGINE_LINES];

@@ -6,6 +6,7 @@
  * regularly asked for the next message. If the stream already had one at the last check, the partition is
  * opened again, with a consumer that may be on another server.
  */
+#include "header_names.h"
 #include "memory.h"
 #include "reader.h"
 #include "shard_parts.h"
@@ -20,8 +21,9 @@ struct inbox_mail {
     struct shard_mail mail;
     uint64_t sequence, stored_ns;
     enum reject_code refused;
-    size_t named_len, route_len, body_len;
-    uint8_t bytes[]; /* the instance and the route, or (refused) the subject; then the body */
+    bool trace_ignored;
+    size_t named_len, route_len, body_len, parent_len, state_len;
+    uint8_t bytes[]; /* the instance and the route, or (refused) the subject; the body; the trace */
 };
 
 struct inbox_reader {
@@ -74,8 +76,13 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     bool const taken = refused == REJECT_NONE;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
-    struct inbox_mail *mail =
-        shard_mail_create(SHARD_INBOX, reader->p, sizeof *mail + named.len + route.len + delivery->body.len);
+    struct trace const given = {delivery_header(delivery, HEADER_TRACEPARENT),
+                                delivery_header(delivery, HEADER_TRACESTATE)};
+    struct trace const trace = trace_valid(&given);
+    struct inbox_mail *mail = shard_mail_create(SHARD_INBOX, reader->p,
+                                                sizeof *mail + named.len + route.len + delivery->body.len +
+                                                    trace.parent.len + trace.list.len);
+    mail->trace_ignored = given.parent.len > trace.parent.len || given.list.len > trace.list.len;
     mail->mail.generation = reader->generation;
     mail->refused = refused;
     mail->sequence = sequence;
@@ -83,12 +90,13 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     mail->named_len = named.len;
     mail->route_len = route.len;
     mail->body_len = delivery->body.len;
-    if (named.len > 0)
-        memcpy(mail->bytes, named.ptr, named.len);
-    if (route.len > 0)
-        memcpy(mail->bytes + named.len, route.ptr, route.len);
-    if (delivery->body.len > 0)
-        memcpy(mail->bytes + named.len + route.len, delivery->body.ptr, delivery->body.len);
+    mail->parent_len = trace.parent.len;
+    mail->state_len = trace.list.len;
+    thole_slice const parts[] = {named, route, delivery->body, trace.parent, trace.list};
+    uint8_t *to = mail->bytes;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; to += parts[i].len, i++)
+        if (parts[i].len > 0)
+            memcpy(to, parts[i].ptr, parts[i].len);
     buf_release(&id);
     shard_send(reader->shard, &mail->mail);
 }
@@ -111,6 +119,13 @@ static void let_messages_through(struct inbox_reader *reader)
 
 /* ---- the shard's thread: received messages ---- */
 
+static void say_trace_ignored(const struct shard *shard, uint32_t p, thole_slice instance)
+{
+    log_limits_line(shard->engine->lines, clock_monotonic_ms(), LINE_TRACE_IGNORED,
+                    LOG_INSTANCE(p, instance, 0),
+                    "the message's traceparent or tracestate is not valid: ignored");
+}
+
 void inbox_take(struct shard *shard, const struct shard_mail *mail)
 {
     const struct inbox_mail *const message = (const struct inbox_mail *)mail;
@@ -122,12 +137,17 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     pthread_mutex_unlock(&shard->backlog.lock);
     thole_slice const named = {message->bytes, message->named_len};
     thole_slice const route = {message->bytes + named.len, message->route_len};
+    const uint8_t *const parent = route.ptr + route.len + message->body_len;
     struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                               .generation = mail->generation,
                               .message = {.sequence = message->sequence,
                                           .stored_ns = message->stored_ns,
                                           .refused = message->refused,
-                                          .bytes = {route.ptr + route.len, message->body_len}}};
+                                          .bytes = {route.ptr + route.len, message->body_len},
+                                          .trace = {{parent, message->parent_len},
+                                                    {parent + message->parent_len, message->state_len}}}};
+    if (message->trace_ignored)
+        say_trace_ignored(shard, mail->p, message->refused == REJECT_NONE ? named : (thole_slice){NULL, 0});
     if (message->refused == REJECT_NONE)
         in.message.instance = named, in.message.route = route;
     else

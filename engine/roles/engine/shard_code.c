@@ -114,6 +114,7 @@ void code_log(uint32_t p, const struct out_line *out)
                                             [THOLE_LOG_ERROR] = LOG_LEVEL_ERROR};
     enum log_level const level =
         out->level < sizeof levels / sizeof levels[0] ? levels[out->level] : LOG_LEVEL_INFO;
-    log_line_of(level, "orchestration", LOG_INSTANCE(p, out->instance, out->execution), "%.*s",
-                THOLE_FMT(out->text));
+    struct log_fields fields = *LOG_INSTANCE(p, out->instance, out->execution);
+    fields.traceparent = out->traceparent;
+    log_line_of(level, "orchestration", &fields, "%.*s", THOLE_FMT(out->text));
 }

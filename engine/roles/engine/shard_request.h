@@ -99,6 +99,7 @@ struct asked_input {
     struct batch_activity activity;
     bool found; /* answer, also input */
     thole_slice input;
+    struct trace trace;
 };
 struct asked_expiry {
     uint64_t slack_ms;           /* only tries past their deadline for longer than this */

@@ -111,7 +111,8 @@ static void plan_next(struct owned *owned, const struct request *request)
     owned->sweeps.orphans_ms = clock_monotonic_ms() + pause_ms;
 }
 
-static void keep_item(struct request *request, const struct batch_activity *activity, thole_slice input)
+static void keep_item(struct request *request, const struct batch_activity *activity, thole_slice input,
+                      const struct trace *trace)
 {
     request->work.item = (struct work_item){
         .queue = request_keep(request, activity->queue),
@@ -119,6 +120,7 @@ static void keep_item(struct request *request, const struct batch_activity *acti
         .activity = request_keep(request, activity->activity),
         .input = request_keep(request, input),
         .nonce = work_nonce(request, activity->instance, activity->execution, activity->activity_id),
+        .trace = {request_keep(request, trace->parent), request_keep(request, trace->list)},
         .execution = activity->execution,
         .activity_id = activity->activity_id,
         .try_number = activity->try_number == 0 ? 1 : activity->try_number};
@@ -128,7 +130,7 @@ static void keep_item(struct request *request, const struct batch_activity *acti
 static void find_work(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
 {
     struct request *request = request_create(REQ_FIND_WORK, shard, owned);
-    keep_item(request, orphan, (thole_slice){0});
+    keep_item(request, orphan, (thole_slice){0}, &(struct trace){.parent = {NULL, 0}});
     request->work.digest = request_keep(request, orphan->digest);
     request_put_aside(request);
 }
@@ -195,6 +197,8 @@ static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice sub
                 continue;
             asked->found = true;
             status = arena_dup(&request->arena, event->data, &asked->input);
+            asked->trace = (struct trace){request_keep(request, record.turn.trace.parent),
+                                          request_keep(request, record.turn.trace.list)};
         }
     arena_release(&arena);
     return status;
@@ -236,7 +240,7 @@ void find_input_answered(struct owned *owned, struct request *request)
         return;
     }
     struct request *requeue = request_create(REQ_REQUEUE, request->shard, owned);
-    keep_item(requeue, activity, request->find.input);
+    keep_item(requeue, activity, request->find.input, &request->find.trace);
     request_submit(requeue);
 }
 

@@ -18,14 +18,16 @@ void work_queue(struct shard *shard, struct owned *owned, const struct partition
     struct request *request = request_of(REQ_PUBLISH_WORK, shard, owned, out);
     const struct out_publish_work *const asked = &out->publish_work;
     request->work.unless_there = asked->again;
-    request->work.item = (struct work_item){.queue = request_keep(request, asked->queue),
-                                            .instance = request_keep(request, asked->instance),
-                                            .activity = request_keep(request, asked->activity),
-                                            .input = request_keep(request, asked->input),
-                                            .nonce = request_keep(request, asked->nonce),
-                                            .execution = asked->execution,
-                                            .activity_id = asked->activity_id,
-                                            .try_number = asked->try_number == 0 ? 1 : asked->try_number};
+    request->work.item = (struct work_item){
+        .queue = request_keep(request, asked->queue),
+        .instance = request_keep(request, asked->instance),
+        .activity = request_keep(request, asked->activity),
+        .input = request_keep(request, asked->input),
+        .nonce = request_keep(request, asked->nonce),
+        .trace = {request_keep(request, asked->trace.parent), request_keep(request, asked->trace.list)},
+        .execution = asked->execution,
+        .activity_id = asked->activity_id,
+        .try_number = asked->try_number == 0 ? 1 : asked->try_number};
     if (request->work.unless_there)
         request_put_aside(request);
     else

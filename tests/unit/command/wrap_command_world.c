@@ -184,6 +184,9 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
     (void)client;
     if (ret_accepted != NULL)
         *ret_accepted = !is_ns("queues");
+    if (options->traceparent.len > 0)
+        (void)printf("< trace %.*s (%.*s)\n", THOLE_FMT(options->traceparent),
+                     THOLE_FMT(options->tracestate));
     (void)printf("< %.*s version %u event %.*s (%.*s): ", THOLE_FMT(orchestration),
                  (unsigned)options->version, THOLE_FMT(options->event), THOLE_FMT(options->event_data));
     return asked("start", instance, input, reterr);

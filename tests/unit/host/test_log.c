@@ -60,14 +60,18 @@ void *__wrap_realloc(void *block, size_t size)
     return __real_realloc(block, size);
 }
 
-static struct log_fields const all_fields = {.of_partition = true,
-                                             .partition = 0,
-                                             .instance = {(const uint8_t *)"order 7 \"x\"", 11},
-                                             .execution = 2,
-                                             .activity = {(const uint8_t *)"charge", 6},
-                                             .activity_id = 9,
-                                             .try_number = 3,
-                                             .attempt = 4};
+#define TRACE "0af7651916cd43dd8448eb211c80319c"
+#define SPAN "b7ad6b7169203331"
+static struct log_fields const all_fields = {
+    .of_partition = true,
+    .partition = 0,
+    .instance = {(const uint8_t *)"order 7 \"x\"", 11},
+    .execution = 2,
+    .activity = {(const uint8_t *)"charge", 6},
+    .activity_id = 9,
+    .try_number = 3,
+    .attempt = 4,
+    .traceparent = {(const uint8_t *)"00-" TRACE "-" SPAN "-01", 55}};
 
 static void test_logfmt(void)
 {
@@ -101,7 +105,8 @@ static void test_logfmt(void)
     line = caught();
     CHECK_STR("fields", after_time(line, strlen("time=") + TIME_LEN),
               "level=info program=shop area=worker partition=0 instance=\"order 7 \\\"x\\\"\" execution=2 "
-              "activity=charge activity_id=9 try=3 attempt=4 msg=cancelled\n");
+              "activity=charge activity_id=9 try=3 attempt=4 trace_id=" TRACE " span_id=" SPAN
+              " msg=cancelled\n");
     CU_ASSERT_FALSE(log_enabled(LOG_LEVEL_DEBUG));
     CU_ASSERT(log_enabled(LOG_LEVEL_WARN));
 }
@@ -122,7 +127,8 @@ static void test_json(void)
     line = caught();
     CHECK_STR("fields", strstr(line, "\"area\""),
               "\"area\":\"worker\",\"partition\":0,\"instance\":\"order 7 \\\"x\\\"\",\"execution\":2,"
-              "\"activity\":\"charge\",\"activity_id\":9,\"try\":3,\"attempt\":4,\"msg\":\"cancelled\"}\n");
+              "\"activity\":\"charge\",\"activity_id\":9,\"try\":3,\"attempt\":4,\"trace_id\":\"" TRACE
+              "\",\"span_id\":\"" SPAN "\",\"msg\":\"cancelled\"}\n");
     catch_stderr();
     log_line(LOG_LEVEL_INFO, "an area \"with\" quotes, longer than 32 bytes", "x");
     line = caught();
@@ -206,7 +212,8 @@ static void test_long_fields(void)
                                       .activity = {(const uint8_t *)name, sizeof name},
                                       .activity_id = UINT64_MAX,
                                       .try_number = UINT64_MAX,
-                                      .attempt = UINT64_MAX};
+                                      .attempt = UINT64_MAX,
+                                      .traceparent = all_fields.traceparent};
     char known[LOG_FIELDS_BYTES_MAX];
     for (int json = 0; json < 2; json++) {
         log_configure(LOG_LEVEL_INFO, json != 0 ? LOG_FORMAT_JSON : LOG_FORMAT_LOGFMT, "shop");
