@@ -1,0 +1,165 @@
+package thole
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	tryWait     = 5 * time.Second // for one answer; then the request is repeated
+	requestWait = 30 * time.Second
+	waitMax     = 15 * time.Second
+)
+
+// Client starts and controls instances. What has no answer is repeated, with the same request id, until the context ends;
+// a context without a deadline gets one of 30 s, but for Wait.
+type Client struct {
+	nc     *nats.Conn
+	prefix string
+}
+
+// NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
+func NewClient(nc *nats.Conn, namespace string) *Client {
+	if namespace == "" {
+		namespace = "default"
+	}
+	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client."}
+}
+
+// StartOptions of an instance.
+type StartOptions struct {
+	Instance string // empty: a random id
+	Version  uint32 // 0: the newest
+}
+
+// Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start.
+func (c *Client) Start(ctx context.Context, orchestration string, input []byte, options StartOptions) (string, error) {
+	request := startInstance{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}
+	var answer instanceStarted
+	err := c.named(ctx, "start", orchestration, request, &answer)
+	return answer.Instance, err
+}
+
+// Signal sends an event to an instance. StatusConflict: it has ended.
+func (c *Client) Signal(ctx context.Context, instance, event string, data []byte) error {
+	return c.named(ctx, "signal", event, signalInstance{Instance: instance, Data: data, RequestID: requestID()}, nil)
+}
+
+// Cancel asks an instance to end. StatusConflict: it has ended; StatusNotFound: there is none.
+func (c *Client) Cancel(ctx context.Context, instance, reason string) error {
+	return c.request(ctx, "cancel", endInstance{instance, reason}, nil)
+}
+
+// Terminate ends an instance without asking it. StatusConflict: it has ended; StatusNotFound: there is none.
+func (c *Client) Terminate(ctx context.Context, instance, reason string) error {
+	return c.request(ctx, "terminate", endInstance{instance, reason}, nil)
+}
+
+// Query asks an instance.
+func (c *Client) Query(ctx context.Context, instance, query string, input []byte) ([]byte, error) {
+	var answer queryResult
+	err := c.named(ctx, "query", query, queryInstance{instance, input}, &answer)
+	return answer.Output, err
+}
+
+// Outcome says how an instance ended.
+type Outcome struct {
+	Status    Status // StatusOK: completed; StatusApp: failed; StatusCancelled
+	State     string // completed, failed, cancelled, terminated
+	Text      string // failure text, or reason
+	ErrorType string // of a failure
+	Output    []byte
+}
+
+// Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout. StatusNotFound: there is none.
+func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
+	var pause backoff
+	var last error
+	for {
+		wait := waitMax
+		if deadline, ok := ctx.Deadline(); ok {
+			wait = max(min(wait, time.Until(deadline)), time.Millisecond)
+		}
+		var answer instanceOutcome
+		sent := time.Now()
+		err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, waitInstance{instance, wait.Milliseconds()}, &answer)
+		status, ok := answered(err)
+		switch {
+		case ok && status == StatusTimeout:
+			last = err
+			if time.Since(sent) >= pauseMin { // it has waited; an answer at once is no reason to ask at once
+				pause.reset()
+				if ctx.Err() == nil {
+					continue
+				}
+			}
+		case ok && (status == StatusOK && answer.State != "" || status == StatusApp || status == StatusCancelled):
+			outcome := &Outcome{Status: status, State: answer.State, ErrorType: answer.ErrorType, Output: answer.Output}
+			var e *Error
+			if errors.As(err, &e) {
+				outcome.Text = e.Text
+			}
+			return outcome, nil
+		case ok && status != StatusUnavailable && status != StatusOK:
+			return nil, err
+		case ctx.Err() != nil && errors.Is(err, errNoAnswer): // the end of ctx came before the gateway's answer
+			last = &Error{Status: StatusTimeout, Text: "still running, or no answer"}
+		default:
+			last = err
+		}
+		if !pause.wait(ctx) {
+			return nil, ended(ctx, last)
+		}
+	}
+}
+
+// named is a request whose subject ends with a name: only what is one may get there.
+func (c *Client) named(ctx context.Context, operation, name string, request, answer any) error {
+	if !isName(name) {
+		return &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", name)}
+	}
+	return c.request(ctx, operation+"."+name, request, answer)
+}
+
+// request repeats a request until there is a final answer or ctx ends.
+func (c *Client) request(ctx context.Context, operation string, request, answer any) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestWait)
+		defer cancel()
+	}
+	var pause backoff
+	for {
+		err := call(ctx, c.nc, c.prefix+operation, tryWait, request, answer)
+		if status, ok := answered(err); ok && status != StatusUnavailable {
+			return err
+		}
+		if !pause.wait(ctx) {
+			return ended(ctx, err)
+		}
+	}
+}
+
+func ended(ctx context.Context, last error) error {
+	e := &Error{Status: StatusUnavailable, Text: "no answer", cause: ctx.Err()}
+	var answer *Error
+	if errors.As(last, &answer) {
+		e.Status, e.Text = answer.Status, answer.Text
+	} else if last != nil {
+		e.Text = last.Error()
+	}
+	return e
+}
+
+// requestID makes one for all repetitions of one request.
+func requestID() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:])
+	return hex.EncodeToString(random[:])
+}

@@ -1,0 +1,96 @@
+package thole
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAnswersAreRead(t *testing.T) {
+	for _, row := range []struct {
+		data   string
+		status Status
+		broken bool
+	}{
+		{`{}`, StatusOK, false},
+		{`{"instance":"i","future":[1]}`, StatusOK, false},
+		{`{"status":10,"text":"none"}`, StatusNotFound, false},
+		{``, 0, true},
+		{`null`, 0, true},
+		{`[]`, 0, true},
+		{`7`, 0, true},
+		{`{"status":"no"}`, 0, true},
+		{`{"instance":7}`, 0, true},
+		{`{"instance":"i"`, 0, true},
+	} {
+		var answer instanceStarted
+		err := read([]byte(row.data), &answer)
+		if errors.Is(err, errBroken) != row.broken || !row.broken && StatusOf(err) != row.status {
+			t.Errorf("%q: %v", row.data, err)
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		output    string
+		err       error
+		cancelled bool
+		want      string
+	}{
+		{"output", "abc", nil, false, "output abc"},
+		{"output after a notice", "abc", nil, true, "output abc"},
+		{"too large", strings.Repeat("x", 9), nil, false, "final too_large the output has 9 bytes, the gateway takes 8"},
+		{"an error", "", errors.New("oh"), false, "failure  oh"},
+		{"an error without a text", "", errors.New(""), false, "failure  failed"},
+		{"an error after a notice", "", errors.New("oh"), true, "cancelled"},
+		{"the context's", "", context.Canceled, true, "cancelled"},
+		{"a failure", "", &Failure{Text: "no", Type: "a b/ü", Final: true}, false, "final a_b__ no"},
+		{"a failure after a notice", "", &Failure{Text: "no"}, true, "failure  no"},
+		{"a failure inside", "", errors.Join(errors.New("x"), &Failure{Text: "no", Type: "t"}), false, "failure t no"},
+		{"no UTF-8", "", errors.New("a\xffb"), false, "failure  a\uFFFDb"},
+	} {
+		h := &held{session: &session{payloadMax: 8}}
+		h.ctx, h.cancel = context.WithCancelCause(context.Background())
+		if row.cancelled {
+			h.cancel(&Cancelled{Kind: "requested"})
+		}
+		if got := told(h.outcome([]byte(row.output), row.err)); got != row.want {
+			t.Errorf("%s: %s, not %s", row.name, got, row.want)
+		}
+	}
+}
+
+func told(o outcome) string {
+	switch {
+	case o.Cancelled:
+		return "cancelled"
+	case o.Failure != nil && o.Failure.Final:
+		return "final " + o.Failure.Type + " " + o.Failure.Text
+	case o.Failure != nil:
+		return "failure " + o.Failure.Type + " " + o.Failure.Text
+	}
+	return "output " + string(o.Output)
+}
+
+func TestCompletedClaimsAreBounded(t *testing.T) {
+	s := &session{completed: map[string]bool{}}
+	for i := 0; i < 3*completedClaims; i++ {
+		s.remember(strings.Repeat("c", i%7) + time.Duration(i).String())
+	}
+	if len(s.completed) != completedClaims || len(s.order) != completedClaims {
+		t.Errorf("%d claims, %d in order", len(s.completed), len(s.order))
+	}
+}
+
+func TestPausesDouble(t *testing.T) {
+	var pause backoff
+	for _, want := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000} {
+		if got := pause.next(); got != want*time.Millisecond {
+			t.Errorf("%v, not %d ms", got, want)
+		}
+	}
+}
