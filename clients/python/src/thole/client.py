@@ -1,0 +1,110 @@
+"""Starts and controls instances."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, Optional
+
+from nats.aio.client import Client as NATS
+
+from ._call import PAUSE_MIN, Backoff, Error, NoAnswer, Status, call, encoded, named, octets, text
+
+TRY_SECONDS = 5.0  # for one answer; then the request is repeated
+WAIT_SECONDS = 15.0  # of one request of wait()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an instance ended."""
+
+    status: int  # Status.OK: completed; APP: failed; CANCELLED
+    state: str  # completed, failed, cancelled, terminated
+    text: str = ""  # failure text, or reason
+    error_type: str = ""  # of a failure
+    output: bytes = b""
+
+
+class Client:
+    """What has no answer is repeated, with the same request id, for at most `timeout` seconds; then Error UNAVAILABLE."""
+
+    def __init__(self, nc: NATS, *, namespace: str = "default") -> None:
+        self.nc = nc
+        self._prefix = f"thole.{namespace}.gateway.client."
+
+    async def start(self, orchestration: str, input: bytes = b"", *, instance: str = "", version: int = 0, timeout: float = 30.0) -> str:
+        """Starts an instance and returns its id (a random one for "") when that is stored. CONFLICT: it is in use."""
+        request = {"instance": instance, "input": encoded(input), "requestId": secrets.token_hex(16), "version": version}
+        return text(await self._request("start." + orchestration, request, timeout), "instance")
+
+    async def signal(self, instance: str, event: str, data: bytes = b"", *, timeout: float = 30.0) -> None:
+        """Sends an event. CONFLICT: the instance has ended."""
+        request = {"instance": instance, "data": encoded(data), "requestId": secrets.token_hex(16)}
+        await self._request("signal." + event, request, timeout)
+
+    async def cancel(self, instance: str, reason: str = "", *, timeout: float = 30.0) -> None:
+        """Asks an instance to end. CONFLICT: it has ended; NOT_FOUND: there is none."""
+        await self._request("cancel", {"instance": instance, "reason": reason}, timeout)
+
+    async def terminate(self, instance: str, reason: str = "", *, timeout: float = 30.0) -> None:
+        """Ends an instance without asking it. CONFLICT: it has ended; NOT_FOUND: there is none."""
+        await self._request("terminate", {"instance": instance, "reason": reason}, timeout)
+
+    async def query(self, instance: str, query: str, input: bytes = b"", *, timeout: float = 30.0) -> bytes:
+        """Asks an instance."""
+        return octets(await self._request("query." + query, {"instance": instance, "input": encoded(input)}, timeout), "output")
+
+    async def wait(self, instance: str, *, timeout: Optional[float] = None) -> Outcome:
+        """Waits until an instance has ended, however it ended. Error TIMEOUT: it still runs; NOT_FOUND: there is none."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause, last = Backoff(), Error(Status.UNAVAILABLE, "no answer")
+        while True:
+            begin = time.monotonic()
+            wait = WAIT_SECONDS if deadline is None else max(min(WAIT_SECONDS, deadline - begin), 0.001)
+            try:
+                answer = await self._call("wait", {"instance": instance, "waitMs": max(int(wait * 1000), 1)}, wait + 5.0, deadline)
+                if text(answer, "state"):
+                    return Outcome(Status.OK, text(answer, "state"), output=octets(answer, "output"))
+            except Error as error:
+                if error.status in (Status.APP, Status.CANCELLED) and text(error.answer, "state"):
+                    return Outcome(error.status, text(error.answer, "state"), error.text, text(error.answer, "errorType"))
+                if error.status not in (Status.TIMEOUT, Status.UNAVAILABLE):
+                    raise
+                last = error
+                if error.status == Status.TIMEOUT and time.monotonic() - begin >= PAUSE_MIN:
+                    pause.reset()  # it has waited; an answer at once is no reason to ask at once
+                    if deadline is None or time.monotonic() < deadline:
+                        continue
+            except NoAnswer as error:
+                if deadline is None or time.monotonic() < deadline:
+                    last = Error(Status.UNAVAILABLE, str(error))
+            await _pause(pause, deadline, last)
+
+    async def _call(self, operation: str, request: Dict[str, Any], timeout: float, deadline: Optional[float]) -> Dict[str, Any]:
+        if deadline is not None:
+            timeout = max(min(timeout, deadline + 0.5 - time.monotonic()), 0.05)  # an answer at the deadline still counts
+        return await call(self.nc, self._prefix + operation, request, timeout)
+
+    async def _request(self, operation: str, request: Dict[str, Any], timeout: float) -> Dict[str, Any]:
+        named(*operation.split(".", 1)[1:])
+        pause, deadline = Backoff(), time.monotonic() + timeout
+        while True:
+            try:
+                return await self._call(operation, request, TRY_SECONDS, deadline)
+            except Error as error:
+                if error.status != Status.UNAVAILABLE:
+                    raise
+                last = error
+            except NoAnswer as error:
+                last = Error(Status.UNAVAILABLE, str(error))
+            await _pause(pause, deadline, last)
+
+
+async def _pause(pause: Backoff, deadline: Optional[float], last: Error) -> None:
+    seconds = pause.next()
+    if deadline is not None and time.monotonic() + seconds >= deadline:
+        await asyncio.sleep(max(0.0, deadline - time.monotonic()))
+        raise last
+    await asyncio.sleep(seconds)
