@@ -1,0 +1,93 @@
+// The driver of the conformance kit (../../conformance/README.md) for this library.
+import { createInterface } from "node:readline";
+import { connect } from "@nats-io/transport-node";
+import { ActivityFailure, Client, Status, TholeError, Worker } from "../dist/index.js";
+
+const namespace = process.env.THOLE_NAMESPACE;
+const nc = await connect({ servers: process.env.NATS_URL, maxReconnectAttempts: -1, waitOnFirstConnect: true, reconnectTimeWait: 100,
+  reconnectJitter: 0 });
+const print = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+function ended(task) {
+  const { kind, reason, graceMs } = task.signal.reason;
+  print({ event: "cancelled", instance: task.instance, kind, reason, grace_ms: graceMs });
+  return task.signal.reason;
+}
+
+const pause = (ms, signal) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, ms);
+  signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+});
+
+const activities = {
+  echo: (task) => task.input,
+  bytes: (task) => Buffer.from(task.input).reverse(),
+  big: (task) => Buffer.alloc(Number(task.input), "x"),
+  fail: (task) => { throw new ActivityFailure("no", { type: "declined", final: task.input.toString() === "final" }); },
+  panic: () => { throw new TypeError("the driver panics"); },
+  key: (task) => task.key,
+  resume: (task) => task.details,
+  async sleep(task) {
+    await pause(Number(task.input), task.signal);
+    if (task.signal.aborted) throw ended(task);
+    return task.input;
+  },
+  async stubborn(task) {
+    await pause(Number(task.input));
+    return "done";
+  },
+  async beat(task) {
+    const n = Number(task.input);
+    for (let i = 1; i <= n; i++) {
+      task.heartbeat(String(i));
+      await pause(50, task.signal);
+      if (task.signal.aborted) throw ended(task);
+    }
+    return String(n);
+  },
+};
+
+async function work() {
+  const worker = new Worker(nc, { namespace, queue: process.env.THOLE_QUEUE, name: "conf-worker", slots: 4, stopLimitMs: 3000, activities });
+  let stops = 0;
+  process.on("SIGTERM", () => (++stops > 1 ? process.exit(1) : void worker.stop()));
+  await worker.run();
+}
+
+async function command(client, { op, timeout_ms: timeoutMs, ...c }) {
+  const input = Buffer.from(c.input ?? "", "base64");
+  switch (op) {
+    case "start": return { instance: await client.start(c.orchestration, { instance: c.instance, input, version: c.version, timeoutMs }) };
+    case "signal": return client.signal(c.event, c.instance, input, { timeoutMs });
+    case "cancel": return client.cancel(c.instance, c.reason, { timeoutMs });
+    case "terminate": return client.terminate(c.instance, c.reason, { timeoutMs });
+    case "query": return { output: await client.query(c.query, c.instance, input, { timeoutMs }) };
+    case "wait": return client.wait(c.instance, { timeoutMs });
+    default: throw new TholeError(Status.INVALID, `there is no ${op}`);
+  }
+}
+
+async function commands() {
+  const client = new Client(nc, { namespace });
+  for await (const line of createInterface({ input: process.stdin })) {
+    if (line.trim() === "") continue;
+    const asked = JSON.parse(line);
+    let result;
+    try {
+      result = (await command(client, asked)) ?? {};
+    } catch (err) {
+      if (!(err instanceof TholeError)) throw err;
+      result = { status: err.status, text: err.message };
+    }
+    print({ id: asked.id, status: result.status ?? 0, text: result.text ?? "", instance: result.instance ?? asked.instance ?? "",
+      output: (result.output ?? Buffer.alloc(0)).toString("base64"), state: result.state ?? "", error_type: result.errorType ?? "" });
+  }
+}
+
+try {
+  await (process.env.CONF_MODE === "client" ? commands() : work());
+  process.exit(0);
+} catch (err) {
+  process.stderr.write(`${err.stack}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from "node:crypto";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { TholeError } from "./errors.js";
+import { Link, Pause, sleep } from "./link.js";
+import { decode, encode, NO_ANSWER, NO_RESPONDERS, Status, type Answer } from "./wire.js";
+
+const ANSWER_MS = 5_000;
+const WAIT_MS = 10_000;
+
+export interface CallOptions {
+  /** How long to try, all repetitions together; the client's if it is left out. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface InstanceOutcome {
+  state: "completed" | "failed" | "cancelled" | "terminated";
+  status: number;
+  output: Buffer;
+  /** Failure text, or reason. */
+  text: string;
+  errorType: string;
+}
+
+/** Starts, signals, queries and awaits instances. What is refused is a `TholeError`. */
+export class Client {
+  private readonly link: Link;
+  private readonly prefix: string;
+  private readonly timeoutMs: number;
+
+  constructor(nc: NatsConnection, options: { namespace?: string; timeoutMs?: number } = {}) {
+    this.link = Link.of(nc);
+    this.prefix = `thole.${options.namespace ?? "default"}.gateway.client.`;
+    this.timeoutMs = options.timeoutMs ?? 30_000;
+  }
+
+  /** Starts an instance, once, however often it is repeated. Returns its id: a random one if none is given. */
+  async start(orchestration: string, options: CallOptions & {
+    instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
+  } = {}): Promise<string> {
+    const { instance, input, version, requestId = randomUUID() } = options;
+    const answer = await this.call<Answer & { instance?: string }>(`start.${orchestration}`,
+      { instance, input: encode(input), version, requestId }, options);
+    return answer.instance ?? instance ?? "";
+  }
+
+  async signal(event: string, instance: string, data?: Uint8Array | string, options: CallOptions & { requestId?: string } = {}): Promise<void> {
+    await this.call(`signal.${event}`, { instance, data: encode(data), requestId: options.requestId ?? randomUUID() }, options);
+  }
+
+  async cancel(instance: string, reason = "", options: CallOptions = {}): Promise<void> {
+    await this.call("cancel", { instance, reason }, options);
+  }
+
+  async terminate(instance: string, reason = "", options: CallOptions = {}): Promise<void> {
+    await this.call("terminate", { instance, reason }, options);
+  }
+
+  async query(query: string, instance: string, input?: Uint8Array | string, options: CallOptions = {}): Promise<Buffer> {
+    const answer = await this.call<Answer & { output?: string }>(`query.${query}`, { instance, input: encode(input) }, options);
+    return decode(answer.output);
+  }
+
+  /** Waits until the instance has ended. TholeError TIMEOUT: it still runs. */
+  async wait(instance: string, options: CallOptions = {}): Promise<InstanceOutcome> {
+    type Ended = Answer & { state?: InstanceOutcome["state"] | "running"; output?: string; errorType?: string };
+    const answer = await this.ask<Ended>("wait", (leftMs) => ({ instance, waitMs: waitMs(leftMs) }), options);
+    const { state, status, text } = answer;
+    if (!state || state === "running") throw new TholeError(status, text);
+    return { state, status, text, output: decode(answer.output), errorType: answer.errorType ?? "" };
+  }
+
+  private async call<T extends Answer>(operation: string, body: object, options: CallOptions): Promise<T> {
+    const answer = await this.ask<T>(operation, () => body, options);
+    if (answer.status !== Status.OK) throw new TholeError(answer.status, answer.text);
+    return answer;
+  }
+
+  /** Repeats until there is an answer that counts, or no time. */
+  private async ask<T extends Answer>(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<T> {
+    const deadline = performance.now() + (options.timeoutMs ?? this.timeoutMs);
+    const pause = new Pause();
+    let last: Answer = { status: NO_ANSWER, text: "no answer" };
+    for (;;) {
+      options.signal?.throwIfAborted();
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) break;
+      const message = body(leftMs);
+      const timeoutMs = (message.waitMs ?? 0) + Math.min(leftMs, Math.max(leftMs / 2, 500), ANSWER_MS);
+      const answer = await this.link.request<T>(this.prefix + operation, message, Math.min(timeoutMs, leftMs), options.signal);
+      if (answer.status !== NO_ANSWER || last.status === NO_ANSWER) last = answer;
+      if (answer.status === Status.TIMEOUT && message.waitMs !== undefined) {
+        pause.reset();
+        continue; // it still runs
+      }
+      if (answer.status !== NO_ANSWER && answer.status !== NO_RESPONDERS && answer.status !== Status.UNAVAILABLE) return answer;
+      await sleep(Math.min(pause.next(), Math.max(0, deadline - performance.now())), options.signal);
+    }
+    throw new TholeError(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
+  }
+}
+
+/** Leaves time for a repetition when an answer is lost. */
+const waitMs = (leftMs: number): number => Math.max(1, Math.min(WAIT_MS, Math.floor(leftMs / 2)));

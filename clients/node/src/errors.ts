@@ -1,0 +1,35 @@
+/** Thrown by an activity: the try has failed. Any other error that it throws is a failure of the type of its name. */
+export class ActivityFailure extends Error {
+  override readonly name = "ActivityFailure";
+  /** [A-Za-z0-9_.-]{0,64}: orchestrations decide by it. */
+  readonly type: string;
+  /** No other try. */
+  readonly final: boolean;
+  constructor(text: string, options: { type?: string; final?: boolean } = {}) {
+    super(text);
+    this.type = options.type ?? "";
+    this.final = options.final ?? false;
+  }
+}
+
+/** The `reason` of a task's AbortSignal. An activity that ends because of it throws it (or any other error). */
+export class Cancelled extends Error {
+  override readonly name = "Cancelled";
+  constructor(
+    /** requested, select_loser, explicit, ended, timeout, terminated, cancelled, shutdown; lease_lost: another may run it now. */
+    readonly kind: string,
+    readonly reason: string,
+    /** Time that the activity has to end. */
+    readonly graceMs: number,
+  ) {
+    super(reason === "" ? kind : `${kind}: ${reason}`);
+  }
+}
+
+/** The gateway refused, or did not answer in time (status 9, UNAVAILABLE). */
+export class TholeError extends Error {
+  override readonly name = "TholeError";
+  constructor(readonly status: number, text: string) {
+    super(text === "" ? `status ${status}` : text);
+  }
+}

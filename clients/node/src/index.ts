@@ -1,0 +1,5 @@
+export { Client, type CallOptions, type InstanceOutcome } from "./client.js";
+export { ActivityFailure, Cancelled, TholeError } from "./errors.js";
+export type { Activity, Task } from "./task.js";
+export { Status } from "./wire.js";
+export { Worker, type WorkerOptions } from "./worker.js";

@@ -1,0 +1,78 @@
+import { Cancelled } from "./errors.js";
+import { controller } from "./link.js";
+import { decode, encode, type RunningTask, type TaskMessage } from "./wire.js";
+
+/** One try of an activity. */
+export interface Task {
+  readonly activity: string;
+  readonly queue: string;
+  readonly orchestration: string;
+  readonly version: number;
+  readonly instance: string;
+  readonly execution: bigint;
+  readonly activityId: bigint;
+  readonly tryNumber: number;
+  /** How often this try has been claimed. */
+  readonly attempt: number;
+  readonly input: Buffer;
+  /** The same for every try and every run of this activity: pass it on to services that must not do it twice. */
+  readonly key: string;
+  /** Of the last heartbeat before this claim. */
+  readonly details: Buffer;
+  /** Until this try's deadline, when it came; 0: it has none. */
+  readonly timeoutMs: number;
+  /** Aborts when the task is to end; `signal.reason` is a `Cancelled`. */
+  readonly signal: AbortSignal;
+  /** Says that it goes on, and stores `details` with the next renewal. The newest one counts. */
+  heartbeat(details?: Uint8Array | string): void;
+}
+
+/** What an activity does. Its result is the output; text is stored as UTF-8. */
+export type Activity = (task: Task) => Promise<Uint8Array | string | void> | Uint8Array | string | void;
+
+/** A task in hand: from its arrival until its outcome is answered, or it is lost. */
+export class Held {
+  readonly claim: string;
+  readonly task: Task;
+  private readonly abort = controller();
+  private readonly end = controller();
+  private beat: { details: string } | undefined;
+
+  constructor(message: TaskMessage, private readonly detailsMax: number) {
+    this.claim = message.claim;
+    this.task = {
+      activity: message.activity ?? "", queue: message.queue ?? "", orchestration: message.orchestration ?? "",
+      version: message.version ?? 0, instance: message.instance ?? "", execution: BigInt(message.execution ?? 0),
+      activityId: BigInt(message.activityId ?? 0), tryNumber: message.tryNumber ?? 0, attempt: message.attempt ?? 0,
+      input: decode(message.input), key: message.key ?? "", details: decode(message.details),
+      timeoutMs: Number(message.timeoutMs ?? 0), signal: this.abort.signal, heartbeat: (details) => this.heartbeat(details),
+    };
+  }
+
+  /** Aborted when nothing may be sent for it any more. */
+  get lost(): AbortSignal { return this.end.signal; }
+  get isLost(): boolean { return this.end.signal.aborted; }
+
+  cancel(kind: string, reason: string, graceMs: number): void {
+    if (!this.abort.signal.aborted) this.abort.abort(new Cancelled(kind, reason, graceMs));
+  }
+
+  lose(kind: string, reason: string): void {
+    this.end.abort();
+    this.cancel(kind, reason, 0);
+  }
+
+  private heartbeat(details: Uint8Array | string = ""): void {
+    if (Buffer.byteLength(details) > this.detailsMax)
+      throw new RangeError(`details of ${Buffer.byteLength(details)} bytes; the limit is ${this.detailsMax}`);
+    this.beat = { details: encode(details) };
+  }
+
+  /** For a renewal, with the heartbeat if it has at most `room` bytes; `sent` is called when the renewal was answered. */
+  running(room: number): { message: RunningTask; sent: () => void } {
+    const beat = this.beat;
+    if (beat === undefined || beat.details.length > room) return { message: { claim: this.claim }, sent: () => {} };
+    const message = { claim: this.claim, heartbeat: true, ...(beat.details === "" ? {} : { details: beat.details }) };
+    return { message, sent: () => { if (this.beat === beat) this.beat = undefined; } };
+  }
+}
