@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+
+use crate::error::{Error, status};
+use crate::link::{Answer, Link, Pause};
+use crate::wire::{Ask, Told};
+
+const ANSWER: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time
+/// left, then the error is [`status::UNAVAILABLE`]; a start or a signal is done once. To cancel a call, drop it.
+#[derive(Clone)]
+pub struct Client {
+    link: Link,
+    prefix: String,
+    timeout: Duration,
+}
+
+/// How to start an instance; all may be left at their defaults.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// Its id; empty: a random one.
+    pub instance: String,
+    pub input: Bytes,
+    /// 0: the newest.
+    pub version: u32,
+    /// The same for every repetition of one start; empty: a new one.
+    pub request_id: String,
+}
+
+/// How an instance has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// `completed`, `failed`, `cancelled` or `terminated`.
+    pub state: String,
+    pub status: u32,
+    pub output: Bytes,
+    /// Failure text, or reason.
+    pub text: String,
+    pub error_type: String,
+}
+
+impl Client {
+    pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
+        let prefix = format!("thole.{namespace}.gateway.client.");
+        Self { link: Link { nats }, prefix, timeout: Duration::from_secs(30) }
+    }
+
+    /// The same client with another time for each call, all repetitions together; 30 s if it is not set.
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
+    }
+
+    /// Starts an instance and returns its id.
+    ///
+    /// # Errors
+    /// [`status::CONFLICT`]: the id is in use by another start.
+    pub async fn start(&self, orchestration: &str, start: Start) -> Result<String, Error> {
+        let request_id = if start.request_id.is_empty() { new_id() } else { start.request_id };
+        let ask = Ask {
+            instance: &start.instance,
+            input: start.input,
+            version: start.version,
+            request_id: &request_id,
+            ..Ask::default()
+        };
+        let told = self.call(&format!("start.{orchestration}"), ask).await?;
+        Ok(if told.instance.is_empty() { start.instance } else { told.instance })
+    }
+
+    /// # Errors
+    /// [`status::CONFLICT`]: the instance has ended.
+    pub async fn signal(&self, event: &str, instance: &str, data: impl Into<Bytes>) -> Result<(), Error> {
+        let ask = Ask { instance, data: data.into(), request_id: &new_id(), ..Ask::default() };
+        self.call(&format!("signal.{event}"), ask).await.map(drop)
+    }
+
+    /// # Errors
+    /// [`status::CONFLICT`]: the instance has ended. [`status::NOT_FOUND`]: there is none.
+    pub async fn cancel(&self, instance: &str, reason: &str) -> Result<(), Error> {
+        self.call("cancel", Ask { instance, reason, ..Ask::default() }).await.map(drop)
+    }
+
+    /// # Errors
+    /// As of [`Client::cancel`].
+    pub async fn terminate(&self, instance: &str, reason: &str) -> Result<(), Error> {
+        self.call("terminate", Ask { instance, reason, ..Ask::default() }).await.map(drop)
+    }
+
+    /// # Errors
+    /// Whatever the gateway or the query answers.
+    pub async fn query(&self, query: &str, instance: &str, input: impl Into<Bytes>) -> Result<Bytes, Error> {
+        let ask = Ask { instance, input: input.into(), ..Ask::default() };
+        self.call(&format!("query.{query}"), ask).await.map(|told| told.output)
+    }
+
+    /// Waits until the instance has ended, however it did.
+    ///
+    /// # Errors
+    /// [`status::TIMEOUT`]: it still runs. [`status::NOT_FOUND`]: there is none.
+    pub async fn wait(&self, instance: &str) -> Result<Ended, Error> {
+        let (status, text, told) = self.ask("wait", Ask { instance, ..Ask::default() }, true).await?;
+        if told.state.is_empty() || told.state == "running" {
+            return Err(Error { status, text });
+        }
+        Ok(Ended { state: told.state, status, output: told.output, text, error_type: told.error_type })
+    }
+
+    async fn call(&self, operation: &str, ask: Ask<'_>) -> Result<Told, Error> {
+        match self.ask(operation, ask, false).await? {
+            (status::OK, _, told) => Ok(told),
+            (status, text, _) => Err(Error { status, text }),
+        }
+    }
+
+    /// Repeats until there is an answer that counts, or no time.
+    async fn ask(&self, operation: &str, mut ask: Ask<'_>, waits: bool) -> Result<(u32, String, Told), Error> {
+        let deadline = Instant::now() + self.timeout;
+        let mut pause = Pause::default();
+        let mut last = Error::new(status::UNAVAILABLE, "no answer");
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(last);
+            }
+            let mut timeout = (left / 2).clamp(Duration::from_millis(500), ANSWER);
+            if waits {
+                let wait = (left / 2).min(WAIT).max(Duration::from_millis(1)); // leaves time for a repetition
+                ask.wait_ms = wait.as_millis() as u32;
+                timeout += wait;
+            }
+            match self.link.request(format!("{}{operation}", self.prefix), &ask, timeout.min(left)).await {
+                Answer::Told { status: status::TIMEOUT, text, .. } if waits => {
+                    last = Error { status: status::TIMEOUT, text }; // it still runs
+                    pause.reset();
+                    continue;
+                }
+                Answer::Told { status: status::UNAVAILABLE, text, .. } => {
+                    last = Error { status: status::UNAVAILABLE, text }
+                }
+                Answer::Told { status, text, body } => return Ok((status, text, body)),
+                Answer::NoResponders => last = Error::new(status::UNAVAILABLE, "no gateway answers"),
+                Answer::None(text) if last.status == status::UNAVAILABLE => last.text = text,
+                Answer::None(_) => {}
+            }
+            sleep(pause.next().min(deadline.saturating_duration_since(Instant::now()))).await;
+        }
+    }
+}
+
+fn new_id() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
