@@ -58,10 +58,10 @@ async function command(client, { op, timeout_ms: timeoutMs, ...c }) {
   const input = Buffer.from(c.input ?? "", "base64");
   switch (op) {
     case "start": return { instance: await client.start(c.orchestration, { instance: c.instance, input, version: c.version, timeoutMs }) };
-    case "signal": return client.signal(c.event, c.instance, input, { timeoutMs });
+    case "signal": return client.signal(c.instance, c.event, input, { timeoutMs });
     case "cancel": return client.cancel(c.instance, c.reason, { timeoutMs });
     case "terminate": return client.terminate(c.instance, c.reason, { timeoutMs });
-    case "query": return { output: await client.query(c.query, c.instance, input, { timeoutMs }) };
+    case "query": return { output: await client.query(c.instance, c.query, input, { timeoutMs }) };
     case "wait": return client.wait(c.instance, { timeoutMs });
     default: throw new TholeError(Status.INVALID, `there is no ${op}`);
   }

@@ -9,7 +9,7 @@ try {
 } catch (err) {
   if (!(err instanceof TholeError && err.status === Status.CONFLICT)) throw err; // started before
 }
-await client.signal("paid", "order-1", "yes");
+await client.signal("order-1", "paid", "yes");
 const outcome = await client.wait("order-1", { timeoutMs: 60_000 });
 console.log(outcome.state, outcome.output.toString(), outcome.text);
 await nc.close();

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { TholeError } from "./errors.js";
+import { name, TholeError } from "./errors.js";
 import { Link, Pause, sleep } from "./link.js";
 import { decode, encode, NO_ANSWER, NO_RESPONDERS, Status, type Answer } from "./wire.js";
 
@@ -30,7 +30,7 @@ export class Client {
 
   constructor(nc: NatsConnection, options: { namespace?: string; timeoutMs?: number } = {}) {
     this.link = Link.of(nc);
-    this.prefix = `thole.${options.namespace ?? "default"}.gateway.client.`;
+    this.prefix = `thole.${name("namespace", options.namespace ?? "default")}.gateway.client.`;
     this.timeoutMs = options.timeoutMs ?? 30_000;
   }
 
@@ -39,13 +39,13 @@ export class Client {
     instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
   } = {}): Promise<string> {
     const { instance, input, version, requestId = randomUUID() } = options;
-    const answer = await this.call<Answer & { instance?: string }>(`start.${orchestration}`,
+    const answer = await this.call<Answer & { instance?: string }>(`start.${name("orchestration", orchestration)}`,
       { instance, input: encode(input), version, requestId }, options);
     return answer.instance ?? instance ?? "";
   }
 
-  async signal(event: string, instance: string, data?: Uint8Array | string, options: CallOptions & { requestId?: string } = {}): Promise<void> {
-    await this.call(`signal.${event}`, { instance, data: encode(data), requestId: options.requestId ?? randomUUID() }, options);
+  async signal(instance: string, event: string, data?: Uint8Array | string, options: CallOptions & { requestId?: string } = {}): Promise<void> {
+    await this.call(`signal.${name("event", event)}`, { instance, data: encode(data), requestId: options.requestId ?? randomUUID() }, options);
   }
 
   async cancel(instance: string, reason = "", options: CallOptions = {}): Promise<void> {
@@ -56,8 +56,8 @@ export class Client {
     await this.call("terminate", { instance, reason }, options);
   }
 
-  async query(query: string, instance: string, input?: Uint8Array | string, options: CallOptions = {}): Promise<Buffer> {
-    const answer = await this.call<Answer & { output?: string }>(`query.${query}`, { instance, input: encode(input) }, options);
+  async query(instance: string, query: string, input?: Uint8Array | string, options: CallOptions = {}): Promise<Buffer> {
+    const answer = await this.call<Answer & { output?: string }>(`query.${name("query", query)}`, { instance, input: encode(input) }, options);
     return decode(answer.output);
   }
 

@@ -1,3 +1,5 @@
+import { Status } from "./wire.js";
+
 /** Thrown by an activity: the try has failed. Any other error that it throws is a failure of the type of its name. */
 export class ActivityFailure extends Error {
   override readonly name = "ActivityFailure";
@@ -24,6 +26,12 @@ export class Cancelled extends Error {
   ) {
     super(reason === "" ? kind : `${kind}: ${reason}`);
   }
+}
+
+/** A namespace, queue, worker, activity, orchestration, event or query; others do not get into a subject. */
+export function name(what: string, value: string): string {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(value)) throw new TholeError(Status.INVALID, `${JSON.stringify(value)} is no ${what}: [A-Za-z0-9_-]{1,64}`);
+  return value;
 }
 
 /** The gateway refused, or did not answer in time (status 9, UNAVAILABLE). */

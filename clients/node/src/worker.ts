@@ -1,5 +1,5 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import { ActivityFailure, Cancelled, TholeError } from "./errors.js";
+import { ActivityFailure, Cancelled, name, TholeError } from "./errors.js";
 import { controller, Link, Pause, sleep, until } from "./link.js";
 import { failure, Session, success, type Owner } from "./session.js";
 import type { Activity, Held } from "./task.js";
@@ -42,6 +42,8 @@ export class Worker implements Owner {
       namespace: "default", name: "node-worker", slots: 10, waitMs: 10_000, stopLimitMs: 30_000,
       warn: (text) => console.warn(`thole: ${text}`), ...options,
     };
+    for (const what of ["namespace", "queue", "name"] as const) name(what, this.options[what]);
+    for (const activity of Object.keys(this.options.activities)) name("activity", activity);
     this.limitMs = this.options.stopLimitMs;
     this.link = Link.of(nc);
   }

@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Err(err) if err.status == status::CONFLICT => println!("it was started before"),
         other => println!("started {}", other?),
     }
-    client.signal("paid", "order-1", "yes").await?;
+    client.signal("order-1", "paid", "yes").await?;
     let ended = client.wait("order-1").await?;
     println!("{}: {:?} {}", ended.state, ended.output, ended.text);
     Ok(())

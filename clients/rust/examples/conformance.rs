@@ -149,10 +149,10 @@ async fn command(client: &Client, asked: &Value) -> Result<(String, Ended), Erro
             instance =
                 client.start(&text("orchestration"), Start { instance, input, version, ..Start::default() }).await?;
         }
-        "signal" => client.signal(&text("event"), &instance, input).await?,
+        "signal" => client.signal(&instance, &text("event"), input).await?,
         "cancel" => client.cancel(&instance, &text("reason")).await?,
         "terminate" => client.terminate(&instance, &text("reason")).await?,
-        "query" => ended.output = client.query(&text("query"), &instance, input).await?,
+        "query" => ended.output = client.query(&instance, &text("query"), input).await?,
         "wait" => ended = client.wait(&instance).await?,
         op => return Err(Error { status: status::INVALID, text: format!("there is no {op}") }),
     }

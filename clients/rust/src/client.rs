@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
-use crate::error::{Error, status};
+use crate::error::{Error, check_name, status};
 use crate::link::{Answer, Link, Pause};
 use crate::wire::{Ask, Told};
 
@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Client {
     link: Link,
-    prefix: String,
+    namespace: String,
     timeout: Duration,
 }
 
@@ -45,8 +45,7 @@ pub struct Ended {
 
 impl Client {
     pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
-        let prefix = format!("thole.{namespace}.gateway.client.");
-        Self { link: Link { nats }, prefix, timeout: Duration::from_secs(30) }
+        Self { link: Link { nats }, namespace: namespace.into(), timeout: Duration::from_secs(30) }
     }
 
     /// The same client with another time for each call, all repetitions together; 30 s if it is not set.
@@ -59,6 +58,7 @@ impl Client {
     /// # Errors
     /// [`status::CONFLICT`]: the id is in use by another start.
     pub async fn start(&self, orchestration: &str, start: Start) -> Result<String, Error> {
+        check_name("orchestration", orchestration)?;
         let request_id = if start.request_id.is_empty() { new_id() } else { start.request_id };
         let ask = Ask {
             instance: &start.instance,
@@ -73,7 +73,8 @@ impl Client {
 
     /// # Errors
     /// [`status::CONFLICT`]: the instance has ended.
-    pub async fn signal(&self, event: &str, instance: &str, data: impl Into<Bytes>) -> Result<(), Error> {
+    pub async fn signal(&self, instance: &str, event: &str, data: impl Into<Bytes>) -> Result<(), Error> {
+        check_name("event", event)?;
         let ask = Ask { instance, data: data.into(), request_id: &new_id(), ..Ask::default() };
         self.call(&format!("signal.{event}"), ask).await.map(drop)
     }
@@ -92,7 +93,8 @@ impl Client {
 
     /// # Errors
     /// Whatever the gateway or the query answers.
-    pub async fn query(&self, query: &str, instance: &str, input: impl Into<Bytes>) -> Result<Bytes, Error> {
+    pub async fn query(&self, instance: &str, query: &str, input: impl Into<Bytes>) -> Result<Bytes, Error> {
+        check_name("query", query)?;
         let ask = Ask { instance, input: input.into(), ..Ask::default() };
         self.call(&format!("query.{query}"), ask).await.map(|told| told.output)
     }
@@ -118,6 +120,8 @@ impl Client {
 
     /// Repeats until there is an answer that counts, or no time.
     async fn ask(&self, operation: &str, mut ask: Ask<'_>, waits: bool) -> Result<(u32, String, Told), Error> {
+        check_name("namespace", &self.namespace)?;
+        let subject = format!("thole.{}.gateway.client.{operation}", self.namespace);
         let deadline = Instant::now() + self.timeout;
         let mut pause = Pause::default();
         let mut last = Error::new(status::UNAVAILABLE, "no answer");
@@ -132,7 +136,7 @@ impl Client {
                 ask.wait_ms = wait.as_millis() as u32;
                 timeout += wait;
             }
-            match self.link.request(format!("{}{operation}", self.prefix), &ask, timeout.min(left)).await {
+            match self.link.request(subject.clone(), &ask, timeout.min(left)).await {
                 Answer::Told { status: status::TIMEOUT, text, .. } if waits => {
                     last = Error { status: status::TIMEOUT, text }; // it still runs
                     pause.reset();

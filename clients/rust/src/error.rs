@@ -29,6 +29,14 @@ impl Error {
     }
 }
 
+/// A namespace, queue, worker, activity, orchestration, event or query; others do not get into a subject.
+pub(crate) fn check_name(what: &str, value: &str) -> Result<(), Error> {
+    if (1..=64).contains(&value.len()) && value.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-') {
+        return Ok(());
+    }
+    Err(Error::new(status::INVALID, format!("{value:?} is no {what}: [A-Za-z0-9_-]{{1,64}}")))
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{} (status {})", self.text, self.status)

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{ActivityError, Error, status};
+use crate::error::{ActivityError, Error, check_name, status};
 use crate::link::{Answer, Link, Pause};
 use crate::session::{Session, failure};
 use crate::task::{Held, Task};
@@ -98,8 +98,12 @@ impl Worker {
     /// NATS server that is away is no error: it is tried again for ever.
     ///
     /// # Errors
-    /// The gateway refuses this worker: [`status::INVALID`] or [`status::DENIED`].
+    /// A name is none, or the gateway refuses this worker: [`status::INVALID`] or [`status::DENIED`].
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        for (what, name) in [("namespace", &self.namespace), ("queue", &self.queue), ("worker", &self.name)] {
+            check_name(what, name)?;
+        }
+        self.activities.keys().try_for_each(|name| check_name("activity", name))?;
         let limit = self.stop_limit;
         let inner = Arc::new(Inner {
             link: Link { nats: self.nats.clone() },

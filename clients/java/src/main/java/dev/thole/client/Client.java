@@ -1,0 +1,140 @@
+package dev.thole.client;
+
+import dev.thole.client.Wire.Answer;
+import dev.thole.client.Wire.Ask;
+import io.nats.client.Connection;
+import java.time.Duration;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time left, then
+ * the error is {@link Status#UNAVAILABLE}; a start or a signal is done once. Thread-safe. To cancel a call, interrupt its thread.
+ */
+public final class Client implements AutoCloseable {
+    private static final long ANSWER_MS = 5_000;
+    private static final long WAIT_MS = 10_000;
+    private static final CompletableFuture<Void> NEVER = new CompletableFuture<>();
+
+    private final Link link;
+    private final String prefix;
+    private final Duration timeout;
+
+    /** With 30 s for each call, all repetitions together. */
+    public Client(Connection nats, String namespace) {
+        this(new Link(nats), "thole." + Worker.name(namespace) + ".gateway.client.", Duration.ofSeconds(30));
+    }
+
+    private Client(Link link, String prefix, Duration timeout) {
+        this.link = link;
+        this.prefix = prefix;
+        this.timeout = timeout;
+    }
+
+    /** The same client with another time for each call; closing one closes both. */
+    public Client withTimeout(Duration value) {
+        return new Client(link, prefix, value);
+    }
+
+    /**
+     * How an instance has ended.
+     *
+     * @param state completed, failed, cancelled or terminated.
+     * @param text failure text, or reason.
+     */
+    public record Ended(String state, int status, byte[] output, String text, String errorType) {}
+
+    /**
+     * How to start an instance.
+     *
+     * @param instance its id; empty: a random one.
+     * @param version 0: the newest.
+     * @param requestId the same for every repetition of one start; empty: a new one.
+     */
+    public record Start(String instance, byte[] input, int version, String requestId) {
+        public Start(String instance, byte[] input) {
+            this(instance, input, 0, "");
+        }
+    }
+
+    /**
+     * Starts an instance and returns its id.
+     *
+     * @throws TholeException {@link Status#CONFLICT}: the id is in use by another start.
+     */
+    public String start(String orchestration, Start start) throws TholeException, InterruptedException {
+        String requestId = start.requestId.isEmpty() ? newId() : start.requestId;
+        Answer answer = call("start." + TholeException.name("orchestration", orchestration), new Ask(start.instance, start.input, null, null, requestId, start.version, null));
+        return answer.instance.isEmpty() ? start.instance : answer.instance;
+    }
+
+    /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. */
+    public void signal(String instance, String event, byte[] data) throws TholeException, InterruptedException {
+        call("signal." + TholeException.name("event", event), new Ask(instance, null, data, null, newId(), null, null));
+    }
+
+    /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
+    public void cancel(String instance, String reason) throws TholeException, InterruptedException {
+        call("cancel", new Ask(instance, null, null, reason, null, null, null));
+    }
+
+    /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
+    public void terminate(String instance, String reason) throws TholeException, InterruptedException {
+        call("terminate", new Ask(instance, null, null, reason, null, null, null));
+    }
+
+    public byte[] query(String instance, String query, byte[] input) throws TholeException, InterruptedException {
+        return call("query." + TholeException.name("query", query), new Ask(instance, input, null, null, null, null, null)).output;
+    }
+
+    /**
+     * Waits until the instance has ended, however it did.
+     *
+     * @throws TholeException {@link Status#TIMEOUT}: it still runs. {@link Status#NOT_FOUND}: there is none.
+     */
+    public Ended wait(String instance) throws TholeException, InterruptedException {
+        Answer answer = ask("wait", new Ask(instance, null, null, null, null, null, 1L));
+        if (answer.state.isEmpty() || answer.state.equals("running")) throw new TholeException(answer.status, answer.text);
+        return new Ended(answer.state, answer.status, answer.output, answer.text, answer.errorType);
+    }
+
+    @Override
+    public void close() {
+        link.close();
+    }
+
+    private Answer call(String operation, Ask body) throws TholeException, InterruptedException {
+        Answer answer = ask(operation, body);
+        if (answer.status != Status.OK) throw new TholeException(answer.status, answer.text);
+        return answer;
+    }
+
+    /** Repeats until there is an answer that counts, or no time. */
+    private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        boolean waits = asked.waitMs() != null;
+        Pause pause = new Pause();
+        Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
+        for (;;) {
+            long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+            if (leftMs <= 0) throw new TholeException(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
+            long waitMs = waits ? Math.max(1, Math.min(leftMs / 2, WAIT_MS)) : 0; // leaves time for a repetition
+            long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
+            Ask body = !waits ? asked : new Ask(asked.instance(), null, null, null, null, null, waitMs);
+            Answer answer = link.request(prefix + operation, body, timeoutMs, NEVER);
+            if (answer.status >= 0 || last.status != Status.TIMEOUT) last = answer;
+            if (waits && answer.status == Status.TIMEOUT) {
+                pause.reset();
+                continue; // it still runs
+            }
+            if (answer.status >= 0 && answer.status != Status.UNAVAILABLE) return answer;
+            leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+            Pause.sleep(Math.min(pause.next(), leftMs), NEVER);
+        }
+    }
+
+    private static String newId() {
+        return UUID.randomUUID().toString();
+    }
+}

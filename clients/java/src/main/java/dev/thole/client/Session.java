@@ -1,0 +1,286 @@
+package dev.thole.client;
+
+import dev.thole.client.Wire.Answer;
+import dev.thole.client.Wire.CloseSession;
+import dev.thole.client.Wire.CompleteTasks;
+import dev.thole.client.Wire.Failure;
+import dev.thole.client.Wire.NextTasks;
+import dev.thole.client.Wire.Notice;
+import dev.thole.client.Wire.Outcome;
+import dev.thole.client.Wire.RenewTasks;
+import dev.thole.client.Wire.Result;
+import dev.thole.client.Wire.RunningTask;
+import dev.thole.client.Wire.TaskMessage;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/** One session with a gateway: renews what is in hand until it is closed, lost, or forgotten by the gateway. */
+final class Session {
+    private static final long COMPLETE_MS = 10_000;
+    private static final long CLOSE_MORE_MS = 10_000;
+    private static final long NEXT_MORE_MS = 5_000;
+    private static final int DONE_MAX = 10_000; // claims that are remembered so that a task which comes again is known
+    private static final int TEXT_MAX = 4096;
+
+    /** Done when nothing is sent any more. */
+    final CompletableFuture<Void> over = new CompletableFuture<>();
+
+    private final Worker owner;
+    private final Link link;
+    private final Answer opened;
+    private final String inbox;
+    private final Pause renewPause = new Pause();
+    private final Map<String, Held> hand = new HashMap<>();
+    private final Set<String> done = new LinkedHashSet<>();
+    private Future<?> renewal;
+    private Future<?> leaseWatch;
+    private long renewals;
+    private long renewedAt; // System.nanoTime
+    private boolean unknown; // the gateway's last answer was that it does not know the session
+    private boolean retired; // takes no new tasks
+    private boolean closing;
+
+    /** @param sentAt when the open was sent: the lease counts from then. */
+    Session(Worker owner, Link link, Answer opened, String inbox, long sentAt) {
+        this.owner = owner;
+        this.link = link;
+        this.opened = opened;
+        this.inbox = inbox;
+        this.renewedAt = sentAt;
+    }
+
+    synchronized void begin() {
+        renewal = owner.later(this::renew, opened.renewMs);
+        watchLease();
+    }
+
+    boolean isOver() {
+        return over.isDone();
+    }
+
+    synchronized boolean takesNoMore() {
+        return isOver() || retired;
+    }
+
+    private long payloadMax() {
+        return opened.payloadMax == 0 ? Long.MAX_VALUE : opened.payloadMax;
+    }
+
+    private Answer judged(String operation, Answer answer) {
+        switch (answer.status) {
+            case Status.OK -> know(true);
+            case Status.NOT_FOUND, Status.NO_RESPONDERS -> know(false);
+            case Status.INVALID, Status.DENIED -> owner.fatal(new TholeException(answer.status, operation + ": " + answer.text));
+            default -> {}
+        }
+        return answer;
+    }
+
+    private synchronized void know(boolean known) {
+        unknown = !known;
+        endIfForgotten();
+    }
+
+    private Answer request(String operation, Object body, long timeoutMs, CompletableFuture<?> end) throws InterruptedException {
+        lookAtLease();
+        if (end.isDone()) return Answer.none(Status.NO_ANSWER, "the session is over");
+        Answer answer = link.request(opened.subject + "." + operation, body, timeoutMs, end);
+        return isOver() ? answer : judged(operation, answer);
+    }
+
+    /** Asks for tasks and takes them. The future has the status. */
+    CompletableFuture<Integer> next(int max, long waitMs) {
+        lookAtLease();
+        return link.ask(opened.subject + ".next", new NextTasks(max, waitMs), waitMs + NEXT_MORE_MS).thenApply(answer -> {
+            if (isOver()) return answer.status;
+            if (judged("next", answer).status == Status.OK) answer.tasks.stream().filter(Objects::nonNull).forEach(this::take);
+            return answer.status;
+        });
+    }
+
+    private synchronized void take(TaskMessage message) {
+        if (isOver() || message.claim.isEmpty() || hand.containsKey(message.claim) || done.contains(message.claim)) return;
+        Held held = new Held(message, Math.min(payloadMax(), link.maxPayload() / 2), owner.executor());
+        hand.put(held.claim, held);
+        owner.take(this, held);
+    }
+
+    // ---- lease ----
+
+    private synchronized void renew() {
+        if (isOver()) return;
+        long sent = ++renewals;
+        renewal = owner.later(this::renew, opened.renewMs);
+        if (!link.isConnected() || closing && hand.isEmpty()) return;
+        List<RunningTask> running = new ArrayList<>();
+        long room = link.maxPayload() / 16 * 9; // in base64 three quarters of what fits
+        for (Held held : hand.values()) {
+            RunningTask message = held.running(room);
+            room -= message.details() == null ? 0 : message.details().length;
+            running.add(message);
+        }
+        long sentAt = System.nanoTime();
+        // Others go out before this one is answered or given up: a slow answer counts, a lost one costs no lease.
+        link.ask(opened.subject + ".renew", new RenewTasks(running), opened.leaseMs).thenAccept(answer -> {
+            if (isOver()) return;
+            if (judged("renew", answer).status == Status.OK) renewed(answer, sentAt, running);
+            else renewSoon(sent);
+        });
+    }
+
+    private synchronized void renewed(Answer answer, long sentAt, List<RunningTask> running) {
+        if (isOver()) return;
+        renewPause.reset();
+        if (sentAt - renewedAt > 0) renewedAt = sentAt;
+        watchLease();
+        for (RunningTask sent : running) {
+            Held held = hand.get(sent.claim());
+            if (held != null && sent.details() != null) held.arrived(sent.details());
+        }
+        answer.cancelled.forEach(this::notice);
+        for (String claim : answer.gone) {
+            Held held = hand.get(claim);
+            if (held == null) continue;
+            held.lose("lease_lost", "the claim is gone");
+            drop(held);
+        }
+    }
+
+    private synchronized void renewSoon(long sent) {
+        if (isOver() || sent != renewals) return;
+        renewal.cancel(false);
+        renewal = owner.later(this::renew, Math.min(renewPause.next(), Math.max(opened.renewMs, Pause.FIRST_MS)));
+    }
+
+    private void watchLease() {
+        if (leaseWatch != null) leaseWatch.cancel(false);
+        leaseWatch = owner.later(this::lookAtLease, Math.max(0, leaseLeftMs() + 1));
+    }
+
+    private long leaseLeftMs() {
+        return opened.leaseMs - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - renewedAt);
+    }
+
+    private synchronized void lookAtLease() {
+        if (isOver() || leaseLeftMs() > 0) return;
+        owner.warn("no renewal was answered for " + opened.leaseMs + " ms: " + hand.size() + " tasks are lost");
+        end("lease_lost", "no renewal was answered for a lease");
+    }
+
+    synchronized void notice(Notice notice) {
+        Held held = notice == null ? null : hand.get(notice.claim);
+        if (held != null) held.cancel(notice.kind, notice.reason, notice.graceMs);
+    }
+
+    // ---- the end of a task ----
+
+    /** Sends an outcome until it is answered, or the task is lost. */
+    void complete(Held held, Outcome outcome) throws InterruptedException {
+        CompleteTasks body = new CompleteTasks(List.of(fitting(outcome)));
+        Pause pause = new Pause();
+        while (!held.lost.isDone()) {
+            if (isSettled(request("complete", body, COMPLETE_MS, held.lost))) {
+                drop(held);
+                return;
+            }
+            Pause.sleep(pause.next(), held.lost);
+        }
+    }
+
+    private boolean isSettled(Answer answer) {
+        if (answer.status != Status.OK) return answer.status == Status.FENCED;
+        Result result = answer.results.isEmpty() ? null : answer.results.get(0);
+        if (result == null || result.status == Status.UNAVAILABLE || result.status == Status.TIMEOUT) return false;
+        if (result.status != Status.OK && result.status != Status.FENCED)
+            owner.warn("an outcome was refused: " + result.status + " " + result.text);
+        return true;
+    }
+
+    private Outcome fitting(Outcome outcome) {
+        long max = Math.min(payloadMax(), Math.max(0, link.maxPayload() - 1024) / 4 * 3);
+        if (outcome.output() == null || outcome.output().length <= max) return outcome;
+        return failure(outcome.claim(), "the output has " + outcome.output().length + " bytes; the limit is " + max, "too_large", true);
+    }
+
+    static Outcome failure(String claim, String text, String type, boolean last) {
+        String allowed = type.replaceAll("[^A-Za-z0-9_.-]", "_");
+        String cut = text.substring(0, Math.min(text.length(), TEXT_MAX));
+        return new Outcome(claim, null, new Failure(cut, allowed.substring(0, Math.min(allowed.length(), 64)), last), null);
+    }
+
+    private synchronized void drop(Held held) {
+        if (hand.remove(held.claim) == null) return;
+        done.add(held.claim);
+        if (done.size() > DONE_MAX) done.remove(done.iterator().next());
+        endIfForgotten();
+        owner.changed();
+        if (retired) retire();
+    }
+
+    // ---- the end of the session ----
+
+    /** Takes no new tasks, and closes when nothing is in hand. */
+    synchronized void retire() {
+        retired = true;
+        if (!hand.isEmpty() || closing || isOver()) return;
+        owner.executor().execute(() -> {
+            try {
+                close(0);
+            } catch (InterruptedException err) {
+                end("shutdown", "the worker was interrupted");
+            }
+        });
+    }
+
+    /** Closes it: what runs after the limit is told to end. Returns when nothing is held. */
+    void close(long limitMs) throws InterruptedException {
+        boolean first;
+        synchronized (this) {
+            first = !closing;
+            retired = true;
+            closing = true;
+        }
+        if (!first) {
+            Pause.sleep(limitMs + CLOSE_MORE_MS, over);
+            return;
+        }
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limitMs);
+        Pause pause = new Pause();
+        while (!isOver()) {
+            long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime() + 999_999);
+            if (leftMs < -CLOSE_MORE_MS - graceMs()) break;
+            long limit = Math.max(0, leftMs);
+            if (request("close", new CloseSession(limit), limit + CLOSE_MORE_MS, over).status == Status.OK) break;
+            Pause.sleep(pause.next(), over);
+        }
+        end("shutdown", "the session was closed");
+    }
+
+    /** What a close is tried longer for while something is in hand. */
+    private synchronized long graceMs() {
+        return hand.isEmpty() ? 0 : opened.graceMs;
+    }
+
+    private void endIfForgotten() {
+        if (unknown && hand.isEmpty()) end("lease_lost", "the gateway does not know the session");
+    }
+
+    /** Sends nothing any more, whatever is still in hand. */
+    synchronized void end(String kind, String reason) {
+        if (!over.complete(null)) return;
+        if (renewal != null) renewal.cancel(false);
+        if (leaseWatch != null) leaseWatch.cancel(false);
+        link.forget(inbox);
+        hand.values().forEach(held -> held.lose(kind, reason));
+        hand.clear();
+        owner.changed();
+    }
+}

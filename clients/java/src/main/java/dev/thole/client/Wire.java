@@ -1,0 +1,103 @@
+package dev.thole.client;
+
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.TypeAdapter;
+import com.google.gson.stream.JsonReader;
+import com.google.gson.stream.JsonWriter;
+import java.io.IOException;
+import java.util.Base64;
+import java.util.List;
+
+/** The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them. */
+final class Wire {
+    static final Gson GSON = new GsonBuilder().disableHtmlEscaping().registerTypeAdapter(byte[].class, new Bytes().nullSafe()).create();
+
+    private Wire() {}
+
+    record OpenSession(String worker, int slots, List<String> activities, String inbox) {}
+
+    record NextTasks(int max, long waitMs) {}
+
+    record RunningTask(String claim, byte[] details, Boolean heartbeat) {}
+
+    record RenewTasks(List<RunningTask> running) {}
+
+    record Failure(String text, String type, @com.google.gson.annotations.SerializedName("final") boolean last) {}
+
+    record Outcome(String claim, byte[] output, Failure failure, Boolean cancelled) {}
+
+    record CompleteTasks(List<Outcome> outcomes) {}
+
+    record CloseSession(long limitMs) {}
+
+    /** A client's request, whatever it is: null is left out. */
+    record Ask(String instance, byte[] input, byte[] data, String reason, String requestId, Integer version, Long waitMs) {}
+
+    /** Any answer: what it does not have is empty. */
+    static final class Answer {
+        int status;
+        String text = "";
+        String subject = ""; // SessionOpened
+        long leaseMs;
+        long renewMs;
+        long graceMs;
+        long payloadMax;
+        List<TaskMessage> tasks = List.of(); // Tasks
+        List<Notice> cancelled = List.of(); // TasksRenewed
+        List<String> gone = List.of();
+        List<Result> results = List.of(); // TasksCompleted
+        String instance = ""; // of a client's
+        String state = "";
+        byte[] output = {};
+        String errorType = "";
+
+        static Answer none(int status, String text) {
+            Answer answer = new Answer();
+            answer.status = status;
+            answer.text = text;
+            return answer;
+        }
+    }
+
+    static final class TaskMessage {
+        String claim = "";
+        String activity = "";
+        String instance = "";
+        long execution;
+        long activityId;
+        int tryNumber;
+        int attempt;
+        byte[] input = {};
+        String key = "";
+        String orchestration = "";
+        int version;
+        byte[] details = {};
+        long timeoutMs;
+        String queue = "";
+    }
+
+    static final class Notice {
+        String claim = "";
+        String kind = "";
+        String reason = "";
+        long graceMs;
+    }
+
+    static final class Result {
+        int status;
+        String text = "";
+    }
+
+    private static final class Bytes extends TypeAdapter<byte[]> {
+        @Override
+        public void write(JsonWriter out, byte[] bytes) throws IOException {
+            out.value(Base64.getEncoder().encodeToString(bytes));
+        }
+
+        @Override
+        public byte[] read(JsonReader in) throws IOException {
+            return Base64.getDecoder().decode(in.nextString());
+        }
+    }
+}

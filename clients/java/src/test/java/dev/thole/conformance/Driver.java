@@ -1,0 +1,182 @@
+package dev.thole.conformance;
+
+import com.google.gson.Gson;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import dev.thole.client.ActivityFailure;
+import dev.thole.client.Client;
+import dev.thole.client.Status;
+import dev.thole.client.Task;
+import dev.thole.client.TholeException;
+import dev.thole.client.Worker;
+import io.nats.client.Connection;
+import io.nats.client.Nats;
+import io.nats.client.Options;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.atomic.AtomicInteger;
+import sun.misc.Signal;
+
+/** The driver of the conformance kit (../conformance/README.md) for this library. */
+public final class Driver {
+    private static final Gson GSON = new Gson();
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+
+    private Driver() {}
+
+    public static void main(String[] args) throws Exception {
+        Options options = Options.builder().server(System.getenv("NATS_URL")).maxReconnects(-1)
+            .reconnectWait(Duration.ofMillis(100)).reconnectJitter(Duration.ofMillis(10)).build();
+        Connection nats = Nats.connectReconnectOnConnect(options);
+        try {
+            if ("client".equals(System.getenv("CONF_MODE"))) commands(new Client(nats, System.getenv("THOLE_NAMESPACE")));
+            else work(nats);
+        } catch (TholeException err) {
+            System.err.println(err.status() + ": " + err.getMessage());
+            Runtime.getRuntime().halt(1);
+        }
+        Runtime.getRuntime().halt(0); // handlers that were given up may still run
+    }
+
+    private static void work(Connection nats) throws Exception {
+        Worker worker = Worker.builder(nats, System.getenv("THOLE_QUEUE")).namespace(System.getenv("THOLE_NAMESPACE"))
+            .name("conf-worker").slots(4).stopLimit(Duration.ofSeconds(3))
+            .activity("echo", Task::input)
+            .activity("bytes", Driver::reversed)
+            .activity("big", Driver::big)
+            .activity("fail", Driver::fails)
+            .activity("panic", task -> {
+                throw new StackOverflowError("the driver panics");
+            })
+            .activity("key", task -> bytes(task.key()))
+            .activity("resume", Task::details)
+            .activity("sleep", task -> {
+                pause(task, number(task));
+                return task.input();
+            })
+            .activity("stubborn", Driver::stubborn)
+            .activity("beat", Driver::beat)
+            .build();
+        AtomicInteger stops = new AtomicInteger();
+        Signal.handle(new Signal("TERM"), signal -> {
+            if (stops.incrementAndGet() > 1) Runtime.getRuntime().halt(1);
+            worker.stop();
+        });
+        worker.run();
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static int number(Task task) {
+        return Integer.parseInt(task.inputText());
+    }
+
+    private static byte[] reversed(Task task) {
+        byte[] in = task.input();
+        byte[] out = new byte[in.length];
+        for (int i = 0; i < in.length; i++) out[i] = in[in.length - 1 - i];
+        return out;
+    }
+
+    private static byte[] big(Task task) {
+        byte[] out = new byte[number(task)];
+        Arrays.fill(out, (byte) 'x');
+        return out;
+    }
+
+    private static byte[] fails(Task task) throws ActivityFailure {
+        throw task.inputText().equals("final") ? ActivityFailure.last("declined", "no") : new ActivityFailure("declined", "no");
+    }
+
+    private static byte[] beat(Task task) {
+        int n = number(task);
+        for (int i = 1; i <= n; i++) {
+            task.heartbeat(String.valueOf(i));
+            pause(task, 50);
+        }
+        return bytes(String.valueOf(n));
+    }
+
+    /** Sleeps, or ends as cancelled. */
+    private static void pause(Task task, long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException err) {
+            task.cancellation().ifPresent(why -> {
+                Map<String, Object> line = new LinkedHashMap<>();
+                line.put("event", "cancelled");
+                line.put("instance", task.instance());
+                line.put("kind", why.kind());
+                line.put("reason", why.reason());
+                line.put("grace_ms", why.grace().toMillis());
+                OUT.println(GSON.toJson(line));
+            });
+            throw new CancellationException();
+        }
+    }
+
+    private static byte[] stubborn(Task task) {
+        long end = System.nanoTime() + number(task) * 1_000_000L;
+        for (long left = number(task); left > 0; left = (end - System.nanoTime()) / 1_000_000) {
+            try {
+                Thread.sleep(left);
+            } catch (InterruptedException ignored) {
+                // it is stubborn
+            }
+        }
+        return bytes("done");
+    }
+
+    private static void commands(Client client) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            JsonObject asked = JsonParser.parseString(line).getAsJsonObject();
+            Map<String, Object> result = new LinkedHashMap<>(Map.of("status", 0, "text", "", "instance", text(asked, "instance"),
+                "output", "", "state", "", "error_type", ""));
+            result.put("id", asked.get("id"));
+            long timeoutMs = asked.has("timeout_ms") ? asked.get("timeout_ms").getAsLong() : 10_000;
+            try {
+                command(client.withTimeout(Duration.ofMillis(timeoutMs)), asked, result);
+            } catch (TholeException err) {
+                result.put("status", err.status());
+                result.put("text", err.getMessage());
+            }
+            OUT.println(GSON.toJson(result));
+        }
+    }
+
+    private static String text(JsonObject asked, String name) {
+        return asked.has(name) ? asked.get(name).getAsString() : "";
+    }
+
+    private static void command(Client client, JsonObject asked, Map<String, Object> result) throws TholeException, InterruptedException {
+        String instance = text(asked, "instance");
+        byte[] input = Base64.getDecoder().decode(text(asked, "input"));
+        switch (text(asked, "op")) {
+            case "start" -> {
+                int version = asked.has("version") ? asked.get("version").getAsInt() : 0;
+                result.put("instance", client.start(text(asked, "orchestration"), new Client.Start(instance, input, version, "")));
+            }
+            case "signal" -> client.signal(instance, text(asked, "event"), input);
+            case "cancel" -> client.cancel(instance, text(asked, "reason"));
+            case "terminate" -> client.terminate(instance, text(asked, "reason"));
+            case "query" -> result.put("output", Base64.getEncoder().encodeToString(client.query(instance, text(asked, "query"), input)));
+            case "wait" -> {
+                Client.Ended ended = client.wait(instance);
+                result.putAll(Map.of("status", ended.status(), "text", ended.text(), "state", ended.state(), "error_type", ended.errorType(),
+                    "output", Base64.getEncoder().encodeToString(ended.output())));
+            }
+            default -> result.put("status", Status.INVALID);
+        }
+    }
+}
