@@ -1,15 +1,17 @@
-// Starts an instance and waits for it: npm run build, then node example/client.mjs
+// Starts a checkout and waits for it: npm run build, then node example/client.mjs [ORDER], with THOLE_NATS_URL, THOLE_NAMESPACE.
 import { connect } from "@nats-io/transport-node";
 import { Client, Status, TholeError } from "@thole/client";
 
-const nc = await connect({ servers: process.env.NATS_URL ?? "nats://127.0.0.1:4222" });
-const client = new Client(nc, { namespace: "default" });
+const order = process.argv[2] ?? "17";
+const instance = `order-${order}`;
+const nc = await connect({ servers: process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222" });
+const client = new Client(nc, { namespace: process.env.THOLE_NAMESPACE });
 try {
-  await client.start("checkout", { instance: "order-1", input: JSON.stringify({ amount: 42 }) });
+  await client.start("checkout", { instance, input: `order=${order};pay_ms=50` });
 } catch (err) {
-  if (!(err instanceof TholeError && err.status === Status.CONFLICT)) throw err; // started before
+  if (!(err instanceof TholeError && err.status === Status.CONFLICT)) throw err;
+  console.log("it was started before");
 }
-await client.signal("order-1", "paid", "yes");
-const outcome = await client.wait("order-1", { timeoutMs: 60_000 });
+const outcome = await client.wait(instance, { timeoutMs: 60_000 });
 console.log(outcome.state, outcome.output.toString(), outcome.text);
 await nc.close();

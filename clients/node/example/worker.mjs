@@ -1,34 +1,34 @@
-// A worker of queue "payments": npm run build, then node example/worker.mjs
+// Serves the activities of the orchestration checkout (examples/checkout.c): npm run build, then node example/worker.mjs,
+// with THOLE_NATS_URL, THOLE_NAMESPACE, THOLE_QUEUE.
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { ActivityFailure, Worker } from "@thole/client";
 
-const nc = await connect({ servers: process.env.NATS_URL ?? "nats://127.0.0.1:4222", maxReconnectAttempts: -1 });
+/** The number behind "key=" in "order=17;pay_ms=50". */
+function field(text, key, fallback) {
+  const found = text.toString().split(";").find((pair) => pair.startsWith(`${key}=`));
+  return found ? Number(found.slice(key.length + 1)) : fallback;
+}
+
+/** Must do nothing for what was never done. It only says that it was here. */
+const undo = (task) => `${task.activity} of order ${field(task.input, "order", 0)}`;
+
+const nc = await connect({ servers: process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222", maxReconnectAttempts: -1 });
 const worker = new Worker(nc, {
-  namespace: "default",
-  queue: "payments",
-  name: "payments-1",
-  slots: 20,
+  namespace: process.env.THOLE_NAMESPACE ?? "default",
+  queue: process.env.THOLE_QUEUE ?? "default",
   activities: {
+    reserve: (task) => `goods-${field(task.input, "order", 0)}`,
+    /** A card that takes its time. A real one would send task.key along, so that it is charged once however often this runs. */
     async charge(task) {
-      const { card, amount } = JSON.parse(task.input.toString());
-      if (amount <= 0) throw new ActivityFailure("the amount is not positive", { type: "bad_amount", final: true });
-      const answer = await fetch("https://payments.example/charges", {
-        method: "POST",
-        headers: { "Idempotency-Key": task.key },
-        body: JSON.stringify({ card, amount }),
-        signal: task.signal, // ends when the task is cancelled
-      });
-      if (!answer.ok) throw new Error(`the bank answers ${answer.status}`); // another try
-      return answer.text();
+      if (task.tryNumber <= field(task.input, "busy", 0)) throw new Error("the bank does not answer"); // another try
+      await sleep(field(task.input, "pay_ms", 50), undefined, { signal: task.signal }); // throws when the task is cancelled
+      if (field(task.input, "declined", 0)) throw new ActivityFailure("the card was declined", { type: "declined", final: true });
+      return "charged";
     },
-    async import(task) {
-      const rows = JSON.parse(task.input.toString());
-      for (let i = Number(task.details); i < rows.length; i++) { // details: of the heartbeat before; none is 0
-        task.signal.throwIfAborted();
-        // … import rows[i] …
-        task.heartbeat(String(i + 1));
-      }
-    },
+    ship: (task) => `parcel with ${task.input}`,
+    release: undo,
+    refund: undo,
   },
 });
 process.once("SIGTERM", () => void worker.stop());

@@ -1,18 +1,23 @@
-//! Starts an instance and waits for it: `cargo run --example client`
+//! Starts a checkout and waits for it: `cargo run --example client [ORDER]`, with THOLE_NATS_URL, THOLE_NAMESPACE.
 
 use thole_client::{Client, Start, status};
 
+fn setting(name: &str, fallback: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| fallback.into())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let nats = async_nats::connect("nats://127.0.0.1:4222").await?;
-    let client = Client::new(nats, "default");
-    let start = Start { instance: "order-1".into(), input: "{\"amount\":42}".into(), ..Start::default() };
-    match client.start("checkout", start).await {
+    let order = std::env::args().nth(1).unwrap_or_else(|| "17".into());
+    let instance = format!("order-{order}");
+    let nats = async_nats::connect(setting("THOLE_NATS_URL", "nats://127.0.0.1:4222")).await?;
+    let client = Client::new(nats, &setting("THOLE_NAMESPACE", "default"));
+    let input = format!("order={order};pay_ms=50").into();
+    match client.start("checkout", Start { instance: instance.clone(), input, ..Start::default() }).await {
         Err(err) if err.status == status::CONFLICT => println!("it was started before"),
         other => println!("started {}", other?),
     }
-    client.signal("order-1", "paid", "yes").await?;
-    let ended = client.wait("order-1").await?;
-    println!("{}: {:?} {}", ended.state, ended.output, ended.text);
+    let ended = client.wait(&instance).await?;
+    println!("{} {} {}", ended.state, String::from_utf8_lossy(&ended.output), ended.text);
     Ok(())
 }

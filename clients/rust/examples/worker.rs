@@ -1,50 +1,69 @@
-//! A worker of queue "payments": `cargo run --example worker`
+//! Serves the activities of the orchestration checkout (examples/checkout.c): `cargo run --example worker`, with
+//! THOLE_NATS_URL, THOLE_NAMESPACE, THOLE_QUEUE.
+
+use std::time::Duration;
 
 use thole_client::{ActivityError, Task, Worker};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-async fn charge(task: Task) -> Result<String, ActivityError> {
-    let order = str::from_utf8(&task.input)?;
-    if order.is_empty() {
-        return Err(ActivityError::last("bad_order", "there is no order"));
+/// The number behind "key=" in "order=17;pay_ms=50".
+fn field(task: &Task, key: &str, fallback: u64) -> u64 {
+    let text = String::from_utf8_lossy(&task.input);
+    let found = text.split(';').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+    found.and_then(|number| number.parse().ok()).unwrap_or(fallback)
+}
+
+async fn reserve(task: Task) -> Result<String, ActivityError> {
+    Ok(format!("goods-{}", field(&task, "order", 0)))
+}
+
+/// A card that takes its time. A real one would send `task.key` along, so that it is charged once however often this runs.
+async fn charge(task: Task) -> Result<&'static str, ActivityError> {
+    if u64::from(task.try_number) <= field(&task, "busy", 0) {
+        return Err(std::io::Error::other("the bank does not answer").into()); // another try
     }
     tokio::select! {
-        receipt = bank(order, &task.key) => Ok(receipt?), // an error: another try
-        () = task.token().cancelled() => Err(ActivityError::Cancelled),
+        () = tokio::time::sleep(Duration::from_millis(field(&task, "pay_ms", 50))) => {}
+        () = task.token().cancelled() => return Err(ActivityError::Cancelled),
     }
+    if field(&task, "declined", 0) != 0 {
+        return Err(ActivityError::last("declined", "the card was declined"));
+    }
+    Ok("charged")
 }
 
-async fn bank(order: &str, idempotency_key: &str) -> std::io::Result<String> {
-    Ok(format!("charged {order} once, by {idempotency_key}"))
+async fn ship(task: Task) -> Result<String, ActivityError> {
+    Ok(format!("parcel with {}", String::from_utf8_lossy(&task.input)))
 }
 
-async fn import(task: Task) -> Result<String, ActivityError> {
-    let before = str::from_utf8(&task.details)?;
-    let first: u32 = if before.is_empty() { 0 } else { before.parse()? }; // goes on where the try before ended
-    for row in first..1000 {
-        if task.token().is_cancelled() {
-            return Err(ActivityError::Cancelled);
-        }
-        // … import the row …
-        task.heartbeat((row + 1).to_string())?;
-    }
-    Ok("imported".into())
+/// Must do nothing for what was never done. It only says that it was here.
+async fn undo(task: Task) -> Result<String, ActivityError> {
+    Ok(format!("{} of order {}", task.activity, field(&task, "order", 0)))
+}
+
+fn setting(name: &str, fallback: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| fallback.into())
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let nats = async_nats::connect("nats://127.0.0.1:4222").await?;
+    let nats = async_nats::connect(setting("THOLE_NATS_URL", "nats://127.0.0.1:4222")).await?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
+    let mut terminate = signal(SignalKind::terminate())?;
     tokio::spawn(async move {
-        let _ = tokio::signal::ctrl_c().await;
+        terminate.recv().await;
         stopping.cancel();
     });
-    let worker = Worker::new(nats, "payments")
-        .name("payments-1")
-        .slots(20)
+    Worker::new(nats, setting("THOLE_QUEUE", "default"))
+        .namespace(setting("THOLE_NAMESPACE", "default"))
+        .activity("reserve", reserve)
         .activity("charge", charge)
-        .activity("import", import);
-    worker.run(stop).await?;
+        .activity("ship", ship)
+        .activity("release", undo)
+        .activity("refund", undo)
+        .run(stop)
+        .await?;
     Ok(())
 }

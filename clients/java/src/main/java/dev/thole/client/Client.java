@@ -23,7 +23,7 @@ public final class Client implements AutoCloseable {
 
     /** With 30 s for each call, all repetitions together. */
     public Client(Connection nats, String namespace) {
-        this(new Link(nats), "thole." + Worker.name(namespace) + ".gateway.client.", Duration.ofSeconds(30));
+        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30));
     }
 
     private Client(Link link, String prefix, Duration timeout) {

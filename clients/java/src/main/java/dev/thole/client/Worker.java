@@ -60,7 +60,7 @@ public final class Worker implements AutoCloseable {
         return new Builder(nats, queue);
     }
 
-    static String name(String value) {
+    static String checked(String value) {
         if (!TholeException.isName(value)) throw new IllegalArgumentException("\"" + value + "\" is no name: [A-Za-z0-9_-]{1,64}");
         return value;
     }
@@ -79,18 +79,18 @@ public final class Worker implements AutoCloseable {
 
         private Builder(Connection nats, String queue) {
             this.nats = nats;
-            this.queue = name(queue);
+            this.queue = checked(queue);
         }
 
         /** {@code default} if it is not set. */
         public Builder namespace(String value) {
-            namespace = name(value);
+            namespace = checked(value);
             return this;
         }
 
         /** {@code [A-Za-z0-9_-]{1,64}}, shown in logs and lists. */
         public Builder name(String value) {
-            name = name(value);
+            name = checked(value);
             return this;
         }
 
@@ -119,7 +119,7 @@ public final class Worker implements AutoCloseable {
         }
 
         public Builder activity(String activity, Activity run) {
-            activities.put(name(activity), run);
+            activities.put(checked(activity), run);
             return this;
         }
 
