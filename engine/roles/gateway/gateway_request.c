@@ -124,12 +124,14 @@ static void count(struct endpoint *endpoint, uint64_t received_us, thole_status 
     atomic_store(&endpoint->last_error, status);
 }
 
-/* A header is one line. */
-static void one_line(char *text)
+/* A header is one line of ASCII: some clients refuse the whole message otherwise. The body has the text. */
+static void make_header(char *text)
 {
     for (; *text != '\0'; text++)
         if ((unsigned char)*text < ' ' || *text == 0x7f)
             *text = ' ';
+        else if ((unsigned char)*text > 0x7f)
+            *text = '?';
 }
 
 static void send_answer(const struct gateway_request *request, thole_slice body, thole_status status,
@@ -139,7 +141,7 @@ static void send_answer(const struct gateway_request *request, thole_slice body,
     thole_error error = {.status = THOLE_OK};
     (void)snprintf(code, sizeof code, "%d", (int)status);
     (void)snprintf(said, sizeof said, "%s", text);
-    one_line(said);
+    make_header(said);
     struct header const headers[] = {
         {"Content-Type", thole_slice_from(request->form == GATEWAY_JSON ? CONTENT_JSON : CONTENT_PROTOBUF)},
         {"Nats-Service-Error", thole_slice_from(said)},

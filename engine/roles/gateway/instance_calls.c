@@ -60,8 +60,11 @@ static void start(const struct instance_calls *calls, struct gateway_request *re
     }
     (void)snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
     const char *const instance = asked->instance[0] != '\0' ? asked->instance : id;
-    thole_start_options const options = {
-        .size = sizeof options, .version = asked->version, .request_id = thole_slice_from(asked->request_id)};
+    thole_start_options const options = {.size = sizeof options,
+                                         .version = asked->version,
+                                         .request_id = thole_slice_from(asked->request_id),
+                                         .traceparent = thole_slice_from(asked->traceparent),
+                                         .tracestate = thole_slice_from(asked->tracestate)};
     thole_status const status =
         thole_client_start_with(calls->client, thole_slice_from(instance), thole_slice_from(request->name),
                                 bytes(asked->input), &options, NULL, &error);

@@ -45,6 +45,8 @@ static void fill_task(const struct task *task, struct arena *arena, Thole__V1__T
     ret->details = bytes_of(thole_activity_details(act));
     ret->timeout_ms = left_ms == UINT64_MAX ? 0 : left_ms == 0 ? 1 : left_ms;
     ret->queue = session_copy_text(arena, thole_activity_queue(act));
+    ret->traceparent = session_copy_text(arena, thole_activity_traceparent(act));
+    ret->tracestate = session_copy_text(arena, thole_activity_tracestate(act));
 }
 
 static size_t size_of(const struct session *session, const struct task *task, enum gateway_form form)
