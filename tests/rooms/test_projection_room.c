@@ -61,7 +61,7 @@ static void test_what_is_cancelled_goes_first(void)
     check_said(s, "work", "started 1, apply 2, work 2");
     projection_published(s->projection, s->tokens[0], 70);
     (void)commit(s, 2, &cancelled, 1);
-    check_said(s, "its row alone", "apply 0, gone 1");
+    check_said(s, "told early, its row alone", "cancel 2, apply 0, gone 1");
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "then workers hear, and its message goes", "cancel 2, withdraw 70, apply 1");
     projection_applied(s->projection, &(struct in_applied){0});
