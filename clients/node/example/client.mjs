@@ -4,7 +4,8 @@ import { Client, Status, TholeError } from "@thole/client";
 
 const order = process.argv[2] ?? "17";
 const instance = `order-${order}`;
-const nc = await connect({ servers: process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222" });
+const url = new URL(process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222"); // may have user and password
+const nc = await connect({ servers: url.host, user: url.username || undefined, pass: url.password || undefined });
 const client = new Client(nc, { namespace: process.env.THOLE_NAMESPACE });
 try {
   await client.start("checkout", { instance, input: `order=${order};pay_ms=50` });

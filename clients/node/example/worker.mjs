@@ -13,7 +13,8 @@ function field(text, key, fallback) {
 /** Must do nothing for what was never done. It only says that it was here. */
 const undo = (task) => `${task.activity} of order ${field(task.input, "order", 0)}`;
 
-const nc = await connect({ servers: process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222", maxReconnectAttempts: -1 });
+const url = new URL(process.env.THOLE_NATS_URL ?? "nats://127.0.0.1:4222"); // may have user and password
+const nc = await connect({ servers: url.host, user: url.username || undefined, pass: url.password || undefined, maxReconnectAttempts: -1 });
 const worker = new Worker(nc, {
   namespace: process.env.THOLE_NAMESPACE ?? "default",
   queue: process.env.THOLE_QUEUE ?? "default",

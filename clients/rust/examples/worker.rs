@@ -42,13 +42,25 @@ async fn undo(task: Task) -> Result<String, ActivityError> {
     Ok(format!("{} of order {}", task.activity, field(&task, "order", 0)))
 }
 
+/// The URL may have a user and a password.
+async fn connect(url: &str) -> Result<async_nats::Client, Box<dyn std::error::Error>> {
+    let server: async_nats::ServerAddr = url.parse()?;
+    let options = match (server.username(), server.password()) {
+        (Some(user), Some(password)) => {
+            async_nats::ConnectOptions::with_user_and_password(user.into(), password.into())
+        }
+        _ => async_nats::ConnectOptions::new(),
+    };
+    Ok(options.connect(server).await?)
+}
+
 fn setting(name: &str, fallback: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| fallback.into())
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let nats = async_nats::connect(setting("THOLE_NATS_URL", "nats://127.0.0.1:4222")).await?;
+    let nats = connect(&setting("THOLE_NATS_URL", "nats://127.0.0.1:4222")).await?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     let mut terminate = signal(SignalKind::terminate())?;

@@ -47,7 +47,11 @@ class Held:
     def fire(self, why: Cancelled) -> None:
         """Tells the handler to end; the first notice counts."""
         if self.task._fire(why) and self.handler is not None and self.asynchronous and not self.handler.done():
-            self.handler.cancel()  # a handler in a thread sees it by its task
+            self.cancel()  # a handler in a thread sees it by its task
+
+    def cancel(self) -> None:
+        """Cancels the handler after its first step, so that it has begun, and can tell."""
+        asyncio.get_running_loop().call_soon(self.handler.cancel)
 
     async def run(self) -> None:
         try:
@@ -60,7 +64,7 @@ class Held:
                 work = guarded(function(self.task)) if self.asynchronous else in_thread(function, self.task)
                 self.handler = asyncio.ensure_future(work)
                 if self.task.cancel is not None and self.asynchronous:
-                    self.handler.cancel()
+                    self.cancel()
                 await asyncio.wait([self.handler])
                 output, error = (None, asyncio.CancelledError()) if self.handler.cancelled() else self.handler.result()
             if not self.dropped.is_set():
