@@ -60,8 +60,8 @@ void doctor_postgres(struct doctor_report *report)
         return;
     }
     int const version = postgres_server_version(pg);
-    report_add(report, "postgres", FINDING_OK, NULL, "Postgres %d.%d answers; the encoding is UTF8",
-               version / 10000, version % 10000);
+    report_add(report, "postgres", FINDING_OK, NULL, "Postgres %d.%d answers; the encoding is UTF8%s",
+               version / 10000, version % 10000, postgres_is_pooled(pg) ? "; a pooler stands between" : "");
     check_tables(report, pg);
     check_clock(report, pg);
     postgres_close(pg);

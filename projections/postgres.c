@@ -90,6 +90,7 @@ void postgres_close(struct postgres *pg)
     session_drop(pg);
     buf_release(&pg->bytes);
     free(pg->order);
+    free(pg->settings);
     free(pg->conninfo);
     free(pg->application);
     free(pg);
@@ -118,6 +119,8 @@ thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
     call_begin(pg, "listening for removals");
     if (pg->failed != THOLE_OK)
         return call_run(pg, reterr);
+    if (pg->pooled) /* notifications come to a session */
+        return THOLE_OK;
     char *schema = session_identifier(pg);
     (void)snprintf(sql, sizeof sql, "LISTEN %s", schema);
     PQfreemem(schema);
@@ -151,6 +154,11 @@ bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition)
 uint64_t postgres_statements(const struct postgres *pg)
 {
     return pg->statements;
+}
+
+bool postgres_is_pooled(const struct postgres *pg)
+{
+    return pg->pooled;
 }
 
 int postgres_server_version(const struct postgres *pg)

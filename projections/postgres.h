@@ -19,6 +19,11 @@
  * server's message and what to try.
  *
  * A lost connection is reported by one call as THOLE_UNAVAILABLE; the call after it connects again by itself.
+ * Between a program and the server may be a pooler (pgbouncer) that gives each transaction another session of
+ * the server. That is noticed when connecting: then nothing is left in sessions, statements are not prepared,
+ * each transaction of an engine looks whether the server has lost transactions since (table incarnation), and
+ * nothing is heard of removals.
+ *
  * Commits are asynchronous by default: a server that crashed may have forgotten the last of them. That is why
  * a partition has to be opened again on every new connection (projector_store.h).
  */
@@ -36,7 +41,7 @@ struct postgres_options {
     uint64_t connect_timeout_ms;   /* for each host; 0: 5 s */
     uint64_t statement_timeout_ms; /* 0: 30 s */
     uint64_t idle_in_transaction_ms; /* the server ends a transaction that is idle for longer; 0: 10 s */
-    bool synchronous_commit;         /* false: SET synchronous_commit = off on this connection */
+    bool synchronous_commit;         /* false: synchronous_commit = off for its transactions */
 };
 
 /* Strings are borrowed for the call. Makes no tables: see postgres_migrate(). */
@@ -49,7 +54,7 @@ int postgres_socket(const struct postgres *pg);
 /* Reads what an idle socket has received (notices, a lost connection). Never blocks, never connects. */
 THOLE_NODISCARD thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr);
 /* From now on postgres_next_removal() returns partitions of which another program has deleted rows: their
- * owners are fenced, and must project everything again. */
+ * owners are fenced, and must project everything again. Does nothing behind a pooler. */
 THOLE_NODISCARD thole_status postgres_listen(struct postgres *pg, thole_error *reterr);
 /* One at a time, of notifications that a statement or postgres_check_idle() has read; false: no more.
  * *ret_partition: UINT32_MAX = all. */
@@ -61,6 +66,8 @@ THOLE_NODISCARD thole_status postgres_migrate(struct postgres *pg, thole_error *
 /* The number of the newest migration that is applied; 0: there are no tables. THOLE_UNSUPPORTED: newer than
  * this program. */
 THOLE_NODISCARD thole_status postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr);
+/* Is there a pooler between, whatever its mode? */
+bool postgres_is_pooled(const struct postgres *pg);
 /* As libpq has it: 150004 is 15.4. 0 while there is no connection. */
 int postgres_server_version(const struct postgres *pg);
 /* Statements sent on this connection since it was opened; for the idle test. */

@@ -277,6 +277,42 @@ static size_t parameters_of(const char *sql)
     return most;
 }
 
+static void await(struct postgres *pg, struct call_pending pending)
+{
+    assert(pg->pending_len < sizeof pg->pending / sizeof pg->pending[0]);
+    pg->pending[pg->pending_len++] = pending;
+}
+
+static bool send_text(struct postgres *pg, const char *sql, size_t n, const char *const *values,
+                      const int *lengths, const int *formats)
+{
+    return PQsendQueryParams(pg->conn, sql, (int)n, NULL, values, lengths, formats, 1) == 1;
+}
+
+/* At the beginning of a transaction behind a pooler. The guard fails when the server has lost transactions
+ * since the partitions were opened: their rows are then not what the engine believes. */
+static bool send_settings(struct postgres *pg)
+{
+    static const char guard[] = "SELECT 1 / count(*) FROM incarnation WHERE id::text = $1::text";
+    const char *const values[] = {pg->incarnation};
+    await(pg, (struct call_pending){.kind = PENDING_SETTINGS});
+    if (!send_text(pg, pg->settings, 0, NULL, NULL, NULL))
+        return false;
+    if (pg->incarnation[0] == '\0')
+        return true;
+    await(pg, (struct call_pending){.kind = PENDING_GUARD});
+    return send_text(pg, guard, 1, values, NULL, NULL);
+}
+
+static bool send_prepare(struct postgres *pg, enum statement statement)
+{
+    const struct statement_text *text = &statement_texts[statement];
+    if (pg->prepared[statement] || is_pending(pg, statement))
+        return true;
+    await(pg, (struct call_pending){statement, PENDING_PREPARE});
+    return PQsendPrepare(pg->conn, text->name, text->sql, 0, NULL) == 1;
+}
+
 static bool send_queued(struct postgres *pg, const struct call_queued *queued)
 {
     enum statement statement = queued->statement;
@@ -288,15 +324,13 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
         values[i] = buf_cstr(&pg->bytes) + pg->offsets[queued->params_first + i];
         formats[i] = 1;
     }
-    if (!pg->prepared[statement] && !is_pending(pg, statement)) {
-        assert(n == parameters_of(text->sql));
-        if (PQsendPrepare(pg->conn, text->name, text->sql, 0, NULL) != 1)
-            return false;
-        pg->pending[pg->pending_len++] = (struct call_pending){statement, true};
-    }
-    assert(pg->pending_len < sizeof pg->pending / sizeof pg->pending[0]);
-    pg->pending[pg->pending_len++] = (struct call_pending){statement, false};
+    assert(pg->prepared[statement] || n == parameters_of(text->sql));
+    if (!pg->pooled && !send_prepare(pg, statement))
+        return false;
+    await(pg, (struct call_pending){statement, PENDING_CALL});
     pg->statements++;
+    if (pg->pooled)
+        return send_text(pg, text->sql, n, values, pg->lengths + queued->params_first, formats);
     return PQsendQueryPrepared(pg->conn, text->name, (int)n, values, pg->lengths + queued->params_first,
                                formats, 1) == 1;
 }
@@ -304,9 +338,17 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
 /* Nothing is sent before all parameters are valid. */
 static bool send_all(struct postgres *pg)
 {
-    for (size_t i = 0; i < pg->queued_len; i++)
+    bool settled = !pg->pooled || pg->in_transaction;
+    for (size_t i = 0; i < pg->queued_len; i++) {
+        if (!settled && pg->queued[i].statement != STATEMENT_BEGIN) {
+            settled = true;
+            if (!send_settings(pg))
+                return false;
+        }
         if (!send_queued(pg, &pg->queued[i]))
             return false;
+    }
+    assert(settled); /* nobody sends BEGIN alone */
     return PQpipelineSync(pg->conn) == 1;
 }
 
@@ -330,6 +372,18 @@ static thole_status check_shape(struct postgres *pg, const struct statement_text
                       pg->what, text->name);
 }
 
+static thole_status guard_failed(struct postgres *pg, const PGresult *result, thole_error *reterr)
+{
+    const char *const code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (code == NULL || strcmp(code, "22012") != 0) /* division by zero */
+        return session_failed(pg, pg->what, result, reterr);
+    session_drop(pg);
+    return thole_fail(
+        reterr, THOLE_UNAVAILABLE,
+        "%s failed on Postgres %s: the server was lost, and may have lost its last transactions", pg->what,
+        pg->where);
+}
+
 /* Takes over the result of one pending message. Only the first failure of a pipeline is reported. */
 static thole_status take_result(struct postgres *pg, const struct call_pending *pending, PGresult *result,
                                 thole_error *reterr)
@@ -339,12 +393,13 @@ static thole_status take_result(struct postgres *pg, const struct call_pending *
     if (kind == PGRES_PIPELINE_ABORTED)
         status = THOLE_OK; /* skipped after an earlier failure */
     else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
-        status = session_failed(pg, pg->what, result, reterr);
-    else if (pending->prepare)
+        status = pending->kind == PENDING_GUARD ? guard_failed(pg, result, reterr)
+                                                : session_failed(pg, pg->what, result, reterr);
+    else if (pending->kind == PENDING_PREPARE)
         pg->prepared[pending->statement] = true;
-    else
+    else if (pending->kind == PENDING_CALL)
         status = check_shape(pg, &statement_texts[pending->statement], result, reterr);
-    if (pending->prepare || status != THOLE_OK)
+    if (pending->kind != PENDING_CALL || status != THOLE_OK)
         PQclear(result);
     else
         pg->results[pg->results_len++] = result;

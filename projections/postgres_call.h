@@ -1,5 +1,6 @@
 /*
- * Inside projections/: calls of prepared statements with binary parameters and binary results.
+ * Inside projections/: calls of statements with binary parameters and binary results: prepared, or behind a
+ * pooler parsed each time, after the settings of the transaction.
  *
  * A call is a pipeline: any number of statements, one transaction, one round trip.
  *     call_begin(pg, "claiming activities");
@@ -20,6 +21,7 @@ enum {
     CALL_STATEMENTS_MAX = 16,
     CALL_PARAMS_MAX = 112,             /* of all statements of a call */
     CALL_BYTES_MAX = 64 * 1024 * 1024, /* likewise */
+    INCARNATION_BYTES = 40,            /* a UUID's text */
     PARTITIONS_MAX = 65536,
     WHERE_BYTES = 256,
 };
@@ -32,7 +34,7 @@ struct call_queued { /* its parameters: params_first up to, not including, param
 /* A message whose result is awaited. */
 struct call_pending {
     enum statement statement;
-    bool prepare;
+    enum { PENDING_CALL, PENDING_PREPARE, PENDING_SETTINGS, PENDING_GUARD } kind;
 };
 
 struct postgres {
@@ -43,6 +45,11 @@ struct postgres {
     uint64_t connect_timeout_ms, statement_timeout_ms, idle_in_transaction_ms;
     bool synchronous_commit;
     bool in_transaction; /* between complete_begin and commit or rollback */
+    /* Each transaction may run in another session of the server: settings and prepared statements last for
+     * one transaction, and a server that was lost is seen by its incarnation alone. */
+    bool pooled;
+    char *settings;                      /* pooled: the statement that makes them */
+    char incarnation[INCARNATION_BYTES]; /* pooled: when the first partition was opened; "": none is */
     uint64_t statements;
     bool prepared[STATEMENTS];
     uint64_t opened[PARTITIONS_MAX / 64]; /* partitions opened on this connection since it was made */
@@ -58,7 +65,7 @@ struct postgres {
     int lengths[CALL_PARAMS_MAX];
     struct call_queued queued[CALL_STATEMENTS_MAX];
     size_t queued_len;
-    struct call_pending pending[2 * CALL_STATEMENTS_MAX];
+    struct call_pending pending[2 * CALL_STATEMENTS_MAX + 2];
     size_t pending_len;
     PGresult *results[CALL_STATEMENTS_MAX];
     size_t results_len;

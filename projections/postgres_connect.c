@@ -5,9 +5,10 @@
 #include <assert.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SERVER_VERSION_MIN = 140000 };
+enum { SERVER_VERSION_MIN = 140000, SETTINGS_BYTES_MAX = 4096 };
 
 /* Nothing may be printed to stderr by a library. */
 static void ignore_notice(void *arg, const char *message)
@@ -147,33 +148,118 @@ static thole_status check_server(const struct postgres *pg, PGconn *conn, thole_
     return THOLE_OK;
 }
 
+/* ---- settings ---- */
+
+struct setting {
+    const char *name, *value;
+    bool of_session; /* means nothing within a transaction */
+};
+
 /*
- * One round trip. All statements use indexes: plans with sequential scans or joins over whole tables suit the
- * small table of the moment, and are wrong a minute later.
+ * "SELECT set_config(…), …" for the session, or for the transaction that it runs in. All statements use
+ * indexes: plans with sequential scans or joins over whole tables suit the small table of the moment, and are
+ * wrong a minute later.
+ */
+static void put_settings(struct postgres *pg, struct buf *sql, bool local)
+{
+    char path[2 * sizeof pg->schema + 16], statement_ms[24], idle_ms[24];
+    const struct setting settings[] = {
+        {"search_path", path, false},
+        {"statement_timeout", statement_ms, false},
+        {"idle_in_transaction_session_timeout", idle_ms, false},
+        {"synchronous_commit", pg->synchronous_commit ? "on" : "off", false},
+        {"default_transaction_isolation", "read committed", true},
+        {"jit", "off", false},
+        {"plan_cache_mode", "force_generic_plan", false},
+        {"enable_seqscan", "off", false},
+        {"enable_bitmapscan", "off", false},
+        {"enable_hashjoin", "off", false},
+        {"enable_mergejoin", "off", false},
+        {"thole.own", "on", false}, /* see migrations/0007 */
+    };
+    char *schema = session_identifier(pg);
+    (void)snprintf(path, sizeof path, "%s, pg_temp", schema); /* without a quote: a checked name */
+    PQfreemem(schema);
+    (void)snprintf(statement_ms, sizeof statement_ms, "%llu", (unsigned long long)pg->statement_timeout_ms);
+    (void)snprintf(idle_ms, sizeof idle_ms, "%llu", (unsigned long long)pg->idle_in_transaction_ms);
+    buf_text(sql, "SELECT ");
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        if (!local || !settings[i].of_session)
+            buf_printf(sql, "%spg_catalog.set_config('%s', '%s', %s)", i > 0 ? ", " : "", settings[i].name,
+                       settings[i].value, local ? "true" : "false");
+}
+
+/* Poolers of statements refuse transactions; a session of the server cannot be made what it is not. */
+static thole_status check_pooler(struct postgres *pg, thole_error *reterr)
+{
+    static const char what[] = "looking at a pooler";
+    thole_error err = {.status = THOLE_OK};
+    PGresult *result = NULL;
+    thole_status status = session_sql(pg, what, "BEGIN", pg->connect_timeout_ms, NULL, &err);
+    if (status == THOLE_OK)
+        status = session_sql(pg, what, "SELECT pg_catalog.current_setting('default_transaction_isolation')",
+                             pg->connect_timeout_ms, &result, &err);
+    if (status == THOLE_OK)
+        status = session_sql(pg, what, "COMMIT", pg->connect_timeout_ms, NULL, &err);
+    if (status != THOLE_OK && strstr(err.text, "statement pooling") != NULL)
+        (void)thole_fail(&err, status = THOLE_UNSUPPORTED,
+                         "the pooler before Postgres %s pools statements; pool_mode = transaction is needed",
+                         pg->where);
+    else if (status == THOLE_OK &&
+             (PQntuples(result) != 1 || strcmp(PQgetvalue(result, 0, 0), "read committed") != 0))
+        (void)thole_fail(
+            &err, status = THOLE_UNSUPPORTED,
+            "transactions of Postgres %s are not \"read committed\", and behind a pooler that cannot "
+            "be chosen: ALTER ROLE … SET default_transaction_isolation = 'read committed'",
+            pg->where);
+    PQclear(result);
+    if (status != THOLE_OK && reterr != NULL)
+        *reterr = err;
+    return status;
+}
+
+static thole_status settle_pooled(struct postgres *pg, thole_error *reterr)
+{
+    struct buf sql;
+    buf_init(&sql, SETTINGS_BYTES_MAX);
+    put_settings(pg, &sql, true);
+    thole_status const status = buf_status(&sql);
+    if (status == THOLE_OK) {
+        free(pg->settings);
+        pg->settings = memory_text(buf_cstr(&sql));
+    }
+    buf_release(&sql);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "out of memory for a connection's settings");
+    return check_pooler(pg, reterr);
+}
+
+/*
+ * One round trip. The server's process is not the one of the handshake: a pooler stands between, whose
+ * sessions other programs use, too. Then nothing is set.
  */
 static thole_status settle(struct postgres *pg, thole_error *reterr)
 {
     struct buf sql;
-    char *schema = session_identifier(pg);
-    buf_init(&sql, 4096);
-    buf_printf(&sql,
-               "SET search_path = %s, pg_temp; SET statement_timeout = %llu;"
-               " SET idle_in_transaction_session_timeout = %llu; SET synchronous_commit = %s;"
-               " SET default_transaction_isolation = 'read committed'; SET jit = off;"
-               " SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
-               " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
-               " SET thole.own = 'on'", /* see migrations/0007 */
-               schema, (unsigned long long)pg->statement_timeout_ms,
-               (unsigned long long)pg->idle_in_transaction_ms, pg->synchronous_commit ? "on" : "off");
-    PQfreemem(schema);
+    PGresult *result = NULL;
+    int const pid = PQbackendPID(pg->conn);
+    buf_init(&sql, SETTINGS_BYTES_MAX);
+    put_settings(pg, &sql, false);
+    buf_printf(
+        &sql,
+        " WHERE pg_catalog.pg_backend_pid() = %d; SELECT 'pooled' WHERE pg_catalog.pg_backend_pid() <> %d",
+        pid, pid);
     thole_status status = buf_status(&sql);
     if (status != THOLE_OK)
         (void)thole_fail(reterr, status, "out of memory for a connection's settings");
     else
-        status =
-            session_sql(pg, "setting up a connection", buf_cstr(&sql), pg->connect_timeout_ms, NULL, reterr);
+        status = session_sql(pg, "setting up a connection", buf_cstr(&sql), pg->connect_timeout_ms, &result,
+                             reterr);
     buf_release(&sql);
-    return status;
+    pg->pooled =
+        status == THOLE_OK && PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "pooled") == 0;
+    PQclear(result);
+    return pg->pooled ? settle_pooled(pg, reterr) : status;
 }
 
 /* Connects to one place and checks the server. */

@@ -18,7 +18,7 @@ static const struct error_class classes[] = {
     {"57P05", THOLE_UNAVAILABLE, true, "the server closed an idle session"},  /* idle_session_timeout */
     {"25P03", THOLE_UNAVAILABLE, true, "the transaction was left open for too long"},
     {"25006", THOLE_UNAVAILABLE, true, "this server only reads: point to the primary"},
-    {"26000", THOLE_UNAVAILABLE, true, "a pooler in transaction mode? use session mode, or no pooler"},
+    {"26000", THOLE_UNAVAILABLE, true, "it was prepared in another session"},
     {"0A000", THOLE_UNAVAILABLE, true, "planned again on a new connection"}, /* a table was changed */
     {"57014", THOLE_UNAVAILABLE, false, "statement timeout, or cancelled by an administrator"},
     {"55P03", THOLE_UNAVAILABLE, false, "lock timeout"},

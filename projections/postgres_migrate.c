@@ -124,10 +124,12 @@ static thole_status locked_step(struct postgres *pg, size_t *ret_applied, thole_
 {
     struct buf sql;
     buf_init(&sql, SQL_BYTES_MAX);
-    buf_printf(&sql,
-               "BEGIN; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = 0;"
-               " SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock(%d, %d)",
-               (int)MIGRATE_TIMEOUT_MS, (int)LOCK_CLASS, (int)lock_key(pg->schema));
+    buf_printf(
+        &sql,
+        "BEGIN; %s%sSET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = 0;"
+        " SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock(%d, %d)",
+        pg->pooled ? pg->settings : "", pg->pooled ? "; " : "", (int)MIGRATE_TIMEOUT_MS, (int)LOCK_CLASS,
+        (int)lock_key(pg->schema));
     thole_status status = buf_status(&sql);
     if (status == THOLE_OK)
         status = session_sql(pg, "waiting for other processes that migrate", buf_cstr(&sql),

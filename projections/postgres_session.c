@@ -13,6 +13,7 @@ void session_drop(struct postgres *pg)
     PQfinish(pg->conn); /* NULL-safe */
     pg->conn = NULL;
     memset(pg->opened, 0, sizeof pg->opened);
+    pg->incarnation[0] = '\0';
 }
 
 /* Of what is left when there is a connection and the name is a checked one. */

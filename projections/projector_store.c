@@ -15,8 +15,19 @@ thole_status projector_check(uint32_t partition, thole_error *reterr)
     return thole_fail(reterr, THOLE_INVALID, "partition %u: at most %d", partition, PARTITIONS_MAX - 1);
 }
 
+/* Behind a pooler the last statement of a call that opens a partition. */
+static void send_incarnation(struct postgres *pg)
+{
+    if (pg->pooled)
+        call_send(pg, STATEMENT_INCARNATION_ID);
+}
+
 static void set_opened(struct postgres *pg, uint32_t partition)
 {
+    size_t const last = call_sent(pg) - 1;
+    if (pg->pooled && call_rows(pg, last) == 1)
+        (void)snprintf(pg->incarnation, sizeof pg->incarnation, "%.*s",
+                       THOLE_FMT(call_cell_text(pg, last, 0, 0)));
     pg->opened[partition / 64] |= UINT64_C(1) << partition % 64;
 }
 
@@ -57,6 +68,7 @@ thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint6
     call_int4(pg, partition);
     call_int8(pg, epoch);
     call_send(pg, STATEMENT_PARTITION_OPEN);
+    send_incarnation(pg);
     THOLE_TRY(call_run(pg, reterr));
     uint64_t const registered = call_cell_int8(pg, OPENED, 0, 2);
     if (ret_epoch != NULL)
@@ -101,12 +113,15 @@ thole_status projector_store_reset(struct postgres *pg, uint32_t partition, uint
     (void)snprintf(timeout, sizeof timeout, "%d", (int)RESET_TIMEOUT_MS);
     projector_set(pg, "statement_timeout", timeout);
     projector_set(pg, "synchronous_commit", "on");
+    if (pg->pooled)
+        call_send(pg, STATEMENT_INCARNATION);
     send_epoch(pg, partition, epoch);
     call_send(pg, STATEMENT_PARTITION_RESET);
     for (size_t i = 0; i < sizeof deletes / sizeof deletes[0]; i++) {
         call_int4(pg, partition);
         call_send(pg, deletes[i]);
     }
+    send_incarnation(pg);
     thole_status status = call_run(pg, reterr);
     if (status == THOLE_OK)
         set_opened(pg, partition);

@@ -107,6 +107,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
 
     [STATEMENT_INCARNATION] = {"incarnation", "",
                                "INSERT INTO incarnation DEFAULT VALUES ON CONFLICT (one) DO NOTHING"},
+    [STATEMENT_INCARNATION_ID] = {"incarnation_id", "t", "SELECT id::text FROM incarnation"},
     [STATEMENT_PARTITION_COMPLETE] =
         {"partition_complete", "",
          "UPDATE partitions AS q SET incarnation = i.id FROM incarnation AS i WHERE q.p = $1::int4"

@@ -231,7 +231,7 @@ static void test_what_an_error_means(void)
                 {"57P05", THOLE_UNAVAILABLE, true, "idle session"},
                 {"25P03", THOLE_UNAVAILABLE, true, "left open for too long"},
                 {"25006", THOLE_UNAVAILABLE, true, "point to the primary"},
-                {"26000", THOLE_UNAVAILABLE, true, "session mode"},
+                {"26000", THOLE_UNAVAILABLE, true, "another session"},
                 {"0A000", THOLE_UNAVAILABLE, true, "planned again"},
                 {"57014", THOLE_UNAVAILABLE, false, "statement timeout"},
                 {"55P03", THOLE_UNAVAILABLE, false, "lock timeout"},
