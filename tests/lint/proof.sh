@@ -98,6 +98,25 @@ fresh && eval "$seeds" && printf '| `a_seed` | | |\n' >"$tree/docs/seed_tests.md
 expect bad seed_tests "a test without a file" 'a_seed: no file'
 fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_none` |\n' >"$tree/docs/seed_tests.md"
 expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
+errors() { # good|bad WHAT WORD ROW: the row in the table of statuses
+    fresh
+    mkdir -p "$tree"/engine/{partition/base,metrics}
+    printf '    X(DONE, 0, "done")   \\\n' | tee "$tree/include/thole/types.h" >"$tree/cli/exit_codes.h"
+    printf 'case 1: return "odd";\n' >"$tree/engine/partition/base/reject_code.c"
+    printf '{.name = "thole_engine_partitions_closed_total",\n .values = VALUES("rival",\n "lost")},\n' >"$tree/engine/metrics/metric_table.c"
+    printf 'void d(void) { log_line(LOG_LEVEL_WARN, "host", "x"); }\n' >"$tree/engine/host/d.c"
+    printf '| engine, host | x | y |\n' >"$tree/docs/operations.md"
+    local table
+    for table in "statuses:$4" 'exit codes:| 0 | |' 'rejection codes:| `odd` | |' 'causes:| `rival` | |@| `lost` | |'; do
+        printf '<!-- table: %s -->\n| a | b |\n|---|---|\n%s\n\n' "${table%%:*}" "$(tr @ '\n' <<<"${table#*:}")"
+    done >"$tree/docs/errors.md"
+    [ "$5" ] && rm "$tree/docs/operations.md" && : >"$tree/docs/operations.md"
+    expect "$1" error_page "$2" "$3"
+}
+errors good "a page with each error" '' '| `DONE` | |' ''
+errors bad "a status that the page lacks" 'status without an entry: DONE' '' ''
+errors bad "a status that is not there" 'types.h has no status GONE' '| `DONE` | |@| `GONE` | |' ''
+errors bad "an area that the table of warnings lacks" 'no line of area host' '| `DONE` | |' 1
 index() { # good|bad WHAT WORD ROW: the row as the table of a tests/README.md
     fresh
     mkdir -p "$tree"/tests/{unit/f,sim}
