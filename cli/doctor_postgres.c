@@ -15,7 +15,10 @@ static void check_tables(struct doctor_report *report, struct postgres *pg)
     error.status = postgres_applied(pg, &applied, &error);
     if (error.status != THOLE_OK)
         report_error(report, "tables", NULL,
-                     error.status == THOLE_UNSUPPORTED ? "use a thole as new as the engines" : todo, &error);
+                     error.status == THOLE_UNSUPPORTED ? "use a thole as new as the engines"
+                     : error.status == THOLE_DENIED    ? "deploy/postgres/grants.sql, after each migration"
+                                                       : todo,
+                     &error);
     else if (applied == 0)
         report_add(report, "tables", FINDING_FAIL, todo, "namespace %s has no tables in this database", ns);
     else if (applied < migrations_len)

@@ -31,7 +31,8 @@ static const struct error_class classes[] = {
     {"3F000", THOLE_UNAVAILABLE, false, "the schema is not there yet: start an engine, which makes it"},
     {"42703", THOLE_UNAVAILABLE, false,
      "the tables are older than this program: start an engine of this version"},
-    {"42501", THOLE_DENIED, false, "grant the role the privilege"},
+    {"42501", THOLE_DENIED, false,
+     "grant the role the privilege: deploy/postgres/grants.sql does, after each migration"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
     {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
     {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITIONS_MOVE */

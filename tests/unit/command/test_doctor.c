@@ -387,7 +387,7 @@ static void test_findings(void)
          "FAIL  tables           it says no",
          "as new as the engines",
          12},
-        {{.fails = APPLIED, .with = THOLE_DENIED}, "FAIL  tables           it says no", "thole migrate", 12},
+        {{.fails = APPLIED, .with = THOLE_DENIED}, "FAIL  tables           it says no", "grants.sql", 12},
         {{.fails = PG_NOW, .with = THOLE_UNAVAILABLE}, "FAIL  postgres_clock   it says no", NULL, 12},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
