@@ -128,7 +128,7 @@ static void kill_all(void)
 /* What an instance costs that comes back to memory does not grow with its age. */
 static void test_old_instance_loads_its_newest_lives(void)
 {
-    const char *line = "instance rounds-1, execution 300: loads from 2 records";
+    const char *line = "instance=rounds-1 execution=300 *loads from 2 records";
     thole_error err = {0};
     bool loaded = false;
     start("rounds-1", "rounds", "300");
