@@ -35,7 +35,7 @@ static size_t value_bytes(const ProtobufCFieldDescriptor *field)
     case PROTOBUF_C_TYPE_MESSAGE: return sizeof(ProtobufCMessage *);
     default: break;
     }
-    assert(!"a kind of field that no message has");
+    assert(false && "a kind of field that no message has");
     return 0;
 }
 
@@ -89,7 +89,7 @@ static void write_value(struct json *json, const ProtobufCFieldDescriptor *field
         break;
     }
     case PROTOBUF_C_TYPE_MESSAGE: write_message(json, *(ProtobufCMessage *const *)value); break;
-    default: assert(!"a kind of field that no message has");
+    default: assert(false && "a kind of field that no message has");
     }
 }
 
