@@ -26,10 +26,10 @@ static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
 /* Gone, if the rows are complete; else the database may have lost it. */
 static enum row_state missing(struct world *w, const struct sim_claim *claim)
 {
-    uint32_t const partition = instance_partition(w, claim->instance);
-    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
-    bool const complete = row != NULL && row->incarnation != 0 && row->incarnation == w->store->incarnation;
-    return complete || w->mutation == MUTATION_MISSING_BELIEVED ? ROW_MISSING : ROW_UNKNOWN;
+    return store_is_complete(w, instance_partition(w, claim->instance)) ||
+                   w->mutation == MUTATION_MISSING_BELIEVED
+               ? ROW_MISSING
+               : ROW_UNKNOWN;
 }
 
 static bool is_free(const struct world *w, const struct row *row)

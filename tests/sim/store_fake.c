@@ -494,6 +494,12 @@ enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, t
     return EXECUTED;
 }
 
+bool store_is_complete(const struct world *w, uint32_t partition)
+{
+    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
+    return row != NULL && row->incarnation != 0 && row->incarnation == w->store->incarnation;
+}
+
 void store_complete(struct world *w, uint32_t partition, uint64_t epoch)
 {
     struct row *row = store_row_at(w, ROW_PARTITION, partition, 0, 0, 0);

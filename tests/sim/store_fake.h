@@ -88,6 +88,8 @@ struct store_live {
 struct store_live store_live(struct world *w, uint32_t partition);
 /* The rows of the partition are complete up to what its log had when it was opened. */
 void store_complete(struct world *w, uint32_t partition, uint64_t epoch);
+/* Whether that has happened since the store lost transactions last. */
+bool store_is_complete(const struct world *w, uint32_t partition);
 
 /* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none.
  * Those that are completed from outside are nobody's. */
