@@ -217,19 +217,27 @@ static thole_status until_done(struct gateway_host *gateway, step_fn *step, bool
     }
 }
 
+/* One that is there stays: this is called again after an outage. */
+static thole_status serve(struct gateway_host *gateway, const char *subject, delivery_fn *each,
+                          struct subscription **to, thole_error *reterr)
+{
+    if (*to != NULL)
+        return THOLE_OK;
+    return connection_serve(gateway->connection, subject, GATEWAY_GROUP, each, gateway, to, reterr);
+}
+
 static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
 {
     char subject[SUBJECT_BYTES];
     const char *const ns = gateway->options.ns;
     (void)snprintf(subject, sizeof subject, "thole.%s.gateway.session.%s.*.*", ns, gateway->id);
-    THOLE_TRY(connection_subscribe(gateway->connection, subject, on_operation, gateway, &gateway->operations,
-                                   reterr));
+    if (gateway->operations == NULL)
+        THOLE_TRY(connection_subscribe(gateway->connection, subject, on_operation, gateway,
+                                       &gateway->operations, reterr));
     (void)snprintf(subject, sizeof subject, "thole.%s.gateway.client.>", ns);
-    THOLE_TRY(connection_serve(gateway->connection, subject, GATEWAY_GROUP, on_client, gateway,
-                               &gateway->clients, reterr));
+    THOLE_TRY(serve(gateway, subject, on_client, &gateway->clients, reterr));
     (void)snprintf(subject, sizeof subject, "thole.%s.gateway.open.*", ns);
-    THOLE_TRY(connection_serve(gateway->connection, subject, GATEWAY_GROUP, on_open, gateway, &gateway->opens,
-                               reterr));
+    THOLE_TRY(serve(gateway, subject, on_open, &gateway->opens, reterr));
     return connection_flush(gateway->connection, reterr);
 }
 

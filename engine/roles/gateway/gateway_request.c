@@ -35,6 +35,19 @@ static thole_status find_form(const struct delivery *delivery, enum gateway_form
                       "the Content-Type is not " CONTENT_JSON " or " CONTENT_PROTOBUF);
 }
 
+/* In protobuf a message whose fields all have their defaults has no bytes. */
+static thole_status empty_message(struct gateway_request *request, ProtobufCMessage **ret,
+                                  thole_error *reterr)
+{
+    const ProtobufCMessageDescriptor *const asked = request->endpoint->asked;
+    ProtobufCMessage *const message = arena_alloc(&request->scratch.arena, asked->sizeof_message);
+    if (message == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the request");
+    protobuf_c_message_init(asked, message);
+    *ret = message;
+    return THOLE_OK;
+}
+
 static thole_status read_message(struct gateway_request *request, thole_slice body, thole_error *reterr)
 {
     const ProtobufCMessageDescriptor *const asked = request->endpoint->asked;
@@ -44,6 +57,8 @@ static thole_status read_message(struct gateway_request *request, thole_slice bo
                           GATEWAY_MESSAGE_BYTES_MAX);
     if (request->form == GATEWAY_JSON)
         THOLE_TRY(proto_json_decode(asked, body, &request->scratch, &message, reterr));
+    else if (body.len == 0)
+        THOLE_TRY(empty_message(request, &message, reterr));
     else
         THOLE_TRY(codec_unpack(asked, body, GATEWAY_MESSAGE_BYTES_MAX, &request->scratch, "request", &message,
                                reterr));

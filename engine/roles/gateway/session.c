@@ -151,7 +151,10 @@ void session_release(struct session *session)
 void session_stop(struct session *session, uint64_t limit_ms)
 {
     (void)pthread_mutex_lock(&session->lock);
-    if (session->state == SESSION_OPEN) {
+    if (session->state == SESSION_STARTING) {
+        session->stop_asked = true;
+        session->limit_ms = limit_ms;
+    } else if (session->state == SESSION_OPEN) {
         session->state = SESSION_CLOSING;
         session->limit_ms = limit_ms;
         if (session->next != NULL)
@@ -209,7 +212,8 @@ static bool start(struct session *session)
     session->lease_ms = worker_host_lease_ms(host);
     session->heard_ms = now_ms;
     /* who asked has given up by then */
-    session->state = now_ms - began_ms > SESSION_OPEN_MS ? SESSION_CLOSING : SESSION_OPEN;
+    bool const late = now_ms - began_ms > SESSION_OPEN_MS;
+    session->state = late || session->stop_asked ? SESSION_CLOSING : SESSION_OPEN;
     answer_open(session);
     (void)pthread_mutex_unlock(&session->lock);
     return true;

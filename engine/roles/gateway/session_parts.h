@@ -78,8 +78,9 @@ struct session {
     pthread_cond_t changed; /* for the session's thread */
     enum { SESSION_STARTING, SESSION_OPEN, SESSION_CLOSING, SESSION_OVER } state;
     struct worker_host *host; /* NULL: not yet, or no longer */
+    bool stop_asked;          /* STARTING: it closes when it has started */
     bool stop_sent, stopped;  /* to the worker role; it has */
-    uint64_t limit_ms;        /* CLOSING */
+    uint64_t limit_ms;        /* CLOSING, or stop_asked */
     uint64_t heard_ms, lease_ms;
     struct gateway_request *open, *next, *close;
     uint64_t next_until_ms;
