@@ -117,6 +117,10 @@ static void test_what_is_waited_for(void)
     begin(STARTED " | #2 ActivityScheduled charge(card) / #3 ActivityCompleted #2 (ok) | #4 Completed (done)",
           NULL);
     check("it has ended", HEAD "Completed in=in out=done");
+    begin(STARTED
+          " | #2 ActivityScheduled charge(card) / #3 TerminateRequested (stop) | #4 Terminated (stop)",
+          NULL);
+    check("ended, and nothing of it is waited for", HEAD "Terminated in=in out=stop");
 }
 
 static void test_what_does_not_count(void)

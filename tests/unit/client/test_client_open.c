@@ -33,6 +33,9 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("key", options->key, "key");
     CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_shop");
+    CHECK_STR("name", options->name, "thole-client");
+    CU_ASSERT_EQUAL(options->connect_timeout_ms, 1234);
+    CU_ASSERT_EQUAL(options->request_timeout_ms, 1234);
     *ret = status == THOLE_OK ? (struct connection *)(uintptr_t)&something : NULL;
     return status;
 }
@@ -84,6 +87,7 @@ static thole_status open_client(thole_client **ret, thole_error *reterr)
     thole_client_options options;
     thole_client_options_init(&options);
     options.nats_url = "nats://n:1";
+    options.timeout_ms = 1234;
     options.nats_creds = "file";
     options.nats_ca = "ca";
     options.nats_cert = "cert";

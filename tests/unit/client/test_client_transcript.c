@@ -372,10 +372,16 @@ static void test_transcript(void)
     transcript_check(TRANSCRIPT, play_line);
 }
 
+static void test_nothing_stays(void)
+{
+    transcript_check_heap(TRANSCRIPT, play_line);
+}
+
 /* The heap is not compared: nats.c frees messages on a thread of its own. The leak sanitizer looks. */
 int main(void)
 {
-    static const struct thole_test tests[] = {{"transcript", test_transcript}};
+    static const struct thole_test tests[] = {{"transcript", test_transcript},
+                                              {"nothing stays", test_nothing_stays}};
     if (nats_Open(-1) != NATS_OK) /* once; its messages need it */
         return 2;
     return thole_run_suite("client_transcript", tests, ARRAY_LEN(tests));

@@ -51,6 +51,8 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("key", options->key, "key");
     CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_e");
+    CHECK_STR("name", options->name, "thole-reporter");
+    CU_ASSERT_TRUE(options->connect_timeout_ms == 1500 && options->request_timeout_ms == 1500);
     play.opens++;
     *ret = play.open_status == THOLE_OK ? (struct connection *)&play : NULL;
     return play.open_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.open_status, "NATS is away");

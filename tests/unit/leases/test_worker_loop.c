@@ -132,10 +132,12 @@ void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
 {
     CU_ASSERT_PTR_EQUAL(host, &play.host);
     said_add(&play.said,
-             "%s rows=%zu unknown=%d ok=%d status=%s limit=%llu kind=%.*s reason=%.*s try=%u ids=%zu\n",
+             "%s rows=%zu unknown=%d ok=%d status=%s limit=%llu kind=%.*s reason=%.*s of=%.*s#%llu.%llu.%u "
+             "ids=%zu\n",
              in_names[in->kind], in->rows_len, in->unknown, in->ok, thole_status_name(in->status),
              (unsigned long long)in->limit_ms, THOLE_FMT(in->cancel_kind), THOLE_FMT(in->reason),
-             in->key.try_number, in->activity_ids_len);
+             THOLE_FMT(in->key.instance), (unsigned long long)in->key.execution,
+             (unsigned long long)in->key.activity_id, in->key.try_number, in->activity_ids_len);
 }
 
 void __wrap_puller_want(struct puller *puller, uint32_t free_slots)
@@ -539,7 +541,7 @@ static void test_answers(void)
         answer.mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = &answer};
         free(run((void (*const[])(void)){answer_comes}, 1));
         (void)snprintf(want, sizeof want,
-                       "%s rows=1 unknown=%d ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n",
+                       "%s rows=1 unknown=%d ok=0 status=OK limit=0 kind= reason= of=#0.0.0 ids=0\n",
                        rows[i / 2].given, unknown);
         said_check(&play.said, rows[i / 2].given, want);
         bool const begun = rows[i / 2].kind == ROW_CALL_CLAIM && !unknown;
@@ -569,7 +571,7 @@ static void is_published(void)
 static void is_refused(void)
 {
     said_check(&play.said, "stored",
-               "published rows=0 unknown=0 ok=1 status=OK limit=0 kind= reason= try=0 ids=0\n");
+               "published rows=0 unknown=0 ok=1 status=OK limit=0 kind= reason= of=#0.0.0 ids=0\n");
     published->published_ok = false;
     published->publish_err_code = 10077;
     mailbox_push(&play.host.inbox, &published->published.mail);
@@ -578,7 +580,7 @@ static void is_refused(void)
 static void is_lost_soon(void)
 {
     said_check(&play.said, "refused",
-               "published rows=0 unknown=0 ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n");
+               "published rows=0 unknown=0 ok=0 status=OK limit=0 kind= reason= of=#0.0.0 ids=0\n");
     published->publish_err_code = 0;
     play.now_ms += 9999;
     mailbox_push(&play.host.inbox, &published->published.mail);
@@ -626,8 +628,9 @@ static void a_push_comes(void)
 
 static void a_stop_comes(void)
 {
-    said_check(&play.said, "push",
-               "pushed rows=0 unknown=0 ok=0 status=OK limit=0 kind=requested reason=why try=3 ids=2\n");
+    said_check(
+        &play.said, "push",
+        "pushed rows=0 unknown=0 ok=0 status=OK limit=0 kind=requested reason=why of=order#2.0.3 ids=2\n");
     play.host.stop = (struct worker_mail){.kind = WORKER_MAIL_STOP};
     mailbox_push(&play.host.inbox, &play.host.stop.mail);
 }
@@ -637,7 +640,7 @@ static void test_push_and_stop(void)
     begin();
     free(run((void (*const[])(void)){a_push_comes, a_stop_comes}, 2));
     said_check(&play.said, "stop",
-               "stop rows=0 unknown=0 ok=0 status=OK limit=1234 kind= reason= try=0 ids=0\n");
+               "stop rows=0 unknown=0 ok=0 status=OK limit=1234 kind= reason= of=#0.0.0 ids=0\n");
     CU_ASSERT_TRUE(play.host.stopping);
     end();
 }

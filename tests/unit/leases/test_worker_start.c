@@ -49,6 +49,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_w");
     CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
+    CU_ASSERT_TRUE(options->connect_timeout_ms == 5000 && options->request_timeout_ms == 5000);
     play.on_state = options->on_state;
     play.arg = options->arg;
     OPENS("connection", struct connection);

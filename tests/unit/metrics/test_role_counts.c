@@ -334,6 +334,11 @@ static void test_transcript(void)
     transcript_check(TRANSCRIPT, play_line);
 }
 
+static void test_nothing_stays(void)
+{
+    transcript_check_heap(TRANSCRIPT, play_line);
+}
+
 static void test_uncounted(void)
 {
     begin(NULL);
@@ -342,5 +347,6 @@ static void test_uncounted(void)
     CU_ASSERT_TRUE(world.shard.uncounted);
 }
 
-static const struct thole_test tests[] = {{"transcript", test_transcript}, {"uncounted", test_uncounted}};
+static const struct thole_test tests[] = {
+    {"transcript", test_transcript}, {"nothing stays", test_nothing_stays}, {"uncounted", test_uncounted}};
 THOLE_TEST_MAIN("role_counts", tests)

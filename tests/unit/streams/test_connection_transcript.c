@@ -764,9 +764,15 @@ static void test_transcript(void)
     transcript_check(TRANSCRIPT, play_line);
 }
 
+static void test_nothing_stays(void)
+{
+    transcript_check_heap(TRANSCRIPT, play_line);
+}
+
 int main(void)
 {
-    static const struct thole_test tests[] = {{"transcript", test_transcript}};
+    static const struct thole_test tests[] = {{"transcript", test_transcript},
+                                              {"nothing stays", test_nothing_stays}};
     if (nats_Open(-1) != NATS_OK) /* its options need it */
         return 2;
     return thole_run_suite("connection_transcript", tests, ARRAY_LEN(tests));

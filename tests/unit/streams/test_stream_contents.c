@@ -741,6 +741,12 @@ static void test_transcript(void)
     transcript_check(TRANSCRIPT, play_line);
 }
 
+static void test_nothing_stays(void)
+{
+    transcript_check_heap(TRANSCRIPT, play_line);
+}
+
 /* The heap is not compared: nats.c frees messages on a thread of its own. The leak sanitizer looks. */
-static const struct thole_test tests[] = {{"transcript", test_transcript}};
+static const struct thole_test tests[] = {{"transcript", test_transcript},
+                                          {"nothing stays", test_nothing_stays}};
 THOLE_TEST_MAIN("stream_contents", tests)

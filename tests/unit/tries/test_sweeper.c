@@ -1,5 +1,6 @@
 /* When the engine role asks for what no worker reports on, and what it does with the answers. */
 #include "reader.h"
+#include "said.h"
 #include "thole_cunit.h"
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
@@ -45,8 +46,22 @@ enum work_seen __wrap_work_look_reply(struct owned *owned, const struct request 
     return play.seen;
 }
 
+static struct said said;
+
+void __wrap_notice_cancel(struct shard *shard, const struct cancel_notice *notice)
+{
+    CU_ASSERT_PTR_EQUAL(shard, &world.shard);
+    said_add(&said, "%.*s#%llu try %u %.*s%.*s:", THOLE_FMT(notice->instance),
+             (unsigned long long)notice->execution, notice->try_number, THOLE_FMT(notice->kind),
+             THOLE_FMT(notice->reason));
+    for (size_t i = 0; i < notice->activity_ids_len; i++)
+        said_add(&said, " %llu", (unsigned long long)notice->activity_ids[i]);
+    said_add(&said, "|");
+}
+
 static void begin(void)
 {
+    said_clear(&said);
     memset(&play, 0, sizeof play);
     shard_world_begin(request_rules);
     play.state = PARTITION_OPEN;
@@ -376,6 +391,27 @@ static void test_after_a_look_at_deadlines(void)
     end();
 }
 
+/* Their workers may still run them. */
+static void test_whom_a_deadline_is_told(void)
+{
+    struct expired_try expired[] = {
+        {.row = {.instance = THOLE_STR("a"), .execution = 2, .activity_id = 3, .try_number = 4}},
+        {.row = {.instance = THOLE_STR("b"), .execution = 5, .activity_id = 6, .try_number = 7}}};
+    begin();
+    expire_at(2000);
+    struct request *const request = submitted_last(REQ_EXPIRE);
+    CU_ASSERT_EQUAL(request->expiry.slack_ms, SLACK_MS - 20);
+    request->expiry.expired = expired;
+    request->expiry.expired_len = ARRAY_LEN(expired);
+    expiry_answered(&world.owned, request);
+    said_check(&said, "pushes", "a#2 try 4 timeout: 3|b#5 try 7 timeout: 6|");
+    expire_at(9000);
+    submitted_last(REQ_EXPIRE)->expiry.expired_len = 0;
+    expiry_answered(&world.owned, submitted_last(REQ_EXPIRE));
+    said_check(&said, "none", "");
+    end();
+}
+
 /* Without a worker that lives nobody else ends those tries: it must come again. */
 static void test_a_look_at_deadlines_that_failed(void)
 {
@@ -417,6 +453,7 @@ static const struct thole_test tests[] = {
     {"an orphan of an earlier life", test_an_orphan_of_an_earlier_life},
     {"when deadlines are looked at", test_when_deadlines_are_looked_at},
     {"after a look at deadlines", test_after_a_look_at_deadlines},
+    {"whom a deadline is told", test_whom_a_deadline_is_told},
     {"a look at deadlines that failed", test_a_look_at_deadlines_that_failed},
     {"what is not open asks nothing", test_what_is_not_open_asks_nothing},
 };
