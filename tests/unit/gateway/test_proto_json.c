@@ -2,6 +2,7 @@
 #include "gateway.pb-c.h"
 #include "proto_json.h"
 #include "thole_cunit.h"
+#include <stdarg.h>
 #include <stdlib.h>
 
 static struct codec_scratch scratch;
@@ -29,6 +30,16 @@ static void check_encoded(const ProtobufCMessage *message, const char *want)
     CU_ASSERT_EQUAL(proto_json_encode(message, &json), THOLE_OK);
     CHECK_STR("encoded", buf_cstr(&json), want);
     buf_release(&json);
+}
+
+static int sprintf_of(char *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int sprintf_of(char *to, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int const len = vsnprintf(to, 64, fmt, args);
+    va_end(args);
+    return len;
 }
 
 /* ---- tests ---- */
@@ -119,6 +130,107 @@ static void test_what_is_refused(void)
     codec_release(&scratch);
 }
 
+/* Lists of each kind of value that a message has, as long as they may be. */
+static void test_lists(void)
+{
+    char *const json = malloc(200000);
+    size_t len = (size_t)sprintf_of(json, "{\"worker\":\"w\",\"activities\":[");
+    for (int i = 0; i < 10000; i++)
+        len += (size_t)sprintf_of(json + len, "%s\"a%d\"", i == 0 ? "" : ",", i);
+    (void)sprintf_of(json + len, "]}");
+    const Thole__V1__OpenSession *const open =
+        (const Thole__V1__OpenSession *)decode(&thole__v1__open_session__descriptor, json);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(open);
+    CU_ASSERT_EQUAL_FATAL(open->n_activities, 10000);
+    CHECK_STR("first", open->activities[0], "a0");
+    CHECK_STR("last", open->activities[9999], "a9999");
+    check_encoded(&open->base, json);
+    codec_release(&scratch);
+    (void)sprintf_of(json + len, ",\"b\"]}");
+    CU_ASSERT_PTR_NULL(decode(&thole__v1__open_session__descriptor, json));
+    CHECK_STR("one more", error.text, "activities has more than 10000 items");
+    CU_ASSERT_EQUAL(error.status, THOLE_LIMIT);
+    codec_release(&scratch);
+    free(json);
+    const Thole__V1__TasksRenewed *const renewed = (const Thole__V1__TasksRenewed *)decode(
+        &thole__v1__tasks_renewed__descriptor,
+        "{\"cancelled\":[{\"claim\":\"1\",\"graceMs\":7},{\"claim\":\"2\"}],\"gone\":[ \"8\" , \"9\" ]}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(renewed);
+    CU_ASSERT_TRUE(renewed->n_cancelled == 2 && renewed->n_gone == 2);
+    CU_ASSERT_EQUAL(renewed->cancelled[0]->grace_ms, 7);
+    CHECK_STR("second notice", renewed->cancelled[1]->claim, "2");
+    CHECK_STR("second gone", renewed->gone[1], "9");
+    codec_release(&scratch);
+    const Thole__V1__TasksRenewed *const empty = (const Thole__V1__TasksRenewed *)decode(
+        &thole__v1__tasks_renewed__descriptor, "{\"cancelled\":[],\"gone\":[\t]}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(empty);
+    CU_ASSERT_TRUE(empty->n_cancelled == 0 && empty->n_gone == 0);
+    check_encoded(&empty->base, "{}");
+    codec_release(&scratch);
+}
+
+/* What base64 may be, and what not. */
+static void test_bytes(void)
+{
+    static const struct {
+        const char *json;
+        const char *bytes; /* NULL: it is not read */
+        size_t len;
+    } rows[] = {
+        {"", "", 0},           {"=", "", 0},          {"YQ", "a", 1},         {"YQ=", "a", 1},
+        {"YQ==", "a", 1},      {"YWI", "ab", 2},      {"YWJj", "abc", 3},     {"+/-_", "\xfb\xff\xbf", 3},
+        {"AAAA", "\0\0\0", 3}, {"YWJjZA", "abcd", 4}, {"Y", NULL, 0},         {"YWJjZ", NULL, 0},
+        {"Y=Q=", NULL, 0},     {"YQ.=", NULL, 0},     {"YWJj YWJj", NULL, 0},
+    };
+    char json[64];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        (void)snprintf(json, sizeof json, "{\"details\":\"%s\",\"heartbeat\":true}", rows[i].json);
+        const Thole__V1__RunningTask *const task =
+            (const Thole__V1__RunningTask *)decode(&thole__v1__running_task__descriptor, json);
+        if ((task != NULL) != (rows[i].bytes != NULL))
+            fprintf(stderr, "\n  %s: %s\n", json, error.text);
+        CU_ASSERT_EQUAL(task != NULL, rows[i].bytes != NULL);
+        if (task != NULL && rows[i].bytes != NULL) {
+            CU_ASSERT_TRUE(task->heartbeat);
+            CU_ASSERT_EQUAL(task->details.len, rows[i].len);
+            CU_ASSERT_EQUAL(memcmp(task->details.data, rows[i].bytes, rows[i].len), 0);
+        }
+        codec_release(&scratch);
+    }
+}
+
+/* What stands around it, and in the way. */
+static void test_around(void)
+{
+    static const struct {
+        const char *json;
+        bool read;
+    } rows[] = {
+        {"\t\r\n {} \t\r\n", true},
+        {"{ }", true},
+        {"{\t\r\n}", true},
+        {"{}x", false},
+        {"x{}", false},
+        {"{x}", false},
+        {"{ \"a\" }", false},
+        {"{\"a\":}", false},
+        {"{\"status\":\"9\"}", true},
+        {"{\"status\":\"9}", false},
+        {"{\"status\":9,\"status\":8}", true},
+        {"{\"status\":4294967295}", true},
+        {"{\"status\":\"4294967296\"}", false},
+        {"{\"text\":null}", true},
+        {"{\"text\":nul}", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool const read = decode(&thole__v1__accepted__descriptor, rows[i].json) != NULL;
+        if (read != rows[i].read)
+            fprintf(stderr, "\n  [%s] is %s: %s\n", rows[i].json, read ? "read" : "not read", error.text);
+        CU_ASSERT_EQUAL(read, rows[i].read);
+        codec_release(&scratch);
+    }
+}
+
 static void test_texts(void)
 {
     Thole__V1__Tasks tasks = THOLE__V1__TASKS__INIT;
@@ -131,6 +243,21 @@ static void test_texts(void)
     task.claim = (char *)"\xc3";
     CU_ASSERT_EQUAL(proto_texts_check(&tasks.base, &error), THOLE_CORRUPT);
     CHECK_STR("text", error.text, "claim is not UTF-8");
+    char *gone[] = {(char *)"a", (char *)"\xff"};
+    Thole__V1__TasksRenewed renewed = THOLE__V1__TASKS_RENEWED__INIT;
+    renewed.gone = gone;
+    renewed.n_gone = 1;
+    CU_ASSERT_EQUAL(proto_texts_check(&renewed.base, &error), THOLE_OK);
+    renewed.n_gone = 2;
+    CU_ASSERT_EQUAL(proto_texts_check(&renewed.base, &error), THOLE_CORRUPT);
+    CHECK_STR("text of a list", error.text, "gone is not UTF-8");
+    Thole__V1__Outcome outcome = THOLE__V1__OUTCOME__INIT;
+    Thole__V1__TaskFailure failure = THOLE__V1__TASK_FAILURE__INIT;
+    CU_ASSERT_EQUAL(proto_texts_check(&outcome.base, &error), THOLE_OK); /* without the message in it */
+    outcome.failure = &failure;
+    failure.type = (char *)"\x80";
+    CU_ASSERT_EQUAL(proto_texts_check(&outcome.base, &error), THOLE_CORRUPT);
+    CHECK_STR("text of a message", error.text, "type is not UTF-8");
 }
 
 /* Every shorter text, and every text with another byte in one place, is read or refused. */
@@ -163,6 +290,9 @@ int main(void)
     static const struct thole_test tests[] = {{"there and back", test_there_and_back},
                                               {"what is read", test_what_is_read},
                                               {"what is refused", test_what_is_refused},
+                                              {"lists", test_lists},
+                                              {"bytes", test_bytes},
+                                              {"around", test_around},
                                               {"texts", test_texts},
                                               {"broken texts", test_broken_texts}};
     return thole_run_suite("proto_json", tests, ARRAY_LEN(tests));
