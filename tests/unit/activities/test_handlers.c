@@ -1,8 +1,11 @@
 /* What a handler sees of its activity, and the threads that run handlers. No server is needed. */
 #include "clock.h"
 #include "handlers.h"
+#include "heap.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -31,6 +34,17 @@ static void check_text(const char *what, thole_slice got, const char *want)
     char text[1024];
     (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(got));
     CHECK_STR(what, text, want);
+}
+
+static unsigned threads_left = UINT_MAX; /* that the system gives */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg)
+{
+    if (threads_left == 0)
+        return EAGAIN;
+    threads_left--;
+    return __real_pthread_create(thread, attr, main, arg);
 }
 
 /* ---- include/thole/activity.h ---- */
@@ -199,6 +213,28 @@ static thole_status meets_all(thole_activity *act, thole_slice input, thole_slic
     return THOLE_OK;
 }
 
+/* A pool that does not get its threads: those that it has end, and nothing stays. */
+static void test_too_few_threads(void)
+{
+    enum { ROUNDS = 16, JUDGED = 6 }; /* the first ones may fill lists of what is used again */
+    size_t before = SIZE_MAX, grown = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct handlers *pool = NULL;
+        thole_error error = {.status = THOLE_OK};
+        for (unsigned left = 0; left < 3; left++) {
+            threads_left = left;
+            CU_ASSERT_EQUAL(handlers_create(3, 4, &inbox, &pool, &error), THOLE_NOMEM);
+            CU_ASSERT_PTR_NULL(pool);
+        }
+        CHECK_STR("why", error.text, "only 2 of 3 slots got a thread; lower --slots");
+        size_t const used = heap_used();
+        grown += i >= ROUNDS - JUDGED && used > before;
+        before = used;
+    }
+    threads_left = UINT_MAX;
+    CU_ASSERT_TRUE(grown < JUDGED);
+}
+
 static void test_each_slot_runs(void)
 {
     enum { SLOTS = 16, ROUNDS = 200 };
@@ -329,6 +365,7 @@ static const struct thole_test tests[] = {
     {"failure texts", test_fails},
     {"the token", test_token},
     {"more activities than threads", test_many_runs},
+    {"too few threads", test_too_few_threads},
     {"each slot runs", test_each_slot_runs},
     {"abandoned, replaced, owed", test_abandoned},
     {"abandoned, again and again", test_abandoned_often},

@@ -351,6 +351,33 @@ static void test_many_in_little_memory(void)
     replayer_destroy(replayer);
 }
 
+/* What is over needs no memory any more: one that has failed, one that is gone, one that nobody has code for.
+ */
+static void test_over_weighs_nothing(void)
+{
+    enum { INSTANCES = 20, STACKS = 4 };
+    static const char *const histories[] = {OPEN " / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)",
+                                            OPEN CHARGED SHIPPED,
+                                            "#1 Started refund@1(in) / #2 CancelRequested (x)"};
+    for (size_t h = 0; h < ARRAY_LEN(histories); h++) {
+        struct reports reports = {.len = 0};
+        struct replayer *replayer = replayer_of(&reports, STACKS * 80 * 1024);
+        size_t passes = 0;
+        do {
+            passes++;
+            for (int i = 0; i < INSTANCES; i++) {
+                char id[32];
+                (void)snprintf(id, sizeof id, "instance-%d", i);
+                CU_ASSERT_EQUAL(give(replayer, id, 1, histories[h], 0, ALL), THOLE_OK);
+            }
+        } while (replayer_pass(replayer));
+        if (passes != 1)
+            fprintf(stderr, "\n  history %zu: %zu passes\n", h, passes);
+        CU_ASSERT_EQUAL(passes, 1);
+        replayer_destroy(replayer);
+    }
+}
+
 /* Parts of a turn that is not whole yet weigh what they hold: with room for half of them others wait for the
  * next pass. */
 static void test_parts_weigh(void)
@@ -397,6 +424,7 @@ static const struct thole_test tests[] = {
     {"stop", test_stop},
     {"stop with more to read", test_stop_with_more_to_read},
     {"many in little memory", test_many_in_little_memory},
+    {"what is over weighs nothing", test_over_weighs_nothing},
     {"parts weigh", test_parts_weigh},
     {"sums", test_sums},
     {"deletions", test_deletions},

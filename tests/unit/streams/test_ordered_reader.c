@@ -13,6 +13,7 @@ static struct {
     listener_fn *fn;
     void *arg;
     uint64_t alarm_ms;
+    uint64_t fires_at_ms; /* 0: no alarm while the owner is told */
     bool no_listener;
     unsigned inboxes;
     const char *opening; /* what the server says to the first consumer; NULL: nothing */
@@ -163,6 +164,10 @@ static void each(void *arg, uint64_t sequence, const struct delivery *delivery)
     CU_ASSERT_PTR_EQUAL(arg, &play);
     CU_ASSERT_EQUAL(delivery_stored_ns(delivery), 77);
     said_add(&play.said, "#%llu ", (unsigned long long)sequence);
+    if (play.fires_at_ms != 0) { /* while it is told of a message */
+        nats.now_ms = play.fires_at_ms;
+        play.attachment->fire(play.attachment->arg);
+    }
 }
 
 static void lost(void *arg)
@@ -211,6 +216,18 @@ static void fire_at(uint64_t now_ms)
 }
 
 /* ---- tests ---- */
+
+/* An owner that takes its time is no silence: nothing is asked for anew, and the alarm comes again later. */
+static void test_an_owner_that_is_slow(void)
+{
+    begin(NULL);
+    play.fires_at_ms = 58000;
+    message(5, 1);
+    play.fires_at_ms = 0;
+    said_check(&play.said, "no other consumer", "#5 ");
+    CU_ASSERT_EQUAL(play.alarm_ms, 58000 + 5000);
+    end();
+}
 
 static void test_what_is_asked_for(void)
 {
@@ -418,6 +435,7 @@ static const struct thole_test tests[] = {
     {"messages", test_messages},
     {"heartbeats", test_heartbeats},
     {"silence", test_silence},
+    {"an owner that is slow", test_an_owner_that_is_slow},
     {"refusals", test_refusals},
     {"a lost connection", test_a_lost_connection},
     {"who wants to be told", test_who_wants_to_be_told},
