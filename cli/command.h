@@ -21,6 +21,9 @@ struct cli_options {
     const char *event, *event_data, *traceparent, *tracestate, *request_id, *type, *parent, *after, *before,
         *raw, *file;
     const char *executions_before, *next;
+    const char *subject, *stream, *bind_instance, *bind_event, *headers; /* of bind */
+    uint32_t action, bind_data, bind_from;
+    uint64_t in_flight, revision;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
@@ -65,8 +68,8 @@ struct command {
 /* The whole program; returns its exit code. */
 int cli_main(int argc, char **argv);
 
-/* `thole gateway`: the role and the options of thole_main(). */
-int gateway_main(int argc, char **argv);
+/* `thole gateway`, `thole binder`: the role and the options of thole_main(). */
+int role_main(int argc, char **argv);
 
 /* Verbs: each prints to stdout, talks on stderr and returns an exit code. */
 int command_start(struct cli *cli);
@@ -95,6 +98,8 @@ int command_namespaces(struct cli *cli);
 int command_dev(struct cli *cli);
 int command_doctor(struct cli *cli);
 int command_gateway(struct cli *cli);
+int command_binder(struct cli *cli);
+int command_bind(struct cli *cli);
 int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);

@@ -1,4 +1,5 @@
 /* The table of verbs, and the way from argv to a verb. */
+#include "bind_rule.h"
 #include "clock.h"
 #include "command.h"
 #include "shared_options.h"
@@ -122,6 +123,75 @@ static const struct option_row signal_rows[] = {
      .shown = "a new one",
      FIELD(request_id),
      .help = "the same for every repetition: the event is delivered once"},
+    PAYLOAD_ROW,
+};
+static const struct option_row bind_rows[] = {
+    {.flag = "subject",
+     .kind = OPTION_TEXT,
+     .unit = "FILTER",
+     FIELD(subject),
+     .help = "of set: which messages; * is any token, > all that follow. Of test: the message's subject"},
+    {.flag = "stream",
+     .kind = OPTION_TEXT,
+     .unit = "STREAM",
+     .shown = "the one that takes the subject",
+     FIELD(stream),
+     .help = "where they are stored"},
+    {.flag = "action",
+     .kind = OPTION_CHOICE,
+     .choices = bind_action_names,
+     .fallback = "start",
+     FIELD(action),
+     .help = "what a message does"},
+    {.flag = "orchestration",
+     .kind = OPTION_NAME,
+     .unit = "NAME",
+     FIELD(orchestration),
+     .help = "what is started; not of a signal"},
+    {.flag = "to",
+     .kind = OPTION_TEXT,
+     .unit = "TEMPLATE",
+     FIELD(bind_instance),
+     .help = "the instance's id, of {subject.N}, {header.NAME}, {ce.ATTRIBUTE}, {json.PATH}, {stream}, "
+             "{sequence}"},
+    {.flag = "event-name",
+     .kind = OPTION_TEXT,
+     .unit = "TEMPLATE",
+     FIELD(bind_event),
+     .help = "the event's name; {...|name} writes _ for what no name may have; not of a start"},
+    {.flag = "data",
+     .kind = OPTION_CHOICE,
+     .choices = bind_data_names,
+     .fallback = "data",
+     FIELD(bind_data),
+     .help = "what the instance gets: the message's data, or the whole CloudEvent as JSON"},
+    {.flag = "from",
+     .kind = OPTION_CHOICE,
+     .choices = bind_from_names,
+     .fallback = "all",
+     FIELD(bind_from),
+     .help = "where a rule that is new to the stream begins: all that it holds, or only new messages"},
+    {.flag = "in-flight",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "256",
+     .min = 1,
+     .max = BIND_IN_FLIGHT_MAX,
+     FIELD(in_flight),
+     .help = "messages at a time, over all binders; 1 keeps the stream's order in any case"},
+    {.flag = "revision",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .shown = "any",
+     FIELD(revision),
+     .help = "of set: only if the rule has this revision (thole bind show)"},
+    {.flag = "headers",
+     .kind = OPTION_TEXT,
+     .unit = "TEXT|@FILE|-",
+     .shown = "none",
+     FIELD(headers),
+     .help = "of test: the message's headers, lines of NAME: VALUE"},
+    INPUT_ROW,
     PAYLOAD_ROW,
 };
 static const struct option_row fail_rows[] = {
@@ -248,7 +318,7 @@ static const struct option_row doctor_rows[] = {
      .unit = "ROLE,...",
      FIELD(nats_permissions),
      .help = "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
-             "remote-worker, remote-client"},
+             "binder, remote-worker, remote-client"},
     {.flag = "partitions",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -262,6 +332,7 @@ static const struct option_row doctor_rows[] = {
     NAMES_ROW("orchestration", orchestration, "what a client may start; default: all"),
     NAMES_ROW("event", event, "what a client may raise; default: all"),
     NAMES_ROW("query", queries, "what a client may ask; default: all"),
+    NAMES_ROW("stream", stream, "whose messages a binder may take, and rules of thole bind be about"),
 };
 
 static const struct command commands[] = {
@@ -477,6 +548,30 @@ static const struct command commands[] = {
      .run = command_gateway,
      .local = true,
      .early_stop = true},
+    {.name = "bind",
+     .usage = "set|list|show|delete|test [NAME]",
+     .summary = "rules by which messages of streams start or signal instances; thole binder serves them",
+     .example =
+         "thole bind set new-orders --subject 'orders.*.created' --action start --orchestration checkout "
+         "--to 'order-{json.id}'\n"
+         "  thole bind set payments --subject 'payments.>' --action signal --to 'order-{ce.subject}' "
+         "--event-name '{ce.type|name}'\n"
+         "  thole bind test new-orders --subject orders.eu.created --input @order.json\n"
+         "  thole bind list -o json\n  thole bind delete new-orders",
+     ROWS(bind_rows),
+     .words_min = 1,
+     .words_max = 2,
+     .run = command_bind,
+     .not_found_hint = "thole bind list",
+     .conflict_hint = "thole bind show NAME"},
+    {.name = "binder",
+     .usage = "[OPTION]...",
+     .summary = "serves the rules of thole bind; thole binder --help",
+     .example = "thole binder --nats nats://nats:4222",
+     .words_max = INT32_MAX,
+     .run = command_binder,
+     .local = true,
+     .early_stop = true},
     {.name = "migrate",
      .usage = "",
      .summary = "create the tables of a namespace in Postgres, or bring them up to date",
@@ -602,8 +697,8 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
 
 int cli_main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "gateway") == 0) /* a role of libthole, with its options */
-        return gateway_main(argc, argv);
+    if (argc > 1 && (strcmp(argv[1], "gateway") == 0 || strcmp(argv[1], "binder") == 0))
+        return role_main(argc, argv); /* a role of libthole, with its options */
     struct cli cli;
     memset(&cli, 0, sizeof cli);
     cli.verbs = &verbs;

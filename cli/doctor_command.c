@@ -70,7 +70,7 @@ static int check_all(const struct cli *cli)
     const struct cli_options *const options = &cli->options;
     struct doctor_report report;
     if (options->verbs != NULL || options->queue != NULL || options->orchestration != NULL ||
-        options->event != NULL || options->queries != NULL)
+        options->event != NULL || options->queries != NULL || options->stream != NULL)
         return cli_misused(cli, "--nats-permissions is missing, which role are these for?");
     report_begin(&report, cli);
     doctor_nats(&report);
@@ -93,7 +93,8 @@ int command_doctor(struct cli *cli)
                                          .queues = options->queue,
                                          .orchestrations = options->orchestration,
                                          .events = options->event,
-                                         .queries = options->queries};
+                                         .queries = options->queries,
+                                         .bound = options->stream};
     if (wish.roles == NULL)
         return check_all(cli);
     if (permissions_make(&wish, &permissions, &error) != THOLE_OK)

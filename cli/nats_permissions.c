@@ -40,6 +40,8 @@ enum right {
     GATEWAY = 1 << 24,
     REMOTE_WORKER = 1 << 25, /* by way of a gateway, as the next */
     REMOTE_CLIENT = 1 << 26,
+    RULES = 1 << 27,  /* stores rules of thole bind */
+    BINDER = 1 << 28, /* serves them */
 };
 
 enum streams {
@@ -51,12 +53,14 @@ enum streams {
     NODES = 1 << 5,
     CRASHES = 1 << 6,
     SECRET = 1 << 7,
-    EVERY = (1 << 8) - 1,
+    EVERY = (1 << 8) - 1, /* that an engine makes */
+    BINDINGS = 1 << 8,
 };
 
 /*
  * In the patterns {ns} and {inbox} stand for one text, {stream} for each of the row's streams, {queue},
- * {orchestration}, {event}, {query} for each name of the list, or * without a list.
+ * {orchestration}, {event}, {query} for each name of the list, or * without a list; {bound} for each stream
+ * of messages that rules of thole bind are about.
  */
 struct row {
     uint32_t rights; /* any of them gives it */
@@ -89,7 +93,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, "thole.{ns}.hist.*.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.ctl.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.work.*.*.*.*.*", 0},
-    {ENGINE, PUB, "thole.{ns}.rejected.*", 0},
+    {ENGINE | BINDER, PUB, "thole.{ns}.rejected.*", 0},
     {ENGINE, PUB, "thole.{ns}.cancel.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.event.*.*.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_CONFIG.*", 0},
@@ -144,6 +148,21 @@ static const struct row rows[] = {
     {QUEUE_LIMIT, PUB, API "CONSUMER.CREATE.{stream}.q_{queue}.thole.{ns}.work.{queue}.>", WORK},
     {QUEUE_LIMIT, PUB, API "CONSUMER.INFO.{stream}.q_{queue}", WORK},
     {QUEUE_LIMIT, PUB, "$KV.THOLE_{ns}_CONFIG.queue_{queue}", 0},
+    /* Rules of thole bind, and the consumers of their messages. */
+    {RULES, PUB, "$KV.THOLE_{ns}_BINDINGS.*", 0},
+    {RULES, PUB, API "STREAM.NAMES", 0},
+    {RULES | BINDER, PUB, API "STREAM.INFO.{stream}", BINDINGS},
+    {RULES | BINDER, PUB, API "STREAM.CREATE.{stream}", BINDINGS},
+    {RULES | BINDER, PUB, API "STREAM.MSG.GET.{stream}", BINDINGS},
+    {BINDER, PUB, API "CONSUMER.CREATE.{stream}.>", BINDINGS},
+    {BINDER, PUB, API "CONSUMER.DELETE.{stream}.*", BINDINGS},
+    {BINDER, PUB, "$JS.FC.{stream}.>", BINDINGS},
+    {RULES | BINDER, PUB, API "CONSUMER.INFO.{bound}.*", 0},
+    {RULES | BINDER, PUB, API "CONSUMER.DELETE.{bound}.*", 0},
+    {BINDER, PUB, API "CONSUMER.CREATE.{bound}.>", 0},
+    {BINDER, PUB, API "CONSUMER.MSG.NEXT.{bound}.*", 0},
+    {BINDER, PUB, "$JS.ACK.{bound}.>", 0},
+    {BINDER, PUB, "$JS.ACK.*.*.{bound}.>", 0}, /* domain and account hash: newer servers */
     /* What it hears. */
     {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
     {GATEWAY, SUB, "thole.{ns}.gateway.>", 0},
@@ -190,6 +209,7 @@ static const struct {
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
+    {"bind", RULES},
 };
 
 static const struct {
@@ -207,6 +227,7 @@ static const struct {
      "queue"},
     {"service", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
     {"gateway", WORKER | GATEWAY | SETTINGS, "start,wait,signal,query,cancel,terminate"},
+    {"binder", BINDER | START | SIGNAL | SETTINGS, NULL},
     {"remote-worker", REMOTE_WORKER, NULL},
     {"remote-client", REMOTE_CLIENT, NULL},
 };
@@ -316,6 +337,12 @@ thole_status permissions_make(const struct permission_wish *wish, struct permiss
         return thole_fail(reterr, THOLE_INVALID,
                           "name the queues whose limit it may set: the limit of a queue is a key of the "
                           "namespace's settings, and no pattern of NATS matches only those keys");
+    if ((ret->rights & (RULES | BINDER)) != 0 && wish->bound == NULL)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "name the streams whose messages may be bound, with --stream: who may make a consumer "
+            "of a stream may read all of it");
+    THOLE_TRY(check_names(wish->bound, "stream", reterr));
     if (wish->partitions == 0 || wish->partitions > PARTITIONS_MAX)
         return thole_fail(reterr, THOLE_INVALID, "%u partitions: there are 1 to %d", wish->partitions,
                           PARTITIONS_MAX);
@@ -371,9 +398,10 @@ static bool stream(const struct expansion *expansion, size_t i, char *ret, size_
     static const struct {
         const char *before, *behind;
         bool partitioned;
-    } names[] = {{"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
-                 {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
-                 {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}};
+    } names[] = {
+        {"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
+        {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
+        {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}, {"KV_THOLE", "BINDINGS", false}};
     const struct permission_wish *wish = &expansion->permissions->wish;
     for (size_t kind = 0; kind < COUNT(names); kind++) {
         size_t const n = names[kind].partitioned ? wish->partitions : 1;
@@ -407,6 +435,8 @@ static bool value(const struct expansion *expansion, const char *key, size_t i, 
         return name_or_any(wish->queues != NULL ? wish->queues : "default", i, ret, cap);
     if (strcmp(key, "orchestration") == 0)
         return name_or_any(wish->orchestrations, i, ret, cap);
+    if (strcmp(key, "bound") == 0)
+        return name_or_any(wish->bound, i, ret, cap);
     if (strcmp(key, "event") == 0)
         return name_or_any(wish->events, i, ret, cap);
     if (strcmp(key, "query") == 0)

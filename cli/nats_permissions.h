@@ -18,6 +18,7 @@ struct permission_wish {
     const char *orchestrations; /* that it may start */
     const char *events;         /* that it may raise */
     const char *queries;        /* that it may ask */
+    const char *bound;          /* streams of messages that may be bound */
 };
 
 struct permissions {

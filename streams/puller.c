@@ -4,6 +4,7 @@
  * counted by the second in which they were sent, and dropped after their time has passed.
  */
 #include "api.h"
+#include "bindings.h"
 #include "link.h"
 #include "locked.h"
 #include "memory.h"
@@ -31,6 +32,7 @@ struct puller {
     struct attachment attachment;
     struct listeners listeners;
     struct work_names names;
+    char consumer[BINDING_CONSUMER_BYTES];
     puller_fn *each;
     puller_bad_fn *bad;
     puller_refused_fn *refused;
@@ -88,7 +90,7 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
     struct api_body body;
     char subject[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 16];
     (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", puller->names.stream,
-                   puller->names.consumer);
+                   puller->consumer);
     (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
     api_body_begin(&body);
     json_member_number(&body.json, "batch", batch);
@@ -266,15 +268,14 @@ static void puller_fire(void *arg)
     link_release(link);
 }
 
-thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue, puller_fn *each,
-                         puller_bad_fn *bad, puller_refused_fn *refused, void *arg, struct puller **ret,
-                         thole_error *reterr)
+static struct puller *puller_create(struct connection *connection, const struct work_names *names,
+                                    const char *consumer, puller_fn *each, puller_bad_fn *bad,
+                                    puller_refused_fn *refused, void *arg)
 {
-    struct work_names names;
-    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
     struct puller *puller = memory_new(sizeof *puller);
     puller->connection = connection;
-    puller->names = names;
+    puller->names = *names;
+    (void)snprintf(puller->consumer, sizeof puller->consumer, "%s", consumer);
     puller->each = each;
     puller->bad = bad;
     puller->refused = refused;
@@ -284,7 +285,38 @@ thole_status puller_open(struct connection *connection, const char *ns, thole_sl
     pthread_mutex_init(&puller->dispatch, NULL);
     pthread_mutex_init(&puller->lock, NULL);
     connection_attach(connection, &puller->attachment);
-    *ret = puller;
+    return puller;
+}
+
+thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue, puller_fn *each,
+                         puller_bad_fn *bad, puller_refused_fn *refused, void *arg, struct puller **ret,
+                         thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    *ret = puller_create(connection, &names, names.consumer, each, bad, refused, arg);
+    return THOLE_OK;
+}
+
+/* Its messages are JetStream's, so none of them is bad: what comes otherwise cannot be acknowledged. */
+static void drop_bad(void *arg, struct work_message *message, const char *text)
+{
+    (void)arg;
+    (void)text;
+    work_message_destroy(message);
+}
+
+thole_status binding_puller_open(struct connection *connection, const char *ns, thole_slice rule,
+                                 thole_slice stream, puller_fn *each, puller_refused_fn *refused, void *arg,
+                                 struct puller **ret, thole_error *reterr)
+{
+    struct work_names names = {.queue = ""};
+    char consumer[BINDING_CONSUMER_BYTES];
+    if (stream.len >= sizeof names.stream)
+        return thole_fail(reterr, THOLE_INVALID, "the stream's name is too long");
+    (void)snprintf(names.stream, sizeof names.stream, "%.*s", THOLE_FMT(stream));
+    binding_consumer_name(ns, rule, consumer);
+    *ret = puller_create(connection, &names, consumer, each, drop_bad, refused, arg);
     return THOLE_OK;
 }
 

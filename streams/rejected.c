@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { NUMBER_BYTES = 24, TIME_BYTES = 40, HEADER_BYTES_MAX = 4096, ID_BYTES = 72 };
+enum { NUMBER_BYTES = 24, TIME_BYTES = 40, HEADER_BYTES_MAX = 4096, ID_BYTES = 160 };
 
 static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
 {
@@ -45,8 +45,12 @@ static thole_status publish(struct requests *requests, const char *subject, cons
                             thole_slice reason, thole_slice was, uint64_t token, thole_error *reterr)
 {
     char sequence[NUMBER_BYTES], bytes[NUMBER_BYTES], when[TIME_BYTES], id[ID_BYTES];
-    (void)snprintf(id, sizeof id, "%u.%llu.%llu", item->partition, (unsigned long long)item->sequence,
-                   (unsigned long long)item->stored_ns);
+    if (item->binding != NULL)
+        (void)snprintf(id, sizeof id, "bind-%s.%llu.%llu", item->binding, (unsigned long long)item->sequence,
+                       (unsigned long long)item->stored_ns);
+    else
+        (void)snprintf(id, sizeof id, "%u.%llu.%llu", item->partition, (unsigned long long)item->sequence,
+                       (unsigned long long)item->stored_ns);
     struct header const headers[] = {{HEADER_CODE, item->code},
                                      {HEADER_REASON, reason},
                                      {HEADER_SUBJECT, was},
@@ -67,7 +71,10 @@ thole_status rejected_publish(struct requests *requests, const char *ns, const s
     char subject[SUBJECT_BYTES_MAX];
     struct buf reason, was;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    (void)snprintf(subject, sizeof subject, "thole.%s.rejected.%u", ns, item->partition);
+    if (item->binding != NULL)
+        (void)snprintf(subject, sizeof subject, "thole.%s.rejected.bind-%s", ns, item->binding);
+    else
+        (void)snprintf(subject, sizeof subject, "thole.%s.rejected.%u", ns, item->partition);
     buf_init(&reason, HEADER_BYTES_MAX);
     buf_init(&was, HEADER_BYTES_MAX);
     append_printable(&reason, item->reason, true);

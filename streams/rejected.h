@@ -12,6 +12,7 @@
 
 struct rejected_item {
     uint32_t partition;
+    const char *binding;          /* of a rule of thole bind: on thole.<ns>.rejected.bind-<rule>; else NULL */
     uint64_t sequence, stored_ns; /* in the inbox */
     thole_slice code, reason, subject, payload;
     uint64_t bytes;

@@ -182,16 +182,18 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     struct work_box *box = memory_new(sizeof *box);
     const char *const reply = natsMsg_GetReply(native);
     int const len = natsMsg_GetDataLength(native);
-    *ret_bad = read_item(native, names, box);
+    *ret_bad = names->queue[0] == '\0' ? NULL : read_item(native, names, box);
     if (!ack_parse(thole_slice_from(reply), &meta))
         *ret_bad = "the reply subject is not JetStream's";
-    box->message.item.queue = subject_nth(thole_slice_from(natsMsg_GetSubject(native)), WORK_TOKEN_QUEUE);
     box->message.item.input =
         (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
     box->message.deliveries = meta.deliveries;
     box->message.sequence = meta.stream_sequence;
     box->message.reply = memory_text(reply != NULL ? reply : "");
     box->message.native = native;
+    if (names->queue[0] == '\0')
+        return &box->message;
+    box->message.item.queue = subject_nth(thole_slice_from(natsMsg_GetSubject(native)), WORK_TOKEN_QUEUE);
     assert(*ret_bad != NULL || box->message.item.instance.len > 0);
     if (*ret_bad == NULL)
         box->message.digest = digest_of(&box->message.item);

@@ -10,7 +10,8 @@ enum host_role {
     HOST_WORKER = 2,
     HOST_RUN = HOST_ENGINE | HOST_WORKER,
     HOST_REPLAY = 4,
-    HOST_GATEWAY = 8
+    HOST_GATEWAY = 8,
+    HOST_BINDER = 16
 };
 enum { NODE_NAME_BYTES = THOLE_NAME_BYTES_MAX + 1 };
 
@@ -30,7 +31,7 @@ struct host_command {
     int words_len;
 };
 
-/* "engine", "worker", "run", "gateway", "replay". */
+/* "engine", "worker", "run", "gateway", "binder", "replay". */
 const char *host_role_name(enum host_role role);
 /* THOLE_INVALID with one sentence for people. With help or version set nothing else is checked. The options
  * borrow from argv, the environment and *ret, which must not move; host_command_free(), also after an error.

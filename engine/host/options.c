@@ -254,6 +254,14 @@ static const struct option_row worker_rows[] = {
      .min = MEBIBYTE,
      FIELD(process_memory_max),
      .help = "address space of each process that runs activities, unless the activity has a lower limit"},
+    {.flag = "test-die-at",
+     .kind = OPTION_NUMBER,
+     .hidden = true,
+     .unit = "STEP",
+     .fallback = "0",
+     .max = 5,
+     FIELD(bind_die_at),
+     .help = "of a binder: kill -9 itself at that step of a message"},
     {.flag = "test-suppress-push",
      .kind = OPTION_SWITCH,
      .hidden = true,
@@ -307,6 +315,7 @@ static const struct {
     {"engine", HOST_ENGINE, "runs orchestrations and owns partitions"},
     {"worker", HOST_WORKER, "runs activities"},
     {"gateway", HOST_GATEWAY, "lets workers and clients without a database take part"},
+    {"binder", HOST_BINDER, "lets messages of streams start and signal instances; needs no database"},
     {"replay", HOST_REPLAY, "runs this code over recorded histories: ID..., --all or --file"},
 };
 
@@ -367,7 +376,7 @@ static thole_status check_together(const struct host_command *command, thole_err
                    : thole_fail(reterr, THOLE_INVALID, "what is to be replayed? IDs, --all or --file");
     if (command->all || command->file != NULL)
         return thole_fail(reterr, THOLE_INVALID, "--all and --file are of the role replay");
-    if (options->postgres == NULL || options->postgres[0] == '\0')
+    if (role != HOST_BINDER && (options->postgres == NULL || options->postgres[0] == '\0'))
         return thole_fail(reterr, THOLE_INVALID,
                           "--postgres is missing: give it a libpq connection string such as "
                           "postgres://thole@localhost/thole, or set THOLE_POSTGRES");
@@ -400,9 +409,9 @@ static thole_status parse_role(const char *word, enum host_role *ret, thole_erro
     const char *near = word_suggest(word, names, COUNT(roles));
     if (near != NULL)
         return thole_fail(reterr, THOLE_INVALID, "there is no role \"%.40s\"; did you mean %s?", word, near);
-    return thole_fail(reterr, THOLE_INVALID,
-                      "there is no role \"%.40s\"; the roles are run, engine, worker, gateway and replay",
-                      word);
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "there is no role \"%.40s\"; the roles are run, engine, worker, gateway, binder and replay", word);
 }
 
 /* Options may stand before and after the role. */
@@ -426,7 +435,8 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
     if (ret->options.config != NULL && ret->options.config[0] != '\0')
         THOLE_TRY(option_file_read(sets, COUNT(sets), ret->options.config, given, &ret->config, reterr));
     if (first >= argc)
-        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine, worker, gateway or replay");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "a role is missing: run, engine, worker, gateway, binder or replay");
     THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
     ret->words = argv + first + 1;
     ret->words_len = argc - first - 1;

@@ -63,7 +63,9 @@ struct host_options {
         *crash_page;         /* no option: where this engine notes what it runs; NULL = in one of its own */
     struct metrics *metrics; /* no option: what this process counts; NULL = nothing */
     const struct remote_handlers
-        *remote;        /* no option: who runs this worker's activities; NULL = its threads */
+        *remote; /* no option: who runs this worker's activities; NULL = its threads */
+    uint32_t
+        bind_die_at; /* --test-die-at: kill -9 itself at that step of a message; for tests, not in --help */
     bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

@@ -60,6 +60,11 @@ enum metric {
     METRIC_WORKER_ABANDONED,
     METRIC_WORKER_POISONED,
     METRIC_WORKER_STATEMENT_DURATION,
+    /* of a binder */
+    METRIC_BINDER_MESSAGES,
+    METRIC_BINDER_IN_FLIGHT,
+    METRIC_BINDER_RULES,
+    METRIC_BINDER_LAG,
     METRICS
 };
 
@@ -68,7 +73,12 @@ enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 enum metric_unit { METRIC_ONES, METRIC_BYTES, METRIC_MILLISECONDS, METRIC_MICROSECONDS };
 /* How the values of several threads become one. */
 enum metric_join { METRIC_SUM, METRIC_MAX };
-enum { METRIC_ENGINE = 1, METRIC_WORKER = 2, METRIC_BOTH = METRIC_ENGINE | METRIC_WORKER };
+enum {
+    METRIC_ENGINE = 1,
+    METRIC_WORKER = 2,
+    METRIC_BINDER = 4,
+    METRIC_EACH = METRIC_ENGINE | METRIC_WORKER | METRIC_BINDER
+};
 
 struct metric_rule {
     const char *name, *help;
@@ -84,7 +94,7 @@ struct metric_rule {
 extern const struct metric_rule metric_rules[METRICS];
 
 /* Values of labels, in the order of the rules. */
-enum { SERVING_ENGINE, SERVING_WORKER };
+enum { SERVING_ENGINE, SERVING_WORKER, SERVING_BINDER };
 enum { CONNECTIONS_UP, CONNECTIONS_DOWN };
 /* Of a call to a server that has failed: unavailable, timeout, denied, invalid, corrupt, other. */
 enum {
@@ -133,4 +143,8 @@ enum { CANCELLATIONS_PUSH, CANCELLATIONS_RENEWAL, CANCELLATIONS_REFUSED };
 enum { HANDLERS_OK, HANDLERS_APP, HANDLERS_CANCELLED, HANDLERS_LATER, HANDLERS_OTHER };
 enum { RESULTS_STORED, RESULTS_FAILED };
 enum { IGNORED_MALFORMED, IGNORED_UNPROVEN };
+/* In the order of enum bind_action, then: */
+enum { BINDER_REJECTED = 3, BINDER_PUT_BACK };
+enum { BINDER_RULES_SERVED, BINDER_RULES_FAILING };
+enum { BINDER_LAG_PENDING, BINDER_LAG_ACK_PENDING };
 #endif

@@ -66,13 +66,17 @@ bool metrics_ready(const struct metrics *metrics, struct buf *to)
     static char const waits[] = "starting, or asked to stop";
     bool const engine = (metrics->options.roles & METRIC_ENGINE) != 0;
     bool const worker = (metrics->options.roles & METRIC_WORKER) != 0;
+    bool const binder = (metrics->options.roles & METRIC_BINDER) != 0;
     bool ready = true;
     if (engine)
         ready &= condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_ENGINE) == 1, "engine", waits);
     if (worker)
         ready &= condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_WORKER) == 1, "worker", waits);
+    if (binder)
+        ready &= condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_BINDER) == 1, "binder", waits);
     ready &= condition(to, connected(metrics, METRIC_NATS_CONNECTIONS), "NATS", "not connected");
-    ready &= condition(to, connected(metrics, METRIC_POSTGRES_CONNECTIONS), "Postgres", "not connected");
+    if (engine || worker)
+        ready &= condition(to, connected(metrics, METRIC_POSTGRES_CONNECTIONS), "Postgres", "not connected");
     if (engine)
         ready &= partitions_ready(metrics, to);
     if (worker)

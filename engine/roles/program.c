@@ -1,4 +1,5 @@
 #include "thole/program.h"
+#include "binder_host.h"
 #include "core_dumps.h"
 #include "crash_page.h"
 #include "crash_reporter.h"
@@ -154,6 +155,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
     struct engine_host *engine = NULL;
     struct worker_host *worker = NULL;
     struct gateway_host *gateway = NULL;
+    struct binder_host *binder = NULL;
     thole_status status = THOLE_OK;
     log_line(LOG_LEVEL_INFO, role, "%s starts: thole %s, namespace %s, node %s", program->name,
              thole_version(), command->options.ns, command->options.node);
@@ -163,6 +165,8 @@ static thole_status run_role(const thole_program *program, const struct host_com
         status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
     if (status == THOLE_OK && (command->role & HOST_GATEWAY) != 0)
         status = gateway_host_start(&command->options, stop_requested, &gateway, reterr);
+    if (status == THOLE_OK && (command->role & HOST_BINDER) != 0)
+        status = binder_host_start(&command->options, stop_requested, &binder, reterr);
     if (status == THOLE_OK) {
         monitoring_serving(monitoring, command->role, true);
         log_line(LOG_LEVEL_INFO, role, "serving");
@@ -172,6 +176,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
     } else if (status == THOLE_CANCELLED) { /* stopped while it was starting */
         monitoring_serving(monitoring, command->role, false);
     }
+    binder_host_stop(binder);
     gateway_host_stop(gateway);
     worker_host_stop(worker);
     engine_host_stop(engine);

@@ -325,6 +325,7 @@ json_answer fail fail "$(head -n 1 "$log.tokens")"
 json_answer rejected_list rejected
 json_answer prune prune n-1 --executions-before 2 --dry-run
 json_answer queue_list queue list
+json_answer binding_list bind list
 json_answer node_list nodes
 json_answer partition_list partitions
 json_answer namespace_list namespaces
@@ -349,10 +350,11 @@ for verb in $verbs_of_help; do
         start-many) arguments=(/dev/null) ;;
         list | rejected | nodes | partitions) ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
+        bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
         dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;
-        gateway) continue ;; # a role of thole_main(), which answers as programs do
+        gateway | binder) continue ;; # a role of thole_main(), which answers as programs do
         *) echo "the verb $verb has no line here" && bad=1 && continue ;;
     esac
     case $answered in *" $verb "*) ;; *) echo "$verb: no json_answer" && bad=1 ;; esac

@@ -38,7 +38,21 @@ static void test_files(void)
     }
 }
 
+/* Of a role that is not in nats-server.conf, since its streams are the user's. */
+static void test_binder_file(void)
+{
+    int code;
+    const char *const said =
+        rights_shell(&code,
+                     "%s doctor --nats-permissions binder --stream ORDERS | diff - " THOLE_SOURCE_DIR
+                     "/deploy/nats/roles/binder.conf 2>&1",
+                     THOLE_COMMAND);
+    CHECK_STR("binder", said, "");
+    CU_ASSERT_EQUAL(code, 0);
+}
+
 static const struct thole_test tests[] = {
+    {"the binder's file", test_binder_file},
     {"the files", test_files},
     {"one server", test_one_server},
 };

@@ -84,10 +84,10 @@ static void test_good_lines(void)
 static void test_mistakes(void)
 {
     static const struct row rows[] = {
-        {"p", "a role is missing: run, engine, worker, gateway or replay"},
+        {"p", "a role is missing: run, engine, worker, gateway, binder or replay"},
         {"p wroker --postgres x", "there is no role \"wroker\"; did you mean worker?"},
         {"p serve --postgres x",
-         "there is no role \"serve\"; the roles are run, engine, worker, gateway and replay"},
+         "there is no role \"serve\"; the roles are run, engine, worker, gateway, binder and replay"},
         {"p replay", "what is to be replayed? IDs, --all or --file"},
         {"p replay a --all", "what is to be replayed? IDs, --all or --file"},
         {"p run --postgres x --all", "--all and --file are of the role replay"},

@@ -109,6 +109,15 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"thole.ns.gateway.open.gpu", "thole.ns.gateway.session.>"},
      {"client", "$JS", "thole.ns.in.", "open.*"}},
+    {{.roles = "binder", .bound = "ORDERS", .orchestrations = "checkout", .events = "paid"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.start.checkout.*", "thole.ns.in.*.event.paid.*", "$JS.API.CONSUMER.CREATE.ORDERS.>",
+      "$JS.ACK.ORDERS.>", "thole.ns.rejected.*"},
+     {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV", "control", "HIST", "STREAM.NAMES"}},
+    {{.roles = "client", .verbs = "bind", .bound = "ORDERS"},
+     PERMISSION_PUBLISH,
+     {"$KV.THOLE_ns_BINDINGS.*", "$JS.API.STREAM.NAMES"},
+     {"CONSUMER.CREATE", "MSG.NEXT", "$JS.ACK", "thole.ns.in"}},
     {{.roles = "remote-worker"}, PERMISSION_SUBSCRIBE, {"_INBOX_remote-worker.>"}, {"thole."}},
     {{.roles = "remote-client", .orchestrations = "checkout"},
      PERMISSION_PUBLISH,
@@ -159,10 +168,14 @@ static void test_refused(void)
     } bad[] = {
         {{.roles = "root"},
          "there is no role \"root\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, remote-worker, remote-client"},
+         "service, gateway, binder, remote-worker, remote-client"},
         {{.roles = "engine,"},
          "there is no role \"\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, remote-worker, remote-client"},
+         "service, gateway, binder, remote-worker, remote-client"},
+        {{.roles = "binder"},
+         "name the streams whose messages may be bound, with --stream: who may make a consumer of a stream "
+         "may "
+         "read all of it"},
         {{.roles = "worker", .verbs = "start"}, "an engine or a worker has no verbs"},
         {{.roles = "worker", .queues = "a.b"}, "queue name has byte 0x2e, allowed is [A-Za-z0-9_-]"},
         {{.roles = "worker", .queues = "*"}, "queue name has byte 0x2a, allowed is [A-Za-z0-9_-]"},
@@ -189,7 +202,7 @@ static void test_refused(void)
         "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, list, rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay");
+        "partitions, doctor, queue, queue-limit, replay, bind");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);

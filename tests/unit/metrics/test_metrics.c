@@ -226,7 +226,7 @@ static const char *live(const struct metrics *metrics, uint64_t now_ms)
 
 static void test_live(void)
 {
-    struct metrics *const metrics = registry(METRIC_BOTH);
+    struct metrics *const metrics = registry(METRIC_ENGINE | METRIC_WORKER);
     CHECK_STR("without a loop", live(metrics, 1), "yes ok\n");
     struct pulse *const shard = metrics_pulse(metrics, "shard", 1000);
     struct pulse *const worker = metrics_pulse(metrics, "worker", 300);

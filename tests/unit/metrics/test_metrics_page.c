@@ -49,9 +49,10 @@ static void test_page(void)
     static const struct {
         const char *heading;
         unsigned roles;
-    } rows[] = {{"\n## Of each process\n", METRIC_BOTH},
+    } rows[] = {{"\n## Of each process\n", METRIC_EACH},
                 {"\n## Of an engine\n", METRIC_ENGINE},
-                {"\n## Of a worker\n", METRIC_WORKER}};
+                {"\n## Of a worker\n", METRIC_WORKER},
+                {"\n## Of a binder\n", METRIC_BINDER}};
     static char page[PAGE_MAX];
     FILE *const file = fopen(THOLE_SOURCE_DIR "/docs/metrics.md", "re");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);

@@ -271,7 +271,7 @@ static const struct {
             {"published", published, METRIC_WORKER},
             {"ended", ended, METRIC_WORKER},
             {"machine", machine, METRIC_WORKER},
-            {"table", nothing, METRIC_BOTH}};
+            {"table", nothing, METRIC_EACH}};
 
 static void say_metrics(const struct metrics *metrics, bool all, FILE *to)
 {
@@ -319,7 +319,7 @@ static void play_line(const char *line, FILE *to)
             &(struct metrics_options){.roles = rows[i].roles, .activities = activities, .activities_len = 2});
         begin(metrics);
         rows[i].happens(line + len + (line[len] != '\0'));
-        say_metrics(metrics, rows[i].roles == METRIC_BOTH, to);
+        say_metrics(metrics, rows[i].roles == METRIC_EACH, to);
         metrics_destroy(metrics);
         begin(NULL); /* without metrics nothing is counted */
         if (strcmp(rows[i].name, "partitions") != 0)

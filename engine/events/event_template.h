@@ -1,0 +1,25 @@
+/*
+ * Ids and names out of a message: text with places in braces.
+ *
+ *   {subject}       the subject                  {subject.3}   its third token, counted from 1
+ *   {header.X}      the header X                 {ce.id}       an attribute of the CloudEvent
+ *   {json.a.b.0}    in the JSON data: member b of a, its first item; a text, a number, true or false
+ *   {stream} {sequence}                          where the message is stored
+ *   {{ }}           a brace
+ *
+ * "|name" behind it, as in {ce.type|name}, writes _ for each byte that no name may have. A value that is not
+ * there or is empty is an error, never an empty text. Pure.
+ */
+#ifndef THOLE_EVENT_TEMPLATE_H
+#define THOLE_EVENT_TEMPLATE_H
+#include "cloud_event.h"
+
+enum { TEMPLATE_BYTES_MAX = 512, TEMPLATE_PLACES_MAX = 16, TEMPLATE_RESULT_MAX = 4096 };
+
+/* Its form; the text says what is wrong and what there is. */
+THOLE_NODISCARD thole_status event_template_check(thole_slice text, thole_error *reterr);
+/* Appends to @p to. THOLE_INVALID: the message does not have it; the text names the place. THOLE_LIMIT. */
+THOLE_NODISCARD thole_status event_template_expand(thole_slice text, const struct event_message *message,
+                                                   const struct cloud_event *event, struct buf *to,
+                                                   thole_error *reterr);
+#endif

@@ -1,0 +1,15 @@
+/* The binder role: messages of streams start and signal instances, as the rules of thole bind say
+ * (docs/events.md). */
+#ifndef THOLE_BINDER_HOST_H
+#define THOLE_BINDER_HOST_H
+#include "options.h"
+
+struct binder_host;
+/* As worker_host_start(). Needs no Postgres. */
+THOLE_NODISCARD thole_status binder_host_start(const struct host_options *options,
+                                               bool (*stop_requested)(void), struct binder_host **ret,
+                                               thole_error *reterr);
+/* What is in flight is answered first, for at most the time of a request; what was delivered and is not begun
+ * is handed back. NULL-safe. */
+void binder_host_stop(struct binder_host *binder);
+#endif

@@ -1,0 +1,445 @@
+/*
+ * Messages of a stream start and signal instances: `thole bind`, `thole binder`, engines and servers as
+ * processes. The binder is killed at each step of a message, and again and again while messages flow: each
+ * message starts or signals once.
+ */
+#include "api.h"
+#include "bindings.h"
+#include "connection.h"
+#include "jscan.h"
+#include "link.h"
+#include "rejected.h"
+#include "stack.h"
+#include "thole_cunit.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+enum { WAIT_MS = 60000, SEEN_MAX = 2000, TEXT_MAX = 64 * 1024 };
+
+static struct stack stack;
+static struct stack_program *engine;
+static struct connection *connection;
+static thole_client *client;
+
+static thole_slice text(const char *from)
+{
+    return thole_slice_from(from);
+}
+
+/* ---- what a user does ---- */
+
+/* Of a user with a role of its own: docs/events.md. */
+static const char *url_of(const char *user)
+{
+    static char url[256];
+    (void)snprintf(url, sizeof url, "nats://%s:%s@%s", user, user, stack.nats.url + strlen("nats://"));
+    return url;
+}
+
+/* The command's exit code; its output, both kinds, is in thole_said. */
+static char thole_said[TEXT_MAX];
+static int thole(const char *arguments)
+{
+    char line[2048];
+    (void)snprintf(line, sizeof line, THOLE_COMMAND " %s --nats %s --nats-inbox _INBOX_client 2>&1",
+                   arguments, url_of("ruler"));
+    FILE *const pipe = popen(line, "re");
+    if (pipe == NULL)
+        return -1;
+    size_t const len = fread(thole_said, 1, sizeof thole_said - 1, pipe);
+    thole_said[len] = '\0';
+    int const code = pclose(pipe);
+    return WIFEXITED(code) ? WEXITSTATUS(code) : -1;
+}
+
+static void must(const char *arguments)
+{
+    int const code = thole(arguments);
+    CU_ASSERT_EQUAL(code, 0);
+    if (code != 0)
+        fprintf(stderr, "\n  thole %s\n    %d %s\n", arguments, code, thole_said);
+}
+
+static void make_stream(const char *name, const char *subjects)
+{
+    char body[512];
+    struct buf answer;
+    (void)snprintf(body, sizeof body, "{\"name\":\"%s\",\"subjects\":[\"%s\"],\"storage\":\"file\"}", name,
+                   subjects);
+    buf_init(&answer, API_ANSWER_MAX);
+    CHECK_OK(api_call(connection, "STREAM.CREATE", name, text(body), &answer, NULL, &stack.err), &stack.err);
+    buf_release(&answer);
+}
+
+/* Headers: "Name: value" pairs; stored when it returns. */
+static void publish(const char *subject, const struct header *headers, size_t headers_len, const char *body)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    CHECK_OK(
+        connection_request_with(connection, subject, headers, headers_len, text(body), &answer, &stack.err),
+        &stack.err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&answer), "\"seq\""));
+    buf_release(&answer);
+}
+
+static struct stack_program *binder_named(const char *name, const char *die_at)
+{
+    return stack_program_with(&stack, "program_bindings", name, "binder", "--test-die-at", die_at, "--http",
+                              "127.0.0.1:0", "--nats", url_of("binder"), "--nats-inbox", "_INBOX_binder",
+                              NULL);
+}
+
+static struct stack_program *binder(const char *die_at)
+{
+    return binder_named("binder", die_at);
+}
+
+/* ---- what came of it ---- */
+
+static const char *outcome(const char *id)
+{
+    thole_instance_status status = THOLE_INSTANCE_UNKNOWN;
+    const char *const output = stack_outcome(client, id, WAIT_MS, &status);
+    CU_ASSERT_EQUAL(status, THOLE_INSTANCE_COMPLETED);
+    return output;
+}
+
+static void same(const char *what, const char *got, const char *want)
+{
+    CHECK_STR(what, got, want);
+}
+
+/* Whether each of 1 to n is in the list once, and nothing else. */
+static void check_once(const char *list, unsigned n)
+{
+    static unsigned seen[SEEN_MAX + 1];
+    unsigned count = 0;
+    char *end;
+    memset(seen, 0, sizeof seen);
+    for (const char *at = list; *at != '\0'; at = *end == ' ' ? end + 1 : end) {
+        unsigned long const item = strtoul(at, &end, 10);
+        if (end == at || item == 0 || item > n) {
+            CHECK_STR("an item", at, "a number");
+            return;
+        }
+        CU_ASSERT_EQUAL(++seen[item], 1);
+        count++;
+    }
+    CU_ASSERT_EQUAL(count, n);
+}
+
+/* The newest rejected message: "REASON of SUBJECT: BODY". */
+static const char *last_rejected(size_t least)
+{
+    static char last[2048];
+    struct rejected_list list;
+    uint64_t const until_ms = clock_monotonic_ms() + WAIT_MS;
+    (void)snprintf(last, sizeof last, "none");
+    do {
+        list = (struct rejected_list){.most = 100};
+        arena_init(&list.arena, 1 << 20);
+        if (rejected_read(connection, "default", &list, &stack.err) == THOLE_OK && list.len >= least)
+            (void)snprintf(
+                last, sizeof last, "%.*s: %.*s of %.*s: %.*s", THOLE_FMT(list.items[list.len - 1].code),
+                THOLE_FMT(list.items[list.len - 1].reason), THOLE_FMT(list.items[list.len - 1].subject),
+                THOLE_FMT(list.items[list.len - 1].payload));
+        size_t const len = list.len;
+        arena_release(&list.arena);
+        if (len >= least)
+            break;
+        pause_ms(20);
+    } while (clock_monotonic_ms() < until_ms);
+    return last;
+}
+
+/* Waits until the rule's consumer has nothing left. */
+static bool drained(const char *rule, const char *stream)
+{
+    struct binding_state state;
+    uint64_t const until_ms = clock_monotonic_ms() + WAIT_MS;
+    while (clock_monotonic_ms() < until_ms) {
+        if (binding_consumer_state(connection, "default", text(rule), text(stream), &state, NULL) ==
+                THOLE_OK &&
+            state.pending == 0 && state.ack_pending == 0)
+            return true;
+        pause_ms(20);
+    }
+    return false;
+}
+
+/* ---- tests ---- */
+
+static void test_starts_and_signals(void)
+{
+    struct header const event[] = {
+        {"ce-specversion", THOLE_STR("1.0")}, {"ce-id", THOLE_STR("e%20v")},
+        {"ce-source", THOLE_STR("/shop")},    {"ce-type", THOLE_STR("com.example.paid")},
+        {"ce-subject", THOLE_STR("cart-9")},  {"Content-Type", THOLE_STR("application/json")}};
+    struct header const structured[] = {{"Content-Type", THOLE_STR("application/cloudevents+json")}};
+    make_stream("ORDERS", "orders.>");
+    must("bind set new-orders --subject 'orders.*.created' --action start --orchestration order --to "
+         "'order-{json.id}'");
+    must("bind set carts --subject 'orders.*.item' --action signal-with-start --orchestration collect --to "
+         "'{ce.subject}' --event-name item");
+    must("bind set whole --subject 'orders.whole' --action start --orchestration order --to 'w-{ce.id}' "
+         "--data event");
+    struct stack_program *const b = binder("0");
+    publish("orders.eu.created", NULL, 0, "{\"id\":\"a/b\"}");
+    same("start", outcome("order-a/b"), "{\"id\":\"a/b\"}");
+    publish("orders.eu.item", event, 6, "1");
+    publish("orders.eu.item", structured, 1,
+            "{\"specversion\":\"1.0\",\"id\":\"2\",\"source\":\"/"
+            "shop\",\"type\":\"t\",\"subject\":\"cart-9\",\"data\":2}");
+    publish("orders.eu.item", event, 6, "3"); /* the same id and source: it is the same event */
+    publish(
+        "orders.eu.item", structured, 1,
+        "{\"specversion\":\"1.0\",\"id\":\"3\",\"source\":\"/shop\",\"type\":\"t\",\"subject\":\"cart-9\","
+        "\"datacontenttype\":\"text/plain\",\"data\":\"end\"}");
+    same("signals", outcome("cart-9"), "1 2 ");
+    publish("orders.whole", event, 6, "{\"a\":1}");
+    same("whole", outcome("w-e v"),
+         "{\"id\":\"e "
+         "v\",\"source\":\"/"
+         "shop\",\"specversion\":\"1.0\",\"subject\":\"cart-9\",\"type\":\"com.example.paid\","
+         "\"datacontenttype\":\"application/json\",\"data\":{\"a\":1}}");
+    publish("orders.us.created", NULL, 0, "{}");
+    same("rejected", last_rejected(1),
+         "binding: instance: {json.id}: the data has no such member of orders.us.created: {}");
+    publish("orders.us.created", NULL, 0, "{\"id\":7}"); /* what is bad does not stop what is behind it */
+    same("behind", outcome("order-7"), "{\"id\":7}");
+    CU_ASSERT_TRUE(drained("new-orders", "ORDERS"));
+    must("bind list");
+    CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "new-orders"));
+    must("bind show new-orders -o json");
+    CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "\"pending\":0,\"ack_pending\":0"));
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* A rule is changed, moved to another stream and deleted while the binder runs. */
+static void test_changes(void)
+{
+    struct binding_state state;
+    make_stream("MOVED", "moved.>");
+    struct stack_program *const b = binder("0");
+    must("bind set changing --subject 'orders.change.*' --action start --orchestration order --to "
+         "'one-{subject.3}'");
+    publish("orders.change.a", NULL, 0, "x");
+    same("before", outcome("one-a"), "x");
+    must("bind set changing --subject 'orders.change.*' --action start --orchestration order --to "
+         "'two-{subject.3}'");
+    CU_ASSERT_TRUE(stack_logged(b, "rule changing, revision", 2, WAIT_MS));
+    publish("orders.change.b", NULL, 0, "y");
+    same("after", outcome("two-b"), "y");
+    must("bind set changing --subject 'moved.*' --action start --orchestration order --to "
+         "'three-{subject.2}'");
+    publish("moved.c", NULL, 0, "z");
+    same("moved", outcome("three-c"), "z");
+    CU_ASSERT_EQUAL(binding_consumer_state(connection, "default", THOLE_STR("changing"), THOLE_STR("ORDERS"),
+                                           &state, NULL),
+                    THOLE_NOT_FOUND);
+    must("bind delete changing");
+    CU_ASSERT_TRUE(stack_logged(b, "rule changing is gone", 1, WAIT_MS));
+    CU_ASSERT_EQUAL(binding_consumer_state(connection, "default", THOLE_STR("changing"), THOLE_STR("MOVED"),
+                                           &state, NULL),
+                    THOLE_NOT_FOUND);
+    CU_ASSERT_EQUAL(thole("bind show changing"), 3);
+    must("bind set changing --subject 'moved.*' --action start --orchestration order --to "
+         "'three-{subject.2}'");
+    CU_ASSERT_TRUE(drained("changing", "MOVED")); /* from the beginning; three-c is the same start again */
+    CU_ASSERT_EQUAL(thole("bind set changing --subject 'moved.*' --orchestration order --to x --revision 1"),
+                    4);
+    must("bind delete changing");
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* The consumer is removed by somebody: it is made again, and what was taken before is not taken twice. */
+static void test_the_consumer_is_lost(void)
+{
+    make_stream("LOST", "lost.>");
+    must("bind set lost --subject 'lost.>' --action signal-with-start --orchestration collect --to lost "
+         "--event-name item");
+    struct stack_program *const b = binder("0");
+    publish("lost.a", NULL, 0, "1");
+    CU_ASSERT_TRUE(drained("lost", "LOST"));
+    CHECK_OK(binding_consumer_delete(connection, "default", THOLE_STR("lost"), THOLE_STR("LOST"), &stack.err),
+             &stack.err);
+    publish("lost.a", NULL, 0, "2");
+    publish("lost.a", NULL, 0, "end");
+    same("once", outcome("lost"), "1 2 ");
+    must("bind delete lost");
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* Dies at that step of its first message; the next one finishes. */
+static void die_at(const char *step)
+{
+    char id[64], command[512], body[16];
+    enum { MESSAGES = 20 };
+    (void)snprintf(id, sizeof id, "deaths-%s", step);
+    (void)snprintf(
+        command, sizeof command,
+        "bind set deaths --subject 'deaths.%s.*' --action signal-with-start --orchestration collect "
+        "--to '%s' --event-name item",
+        step, id);
+    must(command);
+    struct stack_program *b = binder(step);
+    for (unsigned i = 1; i <= MESSAGES; i++) {
+        char subject[64];
+        (void)snprintf(subject, sizeof subject, "deaths.%s.%u", step, i);
+        (void)snprintf(body, sizeof body, "%u", i);
+        publish(subject, NULL, 0, body);
+    }
+    for (unsigned i = 0; i < WAIT_MS / 10 && b->pid != 0 && stack_ended(b) == -1; i++)
+        pause_ms(10);
+    b = binder("0");
+    CU_ASSERT_TRUE(drained("deaths", "DEATHS"));
+    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("item"), THOLE_STR("end"), THOLE_STR(""), NULL,
+                                 &stack.err),
+             &stack.err);
+    check_once(outcome(id), MESSAGES);
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+static void test_death_at_each_step(void)
+{
+    make_stream("DEATHS", "deaths.>");
+    die_at("1");
+    die_at("2");
+    die_at("3");
+    die_at("4");
+    must("bind delete deaths");
+}
+
+/* Rejected once, although the binder dies when the rejection is stored and not acknowledged. */
+static void test_death_at_a_rejection(void)
+{
+    make_stream("BAD", "bad.>");
+    must("bind set bad --subject 'bad.>' --action start --orchestration order --to '{json.id}'");
+    struct stack_program *b = binder("5");
+    publish("bad.one", NULL, 0, "no json");
+    for (unsigned i = 0; i < WAIT_MS / 10 && b->pid != 0 && stack_ended(b) == -1; i++)
+        pause_ms(10);
+    b = binder("0");
+    CU_ASSERT_TRUE(drained("bad", "BAD"));
+    same("rejected", last_rejected(2),
+         "binding: instance: {json.id}: the data is no JSON of bad.one: no json");
+    same("once", last_rejected(2), last_rejected(2));
+    must("bind delete bad");
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* Killed again and again while messages flow, and the engine once. */
+static void test_kill9_while_messages_flow(void)
+{
+    enum { MESSAGES = 400, KILLS = 5 };
+    char body[16];
+    unsigned sent = 0;
+    make_stream("FLOW", "flow.>");
+    must("bind set flow --subject 'flow.*' --action signal-with-start --orchestration collect --to flow "
+         "--event-name item");
+    must(
+        "bind set flow-starts --subject 'flow.*' --action start --orchestration order --to 'flow-{sequence}' "
+        "--in-flight 16");
+    struct stack_program *b = binder("0");
+    for (unsigned kill = 0; kill < KILLS; kill++) {
+        for (; sent < (kill + 1) * MESSAGES / KILLS; sent++) {
+            (void)snprintf(body, sizeof body, "%u", sent + 1);
+            publish("flow.a", NULL, 0, body);
+        }
+        stack_kill9(b);
+        if (kill == 2) {
+            stack_kill9(engine);
+            engine = stack_program_of(&stack, "program_bindings", "engine", "engine");
+        }
+        b = binder("0");
+    }
+    CU_ASSERT_TRUE(drained("flow", "FLOW"));
+    CU_ASSERT_TRUE(drained("flow-starts", "FLOW"));
+    CHECK_OK(thole_client_signal(client, THOLE_STR("flow"), THOLE_STR("item"), THOLE_STR("end"),
+                                 THOLE_STR(""), NULL, &stack.err),
+             &stack.err);
+    check_once(outcome("flow"), MESSAGES);
+    for (unsigned i = 1; i <= MESSAGES; i += 37) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "flow-%u", i);
+        (void)snprintf(body, sizeof body, "%u", i);
+        same(id, outcome(id), body);
+    }
+    must("bind delete flow");
+    must("bind delete flow-starts");
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* With one message at a time the stream's order is kept, by two binders and over a kill, too. */
+static void test_order(void)
+{
+    enum { MESSAGES = 60 };
+    char body[16], want[512] = "";
+    make_stream("SORTED", "sorted.>");
+    must(
+        "bind set sorted --subject 'sorted.*' --action signal-with-start --orchestration collect --to sorted "
+        "--event-name item --in-flight 1");
+    struct stack_program *const a = binder("0");
+    struct stack_program *const b = binder_named("binder-2", "0");
+    for (unsigned i = 1; i <= MESSAGES; i++) {
+        (void)snprintf(body, sizeof body, "%u", i);
+        (void)snprintf(want + strlen(want), sizeof want - strlen(want), "%u ", i);
+        publish("sorted.a", NULL, 0, body);
+    }
+    stack_kill9(a);
+    publish("sorted.a", NULL, 0, "end");
+    same("order", outcome("sorted"), want);
+    must("bind delete sorted");
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
+/* The binder and who stores the rules have their role's rights and no others; all else may do anything. */
+static const char *users(void)
+{
+    static char config[TEXT_MAX];
+    static const char streams[] = "ORDERS,MOVED,LOST,DEATHS,BAD,FLOW,SORTED";
+    static const char *const roles[][2] = {{"binder", "binder"}, {"ruler", "client --verb bind"}};
+    size_t len =
+        (size_t)snprintf(config, sizeof config,
+                         "no_auth_user: all\nauthorization { users: [\n  { user: all, password: all }\n");
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+        char line[512];
+        (void)snprintf(line, sizeof line, THOLE_COMMAND " doctor --nats-permissions %s --stream %s",
+                       roles[i][1], streams);
+        FILE *const pipe = popen(line, "re");
+        len += (size_t)snprintf(config + len, sizeof config - len, "  { user: %s, password: %s\n",
+                                roles[i][0], roles[i][0]);
+        len += fread(config + len, 1, sizeof config - len - 100, pipe);
+        if (pclose(pipe) != 0)
+            exit(1);
+        len += (size_t)snprintf(config + len, sizeof config - len, "  }\n");
+    }
+    (void)snprintf(config + len, sizeof config - len, "] }\n");
+    return config;
+}
+
+int main(void)
+{
+    static const struct thole_test tests[] = {
+        {"starts and signals", test_starts_and_signals},
+        {"changes", test_changes},
+        {"the consumer is lost", test_the_consumer_is_lost},
+        {"death at each step", test_death_at_each_step},
+        {"death at a rejection", test_death_at_a_rejection},
+        {"kill -9 while messages flow", test_kill9_while_messages_flow},
+        {"order", test_order},
+    };
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start_configured(&stack, users());
+    engine = stack_program_of(&stack, "program_bindings", "engine", "engine");
+    client = stack_client(&stack);
+    connection = stack_connect(&stack);
+    int const failed = thole_run_suite("bindings", tests, ARRAY_LEN(tests));
+    connection_close(connection);
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
