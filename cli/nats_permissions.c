@@ -42,6 +42,7 @@ enum right {
     REMOTE_CLIENT = 1 << 26,
     RULES = 1 << 27,  /* stores rules of thole bind */
     BINDER = 1 << 28, /* serves them */
+    CALL = 1 << 29,   /* has an instance run, and hears its result */
 };
 
 enum streams {
@@ -165,6 +166,8 @@ static const struct row rows[] = {
     {BINDER, PUB, "$JS.ACK.*.*.{bound}.>", 0}, /* domain and account hash: newer servers */
     /* What it hears. */
     {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
+    {BINDER, SUB, "thole.{ns}.call.*", 0},
+    {CALL, PUB, "thole.{ns}.call.{orchestration}", 0},
     {GATEWAY, SUB, "thole.{ns}.gateway.>", 0},
     {GATEWAY, SUB, "$SRV.>", 0},
     {ENGINE, SUB, "thole.{ns}.query.*.*.*", 0},
@@ -210,6 +213,7 @@ static const struct {
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
     {"bind", RULES},
+    {"call", CALL},
 };
 
 static const struct {
@@ -227,7 +231,7 @@ static const struct {
      "queue"},
     {"service", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},
     {"gateway", WORKER | GATEWAY | SETTINGS, "start,wait,signal,query,cancel,terminate"},
-    {"binder", BINDER | START | SIGNAL | SETTINGS, NULL},
+    {"binder", BINDER | START | SIGNAL | HISTORIES | EVENTS | SETTINGS, NULL},
     {"remote-worker", REMOTE_WORKER, NULL},
     {"remote-client", REMOTE_CLIENT, NULL},
 };
@@ -353,7 +357,7 @@ thole_status permissions_make(const struct permission_wish *wish, struct permiss
         (void)snprintf(ret->inbox, sizeof ret->inbox, "%s", wish->inbox);
     else
         (void)snprintf(ret->inbox, sizeof ret->inbox, "_INBOX_%.*s", THOLE_FMT(role));
-    ret->answers = (ret->rights & (ENGINE | WORKER | GATEWAY)) != 0;
+    ret->answers = (ret->rights & (ENGINE | WORKER | GATEWAY | BINDER)) != 0;
     return THOLE_OK;
 }
 

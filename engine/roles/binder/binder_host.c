@@ -1,5 +1,6 @@
 #include "binder_host.h"
 #include "binding.h"
+#include "calls.h"
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
@@ -40,6 +41,8 @@ struct binder_host {
     struct topology topology;
     struct binding_host shared;
     struct bindings_watch *watch;
+    thole_client *client; /* of the calls */
+    struct calls *calls;
     struct metric_cells *cells;
     struct binding_counts told; /* to the metrics; the thread's */
 
@@ -305,6 +308,22 @@ static void *keep(void *arg)
 
 /* ---- start and stop ---- */
 
+static thole_status open_client(struct binder_host *binder, thole_error *reterr)
+{
+    const struct host_options *const host = &binder->options;
+    thole_client_options options;
+    thole_client_options_init(&options);
+    options.nats_url = host->nats_url;
+    options.nats_creds = host->nats_creds;
+    options.nats_ca = host->nats_ca;
+    options.nats_cert = host->nats_cert;
+    options.nats_key = host->nats_key;
+    options.nats_server_name = host->nats_server_name;
+    options.nats_inbox = host->nats_inbox;
+    options.ns = host->ns;
+    return thole_client_open(&options, &binder->client, reterr);
+}
+
 static thole_status set_up(struct binder_host *binder, thole_error *reterr)
 {
     const struct host_options *const host = &binder->options;
@@ -321,7 +340,8 @@ static thole_status set_up(struct binder_host *binder, thole_error *reterr)
     if (binder->connection == NULL)
         THOLE_TRY(connection_open(&options, &binder->connection, reterr));
     THOLE_TRY(topology_read(binder->connection, host->ns, &binder->topology, reterr));
-    return bindings_ensure(binder->connection, host->ns, binder->topology.replicas, reterr);
+    THOLE_TRY(bindings_ensure(binder->connection, host->ns, binder->topology.replicas, reterr));
+    return binder->client != NULL ? THOLE_OK : open_client(binder, reterr);
 }
 
 /* Waits for servers and the namespace, with a line in the log. */
@@ -361,6 +381,7 @@ static thole_status start(struct binder_host *binder, bool (*stop_requested)(voi
     binder->running = pthread_create(&binder->thread, NULL, keep, binder) == 0;
     if (!binder->running)
         return thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
+    THOLE_TRY(calls_open(binder->connection, binder->client, binder->options.ns, &binder->calls, reterr));
     return bindings_watch_open(binder->connection, binder->options.ns, on_rule, binder, &binder->watch,
                                reterr);
 }
@@ -407,6 +428,7 @@ void binder_host_stop(struct binder_host *binder)
 {
     if (binder == NULL)
         return;
+    calls_close(binder->calls); /* others get new ones */
     bindings_watch_close(binder->watch);
     stop_thread(binder);
     for (size_t i = 0; i < binder->slots_len; i++) {
@@ -415,6 +437,7 @@ void binder_host_stop(struct binder_host *binder)
         free(binder->slots[i]);
     }
     requests_close(binder->shared.requests);
+    thole_client_close(binder->client);
     connection_close(binder->connection);
     free(binder->slots);
     (void)pthread_cond_destroy(&binder->wake);

@@ -12,6 +12,7 @@
 #include "stack.h"
 #include "thole_cunit.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -395,6 +396,141 @@ static void test_order(void)
     CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
 }
 
+/* ---- calls ---- */
+
+enum { ANSWERS_MAX = 128 };
+static struct {
+    char body[256], instance[128], code[16], type[32];
+} answers[ANSWERS_MAX];
+static atomic_uint answers_len;
+
+static void copy_text(char *to, size_t cap, thole_slice from)
+{
+    (void)snprintf(to, cap, "%.*s", THOLE_FMT(from));
+}
+
+static void on_answer(void *arg, const struct delivery *delivery)
+{
+    unsigned const n = atomic_load(&answers_len);
+    (void)arg;
+    if (n == ANSWERS_MAX)
+        return;
+    copy_text(answers[n].body, sizeof answers[n].body, delivery->body);
+    copy_text(answers[n].instance, sizeof answers[n].instance, delivery_header(delivery, "Thole-Instance"));
+    copy_text(answers[n].code, sizeof answers[n].code, delivery_header(delivery, "Nats-Service-Error-Code"));
+    copy_text(answers[n].type, sizeof answers[n].type, delivery_header(delivery, "Thole-Error-Type"));
+    atomic_store(&answers_len, n + 1);
+}
+
+static void call_to(const char *reply, const char *orchestration, const struct header *headers,
+                    size_t headers_len, thole_slice body)
+{
+    char subject[128];
+    natsMsg *message = NULL;
+    bool sent = false;
+    struct link *const link = link_acquire(connection);
+    (void)snprintf(subject, sizeof subject, "thole.default.call.%s", orchestration);
+    CHECK_OK(link_message(subject, reply, headers, headers_len, body, &message, &stack.err), &stack.err);
+    CHECK_OK(link_send(link, message, &sent, &stack.err), &stack.err);
+    natsMsg_Destroy(message);
+    link_release(link);
+}
+
+static void await_answers(unsigned n)
+{
+    for (unsigned i = 0; i < WAIT_MS / 5 && atomic_load(&answers_len) < n; i++)
+        pause_ms(5);
+    CU_ASSERT_EQUAL(atomic_load(&answers_len), n);
+}
+
+/* "CODE BODY" of the answer; its instance is in answers[0]. */
+static const char *call(const char *orchestration, const struct header *headers, size_t headers_len,
+                        const char *body)
+{
+    static char said[400];
+    atomic_store(&answers_len, 0);
+    call_to("_INBOX.calls.1", orchestration, headers, headers_len, text(body));
+    await_answers(1);
+    (void)snprintf(said, sizeof said, "%s %s", answers[0].code, answers[0].body);
+    return said;
+}
+
+static void check_refusals(void)
+{
+    static char large[300 * 1024];
+    struct header const named[] = {{"Thole-Instance", THOLE_STR("a%2Eb")}};
+    struct header const bad_id[] = {{"Thole-Instance", THOLE_STR("a.b")}};
+    struct header const bad_wait[] = {{"Thole-Wait-Ms", THOLE_STR("soon")}};
+    memset(large, 'x', sizeof large);
+    same("named", call("order", named, 1, "1"), " 1");
+    same("named", answers[0].instance, "a%2Eb");
+    CU_ASSERT_EQUAL(strncmp(call("order", named, 1, "2"), "8 ", 2), 0); /* another start has the id */
+    CU_ASSERT_EQUAL(strncmp(call("order", bad_id, 1, "3"), "2 ", 2), 0);
+    CU_ASSERT_EQUAL(strncmp(call("order", bad_wait, 1, "3"), "2 ", 2), 0);
+    CU_ASSERT_EQUAL(strncmp(call("a,b", NULL, 0, "3"), "2 ", 2), 0);
+    atomic_store(&answers_len, 0);
+    call_to("_INBOX.calls.1", "order", NULL, 0, (thole_slice){(const uint8_t *)large, sizeof large});
+    await_answers(1);
+    same("large", answers[0].code, "3");
+}
+
+/* Nothing is published with the binder's rights to what is no inbox. */
+static void check_no_inbox(void)
+{
+    struct subscription *other = NULL;
+    CHECK_OK(connection_subscribe(connection, "elsewhere.*", on_answer, NULL, &other, &stack.err),
+             &stack.err);
+    atomic_store(&answers_len, 0);
+    call_to("elsewhere.x", "order", NULL, 0, THOLE_STR("x"));
+    call_to("_INBOX.calls.1", "order", NULL, 0, THOLE_STR("y"));
+    await_answers(1);
+    pause_ms(200);
+    CU_ASSERT_EQUAL(atomic_load(&answers_len), 1);
+    same("the other", answers[0].body, "y");
+    subscription_close(other);
+}
+
+static void test_calls(void)
+{
+    struct subscription *inbox = NULL;
+    struct header const repeated[] = {{"Nats-Msg-Id", THOLE_STR("m 1")}, {"Thole-Wait-Ms", THOLE_STR("300")}};
+    char instance[128], reply[64];
+    CHECK_OK(connection_subscribe(connection, "_INBOX.calls.*", on_answer, NULL, &inbox, &stack.err),
+             &stack.err);
+    struct stack_program *b = binder_named("caller", "0");
+    CU_ASSERT_TRUE(stack_logged(b, "msg=serving", 1, WAIT_MS));
+    same("result", call("order", NULL, 0, "hello"), " hello");
+    CU_ASSERT_EQUAL(strncmp(answers[0].instance, "call-", 5), 0);
+    same("failure", call("refuse", NULL, 0, "way"), "7 no way");
+    check_refusals();
+    check_no_inbox();
+    CU_ASSERT_EQUAL(strncmp(call("collect", repeated, 2, ""), "11 ", 3), 0); /* it still runs */
+    (void)snprintf(instance, sizeof instance, "%s", answers[0].instance);
+    atomic_store(&answers_len, 0);
+    call_to("_INBOX.calls.1", "collect", repeated, 1, THOLE_STR(""));
+    pause_ms(500);
+    stack_kill9(b); /* while the call waits: it is not answered */
+    b = binder_named("caller", "0");
+    CU_ASSERT_TRUE(stack_logged(b, "msg=serving", 2, WAIT_MS));
+    CHECK_OK(thole_client_signal(client, text(instance), THOLE_STR("item"), THOLE_STR("1"), THOLE_STR(""),
+                                 NULL, &stack.err),
+             &stack.err);
+    CHECK_OK(thole_client_signal(client, text(instance), THOLE_STR("item"), THOLE_STR("end"), THOLE_STR(""),
+                                 NULL, &stack.err),
+             &stack.err);
+    same("repeated", call("collect", repeated, 2, ""), " 1 ");
+    same("the same instance", answers[0].instance, instance);
+    same("repeated, ended", call("collect", repeated, 2, ""), " 1 ");
+    atomic_store(&answers_len, 0);
+    for (unsigned i = 0; i < 100; i++) {
+        (void)snprintf(reply, sizeof reply, "_INBOX.calls.%u", i);
+        call_to(reply, "order", NULL, 0, text(reply));
+    }
+    await_answers(100);
+    subscription_close(inbox);
+    CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
+}
+
 /* The binder and who stores the rules have their role's rights and no others; all else may do anything. */
 static const char *users(void)
 {
@@ -430,6 +566,7 @@ int main(void)
         {"death at a rejection", test_death_at_a_rejection},
         {"kill -9 while messages flow", test_kill9_while_messages_flow},
         {"order", test_order},
+        {"calls", test_calls},
     };
     skip_without_nats();
     skip_without_postgres();

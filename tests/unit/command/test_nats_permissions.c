@@ -113,7 +113,15 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.start.checkout.*", "thole.ns.in.*.event.paid.*", "$JS.API.CONSUMER.CREATE.ORDERS.>",
       "$JS.ACK.ORDERS.>", "thole.ns.rejected.*"},
-     {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV", "control", "HIST", "STREAM.NAMES"}},
+     {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV", "control", "hist", "STREAM.NAMES"}},
+    {{.roles = "binder", .bound = "ORDERS"},
+     PERMISSION_SUBSCRIBE,
+     {"thole.ns.call.*", "thole.ns.event.>"},
+     {"in."}},
+    {{.roles = "client", .verbs = "call", .orchestrations = "checkout"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.call.checkout"},
+     {"thole.ns.in", "call.*", "HIST"}},
     {{.roles = "client", .verbs = "bind", .bound = "ORDERS"},
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_BINDINGS.*", "$JS.API.STREAM.NAMES"},
@@ -202,7 +210,7 @@ static void test_refused(void)
         "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, list, rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, bind");
+        "partitions, doctor, queue, queue-limit, replay, bind, call");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);
