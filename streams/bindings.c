@@ -352,6 +352,18 @@ thole_status binding_consumer_state(struct connection *connection, const char *n
     return status;
 }
 
+/* nats-server 2.10 may say that a folder is not empty, when it was just written to, of a consumer that is
+ * gone. */
+static bool consumer_is_gone(struct connection *connection, const char *target)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status =
+        api_call(connection, "CONSUMER.INFO", target, THOLE_STR(""), &answer, NULL, NULL);
+    buf_release(&answer);
+    return status == THOLE_NOT_FOUND;
+}
+
 thole_status binding_consumer_delete(struct connection *connection, const char *ns, thole_slice rule,
                                      thole_slice stream, thole_error *reterr)
 {
@@ -363,7 +375,9 @@ thole_status binding_consumer_delete(struct connection *connection, const char *
     thole_status const status =
         api_call(connection, "CONSUMER.DELETE", target, THOLE_STR(""), &answer, NULL, reterr);
     buf_release(&answer);
-    return status == THOLE_NOT_FOUND ? THOLE_OK : status;
+    return status == THOLE_INVALID && consumer_is_gone(connection, target) ? THOLE_OK
+           : status == THOLE_NOT_FOUND                                     ? THOLE_OK
+                                                                           : status;
 }
 
 /* ---- messages ---- */
