@@ -743,8 +743,9 @@ static thole_status connect_first(struct connection *connection, thole_error *re
     struct server_info info;
     THOLE_TRY(connect_once(connection, &nc, &info, reterr));
     link_release(install(connection, nc, &info));
-    if (pthread_create(&connection->keeper, NULL, keeper_main, connection) != 0)
-        return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(errno));
+    int const failed = pthread_create(&connection->keeper, NULL, keeper_main, connection);
+    if (failed != 0)
+        return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(failed));
     return THOLE_OK;
 }
 

@@ -567,6 +567,11 @@ thole_status __wrap_thole_client_queues(thole_client *client, thole_slice queue,
                                                 .activities_len = 1}));
         THOLE_TRY(each(arg, &(thole_queue_info){.queue = THOLE_STR("bank")}));
     }
+    if (is_ns("foreign"))
+        THOLE_TRY(each(
+            arg,
+            &(thole_queue_info){
+                .queue = THOLE_STR("a.\x1b"), .foreign = true, .waiting = 20, .running = 3, .outside = 400}));
     return end(reterr);
 }
 

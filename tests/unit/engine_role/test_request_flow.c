@@ -67,6 +67,17 @@ static void play_answer(struct owned *owned, struct request *request)
     note(request->status == THOLE_OK ? "answer" : "failure");
 }
 
+static void play_kept(struct owned *owned, struct request *request)
+{
+    char text[120];
+    (void)owned;
+    (void)snprintf(text, sizeof text, "%s at %llu error %u: [%.*s] [%.*s]",
+                   thole_status_name(request->status), (unsigned long long)request->reply.sequence,
+                   request->reply.err_code, THOLE_FMT(request->reply.subject),
+                   THOLE_FMT(request->reply.body));
+    note(text);
+}
+
 static void play_refused(const struct request *request)
 {
     (void)request;
@@ -88,6 +99,7 @@ static const struct request_rule rules[REQ_KINDS] = {
     [REQ_PUBLISH_WORK] = {WINDOW_OF(MESSAGES), .failure = FAILURE_AGAIN_WHEN_SURE, .failed = "unsure",
                           .answer = play_answer, .refused = play_refused},
     [REQ_WITHDRAW_WORK] = {WINDOW_OF(MESSAGES), .failure = FAILURE_DROP, .failed = "dropped"},
+    [REQ_REQUEUE] = {WINDOW_OF(MESSAGES), .failure = FAILURE_ANSWER, .answer = play_kept},
     [REQ_LOAD] = {.executor = EXECUTOR_LOADER,
                   .load = play_load,
                   .failure = FAILURE_STEP_DOWN,
@@ -288,6 +300,39 @@ static void test_what_is_in_no_hurry(void)
     end();
 }
 
+/* What the answer says is kept until the shard's thread has it; bodies of what was only stored are not. */
+static void test_what_is_kept_of_an_answer(void)
+{
+    static const struct {
+        const char *name;
+        enum request_result result;
+        const char *subject, *log;
+    } rows[] = {{"answered", REQUEST_ANSWERED, "a.b", "OK at 5 error 6: [a.b] [body]"},
+                {"answered without a subject", REQUEST_ANSWERED, "", "OK at 5 error 6: [] [body]"},
+                {"stored", REQUEST_STORED, "a.b", "OK at 5 error 6: [] []"},
+                {"refused", REQUEST_REFUSED, "a.b", "UNAVAILABLE at 5 error 6: [] []"},
+                {"failed", REQUEST_FAILED, "a.b", "UNAVAILABLE at 5 error 6: [] []"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char subject[8], body[] = "body";
+        begin();
+        submit(REQ_REQUEUE);
+        struct request *const request = play.sent[--play.sent_len];
+        play.in_flight--;
+        (void)snprintf(subject, sizeof subject, "%s", rows[i].subject);
+        request_on_reply(&world.shard, &(struct request_done){.result = rows[i].result,
+                                                              .token = request_token(request),
+                                                              .sequence = 5,
+                                                              .err_code = 6,
+                                                              .subject = thole_slice_from(subject),
+                                                              .body = thole_slice_from(body)});
+        memset(subject, 'x', sizeof subject); /* they were lent for the call */
+        memset(body, 'x', sizeof body);
+        take();
+        CHECK_STR(rows[i].name, play.log, rows[i].log);
+        end();
+    }
+}
+
 static void test_a_failed_load(void)
 {
     static const struct {
@@ -331,6 +376,7 @@ static const struct thole_test tests[] = {
     {"of an earlier life", test_of_an_earlier_life},
     {"one that is delayed into another life", test_one_that_is_delayed_into_another_life},
     {"what is in no hurry", test_what_is_in_no_hurry},
+    {"what is kept of an answer", test_what_is_kept_of_an_answer},
     {"a failed load", test_a_failed_load},
     {"an answer is begun with its output", test_an_answer_is_begun_with_its_output},
 };

@@ -1,5 +1,6 @@
 /* A worker's start: each step of it fails, and nothing stays open; what its connections to Postgres are asked
  * to be. All that it opens is played. */
+#include "clock.h"
 #include "crash_reporter.h"
 #include "queue_keeper.h"
 #include "requests.h"
@@ -10,9 +11,12 @@
 #include "worker_host.h"
 #include "worker_store.h"
 #include "wrap_mutexes.h"
+#include <limits.h>
+#include <time.h>
 
 static struct {
     size_t step, fails_at; /* steps so far; the one that fails */
+    unsigned away;         /* not 0: it fails so often, first with an outage, and then it is refused */
     int open;              /* of everything together */
     uint64_t lease_ms, idle_ms;
     connection_state_fn *on_state;
@@ -28,6 +32,11 @@ static thole_status step(const char *name, bool opens, thole_error *reterr)
 {
     size_t const at = strlen(play.log);
     (void)snprintf(play.log + at, sizeof play.log - at, "%s ", name);
+    if (play.step == play.fails_at && play.away > 0) {
+        play.away -= play.away != UINT_MAX;
+        return play.away > 0 ? thole_fail(reterr, THOLE_UNAVAILABLE, "%s fails", name)
+                             : thole_fail(reterr, THOLE_INVALID, "the rest fails");
+    }
     if (play.step++ == play.fails_at)
         return thole_fail(reterr, THOLE_INVALID, "%s fails", name);
     play.open += opens;
@@ -193,6 +202,28 @@ static thole_status nothing(thole_activity *act, thole_slice input, thole_slice 
 
 static const thole_activity_options apart = {.size = sizeof apart, .isolation = THOLE_ISOLATION_PROCESS};
 
+/* Time passes only where it sleeps. */
+static struct {
+    uint64_t now_ms, stop_at_ms;
+} time_played;
+
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return time_played.now_ms;
+}
+
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *rest)
+{
+    (void)rest;
+    time_played.now_ms += (uint64_t)pause->tv_sec * 1000 + (uint64_t)pause->tv_nsec / 1000000;
+    return 0;
+}
+
+static bool stop_is_asked(void)
+{
+    return time_played.now_ms >= time_played.stop_at_ms;
+}
+
 static thole_status start_with(uint64_t renew_every_ms, bool process)
 {
     thole_activity_entry const entries[] = {{"charge", nothing, process ? &apart : NULL}};
@@ -214,7 +245,8 @@ static thole_status start_with(uint64_t renew_every_ms, bool process)
     memset(&err, 0, sizeof err);
     play.step = 0;
     play.log[0] = '\0';
-    thole_status const status = worker_host_start(&options, &program, NULL, &host, &err);
+    thole_status const status = worker_host_start(
+        &options, &program, time_played.stop_at_ms == 0 ? NULL : stop_is_asked, &host, &err);
     CU_ASSERT_PTR_NULL(host);
     CU_ASSERT_EQUAL(play.open, 0); /* nothing is left open, and nothing was closed twice */
     return status;
@@ -260,6 +292,32 @@ static void test_the_lease(void)
     }
 }
 
+/* Away for so long: it waits, until it is told to stop. */
+static void test_while_something_is_away(void)
+{
+    static const char *const names[] = {"connection", "topology", "queue", "postgres"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char want[64];
+        play.lease_ms = 30000;
+        play.fails_at = i;
+        play.away = 3; /* times */
+        time_played.now_ms = 1000;
+        time_played.stop_at_ms = 100000;
+        CU_ASSERT_EQUAL(start_with(10000, false), THOLE_INVALID); /* of the step behind the last one */
+        CHECK_STR("it goes on", err.text, "the rest fails");
+        CU_ASSERT_TRUE(time_played.now_ms > 1000 && time_played.now_ms < 100000);
+        play.fails_at = i;
+        play.away = UINT_MAX;
+        time_played.now_ms = 1000;
+        CU_ASSERT_EQUAL(start_with(10000, false), THOLE_CANCELLED);
+        (void)snprintf(want, sizeof want, "%s fails", names[i]);
+        CHECK_STR("what it waited for", err.text, want);
+        CU_ASSERT_TRUE(time_played.now_ms >= 100000 && time_played.now_ms < 101000);
+    }
+    play.away = 0;
+    time_played.stop_at_ms = 0;
+}
+
 static void test_processes_without_a_forkserver(void)
 {
     play.fails_at = SIZE_MAX;
@@ -271,6 +329,7 @@ static void test_processes_without_a_forkserver(void)
 static const struct thole_test tests[] = {
     {"each step fails", test_each_step_fails},
     {"the lease", test_the_lease},
+    {"while something is away", test_while_something_is_away},
     {"processes without a forkserver", test_processes_without_a_forkserver},
 };
 THOLE_TEST_MAIN("worker_start", tests)

@@ -351,6 +351,50 @@ static void test_many_in_little_memory(void)
     replayer_destroy(replayer);
 }
 
+/* So many at once that the table grows; of one that has failed, further parts of turns are passed over. */
+static void test_a_crowd(void)
+{
+    enum { INSTANCES = 5000 };
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, (size_t)4 * 1024 * 1024 * 1024);
+    char id[32];
+    do {
+        for (int round = 0; round < 2; round++) /* the second time each is found */
+            for (int i = 0; i < INSTANCES; i++) {
+                (void)snprintf(id, sizeof id, "instance-%d", i);
+                CU_ASSERT_EQUAL(
+                    give(replayer, id, 1, "#1 Started refund@1(in) / #2 CancelRequested (x)", round, 1),
+                    THOLE_OK);
+            }
+    } while (replayer_pass(replayer));
+    CHECK_STR("all", counted(replayer),
+              "0 instances 0 executions 0 turns 0 events 0 diverged 0 unreadable 5000 without code: refund,");
+    replayer_destroy(replayer);
+}
+
+static void test_parts_behind_a_failure(void)
+{
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    struct play_turns turns;
+    CU_ASSERT_EQUAL(
+        give(replayer, "order", 1, OPEN " / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)", 0, ALL),
+        THOLE_OK);
+    CU_ASSERT_EQUAL(reports.len, 1);
+    play_parse(OPEN, &turns);
+    struct record part = {.kind = RECORD_TURN, .epoch = 1, .n = 9, .turn = turns.turns[0]};
+    part.turn.instance = THOLE_STR("order");
+    part.turn.execution = 1;
+    part.turn.more = true;
+    CU_ASSERT_EQUAL(replayer_take(replayer, &part), THOLE_OK);
+    part.turn.more = false;
+    CU_ASSERT_EQUAL(replayer_take(replayer, &part), THOLE_OK);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CU_ASSERT_EQUAL(reports.len, 1);
+    replayer_destroy(replayer);
+    play_turns_release(&turns);
+}
+
 /* What is over needs no memory any more: one that has failed, one that is gone, one that nobody has code for.
  */
 static void test_over_weighs_nothing(void)
@@ -425,6 +469,8 @@ static const struct thole_test tests[] = {
     {"stop with more to read", test_stop_with_more_to_read},
     {"many in little memory", test_many_in_little_memory},
     {"what is over weighs nothing", test_over_weighs_nothing},
+    {"a crowd", test_a_crowd},
+    {"parts behind a failure", test_parts_behind_a_failure},
     {"parts weigh", test_parts_weigh},
     {"sums", test_sums},
     {"deletions", test_deletions},

@@ -191,7 +191,7 @@ int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
     if (strcmp(play.fails, "pthread_create") == 0) {
-        errno = EAGAIN;
+        errno = ENOENT; /* it says nothing there */
         return EAGAIN;
     }
     keeper_main = fn;
@@ -706,7 +706,7 @@ static void take(const char *key, char *room, size_t cap, const char **at)
     if (value == NULL)
         return;
     (void)snprintf(room, cap, "%s", value);
-    for (char *c = room; at == NULL && *c != '\0'; c++)
+    for (char *c = room; at == NULL && room != play.fails && *c != '\0'; c++)
         *c = *c == '_' ? ' ' : *c;
     if (at != NULL)
         *at = room;

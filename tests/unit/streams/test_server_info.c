@@ -180,6 +180,7 @@ static void test_how_it_comes(void)
         bool good;
         const char *log;
     } rows[] = {{INFO, true, ""},
+                {"I|N|F|O| |{|\"|v|e|r|s|i|o|n|\"|:|\"|2|.|1|0|.|2|7|\"|}|\r|\n", true, ""},
                 {"~" INFO, true, "waits 1000; "},
                 {"INFO {\"version\"|~:\"2.10.27\"}|~\r\n", true, "waits 1000; waits 990; "},
                 {"*" INFO, true, "waits 1000; waits 990; "},
