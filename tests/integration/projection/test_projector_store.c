@@ -538,6 +538,13 @@ static void live_says_what_is_left_to_do(void)
     CHECK_INT(live.orchestration_counts[0], 2);
     CHECK_STR("live", (const char *)live.orchestrations[1].ptr, "refund");
     CHECK_INT(live.orchestration_counts[1], 1);
+    (void)store_sql("live", "UPDATE instances SET version = CASE instance WHEN 'a' THEN 1 ELSE 2 END");
+    CHECK_OK(
+        projector_store_live(pg, 1, &arena, &live, &store_err)); /* the first version has none in its name */
+    CHECK_INT(live.orchestrations_len, 3);
+    CHECK_STR("live", (const char *)live.orchestrations[0].ptr, "checkout");
+    CHECK_STR("live", (const char *)live.orchestrations[1].ptr, "checkout@2");
+    CHECK_STR("live", (const char *)live.orchestrations[2].ptr, "refund@2");
     CHECK_OK(projector_store_live(pg, 7, &arena, &live, &store_err));
     CHECK_INT(live.open_activities + live.blocked_len + live.orchestrations_len, 0);
     arena_release(&arena);
