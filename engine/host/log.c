@@ -25,9 +25,13 @@ enum {
 static atomic_int configured_level = LOG_LEVEL_INFO;
 static enum log_format configured_format = LOG_FORMAT_LOGFMT;
 static char configured_program[PROGRAM_BYTES] = "thole";
+static atomic_bool is_configured;
+static log_sink_fn *configured_sink; /* NULL: stderr */
+static void *sink_arg;
 
 void log_configure(enum log_level level, enum log_format format, const char *program)
 {
+    atomic_store(&is_configured, true);
     atomic_store(&configured_level, (int)level);
     if (format == LOG_FORMAT_AUTO)
         format = isatty(STDERR_FILENO) ? LOG_FORMAT_LOGFMT : LOG_FORMAT_JSON;
@@ -36,6 +40,18 @@ void log_configure(enum log_level level, enum log_format format, const char *pro
     for (char *c = configured_program; *c != '\0'; c++)
         if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f || *c == '"' || *c == '\\')
             *c = '_';
+}
+
+void log_configure_once(enum log_level level, enum log_format format, const char *program)
+{
+    if (!atomic_load(&is_configured))
+        log_configure(level, format, program);
+}
+
+void log_to(log_sink_fn *sink, void *arg)
+{
+    configured_sink = sink;
+    sink_arg = arg;
 }
 
 bool log_enabled(enum log_level level)
@@ -219,6 +235,10 @@ void log_line_of(enum log_level level, const char *area, const struct log_fields
     if (n >= (int)sizeof text)
         text[whole_characters(text, sizeof text - 1)] = '\0';
     size_t const len = compose(line, level, area, fields, thole_slice_from(text));
+    if (configured_sink != NULL) {
+        configured_sink(sink_arg, (int)level, line, len - 1);
+        return;
+    }
     ssize_t const written = write(STDERR_FILENO, line, len);
     (void)written; /* there is no other place to report that the log cannot be written */
 }

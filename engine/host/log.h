@@ -34,6 +34,11 @@ enum {
 
 /* Before any thread starts. Default: INFO, logfmt. */
 void log_configure(enum log_level level, enum log_format format, const char *program);
+/* The same, unless that has been done before. */
+void log_configure_once(enum log_level level, enum log_format format, const char *program);
+/* Lines go there, without their ends, instead of to stderr. Before any thread starts. */
+typedef void log_sink_fn(void *arg, int level, const char *line, size_t len);
+void log_to(log_sink_fn *sink, void *arg);
 /* @p area: "engine", "worker", "partition", … @p fields: NULL: none. Whatever the text has, it stays one
  * line, in UTF-8, of at most LOG_LINE_BYTES_MAX bytes; the text is cut, no field is. */
 void log_line_of(enum log_level level, const char *area, const struct log_fields *fields, const char *fmt,

@@ -8,6 +8,16 @@ struct forkserver;
 struct metrics;
 struct remote_handlers;
 
+/* Asked while a role starts: whether it is to stop instead of waiting for its servers. NULL: never. */
+struct stop_check {
+    bool (*requested)(void *arg);
+    void *arg;
+};
+static inline bool stop_is_requested(const struct stop_check *stop)
+{
+    return stop != NULL && stop->requested(stop->arg);
+}
+
 struct host_options {
     /* both roles */
     const char *config;           /* --config      THOLE_CONFIG      none; YAML file with any of these */

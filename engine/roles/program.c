@@ -9,6 +9,7 @@
 #include "host_options.h"
 #include "message.h"
 #include "monitoring.h"
+#include "program_check.h"
 #include "replay_host.h"
 #include "stop_signals.h"
 #include "supervisor.h"
@@ -23,91 +24,6 @@ enum { EXIT_STOPPED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 6, HELP
 const char *thole_version(void)
 {
     return THOLE_VERSION;
-}
-
-/* ---- what the program registered ---- */
-
-static thole_status check_name(const char *name, size_t at, const char *what, thole_error *reterr)
-{
-    if (name == NULL)
-        return thole_fail(reterr, THOLE_INVALID, "%s %zu has no name", what, at);
-    return name_check(thole_slice_from(name), what, reterr);
-}
-
-static uint32_t version_of(const thole_orchestration_entry *entry)
-{
-    return entry->version == 0 ? 1 : entry->version;
-}
-
-static thole_status check_orchestrations(const thole_program *program, thole_error *reterr)
-{
-    for (size_t i = 0; i < program->orchestrations_len; i++) {
-        const thole_orchestration_entry *entry = &program->orchestrations[i];
-        THOLE_TRY(check_name(entry->name, i, "orchestration", reterr));
-        if (entry->run == NULL)
-            return thole_fail(reterr, THOLE_INVALID, "orchestration %s has no function", entry->name);
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(program->orchestrations[k].name, entry->name) == 0 &&
-                version_of(&program->orchestrations[k]) == version_of(entry))
-                return thole_fail(reterr, THOLE_INVALID, "orchestration %s is registered twice as version %u",
-                                  entry->name, version_of(entry));
-    }
-    return THOLE_OK;
-}
-
-static thole_status check_activity_options(const thole_activity_entry *entry, thole_error *reterr)
-{
-    const thole_activity_options *const options = entry->options;
-    if (options == NULL)
-        return THOLE_OK;
-    if (options->size < sizeof *options)
-        return thole_fail(reterr, THOLE_INVALID, "activity %s: thole_activity_options.size is not set",
-                          entry->name);
-    if (options->isolation == THOLE_ISOLATION_PROCESS)
-        return THOLE_OK;
-    if (options->isolation != THOLE_ISOLATION_THREAD)
-        return thole_fail(reterr, THOLE_INVALID, "activity %s: isolation %d is not known", entry->name,
-                          (int)options->isolation);
-    if (options->terminate || options->keep_env || options->runs_max > 0 || options->cpu_max_s > 0 ||
-        options->memory_max > 0 || options->wall_max_ms > 0)
-        return thole_fail(reterr, THOLE_INVALID,
-                          "activity %s: its options are for a process of its own: set isolation to "
-                          "THOLE_ISOLATION_PROCESS",
-                          entry->name);
-    return THOLE_OK;
-}
-
-static thole_status check_activities(const thole_program *program, thole_error *reterr)
-{
-    for (size_t i = 0; i < program->activities_len; i++) {
-        const thole_activity_entry *entry = &program->activities[i];
-        THOLE_TRY(check_name(entry->name, i, "activity", reterr));
-        if (entry->run == NULL)
-            return thole_fail(reterr, THOLE_INVALID, "activity %s has no function", entry->name);
-        THOLE_TRY(check_activity_options(entry, reterr));
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(program->activities[k].name, entry->name) == 0)
-                return thole_fail(reterr, THOLE_INVALID, "activity %s is registered twice", entry->name);
-    }
-    return THOLE_OK;
-}
-
-static thole_status check_program(const thole_program *program, thole_error *reterr)
-{
-    if (program == NULL || program->size < sizeof(thole_program) || program->name == NULL)
-        return thole_fail(reterr, THOLE_INVALID, "thole_program.size or .name is not set");
-    THOLE_TRY(check_orchestrations(program, reterr));
-    return check_activities(program, reterr);
-}
-
-static thole_status check_role(const thole_program *program, enum host_role role, thole_error *reterr)
-{
-    if ((role == HOST_ENGINE || role == HOST_REPLAY) && program->orchestrations_len == 0)
-        return thole_fail(reterr, THOLE_INVALID, "role %s: %s registers no orchestration",
-                          host_role_name(role), program->name);
-    if (role == HOST_WORKER && program->activities_len == 0)
-        return thole_fail(reterr, THOLE_INVALID, "role worker: %s registers no activity", program->name);
-    return THOLE_OK;
 }
 
 /* ---- running a role ---- */
@@ -146,6 +62,12 @@ static void wait_for_stop(const struct crash_reporter *reporter)
     stop_wait();
 }
 
+static bool stop_is_signalled(void *arg)
+{
+    (void)arg;
+    return stop_requested();
+}
+
 /* The engine starts first, since a worker waits for the namespace that an engine sets up. It stops last, so
  * that it takes the results of the worker's last activities. */
 static thole_status run_role(const thole_program *program, const struct host_command *command,
@@ -156,17 +78,18 @@ static thole_status run_role(const thole_program *program, const struct host_com
     struct worker_host *worker = NULL;
     struct gateway_host *gateway = NULL;
     struct binder_host *binder = NULL;
+    struct stop_check const stop = {.requested = stop_is_signalled};
     thole_status status = THOLE_OK;
     log_line(LOG_LEVEL_INFO, role, "%s starts: thole %s, namespace %s, node %s", program->name,
              thole_version(), command->options.ns, command->options.node);
     if ((command->role & HOST_ENGINE) != 0)
-        status = engine_host_start(&command->options, program, stop_requested, &engine, reterr);
+        status = engine_host_start(&command->options, program, &stop, &engine, reterr);
     if (status == THOLE_OK && (command->role & HOST_WORKER) != 0 && program->activities_len > 0)
-        status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
+        status = worker_host_start(&command->options, program, &stop, &worker, reterr);
     if (status == THOLE_OK && (command->role & HOST_GATEWAY) != 0)
-        status = gateway_host_start(&command->options, stop_requested, &gateway, reterr);
+        status = gateway_host_start(&command->options, &stop, &gateway, reterr);
     if (status == THOLE_OK && (command->role & HOST_BINDER) != 0)
-        status = binder_host_start(&command->options, stop_requested, &binder, reterr);
+        status = binder_host_start(&command->options, &stop, &binder, reterr);
     if (status == THOLE_OK) {
         monitoring_serving(monitoring, command->role, true);
         log_line(LOG_LEVEL_INFO, role, "serving");
@@ -296,7 +219,7 @@ static int print_help(const thole_program *program)
 static int parse_and_run(int argc, char **argv, const thole_program *program, struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};
-    thole_status status = check_program(program, &error);
+    thole_status status = program_check(program, &error);
     if (status != THOLE_OK)
         return usage_error(argc > 0 ? argv[0] : "program", &error);
     status = host_command_parse(argc, argv, command, &error);
@@ -305,7 +228,7 @@ static int parse_and_run(int argc, char **argv, const thole_program *program, st
     if (status == THOLE_OK && command->version)
         return printf("%s: thole %s\n", program->name, thole_version()) > 0 ? EXIT_STOPPED : EXIT_FAILED;
     if (status == THOLE_OK)
-        status = check_role(program, command->role, &error);
+        status = program_check_role(program, command->role, &error);
     if (status != THOLE_OK)
         return status == THOLE_INVALID
                    ? usage_error(program->name, &error)

@@ -25,6 +25,10 @@ by_pkg_config() { # PREFIX
     # shellcheck disable=SC2046
     "$cc" -std=c11 "$here/consumer.c" -o "$work/consumer" $(pkg-config --cflags --libs thole)
     LD_LIBRARY_PATH=$(pkg-config --variable=libdir thole) "$work/consumer"
+    command -v c++ >/dev/null || return 0
+    # shellcheck disable=SC2046
+    c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp" -o "$work/consumer-c++" $(pkg-config --cflags --libs thole)
+    LD_LIBRARY_PATH=$(pkg-config --variable=libdir thole) "$work/consumer-c++"
 }
 
 "$cmake" --install "$build" --prefix "$work/first" >/dev/null

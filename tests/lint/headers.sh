@@ -15,6 +15,9 @@ for header in "$root"/include/thole/*.h; do
     alone "$2" c c11 "$(basename "$header")"
     [ -z "$cxx" ] || alone "$cxx" c++ c++17 "$(basename "$header")"
 done >"$found"
+for header in "$root"/include/thole/*.hpp; do
+    [ ! -e "$header" ] || [ -z "$cxx" ] || alone "$cxx" c++ c++17 "$(basename "$header")" >>"$found"
+done
 verdict "lines of complaint about public headers"
 if [ -z "$cxx" ]; then
     echo "no C++ compiler: the C++17 half did not run"

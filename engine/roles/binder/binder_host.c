@@ -345,7 +345,7 @@ static thole_status set_up(struct binder_host *binder, thole_error *reterr)
 }
 
 /* Waits for servers and the namespace, with a line in the log. */
-static thole_status until_set_up(struct binder_host *binder, bool (*stop_requested)(void),
+static thole_status until_set_up(struct binder_host *binder, const struct stop_check *stop,
                                  thole_error *reterr)
 {
     uint64_t said_ms = 0;
@@ -357,7 +357,7 @@ static thole_status until_set_up(struct binder_host *binder, bool (*stop_request
             return THOLE_OK;
         bool const outage =
             status == THOLE_UNAVAILABLE || status == THOLE_TIMEOUT || status == THOLE_NOT_FOUND;
-        if (!outage || stop_requested())
+        if (!outage || stop_is_requested(stop))
             return thole_fail(reterr, outage ? THOLE_CANCELLED : status, "%s", error.text);
         if (said_ms == 0 || now_ms - said_ms >= SAY_EVERY_MS) {
             log_line(LOG_LEVEL_WARN, "binder", "waiting: %s", error.text);
@@ -368,9 +368,9 @@ static thole_status until_set_up(struct binder_host *binder, bool (*stop_request
     }
 }
 
-static thole_status start(struct binder_host *binder, bool (*stop_requested)(void), thole_error *reterr)
+static thole_status start(struct binder_host *binder, const struct stop_check *stop, thole_error *reterr)
 {
-    THOLE_TRY(until_set_up(binder, stop_requested, reterr));
+    THOLE_TRY(until_set_up(binder, stop, reterr));
     binder->shared.connection = binder->connection;
     binder->shared.topology = &binder->topology;
     binder->shared.die_at = binder->options.bind_die_at;
@@ -396,14 +396,14 @@ static void create_wake(struct binder_host *binder)
     (void)pthread_condattr_destroy(&attr);
 }
 
-thole_status binder_host_start(const struct host_options *options, bool (*stop_requested)(void),
+thole_status binder_host_start(const struct host_options *options, const struct stop_check *stop,
                                struct binder_host **ret, thole_error *reterr)
 {
     struct binder_host *const binder = memory_new(sizeof *binder);
     binder->options = *options;
     binder->cells = metrics_cells(options->metrics);
     create_wake(binder);
-    thole_status const status = start(binder, stop_requested, reterr);
+    thole_status const status = start(binder, stop, reterr);
     if (status != THOLE_OK) {
         binder_host_stop(binder);
         return status;

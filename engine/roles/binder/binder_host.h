@@ -7,7 +7,7 @@
 struct binder_host;
 /* As worker_host_start(). Needs no Postgres. */
 THOLE_NODISCARD thole_status binder_host_start(const struct host_options *options,
-                                               bool (*stop_requested)(void), struct binder_host **ret,
+                                               const struct stop_check *stop, struct binder_host **ret,
                                                thole_error *reterr);
 /* What is in flight is answered first, for at most the time of a request; what was delivered and is not begun
  * is handed back. NULL-safe. */

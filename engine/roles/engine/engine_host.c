@@ -31,10 +31,10 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
 }
 
 /* Only while starting, when a server is not reachable. */
-static bool nap(uint64_t ms, bool (*stop_requested)(void))
+static bool nap(uint64_t ms, const struct stop_check *stop)
 {
     for (uint64_t slept = 0; slept < ms; slept += NAP_MS) {
-        if (stop_requested != NULL && stop_requested())
+        if (stop_is_requested(stop))
             return false;
         nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
     }
@@ -44,7 +44,7 @@ static bool nap(uint64_t ms, bool (*stop_requested)(void))
 typedef thole_status start_fn(struct engine_host *engine, thole_error *reterr);
 
 /* Repeats the step until it succeeds, is refused, or the program must stop. An outage is not a failure. */
-static thole_status insist(struct engine_host *engine, start_fn *step, bool (*stop_requested)(void),
+static thole_status insist(struct engine_host *engine, start_fn *step, const struct stop_check *stop,
                            thole_error *reterr)
 {
     uint64_t retry_ms = FIRST_RETRY_MS;
@@ -58,7 +58,7 @@ static thole_status insist(struct engine_host *engine, start_fn *step, bool (*st
         }
         log_line(LOG_LEVEL_WARN, "engine", "%s; trying again in %llu ms", err.text,
                  (unsigned long long)retry_ms);
-        if (!nap(retry_ms, stop_requested))
+        if (!nap(retry_ms, stop))
             return thole_fail(reterr, THOLE_CANCELLED, "stopped while starting");
         retry_ms = retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
     }
@@ -192,7 +192,7 @@ static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
 }
 
 thole_status engine_host_start(const struct host_options *options, const thole_program *program,
-                               bool (*stop_requested)(void), struct engine_host **ret, thole_error *reterr)
+                               const struct stop_check *stop, struct engine_host **ret, thole_error *reterr)
 {
     assert(options->engine_threads > 0 && options->engine_threads <= CRASH_PLACES_MAX);
     struct engine_host *engine = memory_new(sizeof *engine);
@@ -205,17 +205,17 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
-    thole_status status = insist(engine, connect_nats, stop_requested, reterr);
+    thole_status status = insist(engine, connect_nats, stop, reterr);
     if (status == THOLE_OK)
-        status = insist(engine, set_up_streams, stop_requested, reterr);
+        status = insist(engine, set_up_streams, stop, reterr);
     if (status == THOLE_OK)
-        status = insist(engine, migrate, stop_requested, reterr);
+        status = insist(engine, migrate, stop, reterr);
     if (status == THOLE_OK)
         status = start_threads(engine, reterr);
     if (status == THOLE_OK)
-        status = insist(engine, watch_epochs, stop_requested, reterr);
+        status = insist(engine, watch_epochs, stop, reterr);
     if (status == THOLE_OK)
-        status = insist(engine, join_nodes, stop_requested, reterr);
+        status = insist(engine, join_nodes, stop, reterr);
     if (status != THOLE_OK) {
         engine_host_stop(engine);
         return status;

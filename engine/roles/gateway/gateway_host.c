@@ -194,7 +194,7 @@ static thole_status open_client(struct gateway_host *gateway, thole_error *reter
 typedef thole_status step_fn(struct gateway_host *gateway, thole_error *reterr);
 
 /* Waits for servers and the namespace, with a line in the log. */
-static thole_status until_done(struct gateway_host *gateway, step_fn *step, bool (*stop_requested)(void),
+static thole_status until_done(struct gateway_host *gateway, step_fn *step, const struct stop_check *stop,
                                thole_error *reterr)
 {
     uint64_t said_ms = 0;
@@ -206,7 +206,7 @@ static thole_status until_done(struct gateway_host *gateway, step_fn *step, bool
             return THOLE_OK;
         bool const outage =
             status == THOLE_UNAVAILABLE || status == THOLE_TIMEOUT || status == THOLE_NOT_FOUND;
-        if (!outage || stop_requested())
+        if (!outage || stop_is_requested(stop))
             return thole_fail(reterr, outage ? THOLE_CANCELLED : status, "%s", error.text);
         if (said_ms == 0 || now_ms - said_ms >= SAY_EVERY_MS) {
             log_line(LOG_LEVEL_WARN, "gateway", "waiting: %s", error.text);
@@ -241,28 +241,28 @@ static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
     return connection_flush(gateway->connection, reterr);
 }
 
-static thole_status start(struct gateway_host *gateway, bool (*stop_requested)(void), thole_error *reterr)
+static thole_status start(struct gateway_host *gateway, const struct stop_check *stop, thole_error *reterr)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
     (void)snprintf(gateway->id, sizeof gateway->id, "%016" PRIx64, random);
-    THOLE_TRY(until_done(gateway, open_connection, stop_requested, reterr));
-    THOLE_TRY(until_done(gateway, open_client, stop_requested, reterr));
+    THOLE_TRY(until_done(gateway, open_connection, stop, reterr));
+    THOLE_TRY(until_done(gateway, open_client, stop, reterr));
     gateway->instance_calls = instance_calls_create(gateway->client);
     THOLE_TRY(
         services_start(gateway->connection, gateway->options.ns, gateway->id, &gateway->services, reterr));
-    return until_done(gateway, listen_to, stop_requested, reterr);
+    return until_done(gateway, listen_to, stop, reterr);
 }
 
-thole_status gateway_host_start(const struct host_options *options, bool (*stop_requested)(void),
+thole_status gateway_host_start(const struct host_options *options, const struct stop_check *stop,
                                 struct gateway_host **ret, thole_error *reterr)
 {
     struct gateway_host *const gateway = memory_new(sizeof *gateway);
     gateway->options = *options;
     (void)pthread_mutex_init(&gateway->lock, NULL);
     (void)pthread_cond_init(&gateway->fewer, NULL);
-    thole_status const status = start(gateway, stop_requested, reterr);
+    thole_status const status = start(gateway, stop, reterr);
     if (status != THOLE_OK) {
         gateway_host_stop(gateway);
         return status;

@@ -6,7 +6,7 @@
 struct gateway_host;
 /* As worker_host_start(). */
 THOLE_NODISCARD thole_status gateway_host_start(const struct host_options *options,
-                                                bool (*stop_requested)(void), struct gateway_host **ret,
+                                                const struct stop_check *stop, struct gateway_host **ret,
                                                 thole_error *reterr);
 /* Graceful: sessions end as if their workers had closed them, with options.stop_limit_ms. NULL-safe. */
 void gateway_host_stop(struct gateway_host *gateway);

@@ -169,10 +169,12 @@ void session_stop(struct session *session, uint64_t limit_ms)
 /* ---- its thread ---- */
 
 /* What is not there at once is an error of the request: its worker asks again. */
-static bool never_wait(void)
+static bool never_waits(void *arg)
 {
+    (void)arg;
     return true;
 }
+static const struct stop_check never_wait = {.requested = never_waits};
 
 static void answer_open(struct session *session)
 {
@@ -197,7 +199,7 @@ static bool start(struct session *session)
     struct worker_host *host = NULL;
     uint64_t const began_ms = clock_monotonic_ms();
     thole_status status =
-        worker_host_start(&session->host_options, &session->program, never_wait, &host, &error);
+        worker_host_start(&session->host_options, &session->program, &never_wait, &host, &error);
     (void)pthread_mutex_lock(&session->lock);
     if (status != THOLE_OK) {
         session->state = SESSION_OVER;

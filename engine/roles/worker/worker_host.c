@@ -31,14 +31,9 @@ enum {
 /* ---- waiting for servers and the namespace ---- */
 
 struct patience {
-    bool (*stop_requested)(void);
+    const struct stop_check *stop;
     uint64_t said_ms, pause_ms;
 };
-
-static bool stop_is_requested(const struct patience *patience)
-{
-    return patience->stop_requested != NULL && patience->stop_requested();
-}
 
 static void pause_a_while(struct patience *patience)
 {
@@ -47,7 +42,7 @@ static void pause_a_while(struct patience *patience)
     patience->pause_ms = patience->pause_ms == 0 ? PAUSE_MS_MIN : patience->pause_ms * 2;
     if (patience->pause_ms > PAUSE_MS_MAX)
         patience->pause_ms = PAUSE_MS_MAX;
-    for (uint64_t t = 0; t < patience->pause_ms && !stop_is_requested(patience); t += step_ms)
+    for (uint64_t t = 0; t < patience->pause_ms && !stop_is_requested(patience->stop); t += step_ms)
         (void)nanosleep(&step, NULL);
 }
 
@@ -63,15 +58,15 @@ static thole_status again(struct patience *patience, thole_status status, const 
         patience->said_ms = now_ms;
     }
     pause_a_while(patience);
-    return stop_is_requested(patience) ? THOLE_CANCELLED : THOLE_OK;
+    return stop_is_requested(patience->stop) ? THOLE_CANCELLED : THOLE_OK;
 }
 
 typedef thole_status step_fn(struct worker_host *host, thole_error *reterr);
 
-static thole_status until_done(struct worker_host *host, step_fn *step, bool (*stop_requested)(void),
+static thole_status until_done(struct worker_host *host, step_fn *step, const struct stop_check *stop,
                                thole_error *reterr)
 {
-    struct patience patience = {.stop_requested = stop_requested};
+    struct patience patience = {.stop = stop};
     thole_error error = {.status = THOLE_OK};
     thole_status status;
     while ((status = step(host, &error)) != THOLE_OK) {
@@ -346,18 +341,18 @@ static thole_status start_loop(struct worker_host *host, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status connect_all(struct worker_host *host, bool (*stop_requested)(void), thole_error *reterr)
+static thole_status connect_all(struct worker_host *host, const struct stop_check *stop, thole_error *reterr)
 {
     static step_fn *const steps[] = {open_connection,  read_topology, ensure_queue, open_claims,
                                      open_completions, open_requests, subscribe};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
+        THOLE_TRY(until_done(host, steps[i], stop, reterr));
     create_machine(host);
     THOLE_TRY(open_processes(host, reterr));
     if (host->options.remote == NULL)
         THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(start_keeper(host, reterr));
-    THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
+    THOLE_TRY(until_done(host, open_puller, stop, reterr));
     THOLE_TRY(answer_questions(host, reterr));
     return start_loop(host, reterr);
 }
@@ -412,7 +407,7 @@ static void release(struct worker_host *host)
 }
 
 thole_status worker_host_start(const struct host_options *options, const thole_program *program,
-                               bool (*stop_requested)(void), struct worker_host **ret, thole_error *reterr)
+                               const struct stop_check *stop, struct worker_host **ret, thole_error *reterr)
 {
     THOLE_TRY(check_options(options, reterr));
     struct worker_host *const host = memory_new(sizeof *host);
@@ -426,7 +421,7 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     thole_status status = make_incarnation(host, reterr);
     if (status == THOLE_OK) {
         crash_reporter_name(host->options.crash_reporter, host->incarnation);
-        status = connect_all(host, stop_requested, reterr);
+        status = connect_all(host, stop, reterr);
     }
     if (status != THOLE_OK) {
         release(host);

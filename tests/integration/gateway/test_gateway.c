@@ -30,15 +30,17 @@ struct worker_session {
     size_t notices_len;
 };
 
-static bool no_stop(void)
+static bool no_stop(void *arg)
 {
+    (void)arg;
     return false;
 }
+static const struct stop_check never = {.requested = no_stop};
 
 static void begin(const char *ns)
 {
     stage_begin(&stage, ns);
-    CHECK_OK(gateway_host_start(&stage.options, no_stop, &gateway, &stage.err), &stage.err);
+    CHECK_OK(gateway_host_start(&stage.options, &never, &gateway, &stage.err), &stage.err);
     struct connection_options const options = {
         .url = stage.nats.url, .name = "worker", .connect_timeout_ms = 5000, .request_timeout_ms = 15000};
     CHECK_OK(connection_open(&options, &worker, &stage.err), &stage.err);

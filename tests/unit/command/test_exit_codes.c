@@ -14,10 +14,10 @@ static thole_status replayed;
 static int replay_code;
 
 thole_status __wrap_engine_host_start(const struct host_options *options, const thole_program *program,
-                                      bool (*stop_requested)(void), struct engine_host **ret,
+                                      const struct stop_check *stop, struct engine_host **ret,
                                       thole_error *reterr)
 {
-    (void)options, (void)program, (void)stop_requested;
+    (void)options, (void)program, (void)stop;
     *ret = NULL;
     if (started == THOLE_OK) /* it serves until it is asked to stop */
         (void)kill(getpid(), SIGTERM);

@@ -71,10 +71,12 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
     return 0;
 }
 
-static bool stop_requested(void)
+static bool stop_requested(void *arg)
 {
+    (void)arg;
     return play.asked++ >= play.patience;
 }
+static const struct stop_check stop = {.requested = stop_requested};
 
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
                                     thole_error *reterr)
@@ -365,8 +367,8 @@ static void line(const char *text, FILE *to)
                                          .node_ttl_ms = 8000,
                                          .engine_threads = 2};
     each_word(text, false);
-    thole_status const status = engine_host_start(
-        &play.options, &program, play.patience == 0 ? NULL : stop_requested, &engine, &error);
+    thole_status const status =
+        engine_host_start(&play.options, &program, play.patience == 0 ? NULL : &stop, &engine, &error);
     said("-> %s %s, after %u pauses\n", thole_status_name(status), error.text, play.naps);
     CU_ASSERT_EQUAL(engine == NULL, status != THOLE_OK);
     if (engine != NULL) {

@@ -42,10 +42,12 @@ thole_status __wrap_postgres_open(const struct postgres_options *options, struct
     return thole_fail(reterr, play.postgres, "no rows");
 }
 
-static bool at_once(void)
+static bool at_once(void *arg)
 {
+    (void)arg;
     return true;
 }
+static const struct stop_check stop = {.requested = at_once};
 
 static void test_what_was_opened_is_closed(void)
 {
@@ -63,7 +65,7 @@ static void test_what_was_opened_is_closed(void)
         memset(&play, 0, sizeof play);
         play.topology = rows[i].topology;
         play.postgres = rows[i].postgres;
-        CU_ASSERT_EQUAL(engine_host_start(&options, &program, at_once, &engine, &error), rows[i].want);
+        CU_ASSERT_EQUAL(engine_host_start(&options, &program, &stop, &engine, &error), rows[i].want);
         CHECK_STR("why", error.text, rows[i].text);
         CU_ASSERT_PTR_NULL(engine);
         CU_ASSERT_EQUAL(play.opened, 0);

@@ -29,10 +29,12 @@ static char body[BODY_BYTES];
 
 /* ---- the gateway ---- */
 
-static bool is_stopping(void)
+static bool is_stopping(void *arg)
 {
+    (void)arg;
     return play.stopping;
 }
+static const struct stop_check stop = {.requested = is_stopping};
 
 static void *start_main(void *arg)
 {
@@ -52,7 +54,7 @@ static void *start_main(void *arg)
                                                 .stop_limit_ms = 2500};
     thole_error error = {.status = THOLE_OK};
     (void)arg;
-    thole_status const status = gateway_host_start(&options, is_stopping, &gateway, &error);
+    thole_status const status = gateway_host_start(&options, &stop, &gateway, &error);
     if (status != THOLE_OK)
         played_say("did not start: %s %s", thole_status_name(status), error.text);
     CU_ASSERT_EQUAL(status == THOLE_OK, gateway != NULL);

@@ -425,7 +425,7 @@ void played_deliver(const char *subject, const char *reply, const char *type, co
 /* ---- the worker role ---- */
 
 thole_status __wrap_worker_host_start(const struct host_options *o, const thole_program *program,
-                                      bool (*stop_requested)(void), struct worker_host **ret,
+                                      const struct stop_check *stop, struct worker_host **ret,
                                       thole_error *reterr)
 {
     char room[64];
@@ -436,7 +436,7 @@ thole_status __wrap_worker_host_start(const struct host_options *o, const thole_
     CU_ASSERT_STRING_EQUAL(program->name, o->node);
     CU_ASSERT_EQUAL(program->size, sizeof *program);
     CU_ASSERT_TRUE(o->crash_reporter == NULL && o->forkserver == NULL && o->metrics == NULL);
-    CU_ASSERT_TRUE(stop_requested());
+    CU_ASSERT_TRUE(stop_is_requested(stop));
     play.handlers = o->remote;
     if (how != NULL && strncmp(how, "slow:", 5) == 0)
         played_sleep(strtoull(word(CALL_HOST, room) + 5, NULL, 10));
