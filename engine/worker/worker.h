@@ -88,6 +88,8 @@ struct worker_options {
     uint64_t renew_ms;        /* 0 = a third of the lease; at most half of it */
     uint64_t grace_ms;        /* time that a cancelled handler has to return */
     uint64_t stop_grace_ms;   /* the same after the limit of a graceful stop */
+    uint64_t silence_ms;      /* who runs the handlers may be dead for so long before this is told; 0: the
+                                 machine dies with them */
     uint32_t poison_after;    /* lost claims until an activity is poisoned; at least 2; 0 = never */
 };
 /* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s, poisoned after 5. */

@@ -27,19 +27,25 @@ static uint64_t quiet_ms(const struct worker_machine *w)
     return w->options.lease_ms / 3;
 }
 
+/* What has run for so long here has run for quiet_ms() where it runs, and its death would be known. */
+static uint64_t calm_ms(const struct worker_machine *w)
+{
+    return quiet_ms(w) + w->options.silence_ms;
+}
+
 /* Handlers that have run for quiet_ms() are not suspected: the candidate may start beside them. Those that
  * were abandoned may run without a slot, and are suspected like the others. */
 uint64_t isolation_due_ms(const struct worker_machine *w)
 {
     if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_ISOLATED)
         return UINT64_MAX;
-    return worker_slots_used(w) == 0 ? w->isolation.abandoned_ms : w->isolation.started_ms + quiet_ms(w);
+    return worker_slots_used(w) == 0 ? w->isolation.abandoned_ms : w->isolation.started_ms + calm_ms(w);
 }
 
 /* It has started at the last start, or before. */
 void isolation_abandoned(struct worker_machine *w)
 {
-    w->isolation.abandoned_ms = w->isolation.started_ms + quiet_ms(w);
+    w->isolation.abandoned_ms = w->isolation.started_ms + calm_ms(w);
 }
 
 void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
@@ -50,6 +56,7 @@ void isolation_started(struct worker_machine *w, const struct lease *lease, uint
         w->counters.isolated++;
         w->isolation.unsettled_ms = quiet_ms(w)
                                     << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX);
+        w->isolation.unsettled_ms += w->options.silence_ms;
     }
     isolation_runs(w, lease);
 }

@@ -391,8 +391,36 @@ void actor_start(struct actor_worker *worker, char letter)
         give_up("a worker", &err);
 }
 
+const thole_program *actors_program(char letter)
+{
+    return letter == 'A' ? &program_a : &program_b;
+}
+
+static bool no_stop(void)
+{
+    return false;
+}
+
+void actor_start_elsewhere(struct actor_worker *worker, const struct stack *stack, char letter)
+{
+    thole_error err = {0};
+    worker->options.nats_url = worker->nats_url;
+    worker->options.postgres = worker->postgres_url;
+    if (gateway_host_start(&worker->options, no_stop, &worker->gateway, &err) != THOLE_OK)
+        give_up("a gateway", &err);
+    struct remote_worker_options const options = {.nats_url = stack->nats.url,
+                                                  .ns = worker->options.ns,
+                                                  .name = "elsewhere",
+                                                  .queue = worker->options.queue,
+                                                  .slots = worker->options.slots,
+                                                  .stop_limit_ms = worker->options.stop_limit_ms};
+    worker->remote = remote_worker_start(&options, actors_program(letter));
+}
+
 void actor_stop(struct actor_worker *worker)
 {
+    remote_worker_stop(worker->remote);
+    gateway_host_stop(worker->gateway);
     worker_host_stop(worker->host);
     tcp_proxy_stop(worker->nats);
     tcp_proxy_stop(worker->postgres);

@@ -14,6 +14,8 @@
  */
 #ifndef THOLE_ACTORS_H
 #define THOLE_ACTORS_H
+#include "gateway_host.h"
+#include "remote_worker.h"
 #include "stack.h"
 #include "tcp_proxy.h"
 #include "thole/activity.h"
@@ -53,6 +55,8 @@ bool actors_wait_children(size_t n);
 
 struct actor_worker {
     struct worker_host *host;
+    struct gateway_host *gateway; /* of one elsewhere, which has no network of its own: its gateway has */
+    struct remote_worker *remote;
     struct tcp_proxy *nats, *postgres; /* NULL: it is connected directly */
     char nats_url[128], postgres_url[160];
     struct host_options options;
@@ -63,5 +67,9 @@ void actor_options(struct actor_worker *worker, const struct stack *stack, const
                    uint64_t lease_ms);
 void actor_proxies(struct actor_worker *worker, const struct stack *stack);
 void actor_start(struct actor_worker *worker, char letter);
+/* Their activities, for other kinds of workers. */
+const thole_program *actors_program(char letter);
+/* The same by way of a gateway of its own, which runs in the test's process, too. */
+void actor_start_elsewhere(struct actor_worker *worker, const struct stack *stack, char letter);
 void actor_stop(struct actor_worker *worker); /* zeroed: nothing happens */
 #endif

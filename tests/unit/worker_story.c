@@ -294,6 +294,7 @@ static void begin_world(struct world *t, const struct story *story)
     options.slots = 2;
     options.completions_max = 2;
     options.renew_ms = story->renew_ms;
+    options.silence_ms = story->silence_ms;
     if (story->grace_ms != 0)
         options.grace_ms = story->grace_ms;
     t->w = worker_create(&options);

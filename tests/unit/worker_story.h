@@ -31,7 +31,8 @@ struct story {
     } steps[STORY_STEPS_MAX];
     uint64_t renew_ms; /* 0: a third of the lease */
     uint64_t grace_ms; /* 0: 10 s */
-    size_t times;      /* how often the steps are gone through, by the same machine; 0: once */
+    uint64_t silence_ms;
+    size_t times; /* how often the steps are gone through, by the same machine; 0: once */
 };
 
 /* Tells it to a new machine, which has said "want 2", and checks what is said. */

@@ -312,6 +312,7 @@ static void create_machine(struct worker_host *host)
     options.renew_ms = host->options.renew_every_ms;
     options.grace_ms = host->options.grace_ms;
     options.poison_after = host->options.poison_after;
+    options.silence_ms = host->options.remote != NULL ? host->lease_ms : 0;
     options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
     host->machine = worker_create(&options);
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++) {

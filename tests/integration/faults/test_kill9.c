@@ -1,8 +1,15 @@
 /*
  * kill -9 of the engine, of the worker, of nats-server and of Postgres, each in the middle of 200 running
  * orders: all end correctly, each activity's effect is there at least once, its result exactly once.
+ * integration.gateway_kill9 does the same with a worker behind two gateways, one of which is killed as well.
  */
 #include "stack.h"
+
+#ifdef BY_GATEWAY
+#define WORKER "remote"
+#else
+#define WORKER "worker"
+#endif
 
 enum { ORDERS = 200, STEPS = 3 };
 
@@ -125,7 +132,7 @@ static void test_worker(void)
     start_orders("worker");
     in_the_middle("worker");
     stack_kill9(worker);
-    worker = stack_program(&stack, "worker", "worker", NULL);
+    worker = stack_program(&stack, "worker", WORKER, NULL);
     check_orders("worker");
 }
 
@@ -149,6 +156,23 @@ static void test_postgres(void)
     check_orders("postgres");
 }
 
+#ifdef BY_GATEWAY
+static struct stack_program *gateways[2];
+
+/* One after the other, so that the one that has the session is among them. */
+static void test_gateways(void)
+{
+    start_orders("gateway");
+    in_the_middle("gateway");
+    for (size_t i = 0; i < 2; i++) {
+        stack_kill9(gateways[i]);
+        gateways[i] = stack_program(&stack, gateways[i]->name, "gateway", "--lease=3s", NULL);
+        (void)stack_logged(gateways[i], "serves namespace", gateways[i]->lives, 10000);
+    }
+    check_orders("gateway");
+}
+#endif
+
 static void test_all_at_once(void)
 {
     start_orders("all");
@@ -157,14 +181,22 @@ static void test_all_at_once(void)
     server_kill9(&stack.postgres);
     stack_kill9(worker);
     server_kill9(&stack.nats);
+#ifdef BY_GATEWAY
+    stack_kill9(gateways[0]);
+    stack_kill9(gateways[1]);
+    gateways[0] = stack_program(&stack, "gateway1", "gateway", "--lease=3s", NULL);
+#endif
     CHECK_OK(server_restart(&stack.nats, &stack.err), &stack.err);
     CHECK_OK(server_restart(&stack.postgres, &stack.err), &stack.err);
     engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
-    worker = stack_program(&stack, "worker", "worker", NULL);
+    worker = stack_program(&stack, "worker", WORKER, NULL);
     check_orders("all");
 }
 
 static const struct thole_test tests[] = {
+#ifdef BY_GATEWAY
+    {"kill9_gateways", test_gateways},
+#endif
     {"kill9_engine", test_engine},     {"kill9_engines_run_nothing_twice", test_engines_run_nothing_twice},
     {"kill9_worker", test_worker},     {"kill9_nats", test_nats},
     {"kill9_postgres", test_postgres}, {"kill9_all_at_once", test_all_at_once},
@@ -178,8 +210,12 @@ int main(void)
     setenv("ORDERS_WORK_MS", "20", 1);
     engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     client = stack_client(&stack);
-    worker = stack_program(&stack, "worker", "worker", "--lease=3s", NULL);
-    int const failed = thole_run_suite("kill9", tests, ARRAY_LEN(tests));
+#ifdef BY_GATEWAY
+    gateways[0] = stack_program(&stack, "gateway1", "gateway", "--lease=3s", NULL);
+    gateways[1] = stack_program(&stack, "gateway2", "gateway", "--lease=3s", NULL);
+#endif
+    worker = stack_program(&stack, "worker", WORKER, "--lease=3s", NULL);
+    int const failed = thole_run_suite("kill9 " WORKER, tests, ARRAY_LEN(tests));
     thole_client_close(client);
     stack_stop(&stack);
     return failed;

@@ -640,6 +640,34 @@ static void test_wrong_requests(void)
     end();
 }
 
+/* In protobuf a message without contents has no bytes. */
+static void test_empty_messages(void)
+{
+    struct worker_session session;
+    struct buf answer;
+    char subject[300];
+    begin("empty");
+    open_session(&session, "py", 1);
+    stage_schedule(&stage, "i", 1, "pay", "");
+    stage_pause_ms(300);
+    buf_init(&answer, ANSWER_BYTES);
+    (void)snprintf(subject, sizeof subject, "%s", operation(&session, "renew"));
+    CHECK_OK(connection_request(worker, subject, THOLE_STR(""), &answer, &stage.err), &stage.err);
+    CU_ASSERT_EQUAL(buf_bytes(&answer).len, 0); /* OK, and nothing to say */
+    (void)snprintf(subject, sizeof subject, "%s", operation(&session, "next"));
+    CHECK_OK(connection_request(worker, subject, THOLE_STR(""), &answer, &stage.err), &stage.err);
+    CU_ASSERT_TRUE(buf_bytes(&answer).len > 0 && buf_bytes(&answer).ptr[0] == (3 << 3 | 2)); /* a task */
+    CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
+    (void)snprintf(subject, sizeof subject, "%s", operation(&session, "close"));
+    CHECK_OK(connection_request(worker, subject, THOLE_STR(""), &answer, &stage.err), &stage.err);
+    CU_ASSERT_EQUAL(buf_bytes(&answer).len, 0);
+    CHECK_OK(connection_request(worker, open_subject(), THOLE_STR(""), &answer, &stage.err), &stage.err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&answer), "worker name is empty"));
+    buf_release(&answer);
+    forget_session(&session);
+    end();
+}
+
 static void test_services(void)
 {
     struct worker_session session;
@@ -681,6 +709,7 @@ static const struct thole_test tests[] = {
     {"closed", test_closed},
     {"a gateway stops", test_a_gateway_stops},
     {"wrong requests", test_wrong_requests},
+    {"empty messages", test_empty_messages},
     {"services", test_services},
 };
 

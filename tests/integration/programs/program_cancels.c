@@ -4,6 +4,7 @@
  * Activities append what they see to $CANCELS_DIR/notes: "INSTANCE.EXECUTION.ID begins", "… fired KIND
  * (REASON)", "… returns". Those that wait for leave look for a file $CANCELS_DIR/INSTANCE.
  */
+#include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -297,5 +298,5 @@ int main(int argc, char **argv)
                                    .orchestrations_len = sizeof orchestrations / sizeof orchestrations[0],
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
-    return thole_main(argc, argv, &program);
+    return remote_or_main(argc, argv, &program);
 }

@@ -4,6 +4,7 @@
  * $ORDERS_TOKENS: "KEY MONOTONIC_US REASON". $ORDERS_LACKS names one orchestration that this process does not
  * know.
  */
+#include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -181,5 +182,5 @@ int main(int argc, char **argv)
                                    .orchestrations_len = n,
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
-    return thole_main(argc, argv, &program);
+    return remote_or_main(argc, argv, &program);
 }

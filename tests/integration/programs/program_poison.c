@@ -2,6 +2,7 @@
  * The user's program of test_poison.c and test_worker_crash.c. Each run of an activity appends a line "NAME
  * KEY" to $POISON_EFFECTS.
  */
+#include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -235,5 +236,5 @@ int main(int argc, char **argv)
                                    .orchestrations_len = sizeof orchestrations / sizeof orchestrations[0],
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
-    return thole_main(argc, argv, &program);
+    return remote_or_main(argc, argv, &program);
 }

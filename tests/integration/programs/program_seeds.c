@@ -4,6 +4,7 @@
  * file $SEEDS_DIR/INSTANCE.ATTEMPT or INSTANCE.all is there, and append what they do to $SEEDS_DIR/runs:
  * "INSTANCE attempt N begins", "INSTANCE attempt N ends, token KIND".
  */
+#include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -251,5 +252,5 @@ int main(int argc, char **argv)
                                    .orchestrations_len = sizeof orchestrations / sizeof orchestrations[0],
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
-    return thole_main(argc, argv, &program);
+    return remote_or_main(argc, argv, &program);
 }
