@@ -1,4 +1,4 @@
-{{/* Pod of an engine or a worker: (dict "root" $ "component" "engine" "role" "engine" "of" its values "queue" "") */}}
+{{/* Pod of an engine, a worker or a gateway: (dict "root" $ "component" "engine" "role" "engine" "of" its values "queue" "") */}}
 {{- define "thole.pod" -}}
 {{- $root := .root -}}
 {{- $of := .of -}}
