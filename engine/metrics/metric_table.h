@@ -65,6 +65,15 @@ enum metric {
     METRIC_BINDER_IN_FLIGHT,
     METRIC_BINDER_RULES,
     METRIC_BINDER_LAG,
+    /* of a gateway */
+    METRIC_GATEWAY_SESSIONS,
+    METRIC_GATEWAY_SESSIONS_ENDED,
+    METRIC_GATEWAY_TASKS,
+    METRIC_GATEWAY_OUTCOMES,
+    METRIC_GATEWAY_RENEWALS,
+    METRIC_GATEWAY_CANCELLATIONS,
+    METRIC_GATEWAY_REQUESTS,
+    METRIC_GATEWAY_REQUEST_FAILURES,
     METRICS
 };
 
@@ -77,7 +86,9 @@ enum {
     METRIC_ENGINE = 1,
     METRIC_WORKER = 2,
     METRIC_BINDER = 4,
-    METRIC_EACH = METRIC_ENGINE | METRIC_WORKER | METRIC_BINDER
+    METRIC_GATEWAY = 8,
+    METRIC_EACH = METRIC_ENGINE | METRIC_WORKER | METRIC_BINDER | METRIC_GATEWAY,
+    METRIC_RUNS = METRIC_WORKER | METRIC_GATEWAY, /* the sessions of a gateway are workers */
 };
 
 struct metric_rule {
@@ -94,7 +105,7 @@ struct metric_rule {
 extern const struct metric_rule metric_rules[METRICS];
 
 /* Values of labels, in the order of the rules. */
-enum { SERVING_ENGINE, SERVING_WORKER, SERVING_BINDER };
+enum { SERVING_ENGINE, SERVING_WORKER, SERVING_BINDER, SERVING_GATEWAY };
 enum { CONNECTIONS_UP, CONNECTIONS_DOWN };
 /* Of a call to a server that has failed: unavailable, timeout, denied, invalid, corrupt, other. */
 enum {
@@ -147,4 +158,9 @@ enum { IGNORED_MALFORMED, IGNORED_UNPROVEN };
 enum { BINDER_REJECTED = 3, BINDER_PUT_BACK };
 enum { BINDER_RULES_SERVED, BINDER_RULES_FAILING };
 enum { BINDER_LAG_PENDING, BINDER_LAG_ACK_PENDING };
+enum { SESSIONS_STOPPED, SESSIONS_SILENT, SESSIONS_NOT_STARTED };
+enum { TASKS_GIVEN, TASKS_AGAIN };
+enum { OUTCOMES_STORED, OUTCOMES_CANCELLED, OUTCOMES_REFUSED };
+enum { RENEWALS_HELD, RENEWALS_GONE };
+/* Requests to a gateway, in the order of enum endpoint_kind. */
 #endif

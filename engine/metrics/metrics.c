@@ -2,6 +2,7 @@
 #include "metrics_state.h"
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- how much room a metric takes ---- */
 
@@ -61,17 +62,37 @@ void metrics_destroy(struct metrics *metrics)
     free(metrics);
 }
 
+static bool take(atomic_bool *taken)
+{
+    bool expected = false;
+    return atomic_compare_exchange_strong(taken, &expected, true);
+}
+
 struct metric_cells *metrics_cells(struct metrics *metrics)
 {
     if (metrics == NULL)
         return NULL;
+    for (struct metric_cells *old = atomic_load(&metrics->cells); old != NULL; old = old->next)
+        if (take(&old->taken))
+            return old;
     struct metric_cells *const cells =
         memory_new(sizeof *cells + metrics->cells_len * sizeof cells->values[0]);
     cells->metrics = metrics;
+    atomic_init(&cells->taken, true);
     cells->next = atomic_load(&metrics->cells);
     while (!atomic_compare_exchange_weak(&metrics->cells, &cells->next, cells)) {
     }
     return cells;
+}
+
+void metrics_return_cells(struct metric_cells *cells)
+{
+    if (cells == NULL)
+        return;
+    for (int m = 0; m < METRICS; m++)
+        for (size_t i = 0; metric_rules[m].kind == METRIC_GAUGE && i < metric_labels(cells->metrics, m); i++)
+            metric_set(cells, (enum metric)m, i, 0);
+    atomic_store(&cells->taken, false);
 }
 
 /* ---- counting ---- */
@@ -97,6 +118,14 @@ void metric_add(struct metric_cells *cells, enum metric metric, size_t label, ui
     assert(metric_rules[metric].kind != METRIC_HISTOGRAM);
     if (cell != NULL)
         grow(cell, n);
+}
+
+void metric_count(struct metric_cells *cells, enum metric metric, size_t label, uint64_t n)
+{
+    _Atomic uint64_t *const cell = find(cells, metric, label);
+    assert(metric_rules[metric].kind == METRIC_COUNTER);
+    if (cell != NULL)
+        (void)atomic_fetch_add_explicit(cell, n, memory_order_relaxed);
 }
 
 void metric_set(struct metric_cells *cells, enum metric metric, size_t label, uint64_t value)
@@ -139,13 +168,25 @@ struct pulse *metrics_pulse(struct metrics *metrics, const char *name, uint64_t 
 {
     if (metrics == NULL)
         return NULL;
+    for (struct pulse *old = atomic_load(&metrics->pulses); old != NULL; old = old->next)
+        if (strcmp(old->name, name) == 0 && old->limit_ms == limit_ms && take(&old->taken))
+            return old;
     struct pulse *const pulse = memory_new(sizeof *pulse);
     pulse->name = name;
     pulse->limit_ms = limit_ms;
+    atomic_init(&pulse->taken, true);
     pulse->next = atomic_load(&metrics->pulses);
     while (!atomic_compare_exchange_weak(&metrics->pulses, &pulse->next, pulse)) {
     }
     return pulse;
+}
+
+void metrics_return_pulse(struct pulse *pulse)
+{
+    if (pulse == NULL)
+        return;
+    pulse_rests(pulse);
+    atomic_store(&pulse->taken, false);
 }
 
 void pulse_begins(struct pulse *pulse, uint64_t now_ms)

@@ -14,7 +14,7 @@ struct metrics_pair { /* a label of thole_build_info */
     const char *label, *value;
 };
 struct metrics_options { /* all texts are borrowed until metrics_destroy() */
-    unsigned roles;      /* METRIC_ENGINE, METRIC_WORKER or both: others' metrics are not shown */
+    unsigned roles;      /* METRIC_ENGINE, METRIC_WORKER, METRIC_GATEWAY: others' metrics are not shown */
     const struct metrics_pair *info;
     size_t info_len;
     const char *const *activities; /* that the program registers: the only names that become labels */
@@ -29,12 +29,17 @@ void metrics_destroy(struct metrics *metrics); /* when no thread counts any more
 struct metric_cells;
 /* Any thread; belongs to @p metrics. NULL for NULL. */
 struct metric_cells *metrics_cells(struct metrics *metrics);
+/* The thread that owned them has ended: its gauges are 0, what it counted stays, and others may have them.
+ * NULL-safe. */
+void metrics_return_cells(struct metric_cells *cells);
 /* For each: with NULL for cells, or of a metric that its process does not show, nothing happens. @p label:
  * index into the rule's values; 0 when it has none. */
 void metric_add(struct metric_cells *cells, enum metric metric, size_t label,
                 uint64_t n); /* not of a histogram */
 void metric_set(struct metric_cells *cells, enum metric metric, size_t label, uint64_t value); /* likewise */
 void metric_observe(struct metric_cells *cells, enum metric metric, size_t label, uint64_t value);
+/* Of cells that several threads count in: all of them by this one. */
+void metric_count(struct metric_cells *cells, enum metric metric, size_t label, uint64_t n);
 /* The label of the class of a failed call, ERRORS_… */
 size_t metric_error_class(thole_status status);
 
@@ -48,6 +53,8 @@ struct pulse;
 /* Any thread; belongs to @p metrics. limit_ms 0: it is never taken for stuck. NULL for NULL. @p name: static
  * text. */
 struct pulse *metrics_pulse(struct metrics *metrics, const char *name, uint64_t limit_ms);
+/* Its loop has ended: others of that name may have it. NULL-safe. */
+void metrics_return_pulse(struct pulse *pulse);
 void pulse_begins(struct pulse *pulse, uint64_t now_ms); /* NULL-safe, as are the next */
 void pulse_rests(struct pulse *pulse);
 

@@ -67,7 +67,11 @@ bool metrics_ready(const struct metrics *metrics, struct buf *to)
     bool const engine = (metrics->options.roles & METRIC_ENGINE) != 0;
     bool const worker = (metrics->options.roles & METRIC_WORKER) != 0;
     bool const binder = (metrics->options.roles & METRIC_BINDER) != 0;
+    bool const gateway = (metrics->options.roles & METRIC_GATEWAY) != 0;
     bool ready = true;
+    if (gateway)
+        ready &=
+            condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_GATEWAY) == 1, "gateway", waits);
     if (engine)
         ready &= condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_ENGINE) == 1, "engine", waits);
     if (worker)
@@ -75,7 +79,10 @@ bool metrics_ready(const struct metrics *metrics, struct buf *to)
     if (binder)
         ready &= condition(to, metrics_value(metrics, METRIC_SERVING, SERVING_BINDER) == 1, "binder", waits);
     ready &= condition(to, connected(metrics, METRIC_NATS_CONNECTIONS), "NATS", "not connected");
-    if (engine || worker)
+    if (gateway) /* without a session it has none */
+        ready &= condition(to, metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN) == 0,
+                           "Postgres", "not connected");
+    else if (engine || worker)
         ready &= condition(to, connected(metrics, METRIC_POSTGRES_CONNECTIONS), "Postgres", "not connected");
     if (engine)
         ready &= partitions_ready(metrics, to);

@@ -7,6 +7,7 @@
 struct metric_cells {
     struct metric_cells *next; /* the one made before */
     const struct metrics *metrics;
+    atomic_bool taken; /* by a thread that counts */
     _Atomic uint64_t
         values[]; /* each metric's at its offset, label by label; a histogram's: see histogram_len() */
 };
@@ -15,6 +16,7 @@ struct pulse {
     struct pulse *next;
     const char *name;
     uint64_t limit_ms;
+    atomic_bool taken;         /* by a loop that lives */
     _Atomic uint64_t since_ms; /* when it began; 0: it rests */
 };
 

@@ -26,6 +26,8 @@ static unsigned roles_of(const thole_program *program, enum host_role role)
         roles |= METRIC_WORKER;
     if ((role & HOST_BINDER) != 0)
         roles |= METRIC_BINDER;
+    if ((role & HOST_GATEWAY) != 0)
+        roles |= METRIC_GATEWAY;
     return roles;
 }
 
@@ -99,6 +101,8 @@ void monitoring_serving(struct monitoring *monitoring, enum host_role role, bool
         metric_set(monitoring->cells, METRIC_SERVING, SERVING_WORKER, serving);
     if ((role & HOST_BINDER) != 0)
         metric_set(monitoring->cells, METRIC_SERVING, SERVING_BINDER, serving);
+    if ((role & HOST_GATEWAY) != 0)
+        metric_set(monitoring->cells, METRIC_SERVING, SERVING_GATEWAY, serving);
     service_notify_say(monitoring->notify, serving
                                                ? "READY=1\nSTATUS=serving"
                                                : "STOPPING=1\nSTATUS=stopping: running activities may end");

@@ -178,7 +178,7 @@ static void on_question(void *arg, const struct delivery *delivery)
 }
 
 thole_status services_start(struct connection *connection, const char *ns, const char *id,
-                            struct services **ret, thole_error *reterr)
+                            struct metric_cells *cells, struct services **ret, thole_error *reterr)
 {
     struct services *const services = memory_new(sizeof *services);
     char subjects[WAYS][SUBJECT_BYTES];
@@ -187,6 +187,8 @@ thole_status services_start(struct connection *connection, const char *ns, const
     (void)snprintf(services->ns, sizeof services->ns, "%s", ns);
     (void)snprintf(services->id, sizeof services->id, "%s", id);
     memcpy(services->endpoints, kinds, sizeof kinds);
+    for (int i = 0; i < ENDPOINT_KINDS; i++)
+        services->endpoints[i].cells = cells;
     (void)snprintf(subjects[0], SUBJECT_BYTES, "$SRV.*");
     (void)snprintf(subjects[1], SUBJECT_BYTES, "$SRV.*.%s", GATEWAY_SERVICE);
     (void)snprintf(subjects[2], SUBJECT_BYTES, "$SRV.*.%s.%s", GATEWAY_SERVICE, id);

@@ -5,6 +5,7 @@
 #ifndef THOLE_ENDPOINTS_H
 #define THOLE_ENDPOINTS_H
 #include "connection.h"
+#include "metrics.h"
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 
@@ -32,13 +33,15 @@ struct endpoint {
     const ProtobufCMessageDescriptor *asked, *answered;
     bool of_session, of_client, named; /* named: its subject ends with a name */
     atomic_uint_least64_t requests, errors, busy_us;
-    atomic_uint last_error; /* a thole_status */
+    atomic_uint last_error;     /* a thole_status */
+    struct metric_cells *cells; /* the gateway's; NULL: nothing is counted */
 };
 
 struct services;
 /* @p id: of this gateway, unique. Answers until services_stop(). */
 THOLE_NODISCARD thole_status services_start(struct connection *connection, const char *ns, const char *id,
-                                            struct services **ret, thole_error *reterr);
+                                            struct metric_cells *cells, struct services **ret,
+                                            thole_error *reterr);
 void services_stop(struct services *services); /* NULL-safe */
 /* By the token that names the operation; NULL: there is none. */
 struct endpoint *services_session_endpoint(struct services *services, thole_slice operation);

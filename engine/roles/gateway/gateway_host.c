@@ -31,6 +31,7 @@ struct gateway_host {
     struct instance_calls *instance_calls;
     struct services *services;
     struct subscription *opens, *operations, *clients;
+    struct metric_cells *cells; /* several threads count in them */
 
     pthread_mutex_t lock;
     pthread_cond_t fewer;
@@ -63,6 +64,7 @@ static void on_ended(void *arg, struct session *session)
     while (gateway->sessions[i] != session)
         i++;
     gateway->sessions[i] = gateway->sessions[--gateway->sessions_len];
+    metric_set(gateway->cells, METRIC_GATEWAY_SESSIONS, 0, gateway->sessions_len);
     (void)pthread_cond_broadcast(&gateway->fewer);
     (void)pthread_mutex_unlock(&gateway->lock);
     session_release(session);
@@ -74,6 +76,7 @@ static void open_session(struct gateway_host *gateway, struct gateway_request *r
     struct session_options const options = {.host = &gateway->options,
                                             .connection = gateway->connection,
                                             .gateway = gateway->id,
+                                            .cells = gateway->cells,
                                             .ended = on_ended,
                                             .arg = gateway};
     (void)pthread_mutex_lock(&gateway->lock);
@@ -88,6 +91,7 @@ static void open_session(struct gateway_host *gateway, struct gateway_request *r
             gateway->sessions = memory_reserve(gateway->sessions, &gateway->sessions_cap,
                                                gateway->sessions_len + 1, sizeof(struct session *));
             gateway->sessions[gateway->sessions_len++] = session;
+            metric_set(gateway->cells, METRIC_GATEWAY_SESSIONS, 0, gateway->sessions_len);
         }
     }
     (void)pthread_mutex_unlock(&gateway->lock);
@@ -157,6 +161,16 @@ static void on_client(void *arg, const struct delivery *delivery)
 
 /* ---- start and stop ---- */
 
+static void on_state(void *arg, bool connected, uint64_t epoch)
+{
+    struct gateway_host *const gateway = arg;
+    (void)epoch;
+    metric_set(gateway->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, connected);
+    metric_set(gateway->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, !connected);
+    if (!connected)
+        metric_count(gateway->cells, METRIC_NATS_DISCONNECTS, 0, 1);
+}
+
 static thole_status open_connection(struct gateway_host *gateway, thole_error *reterr)
 {
     struct connection_options const options = {.url = gateway->options.nats_url,
@@ -167,6 +181,8 @@ static thole_status open_connection(struct gateway_host *gateway, thole_error *r
                                                .server_name = gateway->options.nats_server_name,
                                                .inbox = gateway->options.nats_inbox,
                                                .name = gateway->options.node,
+                                               .on_state = on_state,
+                                               .arg = gateway,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = CONNECT_TIMEOUT_MS};
     if (gateway->connection != NULL)
@@ -250,8 +266,8 @@ static thole_status start(struct gateway_host *gateway, const struct stop_check 
     THOLE_TRY(until_done(gateway, open_connection, stop, reterr));
     THOLE_TRY(until_done(gateway, open_client, stop, reterr));
     gateway->instance_calls = instance_calls_create(gateway->client);
-    THOLE_TRY(
-        services_start(gateway->connection, gateway->options.ns, gateway->id, &gateway->services, reterr));
+    THOLE_TRY(services_start(gateway->connection, gateway->options.ns, gateway->id, gateway->cells,
+                             &gateway->services, reterr));
     return until_done(gateway, listen_to, stop, reterr);
 }
 
@@ -260,6 +276,7 @@ thole_status gateway_host_start(const struct host_options *options, const struct
 {
     struct gateway_host *const gateway = memory_new(sizeof *gateway);
     gateway->options = *options;
+    gateway->cells = metrics_cells(options->metrics);
     (void)pthread_mutex_init(&gateway->lock, NULL);
     (void)pthread_cond_init(&gateway->fewer, NULL);
     thole_status const status = start(gateway, stop, reterr);
@@ -295,6 +312,7 @@ void gateway_host_stop(struct gateway_host *gateway)
     services_stop(gateway->services);
     thole_client_close(gateway->client);
     connection_close(gateway->connection);
+    metrics_return_cells(gateway->cells);
     free(gateway->sessions);
     (void)pthread_cond_destroy(&gateway->fewer);
     (void)pthread_mutex_destroy(&gateway->lock);

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "memory.h"
 #include "proto_json.h"
+#include "subject.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +85,8 @@ struct gateway_request *gateway_request_take(struct connection *connection, stru
                                              const struct delivery *delivery)
 {
     thole_error error = {.status = THOLE_OK};
-    if (delivery->reply.len == 0)
+    /* what a gateway may publish, who asks it need not be allowed to */
+    if (!subject_is_reply(delivery->reply))
         return NULL;
     struct gateway_request *const request = memory_new(sizeof *request);
     request->connection = connection;
@@ -133,8 +135,10 @@ static void count(struct endpoint *endpoint, uint64_t received_us, thole_status 
 {
     (void)atomic_fetch_add(&endpoint->requests, 1);
     (void)atomic_fetch_add(&endpoint->busy_us, clock_monotonic_us() - received_us);
+    metric_count(endpoint->cells, METRIC_GATEWAY_REQUESTS, endpoint->kind, 1);
     if (status == THOLE_OK)
         return;
+    metric_count(endpoint->cells, METRIC_GATEWAY_REQUEST_FAILURES, endpoint->kind, 1);
     (void)atomic_fetch_add(&endpoint->errors, 1);
     atomic_store(&endpoint->last_error, status);
 }

@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "message.h"
 #include "session_parts.h"
+#include "subject.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ static thole_status check_open(const struct gateway_request *request, thole_erro
                           asked->n_activities, ACTIVITIES_MAX);
     for (size_t i = 0; i < asked->n_activities; i++)
         THOLE_TRY(name_check(thole_slice_from(asked->activities[i]), "activity", reterr));
-    if (strpbrk(asked->inbox, " \t\r\n*>") != NULL || strlen(asked->inbox) > SUBJECT_BYTES)
-        return thole_fail(reterr, THOLE_INVALID, "inbox is not a subject that can be published to");
+    if (asked->inbox[0] != '\0' && !subject_is_reply(thole_slice_from(asked->inbox)))
+        return thole_fail(reterr, THOLE_INVALID, "inbox is not a subject below _INBOX");
     return THOLE_OK;
 }
 
@@ -57,7 +58,6 @@ static void make_options(struct session *session, const Thole__V1__OpenSession *
     options->remote = &session->handlers;
     options->crash_reporter = NULL;
     options->forkserver = NULL;
-    options->metrics = NULL;
 }
 
 static bool make_id(char ret[SESSION_ID_BYTES])
@@ -267,7 +267,10 @@ static void *session_main(void *arg)
     (void)pthread_setname_np(pthread_self(), "thole-session");
     if (start(session)) {
         (void)pthread_mutex_lock(&session->lock);
-        end_host(session, watch(session));
+        bool const stopped = watch(session);
+        end_host(session, stopped);
+        metric_count(session->options.cells, METRIC_GATEWAY_SESSIONS_ENDED,
+                     stopped ? SESSIONS_STOPPED : SESSIONS_SILENT, 1);
         session_refuse_all(session);
         session_free_tasks(session);
         thole__v1__session_closed__init(&closed);
@@ -275,6 +278,8 @@ static void *session_main(void *arg)
             gateway_answer(session->close, &closed.base, THOLE_OK, "");
         session->close = NULL;
         (void)pthread_mutex_unlock(&session->lock);
+    } else {
+        metric_count(session->options.cells, METRIC_GATEWAY_SESSIONS_ENDED, SESSIONS_NOT_STARTED, 1);
     }
     session->options.ended(session->options.arg, session);
     session_release(session);

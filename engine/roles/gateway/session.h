@@ -16,7 +16,8 @@ struct session;
 struct session_options {
     const struct host_options *host; /* the gateway's; borrowed until the session has ended */
     struct connection *connection;
-    const char *gateway; /* its id; borrowed as well */
+    const char *gateway;        /* its id; borrowed as well */
+    struct metric_cells *cells; /* the gateway's, for metric_count(); NULL: nothing is counted */
     /* From the session's thread, when it has ended: the last call. */
     void (*ended)(void *arg, struct session *session);
     void *arg;

@@ -62,6 +62,12 @@ void session_await_task(struct completion *completion, size_t at, struct task *t
 void session_task_over(struct session *session, struct task *task)
 {
     session_move_task(session, task, TASK_OVER);
+    if (task->waiters != NULL) /* its worker has sent it */
+        metric_count(session->options.cells, METRIC_GATEWAY_OUTCOMES,
+                     task->stored      ? OUTCOMES_STORED
+                     : task->cancelled ? OUTCOMES_CANCELLED
+                                       : OUTCOMES_REFUSED,
+                     1);
     settle(session, task);
     struct task_list *const list = &session->lists[TASK_OVER];
     if (list->len > SESSION_OVER_MAX)

@@ -6,6 +6,7 @@ static void tell(const struct session *session, const struct task *task)
     struct codec_scratch scratch;
     Thole__V1__Notice notice;
     char claim[24];
+    metric_count(session->options.cells, METRIC_GATEWAY_CANCELLATIONS, 0, 1);
     if (session->inbox == NULL)
         return;
     codec_init(&scratch);

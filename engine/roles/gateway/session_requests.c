@@ -115,6 +115,7 @@ void session_give(struct session *session)
     answer.n_tasks = n;
     answer.tasks = pointers;
     session->next = NULL;
+    metric_count(session->options.cells, METRIC_GATEWAY_TASKS, TASKS_GIVEN, n);
     gateway_answer(request, &answer.base, THOLE_OK, "");
     free(pointers);
     free(tasks);
@@ -178,6 +179,7 @@ static void look_at_given(struct session *session, uint64_t now_ms, struct arena
             session_task_returned(session, task, &(struct remote_return){.status = THOLE_CANCELLED});
         } else if (!named && now_ms - task->given_ms >= SESSION_ARRIVED_MS) {
             session_task_again(session, task);
+            metric_count(session->options.cells, METRIC_GATEWAY_TASKS, TASKS_AGAIN, 1);
         } else if (named && task->fired) {
             char *const claim = arena_alloc(arena, CLAIM_BYTES);
             if (claim == NULL)
@@ -201,6 +203,9 @@ static void take_renew(struct session *session, struct gateway_request *request)
     session->renewals++;
     mark_running(session, asked, &request->scratch.arena, &answer);
     look_at_given(session, clock_monotonic_ms(), &request->scratch.arena, &answer, notices);
+    metric_count(session->options.cells, METRIC_GATEWAY_RENEWALS, RENEWALS_HELD,
+                 asked->n_running - answer.n_gone);
+    metric_count(session->options.cells, METRIC_GATEWAY_RENEWALS, RENEWALS_GONE, answer.n_gone);
     char **const gone = answer.gone;
     Thole__V1__Notice **const cancelled = answer.cancelled;
     gateway_answer(request, &answer.base, THOLE_OK, "");

@@ -127,5 +127,6 @@ void queue_keeper_destroy(struct queue_keeper *keeper)
     assert(!keeper->running);
     pthread_cond_destroy(&keeper->changed);
     pthread_mutex_destroy(&keeper->lock);
+    metrics_return_cells(keeper->cells);
     free(keeper);
 }

@@ -224,5 +224,6 @@ void row_calls_destroy(struct row_calls *calls)
     (void)pthread_join(calls->thread, NULL);
     postgres_close(calls->pg);
     mailbox_release(&calls->inbox);
+    metrics_return_cells(calls->cells);
     free(calls);
 }

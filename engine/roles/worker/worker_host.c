@@ -404,6 +404,8 @@ static void release(struct worker_host *host)
     log_limits_say_totals(host->lines, "worker");
     log_limits_destroy(host->lines);
     free(host->activity_names);
+    metrics_return_cells(host->cells);
+    metrics_return_pulse(host->pulse);
     free(host);
 }
 

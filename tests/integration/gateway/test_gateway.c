@@ -2,6 +2,7 @@
 #include "gateway_host.h"
 #include "jscan.h"
 #include "link.h"
+#include "metrics.h"
 #include "worker_stage.h"
 #include <inttypes.h>
 #include <libpq-fe.h>
@@ -13,6 +14,7 @@ enum { ANSWER_BYTES = 1 << 20, NOTICES_MAX = 16, NOTICE_BYTES = 512 };
 static struct stage stage;
 static struct gateway_host *gateway;
 static struct connection *worker; /* of the worker elsewhere */
+static struct metrics *metrics;   /* NULL: of no test but one */
 
 /* CHECK_STR() evaluates its arguments more than once. */
 static void same(const char *what, const char *got, const char *want)
@@ -40,6 +42,7 @@ static const struct stop_check never = {.requested = no_stop};
 static void begin(const char *ns)
 {
     stage_begin(&stage, ns);
+    stage.options.metrics = metrics;
     CHECK_OK(gateway_host_start(&stage.options, &never, &gateway, &stage.err), &stage.err);
     struct connection_options const options = {
         .url = stage.nats.url, .name = "worker", .connect_timeout_ms = 5000, .request_timeout_ms = 15000};
@@ -627,7 +630,10 @@ static void test_wrong_requests(void)
         {"{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a b\"]}", THOLE_INVALID,
          "activity name has byte 0x20, allowed is [A-Za-z0-9_-]"},
         {"{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a\"],\"inbox\":\"a.>\"}", THOLE_INVALID,
-         "inbox is not a subject that can be published to"},
+         "inbox is not a subject below _INBOX"},
+        {"{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a\"],"
+         "\"inbox\":\"thole.wrong.in.0.control.cancel.i\"}",
+         THOLE_INVALID, "inbox is not a subject below _INBOX"},
     };
     begin("wrong");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -666,6 +672,67 @@ static void test_empty_messages(void)
     buf_release(&answer);
     forget_session(&session);
     end();
+}
+
+/* An answer goes nowhere but to an inbox: who may ask a gateway may not publish what it may. */
+static void test_replies(void)
+{
+    struct buf answer;
+    struct subscription *subscription = NULL;
+    struct worker_session heard = {.notices_len = 0};
+    begin("replies");
+    (void)pthread_mutex_init(&heard.lock, NULL);
+    CHECK_OK(connection_subscribe(worker, "thole.replies.in.>", on_notice, &heard, &subscription, &stage.err),
+             &stage.err);
+    CHECK_OK(connection_flush(worker, &stage.err), &stage.err);
+    struct link *const link = link_acquire(worker);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(link);
+    link_hint(link, open_subject(), "thole.replies.in.0.control.terminate.i", THOLE_STR("{}"));
+    link_release(link);
+    buf_init(&answer, 4096);
+    CHECK_OK(connection_request(worker, open_subject(), THOLE_STR("{}"), &answer, &stage.err), &stage.err);
+    CU_ASSERT_EQUAL(count_notices(&heard), 0);
+    buf_release(&answer);
+    subscription_close(subscription);
+    (void)pthread_mutex_destroy(&heard.lock);
+    end();
+}
+
+/* Of all sessions, also of those that have ended; what is a state of theirs is gone with them. */
+static void test_metrics(void)
+{
+    struct worker_session first, second;
+    metrics = metrics_create(&(struct metrics_options){.roles = METRIC_GATEWAY});
+    begin("metrics");
+    for (uint64_t i = 1; i <= 2; i++) {
+        struct worker_session *const session = i == 1 ? &first : &second;
+        open_session(session, i == 1 ? "first" : "second", 2);
+        CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_SESSIONS, 0), 1);
+        CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP), 2);
+        stage_schedule(&stage, "i", i, "pay", "");
+        (void)next_task(session, 5000);
+        (void)renew(session, "{\"claim\":\"1\"},{\"claim\":\"9\"}");
+        CU_ASSERT_EQUAL(complete(session, "1", "\"output\":\"\""), 0);
+        close_session(session);
+        for (int k = 0; k < 500 && metrics_value(metrics, METRIC_GATEWAY_SESSIONS, 0) > 0; k++)
+            stage_pause_ms(10);
+    }
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_SESSIONS, 0), 0);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_SESSIONS_ENDED, SESSIONS_STOPPED), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_TASKS, TASKS_GIVEN), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_OUTCOMES, OUTCOMES_STORED), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_RENEWALS, RENEWALS_HELD), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_RENEWALS, RENEWALS_GONE), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_REQUESTS, 0), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_REQUESTS, 4), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_REQUEST_FAILURES, 0), 0);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED), 2);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_WORKER_SLOTS, 0), 0);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP), 1);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP), 0);
+    end();
+    metrics_destroy(metrics);
+    metrics = NULL;
 }
 
 static void test_services(void)
@@ -710,6 +777,8 @@ static const struct thole_test tests[] = {
     {"a gateway stops", test_a_gateway_stops},
     {"wrong requests", test_wrong_requests},
     {"empty messages", test_empty_messages},
+    {"replies", test_replies},
+    {"metrics", test_metrics},
     {"services", test_services},
 };
 

@@ -129,7 +129,7 @@ static void ask(const char *rest, const char *type, bool reply)
         type != NULL && strcmp(type, "application/protobuf") == 0 ? from_hex(rest) : expand_body(rest);
     char *const exact = malloc(len == 0 ? 1 : len);
     memcpy(exact, body, len);
-    (void)snprintf(to, sizeof to, "r%u", ++requests);
+    (void)snprintf(to, sizeof to, "_INBOX.r%u", ++requests);
     played_deliver(subject, reply ? to : NULL, type, exact, len);
     free(exact);
 }
@@ -296,8 +296,9 @@ static void test_large_requests(void)
 {
     char *const text = played("up | ask ~open.default {\"worker\":\"#8388595\"} | ask ~open.default "
                               "{\"worker\":\"#8388596\"} | stop");
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "to r1: [Content-Type: application/json] [Nats-Service-Error: worker "
-                                        "name has 8388595 bytes"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "to _INBOX.r1: [Content-Type: application/json] [Nats-Service-Error: worker "
+                     "name has 8388595 bytes"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "the request has 8388609 bytes, at most 8388608 are allowed"));
     free(text);
 }
@@ -319,7 +320,7 @@ static void check_limit(size_t max, const char *ask_one, const char *settings, c
     for (const char *at = text; (at = strstr(at, want)) != NULL; at++)
         refused++;
     CU_ASSERT_EQUAL(refused, 2); /* in the header, and in the body */
-    (void)snprintf(answer, sizeof answer, "to r%zu: ", max + 1);
+    (void)snprintf(answer, sizeof answer, "to _INBOX.r%zu: ", max + 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, answer));
     CU_ASSERT_TRUE(strstr(text, answer) < strstr(text, want));
     free(text);

@@ -314,6 +314,54 @@ static void test_engine_ready(void)
     metrics_destroy(metrics);
 }
 
+/* What a thread has counted outlives it, what it was does not. */
+static void test_given_back(void)
+{
+    struct metrics *const metrics = registry(METRIC_GATEWAY);
+    struct metric_cells *const first = metrics_cells(metrics), *const shared = metrics_cells(metrics);
+    struct pulse *const pulse = metrics_pulse(metrics, "worker", 100);
+    metric_set(first, METRIC_WORKER_SLOTS, 0, 7);
+    metric_add(first, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED, 3);
+    metric_count(shared, METRIC_GATEWAY_REQUESTS, 0, 2);
+    metric_observe(first, METRIC_WORKER_ACTIVITY_DURATION, 99, 1); /* a gateway does not show it */
+    pulse_begins(pulse, 1);
+    metrics_return_cells(first);
+    metrics_return_pulse(pulse);
+    metrics_return_cells(NULL);
+    metrics_return_pulse(NULL);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_WORKER_SLOTS, 0), 0);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED), 3);
+    struct buf text;
+    buf_init(&text, 4096);
+    CU_ASSERT_TRUE(metrics_live(metrics, 1000, &text));
+    buf_release(&text);
+    CU_ASSERT_PTR_EQUAL(metrics_cells(metrics), first);
+    CU_ASSERT_PTR_NOT_EQUAL(metrics_cells(metrics), first);
+    CU_ASSERT_PTR_NOT_EQUAL(metrics_pulse(metrics, "engine", 100), pulse);
+    CU_ASSERT_PTR_EQUAL(metrics_pulse(metrics, "worker", 100), pulse);
+    CU_ASSERT_PTR_NOT_EQUAL(metrics_pulse(metrics, "worker", 100), pulse);
+    metric_add(first, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED, 1);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED), 4);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_GATEWAY_REQUESTS, 0), 2);
+    metrics_destroy(metrics);
+}
+
+/* It has connections to Postgres only while it has sessions. */
+static void test_gateway_ready(void)
+{
+    struct metrics *const metrics = registry(METRIC_GATEWAY);
+    struct metric_cells *const cells = metrics_cells(metrics);
+    CHECK_STR("it starts", ready(metrics),
+              "no\ngateway: starting, or asked to stop\nNATS: not connected\nPostgres: ok\n");
+    metric_set(cells, METRIC_SERVING, SERVING_GATEWAY, 1);
+    metric_set(cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, 1);
+    CHECK_STR("it serves", ready(metrics), "yes\ngateway: ok\nNATS: ok\nPostgres: ok\n");
+    metric_set(cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN, 1);
+    CHECK_STR("a session has lost Postgres", ready(metrics),
+              "no\ngateway: ok\nNATS: ok\nPostgres: not connected\n");
+    metrics_destroy(metrics);
+}
+
 static const struct thole_test tests[] = {
     {"text", test_text},
     {"histograms", test_histogram},
@@ -324,5 +372,7 @@ static const struct thole_test tests[] = {
     {"live", test_live},
     {"ready", test_ready},
     {"an engine that is ready", test_engine_ready},
+    {"a gateway that is ready", test_gateway_ready},
+    {"cells that are given back", test_given_back},
 };
 THOLE_TEST_MAIN("metrics", tests)

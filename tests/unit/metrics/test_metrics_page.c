@@ -29,7 +29,8 @@ static void row_text(const struct metric_rule *rule, struct buf *to)
 static void rules_text(unsigned roles, struct buf *to)
 {
     for (int m = 0; m < METRICS; m++)
-        if (metric_rules[m].roles == roles)
+        if (metric_rules[m].roles == roles ||
+            (roles == METRIC_WORKER && metric_rules[m].roles == METRIC_RUNS))
             row_text(&metric_rules[m], to);
 }
 
@@ -52,7 +53,8 @@ static void test_page(void)
     } rows[] = {{"\n## Of each process\n", METRIC_EACH},
                 {"\n## Of an engine\n", METRIC_ENGINE},
                 {"\n## Of a worker\n", METRIC_WORKER},
-                {"\n## Of a binder\n", METRIC_BINDER}};
+                {"\n## Of a binder\n", METRIC_BINDER},
+                {"\n## Of a gateway\n", METRIC_GATEWAY}};
     static char page[PAGE_MAX];
     FILE *const file = fopen(THOLE_SOURCE_DIR "/docs/metrics.md", "re");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
