@@ -20,6 +20,7 @@ int remote_or_main(int argc, char **argv, const thole_program *program)
     }
     log_configure(LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, command.options.node);
     struct remote_worker_options const options = {.nats_url = command.options.nats_url,
+                                                  .inbox = command.options.nats_inbox,
                                                   .ns = command.options.ns,
                                                   .name = command.options.node,
                                                   .queue = command.options.queue,

@@ -5,6 +5,7 @@
 #include "connection.h"
 #include "event.h"
 #include "gateway.pb-c.h"
+#include "inbox_prefix.h"
 #include "log.h"
 #include "memory.h"
 #include "stack.h"
@@ -643,6 +644,7 @@ static struct connection *connect_to(const struct remote_worker_options *options
     struct connection *connection = NULL;
     thole_error err = {0};
     struct connection_options const wish = {.url = options->nats_url,
+                                            .inbox = options->inbox,
                                             .name = options->name,
                                             .connect_timeout_ms = 5000,
                                             .request_timeout_ms = timeout_ms};
@@ -669,8 +671,9 @@ struct remote_worker *remote_worker_start(const struct remote_worker_options *op
     (void)pthread_condattr_destroy(&attributes);
     worker->quick = connect_to(options, ANSWER_MS);
     worker->patient = connect_to(options, PATIENCE_MS);
-    (void)snprintf(worker->inbox, sizeof worker->inbox, "_INBOX.thole.%s-%d-%u", options->name, (int)getpid(),
-                   atomic_fetch_add(&number, 1));
+    (void)snprintf(worker->inbox, sizeof worker->inbox, "%s.%s-%d-%u",
+                   options->inbox == NULL ? INBOX_PREFIX_DEFAULT : options->inbox, options->name,
+                   (int)getpid(), atomic_fetch_add(&number, 1));
     (void)snprintf(subject, sizeof subject, "%s.*", worker->inbox);
     must(connection_subscribe(worker->quick, subject, on_notice, worker, &worker->notices, &err), &err);
     must(connection_flush(worker->quick, &err), &err);

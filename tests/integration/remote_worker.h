@@ -12,6 +12,7 @@
 
 struct remote_worker_options {
     const char *nats_url, *ns, *name, *queue;
+    const char *inbox; /* prefix of its inboxes; NULL: the default */
     uint32_t slots;
     uint64_t stop_limit_ms;
 };

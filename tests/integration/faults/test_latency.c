@@ -1,4 +1,6 @@
-/* Sequential orders of one activity each, one at a time: from start to result. Printed, and far from a poll.
+/*
+ * Sequential orders of one activity each, one at a time: from start to result. Printed, and far from a poll.
+ * integration.gateway_latency: the same with a worker behind a gateway.
  */
 #include "stack.h"
 
@@ -50,7 +52,13 @@ int main(void)
     skip_without_nats();
     skip_without_postgres();
     stack_start(&stack);
+#ifdef BY_GATEWAY
+    (void)stack_program(&stack, "engine", "engine", NULL);
+    (void)stack_program(&stack, "gateway", "gateway", NULL);
+    (void)stack_program(&stack, "worker", "remote", NULL);
+#else
     (void)stack_program(&stack, "run", "run", NULL);
+#endif
     client = stack_client(&stack);
     int const failed = thole_run_suite("latency", tests, ARRAY_LEN(tests));
     thole_client_close(client);

@@ -4,6 +4,7 @@
  * $VERBS_CHANGED set `steps` and `halts` decide differently than before, as a careless change of code would;
  * with $VERBS_OLD `versioned` has only its first version; with $VERBS_WITHOUT there is no `halts`.
  */
+#include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -243,5 +244,5 @@ int main(int argc, char **argv)
                                    .orchestrations_len = n - without - (getenv("VERBS_OLD") != NULL),
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
-    return thole_main(argc, argv, &program);
+    return remote_or_main(argc, argv, &program);
 }

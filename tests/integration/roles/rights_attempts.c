@@ -20,7 +20,10 @@ enum {
 #define G (1u << USER_SERVICE)
 #define A (1u << USER_AUDITOR)
 #define K (1u << USER_CONSOLE)
-#define ALL (E | W | C | G | A | K)
+#define Y (1u << USER_GATEWAY)
+#define R (1u << USER_REMOTE_WORKER)
+#define S (1u << USER_REMOTE_CLIENT)
+#define ALL (E | W | C | G | A | K | R | S)
 
 struct attempt {
     unsigned users; /* who try it */
@@ -36,6 +39,52 @@ struct attempt {
     "\"ack_policy\":\"none\"}}"
 
 static const struct attempt attempts[] = {
+    /* by way of a gateway */
+    {R | S, IN "start.gate.victim", "x"},
+    {R | S, IN "event.go.victim", "x"},
+    {R | S, IN "control.cancel.victim", "x"},
+    {R | S, IN "result.worker.victim", "x"},
+    {R | S, "thole.default.work.default.victim.1.2.1", "x"},
+    {R | S, "thole.default.cancel.victim.1", "x"},
+    {R | S, "thole.default.query.0.passed.victim", "x"},
+    {R | S, "$KV.THOLE_default_CONFIG.partitions", "7"},
+    {R | S, API "CONSUMER.MSG.NEXT." WORK ".q_default", "1"},
+    {R | S, API "STREAM.MSG.GET." HIST, "{\"seq\":1}"},
+    {R | S, "thole.other.gateway.open.default", "x"},
+    {R | S, "thole.default.gateway.>", NULL},
+    {R | S, "thole.default.cancel.>", NULL},
+    {R, "thole.default.gateway.open.gpu", "x"},
+    {R, "thole.default.gateway.client.start.gate", "x"},
+    {R, "_INBOX_remote-client.>", NULL},
+    {S, "thole.default.gateway.open.default", "x"},
+    {S, "thole.default.gateway.session.a.b.next", "x"},
+    {S, "thole.default.gateway.client.start.steps", "x"},
+    {S, "thole.default.gateway.client.signal.other", "x"},
+    {S, "thole.default.gateway.client.query.other", "x"},
+    {S, "thole.default.gateway.client.terminate", "x"},
+    {S, "_INBOX_remote-worker.>", NULL},
+    {E | W | C | G | A | K, "thole.default.gateway.open.default", "x"},
+    {E | W | C | G | A | K, "thole.default.gateway.session.a.b.complete", "x"},
+    {E | W | C | G | A | K, "thole.default.gateway.client.terminate", "x"},
+    {E | W | C | G | A | K, "thole.default.gateway.>", NULL},
+    {Y, IN "control.pause.victim", "x"},
+    {Y, IN "control.delete.victim", "x"},
+    {Y, IN "engine.start.victim", "x"},
+    {Y, "thole.default.hist.0.victim.1", "x"},
+    {Y, "thole.default.work.default.victim.1.2.1", "x"},
+    {Y, "thole.default.cancel.victim.1", "x"},
+    {Y, "$KV.THOLE_default_CONFIG.partitions", "7"},
+    {Y, "_INBOX_client.x", "x"},
+    {Y, API "STREAM.DELETE." HIST, ""},
+    {Y, API "STREAM.PURGE." WORK, ""},
+    {Y, API "STREAM.MSG.GET.KV_THOLE_default_SECRET", "{\"last_by_subj\":\">\"}"},
+    {Y, API "STREAM.MSG.GET.THOLE_default_IN_0", "{\"seq\":1}"},
+    {Y, ">", NULL},
+    {Y, "_INBOX.>", NULL},
+    {Y, "_INBOX_remote-worker.>", NULL},
+    {Y, "thole.default.in.>", NULL},
+    {Y, "thole.default.hist.>", NULL},
+    {Y, "thole.other.gateway.>", NULL},
     /* messages to instances */
     {E | W | A | K, IN "start.gate.victim", "x"},
     {E | W | C | A | K, IN "start.steps.victim", "x"},

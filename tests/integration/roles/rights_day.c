@@ -1,5 +1,7 @@
 /* What programs and people do with a namespace in a day, each with the rights of its role. */
 #include "connection.h"
+#include "jscan.h"
+#include "link.h"
 #include "rights_stage.h"
 #include <stdio.h>
 #include <string.h>
@@ -87,6 +89,52 @@ static void rejected(void)
     rights_expect(USER_AUDITOR, 0, "partition", "rejected");
 }
 
+/* The status of an answer of the gateway. */
+static unsigned ask(struct connection *client, const char *subject, const char *message)
+{
+    struct header const json = {"Content-Type", THOLE_STR("application/json")};
+    struct buf answer;
+    thole_slice value;
+    uint64_t status = 0;
+    buf_init(&answer, 64 * 1024);
+    CHECK_OK(connection_request_with(client, subject, &json, 1, thole_slice_from(message), &answer,
+                                     &rights_stack.err),
+             &rights_stack.err);
+    if (json_find(buf_bytes(&answer), "status", &value))
+        CU_ASSERT_TRUE(json_uint(value, &status));
+    buf_release(&answer);
+    return (unsigned)status;
+}
+
+/* A worker and a client that have NATS alone, by way of a gateway. */
+static void elsewhere(void)
+{
+    char url[RIGHTS_URL_BYTES];
+    struct connection *client = NULL;
+    struct stack_program *const gateway = rights_program(VERBS, USER_GATEWAY, "gw-1", NULL);
+    struct stack_program *const worker = rights_program(VERBS, USER_REMOTE_WORKER, "rw-1", NULL);
+    rights_expect(USER_SERVICE, 0, "far", "run steps --id far-1 --input far --timeout 60s");
+    rights_nats_url(USER_REMOTE_CLIENT, url);
+    struct connection_options const options = {.url = url,
+                                               .inbox = "_INBOX_remote-client",
+                                               .name = "remote client",
+                                               .connect_timeout_ms = 5000,
+                                               .request_timeout_ms = 30000};
+    CU_ASSERT_EQUAL_FATAL(connection_open(&options, &client, &rights_stack.err), THOLE_OK);
+#define CLIENT "thole.default.gateway.client."
+    CU_ASSERT_EQUAL(ask(client, CLIENT "start.gate", "{\"instance\":\"far-2\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "query.passed", "{\"instance\":\"far-2\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "signal.go", "{\"instance\":\"far-2\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-2\",\"waitMs\":20000}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "start.gate", "{\"instance\":\"far-3\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "cancel", "{\"instance\":\"far-3\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-3\",\"waitMs\":20000}"), THOLE_CANCELLED);
+    connection_close(client);
+    CU_ASSERT_EQUAL(stack_count(worker->log, "serving by way of"), 1);
+    CU_ASSERT_EQUAL(stack_terminate(worker, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(stack_terminate(gateway, WAIT_MS), 0);
+}
+
 /* An activity whose worker dies: another one gets it, from the server or from the sweeper. */
 static void a_worker_dies(struct stack_program *worker)
 {
@@ -120,8 +168,9 @@ static void an_engine_crashes(struct stack_program *engine)
 void rights_day(void)
 {
     struct stack_program *const first = rights_program(VERBS, USER_ENGINE, "e-1", "--node-ttl=2s");
-    struct stack_program *const worker = rights_program(VERBS, USER_WORKER, "w-1", NULL);
     thole_client_close(stack_client(&rights_stack)); /* the namespace is set up */
+    elsewhere();
+    struct stack_program *const worker = rights_program(VERBS, USER_WORKER, "w-1", NULL);
     orders();
     struct stack_program *const second = rights_program(VERBS, USER_ENGINE, "e-2", "--node-ttl=2s");
     CU_ASSERT_EQUAL(stack_terminate(first, WAIT_MS), 0); /* hand-over */

@@ -10,7 +10,9 @@ static const char password[] = "geheim";
 /* The worker has an NKey, the others a password. */
 static const char worker_seed[] = "SUAPUTCCHXSTHNBASBA6HBNFFJ2DFDQEUFEDQPBG2H2ZTVPCVZ6CPXIFOM",
                   worker_public[] = "UANNP4UVODEYGGMJR44NTZGGOHPGGHZMVCQJWQVGFC4EQUIJ4KRPLUOH";
-const char *const rights_user_names[USERS] = {"engine", "worker", "client", "service", "auditor", "console"};
+const char *const rights_user_names[USERS] = {"engine",  "worker",        "client",
+                                              "service", "auditor",       "console",
+                                              "gateway", "remote-worker", "remote-client"};
 
 /* What narrows each. */
 static const char *const options[USERS] = {
@@ -22,8 +24,12 @@ static const char *const options[USERS] = {
     [USER_AUDITOR] = "",
     [USER_CONSOLE] = "--queue default --verb show,history,list,rejected,query,cancel,terminate,pause,resume,"
                      "retry,delete,prune,queue,queue-limit",
+    [USER_GATEWAY] = "",
+    [USER_REMOTE_WORKER] = "--queue default",
+    [USER_REMOTE_CLIENT] = "--orchestration gate --event go --query passed",
 };
-static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader", "reader"};
+static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader",
+                                                  "reader", "worker", "reader", "reader"};
 
 struct stack rights_stack;
 static char folder[SERVER_PATH_BYTES]; /* of the permissions, and of the worker's seed */
@@ -191,6 +197,10 @@ struct stack_program *rights_program(const char *file, enum right_user user, con
 {
     char nats[RIGHTS_URL_BYTES], postgres[RIGHTS_URL_BYTES], url[RIGHTS_URL_BYTES + 16],
         conninfo[RIGHTS_URL_BYTES + 16], inbox[64], creds[SERVER_PATH_BYTES + 32];
+    static const char *const roles[USERS] = {[USER_ENGINE] = "engine",
+                                             [USER_WORKER] = "worker",
+                                             [USER_GATEWAY] = "gateway",
+                                             [USER_REMOTE_WORKER] = "remote"};
     bool const engine = user == USER_ENGINE;
     const char *const replicas = rights_stack.others[0].kind == SERVER_NATS ? "--replicas=3" : "--replicas=1";
     rights_nats_url(user, nats);
@@ -199,9 +209,9 @@ struct stack_program *rights_program(const char *file, enum right_user user, con
     (void)snprintf(conninfo, sizeof conninfo, "--postgres=%s", postgres);
     (void)snprintf(inbox, sizeof inbox, "--nats-inbox=_INBOX_%s", rights_user_names[user]);
     (void)snprintf(creds, sizeof creds, "--nats-creds=%s", seed_file);
-    return stack_program_with(&rights_stack, file, name, engine ? "engine" : "worker", url, conninfo, inbox,
-                              engine ? "--partitions=2" : "--lease=2s", engine ? replicas : creds, option,
-                              NULL);
+    return stack_program_with(&rights_stack, file, name, roles[user], url, conninfo, inbox,
+                              engine ? "--partitions=2" : "--lease=2s",
+                              user == USER_WORKER ? creds : replicas, option, NULL);
 }
 
 void rights_expect(enum right_user user, int code, const char *words, const char *fmt, ...)

@@ -6,7 +6,18 @@
 #define THOLE_RIGHTS_STAGE_H
 #include "stack.h"
 
-enum right_user { USER_ENGINE, USER_WORKER, USER_CLIENT, USER_SERVICE, USER_AUDITOR, USER_CONSOLE, USERS };
+enum right_user {
+    USER_ENGINE,
+    USER_WORKER,
+    USER_CLIENT,
+    USER_SERVICE,
+    USER_AUDITOR,
+    USER_CONSOLE,
+    USER_GATEWAY,
+    USER_REMOTE_WORKER,
+    USER_REMOTE_CLIENT,
+    USERS
+};
 enum { RIGHTS_PARTITIONS = 2, RIGHTS_URL_BYTES = 400 };
 extern const char *const rights_user_names[USERS];
 
@@ -20,7 +31,7 @@ void rights_nats_url(enum right_user user, char ret[RIGHTS_URL_BYTES]);
 const char *rights_creds(enum right_user user);
 /* As the role owner (only by SET ROLE), migrate, engine, worker or reader. */
 void rights_postgres_url(const char *role, char ret[RIGHTS_URL_BYTES]);
-/* Starts a test program as engine or worker. */
+/* Starts a test program as engine, worker, gateway or remote worker. */
 struct stack_program *rights_program(const char *file, enum right_user user, const char *name,
                                      const char *option);
 /* Runs a shell command; what it printed (static), and its exit code. */

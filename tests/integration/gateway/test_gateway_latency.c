@@ -1,0 +1,3 @@
+/* integration.latency with a worker elsewhere. */
+#define BY_GATEWAY
+#include "../faults/test_latency.c"
