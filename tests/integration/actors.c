@@ -396,17 +396,19 @@ const thole_program *actors_program(char letter)
     return letter == 'A' ? &program_a : &program_b;
 }
 
-static bool no_stop(void)
+static bool no_stop(void *arg)
 {
+    (void)arg;
     return false;
 }
+static const struct stop_check never = {.requested = no_stop};
 
 void actor_start_elsewhere(struct actor_worker *worker, const struct stack *stack, char letter)
 {
     thole_error err = {0};
     worker->options.nats_url = worker->nats_url;
     worker->options.postgres = worker->postgres_url;
-    if (gateway_host_start(&worker->options, no_stop, &worker->gateway, &err) != THOLE_OK)
+    if (gateway_host_start(&worker->options, &never, &worker->gateway, &err) != THOLE_OK)
         give_up("a gateway", &err);
     struct remote_worker_options const options = {.nats_url = stack->nats.url,
                                                   .ns = worker->options.ns,

@@ -219,10 +219,12 @@ int __wrap_nanosleep(const struct timespec *pause, struct timespec *rest)
     return 0;
 }
 
-static bool stop_is_asked(void)
+static bool stop_is_asked(void *arg)
 {
+    (void)arg;
     return time_played.now_ms >= time_played.stop_at_ms;
 }
+static const struct stop_check asked = {.requested = stop_is_asked};
 
 static thole_status start_with(uint64_t renew_every_ms, bool process)
 {
@@ -245,8 +247,8 @@ static thole_status start_with(uint64_t renew_every_ms, bool process)
     memset(&err, 0, sizeof err);
     play.step = 0;
     play.log[0] = '\0';
-    thole_status const status = worker_host_start(
-        &options, &program, time_played.stop_at_ms == 0 ? NULL : stop_is_asked, &host, &err);
+    thole_status const status =
+        worker_host_start(&options, &program, time_played.stop_at_ms == 0 ? NULL : &asked, &host, &err);
     CU_ASSERT_PTR_NULL(host);
     CU_ASSERT_EQUAL(play.open, 0); /* nothing is left open, and nothing was closed twice */
     return status;
