@@ -1,6 +1,7 @@
 /*
  * The password of Postgres in a file, so that it stands in no command line and no environment: a whole run of
- * engine, worker and client with passfile= and with $PGPASSFILE; a file that others may read is not used.
+ * engine, worker and client with passfile=, with $PGPASSFILE, and with a service file; a file that others may
+ * read is not used.
  */
 #include "stack.h"
 #include <fcntl.h>
@@ -10,21 +11,29 @@
 enum { TEXT_BYTES = 256, WAIT_MS = 30000 };
 static struct stack stack;
 
-static void write_passfile(char path[TEXT_BYTES], mode_t mode)
+static void write_file(char path[TEXT_BYTES], const char *name, const char *text, mode_t mode)
 {
-    char line[TEXT_BYTES];
-    (void)snprintf(path, TEXT_BYTES, "%s/passfile", stack.dir);
-    int const len = snprintf(line, sizeof line, "127.0.0.1:%u:postgres:thole:%s\n", stack.postgres.port,
-                             stack.postgres.password);
+    (void)snprintf(path, TEXT_BYTES, "%s/%s", stack.dir, name);
+    size_t const len = strlen(text);
     int const fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    CU_ASSERT_FATAL(fd >= 0 && fchmod(fd, mode) == 0 && write(fd, line, (size_t)len) == len);
+    CU_ASSERT_FATAL(fd >= 0 && fchmod(fd, mode) == 0 && write(fd, text, len) == (ssize_t)len);
     (void)close(fd);
 }
 
-/* Without a password. */
+static void write_passfile(char path[TEXT_BYTES], mode_t mode)
+{
+    char line[TEXT_BYTES];
+    (void)snprintf(line, sizeof line, "127.0.0.1:%u:postgres:thole:%s\n", stack.postgres.port,
+                   stack.postgres.password);
+    write_file(path, "passfile", line, mode);
+}
+
+/* Without a password. @p more: behind passfile=, or empty; or the service that has it all. */
 static const char *conninfo(const char *more)
 {
     static char text[2 * TEXT_BYTES];
+    if (strncmp(more, "service=", 8) == 0)
+        return more;
     (void)snprintf(text, sizeof text, "host=127.0.0.1 port=%u user=thole dbname=postgres%s%s",
                    stack.postgres.port, more[0] == '\0' ? "" : " passfile=", more);
     return text;
@@ -49,7 +58,7 @@ static thole_status list(const char *more, size_t *ret_n)
     return status;
 }
 
-/* @p more: behind passfile=, or empty. */
+/* @p more: as for conninfo(). */
 static void run_with(const char *name, const char *more)
 {
     char option[3 * TEXT_BYTES];
@@ -97,9 +106,26 @@ static void test_a_file_that_others_may_read(void)
     CHECK_OK(list(path, &n), &stack.err);
 }
 
+/* Server, user and password stand in one file, which PGSERVICEFILE names. */
+static void test_a_service_file(void)
+{
+    char path[TEXT_BYTES], text[2 * TEXT_BYTES];
+    size_t n = 0;
+    (void)snprintf(text, sizeof text,
+                   "[shop]\nhost=127.0.0.1\nport=%u\nuser=thole\ndbname=postgres\npassword=%s\n",
+                   stack.postgres.port, stack.postgres.password);
+    write_file(path, "services", text, 0600);
+    (void)setenv("PGSERVICEFILE", path, 1);
+    run_with("service", "service=shop");
+    CU_ASSERT_NOT_EQUAL(list("service=shops", &n), THOLE_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "definition of service \"shops\" not found"));
+    (void)unsetenv("PGSERVICEFILE");
+}
+
 static const struct thole_test tests[] = {
     {"passfile= in the connection string", test_passfile_in_the_conninfo},
     {"$PGPASSFILE", test_pgpassfile},
+    {"a service file", test_a_service_file},
     {"a file that others may read", test_a_file_that_others_may_read},
 };
 
