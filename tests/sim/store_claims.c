@@ -196,7 +196,8 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
         else if (claims[i].state == ROW_MINE) {
             store_remember(w, row);
             row->touched_ms = w->now_ms;
-            if (!thole_slice_equal(row->worker, worker) || row->attempt < claims[i].attempt)
+            bool const restored = !thole_slice_equal(row->worker, worker) || row->attempt < claims[i].attempt;
+            if (restored)
                 row->claimed =
                     w->mutation == MUTATION_RESTORED_ANEW ? ++w->store->claimed : claims[i].claimed;
             row->worker = worker;
@@ -205,7 +206,7 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
             claims[i].claimed = row->claimed;
             row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
             set_deadline(w, row);
-            row->isolated = row->isolated && !claims[i].settled;
+            row->isolated = row->isolated && !restored && !claims[i].settled; /* of another claim */
             if (claims[i].settled)
                 losses_settled(w, &claims[i], worker);
         }

@@ -136,6 +136,31 @@ static void what_is_taken_back_can_be_given_up(void)
     postgres_close(pg);
 }
 
+/* An older claim was made isolated, and this one was not: its loss does not count as if it had been. */
+static void what_is_taken_back_is_as_isolated_as_it_was(void)
+{
+    static const char *const forgotten[] = {
+        "attempt = 1, worker = 'worker-2', claimed_at = claimed_at - interval '1 s', lease_until = NULL",
+        "attempt = 1, claimed_at = claimed_at - interval '1 s', lease_until = NULL", /* its own */
+        "attempt = 1, worker = NULL, claimed_at = NULL, lease_until = NULL",
+    };
+    struct postgres *pg = begin("asisolated", 1);
+    for (size_t i = 0; i < ARRAY_LEN(forgotten); i++) {
+        (void)store_sql("asisolated", "UPDATE worker_queue SET attempt = 1, worker = NULL, claimed_at = NULL,"
+                                      " lost = NULL, strikes = NULL, lease_until = NULL");
+        struct claim claim = claim_by(pg, ME, 1, false);
+        (void)store_sql("asisolated", "UPDATE worker_queue SET apart = true, %s", forgotten[i]);
+        CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
+        (void)claim_by(pg, THIRD, 1, false);
+        CHECK_STR("lost in company", row_of("asisolated", 1), "3 worker-3 {2} - worker-1");
+        claim = claim_by(pg, THIRD, 1, true);
+        CHECK_INT(store_renew_one(pg, THIRD, &claim), ROW_MINE); /* nothing was forgotten */
+        (void)claim_by(pg, ME, 1, true);
+        CHECK_STR("lost while isolated", row_of("asisolated", 1), "5 worker-1 {2,4} {4} worker-3");
+    }
+    postgres_close(pg);
+}
+
 /* -- poison candidates -- */
 
 static void a_candidate_is_claimed_only_isolated(void)
@@ -438,6 +463,7 @@ static const struct thole_test tests[] = {
     {"what a living worker gives up is not lost", what_is_given_up_is_not_lost},
     {"a report is about one claim", what_is_given_up_is_one_claim},
     {"what is taken back can be given up", what_is_taken_back_can_be_given_up},
+    {"what is taken back is as isolated as it was", what_is_taken_back_is_as_isolated_as_it_was},
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost while isolated counts", only_what_is_lost_while_isolated_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
