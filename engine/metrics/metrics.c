@@ -90,7 +90,8 @@ void metrics_return_cells(struct metric_cells *cells)
     if (cells == NULL)
         return;
     for (int m = 0; m < METRICS; m++)
-        for (size_t i = 0; metric_rules[m].kind == METRIC_GAUGE && i < metric_labels(cells->metrics, m); i++)
+        for (size_t i = 0;
+             metric_rules[m].kind == METRIC_GAUGE && i < metric_labels(cells->metrics, (enum metric)m); i++)
             metric_set(cells, (enum metric)m, i, 0);
     atomic_store(&cells->taken, false);
 }

@@ -64,6 +64,8 @@ void played_say(const char *fmt, ...)
     } while (0)
 
 void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
+                        const char *fmt, ...) THOLE_PRINTF(4, 5);
+void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
                         const char *fmt, ...)
 {
     char text[600];
