@@ -157,6 +157,7 @@ static thole_status prepare_look(struct watch *watch, thole_error *reterr)
     return status;
 }
 
+/* From here on notices and answers reach it on nats.c's threads: what they use of it stands. */
 static void enlist(struct watch *watch)
 {
     struct thole_client *client = watch->client;
@@ -192,9 +193,9 @@ thole_status watch_open(struct thole_client *client, enum watch_kind kind, thole
     ret->request = request;
     init(ret);
     thole_status status = subject_token(&ret->name, instance, reterr);
-    enlist(ret);
     if (status == THOLE_OK)
         status = prepare_look(ret, reterr);
+    enlist(ret);
     if (status == THOLE_OK && kind == WATCH_NOTICES)
         status = listen_to_notices(ret, reterr);
     if (status != THOLE_OK)

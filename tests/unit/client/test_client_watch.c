@@ -37,6 +37,38 @@ static void test_nothing_of_a_watch_stays(void)
     (void)pthread_mutex_destroy(&client.lock);
 }
 
+static unsigned found;
+
+/* A notice for another call of the same instance may come in here and look for its end. */
+static void all_can_look(const pthread_mutex_t *mutex)
+{
+    if (mutex != &client.lock)
+        return;
+    for (const struct watch *watch = client.watches.first; watch != NULL; watch = watch->next) {
+        CU_ASSERT_PTR_EQUAL(strstr(watch->api_subject, "$JS.API.STREAM.MSG.GET.THOLE_test_HIST_"),
+                            watch->api_subject);
+        CU_ASSERT(watch->api_body.len > 0);
+        found++;
+    }
+}
+
+static void test_who_is_found_can_look(void)
+{
+    struct watch first, second;
+    found = 0;
+    begin();
+    wrap_mutexes_unlocked = all_can_look;
+    CU_ASSERT_EQUAL_FATAL(
+        watch_open(&client, WATCH_QUIET, THOLE_STR("order"), (thole_slice){0}, &first, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        watch_open(&client, WATCH_QUIET, THOLE_STR("order"), (thole_slice){0}, &second, NULL), THOLE_OK);
+    watch_close(&first);
+    watch_close(&second);
+    wrap_mutexes_unlocked = NULL;
+    CU_ASSERT(found >= 3);
+    (void)pthread_mutex_destroy(&client.lock);
+}
+
 /* There is no connection: whatever went further would not come back. */
 static void test_a_reason_that_is_too_long(void)
 {
@@ -52,6 +84,7 @@ static void test_a_reason_that_is_too_long(void)
 
 static const struct thole_test tests[] = {
     {"nothing of a watch stays", test_nothing_of_a_watch_stays},
+    {"who is found can look", test_who_is_found_can_look},
     {"a reason that is too long", test_a_reason_that_is_too_long},
 };
 THOLE_TEST_MAIN("client_watch", tests)

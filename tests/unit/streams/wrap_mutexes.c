@@ -1,8 +1,9 @@
 #include "wrap_mutexes.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void (*wrap_mutexes_unlocked)(const pthread_mutex_t *mutex);
 
 static int checked(int error, const char *call)
 {
@@ -35,7 +36,10 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
-    return checked(__real_pthread_mutex_unlock(mutex), "pthread_mutex_unlock");
+    (void)checked(__real_pthread_mutex_unlock(mutex), "pthread_mutex_unlock");
+    if (wrap_mutexes_unlocked != NULL)
+        wrap_mutexes_unlocked(mutex);
+    return 0;
 }
 
 int __real_pthread_mutex_destroy(pthread_mutex_t *mutex);
