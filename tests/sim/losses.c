@@ -13,6 +13,7 @@ struct fact { /* one claim */
     bool isolated, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was
                                                  not lost, or is gone: whatever the database forgets; blamed:
                                                  it is known that its worker died of it */
+    bool cancelled;                              /* before its worker died of another: so its history says */
     bool poisoned;                               /* it is not run: that is decided, whatever else is lost */
     enum fate fate;                              /* of its worker, while the claim was not reported */
     uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
@@ -220,8 +221,11 @@ void losses_killed(struct world *w, const struct held *h)
     killer->kills_left -= killer->kills_left != UINT64_MAX;
     w->stats.kills++;
     w->losses->culprit = h;
-    for (size_t i = 0; i < w->losses->facts_len; i++)
-        check_company(w, h, &w->losses->facts[i]);
+    for (size_t i = 0; i < w->losses->facts_len; i++) {
+        struct fact *const f = &w->losses->facts[i];
+        check_company(w, h, f);
+        f->cancelled = f->cancelled || is_cancelled(h->worker, f);
+    }
 }
 
 void losses_died(struct world *w, thole_slice worker)
@@ -243,10 +247,11 @@ void losses_died(struct world *w, thole_slice worker)
 /* ---- who is poisoned ---- */
 
 /* A reason to blame it: it ran isolated, and nothing that was started beside it killed its worker. Of a claim
- * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told. */
+ * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told.
+ * What was cancelled before is blamed for nothing: its history takes no outcome any more. */
 static bool is_reason(const struct world *w, const struct fact *f)
 {
-    if (f->told) /* and the database has forgotten it */
+    if (f->told || f->cancelled) /* told: and the database has forgotten it */
         return true;
     switch (f->fate) {
     case FATE_ALIVE: return w->enabled != 0 || !f->heard; /* nobody has heard of it, or it has not */
