@@ -33,6 +33,16 @@ by_pkg_config() { # PREFIX
 
 "$cmake" --install "$build" --prefix "$work/first" >/dev/null
 mv "$work/first" "$work/shared" # nothing in it may know where it was installed
+echo "the wire contract"
+contract() { # PREFIX: its files, with what is in the source, and no others
+    local shared=$1/share/thole name
+    for name in gateway history messages; do
+        cmp "$source/proto/$name.proto" "$shared/$name.proto"
+        cmp "$source/proto/golden/$name.json" "$shared/golden/$name.json"
+    done
+    [ "$(cd "$shared" && find . -name '*.proto' -o -path './golden/*' | wc -l)" -eq 6 ]
+}
+contract "$work/shared"
 echo "shared, find_package"
 by_find_package "$work/shared" consumer-shared
 echo "shared, pkg-config"
