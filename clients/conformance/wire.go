@@ -133,8 +133,9 @@ type signalInstance struct {
 }
 
 type endInstance struct {
-	Instance string `json:"instance"`
-	Reason   string `json:"reason"`
+	Instance  string `json:"instance"`
+	Reason    string `json:"reason"`
+	RequestID string `json:"requestId"`
 }
 
 type queryInstance struct {

@@ -53,12 +53,12 @@ func (c *Client) Signal(ctx context.Context, instance, event string, data []byte
 
 // Cancel asks an instance to end. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Cancel(ctx context.Context, instance, reason string) error {
-	return c.request(ctx, "cancel", endInstance{instance, reason}, nil)
+	return c.request(ctx, "cancel", endInstance{instance, reason, requestID()}, nil)
 }
 
 // Terminate ends an instance without asking it. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Terminate(ctx context.Context, instance, reason string) error {
-	return c.request(ctx, "terminate", endInstance{instance, reason}, nil)
+	return c.request(ctx, "terminate", endInstance{instance, reason, requestID()}, nil)
 }
 
 // Query asks an instance.

@@ -116,8 +116,9 @@ type signalInstance struct {
 }
 
 type endInstance struct {
-	Instance string `json:"instance"`
-	Reason   string `json:"reason,omitempty"`
+	Instance  string `json:"instance"`
+	Reason    string `json:"reason,omitempty"`
+	RequestID string `json:"requestId"`
 }
 
 type queryInstance struct {

@@ -50,9 +50,16 @@ static thole_status has_ended(const struct watch *watch, const struct message *m
         thole_instance_status_name(end_status(turn_end(turn)->kind)), time, not_done(message->kind));
 }
 
-/* THOLE_CONFLICT: it has ended. A record that may be void is ignored: the owner decides. A repeated event is
- * no conflict: the instance may have ended with it. */
-static thole_status check_open(struct watch *watch, const struct message *message,
+enum must {
+    MUST_EXIST,
+    MAY_REPEAT, /* must exist, and may have ended of this very request */
+    MAY_EXIST,  /* may repeat, too */
+    NOT_LOOKED_AT
+};
+
+/* THOLE_CONFLICT: it has ended. A record that may be void is ignored: the owner decides. A repeated request
+ * is no conflict: the instance may have ended of it. */
+static thole_status check_open(struct watch *watch, const struct message *message, enum must must,
                                const struct record *record, uint64_t sequence, thole_error *reterr)
 {
     struct log_rule owner;
@@ -62,13 +69,11 @@ static thole_status check_open(struct watch *watch, const struct message *messag
     THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
     if (log_rule_surely_void(&owner, record, sequence))
         return THOLE_OK;
-    if (message->kind == MESSAGE_EVENT)
+    if (must != MUST_EXIST)
         THOLE_TRY(
             history_has_request(watch->client, watch->instance, message->request_id, &repeated, reterr));
     return repeated ? THOLE_OK : has_ended(watch, message, &record->turn, reterr);
 }
-
-enum must { MUST_EXIST, MAY_EXIST, NOT_LOOKED_AT };
 
 /* Looks up the state of the instance. It may end, or begin, before the message is taken. */
 static thole_status look(struct watch *watch, const struct message *message, enum must must,
@@ -81,10 +86,10 @@ static thole_status look(struct watch *watch, const struct message *message, enu
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
     *ret_exists = sequence > 0; /* an unreadable record exists, too */
     if (status == THOLE_OK && *ret_exists)
-        status = check_open(watch, message, &record, sequence, reterr);
+        status = check_open(watch, message, must, &record, sequence, reterr);
     else if (*ret_exists)
         status = THOLE_OK;
-    else if (status == THOLE_OK && must == MUST_EXIST)
+    else if (status == THOLE_OK && must != MAY_EXIST)
         status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
                             THOLE_FMT(watch->instance), watch->client->topology.ns);
     arena_release(&arena);
@@ -119,25 +124,39 @@ static thole_status send_message(thole_client *client, const struct message *mes
 
 /* ---- requests with a reason ---- */
 
-static thole_status request_of(thole_client *client, enum message_kind kind, thole_slice instance,
-                               uint64_t execution, thole_slice reason, thole_error *reterr)
+/* With an id of its own if it has none. */
+static thole_status request_of(thole_client *client, struct message *message, thole_error *reterr)
 {
     struct request_id id;
-    THOLE_TRY(client_check_id(instance, reterr));
-    THOLE_TRY(client_check_reason(reason, reterr));
-    THOLE_TRY(request_id_make(&id, reterr));
-    struct message const message = {.kind = kind,
-                                    .instance = instance,
-                                    .execution = execution,
-                                    .data = reason,
-                                    .request_id = thole_slice_from(id.text)};
-    return send_message(client, &message, MUST_EXIST, NULL, reterr);
+    THOLE_TRY(client_check_id(message->instance, reterr));
+    THOLE_TRY(client_check_reason(message->data, reterr));
+    THOLE_TRY(client_check_request_id(message->request_id, reterr));
+    bool const own = message->request_id.len > 0;
+    if (!own) {
+        THOLE_TRY(request_id_make(&id, reterr));
+        message->request_id = thole_slice_from(id.text);
+    }
+    return send_message(client, message, own ? MAY_REPEAT : MUST_EXIST, NULL, reterr);
 }
 
 static thole_status request(thole_client *client, enum message_kind kind, thole_slice instance,
                             thole_slice reason, thole_error *reterr)
 {
-    return request_of(client, kind, instance, 0, reason, reterr);
+    struct message message = {.kind = kind, .instance = instance, .data = reason};
+    return request_of(client, &message, reterr);
+}
+
+static thole_status request_end(thole_client *client, enum message_kind kind, thole_slice instance,
+                                const thole_end_options *options, thole_error *reterr)
+{
+    thole_end_options const none = {.size = sizeof none};
+    if (options == NULL)
+        options = &none;
+    if (options->size < sizeof none)
+        return thole_fail(reterr, THOLE_INVALID, "thole_end_options.size is not set");
+    struct message message = {
+        .kind = kind, .instance = instance, .data = options->reason, .request_id = options->request_id};
+    return request_of(client, &message, reterr);
 }
 
 thole_status thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
@@ -146,10 +165,22 @@ thole_status thole_client_cancel(thole_client *client, thole_slice instance, tho
     return request(client, MESSAGE_CANCEL, instance, reason, reterr);
 }
 
+thole_status thole_client_cancel_with(thole_client *client, thole_slice instance,
+                                      const thole_end_options *options, thole_error *reterr)
+{
+    return request_end(client, MESSAGE_CANCEL, instance, options, reterr);
+}
+
 thole_status thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
                                     thole_error *reterr)
 {
     return request(client, MESSAGE_TERMINATE, instance, reason, reterr);
+}
+
+thole_status thole_client_terminate_with(thole_client *client, thole_slice instance,
+                                         const thole_end_options *options, thole_error *reterr)
+{
+    return request_end(client, MESSAGE_TERMINATE, instance, options, reterr);
 }
 
 thole_status thole_client_pause(thole_client *client, thole_slice instance, thole_slice reason,
@@ -169,7 +200,9 @@ thole_status thole_client_prune(thole_client *client, thole_slice instance, uint
 {
     if (before == 0)
         return thole_fail(reterr, THOLE_INVALID, "executions are counted from 1: there are none before 0");
-    return request_of(client, MESSAGE_PRUNE, instance, before, reason, reterr);
+    struct message message = {
+        .kind = MESSAGE_PRUNE, .instance = instance, .execution = before, .data = reason};
+    return request_of(client, &message, reterr);
 }
 
 thole_status thole_client_retry(thole_client *client, thole_slice instance, thole_slice reason,

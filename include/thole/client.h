@@ -386,6 +386,18 @@ THOLE_API void thole_outcome_release(thole_outcome *outcome);
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
+/** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
+typedef struct thole_end_options {
+    size_t size;        /**< sizeof(thole_end_options) */
+    thole_slice reason; /**< at most 1024 bytes */
+    /** The same for every repetition of one request: UTF-8 like an instance id, not beginning with '<'. An
+     * instance that has ended of this very request is then no conflict. Empty = a new one. */
+    thole_slice request_id;
+} thole_end_options;
+/** thole_client_cancel() with options; NULL: none. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_cancel_with(thole_client *client, thole_slice instance,
+                                                                const thole_end_options *options,
+                                                                thole_error *reterr);
 /**
  * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. For an instance that does
  * not exist yet it is kept until the start, for 7 days (the engines' --early-events). An instance that has
@@ -405,6 +417,10 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client,
 /** Ends the instance at once; its code does not run again. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_terminate(thole_client *client, thole_slice instance,
                                                               thole_slice reason, thole_error *reterr);
+/** thole_client_terminate() with options; NULL: none. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_terminate_with(thole_client *client, thole_slice instance,
+                                                                   const thole_end_options *options,
+                                                                   thole_error *reterr);
 /** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
 typedef struct thole_delete_options {
     size_t size;        /**< sizeof(thole_delete_options) */

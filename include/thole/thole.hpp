@@ -1,6 +1,7 @@
 /**
- * C++17 over the C API, header only: handles that close themselves, statuses as exceptions, texts as std::string_view.
- * What is not here is in the C headers, which all of this includes; get() gives the C handle.
+ * C++17 over the C API, header only: handles that close themselves, statuses as exceptions, texts as
+ * std::string_view. What is not here is in the C headers, which all of this includes; get() gives the C
+ * handle.
  *
  * Orchestrations stay C functions: their stack is dropped, not unwound, when they are evicted or the engine
  * stops. So no object with a destructor may live across a thole_await...(), and no exception may leave them
@@ -20,15 +21,22 @@
 #include <utility>
 #include <vector>
 
-namespace thole {
+namespace thole
+{
 
 /** A status other than THOLE_OK, with its sentence. */
-class error : public std::runtime_error {
-public:
-    explicit error(const thole_error &err) : std::runtime_error(err.text), status_(err.status) {}
-    thole_status status() const noexcept { return status_; }
+class error : public std::runtime_error
+{
+  public:
+    explicit error(const thole_error &err) : std::runtime_error(err.text), status_(err.status)
+    {
+    }
+    thole_status status() const noexcept
+    {
+        return status_;
+    }
 
-private:
+  private:
     thole_status status_;
 };
 
@@ -58,26 +66,38 @@ struct outcome {
     thole_instance_status status = THOLE_INSTANCE_UNKNOWN;
     std::string output, error_type; /**< as in thole_outcome */
     uint64_t execution = 0;
-    bool completed() const noexcept { return status == THOLE_INSTANCE_COMPLETED; }
+    bool completed() const noexcept
+    {
+        return status == THOLE_INSTANCE_COMPLETED;
+    }
 };
 
 /** thole_client. Safe to use from several threads at once; calls block. All throw thole::error. */
-class client {
-public:
+class client
+{
+  public:
     /** @p options NULL: from the environment. */
     explicit client(const thole_client_options *options = nullptr)
     {
         thole_error err{};
         check(thole_client_open(options, &handle_, &err), err);
     }
-    client(client &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    client(client &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
+    {
+    }
     client &operator=(client &&other) noexcept
     {
         std::swap(handle_, other.handle_);
         return *this;
     }
-    ~client() { thole_client_close(handle_); }
-    thole_client *get() const noexcept { return handle_; }
+    ~client()
+    {
+        thole_client_close(handle_);
+    }
+    thole_client *get() const noexcept
+    {
+        return handle_;
+    }
 
     /** @return Whether an engine has accepted it: thole_client_start_with(). An id in use: THOLE_CONFLICT. */
     bool start(std::string_view instance, std::string_view orchestration, std::string_view input = {},
@@ -95,8 +115,9 @@ public:
     {
         thole_error err{};
         thole_outcome ended{};
-        check(thole_client_wait(handle_, slice(instance), static_cast<uint64_t>(within.count()), &ended, &err),
-              err);
+        check(
+            thole_client_wait(handle_, slice(instance), static_cast<uint64_t>(within.count()), &ended, &err),
+            err);
         return taken(ended);
     }
     /** Starts it and waits. */
@@ -117,20 +138,22 @@ public:
     {
         thole_error err{};
         bool kept = false;
-        check(thole_client_signal(handle_, slice(instance), slice(name), slice(data), slice(request_id), &kept,
-                                  &err),
+        check(thole_client_signal(handle_, slice(instance), slice(name), slice(data), slice(request_id),
+                                  &kept, &err),
               err);
         return kept;
     }
-    void cancel(std::string_view instance, std::string_view reason)
+    void cancel(std::string_view instance, std::string_view reason, std::string_view request_id = {})
     {
         thole_error err{};
-        check(thole_client_cancel(handle_, slice(instance), slice(reason), &err), err);
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        check(thole_client_cancel_with(handle_, slice(instance), &options, &err), err);
     }
-    void terminate(std::string_view instance, std::string_view reason)
+    void terminate(std::string_view instance, std::string_view reason, std::string_view request_id = {})
     {
         thole_error err{};
-        check(thole_client_terminate(handle_, slice(instance), slice(reason), &err), err);
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        check(thole_client_terminate_with(handle_, slice(instance), &options, &err), err);
     }
     std::string query(std::string_view instance, std::string_view name, std::string_view input = {})
     {
@@ -142,7 +165,7 @@ public:
         return text;
     }
 
-private:
+  private:
     static outcome taken(thole_outcome &ended)
     {
         outcome result;
@@ -167,7 +190,10 @@ struct failure : std::runtime_error {
 };
 /** Thrown by a handler whose token has fired: the activity ends as cancelled. */
 struct cancelled : std::exception {
-    const char *what() const noexcept override { return "cancelled"; }
+    const char *what() const noexcept override
+    {
+        return "cancelled";
+    }
 };
 
 /**
@@ -200,9 +226,12 @@ thole_status handler(thole_activity *act, thole_slice input, thole_slice *ret_ou
 }
 
 /** A thole_program that is put together. It must outlive what runs it. */
-class program {
-public:
-    explicit program(std::string name) : name_(std::move(name)) {}
+class program
+{
+  public:
+    explicit program(std::string name) : name_(std::move(name))
+    {
+    }
     program(const program &) = delete;
     program &operator=(const program &) = delete;
     program &orchestration(std::string name, thole_orchestration_fn *run, uint32_t version = 1)
@@ -215,7 +244,8 @@ public:
         return *this;
     }
     /** @p options borrowed as long as the program. */
-    program &activity(std::string name, thole_activity_fn *run, const thole_activity_options *options = nullptr)
+    program &activity(std::string name, thole_activity_fn *run,
+                      const thole_activity_options *options = nullptr)
     {
         thole_activity_entry entry{};
         entry.name = kept(std::move(name));
@@ -236,9 +266,12 @@ public:
         return &program_;
     }
     /** thole_main(). */
-    int main(int argc, char **argv) { return thole_main(argc, argv, get()); }
+    int main(int argc, char **argv)
+    {
+        return thole_main(argc, argv, get());
+    }
 
-private:
+  private:
     const char *kept(std::string name)
     {
         names_.push_back(std::move(name));
@@ -251,11 +284,13 @@ private:
     thole_program program_{};
 };
 
-namespace detail {
+namespace detail
+{
 
 /** thole_worker or thole_engine (thole/embedding.h). */
-template <typename Handle, auto Start, auto Wait, auto Stop, auto Join> class role {
-public:
+template <typename Handle, auto Start, auto Wait, auto Stop, auto Join> class role
+{
+  public:
     /** Returns when it is checked; it connects in the background. @p code must outlive this. */
     explicit role(program &code, const std::vector<std::string> &arguments = {})
     {
@@ -266,7 +301,9 @@ public:
         words.push_back(nullptr);
         check(Start(code.get(), words.data(), &handle_, &err), err);
     }
-    role(role &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    role(role &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
+    {
+    }
     role &operator=(role &&) = delete;
     /** Stops it and waits for its end. */
     ~role()
@@ -284,16 +321,22 @@ public:
         return status == THOLE_OK;
     }
     /** Returns at once; also from a signal handler. */
-    void stop() noexcept { Stop(handle_); }
+    void stop() noexcept
+    {
+        Stop(handle_);
+    }
     /** Waits for the end. Throws what it was refused with. */
     void join()
     {
         thole_error err{};
         check(Join(std::exchange(handle_, nullptr), &err), err);
     }
-    Handle *get() const noexcept { return handle_; }
+    Handle *get() const noexcept
+    {
+        return handle_;
+    }
 
-private:
+  private:
     Handle *handle_ = nullptr;
 };
 

@@ -48,12 +48,12 @@ export class Client {
     await this.call(`signal.${name("event", event)}`, { instance, data: encode(data), requestId: options.requestId ?? randomUUID() }, options);
   }
 
-  async cancel(instance: string, reason = "", options: CallOptions = {}): Promise<void> {
-    await this.call("cancel", { instance, reason }, options);
+  async cancel(instance: string, reason = "", options: CallOptions & { requestId?: string } = {}): Promise<void> {
+    await this.call("cancel", { instance, reason, requestId: options.requestId ?? randomUUID() }, options);
   }
 
-  async terminate(instance: string, reason = "", options: CallOptions = {}): Promise<void> {
-    await this.call("terminate", { instance, reason }, options);
+  async terminate(instance: string, reason = "", options: CallOptions & { requestId?: string } = {}): Promise<void> {
+    await this.call("terminate", { instance, reason, requestId: options.requestId ?? randomUUID() }, options);
   }
 
   async query(instance: string, query: string, input?: Uint8Array | string, options: CallOptions = {}): Promise<Buffer> {

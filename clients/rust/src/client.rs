@@ -11,7 +11,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time
-/// left, then the error is [`status::UNAVAILABLE`]; a start or a signal is done once. To cancel a call, drop it.
+/// left, then the error is [`status::UNAVAILABLE`]; what changes something is done once. To cancel a call, drop it.
 #[derive(Clone)]
 pub struct Client {
     link: Link,
@@ -82,13 +82,13 @@ impl Client {
     /// # Errors
     /// [`status::CONFLICT`]: the instance has ended. [`status::NOT_FOUND`]: there is none.
     pub async fn cancel(&self, instance: &str, reason: &str) -> Result<(), Error> {
-        self.call("cancel", Ask { instance, reason, ..Ask::default() }).await.map(drop)
+        self.call("cancel", Ask { instance, reason, request_id: &new_id(), ..Ask::default() }).await.map(drop)
     }
 
     /// # Errors
     /// As of [`Client::cancel`].
     pub async fn terminate(&self, instance: &str, reason: &str) -> Result<(), Error> {
-        self.call("terminate", Ask { instance, reason, ..Ask::default() }).await.map(drop)
+        self.call("terminate", Ask { instance, reason, request_id: &new_id(), ..Ask::default() }).await.map(drop)
     }
 
     /// # Errors

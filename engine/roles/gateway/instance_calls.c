@@ -91,8 +91,11 @@ static void end_instance(const struct instance_calls *calls, struct gateway_requ
     thole_error error = {.status = THOLE_OK};
     Thole__V1__Accepted answer;
     thole__v1__accepted__init(&answer);
-    thole_status const status = (terminate ? thole_client_terminate : thole_client_cancel)(
-        calls->client, thole_slice_from(asked->instance), thole_slice_from(asked->reason), &error);
+    thole_end_options const options = {.size = sizeof options,
+                                       .reason = thole_slice_from(asked->reason),
+                                       .request_id = thole_slice_from(asked->request_id)};
+    thole_status const status = (terminate ? thole_client_terminate_with : thole_client_cancel_with)(
+        calls->client, thole_slice_from(asked->instance), &options, &error);
     gateway_answer(request, &answer.base, status, status == THOLE_OK ? "" : error.text);
 }
 

@@ -350,6 +350,30 @@ static void test_cancel(void)
     check("cancelled", end_of("cancelled"), "Cancelled #1 no more");
 }
 
+/* The answer to the first was lost: who repeats it under its id learns that it was done, not that it cannot
+ * be. */
+static void test_repeated_end(void)
+{
+    thole_end_options const cancel = {
+        .size = sizeof cancel, .reason = THOLE_STR("no more"), .request_id = THOLE_STR("c-1")};
+    thole_end_options const terminate = {
+        .size = sizeof terminate, .reason = THOLE_STR("at once"), .request_id = THOLE_STR("t-1")};
+    thole_end_options const unset = {.size = 0};
+    thole_slice const cancelled = THOLE_STR("cancelled-by-1"), terminated = THOLE_STR("terminated-by-1");
+    start("cancelled-by-1", "gate", "");
+    start("terminated-by-1", "gate", "");
+    CHECK_OK(thole_client_cancel_with(client, cancelled, &cancel, &stack.err), &stack.err);
+    CHECK_OK(thole_client_terminate_with(client, terminated, &terminate, &stack.err), &stack.err);
+    check("cancelled", end_of("cancelled-by-1"), "Cancelled #1 no more");
+    check("terminated", end_of("terminated-by-1"), "Terminated #1 at once");
+    CHECK_OK(thole_client_cancel_with(client, cancelled, &cancel, &stack.err), &stack.err);
+    CHECK_OK(thole_client_terminate_with(client, terminated, &terminate, &stack.err), &stack.err);
+    CHECK_STATUS(thole_client_cancel_with(client, terminated, &cancel, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_terminate_with(client, cancelled, NULL, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_cancel_with(client, cancelled, &unset, &stack.err), THOLE_INVALID);
+    check("cancelled once", end_of("cancelled-by-1"), "Cancelled #1 no more");
+}
+
 /* Who asks something of what has ended is told so, and the history is as it was. An event that it has taken
  * is no news: the first answer may have been lost. */
 static void test_ended(void)
@@ -592,6 +616,7 @@ static const struct thole_test tests[] = {
     {"terminate", test_terminate},
     {"ended", test_ended},
     {"cancel", test_cancel},
+    {"repeated_end", test_repeated_end},
     {"child", test_child},
     {"continue_as_new", test_continue_as_new},
     {"versions", test_versions},

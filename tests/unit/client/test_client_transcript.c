@@ -63,6 +63,7 @@ static size_t events_of(const char *word, const char *kind, struct event *to)
         enum event_kind kind;
     } ends[] = {{"completed", EVENT_COMPLETED},        {"failed", EVENT_FAILED},
                 {"cancelled", EVENT_CANCELLED},        {"terminated", EVENT_TERMINATED},
+                {"tocancel", EVENT_CANCEL_REQUESTED},  {"toterminate", EVENT_TERMINATE_REQUESTED},
                 {"continued", EVENT_CONTINUED_AS_NEW}, {"discarded", EVENT_DISCARDED},
                 {"event", EVENT_EVENT_RECEIVED},       {"activity", EVENT_ACTIVITY_SCHEDULED},
                 {"tryfailed", EVENT_ACTIVITY_FAILED},  {"timeroff", EVENT_TIMER_CANCELLED},
@@ -278,10 +279,15 @@ static thole_status call(const char *name, thole_client *client, thole_error *er
     static const char *const names[] = {"cancel", "terminate", "pause", "resume", "retry"};
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
     uint64_t const n = slices[2].len == 0 ? 0 : strtoull((const char *)slices[2].ptr, NULL, 10);
+    thole_end_options const end = {.size = sizeof end, .reason = slices[2], .request_id = slices[3]};
     bool kept = false;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(name, names[i]) == 0)
             return with_reason[i](client, slices[1], slices[2], err);
+    if (strcmp(name, "cancel_with") == 0)
+        return thole_client_cancel_with(client, slices[1], &end, err);
+    if (strcmp(name, "terminate_with") == 0)
+        return thole_client_terminate_with(client, slices[1], slices[2].len > 0 ? &end : NULL, err);
     if (strcmp(name, "start") == 0)
         return start(client, err);
     if (strcmp(name, "run") == 0)

@@ -591,19 +591,23 @@ thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instan
     return ends(CALL_ASKED, reterr);
 }
 
-thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
-                                        thole_error *reterr)
+thole_status __wrap_thole_client_cancel_with(thole_client *client, thole_slice instance,
+                                             const thole_end_options *options, thole_error *reterr)
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
-    played_say("cancels %.*s: %.*s", THOLE_FMT(instance), THOLE_FMT(reason));
+    CU_ASSERT_EQUAL(options->size, sizeof *options);
+    played_say("cancels %.*s: %.*s request=%.*s", THOLE_FMT(instance), THOLE_FMT(options->reason),
+               THOLE_FMT(options->request_id));
     return ends(CALL_ASKED, reterr);
 }
 
-thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
-                                           thole_error *reterr)
+thole_status __wrap_thole_client_terminate_with(thole_client *client, thole_slice instance,
+                                                const thole_end_options *options, thole_error *reterr)
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
-    played_say("terminates %.*s: %.*s", THOLE_FMT(instance), THOLE_FMT(reason));
+    CU_ASSERT_EQUAL(options->size, sizeof *options);
+    played_say("terminates %.*s: %.*s request=%.*s", THOLE_FMT(instance), THOLE_FMT(options->reason),
+               THOLE_FMT(options->request_id));
     return ends(CALL_ASKED, reterr);
 }
 

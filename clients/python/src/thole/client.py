@@ -46,11 +46,11 @@ class Client:
 
     async def cancel(self, instance: str, reason: str = "", *, timeout: float = 30.0) -> None:
         """Asks an instance to end. CONFLICT: it has ended; NOT_FOUND: there is none."""
-        await self._request("cancel", {"instance": instance, "reason": reason}, timeout)
+        await self._request("cancel", {"instance": instance, "reason": reason, "requestId": secrets.token_hex(16)}, timeout)
 
     async def terminate(self, instance: str, reason: str = "", *, timeout: float = 30.0) -> None:
         """Ends an instance without asking it. CONFLICT: it has ended; NOT_FOUND: there is none."""
-        await self._request("terminate", {"instance": instance, "reason": reason}, timeout)
+        await self._request("terminate", {"instance": instance, "reason": reason, "requestId": secrets.token_hex(16)}, timeout)
 
     async def query(self, instance: str, query: str, input: bytes = b"", *, timeout: float = 30.0) -> bytes:
         """Asks an instance."""

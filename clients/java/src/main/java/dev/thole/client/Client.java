@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time left, then
- * the error is {@link Status#UNAVAILABLE}; a start or a signal is done once. Thread-safe. To cancel a call, interrupt its thread.
+ * the error is {@link Status#UNAVAILABLE}; what changes something is done once. Thread-safe. To cancel a call, interrupt its thread.
  */
 public final class Client implements AutoCloseable {
     private static final long ANSWER_MS = 5_000;
@@ -76,12 +76,12 @@ public final class Client implements AutoCloseable {
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
     public void cancel(String instance, String reason) throws TholeException, InterruptedException {
-        call("cancel", new Ask(instance, null, null, reason, null, null, null));
+        call("cancel", new Ask(instance, null, null, reason, newId(), null, null));
     }
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
     public void terminate(String instance, String reason) throws TholeException, InterruptedException {
-        call("terminate", new Ask(instance, null, null, reason, null, null, null));
+        call("terminate", new Ask(instance, null, null, reason, newId(), null, null));
     }
 
     public byte[] query(String instance, String query, byte[] input) throws TholeException, InterruptedException {
