@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { CONFIG_FORMAT = 2, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
+enum { VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
 enum {
     REJECTED_MSGS_MAX = 10000,
     REJECTED_BYTES_MAX = 32 * 1024 * 1024,

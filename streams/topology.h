@@ -4,7 +4,7 @@
 #include "connection.h"
 #include "nonce.h"
 
-enum { PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 };
+enum { CONFIG_FORMAT = 2, PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 };
 
 struct topology_options {
     const char *ns;

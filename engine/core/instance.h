@@ -132,6 +132,8 @@ enum { EVENTS_KEPT_MAX = 10000, EVENTS_KEPT_BYTES_MAX = 8 * 1024 * 1024 };
 bool instance_keeps_more(const struct instance *instance, thole_slice event_name);
 size_t instance_kept(const struct instance *instance); /* number of events that wait */
 
+enum { ORIGINS_CARRIED_MAX = 1000 }; /* newest requests of events that it knows again */
+
 /* A task that is not resolved, by the id of its scheduling event. */
 struct outstanding {
     uint64_t id;

@@ -48,7 +48,6 @@ enum {
     STATUS_BYTES_MAX = 1024,
     STATE_KEY_BYTES_MAX = 64,
     QUERIES_MAX = 64,
-    ORIGINS_CARRIED_MAX = 1000,
     LOG_BYTES_MAX = 64 * 1024, /* of one turn; further lines are dropped */
     CONTINUE_EVENTS = 10000,   /* see thole_should_continue_as_new() */
     CONTINUE_BYTES = 8 * 1024 * 1024,

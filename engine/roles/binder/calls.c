@@ -16,7 +16,6 @@
 #include <sys/random.h>
 
 enum {
-    AT_A_TIME_MAX = 512,
     WAIT_STEP_MS = 1000, /* a binder that stops waits at most so long for each call */
     STACK_BYTES = 512 * 1024,
     CALL_ID_BYTES = 48,
@@ -258,7 +257,7 @@ static thole_status read_call(struct call *call, const struct delivery *delivery
 static bool one_more(struct calls *calls)
 {
     (void)pthread_mutex_lock(&calls->lock);
-    bool const room = calls->busy < AT_A_TIME_MAX && !atomic_load(&calls->stopping);
+    bool const room = calls->busy < CALLS_MAX && !atomic_load(&calls->stopping);
     calls->busy += room;
     (void)pthread_mutex_unlock(&calls->lock);
     return room;

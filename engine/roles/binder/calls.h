@@ -7,7 +7,7 @@
 #include "connection.h"
 #include "thole/client.h"
 
-enum { CALL_WAIT_MS_DEFAULT = 30000, CALL_WAIT_MS_MAX = 110000 };
+enum { CALL_WAIT_MS_DEFAULT = 30000, CALL_WAIT_MS_MAX = 110000, CALLS_MAX = 512 /* at a time */ };
 
 struct calls;
 /* @p client is used until calls_close(); @p connection carries requests and answers. */

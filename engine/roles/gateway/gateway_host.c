@@ -18,7 +18,6 @@ enum {
     CONNECT_TIMEOUT_MS = 5000,
     PAUSE_MS = 500,
     SAY_EVERY_MS = 10000,
-    SESSIONS_MAX = 1000, /* at a time; each has threads and connections of its own */
     ID_BYTES = 17,
     SUBJECT_BYTES = 256,
 };
@@ -82,9 +81,9 @@ static void open_session(struct gateway_host *gateway, struct gateway_request *r
     (void)pthread_mutex_lock(&gateway->lock);
     if (gateway->stopping) {
         gateway_refuse(request, THOLE_UNAVAILABLE, "this gateway is stopping: ask again");
-    } else if (gateway->sessions_len == SESSIONS_MAX) {
+    } else if (gateway->sessions_len == GATEWAY_SESSIONS_MAX) {
         gateway_refuse(request, THOLE_UNAVAILABLE, "this gateway has %d sessions: start another gateway",
-                       SESSIONS_MAX);
+                       GATEWAY_SESSIONS_MAX);
     } else {
         struct session *const session = session_begin(&options, request);
         if (session != NULL) {

@@ -3,6 +3,8 @@
 #define THOLE_GATEWAY_HOST_H
 #include "options.h"
 
+enum { GATEWAY_SESSIONS_MAX = 1000 }; /* at a time; each has threads and connections of its own */
+
 struct gateway_host;
 /* As worker_host_start(). */
 THOLE_NODISCARD thole_status gateway_host_start(const struct host_options *options,

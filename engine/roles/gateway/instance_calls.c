@@ -9,13 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum {
-    AT_A_TIME_MAX = 512,
-    WAIT_STEP_MS = 2000,
-    WAIT_MS_MAX = 60000,
-    RANDOM_ID_BYTES = 40,
-    STACK_BYTES = 512 * 1024
-};
+enum { WAIT_STEP_MS = 2000, RANDOM_ID_BYTES = 40, STACK_BYTES = 512 * 1024 };
 
 struct instance_calls {
     struct thole_client *client;
@@ -146,7 +140,7 @@ static thole_status fill_outcome(const thole_outcome *outcome, Thole__V1__Instan
 static thole_status wait_for(struct instance_calls *calls, const Thole__V1__WaitInstance *asked,
                              thole_outcome *ret, thole_error *reterr)
 {
-    uint64_t const wait_ms = asked->wait_ms < WAIT_MS_MAX ? asked->wait_ms : WAIT_MS_MAX;
+    uint64_t const wait_ms = asked->wait_ms < INSTANCE_WAIT_MS_MAX ? asked->wait_ms : INSTANCE_WAIT_MS_MAX;
     uint64_t const until_ms = clock_monotonic_ms() + wait_ms;
     for (;;) {
         uint64_t const now_ms = clock_monotonic_ms();
@@ -219,7 +213,7 @@ static void *job_main(void *arg)
 static bool one_more(struct instance_calls *calls)
 {
     (void)pthread_mutex_lock(&calls->lock);
-    bool const room = calls->busy < AT_A_TIME_MAX && !atomic_load(&calls->stopping);
+    bool const room = calls->busy < INSTANCE_CALLS_MAX && !atomic_load(&calls->stopping);
     calls->busy += room;
     (void)pthread_mutex_unlock(&calls->lock);
     return room;
@@ -231,7 +225,7 @@ void instance_calls_take(struct instance_calls *calls, struct gateway_request *r
     pthread_t thread;
     if (!one_more(calls)) {
         gateway_refuse(request, THOLE_UNAVAILABLE, "the gateway has %d requests under way: ask again",
-                       AT_A_TIME_MAX);
+                       INSTANCE_CALLS_MAX);
         return;
     }
     struct job *const job = memory_new(sizeof *job);

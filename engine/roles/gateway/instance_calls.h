@@ -5,6 +5,8 @@
 #include "gateway_request.h"
 #include "thole/client.h"
 
+enum { INSTANCE_CALLS_MAX = 512 /* at a time */, INSTANCE_WAIT_MS_MAX = 60000 };
+
 struct instance_calls;
 /* The client is borrowed. */
 struct instance_calls *instance_calls_create(struct thole_client *client);

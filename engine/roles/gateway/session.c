@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { ACTIVITIES_MAX = 1000, RENEWALS_A_LEASE = 3, SUBJECT_BYTES = 512, REPORT_BYTES = 256 };
+enum { RENEWALS_A_LEASE = 3, SUBJECT_BYTES = 512, REPORT_BYTES = 256 };
 
 /* ---- opening ---- */
 
@@ -24,9 +24,9 @@ static thole_status check_open(const struct gateway_request *request, thole_erro
     if (asked->slots < 1 || asked->slots > SESSION_SLOTS_MAX)
         return thole_fail(reterr, THOLE_INVALID, "slots is %" PRIu32 ", it must be 1 to %d", asked->slots,
                           SESSION_SLOTS_MAX);
-    if (asked->n_activities < 1 || asked->n_activities > ACTIVITIES_MAX)
+    if (asked->n_activities < 1 || asked->n_activities > SESSION_ACTIVITIES_MAX)
         return thole_fail(reterr, THOLE_INVALID, "activities has %zu names, it must have 1 to %d",
-                          asked->n_activities, ACTIVITIES_MAX);
+                          asked->n_activities, SESSION_ACTIVITIES_MAX);
     for (size_t i = 0; i < asked->n_activities; i++)
         THOLE_TRY(name_check(thole_slice_from(asked->activities[i]), "activity", reterr));
     if (asked->inbox[0] != '\0' && !subject_is_reply(thole_slice_from(asked->inbox)))

@@ -10,7 +10,12 @@
 #include "gateway_request.h"
 #include "options.h"
 
-enum { SESSION_ID_BYTES = 32 + 1, SESSION_SLOTS_MAX = 10000 };
+enum {
+    SESSION_ID_BYTES = 32 + 1,
+    SESSION_SLOTS_MAX = 10000,
+    SESSION_ACTIVITIES_MAX = 1000,
+    SESSION_WAIT_MS_MAX = 60000
+};
 
 struct session;
 struct session_options {

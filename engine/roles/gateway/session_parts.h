@@ -17,8 +17,7 @@ enum {
     SESSION_OVER_MAX = 4096,       /* ended tasks that are remembered, for repeated completions */
     SESSION_COMPLETION_MS = 30000, /* for so long a completion may be under way */
     SESSION_ARRIVED_MS = 1000,     /* a task that was sent so long ago and is not renewed has not arrived */
-    SESSION_WAIT_MS_MAX = 60000,
-    SESSION_OPEN_MS = 10000, /* for so long somebody waits for the answer to an open */
+    SESSION_OPEN_MS = 10000,       /* for so long somebody waits for the answer to an open */
 };
 
 enum task_state {

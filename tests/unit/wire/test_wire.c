@@ -1,13 +1,19 @@
 /* docs/wire.md is what others build on: each row of its tables is compared with the code. */
+#include "calls.h"
+#include "gateway_host.h"
 #include "header_names.h"
+#include "instance.h"
+#include "instance_calls.h"
 #include "message_route.h"
 #include "notice.h"
 #include "partition.h"
 #include "query_message.h"
+#include "session.h"
 #include "subject.h"
 #include "thole/activity.h"
 #include "thole/types.h"
 #include "thole_cunit.h"
+#include "topology.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +269,8 @@ static void test_golden_bytes(void)
 
 static void check_status(const struct row *row)
 {
+    static long next;
+    CU_ASSERT_EQUAL(strtol(row->cells[0], NULL, 10), next++);
     CHECK_STR(row->cells[0], thole_status_name((thole_status)strtol(row->cells[0], NULL, 10)), row->cells[1]);
 }
 
@@ -279,11 +287,23 @@ static void check_limit(const struct row *row)
     static const struct {
         const char *what;
         unsigned long most;
-    } limits[] = {
-        {"id, request id", THOLE_ID_BYTES_MAX}, {"name", THOLE_NAME_BYTES_MAX},
-        {"reason", REASON_BYTES_MAX},           {"error type", ERROR_TYPE_BYTES_MAX},
-        {"message", MESSAGE_BYTES_MAX},         {"body kept of a rejected message", REJECTED_PAYLOAD_MAX},
-        {"partitions", PARTITIONS_MAX}};
+    } limits[] = {{"id, request id", THOLE_ID_BYTES_MAX},
+                  {"name", THOLE_NAME_BYTES_MAX},
+                  {"reason", REASON_BYTES_MAX},
+                  {"error type", ERROR_TYPE_BYTES_MAX},
+                  {"message", MESSAGE_BYTES_MAX},
+                  {"body kept of a rejected message", REJECTED_PAYLOAD_MAX},
+                  {"partitions", PARTITIONS_MAX},
+                  {"events that wait in an instance", EVENTS_KEPT_MAX},
+                  {"bytes of events that wait in an instance", EVENTS_KEPT_BYTES_MAX},
+                  {"request ids of events that an instance knows again", ORIGINS_CARRIED_MAX},
+                  {"sessions of a gateway", GATEWAY_SESSIONS_MAX},
+                  {"tasks of a session", SESSION_SLOTS_MAX},
+                  {"activities of a session", SESSION_ACTIVITIES_MAX},
+                  {"requests of clients under way in a gateway", INSTANCE_CALLS_MAX},
+                  {"wait of a request to a gateway", INSTANCE_WAIT_MS_MAX},
+                  {"requests under way in a binder", CALLS_MAX},
+                  {"wait of a request to a binder", CALL_WAIT_MS_MAX}};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (strcmp(limits[i].what, row->cells[0]) == 0) {
@@ -295,9 +315,24 @@ static void check_limit(const struct row *row)
 
 static void test_words_and_numbers(void)
 {
-    CU_ASSERT_EQUAL(each_row("statuses", check_status), 8);
+    CU_ASSERT_EQUAL(each_row("statuses", check_status), THOLE_LATER); /* which never leaves a process */
     CU_ASSERT_EQUAL(each_row("codes", check_code), REJECT_UNREADABLE);
-    CU_ASSERT_EQUAL(each_row("limits", check_limit), 7);
+    CU_ASSERT_EQUAL(each_row("limits", check_limit), 17);
+}
+
+/* Its first number is the format of the namespace. */
+static void test_version(void)
+{
+    unsigned format = 0, addition = 0;
+    const char *const said = strstr(page, "This is contract **");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(said);
+    CU_ASSERT_EQUAL(sscanf(said, "This is contract **%u.%u**", &format, &addition), 2);
+    CU_ASSERT_EQUAL(format, CONFIG_FORMAT);
+    char row[32];
+    (void)snprintf(row, sizeof row, "\n| %u.%u |", format, addition);
+    CU_ASSERT_PTR_NOT_NULL(strstr(page, row));
+    (void)snprintf(row, sizeof row, "\n| `format` | %u. ", format);
+    CU_ASSERT_PTR_NOT_NULL(strstr(page, row));
 }
 
 /* ---- live events and headers ---- */
@@ -399,6 +434,7 @@ static const struct thole_test tests[] = {
     {"ids_that_are_none", test_ids_that_are_none},
     {"golden_bytes", test_golden_bytes},
     {"words_and_numbers", test_words_and_numbers},
+    {"version", test_version},
     {"live_events", test_live_events},
     {"headers", test_headers},
     {"kinds_of_cancellation", test_kinds_of_cancellation},
