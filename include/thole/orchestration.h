@@ -184,7 +184,8 @@ typedef struct thole_failure {
     thole_slice type;    /**< error type, such as "card_declined"; may be empty. "timeout", "conflict" and
                               "poison" are the engine's */
     thole_slice message; /**< borrowed until the return, as is type */
-    uint32_t tries;      /**< how many tries an activity had */
+    uint32_t tries;      /**< how many tries an activity had: above its tries_max if a user has run it again
+                              from quarantine */
 } thole_failure;
 THOLE_API thole_failure thole_task_failure(thole_ctx *ctx, thole_task task);
 

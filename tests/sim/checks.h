@@ -39,6 +39,7 @@ struct model_event { /* by event id - 1 */
 
 struct model_execution {
     bool ended, paused, cancel_requested, cancel_delivered, terminate_requested;
+    bool released; /* an activity was run again from quarantine */
     enum event_kind terminal;
     struct model_event *events;
     size_t events_len, events_cap;

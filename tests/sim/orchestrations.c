@@ -171,7 +171,7 @@ static thole_status tries(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
             return THOLE_CANCELLED;
         bool const once = i == 2 && letters(input) % 3 != 0 && status[i] == THOLE_APP;
         if (failure.tries > 3 || (once && failure.tries != 1))
-            return thole_throw(ctx, WRONG "%u tries of %s", failure.tries, names[i]);
+            return thole_throw(ctx, TRIES_WRONG "%u of %s", failure.tries, names[i]);
     }
     *ret_output = thole_format(ctx, "%s %s %s", thole_status_name(status[0]), thole_status_name(status[1]),
                                thole_status_name(status[2]));

@@ -20,6 +20,8 @@ const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t 
  * to. Failures that begin so are never the world's fault:
  */
 #define WRONG "WRONG: "
+/* But for these, when somebody has asked for one more try of what was in quarantine: */
+#define TRIES_WRONG WRONG "tries: "
 /* "a;b;" for the items a and b: what a collector gives back. */
 #define ITEM_END ";"
 
