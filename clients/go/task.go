@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -75,10 +76,12 @@ type held struct {
 	beaten  uint64 // the newest that was sent and answered
 }
 
+const timeoutMaxMs = math.MaxInt64 / uint64(time.Millisecond) // what a time.Duration takes
+
 func newTask(m *taskMessage) *Task {
 	return &Task{Activity: m.Activity, Instance: m.Instance, Execution: m.Execution, ActivityID: m.ActivityID, Try: m.TryNumber,
 		Attempt: m.Attempt, Input: m.Input, Key: m.Key, Orchestration: m.Orchestration, Version: m.Version, Details: m.Details,
-		Timeout: time.Duration(m.TimeoutMs) * time.Millisecond, Queue: m.Queue}
+		Timeout: time.Duration(min(m.TimeoutMs, timeoutMaxMs)) * time.Millisecond, Queue: m.Queue}
 }
 
 // run runs the handler and delivers its outcome.

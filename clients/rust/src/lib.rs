@@ -3,6 +3,8 @@
 
 mod client;
 mod error;
+#[cfg(test)]
+mod golden;
 mod link;
 mod session;
 mod task;

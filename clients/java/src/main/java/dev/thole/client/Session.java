@@ -71,7 +71,7 @@ final class Session {
     }
 
     private long payloadMax() {
-        return opened.payloadMax == 0 ? Long.MAX_VALUE : opened.payloadMax;
+        return opened.payloadMax <= 0 ? Long.MAX_VALUE : opened.payloadMax;
     }
 
     private Answer judged(String operation, Answer answer) {

@@ -75,7 +75,7 @@ public final class Task {
 
     /** Until this try's deadline, when it came; empty: it has none. */
     public Optional<Duration> timeout() {
-        return message.timeoutMs == 0 ? Optional.empty() : Optional.of(Duration.ofMillis(message.timeoutMs));
+        return message.timeoutMs == 0 ? Optional.empty() : Optional.of(Duration.ofMillis(message.timeoutMs < 0 ? Long.MAX_VALUE : message.timeoutMs));
     }
 
     /**

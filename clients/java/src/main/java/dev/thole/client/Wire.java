@@ -6,12 +6,15 @@ import com.google.gson.TypeAdapter;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
+import java.math.BigInteger;
 import java.util.Base64;
 import java.util.List;
 
 /** The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them. */
 final class Wire {
-    static final Gson GSON = new GsonBuilder().disableHtmlEscaping().registerTypeAdapter(byte[].class, new Bytes().nullSafe()).create();
+    static final Gson GSON = new GsonBuilder().disableHtmlEscaping().registerTypeAdapter(byte[].class, new Bytes().nullSafe())
+        .registerTypeAdapter(int.class, new Unsigned32().nullSafe()).registerTypeAdapter(Integer.class, new Unsigned32().nullSafe())
+        .registerTypeAdapter(long.class, new Unsigned64().nullSafe()).registerTypeAdapter(Long.class, new Unsigned64().nullSafe()).create();
 
     private Wire() {}
 
@@ -87,6 +90,31 @@ final class Wire {
     static final class Result {
         int status;
         String text = "";
+    }
+
+    /** All numbers are unsigned: an int or a long above half of its range is negative here. */
+    private static final class Unsigned32 extends TypeAdapter<Integer> {
+        @Override
+        public void write(JsonWriter out, Integer number) throws IOException {
+            out.value(Integer.toUnsignedLong(number));
+        }
+
+        @Override
+        public Integer read(JsonReader in) throws IOException {
+            return Integer.parseUnsignedInt(in.nextString());
+        }
+    }
+
+    private static final class Unsigned64 extends TypeAdapter<Long> {
+        @Override
+        public void write(JsonWriter out, Long number) throws IOException {
+            out.value(new BigInteger(Long.toUnsignedString(number)));
+        }
+
+        @Override
+        public Long read(JsonReader in) throws IOException {
+            return Long.parseUnsignedLong(in.nextString());
+        }
     }
 
     private static final class Bytes extends TypeAdapter<byte[]> {

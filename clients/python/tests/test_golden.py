@@ -1,0 +1,229 @@
+"""The golden messages of proto/golden, read and written as this client does: docs/wire.md, "Golden bytes"."""
+
+import asyncio
+import base64
+import json
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import thole
+from thole import _call, _session, client
+from thole.task import read_task
+
+GOLDEN = Path(__file__).resolve().parents[3] / "proto" / "golden" / "gateway.json"
+LEFT_OUT = {"StartInstance": {"traceparent", "tracestate"}}  # what this client does not send
+# In seconds, as floats, before they are sent; never 0.
+TIMES = {"NextTasks": "waitMs", "CloseSession": "limitMs", "WaitInstance": "waitMs"}
+
+
+def lines():
+    for line in json.loads(GOLDEN.read_text(encoding="utf-8")):
+        yield line["name"], line["type"].replace("thole.v1.", ""), line["json"]
+
+
+def plain(value, without=()):
+    """Without the members that have their defaults."""
+    if isinstance(value, list):
+        return [plain(item, without) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: plain(item, without) for key, item in value.items()
+            if key not in without and (item == {} or not (item in ("", "0", []) or item is None or item is False or item == 0))}
+
+
+class Gateway:
+    """The connection: keeps the request, gives the answer."""
+
+    is_connected, max_payload = True, 1 << 20
+
+    def __init__(self, answer=None):
+        self.answer, self.subject, self.sent = answer or {}, "", {}
+
+    async def request(self, subject, data, timeout, headers):
+        self.subject, self.sent = subject, json.loads(data)
+        return SimpleNamespace(data=json.dumps(self.answer).encode())
+
+    async def subscribe(self, subject, cb):
+        return SimpleNamespace(subject=subject)
+
+    def new_inbox(self):
+        return self.inbox
+
+
+def octets(message, name):
+    return base64.b64decode(message.get(name, ""))
+
+
+def session(nc, **more):
+    """One without a loop of renewals."""
+    worker = SimpleNamespace(nc=nc, name="", slots=0, handlers={}, namespace="n", queue="q", sessions=set(), taken=0, fatal=lambda error: None)
+    worker.__dict__.update(more)
+    made = _session.Session(worker)
+    made.subject, made.lease, made.lease_start = "s", 3600.0, _session.time.monotonic()
+    return made
+
+
+def outcome(message):
+    """What a handler did, told as this client tells it."""
+    held = SimpleNamespace(claim=message.get("claim", ""), session=SimpleNamespace(payload_max=1 << 20), task=SimpleNamespace(cancel=None))
+    held.failed = lambda *how: _session.Held.failed(held, *how)
+    if message.get("cancelled"):
+        held.task.cancel = "requested"
+        return _session.Held.outcome(held, None, asyncio.CancelledError())
+    if "failure" in message:
+        why = message["failure"]
+        return _session.Held.outcome(held, None, thole.Failure(why.get("text", ""), why.get("type", ""), why.get("final", False)))
+    return _session.Held.outcome(held, octets(message, "output"), None)
+
+
+class Requests(unittest.IsolatedAsyncioTestCase):
+    async def ask(self, kind, want):
+        """Has the client make this request; None: it cannot be had so."""
+        nc = Gateway({"state": "completed", "subject": "s", "leaseMs": 1})
+        calls = thole.Client(nc)
+        instance, reason = want.get("instance", ""), want.get("reason", "")
+        with mock.patch.object(client.secrets, "token_hex", lambda n: want.get("requestId", "")):
+            if kind == "StartInstance":
+                await calls.start("o", octets(want, "input"), instance=instance, version=want.get("version", 0))
+            elif kind == "SignalInstance":
+                await calls.signal(instance, "e", octets(want, "data"))
+            elif kind == "EndInstance":
+                await calls.cancel(instance, reason)
+                cancel = nc.sent
+                await calls.terminate(instance, reason)
+                self.assertEqual(cancel, nc.sent)
+            elif kind == "QueryInstance":
+                await calls.query(instance, "q", octets(want, "input"))
+            elif kind == "WaitInstance":
+                with mock.patch.object(client, "WAIT_SECONDS", want["waitMs"] / 1000):
+                    await calls.wait(instance)
+            elif kind == "OpenSession":
+                nc.inbox = want.get("inbox", "")
+                made = session(nc, name=want.get("worker", ""), slots=want.get("slots", 0), handlers=dict.fromkeys(want.get("activities", [])))
+                with mock.patch.object(made, "renewals", lambda: asyncio.sleep(0)):
+                    await made.open(1)
+            elif kind == "NextTasks":
+                with mock.patch.object(_session, "NEXT_WAIT", want["waitMs"] / 1000):
+                    await session(nc).next(want["max"])
+            elif kind == "CloseSession":
+                with mock.patch.object(_session.Session, "over", lambda self, why: None):
+                    await session(nc).close(want["limitMs"] / 1000)
+        return nc.sent
+
+    async def test_requests(self):
+        seen = set()
+        for name, kind, want in lines():
+            if TIMES.get(kind) and not 0 < want.get(TIMES[kind], 0) < 2**31:
+                continue
+            if kind in ("OpenSession", "NextTasks", "CloseSession", "StartInstance", "SignalInstance", "EndInstance", "QueryInstance", "WaitInstance"):
+                sent = await self.ask(kind, want)
+                self.assertEqual(plain(sent), plain(want, LEFT_OUT.get(kind, ())), name)
+                seen.add(kind)
+        self.assertEqual(len(seen), 8)
+
+    async def test_heartbeats(self):
+        for name, kind, want in lines():
+            if kind != "RenewTasks":
+                continue
+            made = session(Gateway())
+            for number, one in enumerate(want.get("running", [])):
+                beat = (1, octets(one, "details")) if one.get("heartbeat") else (0, b"")
+                made.held[str(number)] = SimpleNamespace(claim=one.get("claim", ""), beaten=0, task=SimpleNamespace(_beat=beat))
+            self.assertEqual(plain({"running": made.running()[0]}), plain(want), name)
+
+    def test_outcomes(self):
+        for name, kind, want in lines():
+            if kind == "Outcome" and len(want.keys() & {"output", "failure", "cancelled"}) == 1 and want.get("failure") != {}:
+                self.assertEqual(plain(outcome(want)), plain(want), name)
+
+
+class Answers(unittest.IsolatedAsyncioTestCase):
+    def task(self, name, want):
+        task = read_task(want, 8)
+        got = {"claim": want.get("claim", ""), "activity": task.activity, "instance": task.instance, "execution": str(task.execution),
+               "activityId": str(task.activity_id), "tryNumber": task.try_number, "attempt": task.attempt, "input": _call.encoded(task.input),
+               "key": task.key, "orchestration": task.orchestration, "version": task.version, "details": _call.encoded(task.details),
+               "queue": task.queue}
+        self.assertEqual(plain(got), plain(want, ("timeoutMs", "traceparent", "tracestate")), name)
+        self.assertEqual(task.timeout, int(want["timeoutMs"]) / 1000 if "timeoutMs" in want else None, name)
+
+    async def test_tasks(self):
+        for name, kind, want in lines():
+            if kind == "Task":
+                self.task(name, want)
+            elif kind == "Tasks" and not want.get("status"):
+                made = session(Gateway(want))
+                with mock.patch.object(_session, "Held", lambda of, claim, task: (claim, task.activity)):
+                    await made.next(1)
+                self.assertEqual(list(made.held.values()), [(one.get("claim", ""), one.get("activity", "")) for one in want.get("tasks", [])], name)
+
+    async def test_notices(self):
+        for name, kind, want in lines():
+            if kind not in ("Notice", "TasksRenewed"):
+                continue
+            told, made = [], session(Gateway())
+            notices = want.get("cancelled", []) if kind == "TasksRenewed" else [want]
+            claims = {one.get("claim", "") for one in notices}
+            for claim in claims | set(want.get("gone", [])):
+                made.held[claim] = SimpleNamespace(claim=claim, fire=told.append, dropped=asyncio.Event(), task=SimpleNamespace(instance="i"))
+            if kind == "TasksRenewed":
+                with mock.patch.object(_session.log, "disabled", True), mock.patch.object(made, "asking", None), \
+                        mock.patch.object(made.worker.nc, "stats", {"reconnects": 0}, create=True):
+                    made.renewed(notices, want.get("gone", []), [])
+                self.assertEqual(set(made.held), claims - set(want.get("gone", [])), name)
+            else:
+                await made.notice_arrived(SimpleNamespace(data=json.dumps(want).encode()))
+            self.assertEqual(told[:len(notices)],
+                             [thole.Cancelled(one.get("kind", ""), one.get("reason", ""), one.get("graceMs", 0) / 1000) for one in notices], name)
+
+    async def test_session(self):
+        for name, kind, want in lines():
+            if kind != "SessionOpened" or "subject" not in want or want.get("status"):
+                continue
+            nc = Gateway(want)
+            nc.inbox = "i"
+            made = session(nc)
+            with mock.patch.object(made, "renewals", lambda: asyncio.sleep(0)):
+                await made.open(1)
+            self.assertEqual((made.subject, made.id, made.lease, made.renew_every, made.payload_max),
+                             (want["subject"], want["session"], want["leaseMs"] / 1000, want["renewMs"] / 1000, int(want["payloadMax"])), name)
+
+    async def test_calls(self):
+        for name, kind, want in lines():
+            calls = thole.Client(Gateway(want))
+            make = {"InstanceStarted": lambda: calls.start("o"), "QueryResult": lambda: calls.query("i", "q"), "Accepted": lambda: calls.cancel("i"),
+                    "InstanceOutcome": lambda: calls.wait("i", timeout=0.01)}.get(kind)
+            if make is None:
+                continue
+            status = want.get("status", 0)
+            ends = kind == "InstanceOutcome" and "state" in want and status in (0, thole.Status.APP, thole.Status.CANCELLED)
+            if kind == "InstanceOutcome" and not ends and status == 0:
+                continue  # no answer
+            if status and not ends:
+                with self.assertRaises(thole.Error, msg=name) as raised:
+                    await make()
+                self.assertEqual((raised.exception.status, raised.exception.text), (status, want.get("text", "")), name)
+            elif ends:
+                got = await make()
+                self.assertEqual((got.state, got.status, got.text, got.error_type),
+                                 (want["state"], status, want.get("text", ""), want.get("errorType", "")), name)
+                if status == 0:
+                    self.assertEqual(got.output, octets(want, "output"), name)
+            elif kind == "InstanceStarted":
+                self.assertEqual(await make(), want.get("instance", ""), name)
+            elif kind == "QueryResult":
+                self.assertEqual(await make(), octets(want, "output"), name)
+            else:
+                await make()
+
+    def test_every_message(self):
+        known = ("OpenSession SessionOpened NextTasks Tasks Task RenewTasks RunningTask TasksRenewed Notice CompleteTasks Outcome TaskFailure "
+                 "TasksCompleted OutcomeResult CloseSession SessionClosed StartInstance InstanceStarted SignalInstance EndInstance Accepted "
+                 "QueryInstance QueryResult WaitInstance InstanceOutcome").split()
+        self.assertEqual({kind for _, kind, _ in lines()}, set(known))
+
+
+if __name__ == "__main__":
+    unittest.main()

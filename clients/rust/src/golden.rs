@@ -1,0 +1,201 @@
+//! The golden messages of proto/golden, read and written as this client does: docs/wire.md, "Golden bytes".
+
+use crate::wire::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// What this client does not look at, or does not send.
+fn left_out(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "SessionOpened" => &["session", "gateway"],
+        "Task" | "Tasks" | "StartInstance" => &["traceparent", "tracestate"],
+        "OutcomeResult" | "TasksCompleted" => &["claim"],
+        _ => &[],
+    }
+}
+
+/// Without the members that have their defaults.
+fn plain(from: &Value, without: &[&str]) -> Value {
+    match from {
+        Value::Array(items) => Value::Array(items.iter().map(|item| plain(item, without)).collect()),
+        Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .filter(|(key, value)| !without.contains(&key.as_str()) && !is_default(value))
+                .map(|(key, value)| (key.clone(), plain(value, without)))
+                .collect::<Map<_, _>>(),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    [json!(null), json!(""), json!(0), json!("0"), json!(false), json!([])].contains(value)
+}
+
+fn text<'a>(from: &'a Value, name: &str) -> &'a str {
+    from[name].as_str().unwrap_or("")
+}
+
+fn number<T: TryFrom<u64, Error: std::fmt::Debug>>(from: &Value, name: &str) -> T {
+    T::try_from(from[name].as_u64().unwrap_or(0)).unwrap()
+}
+
+fn octets(from: &Value, name: &str) -> Bytes {
+    STANDARD.decode(text(from, name)).unwrap().into()
+}
+
+fn base64(bytes: &Bytes) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn read<T: DeserializeOwned>(from: &Value) -> T {
+    serde_json::from_str(&from.to_string()).unwrap()
+}
+
+fn list<'a>(from: &'a Value, name: &str) -> Vec<&'a Value> {
+    from[name].as_array().map(|items| items.iter().collect()).unwrap_or_default()
+}
+
+// ---- requests ----
+
+fn running(from: &Value) -> RunningTask {
+    RunningTask {
+        claim: text(from, "claim").into(),
+        details: octets(from, "details"),
+        heartbeat: from["heartbeat"] == true,
+    }
+}
+
+fn failure(from: &Value) -> TaskFailure {
+    TaskFailure { text: text(from, "text").into(), kind: text(from, "type").into(), last: from["final"] == true }
+}
+
+fn outcome(from: &Value) -> Outcome {
+    Outcome {
+        claim: text(from, "claim").into(),
+        output: octets(from, "output"),
+        failure: from.get("failure").map(failure),
+        cancelled: from["cancelled"] == true,
+    }
+}
+
+/// As this client writes it; None: it never sends so many outcomes at a time.
+fn request(kind: &str, from: &Value) -> Option<Value> {
+    let written = match kind {
+        "OpenSession" => serde_json::to_value(OpenSession {
+            worker: text(from, "worker"),
+            slots: number(from, "slots"),
+            activities: list(from, "activities").into_iter().map(|item| item.as_str().unwrap()).collect(),
+            inbox: text(from, "inbox"),
+        }),
+        "NextTasks" => serde_json::to_value(NextTasks { max: number(from, "max"), wait_ms: number(from, "waitMs") }),
+        "RenewTasks" => {
+            serde_json::to_value(RenewTasks { running: list(from, "running").into_iter().map(running).collect() })
+        }
+        "RunningTask" => serde_json::to_value(running(from)),
+        "CompleteTasks" => match list(from, "outcomes")[..] {
+            [one] => serde_json::to_value(CompleteTasks { outcomes: [&outcome(one)] }),
+            _ => return None,
+        },
+        "Outcome" => serde_json::to_value(outcome(from)),
+        "TaskFailure" => serde_json::to_value(failure(from)),
+        "CloseSession" => serde_json::to_value(CloseSession { limit_ms: number(from, "limitMs") }),
+        _ => serde_json::to_value(Ask {
+            instance: text(from, "instance"),
+            input: octets(from, "input"),
+            data: octets(from, "data"),
+            reason: text(from, "reason"),
+            request_id: text(from, "requestId"),
+            version: number(from, "version"),
+            wait_ms: number(from, "waitMs"),
+        }),
+    };
+    Some(written.unwrap())
+}
+
+// ---- answers ----
+
+fn task(got: &TaskMessage) -> Value {
+    json!({"claim": got.claim, "activity": got.activity, "instance": got.instance, "execution": got.execution.to_string(),
+        "activityId": got.activity_id.to_string(), "tryNumber": got.try_number, "attempt": got.attempt, "input": base64(&got.input),
+        "key": got.key, "orchestration": got.orchestration, "version": got.version, "details": base64(&got.details),
+        "timeoutMs": got.timeout_ms.to_string(), "queue": got.queue})
+}
+
+fn notice(got: &Notice) -> Value {
+    json!({"claim": got.claim, "kind": got.kind, "reason": got.reason, "graceMs": got.grace_ms})
+}
+
+fn result(got: &Plain) -> Value {
+    json!({"status": got.status, "text": got.text})
+}
+
+/// What this client has read of it.
+fn answer(kind: &str, from: &Value) -> Option<Value> {
+    let mut got = match kind {
+        "SessionOpened" => {
+            let got: SessionOpened = read(from);
+            json!({"subject": got.subject, "leaseMs": got.lease_ms, "renewMs": got.renew_ms, "graceMs": got.grace_ms,
+                "payloadMax": got.payload_max.to_string()})
+        }
+        "Tasks" => json!({"tasks": read::<Tasks>(from).tasks.iter().map(task).collect::<Vec<_>>()}),
+        "Task" => return Some(task(&read(from))),
+        "TasksRenewed" => {
+            let got: TasksRenewed = read(from);
+            json!({"cancelled": got.cancelled.iter().map(notice).collect::<Vec<_>>(), "gone": got.gone})
+        }
+        "Notice" => return Some(notice(&read(from))),
+        "TasksCompleted" => {
+            json!({"results": read::<TasksCompleted>(from).results.iter().map(result).collect::<Vec<_>>()})
+        }
+        "InstanceStarted" | "QueryResult" | "InstanceOutcome" => {
+            let got: Told = read(from);
+            json!({"instance": got.instance, "state": got.state, "output": base64(&got.output), "errorType": got.error_type})
+        }
+        "OutcomeResult" | "SessionClosed" | "Accepted" => json!({}),
+        _ => return None,
+    };
+    let head: Plain = read(from);
+    got["status"] = head.status.into();
+    got["text"] = head.text.into();
+    Some(got)
+}
+
+#[test]
+fn each_message_is_read_and_written() {
+    let file =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/golden/gateway.json")).unwrap();
+    let lines: Vec<Value> = serde_json::from_str(&file).unwrap();
+    let requests = [
+        "OpenSession",
+        "NextTasks",
+        "RenewTasks",
+        "RunningTask",
+        "CompleteTasks",
+        "Outcome",
+        "TaskFailure",
+        "CloseSession",
+        "StartInstance",
+        "SignalInstance",
+        "EndInstance",
+        "QueryInstance",
+        "WaitInstance",
+    ];
+    let mut checked = std::collections::BTreeSet::new();
+    for line in &lines {
+        let kind = text(line, "type").trim_start_matches("thole.v1.");
+        let from = &line["json"];
+        let got = answer(kind, from).or_else(|| {
+            assert!(requests.contains(&kind), "{kind} is a message that this test does not know");
+            request(kind, from)
+        });
+        let Some(got) = got else { continue };
+        checked.insert(kind);
+        assert_eq!(plain(&got, &[]), plain(from, left_out(kind)), "{}", text(line, "name"));
+    }
+    assert_eq!(checked.len(), 25, "{checked:?}");
+}
