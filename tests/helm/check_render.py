@@ -41,6 +41,8 @@ def check_container(where, container, volumes):
         if "PASSWORD" in entry["name"] and "value" in entry:
             fail(where, f"{entry['name']} stands in the Pod")
     names = [entry["name"] for entry in container.get("env", [])]
+    if container["name"] == "binder" and any("postgres" in n.lower() or n.startswith("PG") for n in names):
+        fail(where, "is told where Postgres is, and needs none")
     if len(names) != len(set(names)):
         fail(where, f"a variable twice: {sorted(n for n in names if names.count(n) > 1)}")
     if not container.get("resources", {}).get("requests"):

@@ -1,4 +1,4 @@
-{{/* Pod of an engine, a worker or a gateway: (dict "root" $ "component" "engine" "role" "engine" "of" its values "queue" "") */}}
+{{/* Pod of an engine, a worker, a gateway or a binder: (dict "root" $ "component" "engine" "role" "engine" "of" its values "queue" "") */}}
 {{- define "thole.pod" -}}
 {{- $root := .root -}}
 {{- $of := .of -}}
@@ -6,6 +6,7 @@
 {{- $image := mergeOverwrite (deepCopy $root.Values.program.image) (deepCopy (default (dict) $of.image)) -}}
 {{- $nats := dict "nats" (include "thole.nats" (dict "root" $root "nats" $of.nats) | fromYaml) -}}
 {{- $postgres := dict "postgres" (include "thole.postgres" (dict "root" $root "postgres" $of.postgres) | fromYaml) -}}
+{{- $hasPostgres := ne .role "binder" -}}
 {{- $labels := dict "root" $root "component" .component -}}
 metadata:
   labels:
@@ -68,7 +69,7 @@ spec:
           value: {{ include "thole.optionValue" $value | quote }}
         {{- end }}
         {{- include "thole.nats.env" $nats | nindent 8 }}
-        {{- include "thole.postgres.env" $postgres | nindent 8 }}
+        {{- if $hasPostgres }}{{ include "thole.postgres.env" $postgres | nindent 8 }}{{ end }}
         {{- with $of.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -92,7 +93,7 @@ spec:
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
         {{- include "thole.nats.mounts" $nats | nindent 8 }}
-        {{- include "thole.postgres.mounts" $postgres | nindent 8 }}
+        {{- if $hasPostgres }}{{ include "thole.postgres.mounts" $postgres | nindent 8 }}{{ end }}
         {{- with $of.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -102,7 +103,7 @@ spec:
   volumes:
     - {name: tmp, emptyDir: {}}
     {{- include "thole.nats.volumes" $nats | nindent 4 }}
-    {{- include "thole.postgres.volumes" $postgres | nindent 4 }}
+    {{- if $hasPostgres }}{{ include "thole.postgres.volumes" $postgres | nindent 4 }}{{ end }}
     {{- with $of.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
