@@ -340,7 +340,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
                          " claimed_at = coalesce(CASE WHEN q.worker = $9::text AND q.attempt >= k.attempt"
                          " THEN q.claimed_at END, timestamptz 'epoch'"
                          " + nullif(k.claimed, 0) * interval '1 microsecond', clock_timestamp()), " SET_LEASE
-                         ", " SET_DEADLINE ", apart = q.apart AND NOT k.settled"
+                         ", " SET_DEADLINE ", apart = q.apart AND NOT (k.settled AND q.attempt = k.attempt)"
                          " AND q.worker IS NOT DISTINCT FROM $9::text AND q.attempt >= k.attempt, " SET_NOTED
                          " FROM " RENEWED_CLAIMS " WHERE" SAME("activity_id")
                              MINE("$9") " RETURNING k.ord, q.attempt, " CLAIMED},

@@ -82,12 +82,13 @@ static void unknown(struct worker_machine *w, struct lease *lease)
 
 static void kept(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
-    lease->attempt = row->attempt; /* a claim of this worker whose answer was lost */
+    bool const same = lease->attempt == row->attempt; /* else what was told was not of the row's claim */
+    lease->attempt = row->attempt;                    /* a claim of this worker whose answer was lost */
     lease->claimed_us = row->claimed_us;
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
     worker_progress_arm(w, lease); /* +WPI may have left it out */
-    if (w->isolation.telling)
+    if (w->isolation.telling && same)
         isolation_leave(w, lease);
     if (lease->push != PUSH_ASKED) /* not asked yet: the row may be deleted after this answer */
         return;

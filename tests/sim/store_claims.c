@@ -200,14 +200,15 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
             if (restored)
                 row->claimed =
                     w->mutation == MUTATION_RESTORED_ANEW ? ++w->store->claimed : claims[i].claimed;
+            bool const settled = claims[i].settled && row->attempt <= claims[i].attempt;
             row->worker = worker;
             row->attempt = row->attempt > claims[i].attempt ? row->attempt : claims[i].attempt;
             claims[i].attempt = row->attempt;
             claims[i].claimed = row->claimed;
             row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
             set_deadline(w, row);
-            row->isolated = row->isolated && !restored && !claims[i].settled; /* of another claim */
-            if (claims[i].settled)
+            row->isolated = row->isolated && !restored && !settled; /* of another claim */
+            if (settled)
                 losses_settled(w, &claims[i], worker);
         }
     }

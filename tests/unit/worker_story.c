@@ -153,6 +153,7 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
         rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
         if (kind == WORKER_IN_CLAIMED)
             rows[i].attempt = attempts[1] + rows[i].id;
+        rows[i].attempt += states[i] == 'a'; /* of a claim of its own whose answer was lost */
         if (kind != WORKER_IN_CLAIMED && kind != WORKER_IN_RENEWED)
             continue;
         rows[i].claimed_us = ++t->claimed_last_us;

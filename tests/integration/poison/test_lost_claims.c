@@ -213,6 +213,25 @@ static void what_has_settled_is_lost_for_nothing(void)
     postgres_close(pg);
 }
 
+/* A renewal that the database carries out late, when its worker has lost the row and claimed it anew. */
+static void what_an_earlier_claim_settled_is_not_this_one(void)
+{
+    struct postgres *pg = begin("late", 1);
+    for (int i = 0; i < 2; i++)
+        (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, false);
+    struct claim earlier = claim_by(pg, THIRD, 1, true);
+    (void)claim_by(pg, OTHER, 1, true);
+    struct claim const later = claim_by(pg, THIRD, 1, true);
+    earlier.settled = true;
+    CHECK_OK(worker_store_renew(pg, THIRD, &earlier, 1, &store_err));
+    CHECK_INT(earlier.state, ROW_MINE);
+    CHECK_INT(earlier.attempt, later.attempt);
+    CHECK_STR("isolated", store_sql("late", "SELECT apart FROM worker_queue"), "t");
+    CHECK_OK(worker_store_renew(pg, THIRD, &earlier, 1, &store_err));
+    CHECK_STR("settled", store_sql("late", "SELECT apart FROM worker_queue"), "f");
+    postgres_close(pg);
+}
+
 /* One strike, and then a loss that is none: it is not poisoned, so it is run isolated. */
 static void a_loss_in_company_opens_no_way_around(void)
 {
@@ -467,6 +486,7 @@ static const struct thole_test tests[] = {
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost while isolated counts", only_what_is_lost_while_isolated_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
+    {"what an earlier claim settled is not this one", what_an_earlier_claim_settled_is_not_this_one},
     {"a loss in company opens no way around", a_loss_in_company_opens_no_way_around},
     {"what is poisoned need not be isolated", what_is_poisoned_need_not_be_isolated},
     {"who is blamed is lost, and nobody else", who_is_blamed_is_lost_and_nobody_else},
