@@ -25,7 +25,7 @@ struct cli_options {
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
-    bool wait, all, force, dry_run, require_known, unescaped;
+    bool wait, all, force, dry_run, require_known, unescaped, grants;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port, partitions;

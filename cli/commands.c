@@ -334,6 +334,12 @@ static const struct option_row doctor_rows[] = {
     NAMES_ROW("query", queries, "what a client may ask; default: all"),
     NAMES_ROW("stream", stream, "whose messages a binder may take, and rules of thole bind be about"),
 };
+static const struct option_row migrate_rows[] = {
+    {.flag = "grants",
+     .kind = OPTION_SWITCH,
+     FIELD(grants),
+     .help = "and give the roles of deploy/postgres/roles.sql their rights, as grants.sql does"},
+};
 
 static const struct command commands[] = {
     {.name = "start",
@@ -575,8 +581,11 @@ static const struct command commands[] = {
     {.name = "migrate",
      .usage = "",
      .summary = "create the tables of a namespace in Postgres, or bring them up to date",
-     .example = "thole migrate --postgres 'host=db dbname=thole user=thole_default_migrate'",
+     .example = "thole migrate --postgres 'host=db dbname=thole user=thole_default_migrate' --grants",
+     ROWS(migrate_rows),
      .unavailable_hint = "Postgres must run, and --postgres or THOLE_POSTGRES say where",
+     .not_found_hint =
+         "deploy/postgres/roles.sql makes the roles of a namespace; without them leave --grants away",
      .run = command_migrate},
     {.name = "doctor",
      .usage = "",

@@ -1,12 +1,14 @@
 /* doctor: Postgres. */
+#include "buf.h"
 #include "clock.h"
 #include "doctor_checks.h"
 #include "migrations.h"
 #include "postgres.h"
 
-enum { ROUND_TRIP_MS = 5000 };
+enum { ROUND_TRIP_MS = 5000, LIST_BYTES_MAX = 64 * 1024 };
 
-static void check_tables(struct doctor_report *report, struct postgres *pg)
+/* False: there are none. */
+static bool check_tables(struct doctor_report *report, struct postgres *pg)
 {
     static const char todo[] = "thole migrate, or start an engine of this version";
     const char *const ns = report->cli->options.ns;
@@ -16,7 +18,7 @@ static void check_tables(struct doctor_report *report, struct postgres *pg)
     if (error.status != THOLE_OK)
         report_error(report, "tables", NULL,
                      error.status == THOLE_UNSUPPORTED ? "use a thole as new as the engines"
-                     : error.status == THOLE_DENIED    ? "deploy/postgres/grants.sql, after each migration"
+                     : error.status == THOLE_DENIED    ? "thole migrate --grants, after each migration"
                                                        : todo,
                      &error);
     else if (applied == 0)
@@ -27,6 +29,28 @@ static void check_tables(struct doctor_report *report, struct postgres *pg)
     else
         report_add(report, "tables", FINDING_OK, NULL, "namespace %s is at migration %zu, as this program",
                    ns, applied);
+    return error.status == THOLE_DENIED || applied > 0;
+}
+
+/* Of the roles of deploy/postgres/roles.sql, where they are used. */
+static void check_rights(struct doctor_report *report, struct postgres *pg)
+{
+    struct buf lacking;
+    size_t roles = 0;
+    thole_error error = {.status = THOLE_OK};
+    buf_init(&lacking, LIST_BYTES_MAX);
+    error.status = postgres_rights(pg, &roles, &lacking, &error);
+    if (error.status != THOLE_OK)
+        report_error(report, "rights", NULL, NULL, &error);
+    else if (roles == 0)
+        report_add(report, "rights", FINDING_SKIP, NULL,
+                   "there are no roles as deploy/postgres/roles.sql makes them: programs share a user");
+    else if (lacking.len > 0)
+        report_add(report, "rights", FINDING_FAIL, "thole migrate --grants", "rights are missing: %s",
+                   buf_cstr(&lacking));
+    else
+        report_add(report, "rights", FINDING_OK, NULL, "the roles of the namespace have theirs");
+    buf_release(&lacking);
 }
 
 static void check_clock(struct doctor_report *report, struct postgres *pg)
@@ -65,7 +89,8 @@ void doctor_postgres(struct doctor_report *report)
     int const version = postgres_server_version(pg);
     report_add(report, "postgres", FINDING_OK, NULL, "Postgres %d.%d answers; the encoding is UTF8%s",
                version / 10000, version % 10000, postgres_is_pooled(pg) ? "; a pooler stands between" : "");
-    check_tables(report, pg);
+    if (check_tables(report, pg))
+        check_rights(report, pg);
     check_clock(report, pg);
     postgres_close(pg);
 }

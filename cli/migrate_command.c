@@ -1,4 +1,4 @@
-/* migrate: creates the tables of a namespace, or brings them up to date. */
+/* migrate: creates the tables of a namespace, or brings them up to date, and gives its roles their rights. */
 #include "command.h"
 #include "migrations.h"
 #include "postgres.h"
@@ -16,7 +16,9 @@ static thole_status migrate(const struct cli_options *options, thole_error *rete
                                               .statement_timeout_ms = STATEMENT_TIMEOUT_MS,
                                               .synchronous_commit = true};
     THOLE_TRY(postgres_open(&settings, &pg, reterr));
-    thole_status const status = postgres_migrate(pg, reterr);
+    thole_status status = postgres_migrate(pg, reterr);
+    if (status == THOLE_OK && options->grants)
+        status = postgres_grant(pg, reterr);
     postgres_close(pg);
     return status;
 }
@@ -28,12 +30,14 @@ int command_migrate(struct cli *cli)
     if (migrate(&cli->options, &error) != THOLE_OK)
         return cli_complain(cli, "", &error);
     if (cli->options.output == OUTPUT_TABLE) {
-        (void)printf("namespace %s is at migration %zu\n", cli->options.ns, migrations_len);
+        (void)printf("namespace %s is at migration %zu%s\n", cli->options.ns, migrations_len,
+                     cli->options.grants ? ", and its roles have their rights" : "");
         return EXIT_DONE;
     }
     json_document(&json, stdout, "thole.migrate.v1");
     json_member_text(&json, "namespace", cli->options.ns);
     json_member_number(&json, "migration", migrations_len);
+    json_member_bool(&json, "grants", cli->options.grants);
     json_end(&json);
     return EXIT_DONE;
 }

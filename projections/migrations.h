@@ -14,5 +14,7 @@ struct migration {
 
 extern const struct migration migrations[]; /* one more row than migrations_len, all zero, ends it */
 extern const size_t migrations_len;
+/* deploy/postgres/grants.sql, a script for psql with the variables schema, owner, engine, worker, reader. */
+extern const char *const grants_sql;
 
 #endif

@@ -31,6 +31,7 @@
 #define THOLE_POSTGRES_H
 #include "thole/types.h"
 
+struct buf;
 struct postgres;
 
 struct postgres_options {
@@ -66,6 +67,14 @@ THOLE_NODISCARD thole_status postgres_migrate(struct postgres *pg, thole_error *
 /* The number of the newest migration that is applied; 0: there are no tables. THOLE_UNSUPPORTED: newer than
  * this program. */
 THOLE_NODISCARD thole_status postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr);
+/* Gives the roles thole_<ns>_engine, …_worker and …_reader what deploy/postgres/grants.sql gives them, in one
+ * transaction, under the same lock. For a member of thole_<ns>_owner. THOLE_NOT_FOUND: such a role is
+ * missing. */
+THOLE_NODISCARD thole_status postgres_grant(struct postgres *pg, thole_error *reterr);
+/* How many of these roles there are, and appends what they lack: "thole_shop_worker on worker_queue, …". Any
+ * role may ask. */
+THOLE_NODISCARD thole_status postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking,
+                                             thole_error *reterr);
 /* Is there a pooler between, whatever its mode? */
 bool postgres_is_pooled(const struct postgres *pg);
 /* As libpq has it: 150004 is 15.4. 0 while there is no connection. */

@@ -32,7 +32,7 @@ static const struct error_class classes[] = {
     {"42703", THOLE_UNAVAILABLE, false,
      "the tables are older than this program: start an engine of this version"},
     {"42501", THOLE_DENIED, false,
-     "grant the role the privilege: deploy/postgres/grants.sql does, after each migration"},
+     "grant the role the privilege: `thole migrate --grants` does, as the role that migrates"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
     {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
     {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITIONS_MOVE */

@@ -1,4 +1,4 @@
-/* Numbered migrations, each once, in order. */
+/* Numbered migrations, each once, in order; and the rights of the roles of deploy/postgres. */
 #include "migrations.h"
 #include "postgres_call.h"
 #include <assert.h>
@@ -9,6 +9,7 @@ enum {
     MIGRATE_TIMEOUT_MS = 600000, /* of one migration, and of waiting for another process that migrates */
     LOCK_CLASS = 0x74686f6c,     /* "thol": first half of the advisory lock's key */
     SQL_BYTES_MAX = 4096,
+    GRANTS_BYTES_MAX = 64 * 1024,
 };
 
 /* FNV-1a: second half of the key, so that namespaces of one database do not wait for each other. */
@@ -120,7 +121,10 @@ static thole_status step(struct postgres *pg, size_t *ret_applied, thole_error *
     return THOLE_OK;
 }
 
-static thole_status locked_step(struct postgres *pg, size_t *ret_applied, thole_error *reterr)
+typedef thole_status (*migrate_step_fn)(struct postgres *pg, size_t *ret_applied, thole_error *reterr);
+
+static thole_status locked_step(struct postgres *pg, migrate_step_fn run, size_t *ret_applied,
+                                thole_error *reterr)
 {
     struct buf sql;
     buf_init(&sql, SQL_BYTES_MAX);
@@ -136,7 +140,7 @@ static thole_status locked_step(struct postgres *pg, size_t *ret_applied, thole_
                              MIGRATE_TIMEOUT_MS, NULL, reterr);
     buf_release(&sql);
     if (status == THOLE_OK)
-        status = step(pg, ret_applied, reterr);
+        status = run(pg, ret_applied, reterr);
     if (status == THOLE_OK)
         status = session_sql(pg, "committing a migration", "COMMIT", MIGRATE_TIMEOUT_MS, NULL, reterr);
     if (status != THOLE_OK && pg->conn != NULL &&
@@ -162,6 +166,125 @@ thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
         return call_run(pg, reterr);
     THOLE_TRY(read_applied(pg, &applied, reterr));
     while (applied < migrations_len)
-        THOLE_TRY(locked_step(pg, &applied, reterr));
+        THOLE_TRY(locked_step(pg, step, &applied, reterr));
+    return THOLE_OK;
+}
+
+/* ---- rights ---- */
+
+/* A line of the script, with psql's variables replaced: :"schema", and :"engine" and its like, which are
+ * roles. */
+static void grants_line(const char *schema, thole_slice line, struct buf *to)
+{
+    const char *const end = (const char *)line.ptr + line.len;
+    for (const char *at = (const char *)line.ptr; at < end; at++) {
+        const char *name = at + 2, *quote = NULL;
+        if (at[0] == ':' && name < end && at[1] == '"')
+            quote = memchr(name, '"', (size_t)(end - name));
+        if (quote == NULL) {
+            buf_append(to, at, 1);
+            continue;
+        }
+        thole_slice const variable = {(const uint8_t *)name, (size_t)(quote - name)};
+        if (thole_slice_equal(variable, THOLE_STR("schema")))
+            buf_printf(to, "\"%s\"", schema);
+        else
+            buf_printf(to, "\"%s_%.*s\"", schema, THOLE_FMT(variable));
+        at = quote;
+    }
+    buf_append(to, "\n", 1);
+}
+
+/* The script without psql's own commands, for the transaction that there is. */
+static void grants_text(const char *schema, struct buf *to)
+{
+    for (const char *at = grants_sql; *at != '\0';) {
+        size_t const len = strcspn(at, "\n");
+        thole_slice const line = {(const uint8_t *)at, len};
+        if (at[0] != '\\' && !thole_slice_equal(line, THOLE_STR("BEGIN;")) &&
+            !thole_slice_equal(line, THOLE_STR("COMMIT;")))
+            grants_line(schema, line, to);
+        at += len + (at[len] == '\n');
+    }
+}
+
+static thole_status need_roles(struct postgres *pg, thole_error *reterr)
+{
+    PGresult *result = NULL;
+    THOLE_TRY(run_sql(pg, "looking for the roles",
+                      "SELECT w.name FROM (VALUES ($L || '_owner'), ($L || '_engine'), ($L || '_worker'), "
+                      "($L || '_reader'))"
+                      " AS w (name) WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname ="
+                      " w.name::name) ORDER BY w.name LIMIT 1",
+                      &result, reterr));
+    thole_status status = THOLE_OK;
+    if (PQntuples(result) > 0)
+        status = thole_fail(reterr, THOLE_NOT_FOUND, "Postgres %s has no role %s", pg->where,
+                            PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return status;
+}
+
+static thole_status grant_step(struct postgres *pg, size_t *ret_applied, thole_error *reterr)
+{
+    struct buf sql;
+    (void)ret_applied;
+    THOLE_TRY(need_roles(pg, reterr));
+    buf_init(&sql, GRANTS_BYTES_MAX);
+    grants_text(pg->schema, &sql);
+    thole_status status = buf_status(&sql);
+    if (status != THOLE_OK)
+        (void)thole_fail(reterr, status, "out of memory for the roles' rights");
+    else
+        status = session_sql(pg, "granting the roles their rights", buf_cstr(&sql), MIGRATE_TIMEOUT_MS, NULL,
+                             reterr);
+    buf_release(&sql);
+    return status;
+}
+
+thole_status postgres_grant(struct postgres *pg, thole_error *reterr)
+{
+    size_t applied = 0;
+    call_begin(pg, "granting the roles their rights");
+    if (pg->failed != THOLE_OK)
+        return call_run(pg, reterr);
+    return locked_step(pg, grant_step, &applied, reterr);
+}
+
+/* What grants.sql gives, table by table; of a worker's columns any one. */
+static const char rights_query[] =
+    "WITH tables AS (SELECT c.oid, c.relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n"
+    " ON n.oid = c.relnamespace WHERE n.nspname = $L AND c.relkind = 'r'),"
+    " wanted (role, oid, relname, privilege) AS ("
+    "SELECT '_engine', t.oid, t.relname, p.name FROM tables AS t,"
+    " (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS p (name)"
+    " WHERE p.name = 'SELECT' OR t.relname <> 'schema_migrations'"
+    " UNION ALL SELECT '_reader', t.oid, t.relname, 'SELECT' FROM tables AS t WHERE t.relname <> "
+    "'incarnation'"
+    " UNION ALL SELECT '_worker', t.oid, t.relname, p.name FROM tables AS t JOIN"
+    " (VALUES ('worker_queue', 'SELECT'), ('worker_queue', 'DELETE'), ('worker_queue', 'UPDATE'),"
+    " ('instances', 'SELECT'), ('partitions', 'SELECT'), ('incarnation', 'SELECT')) AS p (relname, name)"
+    " ON p.relname = t.relname),"
+    " lacking AS (SELECT DISTINCT r.rolname || ' on ' || w.relname AS what FROM wanted AS w"
+    " JOIN pg_catalog.pg_roles AS r ON r.rolname = ($L || w.role)::name"
+    " WHERE NOT CASE w.privilege WHEN 'DELETE' THEN has_table_privilege(r.oid, w.oid, w.privilege)"
+    " ELSE has_any_column_privilege(r.oid, w.oid, w.privilege) END)"
+    " SELECT (SELECT count(*) FROM pg_catalog.pg_roles WHERE rolname IN (($L || '_engine')::name,"
+    " ($L || '_worker')::name, ($L || '_reader')::name)),"
+    " coalesce((SELECT string_agg(what, ', ' ORDER BY what) FROM lacking), '')";
+
+thole_status postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking, thole_error *reterr)
+{
+    PGresult *result = NULL;
+    *ret_roles = 0;
+    call_begin(pg, "reading the roles' rights");
+    if (pg->failed != THOLE_OK)
+        return call_run(pg, reterr);
+    THOLE_TRY(run_sql(pg, "reading the roles' rights", rights_query, &result, reterr));
+    if (PQntuples(result) == 1) {
+        *ret_roles = strtoul(PQgetvalue(result, 0, 0), NULL, 10);
+        buf_text(lacking, PQgetvalue(result, 0, 1));
+    }
+    PQclear(result);
     return THOLE_OK;
 }

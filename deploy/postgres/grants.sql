@@ -1,5 +1,9 @@
--- What engine, worker and reader may do with the tables of a namespace, and nothing more. After each migration, as
--- thole_<namespace>_migrate: see roles.sql. It may be run again.
+-- What engine, worker and reader may do with the tables of a namespace, and nothing more. `thole migrate --grants` has this file
+-- in it and does the same; or with psql, after each migration, as thole_<namespace>_migrate (roles.sql makes the roles):
+--
+--   psql -v ON_ERROR_STOP=1 -v namespace=default -f grants.sql "dbname=thole user=thole_default_migrate"
+--
+-- It may be run again. Beside statements it may have lines of psql that begin with a backslash, BEGIN; and COMMIT;.
 \set ON_ERROR_STOP on
 \set schema thole_ :namespace
 \set owner thole_ :namespace _owner

@@ -3,10 +3,9 @@
 --
 --   psql -v ON_ERROR_STOP=1 -v namespace=default -f roles.sql "dbname=thole"
 --   psql -c "\password thole_default_engine"            -- and those of migrate, worker, reader, as far as they are used
---   THOLE_POSTGRES="host=… dbname=thole user=thole_default_migrate" thole migrate -n default
---   psql -v ON_ERROR_STOP=1 -v namespace=default -f grants.sql "dbname=thole user=thole_default_migrate"
+--   THOLE_POSTGRES="host=… dbname=thole user=thole_default_migrate" thole migrate --grants -n default
 --
--- After each upgrade that has migrations: thole migrate and grants.sql again, then the programs. It may be run again.
+-- After each upgrade that has migrations: thole migrate --grants again, then the programs. This file may be run again.
 --
 --   thole_<namespace>_owner    owns the schema and its tables; nobody logs in as it
 --   thole_<namespace>_migrate  creates and changes tables, as the owner

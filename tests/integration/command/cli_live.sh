@@ -310,6 +310,7 @@ json_answer outcome run gate --id j-7 --event go --timeout 60s
 json_answer outcome wait j-7
 json_answer instance show k-3
 json_answer migrate migrate
+expect 3 'deploy/postgres/roles.sql' migrate --grants
 json_answer history history j-7
 json_answer list list
 json_answer signal signal j-6 go

@@ -145,7 +145,37 @@ static void psql(const char *url, const char *arguments)
     CU_ASSERT_EQUAL_FATAL(code, 0);
 }
 
-/* As deploy/postgres/roles.sql says; each of its steps twice, as an upgrade would. */
+/* The rights to all tables, columns and functions of the namespace, as Postgres has them. */
+static char *rights_there(const char *url)
+{
+    int code;
+    const char *said =
+        rights_shell(&code,
+                     "psql -qXAt -c \"SELECT c.relname, c.relacl FROM pg_class AS c WHERE c.relnamespace ="
+                     " 'thole_default'::regnamespace AND c.relkind = 'r' ORDER BY 1\" -c \"SELECT "
+                     "a.attrelid::regclass, a.attname, a.attacl"
+                     " FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid WHERE c.relnamespace ="
+                     " 'thole_default'::regnamespace AND a.attacl IS NOT NULL ORDER BY 1, 2\" -c \"SELECT "
+                     "p.proname, p.proacl FROM pg_proc AS p"
+                     " WHERE p.pronamespace = 'thole_default'::regnamespace ORDER BY 1\" '%s' 2>&1",
+                     url);
+    CU_ASSERT_EQUAL_FATAL(code, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(said, "thole_default_worker=w"));
+    return strdup(said);
+}
+
+/* What the doctor says of them. */
+static void doctor_says(const char *url, const char *expected)
+{
+    int code;
+    const char *said = rights_shell(
+        &code, "%s doctor --nats nats://127.0.0.1:1 --timeout 5s --postgres '%s' 2>&1 | grep -A1 ' rights '",
+        THOLE_COMMAND, url);
+    CHECK_STR(expected, strstr(said, expected) != NULL ? expected : said, expected);
+}
+
+/* As deploy/postgres/roles.sql says; each of its steps twice, as an upgrade would. The script for psql, and
+ * then what the programs of the tests live with: that of the command, which is the same. */
 static void make_tables(void)
 {
     static const char *const logins[] = {"migrate", "engine", "worker", "reader"};
@@ -161,13 +191,29 @@ static void make_tables(void)
         psql(super, line);
     }
     rights_postgres_url("migrate", url);
+    char *by_psql = NULL;
     for (int i = 0; i < 2; i++) {
-        const char *said = rights_shell(&code, "%s migrate --postgres '%s' 2>&1", THOLE_COMMAND, url);
+        const char *said = rights_shell(&code, "%s migrate %s --postgres '%s' 2>&1", THOLE_COMMAND,
+                                        i == 0 ? "" : "--grants", url);
         if (code != 0)
             fprintf(stderr, "thole migrate: %s\n", said);
         CU_ASSERT_EQUAL_FATAL(code, 0);
+        if (i > 0)
+            break;
         psql(url, "-f " THOLE_SOURCE_DIR "/deploy/postgres/grants.sql");
+        by_psql = rights_there(super);
+        psql(super, "-c 'REVOKE ALL ON ALL TABLES IN SCHEMA thole_default FROM thole_default_engine, "
+                    "thole_default_worker,"
+                    " thole_default_reader'");
+        doctor_says(url, "FAIL  rights           rights are missing: thole_default_engine on executions, ");
+        doctor_says(
+            url, "thole_default_worker on worker_queue\n                       Try: thole migrate --grants");
     }
+    doctor_says(url, "OK    rights           the roles of the namespace have theirs");
+    char *by_command = rights_there(super);
+    CHECK_STR("thole migrate --grants", by_command, by_psql);
+    free(by_command);
+    free(by_psql);
 }
 
 /* ---- the stack ---- */

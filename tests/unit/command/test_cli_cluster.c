@@ -392,6 +392,24 @@ thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_err
     return fails_of("applied", 0, reterr);
 }
 
+/* --grants */
+thole_status __wrap_postgres_grant(struct postgres *pg, thole_error *reterr)
+{
+    (void)pg;
+    (void)printf("< grants\n");
+    return fails_of("grants", 0, reterr);
+}
+
+/* roles=N: so many; lacking=1: one of them lacks something. */
+thole_status __wrap_postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking,
+                                    thole_error *reterr)
+{
+    (void)pg;
+    *ret_roles = number_of("roles", 3);
+    buf_text(lacking, number_of("lacking", 0) == 0 ? "" : "thole_shop_worker on worker_queue");
+    return fails_of("rights", 0, reterr);
+}
+
 thole_status __wrap_postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
 {
     (void)pg;

@@ -29,6 +29,7 @@ enum failing {
     ROLL,
     PG_OPEN,
     APPLIED,
+    RIGHTS,
     PG_NOW
 };
 
@@ -41,6 +42,8 @@ static struct play {
     uint64_t heartbeat_ms;
     uint32_t unowned;
     size_t workers, behind; /* migrations that are not applied; SIZE_MAX: all */
+    bool no_roles;          /* of deploy/postgres */
+    const char *lacking;    /* what they lack; NULL: nothing */
     /* the world */
     uint64_t now_ms;
     unsigned open;
@@ -189,6 +192,15 @@ thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_err
     (void)pg;
     *ret = play.behind > migrations_len ? 0 : migrations_len - play.behind;
     return may_fail(APPLIED, reterr);
+}
+
+thole_status __wrap_postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking,
+                                    thole_error *reterr)
+{
+    (void)pg;
+    *ret_roles = play.no_roles ? 0 : 3;
+    buf_text(lacking, play.lacking == NULL ? "" : play.lacking);
+    return may_fail(RIGHTS, reterr);
 }
 
 thole_status __wrap_postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
@@ -379,7 +391,21 @@ static const struct {
      "FAIL  tables           it says no",
      "as new as the engines",
      12},
-    {{.fails = APPLIED, .with = THOLE_DENIED}, "FAIL  tables           it says no", "grants.sql", 12},
+    {{.fails = APPLIED, .with = THOLE_DENIED},
+     "FAIL  tables           it says no",
+     "thole migrate --grants",
+     12},
+    {{.lacking = NULL}, "OK    rights           the roles of the namespace have theirs", NULL, 0},
+    {{.lacking = "thole_shop_worker on worker_queue"},
+     "FAIL  rights           rights are missing: thole_shop_worker on worker_queue",
+     "thole migrate --grants",
+     12},
+    {{.no_roles = true},
+     "SKIP  rights           there are no roles as deploy/postgres/roles.sql makes them",
+     NULL,
+     0},
+    {{.fails = APPLIED, .with = THOLE_DENIED}, "OK    rights           ", NULL, 12},
+    {{.fails = RIGHTS, .with = THOLE_UNAVAILABLE}, "FAIL  rights           it says no", NULL, 12},
     {{.fails = PG_NOW, .with = THOLE_UNAVAILABLE}, "FAIL  postgres_clock   it says no", NULL, 12},
 };
 

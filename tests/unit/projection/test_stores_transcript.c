@@ -488,6 +488,11 @@ static thole_status call_migrate(struct postgres *pg)
     return postgres_migrate(pg, &line.err);
 }
 
+static thole_status call_grant(struct postgres *pg)
+{
+    return postgres_grant(pg, &line.err);
+}
+
 static thole_status call_listen(struct postgres *pg)
 {
     return postgres_listen(pg, &line.err);
@@ -572,6 +577,7 @@ static const struct {
     {"queues", call_queues},
     {"now", call_now},
     {"migrate", call_migrate},
+    {"grant", call_grant},
     {"listen", call_listen},
     {"lose", call_lose},
     {"open", call_open},
