@@ -8,6 +8,7 @@
 #define THOLE_EVENT_H
 #include "arena.h"
 #include "buf.h"
+#include "record_hash.h"
 #include "thole/activity.h"
 #include "trace.h"
 
@@ -216,6 +217,8 @@ struct record {
     uint64_t epoch, n, committed;
     uint64_t published; /* all effects of the records up to this sequence are done; 0: not known */
     struct position position;
+    struct record_hash previous;             /* of the record that counts before it; none: not known */
+    struct record_hash previous_of_instance; /* TURN, DELETED; none: not known, or it is the first */
     /* EPOCH_OPENED */
     thole_slice node;
     uint64_t time_ms, previous_epoch, previous_n;

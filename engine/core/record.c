@@ -199,6 +199,8 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     pb.committed = record->committed;
     pb.published = record->published;
     pb.position = &position;
+    pb.previous = codec_bytes(record_hash_slice(&record->previous));
+    pb.previous_of_instance = codec_bytes(record_hash_slice(&record->previous_of_instance));
     pb.body_case = (Thole__V1__Record__BodyCase)record->kind;
     return codec_pack(&pb.base, to);
 }
@@ -492,6 +494,12 @@ static thole_status header_check(const Thole__V1__Record *pb, thole_error *reter
     return THOLE_OK;
 }
 
+/* Readers other than `thole audit verify` do not use it, so a wrong length is no damage. */
+static struct record_hash hash_decode(ProtobufCBinaryData bytes)
+{
+    return record_hash_said(bytes.len == RECORD_HASH_BYTES ? codec_slice(bytes) : (thole_slice){0});
+}
+
 static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Record *pb, struct record *ret)
 {
     THOLE_TRY(header_check(pb, d->reterr));
@@ -500,6 +508,8 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
     ret->n = pb->n;
     ret->committed = pb->committed;
     ret->published = pb->published;
+    ret->previous = hash_decode(pb->previous);
+    ret->previous_of_instance = hash_decode(pb->previous_of_instance);
     THOLE_TRY(position_decode(d, pb->position, &ret->position));
     switch (ret->kind) {
     case RECORD_TURN: return turn_decode(d, pb->turn, &ret->turn);

@@ -190,9 +190,9 @@ static void inbox_back(struct partition *p)
 static struct log_saying saying(struct partition *p)
 {
     const struct progress *progress = instances_inbox(p->instances);
-    return (struct log_saying){{progress->floor, progress->above, progress->above_len,
-                                progress->seen.sequence, progress->seen.stored_ns},
-                               projection_done(p->projection)};
+    return (struct log_saying){.position = {progress->floor, progress->above, progress->above_len,
+                                            progress->seen.sequence, progress->seen.stored_ns},
+                               .published = projection_done(p->projection)};
 }
 
 static void append_position(struct partition *p)
@@ -489,7 +489,8 @@ static size_t append(struct partition *p, const struct instances_record *record)
 {
     if (record->entry == NULL)
         return 0;
-    struct log_saying const now = saying(p);
+    struct log_saying now = saying(p);
+    now.newest = record->newest;
     if (record->turn != NULL)
         return log_append_turn(p->log, record->turn, record->lines, record->lines_len, &now, record->entry);
     log_append_deletion(p->log, record->deletion, &now, record->entry);

@@ -23,7 +23,7 @@ static void set_program(thole_test_env *env, const thole_program *program)
 static void set_options(thole_test_env *env)
 {
     partition_options_init(&env->options);
-    env->options.node = THOLE_STR("test");
+    env->options.ns = env->options.node = THOLE_STR("test");
     env->options.nonce_key = kit_nonce_key();
     env->options.stacks = env->stacks;
     env->options.watch = &env->crash.watch;

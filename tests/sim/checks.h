@@ -37,6 +37,12 @@ struct model_event { /* by event id - 1 */
     struct model_row work, timer, held;
 };
 
+struct model_link { /* what the next record must say of this one */
+    bool there;
+    uint64_t sequence;       /* of this one */
+    struct record_hash hash; /* of its bytes as they were when it was stored */
+};
+
 struct model_execution {
     bool ended, paused, cancel_requested, cancel_delivered, terminate_requested;
     bool released; /* an activity was run again from quarantine */
@@ -69,6 +75,7 @@ struct model_request {
 /* A damaged instance suffers alone: nothing is said of it any more, but that it ends when it is terminated.
  */
 struct model_instance {
+    struct model_link newest;           /* of its last record that counts */
     bool damaged, over, swept;          /* swept: terminated, and nobody knew what was outstanding */
     struct model_execution *executions; /* from execution 1 on, of all lives of the id */
     size_t executions_len, executions_cap;
@@ -100,6 +107,7 @@ struct model_instance {
 };
 
 struct model_partition {
+    struct model_link newest; /* of its last record that counts */
     uint64_t epoch, n;
     struct model_epoch {
         uint64_t counted;   /* how many of its records count */

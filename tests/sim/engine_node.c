@@ -626,6 +626,7 @@ static void choose_options(struct world *w, struct engine *engine)
 {
     struct partition_options *options = &engine->options;
     partition_options_init(options);
+    options->ns = THOLE_STR("sim");
     options->node = thole_slice_from(engine->node.name);
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;

@@ -20,7 +20,7 @@ void stage_options(struct partition_options *options, const thole_orchestration_
 {
     partition_options_init(options);
     options->row_age_ms = 0; /* each turn writes the row of its instance */
-    options->node = THOLE_STR("stage");
+    options->ns = options->node = THOLE_STR("stage");
     options->nonce_key = test_nonce_key();
     options->orchestrations = entries;
     options->orchestrations_len = n;

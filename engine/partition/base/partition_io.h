@@ -34,6 +34,7 @@ struct code_watch {
 };
 
 struct partition_options {
+    thole_slice ns; /* borrowed for the machine's life */
     uint32_t partition;
     thole_slice node;                                /* written into EpochOpened */
     const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */

@@ -94,7 +94,8 @@ struct entry {
 
     /* The history so far. */
     uint64_t execution, turns, events, time_ms;
-    uint64_t tombstone; /* executions up to this one are of earlier, deleted incarnations */
+    struct record_hash newest; /* of its last record, committed or not; none: it has none */
+    uint64_t tombstone;        /* executions up to this one are of earlier, deleted incarnations */
     thole_slice orchestration,
         request_id;       /* owned. ABSENT, EARLY: request_id and parent of the last incarnation */
     struct origin parent; /* its instance is owned */

@@ -15,6 +15,7 @@ struct history { /* the counted records of the newest execution, in order */
     uint64_t execution;       /* the newest one */
     uint64_t lost;            /* its records behind the last one that decodes */
     struct deletion deletion; /* of the incarnation before; instance empty: none */
+    thole_slice newest;       /* the last record that counts; empty: none does */
 };
 
 /* Records before the deletion may still be there; they are being removed and are ignored. */
@@ -69,7 +70,11 @@ static struct history decode(struct instances *p, const struct in_history *in, c
         history.too_new |= status == THOLE_UNSUPPORTED;
         if (status != THOLE_OK && status != THOLE_UNSUPPORTED)
             note_damage(&history, &in->records[i]);
-        if (status != THOLE_OK || log_rule_judge(log, &record, in->records[i].sequence) != LOG_COUNTS)
+        enum log_verdict const verdict =
+            log_rule_judge(log, status == THOLE_OK ? &record : NULL, in->records[i].sequence);
+        if (verdict == LOG_COUNTS || verdict == LOG_DAMAGED)
+            history.newest = in->records[i].bytes;
+        if (status != THOLE_OK || verdict != LOG_COUNTS)
             continue;
         if (record.kind == RECORD_TURN)
             take(&history, &record);
@@ -267,6 +272,8 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
         entry->execution = 0;
         deletion_note(entry, &history->deletion);
     }
+    if (history->newest.len > 0)
+        entry->newest = record_hash_make(p->env->options.ns, p->env->options.partition, history->newest);
     const struct event *end = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct event *ends = note_turn(entry, &turns[i]);

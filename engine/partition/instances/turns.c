@@ -275,6 +275,7 @@ bool instances_run(struct instances *p, struct instances_record *ret)
     if (run->kind == RUN_NOTHING || p->env->nomem)
         return true;
     ret->entry = entry;
+    ret->newest = &entry->newest;
     ret->turn = run->kind == RUN_DELETION ? NULL : &run->turn;
     ret->deletion = run->kind == RUN_DELETION ? &run->deletion : NULL;
     ret->lines = run->lines;

@@ -137,6 +137,23 @@ static struct link *chain_push(struct partition_log *log)
     return link;
 }
 
+/* The links to the records before it, which later ones have to it. */
+static void link_to_previous(struct partition_log *log, struct record *record,
+                             const struct log_saying *saying)
+{
+    record->previous = log->newest;
+    if (saying->newest != NULL)
+        record->previous_of_instance = *saying->newest;
+}
+
+static void note_newest(struct partition_log *log, thole_slice bytes, const struct log_saying *saying)
+{
+    const struct partition_options *options = &log->env->options;
+    log->newest = record_hash_make(options->ns, options->partition, bytes);
+    if (saying->newest != NULL)
+        *saying->newest = log->newest;
+}
+
 /* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: no memory for its
  * bytes. */
 static struct link *append(struct partition_log *log, struct record *record, const struct log_saying *saying,
@@ -151,6 +168,7 @@ static struct link *append(struct partition_log *log, struct record *record, con
     record->n = facts->next_n++;
     record->committed = facts->committed_n;
     record->published = facts->published = saying->published;
+    link_to_previous(log, record, saying);
     link->n = record->n;
     link->tag = tag;
     link->instance = record->kind == RECORD_DELETED ? record->deletion.instance : record->turn.instance;
@@ -162,6 +180,7 @@ static struct link *append(struct partition_log *log, struct record *record, con
         env_no_memory(log->env);
         return NULL;
     }
+    note_newest(log, buf_bytes(&link->bytes), saying);
     facts->in_flight_bytes += link->bytes.len;
     struct partition_out *out = env_emit(log->env, PARTITION_OUT_APPEND);
     out->token = record->n;

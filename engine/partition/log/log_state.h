@@ -29,6 +29,9 @@ struct partition_log {
     uint64_t found_epoch, found_n; /* the last epoch, its last record that counts */
     struct arena found_arena;      /* of found.position */
 
+    /* FOUND and later: of the last record that counts, of this owner's the last that was appended */
+    struct record_hash newest;
+
     /* OPENING, OPEN, FAILING */
     struct link *links; /* ring */
     size_t head, cap;   /* length: facts.in_flight */

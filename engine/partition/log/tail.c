@@ -18,6 +18,7 @@ struct tail {
     struct log_rule rule;
     uint64_t published;
     const struct position *position;
+    thole_slice newest; /* the last record that counts; empty: none does */
 };
 
 static void read_tail(struct partition_log *log, uint64_t count)
@@ -82,6 +83,8 @@ static bool take_record(struct tail *tail, size_t i, bool *found_position)
     enum log_verdict const verdict = log_rule_feed(&tail->rule, r, sequence);
     if (verdict == LOG_VOID || verdict == LOG_UNPROVEN)
         tail->voids[tail->voids_len++] = sequence;
+    if (verdict == LOG_COUNTS || verdict == LOG_DAMAGED)
+        tail->newest = tail->in->records[i].bytes;
     if (verdict != LOG_COUNTS)
         return verdict != LOG_RIVAL;
     tail->published = r->published; /* never decreases */
@@ -106,6 +109,7 @@ static enum tail_verdict walk_tail(bool cut, struct tail *tail)
     tail->rule = (struct log_rule){.epoch = opened->epoch, .opened = in->epoch_sequence};
     tail->position = &opened->position;
     tail->published = opened->published;
+    tail->newest = in->records[0].bytes;
     for (size_t i = 0; i < in->records_len; i++)
         if (decoded(tail, i) != NULL)
             log_rule_learn(&tail->rule, &tail->records[i]);
@@ -156,6 +160,8 @@ static void found(struct partition_log *log, const struct tail *tail)
     log->found = (struct log_tail){tail->in->last_sequence, *tail->position, tail->published};
     log->found_epoch = tail->rule.epoch;
     log->found_n = tail->rule.n;
+    if (tail->newest.len > 0)
+        log->newest = record_hash_make(log->env->options.ns, log->env->options.partition, tail->newest);
     if (tail->voids_len > 0)
         delete_records(log, tail->voids, tail->voids_len, tail->in->last_sequence);
     else

@@ -320,6 +320,7 @@ static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
     options.orchestrations_len = engine->program->orchestrations_len;
     options.stacks = shard->stacks;
     options.watch = &shard->watch;
+    options.ns = thole_slice_from(engine->topology.ns);
     options.nonce_key = &engine->topology.nonce_key;
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;

@@ -426,6 +426,28 @@ static void newer_fields_events_and_blocks(void)
     arena_release(&arena);
 }
 
+static void hashes_of_records_before(void)
+{
+    struct arena arena;
+    struct buf bytes;
+    struct record to, from = {.kind = RECORD_POSITION, .epoch = 1, .n = 1};
+    arena_init(&arena, 1 << 20);
+    buf_init(&bytes, 1 << 20);
+    from.previous = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("x"));
+    from.previous_of_instance = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y"));
+    CU_ASSERT_EQUAL(record_encode(&from, &bytes), THOLE_OK);
+    CU_ASSERT_EQUAL(record_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(record_hash_equal(&to.previous, &from.previous));
+    CU_ASSERT_TRUE(record_hash_equal(&to.previous_of_instance, &from.previous_of_instance));
+    bytes.ptr[bytes.len - 1 - RECORD_HASH_BYTES]--; /* one byte shorter */
+    bytes.len--;
+    CU_ASSERT_EQUAL(record_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(record_hash_equal(&to.previous, &from.previous));
+    CU_ASSERT_FALSE(record_hash_known(&to.previous_of_instance));
+    buf_release(&bytes);
+    arena_release(&arena);
+}
+
 static const struct thole_test tests[] = {
     {"round trip of every kind", round_trip_of_every_kind},
     {"round trip of other records", round_trip_of_other_records},
@@ -439,6 +461,7 @@ static const struct thole_test tests[] = {
     {"unknown fields everywhere", unknown_fields_everywhere},
     {"newer formats", newer_formats},
     {"deletions", deletions},
+    {"hashes of records before", hashes_of_records_before},
     {"newer fields, events and blocks", newer_fields_events_and_blocks},
 };
 THOLE_TEST_MAIN("event_record", tests)

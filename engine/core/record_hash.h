@@ -1,0 +1,21 @@
+/*
+ * The hash of a record of a partition's log, by which later records name it: SHA-256 over its bytes as they
+ * are stored, behind the namespace and the partition, so that a record of another stream has another hash.
+ * docs/audit.md has the bytes and examples. It is stored, so the function must never change. Pure.
+ */
+#ifndef THOLE_RECORD_HASH_H
+#define THOLE_RECORD_HASH_H
+#include "thole/types.h"
+
+enum { RECORD_HASH_BYTES = 32 };
+struct record_hash {
+    uint8_t bytes[RECORD_HASH_BYTES]; /* all zero: none */
+};
+struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record);
+/* From what a record says: empty, or RECORD_HASH_BYTES. */
+struct record_hash record_hash_said(thole_slice bytes);
+bool record_hash_known(const struct record_hash *hash); /* not none */
+bool record_hash_equal(const struct record_hash *a, const struct record_hash *b);
+/* Its bytes, borrowed; empty: none. */
+thole_slice record_hash_slice(const struct record_hash *hash);
+#endif
