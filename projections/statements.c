@@ -4,27 +4,30 @@
  * What all of them keep to:
  *  - Changes of many rows are one statement over arrays (unnest). The caller has sorted them by the rows'
  *    keys (row_order.h), and rows are locked in that order.
+ *  - All unnest() are in one SELECT list, where they advance together, row by row. In FROM the rows of each
+ *    would be stored first: 16 KiB an array, which malloc gives back to the system after each statement.
  *  - Only the database's clock is written.
  *  - Plans are made once for each connection (generic), perhaps while a table is empty. So a plan must be
  * right for every size: key by key is looked up in the primary key.
  */
 
-/* The keys of arrays $1..$4, tries and all, with their place in the arrays. */
-#define KEYS_FROM(array, column)                                                                             \
-    "unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]" array ")"                                        \
-    " WITH ORDINALITY AS k (instance, execution, id, try" column ", ord)"
-#define KEYS KEYS_FROM("", "")
+/* The keys of arrays $1..$4, tries and all, with their place in the arrays, and further columns. */
+#define KEYS_AND(columns)                                                                                    \
+    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution, unnest($3::int8[]) AS id,"     \
+    " unnest($4::int4[]) AS try, generate_series(1::int8, cardinality($1::text[])::int8) AS ord" columns     \
+    ") AS k"
+#define KEYS KEYS_AND("")
 /* No worker has a lease of q. */
 #define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
 #define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
 /* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
-#define CLAIMS KEYS_FROM(", $5::int8[]", ", attempt")
+#define CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
 /* Which claim of q it is, in microseconds. Its attempt alone does not say so: it is counted anew when the row
  * is written again, and when the database has forgotten a claim. */
 #define CLAIMED "(extract(epoch FROM q.claimed_at) * 1000000)::int8"
 /* Claims that worker $6 has given up, with when they were made; and that q is held by this one. */
-#define GIVEN_UP_CLAIMS KEYS_FROM(", $5::int8[], $7::int8[]", ", attempt, claimed")
+#define GIVEN_UP_CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt, unnest($7::int8[]) AS claimed")
 #define GIVEN_UP "(q.attempt = k.attempt AND q.worker = $6::text AND " CLAIMED " = k.claimed)"
 /*
  * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
@@ -36,15 +39,17 @@
     "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
 /* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
  * worker is $9. */
-#define NOTED_CLAIMS                                                                                         \
-    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[]", ", attempt, noted, details, settled")
+#define NOTED                                                                                                \
+    ", unnest($5::int8[]) AS attempt, unnest($6::bool[]) AS noted, unnest($7::bytea[]) AS details,"          \
+    " unnest($8::bool[]) AS settled"
+#define NOTED_CLAIMS KEYS_AND(NOTED)
 /* The same with how long they are held from now on, $10, and when they were made, $11. */
-#define RENEWED_CLAIMS                                                                                       \
-    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[], $10::int8[], $11::int8[]",                 \
-              ", attempt, noted, details, settled, lease_ms, claimed")
+#define RENEWED_CLAIMS KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
-#define TIMER_KEYS "unnest($1::text[], $2::int8[], $3::int8[]) AS k (instance, execution, id)"
+#define TIMER_KEYS                                                                                           \
+    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"                               \
+    " unnest($3::int8[]) AS id) AS k"
 
 /*
  * q's primary key = k. The form with ANY leaves the planner one way only: for each k a descent into the
@@ -63,7 +68,7 @@
 #define SAME_TRY SAME("activity_id") " AND q.try_number = k.try"
 /* Instances that were deleted, $1, each with a number, $2; and their rows. */
 #define DELETED(number)                                                                                      \
-    "unnest($1::text[], $2::int8[]) AS k (instance, " number ")"                                             \
+    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS " number ") AS k"                         \
     " WHERE q.instance = ANY (ARRAY[k.instance]) AND q." number " <= k." number
 
 /* Statuses of instances that have ended. */
@@ -124,7 +129,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "WITH moved AS (UPDATE partitions AS q SET projected_seq = greatest(q.projected_seq, k.seq),"
          " projected_mark = CASE WHEN k.seq >= q.projected_seq THEN k.mark ELSE q.projected_mark END,"
          " updated_at = clock_timestamp()"
-         " FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS k (p, epoch, seq, mark)"
+         " FROM (SELECT unnest($1::int4[]) AS p, unnest($2::int8[]) AS epoch,"
+         " unnest($3::int8[]) AS seq, unnest($4::int8[]) AS mark) AS k"
          " WHERE q.p = ANY (ARRAY[k.p]) AND q.epoch = k.epoch RETURNING 1)"
          " SELECT (1 / CASE WHEN count(*) = cardinality($1::int4[]) THEN 1 ELSE 0 END)::int8 FROM moved"},
     [STATEMENT_PARTITION_RESET] =
@@ -152,8 +158,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* Of instance $1 the executions above $2 up to $3; $3 0: none. */
     [STATEMENT_EXECUTIONS_PRUNED] =
         {"executions_pruned", "",
-         "DELETE FROM executions AS q USING unnest($1::text[], $2::int8[], $3::int8[])"
-         " AS k (instance, above, upto)"
+         "DELETE FROM executions AS q USING (SELECT unnest($1::text[]) AS instance,"
+         " unnest($2::int8[]) AS above, unnest($3::int8[]) AS upto) AS k"
          " WHERE q.instance = ANY (ARRAY[k.instance]) AND q.execution > k.above AND q.execution <= k.upto"},
 
     /*
@@ -166,23 +172,26 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " try_timeout_ms, details, digest)"
          " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, greatest(u.try, 1),"
          " u.timeout_ms, u.details, nullif(u.digest, '')"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
-         " $8::bytea[], $9::bytea[], $10::int4[]) AS u (instance, execution, id, queue, activity, try,"
-         " timeout_ms, details, digest, p) WHERE (u.try > 1) = ($11::int4 = 1)"
+         " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
+         " unnest($3::int8[]) AS id, unnest($4::text[]) AS queue,"
+         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try,"
+         " unnest($7::int8[]) AS timeout_ms, unnest($8::bytea[]) AS details,"
+         " unnest($9::bytea[]) AS digest, unnest($10::int4[]) AS p) AS u WHERE (u.try > 1) = ($11::int4 = 1)"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
     /* Rows of the tries of $4 and older ones. Answers $5 of those that a worker had; of the others 0. */
     [STATEMENT_ACTIVITIES_REMOVE] =
         {"activities_remove", "i",
-         "DELETE FROM worker_queue AS q USING unnest($1::text[], $2::int8[], $3::int8[], $4::int4[],"
-         " $5::int4[]) AS k (instance, execution, id, last_try, place)"
+         "DELETE FROM worker_queue AS q USING (SELECT unnest($1::text[]) AS instance,"
+         " unnest($2::int8[]) AS execution, unnest($3::int8[]) AS id, unnest($4::int4[]) AS last_try,"
+         " unnest($5::int4[]) AS place) AS k"
          " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try"
                                       " RETURNING CASE WHEN q.worker IS NULL THEN 0 ELSE k.place END::int8"},
     [STATEMENT_TIMERS_ADD] =
         {"timers_add", "",
          "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"
          " SELECT u.instance, u.execution, u.id, u.p, u.due_ms"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int4[])"
-         " AS u (instance, execution, id, due_ms, p)"
+         " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
+         " unnest($3::int8[]) AS id, unnest($4::int8[]) AS due_ms, unnest($5::int4[]) AS p) AS u"
          " ON CONFLICT (instance, execution, timer_id) DO UPDATE SET due_ms = excluded.due_ms"
          " WHERE t.due_ms <> excluded.due_ms"},
     [STATEMENT_TIMERS_REMOVE] = {"timers_remove", "",
@@ -193,9 +202,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " worker, reason, since_ms, until_ms)"
          " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, u.try, u.lost, u.worker,"
          " u.reason, u.since_ms, u.until_ms"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int4[],"
-         " $8::text[], $9::text[], $10::int8[], $11::int8[], $12::int4[])"
-         " AS u (instance, execution, id, queue, activity, try, lost, worker, reason, since_ms, until_ms, p)"
+         " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
+         " unnest($3::int8[]) AS id, unnest($4::text[]) AS queue,"
+         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try,"
+         " unnest($7::int4[]) AS lost, unnest($8::text[]) AS worker,"
+         " unnest($9::text[]) AS reason, unnest($10::int8[]) AS since_ms,"
+         " unnest($11::int8[]) AS until_ms, unnest($12::int4[]) AS p) AS u"
          " ON CONFLICT (instance, execution, activity_id) DO UPDATE SET queue = excluded.queue,"
          " activity = excluded.activity, try_number = excluded.try_number, lost = excluded.lost,"
          " worker = excluded.worker, reason = excluded.reason, since_ms = excluded.since_ms,"
@@ -211,10 +223,13 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " SELECT u.instance, u.p, u.orchestration, u.execution, u.status::int2, u.created_ms, u.updated_ms,"
          " u.detail, u.turns, u.history_seq, u.version, CASE WHEN u.custom_set THEN u.custom_status END,"
          " u.parent"
-         " FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[],"
-         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[])"
-         " AS u (p, instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
-         " history_seq, version, custom_set, custom_status, parent)"
+         " FROM (SELECT unnest($1::int4[]) AS p, unnest($2::text[]) AS instance,"
+         " unnest($3::text[]) AS orchestration, unnest($4::int8[]) AS execution,"
+         " unnest($5::int4[]) AS status, unnest($6::int8[]) AS created_ms,"
+         " unnest($7::int8[]) AS updated_ms, unnest($8::text[]) AS detail,"
+         " unnest($9::int8[]) AS turns, unnest($10::int8[]) AS history_seq,"
+         " unnest($11::int4[]) AS version, unnest($12::bool[]) AS custom_set,"
+         " unnest($13::bytea[]) AS custom_status, unnest($14::text[]) AS parent) AS u"
          " ON CONFLICT (instance) DO UPDATE SET"
          " orchestration = CASE excluded.orchestration WHEN '' THEN i.orchestration"
          " ELSE excluded.orchestration END,"
@@ -235,8 +250,10 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " u.status::int2,"
          " coalesce(nullif(u.started_ms, 0), (SELECT i.created_ms FROM instances AS i"
          " WHERE i.instance = u.instance), u.ended_ms), nullif(u.ended_ms, 0), u.turns, u.history_seq"
-         " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
-         " $8::int8[]) AS u (p, instance, execution, status, started_ms, ended_ms, turns, history_seq)"
+         " FROM (SELECT unnest($1::int4[]) AS p, unnest($2::text[]) AS instance,"
+         " unnest($3::int8[]) AS execution, unnest($4::int4[]) AS status,"
+         " unnest($5::int8[]) AS started_ms, unnest($6::int8[]) AS ended_ms,"
+         " unnest($7::int8[]) AS turns, unnest($8::int8[]) AS history_seq) AS u"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
          " ended_ms = excluded.ended_ms, turns = excluded.turns, history_seq = excluded.history_seq"
          " WHERE e.history_seq <= excluded.history_seq"},
@@ -322,7 +339,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
          " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
-         " FROM " KEYS_FROM(", $6::bool[], $9::int8[], $10::bytea[]", ", isolated, lease_ms, digest") WHOSE
+         " FROM " KEYS_AND(", unnest($6::bool[]) AS isolated, unnest($9::int8[]) AS lease_ms,"
+                           " unnest($10::bytea[]) AS digest") WHOSE
          " WHERE" SAME_TRY " AND NOT q.later AND (q.digest IS NULL OR q.digest = k.digest)"
          " AND (" FREE " OR q.worker = $5::text)"
          " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN " >= $8::int4 AND " LOST_THEN
@@ -392,7 +410,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* What is there of keys that were not this worker's? */
     [STATEMENT_LOOK] = {"look", "iii",
                         "SELECT k.ord, CASE " NO_ROW_STATE " ELSE 2 END::int8, 0::int8"
-                        " FROM " KEYS_FROM(", $5::int4[]", ", p") ITS_ROW BELIEVED},
+                        " FROM " KEYS_AND(", unnest($5::int4[]) AS p") ITS_ROW BELIEVED},
 
     /*
      * The same for claims of worker $5: whether their message, $8, says something else than the row; whether
@@ -411,7 +429,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHEN " LOST_THEN " >= $7::int4 THEN 3 ELSE 2 END::int8,"
          " coalesce(ceil(extract(epoch FROM least(q.lease_until - clock_timestamp(), q.lease_until"
          " - " LEASED_AT ")) * 1000), 0)::int8"
-         " FROM " KEYS_FROM(", $6::int4[], $8::bytea[]", ", p, digest") ITS_ROW BELIEVED},
+         " FROM " KEYS_AND(", unnest($6::int4[]) AS p, unnest($8::bytea[]) AS digest") ITS_ROW BELIEVED},
 
     [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},
