@@ -22,6 +22,8 @@ struct cli_options {
         *raw, *file;
     const char *executions_before, *next;
     const char *subject, *stream, *bind_instance, *bind_event, *headers; /* of bind */
+    const char *to;                                                      /* of export */
+    uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
@@ -90,6 +92,7 @@ int command_fail(struct cli *cli);
 int command_replay(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);
+int command_export(struct cli *cli);
 int command_list(struct cli *cli);
 int command_rejected(struct cli *cli);
 int command_nodes(struct cli *cli);

@@ -208,7 +208,12 @@ static const struct option_row history_rows[] = {
      .kind = OPTION_TEXT,
      .unit = "FILE|-",
      FIELD(raw),
-     .help = "write the records as they are stored to FILE, for replay and archives"},
+     .help = "write the records as they are stored to FILE, for replay and archives: as thole export ID"},
+    {.flag = "file",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     FIELD(file),
+     .help = "read a file that thole export wrote; without ID: all of its histories. Needs no server"},
 };
 static const struct option_row replay_rows[] = {
     OPTION_ROW_ALL_HISTORIES(FIELD(all)),
@@ -241,36 +246,58 @@ static const struct option_row prune_rows[] = {
      .help = "list what would be removed, and change nothing"},
     {.flag = "reason", .kind = OPTION_TEXT, .unit = "TEXT", FIELD(reason), .help = "kept in the history"},
 };
+/* What selects instances. */
+#define FILTER_ROWS                                                                                          \
+    {.flag = "status",                                                                                       \
+     .kind = OPTION_CHOICE,                                                                                  \
+     .choices = statuses,                                                                                    \
+     .fallback = "any",                                                                                      \
+     FIELD(status),                                                                                          \
+     .help = "only those"},                                                                                  \
+        {.flag = "orchestration",                                                                            \
+         .kind = OPTION_NAME,                                                                                \
+         .unit = "NAME",                                                                                     \
+         FIELD(orchestration),                                                                               \
+         .help = "only those"},                                                                              \
+        {.flag = "prefix",                                                                                   \
+         .kind = OPTION_TEXT,                                                                                \
+         .unit = "TEXT",                                                                                     \
+         FIELD(prefix),                                                                                      \
+         .help = "only ids that begin with it"},                                                             \
+        {.flag = "parent", .kind = OPTION_TEXT, .unit = "ID", FIELD(parent), .help = "only its children"},   \
+        {.flag = "after",                                                                                    \
+         .kind = OPTION_TEXT,                                                                                \
+         .unit = "TIME",                                                                                     \
+         FIELD(after),                                                                                       \
+         .help = "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"},         \
+    {                                                                                                        \
+        .flag = "before", .kind = OPTION_TEXT, .unit = "TIME", FIELD(before),                                \
+        .help = "only those created before then"                                                             \
+    }
+static const char *const file_forms[] = {"binary", "jsonl", NULL};
 static const struct option_row list_rows[] = {
-    {.flag = "status",
-     .kind = OPTION_CHOICE,
-     .choices = statuses,
-     .fallback = "any",
-     FIELD(status),
-     .help = "only those"},
-    {.flag = "orchestration",
-     .kind = OPTION_NAME,
-     .unit = "NAME",
-     FIELD(orchestration),
-     .help = "only those"},
-    {.flag = "prefix",
-     .kind = OPTION_TEXT,
-     .unit = "TEXT",
-     FIELD(prefix),
-     .help = "only ids that begin with it"},
-    {.flag = "parent", .kind = OPTION_TEXT, .unit = "ID", FIELD(parent), .help = "only its children"},
-    {.flag = "after",
-     .kind = OPTION_TEXT,
-     .unit = "TIME",
-     FIELD(after),
-     .help = "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"},
-    {.flag = "before",
-     .kind = OPTION_TEXT,
-     .unit = "TIME",
-     FIELD(before),
-     .help = "only those created before then"},
+    FILTER_ROWS,
     LIMIT_ROW("100", 100000, "rows at most, newest first"),
     NEXT_ROW,
+};
+static const struct option_row export_rows[] = {
+    {.flag = "to",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     .shown = "stdout",
+     FIELD(to),
+     .help = "where to; FILE.part until it is complete, and the same command goes on with a FILE.part"},
+    {.flag = "form",
+     .kind = OPTION_CHOICE,
+     .choices = file_forms,
+     .fallback = "binary",
+     FIELD(form),
+     .help = "of the file; both are read by history --file, diff, show --file and replay --file"},
+    {.flag = "all",
+     .kind = OPTION_SWITCH,
+     FIELD(all),
+     .help = "all that the streams hold; needs no Postgres"},
+    FILTER_ROWS,
 };
 static const struct option_row rejected_rows[] = {
     LIMIT_ROW("50", 10000, "rows at most, newest first"),
@@ -384,13 +411,21 @@ static const struct command commands[] = {
      .words_max = 1,
      .run = command_show},
     {.name = "history",
-     .usage = "ID",
-     .summary = "print an instance's history (from the stream)",
-     .example = "thole history order-17 -o jsonl",
+     .usage = "[ID]",
+     .summary = "print an instance's history (from the stream, or a file)",
+     .example = "thole history order-17 -o jsonl\n  thole history --file orders.thole order-17",
      ROWS(history_rows),
-     .words_min = 1,
      .words_max = 1,
      .run = command_history},
+    {.name = "export",
+     .usage = "[ID]...",
+     .summary = "write histories to a file, without loss: of IDs, of what a filter selects, or of all",
+     .example = "thole export order-17 --to order-17.thole\n"
+                "  thole export --all --to 2026-11.thole\n"
+                "  thole export --status failed --after 1d --form jsonl | jq -r .events[]?.kind",
+     ROWS(export_rows),
+     .words_max = INT32_MAX,
+     .run = command_export},
     {.name = "list",
      .usage = "",
      .summary = "list instances (from Postgres)",

@@ -42,6 +42,7 @@ enum right {
     REMOTE_CLIENT = 1 << 26,
     RULES = 1 << 27,  /* stores rules of thole bind */
     BINDER = 1 << 28, /* serves them */
+    IDS = 1 << 30,    /* lists which histories there are */
     CALL = 1 << 29,   /* has an instance run, and hears its result */
 };
 
@@ -121,7 +122,7 @@ static const struct row rows[] = {
     {SETTINGS, PUB, API "STREAM.INFO.{stream}", CONFIG | NODES},
     {WORKER, PUB, API "STREAM.INFO.{stream}", WORK},
     {REJECTED, PUB, API "STREAM.INFO.{stream}", REJECTS},
-    {REPLAY, PUB, API "STREAM.INFO.{stream}", HIST},
+    {REPLAY | IDS, PUB, API "STREAM.INFO.{stream}", HIST},
     {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
@@ -192,6 +193,7 @@ static const struct {
     {"wait", HISTORIES | EVENTS},
     {"show", HISTORIES | ROLL_CALL},
     {"history", HISTORIES},
+    {"export", HISTORIES | IDS},
     {"list", SETTINGS},
     {"rejected", REJECTED},
     {"signal", SIGNAL | HISTORIES | ENGINES},
@@ -224,7 +226,7 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,list,nodes,partitions,doctor,rejected,replay"},
+    {"auditor", 0, "wait,show,history,export,list,nodes,partitions,doctor,rejected,replay"},
     {"console", 0,
      "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
      "prune,"

@@ -152,6 +152,13 @@ THOLE_NODISCARD thole_status client_history_records(struct thole_client *client,
 THOLE_NODISCARD thole_status client_execution_records(struct thole_client *client, thole_slice instance,
                                                       uint64_t execution, client_record_fn *each, void *arg,
                                                       thole_error *reterr);
+/* What a history says, for users. Borrows from the event. */
+thole_history_event history_event_of(uint64_t sequence, const struct turn *turn, const struct event *event);
+/* Calls @p each for every instance of which the streams have a history, some of them more than once. Needs no
+ * Postgres. THOLE_LIMIT: a partition has more than 10 million subjects. */
+typedef void client_id_fn(void *arg, thole_slice instance);
+THOLE_NODISCARD thole_status client_history_ids(struct thole_client *client, client_id_fn *each, void *arg,
+                                                thole_error *reterr);
 /* The execution of the last record; 0: there is none, or only of events that wait or of a deletion. */
 THOLE_NODISCARD thole_status history_latest(struct thole_client *client, thole_slice instance,
                                             uint64_t *ret_execution, thole_error *reterr);

@@ -64,11 +64,10 @@ static bool is_cancellation(enum event_kind kind)
            kind == EVENT_EVENT_AWAIT_CANCELLED || kind == EVENT_CHILD_CANCELLED;
 }
 
-static thole_status emit_event(struct reading *reading, const struct held *held, const struct event *event)
+thole_history_event history_event_of(uint64_t sequence, const struct turn *turn, const struct event *event)
 {
-    const struct turn *turn = &held->record.turn;
-    struct thole_history_event const out = {
-        .sequence = held->sequence,
+    return (thole_history_event){
+        .sequence = sequence,
         .execution = turn->execution,
         .turn = turn->number,
         .id = event->id,
@@ -88,6 +87,11 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
         .instance = event->kind == EVENT_STARTED ? event->parent.instance : event->target,
         .request_id = event->request_id,
     };
+}
+
+static thole_status emit_event(struct reading *reading, const struct held *held, const struct event *event)
+{
+    thole_history_event const out = history_event_of(held->sequence, &held->record.turn, event);
     return reading->each(reading->arg, &out);
 }
 

@@ -60,6 +60,11 @@ void json_member_data(struct json *json, const char *key, thole_slice data)
     }
     int const n = snprintf(marked, sizeof marked, "%s_base64", key);
     assert(n > 0 && (size_t)n < sizeof marked);
-    json_key(json, marked);
+    json_member_base64(json, marked, data);
+}
+
+void json_member_base64(struct json *json, const char *key, thole_slice data)
+{
+    json_key(json, key);
     put_base64(json, data);
 }

@@ -15,4 +15,6 @@ void json_document(struct json *json, FILE *out, const char *schema);
 void json_member_time(struct json *json, const char *key, uint64_t time_ms);
 /* A payload: as text under @p key, or, when it is not UTF-8, in base64 under "<key>_base64". */
 void json_member_data(struct json *json, const char *key, thole_slice data);
+/* Bytes of any kind, in base64. */
+void json_member_base64(struct json *json, const char *key, thole_slice data);
 #endif

@@ -470,7 +470,8 @@ static thole_status replay_file(struct replay *replay, thole_error *reterr)
     const char *path = replay->command->file;
     bool const standard = strcmp(path, "-") == 0;
     struct reading reading = {.replay = replay};
-    struct history_file_reader const reader = {file_begin, file_record, file_end, &reading};
+    struct history_file_reader const reader = {
+        .begin = file_begin, .record = file_record, .end = file_end, .arg = &reading};
     thole_error err = {.status = THOLE_OK};
     FILE *from = standard ? stdin : fopen(path, "re");
     if (from == NULL)

@@ -200,6 +200,25 @@ expect 0 'h-1' start steps --id h-1 --input x
 expect 0 'x' wait h-1 --timeout 60s
 expect 0 '' history h-1 --raw "$log.raw"
 VERBS_CHANGED=1 expect 5 'DIVERGED h-1' replay --file "$log.raw" -- "$verbs"
+# An export has everything, and so has a file of either form. What is half of one is gone on with.
+expect 0 '0 missing' export --all --to "$log.all"
+expect 0 'Started               steps' history --file "$log.all" h-1
+expect 3 'has no history of "nobody"' history --file "$log.all" nobody
+VERBS_CHANGED=1 expect 5 'DIVERGED h-1' replay --file "$log.all" -- "$verbs"
+expect 0 '"schema":"thole.export.manifest.v1"' export --prefix h- --form jsonl
+"$thole" export --all --form jsonl >"$log.lines"
+says_of() { python3 -c 'import json, sys; print([json.loads(line)["sha256"] for line in open(sys.argv[1], "rb") if b"sha256" in line])' "$1"; }
+[ "$(says_of "$log.all")" = "$(says_of "$log.lines")" ] || { echo 'the forms have another digest' && bad=1; }
+VERBS_CHANGED=1 expect 5 'DIVERGED h-1' replay --file "$log.lines" -- "$verbs"
+head -c "$(($(stat -c %s "$log.all") * 2 / 3))" "$log.all" >"$log.again.part"
+expect 4 'is of another export' export h-1 --to "$log.again"
+expect 0 'going on behind them' export --all --to "$log.again"
+[ ! -e "$log.again.part" ] || { echo 'a .part is left' && bad=1; }
+[ "$(says_of "$log.all")" = "$(says_of "$log.again")" ] || { echo 'what was gone on with is another' && bad=1; }
+expect 13 '1 missing' export h-1 nobody --to "$log.part-of-it"
+expect 0 'Started' history --file "$log.part-of-it"
+head -c -9 "$log.all" >"$log.cut"
+expect 1 'a section that is cut off' history --file "$log.cut"
 expect 0 'l-1' start outside --id l-1
 await 10 grep -q . "$log.tokens"
 expect 0 'completion of' complete "$(head -n 1 "$log.tokens")" approved
@@ -312,6 +331,7 @@ json_answer instance show k-3
 json_answer migrate migrate
 expect 3 'deploy/postgres/roles.sql' migrate --grants
 json_answer history history j-7
+json_answer export_result export j-7 --to "$log.j-7"
 json_answer list list
 json_answer signal signal j-6 go
 json_answer query query j-7 passed
@@ -354,6 +374,7 @@ for verb in $verbs_of_help; do
         bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
+        export) arguments=(--all --to "$log.nothing") ;;
         dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;
         gateway | binder) continue ;; # a role of thole_main(), which answers as programs do
         *) echo "the verb $verb has no line here" && bad=1 && continue ;;

@@ -85,6 +85,8 @@ static void add_file(FILE *to)
     if (lstat("written", &about) == 0)
         (void)fprintf(to, "+ a file of %llu bytes\n", (unsigned long long)about.st_size);
     (void)remove("written");
+    if (remove("written.part") == 0)
+        (void)fprintf(to, "+ what is half of a file\n");
 }
 
 static void play_line(const char *text, FILE *to)

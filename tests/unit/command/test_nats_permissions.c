@@ -207,7 +207,8 @@ static void test_refused(void)
         THOLE_INVALID);
     CHECK_STR(
         "every verb", err.text,
-        "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, list, rejected, "
+        "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, export, list, "
+        "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
         "partitions, doctor, queue, queue-limit, replay, bind, call");

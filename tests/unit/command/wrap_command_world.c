@@ -488,6 +488,17 @@ thole_status __wrap_client_history_records(struct thole_client *client, thole_sl
     return end(reterr);
 }
 
+thole_status __wrap_client_history_ids(struct thole_client *client, client_id_fn *each, void *arg,
+                                       thole_error *reterr)
+{
+    (void)client;
+    (void)printf("< history_ids\n");
+    each(arg, THOLE_STR("order"));
+    each(arg, THOLE_STR("b\x1bl\xc3\xb6"));
+    each(arg, THOLE_STR("order"));
+    return end(reterr);
+}
+
 /* ---- queues ---- */
 
 thole_status __wrap_thole_client_poisoned(thole_client *client, const thole_poisoned_filter *filter,

@@ -41,7 +41,8 @@ static thole_status on_end(void *arg)
 
 static thole_status read_bytes(const char *bytes, size_t len, struct rendered *r, thole_error *reterr)
 {
-    struct history_file_reader const reader = {on_begin, on_record, on_end, r};
+    struct history_file_reader const reader = {
+        .begin = on_begin, .record = on_record, .end = on_end, .arg = r};
     FILE *from = len == 0 ? fopen("/dev/null", "r") : fmemopen((void *)(uintptr_t)bytes, len, "r");
     thole_status const status = history_file_read(from, &reader, reterr);
     (void)fclose(from);
@@ -54,12 +55,15 @@ static size_t written_len;
 static void write_two(void)
 {
     FILE *to = open_memstream(&written, &written_len);
-    history_file_begin(to, "shop", 3, THOLE_STR("a b/\xc3\xa9\n"));
-    history_file_record(to, 1, THOLE_STR("\n\0end 1\n"));
-    history_file_record(to, 9007199254740993u, (thole_slice){NULL, 0});
-    history_file_end(to, 2);
-    history_file_begin(to, "shop", 3, THOLE_STR("x"));
-    history_file_end(to, 0);
+    struct history_writer writer;
+    history_writer_init(&writer, to, HISTORY_BINARY, "shop");
+    history_writer_begin(&writer, 3, THOLE_STR("a b/\xc3\xa9\n"));
+    history_writer_record(&writer, 1, THOLE_STR("\n\0end 1\n"));
+    history_writer_record(&writer, 9007199254740993u, (thole_slice){NULL, 0});
+    history_writer_end(&writer);
+    history_writer_begin(&writer, 3, THOLE_STR("x"));
+    history_writer_end(&writer);
+    history_writer_release(&writer);
     (void)fclose(to);
 }
 
@@ -90,7 +94,7 @@ static void test_refused(void)
         const char *text;
     } rows[] = {
         {"", THOLE_CORRUPT, "the file is empty, at byte 0"},
-        {"\n", THOLE_CORRUPT, "this is not what thole history --raw writes, at byte 0"},
+        {"\n", THOLE_CORRUPT, "this is not what thole export or history --raw writes, at byte 0"},
         {"thole history\n", THOLE_CORRUPT, "a history without a format, at byte 0"},
         {"thole history x n 1 i\n", THOLE_CORRUPT, "a history without a format, at byte 0"},
         {"thole history 2 n 1 i\n", THOLE_UNSUPPORTED, "a history in form 2, this program knows 1"},

@@ -36,9 +36,12 @@ static void add_history(FILE *to, thole_slice instance)
     record.turn.execution = 4;
     buf_init(&bytes, 4096);
     CU_ASSERT_EQUAL_FATAL(record_encode(&record, &bytes), THOLE_OK);
-    history_file_begin(to, "shop", 0, instance);
-    history_file_record(to, 1, buf_bytes(&bytes));
-    history_file_end(to, 1);
+    struct history_writer writer;
+    history_writer_init(&writer, to, HISTORY_BINARY, "shop");
+    history_writer_begin(&writer, 0, instance);
+    history_writer_record(&writer, 1, buf_bytes(&bytes));
+    history_writer_end(&writer);
+    history_writer_release(&writer);
     buf_release(&bytes);
     play_turns_release(&turns);
 }

@@ -378,20 +378,22 @@ static void add_argument(const char *word, const char *value, bool *took)
 static void write_histories(const char *path)
 {
     char *text = NULL;
-    size_t len = 0, n = 0;
+    size_t len = 0;
     FILE *const to = open_memstream(&text, &len);
+    struct history_writer writer;
+    history_writer_init(&writer, to, HISTORY_BINARY, "shop");
     for (size_t i = 0; i < play.records_len; i++) {
         const struct stored *const record = &play.records[i];
         bool const first = i == 0 || strcmp(play.records[i - 1].id, record->id) != 0;
         if (first && i > 0)
-            history_file_end(to, n);
+            history_writer_end(&writer);
         if (first)
-            history_file_begin(to, "shop", record->p, thole_slice_from(record->id));
-        n = first ? 1 : n + 1;
-        history_file_record(to, record->sequence, buf_bytes(&record->body));
+            history_writer_begin(&writer, record->p, thole_slice_from(record->id));
+        history_writer_record(&writer, record->sequence, buf_bytes(&record->body));
     }
     if (play.records_len > 0)
-        history_file_end(to, n);
+        history_writer_end(&writer);
+    history_writer_release(&writer);
     (void)fclose(to);
     FILE *const file = fopen(path, "we");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);

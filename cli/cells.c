@@ -1,0 +1,27 @@
+/* Cells of tables. */
+#include "cells.h"
+#include "text.h"
+#include <stdio.h>
+
+enum { CELL_BYTES_MAX = 4096 };
+
+void print_cell(thole_slice text, size_t columns, size_t columns_max)
+{
+    struct buf cell;
+    buf_init(&cell, CELL_BYTES_MAX);
+    text_safe(&cell, text, columns_max);
+    size_t width = 0;
+    for (size_t i = 0; i < cell.len; i++)
+        width += (cell.ptr[i] & 0xc0) != 0x80 ? 1 : 0;
+    (void)printf("%s%*s", buf_cstr(&cell), (int)(width < columns ? columns - width + 2 : 2), "");
+    buf_release(&cell);
+}
+
+void print_last_cell(thole_slice text, size_t columns_max)
+{
+    struct buf cell;
+    buf_init(&cell, CELL_BYTES_MAX);
+    text_safe(&cell, text, columns_max);
+    (void)printf("%s\n", buf_cstr(&cell));
+    buf_release(&cell);
+}

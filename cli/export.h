@@ -1,0 +1,8 @@
+/* Exports of histories to a file. */
+#ifndef THOLE_EXPORT_H
+#define THOLE_EXPORT_H
+#include "command.h"
+
+/* `thole history ID --raw FILE`: the one instance, or no file. */
+int export_one(const struct cli *cli, thole_client *client);
+#endif

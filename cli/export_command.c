@@ -1,0 +1,348 @@
+/* export: histories of one instance, of those of a filter, or of all, to a file. */
+#include "client_internal.h"
+#include "clock.h"
+#include "export.h"
+#include "export_file.h"
+#include "read_commands.h"
+#include "text.h"
+#include "timeline.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SELECTION_BYTES_MAX = 4 * 1024 * 1024,
+    MANIFEST_BYTES_MAX = 8 * 1024 * 1024,
+    MISSING_LISTED_MAX = 10000, /* in the manifest; all are counted */
+    PROGRESS_MS = 200,
+    LIST_ALL = INT32_MAX,
+};
+
+struct export
+{
+    const struct cli *cli;
+    thole_client *client;
+    struct id_set ids; /* what is asked for */
+    struct export_file file;
+    struct buf selection, missing; /* JSON: a value; an array without its end */
+    struct json missing_json;
+    uint64_t missing_len, records;
+    uint64_t shown_ms; /* when progress was shown; 0: never */
+};
+
+/* ---- JSON lines, for people ---- */
+
+static void decorate(void *arg, struct json *json, uint64_t sequence, thole_slice bytes)
+{
+    struct record record;
+    struct arena arena;
+    (void)arg;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    if (record_decode(bytes, &arena, &record, NULL) == THOLE_OK && record.kind == RECORD_TURN) {
+        json_key(json, "events");
+        json_array(json);
+        for (size_t i = 0; i < record.turn.events_len; i++) {
+            thole_history_event const event =
+                history_event_of(sequence, &record.turn, &record.turn.events[i]);
+            json_object(json);
+            timeline_members(json, &event);
+            json_end(json);
+        }
+        json_end(json);
+    }
+    arena_release(&arena);
+}
+
+/* ---- which ---- */
+
+static bool has_filter(const struct cli_options *o)
+{
+    return o->status != 0 || o->orchestration != NULL || o->prefix != NULL || o->parent != NULL ||
+           o->after != NULL || o->before != NULL;
+}
+
+static void member_if(struct json *json, const char *key, const char *text)
+{
+    if (text != NULL)
+        json_member_text(json, key, text);
+}
+
+/* As it was given, so that it is known again when the command is repeated. */
+static void describe_selection(struct export *export)
+{
+    const struct cli_options *o = &export->cli->options;
+    struct json json;
+    json_to_buf(&json, &export->selection);
+    json_object(&json);
+    if (export->cli->words_len > 0) {
+        json_key(&json, "ids");
+        json_array(&json);
+        for (int i = 0; i < export->cli->words_len; i++)
+            json_string(&json, thole_slice_from(export->cli->words[i]));
+        json_end(&json);
+    } else if (o->all) {
+        json_member_bool(&json, "all", true);
+    } else {
+        member_if(&json, "status",
+                  o->status == 0 ? NULL : thole_instance_status_name((thole_instance_status)o->status));
+        member_if(&json, "orchestration", o->orchestration);
+        member_if(&json, "prefix", o->prefix);
+        member_if(&json, "parent", o->parent);
+        member_if(&json, "after", o->after);
+        member_if(&json, "before", o->before);
+    }
+    json_end(&json);
+}
+
+static void note_id(void *arg, thole_slice instance)
+{
+    struct export *export = arg;
+    id_set_add(&export->ids, instance);
+}
+
+static thole_status note_row(void *arg, const thole_instance_info *info)
+{
+    struct export *export = arg;
+    if (!info->foreign)
+        id_set_add(&export->ids, info->instance);
+    return export->ids.full ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static thole_status select_listed(struct export *export, thole_error *reterr)
+{
+    thole_list_filter filter;
+    if (!list_filter_make(export->cli, &filter))
+        return THOLE_INVALID;
+    filter.limit = LIST_ALL;
+    thole_status const status = thole_client_list(export->client, &filter, note_row, export, reterr);
+    return status == THOLE_CANCELLED ? THOLE_OK : status; /* full */
+}
+
+/* THOLE_INVALID without a text: it was complained already. */
+static thole_status select_ids(struct export *export, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    for (int i = 0; i < export->cli->words_len; i++) {
+        THOLE_TRY(client_check_id(thole_slice_from(export->cli->words[i]), reterr));
+        note_id(export, thole_slice_from(export->cli->words[i]));
+    }
+    if (export->cli->options.all)
+        status = client_history_ids(export->client, note_id, export, reterr);
+    else if (export->cli->words_len == 0)
+        status = select_listed(export, reterr);
+    if (status == THOLE_OK && export->ids.full)
+        status =
+            thole_fail(reterr, THOLE_LIMIT, "too many instances for one export; narrow it with a filter");
+    id_set_sort(&export->ids);
+    return status;
+}
+
+/* ---- one history ---- */
+
+static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct export *export = arg;
+    history_writer_record(&export->file.writer, sequence, bytes);
+    export->records++;
+    return ferror(export->file.work) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+/* The others can be exported nevertheless. */
+static bool is_missing(thole_status status)
+{
+    return status == THOLE_NOT_FOUND || status == THOLE_CORRUPT || status == THOLE_UNSUPPORTED ||
+           status == THOLE_LIMIT;
+}
+
+static void note_missing(struct export *export, thole_slice instance, const thole_error *why)
+{
+    struct json *json = &export->missing_json;
+    cli_note(export->cli, "missing: %.*s: %s", THOLE_FMT(instance), why->text);
+    if (export->missing_len++ >= MISSING_LISTED_MAX)
+        return;
+    json_object(json);
+    json_member(json, "instance", instance);
+    json_member_text(json, "status", thole_status_name(why->status));
+    json_member_text(json, "why", why->text);
+    json_end(json);
+}
+
+static thole_status export_history(struct export *export, thole_slice instance, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    export_file_begin(&export->file, instance);
+    why.status = client_history_records(export->client, instance, write_record, export, &why);
+    if (why.status == THOLE_OK)
+        return export_file_keep(&export->file, reterr);
+    export_file_drop(&export->file);
+    if (ferror(export->file.work))
+        return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", export->file.options.path,
+                          strerror(errno));
+    if (!is_missing(why.status) || export->cli->options.raw != NULL) {
+        *reterr = why;
+        return why.status;
+    }
+    note_missing(export, instance, &why);
+    return THOLE_OK;
+}
+
+static void show_progress(struct export *export, size_t done, bool last)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    bool const due = last ? export->shown_ms != 0 : now_ms >= export->shown_ms + PROGRESS_MS;
+    if (!due || export->cli->options.output != OUTPUT_TABLE || isatty(STDERR_FILENO) != 1)
+        return;
+    export->shown_ms = now_ms;
+    (void)fprintf(stderr, "\r%zu of %zu instances, %" PRIu64 " records\033[K%s", done,
+                  id_set_len(&export->ids), export->records, last ? "\r\033[K" : "");
+}
+
+static thole_status export_histories(struct export *export, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    size_t const len = id_set_len(&export->ids);
+    if (id_set_len(&export->file.done) > 0)
+        cli_note(export->cli, "%s has %zu instances already: going on behind them",
+                 buf_cstr(&export->file.part), id_set_len(&export->file.done));
+    for (size_t i = 0; i < len && status == THOLE_OK; i++) {
+        thole_slice const instance = id_set_at(&export->ids, i);
+        show_progress(export, i, false);
+        if (!id_set_has(&export->file.done, instance))
+            status = export_history(export, instance, reterr);
+    }
+    show_progress(export, len, true);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static void result_members(const struct export *export, struct json *json)
+{
+    const struct history_totals *totals = &export->file.writer.totals;
+    char digest[HISTORY_DIGEST_TEXT_LEN + 1];
+    json_member_number(json, "instances", totals->instances);
+    json_member_number(json, "records", totals->records);
+    history_digest_text(&totals->digest, digest);
+    json_member_text(json, "sha256", digest);
+    json_member_bool(json, "complete", export->missing_len == 0);
+    json_member_number(json, "missing_count", export->missing_len);
+    json_member_copy(json, THOLE_STR("missing"), buf_bytes(&export->missing));
+}
+
+static thole_status finish(struct export *export, thole_error *reterr)
+{
+    char time[TIME_TEXT_BYTES];
+    struct json json;
+    struct buf manifest;
+    buf_init(&manifest, MANIFEST_BYTES_MAX);
+    json_end(&export->missing_json);
+    json_to_buf(&json, &manifest);
+    json_object(&json);
+    json_member_text(&json, "schema", "thole.export.manifest.v1");
+    json_member_text(&json, "namespace", export->file.options.ns);
+    text_time(clock_wall_ms(), time);
+    json_member_text(&json, "ended", time);
+    result_members(export, &json);
+    json_end(&json);
+    thole_status status = buf_status(&manifest);
+    status = status == THOLE_OK ? export_file_finish(&export->file, buf_bytes(&manifest), reterr)
+                                : thole_fail(reterr, status, "the manifest is too large");
+    buf_release(&manifest);
+    return status;
+}
+
+static void say_result(const struct export *export)
+{
+    const struct history_totals *totals = &export->file.writer.totals;
+    struct json json;
+    if (export->file.out != NULL || export->cli->options.raw != NULL)
+        return;
+    if (export->cli->options.output == OUTPUT_TABLE) {
+        (void)printf("%s: %" PRIu64 " instances, %" PRIu64 " records; %" PRIu64 " missing\n",
+                     export->file.options.path, totals->instances, totals->records, export->missing_len);
+        return;
+    }
+    json_document(&json, stdout, "thole.export_result.v1");
+    json_member_text(&json, "file", export->file.options.path);
+    result_members(export, &json);
+    json_end(&json);
+}
+
+static int complain(const struct export *export, const thole_error *error)
+{
+    const struct cli *cli = export->cli;
+    if (error->status == THOLE_CANCELLED) /* cli_finish() says it */
+        return EXIT_DONE;
+    if (error->status == THOLE_INVALID && error->text[0] == '\0')
+        return EXIT_USAGE; /* said already */
+    if (cli->options.raw != NULL)
+        return cli_complain(cli, cli->words[0], error);
+    bool const again =
+        error->status != THOLE_CONFLICT && export->file.work != NULL && export->file.part.len > 0;
+    return cli_complain_with(cli, "", error, cli_exit_code(error->status),
+                             again ? "the same command, which goes on where this one stopped" : NULL);
+}
+
+static thole_status write_all(struct export *export, const struct export_options *options,
+                              thole_error *reterr)
+{
+    THOLE_TRY(select_ids(export, reterr));
+    THOLE_TRY(buf_status(&export->selection));
+    THOLE_TRY(export_file_open(&export->file, options, reterr));
+    export->file.writer.decorate = decorate;
+    THOLE_TRY(export_histories(export, reterr));
+    return finish(export, reterr);
+}
+
+static int run(const struct cli *cli, thole_client *client, const char *path)
+{
+    struct export export = {.cli = cli, .client = client};
+    thole_error error = {.text = ""};
+    id_set_init(&export.ids);
+    buf_init(&export.selection, SELECTION_BYTES_MAX);
+    buf_init(&export.missing, MANIFEST_BYTES_MAX / 2);
+    json_to_buf(&export.missing_json, &export.missing);
+    json_array(&export.missing_json);
+    describe_selection(&export);
+    struct export_options const options = {.path = path,
+                                           .form = (enum history_form)cli->options.form,
+                                           .ns = client->topology.ns,
+                                           .partitions = client->topology.partitions,
+                                           .selection = buf_bytes(&export.selection),
+                                           .begun_ms = clock_wall_ms()};
+    error.status = write_all(&export, &options, &error);
+    int code = error.status == THOLE_OK ? export.missing_len > 0 ? EXIT_INCOMPLETE : EXIT_DONE
+                                        : complain(&export, &error);
+    if (error.status == THOLE_OK)
+        say_result(&export);
+    else if (cli->options.raw != NULL)
+        export_file_remove(&export.file);
+    export_file_release(&export.file);
+    id_set_release(&export.ids);
+    buf_release(&export.selection);
+    buf_release(&export.missing);
+    return code;
+}
+
+int export_one(const struct cli *cli, thole_client *client)
+{
+    return run(cli, client, cli->options.raw);
+}
+
+int command_export(struct cli *cli)
+{
+    const struct cli_options *o = &cli->options;
+    const char *path = o->to == NULL ? "-" : o->to;
+    int code = EXIT_USAGE;
+    if ((cli->words_len > 0) + o->all + has_filter(o) != 1)
+        return cli_misused(cli, "what is to be exported? IDs, --all, or a filter as of thole list");
+    if (strcmp(path, "-") == 0 && o->form == HISTORY_BINARY && isatty(STDOUT_FILENO) == 1)
+        return cli_misused(cli, "stdout is a terminal: --to FILE, or --form jsonl");
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    code = run(cli, client, path);
+    thole_client_close(client);
+    return code;
+}

@@ -1,0 +1,73 @@
+/* Histories from a file. */
+#include "history_input.h"
+#include "client_internal.h"
+#include "history_file.h"
+#include <errno.h>
+#include <string.h>
+
+struct reading {
+    const struct history_input *input;
+    struct buf instance;
+    bool skipped; /* it is not wanted */
+    bool found;
+    thole_error *reterr;
+};
+
+static thole_status on_begin(void *arg, thole_slice instance)
+{
+    struct reading *reading = arg;
+    thole_slice const only = reading->input->only;
+    reading->skipped = only.len > 0 && !thole_slice_equal(only, instance);
+    if (reading->skipped)
+        return THOLE_OK;
+    reading->found = true;
+    buf_clear(&reading->instance);
+    buf_slice(&reading->instance, instance);
+    THOLE_TRY(buf_status(&reading->instance));
+    return reading->input->begin(reading->input->arg, buf_bytes(&reading->instance));
+}
+
+static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct reading *reading = arg;
+    struct record record;
+    struct arena arena;
+    if (reading->skipped)
+        return THOLE_OK;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status status =
+        history_decode(bytes, buf_bytes(&reading->instance), &arena, &record, reading->reterr);
+    if (status == THOLE_OK && record.kind == RECORD_TURN)
+        status = reading->input->record(reading->input->arg, sequence, &record, bytes);
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status on_end(void *arg)
+{
+    struct reading *reading = arg;
+    return reading->skipped ? THOLE_OK : reading->input->end(reading->input->arg);
+}
+
+thole_status history_input_read(const char *path, const struct history_input *input, thole_error *reterr)
+{
+    bool const standard = strcmp(path, "-") == 0;
+    thole_error err = {.text = ""};
+    struct reading reading = {.input = input, .reterr = &err};
+    struct history_file_reader const reader = {
+        .begin = on_begin, .record = on_record, .end = on_end, .arg = &reading};
+    FILE *from = standard ? stdin : fopen(path, "re");
+    if (from == NULL)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "cannot open %.300s: %s", path, strerror(errno));
+    buf_init(&reading.instance, THOLE_ID_BYTES_MAX);
+    thole_status status = history_file_read(from, &reader, &err);
+    if (status == THOLE_OK && !reading.found && input->only.len > 0)
+        status = thole_fail(reterr, THOLE_NOT_FOUND, "%.300s has no history of \"%.*s\"", path,
+                            THOLE_FMT(input->only));
+    else if (status != THOLE_OK && status != THOLE_CANCELLED)
+        status = thole_fail(reterr, status, "%.300s: %.600s", path, err.text);
+    buf_release(&reading.instance);
+    if (!standard)
+        (void)fclose(from);
+    return status;
+}

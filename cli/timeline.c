@@ -1,0 +1,135 @@
+/* A history on stdout. */
+#include "timeline.h"
+#include "cells.h"
+#include "text.h"
+#include <inttypes.h>
+
+enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24 };
+
+static void history_details(struct json *json, const thole_history_event *event)
+{
+    if (event->try_number != 0)
+        json_member_number(json, "try", event->try_number);
+    if (event->version != 0)
+        json_member_number(json, "version", event->version);
+    if (event->status != THOLE_OK)
+        json_member_text(json, "status", thole_status_name(event->status));
+    if (event->error_type.len > 0)
+        json_member(json, "error_type", event->error_type);
+    if (event->cause != NULL)
+        json_member_text(json, "cause", event->cause);
+    if (event->queue.len > 0)
+        json_member(json, "queue", event->queue);
+    if (event->pruned_before != 0)
+        json_member_number(json, "pruned_before", event->pruned_before);
+    if (event->instance.len > 0)
+        json_member(json, "other", event->instance);
+    if (event->request_id.len > 0)
+        json_member(json, "request_id", event->request_id);
+}
+
+void timeline_members(struct json *json, const thole_history_event *event)
+{
+    json_member_number(json, "execution", event->execution);
+    json_member_number(json, "id", event->id);
+    json_member_text(json, "kind", event->kind);
+    if (event->ref != 0)
+        json_member_number(json, "ref", event->ref);
+    if (event->name.len > 0)
+        json_member(json, "name", event->name);
+    json_member_data(json, "data", event->data);
+    history_details(json, event);
+    if (event->due_ms != 0)
+        json_member_time(json, "due", event->due_ms);
+    json_member_time(json, "time", event->time_ms);
+    json_member_number(json, "turn", event->turn);
+    json_member_number(json, "sequence", event->sequence);
+}
+
+/* "of 5", "of 5 try 2", "checkout", "checkout@2". */
+static void history_name(const thole_history_event *event, char *to, size_t cap)
+{
+    int n = event->ref != 0 ? snprintf(to, cap, "of %" PRIu64, event->ref)
+                            : snprintf(to, cap, "%.*s", THOLE_FMT(event->name));
+    if (n >= 0 && (size_t)n < cap && event->try_number > 1)
+        (void)snprintf(to + n, cap - (size_t)n, " try %" PRIu32, event->try_number);
+    else if (n >= 0 && (size_t)n < cap && event->version > 1)
+        (void)snprintf(to + n, cap - (size_t)n, "@%" PRIu32, event->version);
+}
+
+/* What there is to say beside the payload comes before it. */
+static void history_data(const thole_history_event *event, struct buf *to)
+{
+    if (event->due_ms != 0)
+        buf_printf(to, "in %" PRIu64 " ms ",
+                   event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
+    if (event->pruned_before != 0)
+        buf_printf(to, "executions before %" PRIu64 ", but the first ", event->pruned_before);
+    if (event->cause != NULL && !thole_slice_equal(event->data, thole_slice_from(event->cause)))
+        buf_printf(to, "%s ", event->cause);
+    if (event->error_type.len > 0)
+        buf_printf(to, "(%.*s) ", THOLE_FMT(event->error_type));
+    if (event->instance.len > 0)
+        buf_printf(to, "[%.*s] ", THOLE_FMT(event->instance));
+    buf_append(to, event->data.ptr, event->data.len < DATA_COLUMNS * 4 ? event->data.len : DATA_COLUMNS * 4);
+    while (to->len > 0 && to->ptr[to->len - 1] == ' ' && event->data.len == 0)
+        to->len--;
+}
+
+static void history_row(struct timeline *timeline, const thole_history_event *event)
+{
+    char time[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 48];
+    struct buf data;
+    if (timeline->events == 0)
+        (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %s\n", "TIME", "EXEC", "ID", "EVENT", "NAME", "DATA");
+    text_time(event->time_ms, time);
+    history_name(event, name, sizeof name);
+    (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  %-20s  ", time, event->execution, event->id,
+                 event->kind);
+    print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
+    buf_init(&data, CELL_BYTES_MAX);
+    history_data(event, &data);
+    print_last_cell(buf_bytes(&data), DATA_COLUMNS);
+    buf_release(&data);
+}
+
+static void begin_document(struct timeline *timeline)
+{
+    json_document(&timeline->json, stdout, "thole.history.v1");
+    json_member(&timeline->json, "instance", timeline->instance);
+}
+
+thole_status timeline_event(void *arg, const thole_history_event *event)
+{
+    struct timeline *timeline = arg;
+    struct json *json = &timeline->json;
+    switch ((enum output)timeline->cli->options.output) {
+    case OUTPUT_TABLE: history_row(timeline, event); break;
+    case OUTPUT_JSON:
+        if (timeline->events == 0) {
+            begin_document(timeline);
+            json_key(json, "events");
+            json_array(json);
+        }
+        json_object(json);
+        timeline_members(json, event);
+        json_end(json);
+        break;
+    case OUTPUT_JSONL:
+        begin_document(timeline);
+        timeline_members(json, event);
+        json_end(json);
+        break;
+    }
+    timeline->events++;
+    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+void timeline_end(struct timeline *timeline, bool complete)
+{
+    if (timeline->cli->options.output != OUTPUT_JSON || timeline->events == 0)
+        return;
+    json_end(&timeline->json);
+    json_member_bool(&timeline->json, "complete", complete);
+    json_end(&timeline->json);
+}

@@ -1,0 +1,20 @@
+/* A history on stdout: a table, one JSON document, or a line of JSON for each event. */
+#ifndef THOLE_TIMELINE_H
+#define THOLE_TIMELINE_H
+#include "command.h"
+
+struct timeline {
+    const struct cli *cli;
+    thole_slice instance; /* borrowed */
+    struct json json;
+    uint64_t events;
+};
+
+/* A thole_history_fn, whose argument is the struct timeline. THOLE_CANCELLED: the reader of stdout went away.
+ */
+thole_status timeline_event(void *arg, const thole_history_event *event);
+/* @p complete false: the reading broke off. */
+void timeline_end(struct timeline *timeline, bool complete);
+/* An event as members of an object. */
+void timeline_members(struct json *json, const thole_history_event *event);
+#endif
