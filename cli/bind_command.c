@@ -110,10 +110,14 @@ static thole_status print_rule(void *arg, thole_slice name, thole_slice value, u
     }
     bool const there = binding_consumer_state(rules->client->connection, rules->client->topology.ns, name,
                                               rule.stream, &state, NULL) == THOLE_OK;
-    if (listing_row(&rules->listing, "thole.binding.v1") == LISTING_JSON)
+    switch (listing_row(&rules->listing, "thole.binding.v1")) {
+    case LISTING_STOP: break;
+    case LISTING_TABLE: table_row(&rules->listing, name, &rule, revision, there ? &state : NULL); break;
+    case LISTING_JSON:
         rule_members(&rules->listing.json, name, &rule, revision, there ? &state : NULL);
-    else
-        table_row(&rules->listing, name, &rule, revision, there ? &state : NULL);
+        break;
+    case LISTING_NAME: listing_name(name); break;
+    }
     arena_release(&arena);
     return listing_row_end(&rules->listing);
 }
@@ -204,7 +208,7 @@ static thole_status store(const struct cli *cli, struct thole_client *client, co
 static int say_stored(const struct cli *cli, const char *what, uint64_t revision)
 {
     struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         (void)printf("rule %s %s", cli->words[1], what);
         (void)printf(revision == 0 ? "\n" : ": revision %" PRIu64 "\n", revision);
         return EXIT_DONE;

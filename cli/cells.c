@@ -2,6 +2,7 @@
 #include "cells.h"
 #include "text.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { CELL_BYTES_MAX = 4096 };
 
@@ -24,4 +25,11 @@ void print_last_cell(thole_slice text, size_t columns_max)
     text_safe(&cell, text, columns_max);
     (void)printf("%s\n", buf_cstr(&cell));
     buf_release(&cell);
+}
+
+void print_toned(enum tone tone, const char *text, int columns)
+{
+    int const len = (int)strlen(text);
+    (void)printf("%s%s%s%*s", tone_begin(tone), text, tone_end(tone), len < columns ? columns - len + 2 : 2,
+                 "");
 }

@@ -6,13 +6,15 @@
 #include "option_file.h"
 #include "thole/client.h"
 
-enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
+/* What is printed. For the user there are two more: "wide" is a table with further columns, "yaml" is JSON
+ * that is converted at the end. */
+enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_NAME, OUTPUT_WIDE, OUTPUT_YAML };
 
 struct cli_options {
     /* for every verb */
-    const char *config, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_server_name,
+    const char *config, *context, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_server_name,
         *nats_inbox, *postgres, *ns;
-    uint32_t output;     /* enum output */
+    uint32_t output;     /* enum output; once the verb runs it is one of the first four */
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;
     /* of one verb or the other */
@@ -27,7 +29,7 @@ struct cli_options {
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
-    bool wait, all, force, dry_run, require_known, unescaped, grants;
+    bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port, partitions;
@@ -51,6 +53,7 @@ struct cli {
     char **words;      /* what is not an option, behind the verb */
     int words_len;
     int program_len; /* the last of them, which stood behind -- */
+    bool wide;       /* tables with further columns */
 };
 
 struct command {
@@ -64,8 +67,11 @@ struct command {
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* uses no server: settings in the environment are not checked */
     bool program;    /* what follows -- is the command line of a program */
+    bool names;      /* prints a list that --output name makes sense of */
     bool early_stop; /* options end at the first word: the rest is the command line of a program */
 };
+
+extern const struct verbs cli_verbs; /* commands.c */
 
 /* The whole program; returns its exit code. */
 int cli_main(int argc, char **argv);
@@ -94,6 +100,8 @@ int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_export(struct cli *cli);
 int command_list(struct cli *cli);
+int command_watch(struct cli *cli);
+int command_top(struct cli *cli);
 int command_rejected(struct cli *cli);
 int command_nodes(struct cli *cli);
 int command_partitions(struct cli *cli);
@@ -105,8 +113,16 @@ int command_binder(struct cli *cli);
 int command_bind(struct cli *cli);
 int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
+int command_context(struct cli *cli);
+int command_completion(struct cli *cli);
+int command_man(struct cli *cli);
 int command_version(struct cli *cli);
 
+/* Results and errors are JSON. */
+static inline bool cli_is_json(const struct cli *cli)
+{
+    return cli->options.output == OUTPUT_JSON || cli->options.output == OUTPUT_JSONL;
+}
 /* Rest of --timeout in ms, at least 1; UINT64_MAX when there is none. */
 uint64_t cli_left_ms(const struct cli *cli);
 /* Connects with the options given. NULL after an error was printed: *ret_code is the exit code. Verbs that

@@ -1,14 +1,8 @@
-/* The table of verbs, and the way from argv to a verb. */
+/* The table of verbs. */
 #include "bind_rule.h"
-#include "clock.h"
 #include "command.h"
 #include "shared_options.h"
 #include "subject.h"
-#include "values.h"
-#include <assert.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define FIELD(member) OPTION_FIELD(struct cli_options, member)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -20,8 +14,18 @@ static const char *const statuses[] = {"any",       "running",          "waiting
                                        "completed", "failed",           "cancelled", "terminated",
                                        "paused",    "continued-as-new", NULL};
 
+static const char *const outputs[] = {"table", "json", "jsonl", "name",
+                                      "wide",  "yaml", NULL}; /* enum output */
+
 static const struct option_row global_rows[] = {
     OPTION_ROW_CONFIG(FIELD(config)),
+    {.flag = "context",
+     .kind = OPTION_NAME,
+     .env = "THOLE_CONTEXT",
+     .unit = "NAME",
+     .shown = "the one of thole context use",
+     FIELD(context),
+     .help = "saved options, when there is no --config: thole context"},
     OPTION_ROW_NATS(FIELD(nats_url)),
     OPTION_ROW_NATS_CREDS(FIELD(nats_creds)),
     OPTION_ROW_NATS_CA(FIELD(nats_ca)),
@@ -31,7 +35,7 @@ static const struct option_row global_rows[] = {
     OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
     OPTION_ROW_POSTGRES(FIELD(postgres), .help = "libpq connection string; show and list need it"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace"),
-    OPTION_ROW_OUTPUT(FIELD(output), .shown = "table"),
+    OPTION_ROW_OUTPUT(FIELD(output), .choices = outputs, .shown = "table"),
     {.flag = "timeout",
      .kind = OPTION_DURATION,
      .unit = "DURATION",
@@ -214,6 +218,11 @@ static const struct option_row history_rows[] = {
      .unit = "FILE|-",
      FIELD(file),
      .help = "read a file that thole export wrote; without ID: all of its histories. Needs no server"},
+    {.flag = "follow",
+     .letter = 'f',
+     .kind = OPTION_SWITCH,
+     FIELD(follow),
+     .help = "print what is recorded from now on too, until the instance has ended"},
 };
 static const struct option_row replay_rows[] = {
     OPTION_ROW_ALL_HISTORIES(FIELD(all)),
@@ -279,6 +288,11 @@ static const struct option_row list_rows[] = {
     FILTER_ROWS,
     LIMIT_ROW("100", 100000, "rows at most, newest first"),
     NEXT_ROW,
+    {.flag = "watch",
+     .letter = 'w',
+     .kind = OPTION_SWITCH,
+     FIELD(watch),
+     .help = "stay, and print what changes; on a terminal: draw the list anew"},
 };
 static const struct option_row export_rows[] = {
     {.flag = "to",
@@ -298,6 +312,10 @@ static const struct option_row export_rows[] = {
      FIELD(all),
      .help = "all that the streams hold; needs no Postgres"},
     FILTER_ROWS,
+};
+static const struct option_row watch_rows[] = {
+    FILTER_ROWS,
+    LIMIT_ROW("100", 100000, "rows at most, newest first"),
 };
 static const struct option_row rejected_rows[] = {
     LIMIT_ROW("50", 10000, "rows at most, newest first"),
@@ -368,6 +386,15 @@ static const struct option_row migrate_rows[] = {
      .help = "and give the roles of deploy/postgres/roles.sql their rights, as grants.sql does"},
 };
 
+static const struct option_row man_rows[] = {
+    {.flag = "dir",
+     .kind = OPTION_TEXT,
+     .unit = "DIR",
+     .shown = "one page to stdout",
+     FIELD(dir),
+     .help = "write the pages of all verbs into this folder"},
+};
+
 static const struct command commands[] = {
     {.name = "start",
      .usage = "ORCHESTRATION[@VERSION]",
@@ -413,7 +440,7 @@ static const struct command commands[] = {
     {.name = "history",
      .usage = "[ID]",
      .summary = "print an instance's history (from the stream, or a file)",
-     .example = "thole history order-17 -o jsonl\n  thole history --file orders.thole order-17",
+     .example = "thole history order-17 --follow\n  thole history --file orders.thole order-17",
      ROWS(history_rows),
      .words_max = 1,
      .run = command_history},
@@ -431,7 +458,19 @@ static const struct command commands[] = {
      .summary = "list instances (from Postgres)",
      .example = "thole list --status running --orchestration checkout --after 2h --limit 20",
      ROWS(list_rows),
-     .run = command_list},
+     .run = command_list,
+     .names = true},
+    {.name = "watch",
+     .usage = "",
+     .summary = "list instances and stay: the same as list --watch",
+     .example = "thole watch --status running",
+     ROWS(watch_rows),
+     .run = command_watch},
+    {.name = "top",
+     .usage = "",
+     .summary = "queues, workers, engines at a glance, every 2 s; without a terminal: once",
+     .example = "thole top",
+     .run = command_top},
     {.name = "rejected",
      .usage = "",
      .summary = "list the newest messages that no engine could take, and why",
@@ -548,22 +587,26 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = 3,
      .run = command_queue,
+     .names = true,
      .not_found_hint = "thole queue poisoned"},
     {.name = "nodes",
      .usage = "",
      .summary = "list the engines and workers that are there, and what each serves",
      .example = "thole nodes -o json",
-     .run = command_nodes},
+     .run = command_nodes,
+     .names = true},
     {.name = "partitions",
      .usage = "",
      .summary = "list the partitions, and who owns each",
      .example = "thole partitions -o jsonl",
-     .run = command_partitions},
+     .run = command_partitions,
+     .names = true},
     {.name = "namespaces",
      .usage = "",
      .summary = "list the namespaces that this NATS account has",
      .example = "thole namespaces",
-     .run = command_namespaces},
+     .run = command_namespaces,
+     .names = true},
     {.name = "replay",
      .usage = "[ID]... -- PROGRAM [ARGUMENT]...",
      .summary = "run PROGRAM's code over recorded histories and print where it decides differently",
@@ -603,6 +646,7 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = 2,
      .run = command_bind,
+     .names = true,
      .not_found_hint = "thole bind list",
      .conflict_hint = "thole bind show NAME"},
     {.name = "binder",
@@ -630,6 +674,34 @@ static const struct command commands[] = {
                 "  thole doctor --nats-permissions client --verb start,wait --orchestration checkout -o json",
      ROWS(doctor_rows),
      .run = command_doctor},
+    {.name = "context",
+     .usage = "list|show|use|save|delete [NAME]",
+     .summary = "keep where the servers are under a name: save one, use it from now on",
+     .example = "thole context save prod --nats tls://nats.example:4222 --nats-creds ~/prod.creds -n shop\n"
+                "  thole context use prod\n  thole list --context staging\n  thole context use none",
+     .words_min = 1,
+     .words_max = 2,
+     .run = command_context,
+     .not_found_hint = "thole context list",
+     .names = true,
+     .local = true},
+    {.name = "completion",
+     .usage = "bash|zsh|fish",
+     .summary = "print a script that completes verbs, options and ids in a shell",
+     .example =
+         "source <(thole completion bash)\n  thole completion fish > ~/.config/fish/completions/thole.fish",
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_completion,
+     .local = true},
+    {.name = "man",
+     .usage = "[VERB]",
+     .summary = "print a manual page",
+     .example = "thole man start | man -l -",
+     ROWS(man_rows),
+     .words_max = 1,
+     .run = command_man,
+     .local = true},
     {.name = "version",
      .usage = "",
      .summary = "print the version",
@@ -645,111 +717,4 @@ static const struct command commands[] = {
      .local = true},
 };
 
-static const struct verbs verbs = {commands, COUNT(commands), global_rows, COUNT(global_rows)};
-
-/* ---- from argv to a verb ---- */
-
-static int check_words(const struct cli *cli)
-{
-    const struct command *command = cli->command;
-    if (cli->words_len < command->words_min) {
-        const char *word = command->usage;
-        for (int i = 0; i < cli->words_len; i++)
-            word += strcspn(word, " ") + 1;
-        return cli_misused(cli, "%.*s is missing", (int)strcspn(word, " ["), word);
-    }
-    if (cli->words_len > command->words_max)
-        return cli_misused(cli, "\"%.60s\" is one word too many", cli->words[command->words_max]);
-    return EXIT_DONE;
-}
-
-static int run_verb(struct cli *cli)
-{
-    if (cli->options.help)
-        return help_print(cli, cli->command, stdout);
-    int const code = check_words(cli);
-    return code == EXIT_DONE ? cli->command->run(cli) : code;
-}
-
-static int verb_is_missing(const struct cli *cli)
-{
-    if (cli->options.output != OUTPUT_TABLE)
-        return cli_misused(cli, "a verb is missing");
-    (void)help_print(cli, NULL, stderr);
-    return EXIT_USAGE;
-}
-
-/* What is wrong in front of --output is said in its form too. */
-static uint32_t output_wanted(int argc, char **argv)
-{
-    static const char *const forms[] = {"-ojson",  "-ojsonl",  "--output=json", "--output=jsonl",
-                                        "-o json", "-o jsonl", "--output json", "--output jsonl"};
-    char pair[32];
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        (void)snprintf(pair, sizeof pair, "%s %s", argv[i], i + 1 < argc ? argv[i + 1] : "");
-        for (size_t k = 0; k < COUNT(forms); k++)
-            if (strcmp(forms[k], argv[i]) == 0 || strcmp(forms[k], pair) == 0)
-                return k % 2 == 0 ? OUTPUT_JSON : OUTPUT_JSONL;
-    }
-    return OUTPUT_TABLE;
-}
-
-/* The verb's options are known only once the verb is: what stands before it is read first. */
-static int words_behind_dashes(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
-            return argc - i - 1;
-    return 0;
-}
-
-static int parse_and_run(struct cli *cli, int argc, char **argv)
-{
-    struct option_set sets[] = {{global_rows, COUNT(global_rows), &cli->options}, {NULL, 0, &cli->options}};
-    thole_error error = {.status = THOLE_OK};
-    int first;
-    uint64_t given;
-    bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
-    thole_error const why = error;
-    if (options_read(sets, 1, true, argc, argv, &first, NULL, &error) != THOLE_OK)
-        return cli_misused(cli, "%s", error.text);
-    if (cli->options.version)
-        return command_version(cli);
-    if (first >= argc)
-        return cli->options.help ? help_print(cli, NULL, stdout) : verb_is_missing(cli);
-    cli->command = verbs_find(&verbs, argv[first]);
-    if (cli->command == NULL)
-        return no_such_verb(cli, argv[first]);
-    if (!defaults && !cli->command->local)
-        return cli_misused(cli, "%s", why.text);
-    sets[1].rows = cli->command->rows;
-    sets[1].len = cli->command->rows_len;
-    argc -= first;
-    argv += first;
-    cli->program_len = cli->command->program ? words_behind_dashes(argc, argv) : 0;
-    if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
-        options_read(sets, COUNT(sets), cli->command->early_stop, argc, argv, &first, &given, &error) !=
-            THOLE_OK)
-        return cli_misused(cli, "%s", error.text);
-    if (!cli->command->local && cli->options.config != NULL && cli->options.config[0] != '\0' &&
-        option_file_read(sets, COUNT(sets), cli->options.config, given, &cli->config, &error) != THOLE_OK)
-        return cli_misused(cli, "%s", error.text);
-    cli->words = argv + first;
-    cli->words_len = argc - first;
-    return cli->options.version ? command_version(cli) : run_verb(cli);
-}
-
-int cli_main(int argc, char **argv)
-{
-    if (argc > 1 && (strcmp(argv[1], "gateway") == 0 || strcmp(argv[1], "binder") == 0))
-        return role_main(argc, argv); /* a role of libthole, with its options */
-    struct cli cli;
-    memset(&cli, 0, sizeof cli);
-    cli.verbs = &verbs;
-    cli.begun_ms = clock_monotonic_ms();
-    cli.options.output = output_wanted(argc, argv);
-    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
-    int const code = cli_finish(&cli, parse_and_run(&cli, argc, argv));
-    option_file_free(&cli.config);
-    return code;
-}
+const struct verbs cli_verbs = {commands, COUNT(commands), global_rows, COUNT(global_rows)};

@@ -101,7 +101,7 @@ static void settings_json(const struct dev *dev)
 
 static void print_settings(const struct dev *dev)
 {
-    if (dev->cli->options.output != OUTPUT_TABLE) {
+    if (cli_is_json(dev->cli)) {
         settings_json(dev);
         return;
     }

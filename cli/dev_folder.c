@@ -121,8 +121,9 @@ thole_status dev_folder_note(const struct dev_folder *folder, const struct serve
     assert(folder->lock >= 0);
     (void)snprintf(text, sizeof text, "%u %u\n", nats->port, postgres->port);
     THOLE_TRY(write_file(folder, "ports", text, reterr));
-    (void)snprintf(text, sizeof text, "export THOLE_NATS_URL='%s'\nexport THOLE_POSTGRES='%s'\n", nats->url,
-                   postgres->url);
+    (void)snprintf(text, sizeof text,
+                   "export THOLE_NATS_URL='%s'\nexport THOLE_POSTGRES='%s'\nexport THOLE_CONTEXT=none\n",
+                   nats->url, postgres->url);
     return write_file(folder, "env", text, reterr);
 }
 

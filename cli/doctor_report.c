@@ -83,7 +83,7 @@ int report_end(struct doctor_report *report)
 {
     thole_error error = {.status = THOLE_OK};
     int const code = listing_end(&report->listing, THOLE_OK, &error, "");
-    if (report->cli->options.output == OUTPUT_TABLE)
+    if (!cli_is_json(report->cli))
         cli_note(report->cli, "%u OK, %u WARN, %u FAIL, %u SKIP", report->counts[FINDING_OK],
                  report->counts[FINDING_WARN], report->counts[FINDING_FAIL], report->counts[FINDING_SKIP]);
     return code == EXIT_DONE && report->counts[FINDING_FAIL] > 0 ? EXIT_UNHEALTHY : code;

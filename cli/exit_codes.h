@@ -32,4 +32,12 @@ enum {
 #undef X
         EXIT_SIGNALLED = 128, /* plus the signal's number */
 };
+
+#define X(name, code, text) +1
+enum { EXIT_CODES = 0 EXIT_CODE_MAP(X) };
+#undef X
+extern const struct exit_code {
+    int code;
+    const char *text;
+} exit_codes[EXIT_CODES];
 #endif

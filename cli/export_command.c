@@ -191,7 +191,7 @@ static void show_progress(struct export *export, size_t done, bool last)
 {
     uint64_t const now_ms = clock_monotonic_ms();
     bool const due = last ? export->shown_ms != 0 : now_ms >= export->shown_ms + PROGRESS_MS;
-    if (!due || export->cli->options.output != OUTPUT_TABLE || isatty(STDERR_FILENO) != 1)
+    if (!due || cli_is_json(export->cli) || isatty(STDERR_FILENO) != 1)
         return;
     export->shown_ms = now_ms;
     (void)fprintf(stderr, "\r%zu of %zu instances, %" PRIu64 " records\033[K%s", done,
@@ -258,7 +258,7 @@ static void say_result(const struct export *export)
     struct json json;
     if (export->file.out != NULL || export->cli->options.raw != NULL)
         return;
-    if (export->cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(export->cli)) {
         (void)printf("%s: %" PRIu64 " instances, %" PRIu64 " records; %" PRIu64 " missing\n",
                      export->file.options.path, totals->instances, totals->records, export->missing_len);
         return;

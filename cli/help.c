@@ -5,15 +5,11 @@
 
 enum { HELP_BYTES_MAX = 64 * 1024 };
 
-static const struct {
-    int code;
-    const char *text;
-} exit_codes[] = {
+const struct exit_code exit_codes[EXIT_CODES] = {
 #define X(name, code, text) {code, text},
     EXIT_CODE_MAP(X)
 #undef X
 };
-enum { EXIT_CODES = sizeof exit_codes / sizeof exit_codes[0] };
 
 const struct command *verbs_find(const struct verbs *verbs, const char *name)
 {
@@ -30,7 +26,7 @@ static void help_of_all(const struct verbs *verbs, struct buf *to)
              "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
              "Postgres.\n\nVerbs:\n");
     for (size_t i = 0; i < verbs->commands_len; i++)
-        buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
+        buf_printf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     buf_text(to, "\nOptions of every verb, before or after it:\n");
     options_help(verbs->options, verbs->options_len, to);
     buf_text(to, "\nExit codes:\n");
@@ -97,7 +93,7 @@ static void help_json(const struct verbs *verbs, const struct command *command)
 int help_print(const struct cli *cli, const struct command *command, FILE *to)
 {
     struct buf text;
-    if (cli->options.output != OUTPUT_TABLE) {
+    if (cli_is_json(cli)) {
         help_json(cli->verbs, command);
         return EXIT_DONE;
     }

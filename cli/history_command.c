@@ -27,7 +27,7 @@ static thole_status show_begin(void *arg, thole_slice instance)
     struct buf title;
     shown->timeline.instance = instance;
     shown->timeline.events = 0;
-    if (cli->options.output != OUTPUT_TABLE || cli->words_len > 0)
+    if (cli_is_json(cli) || cli->words_len > 0)
         return THOLE_OK;
     buf_init(&title, THOLE_ID_BYTES_MAX * 4);
     text_safe(&title, instance, THOLE_ID_BYTES_MAX);
@@ -81,7 +81,9 @@ static int history_of_instance(const struct cli *cli, thole_client *client)
     struct timeline timeline = {.cli = cli, .instance = thole_slice_from(cli->words[0])};
     thole_error error = {.status = THOLE_OK};
     thole_status const status =
-        thole_client_history(client, timeline.instance, timeline_event, &timeline, &error);
+        cli->options.follow
+            ? thole_client_history_follow(client, timeline.instance, timeline_event, &timeline, &error)
+            : thole_client_history(client, timeline.instance, timeline_event, &timeline, &error);
     timeline_end(&timeline, status == THOLE_OK);
     return verdict(cli, cli->words[0], &error, status);
 }
@@ -91,10 +93,16 @@ int command_history(struct cli *cli)
     int code = EXIT_DONE;
     if (cli->options.file != NULL && cli->options.raw != NULL)
         return cli_misused(cli, "--file reads and --raw writes: one of them");
+    if (cli->options.file != NULL && cli->options.follow)
+        return cli_misused(cli, "--follow is for a history that grows, not for a --file");
     if (cli->options.file != NULL)
         return history_of_file(cli);
     if (cli->words_len == 0)
         return cli_misused(cli, "ID is missing");
+    if (cli->options.follow && cli->options.output == OUTPUT_JSON)
+        return cli_misused(cli, "--follow has no end: -o jsonl prints a line for each event");
+    if (cli->options.follow && cli->options.raw != NULL)
+        return cli_misused(cli, "--follow prints events, --raw writes records: one of them");
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;

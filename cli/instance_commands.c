@@ -206,7 +206,7 @@ static void print_outcome_text(const struct cli *cli, thole_slice id, const thol
 static int print_outcome(const struct cli *cli, thole_slice id, thole_outcome *outcome)
 {
     int const code = outcome->status == THOLE_INSTANCE_COMPLETED ? EXIT_DONE : EXIT_UNSUCCESSFUL;
-    if (cli->options.output == OUTPUT_TABLE)
+    if (!cli_is_json(cli))
         print_outcome_text(cli, id, outcome);
     else
         print_outcome_json(id, outcome);
@@ -253,7 +253,7 @@ static void print_started(const struct cli *cli, const struct order *order, bool
 {
     thole_slice const id = order->id;
     struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         payload_print(cli, thole_slice_from(id_text(id)));
     } else {
         json_document(&json, stdout, "thole.start.v1");

@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+void listing_name(thole_slice name)
+{
+    struct buf text;
+    buf_init(&text, 4 * name.len + 16);
+    text_lines(&text, name);
+    (void)printf("%s\n", buf_cstr(&text));
+    buf_release(&text);
+}
+
 void listing_begin(struct listing *listing, const struct cli *cli, const char *schema, const char *name,
                    uint64_t limit)
 {
@@ -48,7 +57,10 @@ enum listing_step listing_row(struct listing *listing, const char *schema)
     }
     begin_document(listing);
     switch ((enum output)listing->cli->options.output) {
-    case OUTPUT_TABLE: return LISTING_TABLE;
+    case OUTPUT_NAME: return LISTING_NAME;
+    case OUTPUT_TABLE:
+    case OUTPUT_WIDE:
+    case OUTPUT_YAML: return LISTING_TABLE;
     case OUTPUT_JSON: json_object(&listing->json); break;
     case OUTPUT_JSONL: json_document(&listing->json, stdout, schema); break;
     }
@@ -59,7 +71,7 @@ thole_status listing_row_end(struct listing *listing)
 {
     listing->rows++;
     listing->open = listing->cli->options.output == OUTPUT_JSONL && listing->rows == listing->limit;
-    if (listing->cli->options.output != OUTPUT_TABLE && !listing->open)
+    if (cli_is_json(listing->cli) && !listing->open)
         json_end(&listing->json);
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
@@ -111,7 +123,7 @@ int listing_end(struct listing *listing, thole_status status, thole_error *error
     error->status = status;
     if (status != THOLE_OK)
         return cli_complain(listing->cli, "", error);
-    if (listing->rows == 0 && listing->cli->options.output == OUTPUT_TABLE)
+    if (listing->rows == 0 && !cli_is_json(listing->cli))
         cli_note(listing->cli, "%s", empty);
     if (listing->more && listing->cli->options.output != OUTPUT_JSON)
         cli_note(listing->cli, "there are more: --next %s, or a higher --limit", listing->next);

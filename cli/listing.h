@@ -30,8 +30,11 @@ enum listing_step {
     LISTING_STOP,  /* not shown: it is beyond the limit; return THOLE_CANCELLED */
     LISTING_TABLE, /* print its line of the table */
     LISTING_JSON,  /* write its members */
+    LISTING_NAME,  /* listing_name() */
 };
 enum listing_step listing_row(struct listing *listing, const char *schema);
+/* The row's name on a line of its own, as --output name has it. */
+void listing_name(thole_slice name);
 /* Where the next page begins: numbers, and the instance. listing_place_read() reads it back. */
 void listing_place(struct listing *listing, const uint64_t *numbers, size_t numbers_len,
                    thole_slice instance);

@@ -29,7 +29,7 @@ int command_migrate(struct cli *cli)
     thole_error error = {.status = THOLE_OK};
     if (migrate(&cli->options, &error) != THOLE_OK)
         return cli_complain(cli, "", &error);
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         (void)printf("namespace %s is at migration %zu%s\n", cli->options.ns, migrations_len,
                      cli->options.grants ? ", and its roles have their rights" : "");
         return EXIT_DONE;

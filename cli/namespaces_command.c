@@ -32,10 +32,12 @@ static void members(struct json *json, const struct overview_namespace *found)
 static thole_status row(void *arg, const struct overview_namespace *found)
 {
     struct listing *const listing = arg;
-    if (listing_row(listing, "thole.namespace.v1") == LISTING_JSON)
-        members(&listing->json, found);
-    else
-        table_row(found, listing->rows == 0);
+    switch (listing_row(listing, "thole.namespace.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: table_row(found, listing->rows == 0); break;
+    case LISTING_JSON: members(&listing->json, found); break;
+    case LISTING_NAME: listing_name(thole_slice_from(found->ns)); break;
+    }
     return listing_row_end(listing);
 }
 

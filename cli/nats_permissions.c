@@ -45,6 +45,7 @@ enum right {
     IDS = 1 << 30,    /* lists which histories there are */
     CALL = 1 << 29,   /* has an instance run, and hears its result */
 };
+#define FOLLOW (UINT32_C(1) << 31) /* hears that a record is written; an int has no room for it */
 
 enum streams {
     IN = 1 << 0,
@@ -177,6 +178,7 @@ static const struct row rows[] = {
     {WORKER, SUB, "thole.{ns}.cancel.>", 0},
     {WORKER, SUB, "thole.{ns}.workers", 0},
     {EVENTS, SUB, "thole.{ns}.event.>", 0},
+    {FOLLOW, SUB, "thole.{ns}.hist.>", 0},
 };
 
 /* ---- roles and verbs ---- */
@@ -192,7 +194,7 @@ static const struct {
     {"run", START | HISTORIES | EVENTS | ENGINES},
     {"wait", HISTORIES | EVENTS},
     {"show", HISTORIES | ROLL_CALL},
-    {"history", HISTORIES},
+    {"history", HISTORIES | FOLLOW},
     {"export", HISTORIES | IDS},
     {"list", SETTINGS},
     {"rejected", REJECTED},

@@ -25,16 +25,23 @@ static void name_cell(thole_slice name)
 
 /* ---- engines ---- */
 
-static void engine_line(const struct cluster_engine *engine, const char *shares, size_t shares_len)
+static void engine_line(const struct listing *listing, const struct cluster *cluster,
+                        const struct cluster_engine *engine)
 {
     char started[TIME_TEXT_BYTES];
+    struct buf shares;
+    size_t shares_len;
+    buf_init(&shares, SHARES_BYTES);
+    cluster_shares(cluster, engine->node, &shares, &shares_len);
+    head(listing);
     text_time(engine->started_ms, started);
     name_cell(engine->node);
     (void)printf("%-6s  %6" PRIu64 " ms  %-24s  ", "engine", engine->heartbeat_ms, started);
     if (shares_len == 0)
         (void)printf("no partition\n");
     else
-        (void)printf("%zu partition%s: %s\n", shares_len, shares_len == 1 ? "" : "s", shares);
+        (void)printf("%zu partition%s: %s\n", shares_len, shares_len == 1 ? "" : "s", buf_cstr(&shares));
+    buf_release(&shares);
 }
 
 static void engine_members(struct json *json, const struct cluster *cluster,
@@ -56,40 +63,43 @@ static void engine_members(struct json *json, const struct cluster *cluster,
 static thole_status engine_row(struct listing *listing, const struct cluster *cluster,
                                const struct cluster_engine *engine)
 {
-    struct buf shares;
-    size_t shares_len;
-    if (listing_row(listing, "thole.node.v1") == LISTING_JSON) {
-        engine_members(&listing->json, cluster, engine);
-        return listing_row_end(listing);
+    switch (listing_row(listing, "thole.node.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: engine_line(listing, cluster, engine); break;
+    case LISTING_JSON: engine_members(&listing->json, cluster, engine); break;
+    case LISTING_NAME: listing_name(engine->node); break;
     }
-    buf_init(&shares, SHARES_BYTES);
-    cluster_shares(cluster, engine->node, &shares, &shares_len);
-    head(listing);
-    engine_line(engine, buf_cstr(&shares), shares_len);
-    buf_release(&shares);
     return listing_row_end(listing);
 }
 
 /* ---- workers ---- */
 
+static void worker_members(struct json *json, const struct roster_worker *worker)
+{
+    json_member(json, "node", worker->worker);
+    json_member_text(json, "role", "worker");
+    json_member(json, "queue", worker->queue);
+    json_member_number(json, "slots", worker->slots);
+    json_key(json, "activities");
+    json_array(json);
+    for (size_t i = 0; i < worker->activities_len; i++)
+        json_string(json, worker->activities[i]);
+    json_end(json);
+}
+
 static thole_status worker_row(struct listing *listing, const struct roster_worker *worker)
 {
-    if (listing_row(listing, "thole.node.v1") == LISTING_TABLE) {
+    switch (listing_row(listing, "thole.node.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE:
         head(listing);
         name_cell(worker->worker);
         (void)printf("%-6s  %9s  %-24s  queue %.*s, %" PRIu64 " slots, %zu activities\n", "worker", "answers",
                      "-", THOLE_FMT(worker->queue), worker->slots, worker->activities_len);
-        return listing_row_end(listing);
+        break;
+    case LISTING_JSON: worker_members(&listing->json, worker); break;
+    case LISTING_NAME: listing_name(worker->worker); break;
     }
-    json_member(&listing->json, "node", worker->worker);
-    json_member_text(&listing->json, "role", "worker");
-    json_member(&listing->json, "queue", worker->queue);
-    json_member_number(&listing->json, "slots", worker->slots);
-    json_key(&listing->json, "activities");
-    json_array(&listing->json);
-    for (size_t i = 0; i < worker->activities_len; i++)
-        json_string(&listing->json, worker->activities[i]);
-    json_end(&listing->json);
     return listing_row_end(listing);
 }
 

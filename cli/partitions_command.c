@@ -48,10 +48,12 @@ static int list(const struct cli *cli, thole_client *client)
     thole_status status =
         cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
     for (uint32_t p = 0; p < cluster.partitions_len && status == THOLE_OK; p++) {
-        if (listing_row(&listing, "thole.partition.v1") == LISTING_JSON)
-            members(&listing.json, p, &cluster.partitions[p]);
-        else
-            table_row(p, &cluster.partitions[p]);
+        switch (listing_row(&listing, "thole.partition.v1")) {
+        case LISTING_STOP: break;
+        case LISTING_TABLE: table_row(p, &cluster.partitions[p]); break;
+        case LISTING_JSON: members(&listing.json, p, &cluster.partitions[p]); break;
+        case LISTING_NAME: (void)printf("%" PRIu32 "\n", p); break;
+        }
         status = listing_row_end(&listing);
     }
     cluster_release(&cluster);

@@ -77,6 +77,7 @@ static thole_status print_row(void *arg, const thole_poisoned_info *info)
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: table_row(info, listing->rows == 0); break;
     case LISTING_JSON: members(&listing->json, info); break;
+    case LISTING_NAME: listing_name(info->instance); break;
     }
     listing_place(listing, place, sizeof place / sizeof place[0], info->instance);
     return listing_row_end(listing);
@@ -132,7 +133,7 @@ static void say_decided(const struct cli *cli, const struct decision *d)
 {
     struct json json;
     struct buf instance;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         buf_init(&instance, 4 * sizeof d->instance);
         text_lines(&instance, thole_slice_from(d->instance));
         (void)printf("%s of %s activity %" PRIu64 " accepted\n", cli->words[0], buf_cstr(&instance),
@@ -313,10 +314,12 @@ static thole_status print_queue(void *arg, const thole_queue_info *info)
         skip_queue(listing->cli, info);
         return THOLE_OK;
     }
-    if (listing_row(listing, "thole.queue.v1") == LISTING_JSON)
-        queue_members(&listing->json, &queues->roster, info);
-    else
-        queue_row(listing->cli, &queues->roster, info, listing->rows == 0);
+    switch (listing_row(listing, "thole.queue.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: queue_row(listing->cli, &queues->roster, info, listing->rows == 0); break;
+    case LISTING_JSON: queue_members(&listing->json, &queues->roster, info); break;
+    case LISTING_NAME: listing_name(info->queue); break;
+    }
     return listing_row_end(listing);
 }
 
@@ -346,7 +349,7 @@ static int command_queues(struct cli *cli)
 static int print_limit(const struct cli *cli, uint64_t limit)
 {
     struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         if (limit == 0)
             (void)printf("%s: no limit\n", cli->words[1]);
         else

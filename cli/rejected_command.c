@@ -69,6 +69,7 @@ static thole_status row(void *arg, const thole_rejected_info *info)
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: table_row(info, listing->rows == 0); break;
     case LISTING_JSON: members(&listing->json, info); break;
+    case LISTING_NAME: break; /* they have none */
     }
     listing_place(listing, &info->number, 1, thole_slice_from(whose));
     return listing_row_end(listing);

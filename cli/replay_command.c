@@ -26,7 +26,7 @@ static char **make_arguments(const struct cli *cli, int ids)
     made[n++] = replay;
     if (cli->options.all)
         made[n++] = all;
-    if (cli->options.output != OUTPUT_TABLE)
+    if (cli_is_json(cli))
         made[n++] = cli->options.output == OUTPUT_JSON ? json : jsonl;
     if (cli->options.file != NULL) {
         made[n++] = file;

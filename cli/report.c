@@ -131,7 +131,7 @@ static int say(const struct cli *cli, struct problem problem)
     char hint[THOLE_ID_BYTES_MAX + 256];
     const char *verb = cli->command == NULL ? "" : cli->command->name;
     problem.hint = pasteable(&problem, hint, sizeof hint);
-    if (cli->options.output == OUTPUT_TABLE)
+    if (!cli_is_json(cli))
         say_text(verb, &problem);
     else
         say_json(verb, &problem);
@@ -203,7 +203,7 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         buf_init(&safe, SAID_BYTES_MAX);
         text_lines(&safe, thole_slice_from(text));
         (void)fprintf(stderr, "%s\n", buf_cstr(&safe));
@@ -291,7 +291,7 @@ int cli_finish(const struct cli *cli, int code)
 int command_version(struct cli *cli)
 {
     struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         (void)printf("thole %s\n", thole_version());
         return EXIT_DONE;
     }

@@ -63,7 +63,7 @@ static int request_close(struct request *request, thole_status status, const cha
     request->error.status = status;
     if (status != THOLE_OK)
         code = cli_complain(request->cli, request->cli->words[0], &request->error);
-    else if (request->cli->options.output == OUTPUT_TABLE)
+    else if (!cli_is_json(request->cli))
         print_said(said, request->object,
                    request->queued ? "is stored; no engine has taken it yet" : "accepted");
     else
@@ -183,7 +183,7 @@ int command_fail(struct cli *cli)
 static void print_answer(const struct cli *cli, thole_slice output)
 {
     struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
+    if (!cli_is_json(cli)) {
         payload_print(cli, output);
         return;
     }

@@ -34,7 +34,7 @@ struct show {
 
 static bool is_table(const struct show *show)
 {
-    return show->cli->options.output == OUTPUT_TABLE;
+    return !cli_is_json(show->cli);
 }
 
 /* ---- the row ---- */

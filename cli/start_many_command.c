@@ -39,7 +39,7 @@ static void tell(struct lines *lines, uint64_t line, thole_slice id, const thole
     lines->refused += error->status != THOLE_OK;
     if (error->status != THOLE_OK && lines->code == EXIT_DONE)
         lines->code = cli_exit_code(error->status);
-    if (lines->cli->options.output != OUTPUT_TABLE)
+    if (cli_is_json(lines->cli))
         tell_json(lines, line, id, error);
     else if (error->status != THOLE_OK)
         cli_note(lines->cli, "%s:%" PRIu64 ": %s", lines->name, line, error->text);
@@ -186,7 +186,7 @@ int command_start_many(struct cli *cli)
     thole_client *const client = cli_connect(cli, &code);
     if (client != NULL) {
         error.status = thole_client_start_many(client, next_start, on_answer, &lines, &error);
-        if (cli->options.output == OUTPUT_TABLE)
+        if (!cli_is_json(cli))
             printf("%" PRIu64 " stored, %" PRIu64 " refused\n", lines.stored, lines.refused);
         code =
             error.status == THOLE_OK || ferror(stdout) ? lines.code : cli_complain(cli, lines.name, &error);

@@ -84,8 +84,8 @@ static void history_row(struct timeline *timeline, const thole_history_event *ev
         (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %s\n", "TIME", "EXEC", "ID", "EVENT", "NAME", "DATA");
     text_time(event->time_ms, time);
     history_name(event, name, sizeof name);
-    (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  %-20s  ", time, event->execution, event->id,
-                 event->kind);
+    (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  ", time, event->execution, event->id);
+    print_toned(tone_of_event(event->kind), event->kind, 20);
     print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
     buf_init(&data, CELL_BYTES_MAX);
     history_data(event, &data);
@@ -103,7 +103,12 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
 {
     struct timeline *timeline = arg;
     struct json *json = &timeline->json;
+    if (event == NULL) /* of --follow: nothing new */
+        return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
     switch ((enum output)timeline->cli->options.output) {
+    case OUTPUT_NAME:
+    case OUTPUT_WIDE:
+    case OUTPUT_YAML:
     case OUTPUT_TABLE: history_row(timeline, event); break;
     case OUTPUT_JSON:
         if (timeline->events == 0) {
@@ -122,6 +127,8 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
         break;
     }
     timeline->events++;
+    if (timeline->cli->options.follow)
+        (void)fflush(stdout);
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 

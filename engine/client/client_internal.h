@@ -144,6 +144,11 @@ THOLE_NODISCARD thole_status life_read(struct thole_client *client, thole_slice 
 THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_slice instance,
                                              struct arena *arena, uint64_t *ret_sequence,
                                              thole_slice *ret_request, thole_error *reterr);
+/* As thole_client_history(), of what is stored behind the record with sequence *last; 0: of all. *last
+ * becomes that of the last record that was given. No new record is no error, unless *last was 0. */
+THOLE_NODISCARD thole_status client_history_behind(struct thole_client *client, thole_slice instance,
+                                                   uint64_t *last, thole_history_fn *each, void *arg,
+                                                   thole_error *reterr);
 /* The records that count, in order, as they are stored. Otherwise as thole_client_history(). */
 typedef thole_status client_record_fn(void *arg, uint64_t sequence, thole_slice bytes);
 THOLE_NODISCARD thole_status client_history_records(struct thole_client *client, thole_slice instance,

@@ -24,6 +24,7 @@ struct held {
 struct reading {
     thole_slice instance;
     uint64_t execution; /* only this one; 0 = all */
+    uint64_t behind;    /* sequence of the last record that was read before; 0 = begin with the first */
     struct held *first, **last;
     size_t len;
     uint64_t epoch;                /* the highest seen */
@@ -239,7 +240,20 @@ static thole_status check_life(thole_client *client, thole_slice instance, const
                       THOLE_FMT(instance));
 }
 
-static thole_status read_history(thole_client *client, const struct reading *wish, thole_error *reterr)
+static void drop_all(struct reading *reading)
+{
+    while (reading->first != NULL) {
+        struct held *next = reading->first->next;
+        held_destroy(reading->first);
+        reading->first = next;
+        reading->len--;
+    }
+    assert(reading->len == 0);
+}
+
+/* *ret_last (may be NULL): sequence of the last record that was given. */
+static thole_status read_history(thole_client *client, const struct reading *wish, uint64_t *ret_last,
+                                 thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
     struct reading reading = *wish;
@@ -254,21 +268,18 @@ static thole_status read_history(thole_client *client, const struct reading *wis
                               : place_execution(client, instance, reading.execution, &place, reterr);
     if (status == THOLE_OK)
         status = stream_walk(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
-                             life.deleted + 1, UINT64_MAX, on_record, &reading, reterr);
+                             (life.deleted > reading.behind ? life.deleted : reading.behind) + 1, UINT64_MAX,
+                             on_record, &reading, reterr);
     if (status == THOLE_OK)
         status = check_life(client, instance, &life, reterr);
     if (status == THOLE_OK)
         status = emit_rest(&reading, client);
-    if (status == THOLE_OK && reading.emitted == 0)
+    if (status == THOLE_OK && reading.emitted == 0 && reading.behind == 0)
         status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
                             THOLE_FMT(instance), client->topology.ns);
-    while (reading.first != NULL) {
-        struct held *next = reading.first->next;
-        held_destroy(reading.first);
-        reading.first = next;
-        reading.len--;
-    }
-    assert(reading.len == 0);
+    if (ret_last != NULL && reading.emitted > 0)
+        *ret_last = reading.emitted_to;
+    drop_all(&reading);
     place_release(&place);
     return status;
 }
@@ -277,14 +288,21 @@ thole_status thole_client_history(thole_client *client, thole_slice instance, th
                                   void *arg, thole_error *reterr)
 {
     struct reading const wish = {.instance = instance, .each = each, .arg = arg};
-    return read_history(client, &wish, reterr);
+    return read_history(client, &wish, NULL, reterr);
+}
+
+thole_status client_history_behind(struct thole_client *client, thole_slice instance, uint64_t *last,
+                                   thole_history_fn *each, void *arg, thole_error *reterr)
+{
+    struct reading const wish = {.instance = instance, .behind = *last, .each = each, .arg = arg};
+    return read_history(client, &wish, last, reterr);
 }
 
 thole_status client_history_records(struct thole_client *client, thole_slice instance, client_record_fn *each,
                                     void *arg, thole_error *reterr)
 {
     struct reading const wish = {.instance = instance, .each_record = each, .arg = arg};
-    return read_history(client, &wish, reterr);
+    return read_history(client, &wish, NULL, reterr);
 }
 
 thole_status client_execution_records(struct thole_client *client, thole_slice instance, uint64_t execution,
@@ -292,7 +310,7 @@ thole_status client_execution_records(struct thole_client *client, thole_slice i
 {
     struct reading const wish = {
         .instance = instance, .execution = execution, .each_record = each, .arg = arg};
-    return read_history(client, &wish, reterr);
+    return read_history(client, &wish, NULL, reterr);
 }
 
 thole_status history_latest(struct thole_client *client, thole_slice instance, uint64_t *ret_execution,

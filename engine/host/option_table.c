@@ -110,7 +110,7 @@ thole_status option_set_from(const struct option_row *row, void *target, const c
 
 bool option_in_file(const struct option_row *row)
 {
-    return row->env != NULL && strcmp(row->flag, "config") != 0;
+    return row->env != NULL && strcmp(row->flag, "config") != 0 && strcmp(row->flag, "context") != 0;
 }
 
 thole_status options_defaults(const struct option_set *sets, size_t n, thole_error *reterr)

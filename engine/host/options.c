@@ -20,7 +20,7 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"auto", "logfmt", "json", NULL};
 static const char *const dumps[] = {"none", "full", NULL};
-const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
+static const char *const outputs[] = {"table", "json", "jsonl", NULL};
 
 static const struct option_row shared_rows[] = {
     OPTION_ROW_CONFIG(OPTION_FIELD(struct host_options, config), .shown = "none"),
@@ -288,7 +288,7 @@ static const struct option_row replay_rows[] = {
      OPTION_FIELD(struct host_command, memory_max),
      .help =
          "memory of executions that are replayed; if more is needed histories are read in several passes"},
-    OPTION_ROW_OUTPUT(OPTION_FIELD(struct host_command, output), .fallback = "table"),
+    OPTION_ROW_OUTPUT(OPTION_FIELD(struct host_command, output), .choices = outputs, .fallback = "table"),
 };
 
 struct general {

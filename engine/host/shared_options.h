@@ -7,8 +7,6 @@
 #include "inbox_prefix.h"
 #include "option_table.h"
 
-extern const char *const option_outputs[]; /* table, json, jsonl */
-
 #define OPTION_ROW_CONFIG(...)                                                                               \
     {                                                                                                        \
         .flag = "config", .kind = OPTION_TEXT, .env = "THOLE_CONFIG", .unit = "FILE",                        \
@@ -66,7 +64,7 @@ extern const char *const option_outputs[]; /* table, json, jsonl */
     }
 #define OPTION_ROW_OUTPUT(...)                                                                               \
     {                                                                                                        \
-        .flag = "output", .letter = 'o', .kind = OPTION_CHOICE, .choices = option_outputs,                   \
+        .flag = "output", .letter = 'o', .kind = OPTION_CHOICE,                                              \
         .help = "form of what is printed, errors included", __VA_ARGS__                                      \
     }
 /* of replay: as PROGRAM replay, and as thole replay */

@@ -549,6 +549,19 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client
                                                             thole_history_fn *each, void *arg,
                                                             thole_error *reterr);
 /**
+ * Reads the instance's history as thole_client_history(), then waits, and gives what is recorded from then
+ * on, within a few milliseconds of its commit, until the instance has ended. An execution that continues as
+ * new is no end. While nothing is recorded, @p each is called with NULL about once a second, so that a caller
+ * can stop. Needs the permission to subscribe to histories (`thole doctor --nats-permissions auditor`);
+ * without it new events come within a second.
+ * @return THOLE_OK (it has ended, and all was given); THOLE_NOT_FOUND (also: it was deleted meanwhile); the
+ *         status that @p each returned; THOLE_UNAVAILABLE (no server answers; what was given is not repeated
+ * by a call of its own: begin anew).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_history_follow(thole_client *client, thole_slice instance,
+                                                                   thole_history_fn *each, void *arg,
+                                                                   thole_error *reterr);
+/**
  * Reads the history of the latest execution and returns its unresolved tasks. No code is run, so which of
  * them the code awaits now is not known. It reads the whole execution, so do not call it often.
  * @return THOLE_OK; THOLE_NOT_FOUND (also when it was never started, but has waiting events); THOLE_LIMIT

@@ -370,6 +370,8 @@ for verb in $verbs_of_help; do
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
         start-many) arguments=(/dev/null) ;;
         list | rejected | nodes | partitions) ;;
+        watch | top | completion | man) continue ;; # cli_terminal.sh
+        context) continue ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;

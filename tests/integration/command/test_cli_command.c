@@ -367,6 +367,13 @@ static void test_operator(void)
           0, "");
 }
 
+static void test_terminal(void)
+{
+    check("dev -- " THOLE_SOURCE_DIR "/tests/integration/command/cli_terminal.sh " THOLE_COMMAND
+          " " THOLE_BUILD_DIR "/examples/checkout",
+          0, "");
+}
+
 /* A wait that begins while no server answers goes on when there is one; without a limit it says so at once.
  */
 static void test_wait_for_a_server(const char *below)
@@ -430,6 +437,7 @@ static void test_dev(void)
     test_dev_nats(below);
     test_live();
     test_operator();
+    test_terminal();
     test_wait_for_a_server(below);
     test_quickstart();
     CU_ASSERT_EQUAL(folders_left(below), 0);
@@ -453,6 +461,7 @@ int main(void)
                                            "THOLE_PAYLOAD_MAX"};
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         unsetenv(settings[i]);
+    setenv("THOLE_CONTEXT", "none", 1);
     skip_without_nats();
     return thole_run_suite("cli_command", tests, can_run_all() ? ARRAY_LEN(tests) : ARRAY_LEN(tests) - 1);
 }

@@ -398,7 +398,9 @@ static void test_a_folder_that_is_kept(void)
     ssize_t const n = read(fd, text, sizeof text - 1);
     (void)close(fd);
     text[n > 0 ? n : 0] = '\0';
-    CHECK_STR("env", text, "export THOLE_NATS_URL='nats://x'\nexport THOLE_POSTGRES='postgres://x'\n");
+    CHECK_STR("env", text,
+              "export THOLE_NATS_URL='nats://x'\nexport THOLE_POSTGRES='postgres://x'\nexport "
+              "THOLE_CONTEXT=none\n");
     end();
 }
 

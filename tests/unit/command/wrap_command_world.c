@@ -478,6 +478,19 @@ thole_status __wrap_thole_client_history(thole_client *client, thole_slice insta
     return is_ns("none") ? thole_fail(reterr, THOLE_NOT_FOUND, "there is none") : end(reterr);
 }
 
+/* Nothing new once, then the rest. */
+thole_status __wrap_thole_client_history_follow(thole_client *client, thole_slice instance,
+                                                thole_history_fn *each, void *arg, thole_error *reterr)
+{
+    (void)client;
+    (void)printf("< history_follow %.*s\n", THOLE_FMT(instance));
+    for (size_t i = 0; i < 2; i++) {
+        THOLE_TRY(each(arg, &events[i]));
+        THOLE_TRY(each(arg, NULL));
+    }
+    return end(reterr);
+}
+
 thole_status __wrap_client_history_records(struct thole_client *client, thole_slice instance,
                                            client_record_fn *each, void *arg, thole_error *reterr)
 {

@@ -1,0 +1,180 @@
+/* From argv to a verb, and the form of what it prints. */
+#include "clock.h"
+#include "command.h"
+#include "context.h"
+#include "values.h"
+#include "yaml_output.h"
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_words(const struct cli *cli)
+{
+    const struct command *command = cli->command;
+    if (cli->words_len < command->words_min) {
+        const char *word = command->usage;
+        for (int i = 0; i < cli->words_len; i++)
+            word += strcspn(word, " ") + 1;
+        return cli_misused(cli, "%.*s is missing", (int)strcspn(word, " ["), word);
+    }
+    if (cli->words_len > command->words_max)
+        return cli_misused(cli, "\"%.60s\" is one word too many", cli->words[command->words_max]);
+    return EXIT_DONE;
+}
+
+/* What --output asks for, in the forms that verbs know. */
+static int settle_output(struct cli *cli)
+{
+    struct cli_options *const options = &cli->options;
+    const struct command *command = cli->command;
+    switch ((enum output)options->output) {
+    case OUTPUT_TABLE:
+    case OUTPUT_JSON:
+    case OUTPUT_JSONL: return EXIT_DONE;
+    case OUTPUT_NAME:
+        if (command->names)
+            return EXIT_DONE;
+        options->output = OUTPUT_TABLE;
+        return cli_misused(cli, "there is no list of names that %s could print", command->name);
+    case OUTPUT_WIDE:
+        cli->wide = true;
+        options->output = OUTPUT_TABLE;
+        return EXIT_DONE;
+    case OUTPUT_YAML: break;
+    }
+    options->output = OUTPUT_JSON;
+    if (command->program || command->early_stop || options->follow || options->watch)
+        return cli_misused(cli, "--output yaml is converted at the end; here use jsonl");
+    return EXIT_DONE;
+}
+
+/* JSON is collected, and printed as YAML. */
+static int run_for_yaml(struct cli *cli)
+{
+    FILE *const out = stdout;
+    char *json = NULL;
+    size_t len = 0;
+    stdout = open_memstream(&json, &len);
+    if (stdout == NULL) {
+        stdout = out;
+        return EXIT_GENERIC;
+    }
+    int const code = cli->command->run(cli);
+    bool const whole = fclose(stdout) == 0;
+    stdout = out;
+    bool const good = whole && yaml_write(out, json, len);
+    free(json);
+    return good || code != EXIT_DONE ? code : EXIT_GENERIC;
+}
+
+static int run_verb(struct cli *cli)
+{
+    bool const yaml = cli->options.output == OUTPUT_YAML;
+    int code = settle_output(cli);
+    if (code != EXIT_DONE)
+        return code;
+    if (cli->options.help)
+        return help_print(cli, cli->command, stdout);
+    code = check_words(cli);
+    if (code != EXIT_DONE)
+        return code;
+    return yaml ? run_for_yaml(cli) : cli->command->run(cli);
+}
+
+static int verb_is_missing(const struct cli *cli)
+{
+    if (cli_is_json(cli))
+        return cli_misused(cli, "a verb is missing");
+    (void)help_print(cli, NULL, stderr);
+    return EXIT_USAGE;
+}
+
+/* What is wrong in front of --output is said in its form too. */
+static uint32_t output_wanted(int argc, char **argv)
+{
+    static const char *const forms[] = {"-ojson",  "-ojsonl",  "--output=json", "--output=jsonl",
+                                        "-o json", "-o jsonl", "--output json", "--output jsonl"};
+    char pair[32];
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        (void)snprintf(pair, sizeof pair, "%s %s", argv[i], i + 1 < argc ? argv[i + 1] : "");
+        for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
+            if (strcmp(forms[k], argv[i]) == 0 || strcmp(forms[k], pair) == 0)
+                return k % 2 == 0 ? OUTPUT_JSON : OUTPUT_JSONL;
+    }
+    return OUTPUT_TABLE;
+}
+
+/* The verb's options are known only once the verb is: what stands before it is read first. */
+static int words_behind_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return argc - i - 1;
+    return 0;
+}
+
+/* Options of --config, or else of the context. */
+static thole_status read_files(struct cli *cli, const struct option_set *sets, size_t n, uint64_t given,
+                               thole_error *reterr)
+{
+    char context[CONTEXT_PATH_BYTES];
+    const char *path = cli->options.config;
+    if (path == NULL || path[0] == '\0') {
+        THOLE_TRY(context_path(cli->options.context, context, reterr));
+        path = context;
+    }
+    return path[0] == '\0' ? THOLE_OK : option_file_read(sets, n, path, given, &cli->config, reterr);
+}
+
+static int parse_and_run(struct cli *cli, int argc, char **argv)
+{
+    struct option_set sets[] = {{cli_verbs.options, cli_verbs.options_len, &cli->options},
+                                {NULL, 0, &cli->options}};
+    thole_error error = {.status = THOLE_OK};
+    int first;
+    uint64_t given;
+    bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
+    thole_error const why = error;
+    if (options_read(sets, 1, true, argc, argv, &first, NULL, &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    if (cli->options.version)
+        return command_version(cli);
+    if (first >= argc)
+        return cli->options.help ? help_print(cli, NULL, stdout) : verb_is_missing(cli);
+    cli->command = verbs_find(&cli_verbs, argv[first]);
+    if (cli->command == NULL)
+        return no_such_verb(cli, argv[first]);
+    if (!defaults && !cli->command->local)
+        return cli_misused(cli, "%s", why.text);
+    sets[1].rows = cli->command->rows;
+    sets[1].len = cli->command->rows_len;
+    argc -= first;
+    argv += first;
+    cli->program_len = cli->command->program ? words_behind_dashes(argc, argv) : 0;
+    if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
+        options_read(sets, sizeof sets / sizeof sets[0], cli->command->early_stop, argc, argv, &first, &given,
+                     &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    if (!cli->command->local &&
+        read_files(cli, sets, sizeof sets / sizeof sets[0], given, &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    cli->words = argv + first;
+    cli->words_len = argc - first;
+    return cli->options.version ? command_version(cli) : run_verb(cli);
+}
+
+int cli_main(int argc, char **argv)
+{
+    if (argc > 1 && (strcmp(argv[1], "gateway") == 0 || strcmp(argv[1], "binder") == 0))
+        return role_main(argc, argv); /* a role of libthole, with its options */
+    struct cli cli;
+    memset(&cli, 0, sizeof cli);
+    cli.verbs = &cli_verbs;
+    cli.begun_ms = clock_monotonic_ms();
+    cli.options.output = output_wanted(argc, argv);
+    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
+    int const code = cli_finish(&cli, parse_and_run(&cli, argc, argv));
+    option_file_free(&cli.config);
+    return code;
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Run by test_cli_command under `thole dev`: what stays on the screen, colours, contexts, completion, manual pages, and the
+# outputs for people. cli_terminal.sh THOLE CHECKOUT. Prints one line for each check that fails; exit code 0 when there is none.
+set -u
+thole=$1
+checkout=$2
+bad=0
+log=$(mktemp)
+engine=
+other=
+finish() {
+    for pid in $engine $other; do
+        kill -TERM "$pid" && wait "$pid"
+    done
+    rm -rf "$log" "$log".*
+}
+trap finish EXIT
+. "$(dirname "$0")/cli_checks.sh"
+unset THOLE_CONTEXT
+export XDG_CONFIG_HOME=$log.xdg
+unset NO_COLOR
+
+"$checkout" run >"$log.engine" 2>&1 &
+engine=$!
+await 60 says '"partitions":[0,1,2,3,4,5,6,7]' nodes -o json
+"$thole" run checkout --id t-1 --input 'order=1;pay_ms=1;limit_ms=9000' --timeout 60s >"$log.out" 2>&1
+"$thole" start checkout --id t-2 --input 'order=2;pay_ms=90000;limit_ms=90000' >"$log.out" 2>&1
+await 20 says t-2 list --status running
+
+# has FILE WORDS...: all of them, in this order.
+has() {
+    local file=$1 text
+    shift
+    text=$(tr -d '\r' <"$file")
+    for words in "$@"; do
+        case $text in
+            *"$words"*) text=${text#*"$words"} ;;
+            *) echo "no \"$words\" (any more) in: $(cat "$file")" && bad=1 && return ;;
+        esac
+    done
+}
+# on_terminal COMMAND: what a terminal gets.
+on_terminal() { TERM=xterm script -qec "$*" /dev/null </dev/null; }
+
+# Outputs.
+expect 0 't-1' list -o name --prefix t-1
+[ "$("$thole" list -o name | wc -l)" -eq 2 ] || { echo "list -o name: $("$thole" list -o name)" && bad=1; }
+expect 0 'ACTIVITIES  TIMERS  PARENT' list -o wide
+expect 0 $'instances:\n- instance: t-2\n  orchestration: checkout\n  version: 1\n  status: Running' list -o yaml
+expect 0 "created: '20" show t-1 -o yaml
+expect 3 '"status":"NOT_FOUND"' show nobody -o yaml
+expect 2 'here use jsonl' list -o yaml --watch
+expect 2 'no list of names' show t-1 -o name
+expect 0 $'0\n1\n2\n3' partitions -o name
+
+# A history that is followed ends with its instance, and each event comes at once.
+"$thole" history t-2 --follow >"$log.follow" 2>&1 &
+other=$!
+await 20 grep -q TimerCreated "$log.follow"
+"$thole" cancel t-2 --reason enough >"$log.out" 2>&1
+await 5 grep -q 'CancelRequested .*enough' "$log.follow"
+wait "$other"
+code=$?
+other=
+[ "$code" -eq 0 ] || { echo "history --follow: exit code $code" && bad=1; }
+has "$log.follow" 'TIME ' Started ActivityScheduled CancelRequested ActivityCancelled 'Cancelled '
+"$thole" history t-2 >"$log.whole" && diff "$log.whole" "$log.follow" || { echo 'history --follow is another one' && bad=1; }
+expect 0 '"kind":"Completed"' history t-1 -f -o jsonl
+expect 2 'no end' history t-1 -f -o json
+expect 2 'one of them' history t-1 -f --raw -
+expect 3 'there is no instance' history nobody --follow
+
+# A list that is watched: each change is a line.
+"$thole" watch -o jsonl >"$log.watch" 2>&1 &
+other=$!
+await 20 grep -q '"instance":"t-1"' "$log.watch"
+"$thole" start checkout --id t-3 --input 'order=3;pay_ms=90000;limit_ms=90000' >"$log.out" 2>&1
+await 20 grep -q '"instance":"t-3",.*"status":"Running"' "$log.watch"
+"$thole" cancel t-3 >"$log.out" 2>&1
+await 20 grep -q '"instance":"t-3",.*"status":"Cancelled"' "$log.watch"
+[ "$(grep -c '"instance":"t-1"' "$log.watch")" -eq 1 ] || { echo "t-1 was printed again: $(cat "$log.watch")" && bad=1; }
+kill "$other"
+wait "$other"
+other=
+expect 2 'a line for each change' list --watch -o json
+
+# On a terminal: colours, and a screen that is drawn anew. Without one top prints once.
+on_terminal "$thole list" >"$log.tty"
+has "$log.tty" $'\e[33mCancelled\e[0m   checkout' $'\e[32mCompleted\e[0m   checkout'
+NO_COLOR=1 on_terminal "$thole list" >"$log.tty"
+grep -q $'\e' "$log.tty" && { echo "NO_COLOR: $(cat "$log.tty")" && bad=1; }
+on_terminal "$thole history t-2" >"$log.tty"
+has "$log.tty" $'\e[33mCancelRequested\e[0m'
+on_terminal "timeout 3 $thole watch" >"$log.tty"
+has "$log.tty" $'\e[H\e[J' 'ID  ' t-1 $'\e[?7h' $'\e[H\e[J' t-1
+on_terminal "timeout 3 $thole top" >"$log.tty"
+has "$log.tty" $'\e[H\e[J' 'namespace default at 20' '1 engines, 1 workers' 'nothing is in a queue' 'ENGINE  ' '0-7' $'\e[H\e[J'
+expect 0 '1 engines, 1 workers' top
+expect 2 'top is for people' top -o json
+
+# Contexts: flags and environment win, a file that says another namespace shows which one was taken.
+expect 0 'there are no contexts' context list
+expect 3 'no context is in use' context show
+expect 0 '' context save away --nats nats://127.0.0.1:1 -n away
+expect 0 '' context save here --nats "$THOLE_NATS_URL" --postgres "$THOLE_POSTGRES" -n nowhere
+expect 2 'there is no context gone' context use gone
+expect 0 '' context use here
+expect 0 $'  away\n* here' context list
+expect 0 $'away\nhere' context list -o name
+expect 0 '"context":"here","current":true' context list -o json
+expect 0 'namespace: "nowhere"' context show
+expect 0 'nats: "nats://127.0.0.1:1"' context show away
+[ "$(stat -c %a "$XDG_CONFIG_HOME/thole/contexts/here.yaml")" = 600 ] || { echo 'a context that others can read' && bad=1; }
+expect 3 'namespace nowhere' list
+expect 0 t-1 list -n default
+THOLE_CONTEXT=none expect 0 t-1 list
+(unset THOLE_NATS_URL && expect 6 '127.0.0.1:1' list --context away && exit "$bad") || bad=1
+expect 2 'there is no context gone' list --context gone
+expect 0 '' context delete here
+expect 0 '  away' context list
+expect 2 'none is no context' context save none
+expect 3 'cannot remove' context delete here
+expect 2 'is none of: list' context rename x
+expect 2 'NAME is missing' context save
+expect 2 'context name has byte' context save a/b
+
+# Completion, in a bash that knows nothing else.
+complete_words() { # what the last word of the line becomes
+    PATH=$(dirname "$thole"):$PATH bash --norc -c '
+        compopt() { :; }
+        source <(thole completion bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _thole
+        printf "%s\n" "${COMPREPLY[@]}"' - "$@" | sort | tr '\n' ' '
+}
+completes() {
+    local want=$1 got
+    shift
+    got=$(complete_words "$@")
+    [ "$got" = "$want " ] || { echo "$* <TAB>: \"$got\" instead of \"$want\"" && bad=1; }
+}
+completes 'start start-many' thole star
+completes 'bash fish zsh' thole completion ''
+completes 'name' thole list -o n
+completes 'completed continued-as-new' thole list --status co
+completes 't-1 t-2 t-3' thole cancel t-
+completes 't-2' thole -n default show t-2
+completes '--timeout' thole wait x --ti
+completes '--traceparent --tracestate' thole start --tr
+completes "$checkout" thole replay t-1 -- "$checkout"
+for shell in zsh fish; do
+    "$thole" completion $shell >"$log.$shell"
+    ! command -v $shell >"$log.out" || $shell -n "$log.$shell" || bad=1
+    grep -q 'start-many' "$log.$shell" || { echo "completion $shell lacks a verb" && bad=1; }
+done
+expect 2 'no shell that is known' completion csh
+
+# Manual pages.
+mkdir "$log.man"
+expect 0 '' man --dir "$log.man"
+for verb in $("$thole" help -o json | grep -o '"verb":"[^"]*"' | cut -d'"' -f4); do
+    grep -q "^\.TH THOLE.-$verb 1 " "$log.man/thole-$verb.1" || { echo "no page of $verb" && bad=1; }
+done
+expect 0 '.B \-w, \-\-watch' man list
+expect 0 'Environment: THOLE_NATS_URL.' man
+expect 2 'did you mean start?' man stort
+expect 2 'for the pages of all verbs' man start --dir "$log.man"
+expect 2 'cannot write' man --dir /nowhere/at/all
+exit "$bad"
