@@ -298,7 +298,7 @@ static void test_when_messages_are_destroyed(void)
 {
     static const struct {
         size_t n, body_len, want;
-    } rows[] = {{127, 8, 0},       {128, 8, 128},     {200, 8, 128},     {0, 8, 0},
+    } rows[] = {{511, 8, 0},       {512, 8, 512},     {600, 8, 512},     {0, 8, 0},
                 {3, 64 * 1024, 0}, {4, 64 * 1024, 4}, {5, 64 * 1024, 4}, {1, 256 * 1024, 1}};
     link_message_free(NULL);
     for (size_t i = 0; !SANITIZED_ADDRESS && i < ARRAY_LEN(rows); i++) {
