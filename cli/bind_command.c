@@ -338,8 +338,9 @@ static thole_status plan_sample(const struct cli *cli, struct thole_client *clie
     struct stored stored;
     struct bind_plan plan;
     struct arena arena;
-    thole_status status = read_stored(client, name, &stored, reterr);
     arena_init(&arena, BIND_ARENA_MAX);
+    stored.rule.stream = THOLE_STR(""); /* until it is read */
+    thole_status status = read_stored(client, name, &stored, reterr);
     struct event_message const message = {.subject = thole_slice_from(cli->options.subject),
                                           .stream = stored.rule.stream,
                                           .body = buf_bytes(&sample->body),

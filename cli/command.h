@@ -62,7 +62,8 @@ struct command {
     size_t rows_len;
     int words_min, words_max;
     int (*run)(struct cli *cli);
-    const char *unavailable_hint, *not_found_hint, *conflict_hint; /* what to try, when it is not the usual */
+    /* What to try, when it is not the usual. */
+    const char *unavailable_hint, *not_found_hint, *conflict_hint, *corrupt_hint;
     int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* uses no server: settings in the environment are not checked */

@@ -648,6 +648,7 @@ static const struct command commands[] = {
      .run = command_bind,
      .names = true,
      .not_found_hint = "thole bind list",
+     .corrupt_hint = "thole bind set NAME, or thole bind delete NAME",
      .conflict_hint = "thole bind show NAME"},
     {.name = "binder",
      .usage = "[OPTION]...",

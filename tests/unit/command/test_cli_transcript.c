@@ -11,18 +11,19 @@
 #include <unistd.h>
 
 #define TRANSCRIPT THOLE_SOURCE_DIR "/tests/unit/command/cli.transcript"
-enum { WORDS_MAX = 24, TEXT_MAX = 128 * 1024 };
+enum { WORDS_MAX = 32, TEXT_MAX = 128 * 1024 };
 
 struct line {
     char room[TEXT_MAX];
     char *words[WORDS_MAX];
     int len, code;
-    char *said; /* on stderr */
+    char *said;    /* on stderr */
+    char *setting; /* in the environment; NULL: none */
     FILE *in;
 };
 
-/* Words between spaces or '…'; what stands behind <<< is stdin, with % for the end of a line, and *N for N
- * bytes more than that. */
+/* NAME=VALUE before the command, which the environment has for this line; then words between spaces or '…';
+ * what stands behind <<< is stdin, with % for the end of a line, and *N for N bytes more than that. */
 static void split(struct line *line, const char *text)
 {
     memset(line, 0, sizeof *line);
@@ -38,7 +39,14 @@ static void split(struct line *line, const char *text)
     rewind(line->in);
     if (in != NULL)
         *in = '\0';
-    for (char *at = line->room; *at != '\0';) {
+    char *at = line->room;
+    if (strncmp(at, "THOLE_", 6) == 0) {
+        line->setting = at;
+        at += strcspn(at, " ");
+        *at++ = '\0';
+        CU_ASSERT_EQUAL(putenv(line->setting), 0);
+    }
+    while (*at != '\0') {
         bool const quoted = *at == '\'';
         at += quoted;
         CU_ASSERT_FATAL(line->len < WORDS_MAX - 1);
@@ -99,6 +107,10 @@ static void play_line(const char *text, FILE *to)
     rewind(stdin);
     clearerr(stdin);
     char *const out = captured(STDOUT_FILENO, run_line, &line);
+    if (line.setting != NULL) {
+        *strchr(line.setting, '=') = '\0';
+        (void)unsetenv(line.setting);
+    }
     (void)dup2(before, STDIN_FILENO);
     (void)close(before);
     (void)fclose(line.in);

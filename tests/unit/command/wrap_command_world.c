@@ -2,6 +2,7 @@
  * namespace says what is answered: "shop" has some of everything, "none" is empty, and the name of a status,
  * such as NOT_FOUND, breaks off with it. */
 #include "wrap_command_world.h"
+#include "bindings.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "thole_cunit.h"
@@ -57,6 +58,8 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
     some_client.ns = play.ns;
     (void)snprintf(some_client.topology.ns, sizeof some_client.topology.ns, "%s", options->ns);
     some_client.topology.partitions = 16;
+    some_client.topology.replicas = 3;
+    some_client.topology.payload_max = 200;
     play.tty = is_ns("tty");
     play.owned++;
     *ret = &some_client;
@@ -669,4 +672,98 @@ int __wrap_execvp(const char *file, char *const *argv)
     }
     errno = strcmp(file, "missing") == 0 ? ENOENT : EACCES;
     return -1;
+}
+
+/* ---- the rules of thole bind ---- */
+
+static const char *const rules[][2] = {
+    {"orders",
+     "{\"format\":1,\"subject\":\"orders.>\",\"stream\":\"ORDERS\",\"action\":\"start\","
+     "\"orchestration\":\"checkout\",\"instance\":\"o-{json.id}\",\"data\":\"data\",\"from\":\"all\","
+     "\"in_flight\":256}"},
+    {"broken", "{\"format\":1,\"subject\":\"orders.>\",\"stream\":\"ORDERS\",\"action\":\"start\","
+               "\"orchestration\":\"checkout\",\"instance\":\"o-{\",\"data\":\"data\",\"from\":\"all\","
+               "\"in_flight\":256}"},
+    {"empty", "{}"},
+    {"pays", "{\"format\":1,\"subject\":\"pays.*\",\"stream\":\"PAYS\",\"action\":\"signal\","
+             "\"instance\":\"o-{subject.2}\",\"event\":\"paid\",\"data\":\"event\",\"from\":\"new\","
+             "\"in_flight\":1}"},
+};
+
+thole_status __wrap_bindings_ensure(struct connection *connection, const char *ns, uint32_t replicas,
+                                    thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    (void)printf("< bucket of %s, %u replicas\n", ns, replicas);
+    return THOLE_OK;
+}
+
+thole_status __wrap_bindings_get(struct connection *connection, const char *ns, thole_slice name,
+                                 struct buf *ret, uint64_t *ret_revision, thole_error *reterr)
+{
+    (void)connection, (void)ns;
+    THOLE_TRY(asked("rule", name, THOLE_STR(""), reterr));
+    for (uint64_t i = 0; i < sizeof rules / sizeof rules[0] && !is_ns("none"); i++)
+        if (thole_slice_equal(name, thole_slice_from(rules[i][0]))) {
+            buf_text(ret, rules[i][1]);
+            *ret_revision = i + 3;
+        }
+    return buf_status(ret);
+}
+
+thole_status __wrap_bindings_put(struct connection *connection, const char *ns, thole_slice name,
+                                 thole_slice value, uint64_t revision, uint64_t *ret_revision,
+                                 thole_error *reterr)
+{
+    (void)connection, (void)ns;
+    (void)printf("< %s %d: ", revision == BINDINGS_ANY ? "put over any" : "put over",
+                 revision == BINDINGS_ANY ? -1 : (int)revision);
+    *ret_revision = 9;
+    if (revision != BINDINGS_ANY && revision != 3)
+        return thole_fail(reterr, THOLE_CONFLICT, "the rule has revision 3");
+    return asked("rule", name, value, reterr);
+}
+
+thole_status __wrap_bindings_delete(struct connection *connection, const char *ns, thole_slice name,
+                                    thole_error *reterr)
+{
+    (void)connection, (void)ns;
+    return asked("delete rule", name, THOLE_STR(""), reterr);
+}
+
+thole_status __wrap_bindings_list(struct connection *connection, const char *ns, bindings_fn *each, void *arg,
+                                  thole_error *reterr)
+{
+    (void)connection;
+    THOLE_TRY(asked("rules", thole_slice_from(ns), THOLE_STR(""), reterr));
+    for (uint64_t i = 0; i < sizeof rules / sizeof rules[0] && !is_ns("none"); i++)
+        THOLE_TRY(each(arg, thole_slice_from(rules[i][0]), thole_slice_from(rules[i][1]), i + 3));
+    return THOLE_OK;
+}
+
+thole_status __wrap_binding_stream_of(struct connection *connection, thole_slice subject, struct buf *ret,
+                                      thole_error *reterr)
+{
+    (void)connection;
+    buf_text(ret, "ORDERS");
+    return asked("stream of", subject, THOLE_STR(""), reterr);
+}
+
+/* No binder has made that of pays. */
+thole_status __wrap_binding_consumer_state(struct connection *connection, const char *ns, thole_slice rule,
+                                           thole_slice stream, struct binding_state *ret, thole_error *reterr)
+{
+    (void)connection, (void)ns;
+    (void)printf("< consumer of %.*s on %.*s\n", THOLE_FMT(rule), THOLE_FMT(stream));
+    *ret = (struct binding_state){.pending = 100, .ack_pending = 10, .redelivered = 1, .acked = 5};
+    return thole_slice_equal(rule, THOLE_STR("pays")) ? thole_fail(reterr, THOLE_NOT_FOUND, "none")
+                                                      : THOLE_OK;
+}
+
+thole_status __wrap_binding_consumer_delete(struct connection *connection, const char *ns, thole_slice rule,
+                                            thole_slice stream, thole_error *reterr)
+{
+    (void)connection, (void)ns;
+    (void)printf("< delete consumer of %.*s on %.*s\n", THOLE_FMT(rule), THOLE_FMT(stream));
+    return is_ns("stuck") ? thole_fail(reterr, THOLE_UNAVAILABLE, "it hangs") : THOLE_OK;
 }
