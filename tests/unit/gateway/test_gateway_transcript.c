@@ -17,6 +17,7 @@
 #include "thole_cunit.h"
 #include "transcript.h"
 #include "wrap_gateway_world.h"
+#include "wrap_played.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ static char body[BODY_BYTES];
 static bool is_stopping(void *arg)
 {
     (void)arg;
-    return play.stopping;
+    return gate.stopping;
 }
 static const struct stop_check stop = {.requested = is_stopping};
 
@@ -143,7 +144,7 @@ static void run(const char *rest)
     const struct activity_parties parties = {.orchestration = THOLE_STR("checkout"), .version = 5};
     CU_ASSERT_FATAL(sscanf(rest, "%c %63s %63s %u %63s", &letter, name, input, &timeout_ms, details) >= 2);
     struct work_message *const message = calloc(1, sizeof *message);
-    struct thole_activity **const act = &play.acts[letter - 'a'];
+    struct thole_activity **const act = &gate.acts[letter - 'a'];
     CU_ASSERT_FATAL(*act == NULL && message != NULL);
     size_t const n = input[0] == '#' ? strtoull(input + 1, NULL, 10) : strlen(input);
     char *const bytes = calloc(1, n + 80); /* both end with the activity: in its memory */
@@ -165,23 +166,23 @@ static void run(const char *rest)
     CU_ASSERT_EQUAL(activity_begin(*act, 6, timeout_ms == 0 ? UINT64_MAX : play.now_ms + timeout_ms - 1,
                                    thole_slice_from(details), &parties),
                     THOLE_OK);
-    play.handlers->run(play.handlers->arg, played_host(), *act);
+    gate.handlers->run(gate.handlers->arg, played_host(), *act);
 }
 
 static void worker_role(const char *verb, const char *rest)
 {
-    struct thole_activity *const act = rest[0] == '\0' ? NULL : play.acts[rest[0] - 'a'];
-    if (play.handlers == NULL) {
+    struct thole_activity *const act = rest[0] == '\0' ? NULL : gate.acts[rest[0] - 'a'];
+    if (gate.handlers == NULL) {
         played_say("there is no worker role");
     } else if (strcmp(verb, "run") == 0) {
         run(rest);
     } else if (strcmp(verb, "stopped") == 0) {
-        play.handlers->stopped(play.handlers->arg, played_host());
+        gate.handlers->stopped(gate.handlers->arg, played_host());
     } else if (strcmp(verb, "fire") == 0) {
         activity_fire(act, &(struct activity_cancel){.kind = THOLE_CANCEL_REQUESTED,
                                                      .reason = thole_slice_from(rest + 2),
                                                      .grace_end_ms = play.now_ms + 700});
-        play.handlers->fired(play.handlers->arg, played_host(), act);
+        gate.handlers->fired(gate.handlers->arg, played_host(), act);
     } else if (strcmp(verb, "ended") == 0) {
         uint64_t count = 0;
         struct buf noted;
@@ -209,11 +210,11 @@ static bool world_step(const char *verb, const char *rest)
             return true;
         }
     if (strcmp(verb, "payload") == 0)
-        play.max_payload = strtoull(rest, NULL, 10);
+        gate.max_payload = strtoull(rest, NULL, 10);
     else if (strcmp(verb, "nothreads") == 0 || strcmp(verb, "threads") == 0)
         play.no_threads = verb[0] == 'n';
     else if (strcmp(verb, "stopping") == 0)
-        play.stopping = true;
+        gate.stopping = true;
     else if (strcmp(verb, "start") == 0 || strcmp(verb, "up") == 0) {
         play.brief = verb[0] == 'u';
         played_thread(start_main, NULL);
@@ -248,28 +249,12 @@ static void step(const char *text)
 
 static void play_line(const char *line, FILE *to)
 {
-    char *const script = strdup(line);
-    char *next = script;
-    played_begin(to);
+    gateway_world_begin(to);
     gateway = NULL;
     requests = 0;
-    while (next != NULL) {
-        char *text = next, *end = NULL;
-        next = strstr(text, " | ");
-        if (next != NULL) {
-            *next = '\0';
-            next += 3;
-        }
-        uint64_t const at_ms = strtoull(text, &end, 10);
-        if (end != text)
-            played_until(at_ms);
-        step(end != text ? end + 1 : text);
-        played_until(play.now_ms);
-    }
-    played_until(UINT64_MAX);
-    played_end();
+    played_line(line, step);
+    gateway_world_end();
     CU_ASSERT_PTR_NULL(gateway);
-    free(script);
 }
 
 static void test_transcript(void)
@@ -335,10 +320,37 @@ static void test_limits(void)
                 "this gateway has 1000 sessions: start another gateway");
 }
 
+/* The first claim is still known when there were so many that another one has its place in the table, and is
+ * over. */
+static void test_many_claims(void)
+{
+    enum { PLACES = 1024 };
+    char *line = NULL;
+    size_t len = 0;
+    FILE *const to = open_memstream(&line, &len);
+    (void)fputs("up | ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]} | "
+                "run a pay in | ask @2.next {}",
+                to);
+    for (int i = 2; i <= PLACES + 1; i++)
+        (void)fprintf(
+            to,
+            " | run b pay in | ask @2.next {} | ask @2.complete {\"outcomes\":[{\"claim\":\"%d\"}]} | "
+            "ended b stored",
+            i);
+    (void)fputs(" | ask @2.complete {\"outcomes\":[{\"claim\":\"1\"}]} | ended a stored | "
+                "ask @2.close {} | stopped | stop",
+                to);
+    (void)fclose(to);
+    char *const text = played(line);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "{\"results\":[{\"claim\":\"1025\"}]}"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "{\"results\":[{\"claim\":\"1\"}]}"));
+    free(text);
+    free(line);
+}
+
 static const struct thole_test tests[] = {
-    {"limits", test_limits},
-    {"large requests", test_large_requests},
-    {"transcript", test_transcript},
+    {"many claims", test_many_claims},       {"limits", test_limits},
+    {"large requests", test_large_requests}, {"transcript", test_transcript},
     {"nothing stays", test_nothing_stays},
 };
 THOLE_TEST_MAIN("gateway_transcript", tests)
