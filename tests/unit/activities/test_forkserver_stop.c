@@ -1,4 +1,5 @@
-/* The end of a forkserver that does not end: it is killed, and not waited for without end. */
+/* What a forkserver was told, and its end: one that does not end is killed, and not waited for without end.
+ */
 #include "forkserver.h"
 #include "logged.h"
 #include "process_early.h"
@@ -75,13 +76,19 @@ static const thole_program program = {.name = "none", .activities = entries, .ac
 static void stop_with(bool silent, int threads)
 {
     static char *argv[] = {"test", NULL};
-    struct forkserver_options const options = {.program = &program, .argv = argv, .payload_max = 1000};
+    struct forkserver_options const options = {
+        .program = &program, .argv = argv, .payload_max = 1000, .memory_max = 1 << 20};
+    thole_activity_options const none = {.size = sizeof none}, less = {.memory_max = 1 << 19},
+                                 more = {.memory_max = 1 << 21};
     struct forkserver *forkserver = NULL;
     memset(&play, 0, sizeof play);
     play.self = getpid();
     play.silent = silent;
     play.threads = threads;
     CU_ASSERT_EQUAL_FATAL(forkserver_start(&options, &forkserver, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(forkserver_memory_max(forkserver, &none), 1 << 20);
+    CU_ASSERT_EQUAL(forkserver_memory_max(forkserver, &less), 1 << 19);
+    CU_ASSERT_EQUAL(forkserver_memory_max(forkserver, &more), 1 << 20);
     forkserver_stop(forkserver);
     CU_ASSERT_TRUE(play.waited > 0);
     CU_ASSERT_EQUAL(__real_kill(play.waited, 0), -1); /* it is no zombie, either */

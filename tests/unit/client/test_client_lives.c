@@ -90,5 +90,33 @@ static void test_first_record(void)
     }
 }
 
-static const struct thole_test tests[] = {{"the first record of the latest life", test_first_record}};
+/* What an earlier life took is not looked at: its id may come again. */
+static void test_a_request_of_this_life(void)
+{
+    static const struct {
+        bool deleted;
+        const char *request;
+        bool found;
+        const char *want;
+    } rows[] = {{false, "r1", true, "THOLE_shop_HIST_0 thole.shop.hist.0.order.* from 1|"},
+                {false, "r2", false, "THOLE_shop_HIST_0 thole.shop.hist.0.order.* from 1|"},
+                {true, "r1", true,
+                 "THOLE_shop_HIST_0 thole.shop.hist.0.order.deleted from 1 to that|"
+                 "THOLE_shop_HIST_0 thole.shop.hist.0.order.* from 71|"}};
+    struct thole_client client = {.topology = {.ns = "shop", .partitions = 1}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool found = !rows[i].found;
+        thole_error error = {.status = THOLE_OK};
+        play.deleted = rows[i].deleted;
+        play.text[0] = 0;
+        CU_ASSERT_EQUAL(history_has_request(&client, THOLE_STR("order"), thole_slice_from(rows[i].request),
+                                            &found, &error),
+                        THOLE_OK);
+        CHECK_STR("read", play.text, rows[i].want);
+        CU_ASSERT_EQUAL(found, rows[i].found);
+    }
+}
+
+static const struct thole_test tests[] = {{"the first record of the latest life", test_first_record},
+                                          {"a request of this life", test_a_request_of_this_life}};
 THOLE_TEST_MAIN("client_lives", tests)

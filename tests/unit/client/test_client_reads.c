@@ -13,7 +13,13 @@ static struct postgres *const some_postgres = (struct postgres *)&play;
 thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
                                   thole_error *reterr)
 {
-    (void)options, (void)reterr;
+    char said[160];
+    (void)reterr;
+    (void)snprintf(said, sizeof said, "%s of %s for %s: %d and %d ms, synchronous=%d, idle in one %d",
+                   options->conninfo, options->ns, options->application, (int)options->connect_timeout_ms,
+                   (int)options->statement_timeout_ms, options->synchronous_commit,
+                   (int)options->idle_in_transaction_ms);
+    CHECK_STR("opened", said, "x of shop for thole-client: 700 and 700 ms, synchronous=1, idle in one 0");
     play.opened++;
     *ret = some_postgres;
     return THOLE_OK;
@@ -130,6 +136,8 @@ static void test_which_reads_are_repeated(void)
             memset(&play, 0, sizeof play);
             (void)pthread_mutex_init(&play.client.postgres_lock, NULL);
             play.client.conninfo = (char *)"x";
+            play.client.ns = (char *)"shop";
+            play.client.timeout_ms = 700;
             play.client.postgres = rows[i].was_open ? some_postgres : NULL;
             play.rows_first = rows[i].rows_first;
             play.fails = rows[i].fails;

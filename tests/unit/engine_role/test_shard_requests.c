@@ -4,7 +4,7 @@
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
 
-enum { PATIENCE_MS = 3000 };
+enum { PATIENCE_MS = 3000, AWAY_MS = 30000 };
 
 static struct {
     char again[64], published[128];
@@ -170,6 +170,30 @@ static void test_a_rejection_that_is_not_kept(void)
     }
 }
 
+/* While the stream takes nothing each gets one try; as soon as it takes one, each is patient again. */
+static void test_a_stream_that_takes_nothing(void)
+{
+    static const struct {
+        const char *name;
+        thole_status status;
+        uint64_t away_ms, now_away_ms; /* from now; 0: it is not taken for away */
+        const char *again, *given;
+    } rows[] = {{"one try", THOLE_UNAVAILABLE, 10000, AWAY_MS, "", "rejected"},
+                {"it takes one", THOLE_OK, 10000, 0, "", "rejected"},
+                {"it was long ago", THOLE_UNAVAILABLE, 0, 0, "in 200 ms", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request *const request = reject();
+        world.shard.rejects_away_ms = rows[i].away_ms == 0 ? 0 : world.now_ms + rows[i].away_ms;
+        request->status = rows[i].status;
+        rejection_answered(&world.owned, request);
+        CHECK_STR(rows[i].name, play.again, rows[i].again);
+        CHECK_STR(rows[i].name, play.given, rows[i].given);
+        CU_ASSERT_EQUAL(world.shard.rejects_away_ms,
+                        rows[i].now_away_ms == 0 ? 0 : world.now_ms + rows[i].now_away_ms);
+        end();
+    }
+}
+
 /* ---- their end ---- */
 
 static void test_what_a_request_holds(void)
@@ -190,6 +214,7 @@ static const struct thole_test tests[] = {
     {"a record without a subject", test_a_record_without_a_subject},
     {"a rejection", test_a_rejection},
     {"a rejection that is not kept", test_a_rejection_that_is_not_kept},
+    {"a stream that takes nothing", test_a_stream_that_takes_nothing},
     {"what a request holds", test_what_a_request_holds},
 };
 THOLE_TEST_MAIN("shard_requests", tests)

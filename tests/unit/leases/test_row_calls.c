@@ -1,6 +1,7 @@
 /* The thread that runs a worker's statements: what it calls, what it answers, when it tries again. The store
  * is played; the thread is real, and each call is answered before the next one is sent. */
 #include "clock.h"
+#include "metrics.h"
 #include "row_calls.h"
 #include "said.h"
 #include "thole_cunit.h"
@@ -112,11 +113,16 @@ ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags)
     return (ssize_t)len;
 }
 
+static struct metrics *metrics;
+
 static struct row_calls *begin(void)
 {
     struct row_calls *calls = NULL;
-    struct row_calls_options const options = {
-        .name = "claims", .pg = (struct postgres *)&play, .worker = THOLE_STR("w1"), .answers = &answers};
+    struct row_calls_options const options = {.name = "claims",
+                                              .pg = (struct postgres *)&play,
+                                              .worker = THOLE_STR("w1"),
+                                              .answers = &answers,
+                                              .metrics = metrics};
     memset(&play, 0, sizeof play);
     play.now_ms = 100000;
     mailbox_init(&answers);
@@ -248,7 +254,37 @@ static void test_jitter(void)
     row_calls_destroy(NULL);
 }
 
-static const struct thole_test tests[] = {{"each kind", test_each_kind},
+static void check_counted(uint64_t up)
+{
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP), up);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN), 1 - up);
+}
+
+/* From its beginning on, before anything is asked. */
+static void test_its_connection_is_counted(void)
+{
+    metrics = metrics_create(&(struct metrics_options){.roles = METRIC_WORKER});
+    struct row_calls *const calls = begin();
+    struct row_call call;
+    row_call_init(&call, ROW_CALL_RENEW, 2);
+    check_counted(1);
+    play.down = true;
+    fill(&call);
+    send(calls, &call);
+    check_counted(0);
+    play.down = false;
+    fill(&call);
+    send(calls, &call);
+    check_counted(1);
+    row_call_release(&call);
+    end(calls);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP), 0);
+    metrics_destroy(metrics);
+    metrics = NULL;
+}
+
+static const struct thole_test tests[] = {{"its connection is counted", test_its_connection_is_counted},
+                                          {"each kind", test_each_kind},
                                           {"a server that is away", test_a_server_that_is_away},
                                           {"jitter", test_jitter}};
 THOLE_TEST_MAIN("row_calls", tests)

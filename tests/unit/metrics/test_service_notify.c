@@ -4,6 +4,7 @@
 #include "service_notify.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -182,9 +183,29 @@ static void test_refusals(void)
     }
 }
 
-static const struct thole_test tests[] = {{"wishes", test_wishes},
-                                          {"says", test_says},
-                                          {"busy manager", test_busy_manager},
-                                          {"watchdog", test_watchdog},
-                                          {"refusals", test_refusals}};
+static size_t descriptors(void)
+{
+    size_t n = 0;
+    DIR *const dir = opendir("/proc/self/fd");
+    while (dir != NULL && readdir(dir) != NULL)
+        n++;
+    if (dir != NULL)
+        (void)closedir(dir);
+    return n;
+}
+
+static void test_nothing_stays(void)
+{
+    size_t const before = descriptors();
+    for (int i = 0; i < 3; i++) {
+        test_says();
+        test_watchdog();
+        test_refusals();
+    }
+    CU_ASSERT_EQUAL(descriptors(), before);
+}
+
+static const struct thole_test tests[] = {
+    {"wishes", test_wishes},     {"says", test_says},         {"busy manager", test_busy_manager},
+    {"watchdog", test_watchdog}, {"refusals", test_refusals}, {"nothing stays", test_nothing_stays}};
 THOLE_TEST_MAIN("service_notify", tests)

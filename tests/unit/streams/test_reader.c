@@ -28,6 +28,7 @@ static struct {
     uint64_t slow_ms;  /* each call takes so long */
     uint64_t stop_at;  /* which call stops the reading; 0: none */
     unsigned attempts; /* consumers that were made */
+    unsigned removed;
     char read[128];
 } play;
 
@@ -66,6 +67,7 @@ void __wrap_push_remove(struct link *link, const char *stream, const char *name)
     (void)snprintf(want, sizeof want, "read_x_%u", play.attempts);
     CHECK_STR("removed", name, want);
     CHECK_STR("stream", stream, "S");
+    play.removed++;
 }
 
 natsStatus __wrap_natsConnection_SubscribeSync(natsSubscription **ret, natsConnection *nc,
@@ -285,6 +287,7 @@ static void test_reads(void)
         if (rows[i].attempts != 0 && play.attempts != rows[i].attempts)
             fprintf(stderr, "\n  [%s] %u consumers\n", rows[i].name, play.attempts);
         CU_ASSERT_TRUE(rows[i].attempts == 0 ? play.attempts > 1 : play.attempts == rows[i].attempts);
+        CU_ASSERT_EQUAL(play.removed, play.attempts);
     }
 }
 
