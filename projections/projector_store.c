@@ -274,6 +274,17 @@ thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, ui
     return THOLE_OK;
 }
 
+thole_status projector_store_waiting(struct postgres *pg, uint32_t partition, uint64_t *ret_ms,
+                                     thole_error *reterr)
+{
+    call_begin(pg, "looking for what waits");
+    call_int4(pg, partition);
+    call_send(pg, STATEMENT_OLDEST_WAITING);
+    THOLE_TRY(call_run(pg, reterr));
+    *ret_ms = call_rows(pg, 0) == 1 ? call_cell_int8(pg, 0, 0, 0) : 0;
+    return THOLE_OK;
+}
+
 /* -- deadlines -- */
 
 thole_status projector_store_next_deadline(struct postgres *pg, uint32_t partition, uint64_t *ret_in_ms,

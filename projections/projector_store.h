@@ -89,6 +89,11 @@ THOLE_NODISCARD thole_status projector_store_orphans(struct postgres *pg, uint32
                                                      size_t *ret_len, uint64_t *ret_next_in_ms,
                                                      thole_error *reterr);
 
+/* How long, by the database's clock, the partition's oldest activity that no worker has a lease of has been
+ * there; 0: there is none. Not of those that are completed from outside. */
+THOLE_NODISCARD thole_status projector_store_waiting(struct postgres *pg, uint32_t partition,
+                                                     uint64_t *ret_ms, thole_error *reterr);
+
 /* Milliseconds, by the database's clock, to the partition's next deadline, or to the first one that a claim
  * could make from now on; 0: one has passed; UINT64_MAX: there is no try with a timeout. */
 THOLE_NODISCARD thole_status projector_store_next_deadline(struct postgres *pg, uint32_t partition,

@@ -306,6 +306,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " (SELECT q.created_at FROM worker_queue AS q WHERE q.p = $1::int4 AND NOT q.later"
          " AND q.created_at >= statement_timestamp() - $2::int8 * interval '1 millisecond'"
          " ORDER BY q.created_at LIMIT 1)) AS heard) AS n WHERE n.heard IS NOT NULL"},
+    /* Milliseconds that the oldest row without a lease has been there; no row: there is none. */
+    [STATEMENT_OLDEST_WAITING] =
+        {"oldest_waiting", "i",
+         "SELECT greatest(0, floor(extract(epoch FROM clock_timestamp() - q.created_at) * 1000))::int8"
+         " FROM worker_queue AS q WHERE q.p = $1::int4 AND NOT q.later AND " FREE
+         " ORDER BY q.created_at LIMIT 1"},
     /* Milliseconds to the next deadline that there is, or that a claim could make; -1: none. */
     [STATEMENT_NEXT_DEADLINE] =
         {"next_deadline", "i",

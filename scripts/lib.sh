@@ -169,6 +169,20 @@ fetch_nats() {
     nats_is_new_enough "$THOLE_TOOLS/nats/usr/sbin/nats-server"
 }
 
+# Puts promtool on PATH, if it can be had: of Debian's package, unpacked privately, since an installed one starts a server.
+want_promtool() {
+    local at=$THOLE_TOOLS/prometheus
+    ! command -v promtool >/dev/null || return 0
+    if [ ! -x "$at/usr/bin/promtool" ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        say "fetching promtool into build/tools"
+        rm -rf "$at"
+        mkdir -p "$at"
+        (cd "$at" && apt_get -o APT::Sandbox::User=root download prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) || true
+    fi
+    [ ! -x "$at/usr/bin/promtool" ] || export PATH=$at/usr/bin:$PATH
+    command -v promtool >/dev/null || say "note: there is no promtool: what Prometheus says of metrics and rules is not tested"
+}
+
 need_nats() {
     local suite
     if ! find_nats; then

@@ -63,6 +63,11 @@ THOLE_NODISCARD thole_status topology_queue_limit(struct connection *connection,
                                                   thole_slice queue, uint64_t *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status topology_limit_queue(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t limit, thole_error *reterr);
+/* What its consumer has not delivered, and what it has delivered and nobody has acknowledged: the depth of
+ * the queue. THOLE_NOT_FOUND: it has none yet. */
+THOLE_NODISCARD thole_status topology_queue_depth(struct connection *connection, const char *ns,
+                                                  thole_slice queue, uint64_t *ret_pending,
+                                                  uint64_t *ret_ack_pending, thole_error *reterr);
 /* The lease of its consumer; 0: it has none, as no worker has served the queue. */
 THOLE_NODISCARD thole_status topology_queue_lease(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t *ret, thole_error *reterr);

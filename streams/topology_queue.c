@@ -23,7 +23,7 @@ enum {
 
 /* The properties of a consumer that may differ. */
 struct queue_state {
-    uint64_t lease_ms, delivered;
+    uint64_t lease_ms, delivered, pending, ack_pending;
     int64_t ack_pending_max; /* <= 0: no limit */
 };
 
@@ -106,7 +106,7 @@ static thole_status verify_queue(struct connection *connection, const struct wor
 {
     char target[API_SUBJECT_BYTES];
     struct buf answer;
-    thole_slice config, delivered;
+    thole_slice config, delivered, there;
     (void)snprintf(target, sizeof target, "%s.%s", names->stream, names->consumer);
     *ret = (struct queue_state){.lease_ms = 0};
     buf_init(&answer, API_ANSWER_MAX);
@@ -120,6 +120,10 @@ static thole_status verify_queue(struct connection *connection, const struct wor
                                 json_uint(delivered, &ret->delivered)))
         status = thole_fail(reterr, THOLE_CORRUPT,
                             "consumer %s: the server's answer has no delivered.stream_seq", names->consumer);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "num_pending", &there))
+        (void)json_uint(there, &ret->pending);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "num_ack_pending", &there))
+        (void)json_uint(there, &ret->ack_pending);
     buf_release(&answer);
     return status;
 }
@@ -235,6 +239,18 @@ thole_status topology_queue_lease(struct connection *connection, const char *ns,
     thole_status const status = verify_queue(connection, &names, 0, &state, reterr);
     *ret = state.lease_ms;
     return status == THOLE_NOT_FOUND ? THOLE_OK : status;
+}
+
+thole_status topology_queue_depth(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t *ret_pending, uint64_t *ret_ack_pending, thole_error *reterr)
+{
+    struct work_names names;
+    struct queue_state state;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    THOLE_TRY(verify_queue(connection, &names, 0, &state, reterr));
+    *ret_pending = state.pending;
+    *ret_ack_pending = state.ack_pending;
+    return THOLE_OK;
 }
 
 thole_status topology_limit_queue(struct connection *connection, const char *ns, thole_slice queue,

@@ -162,6 +162,13 @@ const struct metric_rule metric_rules[METRICS] = {
                                        .roles = METRIC_ENGINE,
                                        .help =
                                            "activities that are scheduled and not resolved, or a few more"},
+    [METRIC_ENGINE_OLDEST_WAITING] = {.name = "thole_engine_oldest_waiting_activity_seconds",
+                                      .kind = METRIC_GAUGE,
+                                      .unit = METRIC_MILLISECONDS,
+                                      .join = METRIC_MAX,
+                                      .roles = METRIC_ENGINE,
+                                      .help = "how long the activity that waits longest for a worker has "
+                                              "waited when the sweeper last looked; 0: none waits"},
     [METRIC_ENGINE_CANCEL_PUSHES] =
         {.name = "thole_engine_cancel_pushes_total",
          .roles = METRIC_ENGINE,
@@ -218,6 +225,16 @@ const struct metric_rule metric_rules[METRICS] = {
                                 .roles = METRIC_RUNS,
                                 .help =
                                     "1: the queue has its consumer, as far as is known; 0: it gives no work"},
+    [METRIC_WORKER_QUEUE_MESSAGES] =
+        {.name = "thole_worker_queue_messages",
+         .kind = METRIC_GAUGE,
+         .join = METRIC_MAX,
+         .roles = METRIC_WORKER,
+         .label = "state",
+         .values = VALUES("pending", "ack_pending"),
+         .help =
+             "activities in the worker's queue, of all its workers, looked at each 10 s: not delivered yet, "
+             "delivered and not done"},
     [METRIC_WORKER_DELIVERED] = {.name = "thole_worker_delivered_total",
                                  .roles = METRIC_RUNS,
                                  .help = "messages of activities that were delivered, again ones included"},

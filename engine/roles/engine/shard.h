@@ -59,6 +59,8 @@ struct asked;
 struct sweeps {
     uint64_t orphans_ms; /* 0: nothing to sweep */
     uint64_t expire_ms;  /* 0: no try has a timeout */
+    uint64_t
+        waiting_ms; /* how long the oldest activity without a worker had waited at the last sweep; 0: none */
     bool sweeping, expiring;
 };
 

@@ -144,7 +144,7 @@ void shard_count_closed(struct shard *shard, struct owned *owned, bool reopen)
 
 struct sums {
     uint64_t states[PARTITIONS_CLOSING + 1];
-    uint64_t wanted, waiting, waiting_bytes;
+    uint64_t wanted, waiting, waiting_bytes, oldest_ms;
     struct partition_facts facts;
 };
 
@@ -161,6 +161,8 @@ static void add_partition(struct sums *to, const struct owned *owned)
     to->facts.appends += facts.appends;
     to->facts.append_bytes += facts.append_bytes;
     to->facts.instances += facts.instances;
+    if (owned->sweeps.waiting_ms > to->oldest_ms)
+        to->oldest_ms = owned->sweeps.waiting_ms;
     to->waiting += partition_pending(owned->machine);
     to->waiting_bytes += partition_pending_bytes(owned->machine);
 }
@@ -173,6 +175,7 @@ static void set_sums(struct metric_cells *cells, const struct sums *sums)
     metric_set(cells, METRIC_ENGINE_TURNS, 0, sums->facts.turns);
     metric_set(cells, METRIC_ENGINE_UNPROJECTED, 0, sums->facts.unprojected);
     metric_set(cells, METRIC_ENGINE_OPEN_ACTIVITIES, 0, sums->facts.open_activities);
+    metric_set(cells, METRIC_ENGINE_OLDEST_WAITING, 0, sums->oldest_ms);
     metric_set(cells, METRIC_ENGINE_APPENDS_IN_FLIGHT, 0, sums->facts.appends);
     metric_set(cells, METRIC_ENGINE_APPENDS_IN_FLIGHT_BYTES, 0, sums->facts.append_bytes);
     metric_set(cells, METRIC_ENGINE_INSTANCES, 0, sums->facts.instances);

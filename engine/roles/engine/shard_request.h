@@ -94,6 +94,7 @@ struct asked_orphans {
     struct batch_activity *rows; /* rows to next_in_ms: answer */
     size_t rows_len;
     uint64_t next_in_ms; /* ms until the next row can become an orphan; UINT64_MAX: none */
+    uint64_t waiting_ms; /* how long the oldest row without a worker has waited; 0: none, or not asked for */
 };
 struct asked_input {
     struct batch_activity activity;

@@ -37,6 +37,7 @@ static void sweep_orphans(struct shard *shard, struct owned *owned, uint64_t now
     uint64_t const age = shard->engine->options.sweep_ms;
     if (partition_open_activities(owned->machine) == 0) {
         sweeps->orphans_ms = 0;
+        sweeps->waiting_ms = 0;
         return;
     }
     if (sweeps->orphans_ms == 0)
@@ -64,8 +65,10 @@ static void sweep_deadlines(struct shard *shard, struct owned *owned, uint64_t n
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     enum partition_state const state = partition_state(owned->machine);
-    if (state != PARTITION_OPEN)
+    if (state != PARTITION_OPEN) {
         owned->sweeps.orphans_ms = 0;
+        owned->sweeps.waiting_ms = 0;
+    }
     if (state == PARTITION_CLOSED)
         owned->sweeps.expire_ms = 0; /* set again when it is opened */
     if (state != PARTITION_OPEN)
@@ -96,8 +99,11 @@ static void say_failed(const struct owned *owned, const struct request *request)
 thole_status orphans_store(struct postgres *pg, struct request *request)
 {
     struct asked_orphans *const asked = &request->orphans;
-    return projector_store_orphans(pg, request->mail.p, asked->age_ms, ORPHANS_MAX, &request->arena,
-                                   &asked->rows, &asked->rows_len, &asked->next_in_ms, &request->err);
+    THOLE_TRY(projector_store_orphans(pg, request->mail.p, asked->age_ms, ORPHANS_MAX, &request->arena,
+                                      &asked->rows, &asked->rows_len, &asked->next_in_ms, &request->err));
+    if (request->shard->cells == NULL) /* nobody reads it */
+        return THOLE_OK;
+    return projector_store_waiting(pg, request->mail.p, &asked->waiting_ms, &request->err);
 }
 
 static void plan_next(struct owned *owned, const struct request *request)
@@ -143,6 +149,8 @@ void orphans_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     plan_next(owned, request);
+    if (request->status == THOLE_OK)
+        owned->sweeps.waiting_ms = request->orphans.waiting_ms;
     for (size_t i = 0; i < request->orphans.rows_len && request->status == THOLE_OK; i++)
         find_work(request->shard, owned, &request->orphans.rows[i]);
 }

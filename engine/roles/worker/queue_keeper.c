@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { FIRST_RETRY_MS = 500, RETRY_MS_MAX = 15000 };
+enum { FIRST_RETRY_MS = 500, RETRY_MS_MAX = 15000, COUNT_EVERY_MS = 10000 };
 
 struct queue_keeper {
     struct connection *connection;
@@ -53,15 +53,29 @@ static bool look(struct queue_keeper *keeper)
     return status == THOLE_OK;
 }
 
-/* Waits for queue_keeper_look(), or at most @p pause_ms; false: stop. */
-static bool wait_wish(struct queue_keeper *keeper, uint64_t pause_ms)
+/* How deep the queue is, for a process with metrics; what the server does not answer stays as it was. */
+static void count_depth(const struct queue_keeper *keeper)
+{
+    uint64_t pending, ack_pending;
+    if (keeper->cells == NULL ||
+        topology_queue_depth(keeper->connection, keeper->ns, thole_slice_from(keeper->queue), &pending,
+                             &ack_pending, NULL) != THOLE_OK)
+        return;
+    metric_set(keeper->cells, METRIC_WORKER_QUEUE_MESSAGES, QUEUE_PENDING, pending);
+    metric_set(keeper->cells, METRIC_WORKER_QUEUE_MESSAGES, QUEUE_ACK_PENDING, ack_pending);
+}
+
+/* Waits for queue_keeper_look(), or at most @p pause_ms (0: without an end; after a look that has failed a
+ * wish does not make it shorter); false: stop. */
+static bool wait_wish(struct queue_keeper *keeper, uint64_t pause_ms, bool failed, bool *ret_wanted)
 {
     struct timespec const due = clock_timespec(clock_monotonic_ms() + pause_ms);
     int late = 0;
     pthread_mutex_lock(&keeper->lock);
-    while (!keeper->stopping && late == 0 && (pause_ms > 0 || !keeper->wanted))
+    while (!keeper->stopping && late == 0 && (failed || !keeper->wanted))
         late = pause_ms > 0 ? pthread_cond_timedwait(&keeper->changed, &keeper->lock, &due)
                             : pthread_cond_wait(&keeper->changed, &keeper->lock);
+    *ret_wanted = keeper->wanted;
     keeper->wanted = false;
     bool const goes_on = !keeper->stopping;
     pthread_mutex_unlock(&keeper->lock);
@@ -71,14 +85,19 @@ static bool wait_wish(struct queue_keeper *keeper, uint64_t pause_ms)
 static void *keep(void *arg)
 {
     struct queue_keeper *keeper = arg;
-    uint64_t pause_ms = 0;
-    while (wait_wish(keeper, pause_ms)) {
-        if (look(keeper))
-            pause_ms = 0;
-        else if (pause_ms == 0)
-            pause_ms = FIRST_RETRY_MS;
+    uint64_t const count_ms = keeper->cells == NULL ? 0 : COUNT_EVERY_MS;
+    uint64_t retry_ms = 0; /* 0: the last look was well */
+    bool wanted = false;
+    count_depth(keeper);
+    while (wait_wish(keeper, retry_ms != 0 ? retry_ms : count_ms, retry_ms != 0, &wanted)) {
+        if (retry_ms == 0 && !wanted)
+            count_depth(keeper);
+        else if (look(keeper))
+            retry_ms = 0;
+        else if (retry_ms == 0)
+            retry_ms = FIRST_RETRY_MS;
         else
-            pause_ms = pause_ms * 2 < RETRY_MS_MAX ? pause_ms * 2 : RETRY_MS_MAX;
+            retry_ms = retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
     }
     return NULL;
 }

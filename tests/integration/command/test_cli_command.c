@@ -374,6 +374,13 @@ static void test_terminal(void)
           0, "");
 }
 
+static void test_metrics(void)
+{
+    check("dev -- " THOLE_SOURCE_DIR "/tests/integration/command/cli_metrics.sh " THOLE_COMMAND
+          " " THOLE_BUILD_DIR "/examples/checkout",
+          0, "");
+}
+
 /* A wait that begins while no server answers goes on when there is one; without a limit it says so at once.
  */
 static void test_wait_for_a_server(const char *below)
@@ -438,6 +445,7 @@ static void test_dev(void)
     test_live();
     test_operator();
     test_terminal();
+    test_metrics();
     test_wait_for_a_server(below);
     test_quickstart();
     CU_ASSERT_EQUAL(folders_left(below), 0);

@@ -488,6 +488,16 @@ static thole_status call_migrate(struct postgres *pg)
     return postgres_migrate(pg, &line.err);
 }
 
+static thole_status call_waiting(struct postgres *pg)
+{
+    uint64_t waiting_ms = 0;
+    thole_status const status = projector_store_waiting(pg, (uint32_t)line_number(0), &waiting_ms, &line.err);
+    (void)fputs(" ", line.to);
+    put_number("waiting", waiting_ms);
+    put_end();
+    return status;
+}
+
 static thole_status call_grant(struct postgres *pg)
 {
     return postgres_grant(pg, &line.err);
@@ -564,6 +574,7 @@ static const struct {
     {"timers", call_timers},
     {"live", call_live},
     {"orphans", call_orphans},
+    {"waiting", call_waiting},
     {"next_deadline", call_next_deadline},
     {"expire", call_expire},
     {"commit_ends", call_commit_ends},
