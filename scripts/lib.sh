@@ -73,6 +73,20 @@ find_postgres() {
     return 1
 }
 
+# debian_root FOLDER: this machine's Debian, its smallest variant, from this machine's mirror. Made once.
+debian_root() {
+    local mirror suite
+    [ ! -e "$1.ready" ] || return 0
+    mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | awk '/^URIs:/ {print $2; exit} /^deb / {print $2; exit}')
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    say "making a Debian $suite"
+    rm -rf "$1"
+    debootstrap --variant=minbase --include=ca-certificates "$suite" "$1" "$mirror" >"$1.log" 2>&1 || die "see $1.log"
+    rm -f "$1/etc/apt/sources.list"
+    cp -r /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d /etc/apt/keyrings "$1/etc/apt/" 2>/dev/null || true
+    : >"$1.ready"
+}
+
 # Debian's package makes and starts a cluster of its own on port 5432 unless it is told not to; the wish is taken
 # back afterwards, on Ctrl-C too.
 install_postgres() (
