@@ -33,6 +33,8 @@ struct cli_options {
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port, partitions;
+    uint32_t partition; /* UINT32_MAX: all */
+    uint64_t rate;
 };
 
 struct command;
@@ -106,6 +108,7 @@ int command_top(struct cli *cli);
 int command_rejected(struct cli *cli);
 int command_nodes(struct cli *cli);
 int command_partitions(struct cli *cli);
+int command_projections(struct cli *cli);
 int command_namespaces(struct cli *cli);
 int command_dev(struct cli *cli);
 int command_doctor(struct cli *cli);

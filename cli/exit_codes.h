@@ -22,6 +22,7 @@
       "no code: no live engine has it (start --require-known), PROGRAM has it for no history (replay)")      \
     X(UNHEALTHY, 12, "doctor: a check failed")                                                               \
     X(INCOMPLETE, 13, "export: an instance is missing in it; the manifest says which and why")               \
+    X(DRIFTED, 15, "projections: rows are not what the histories say")                                       \
     X(CANNOT_RUN, 126, "replay, dev: PROGRAM cannot be run")                                                 \
     X(NO_PROGRAM, 127, "replay, dev: PROGRAM does not exist")                                                \
     X(INTERRUPTED, 130, "interrupted; any 128 + N: ended by signal N")

@@ -47,6 +47,8 @@ enum right {
 };
 #define FOLLOW (UINT32_C(1) << 31) /* hears that a record is written; an int has no room for it */
 
+#define WAITING (UINT32_C(1) << 31) /* a right, too: reads the messages to instances that wait */
+
 enum streams {
     IN = 1 << 0,
     HIST = 1 << 1,
@@ -130,6 +132,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, API "DIRECT.GET.{stream}", HIST},
     {SETTINGS, PUB, API "STREAM.MSG.GET.{stream}", CONFIG},
     {HISTORIES | REPLAY, PUB, API "STREAM.MSG.GET.{stream}", HIST},
+    {WAITING, PUB, API "STREAM.MSG.GET.{stream}", IN},
     {ENGINES, PUB, API "STREAM.MSG.GET.{stream}", NODES},
     {ENGINE, PUB, API "STREAM.MSG.DELETE.{stream}", HIST | WORK},
     {ENGINE, PUB, API "STREAM.PURGE.{stream}", IN},
@@ -216,6 +219,7 @@ static const struct {
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
+    {"projections", REPLAY | HISTORIES | WAITING},
     {"bind", RULES},
     {"call", CALL},
 };

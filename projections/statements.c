@@ -102,6 +102,32 @@
 /* Milliseconds from now to q's deadline; 0: it has passed. */
 #define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
 
+/*
+ * What of q no worker, engine or sweeper can have written: empty, or the reason. The times of a row are the
+ * database's; a minute is left for a clock that was set back.
+ */
+#define WRONG_CLAIM                                                                                          \
+    "CASE WHEN q.attempt < 0 OR coalesce(cardinality(q.lost), 0) > q.attempt"                                \
+    " OR coalesce(cardinality(q.strikes), 0) > q.attempt"                                                    \
+    " THEN 'attempt ' || q.attempt || ', lost ' || coalesce(cardinality(q.lost), 0)"                         \
+    " || ' times, strikes ' || coalesce(cardinality(q.strikes), 0)"                                          \
+    " WHEN q.worker IS NOT NULL AND (q.attempt = 0 OR q.claimed_at IS NULL)"                                 \
+    " THEN 'of ' || q.worker || ', which claimed nothing'"                                                   \
+    " WHEN q.lease_until IS NOT NULL AND (q.worker IS NULL OR q.later) THEN 'a lease of nobody'"             \
+    " WHEN q.lease_until > greatest(q.claimed_at, q.renewed_at) + interval '1 day 1 minute'"                 \
+    " THEN 'a lease until ' || q.lease_until"                                                                \
+    " WHEN q.deadline_at IS NOT NULL AND q.try_timeout_ms = 0 THEN 'a deadline without a timeout'"           \
+    " WHEN q.deadline_at > greatest(q.created_at, q.claimed_at, q.renewed_at)"                               \
+    " + q.try_timeout_ms * interval '1 millisecond' + interval '1 minute'"                                   \
+    " THEN 'a deadline at ' || q.deadline_at"                                                                \
+    " WHEN greatest(q.created_at, q.claimed_at, q.renewed_at, q.swept_at)"                                   \
+    " > clock_timestamp() + interval '1 minute' THEN 'a time in the future' ELSE '' END"
+/* Ids of the rows of partition $1 in one table, behind $2: each once, in order. */
+#define IDS_OF(table)                                                                                        \
+    "(SELECT DISTINCT q.instance FROM " table " AS q WHERE q.p = $1::int4 AND q.instance > $2::text"         \
+    " ORDER BY q.instance LIMIT $3::int8)"
+#define STRAY_OF(table) "SELECT q.instance FROM " table " AS q WHERE q.p < 0 OR q.p >= $1::int4"
+
 const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_NOW] = {"now", "i", "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8"},
     [STATEMENT_BEGIN] = {"begin", "", "BEGIN"},
@@ -495,4 +521,87 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " FROM worker_queue AS q WHERE ($1::text = '' OR q.queue = $1::text) GROUP BY q.queue, holder"
          " UNION ALL SELECT q.queue, '', 0, 0, count(*), 0 FROM quarantine AS q"
          " WHERE ($1::text = '' OR q.queue = $1::text) GROUP BY q.queue ORDER BY 1, 2"},
+    /* Up to where the rows of partition $1 are projected, its epoch, and whether they are complete. */
+    [STATEMENT_ROWS_PARTITION] =
+        {"rows_partition", "iii",
+         "SELECT q.projected_seq, q.epoch, CASE WHEN q.incarnation = i.id THEN 1 ELSE 0 END::int8"
+         " FROM partitions AS q LEFT JOIN incarnation AS i ON true WHERE q.p = $1::int4"},
+    [STATEMENT_ROWS_IDS] =
+        {"rows_ids", "t",
+         "SELECT u.instance FROM (" IDS_OF("worker_queue") " UNION " IDS_OF("timers") " UNION " IDS_OF(
+             "quarantine") " UNION " IDS_OF("executions") " UNION " IDS_OF("instances") ") AS u ORDER BY "
+                                                                                        "u.instance LIMIT "
+                                                                                        "$3::int8"},
+    /* Ids of rows that are of no partition: there are $1. */
+    [STATEMENT_ROWS_STRAY] =
+        {"rows_stray", "t",
+         STRAY_OF("worker_queue") " UNION " STRAY_OF("timers") " UNION " STRAY_OF(
+             "quarantine") " UNION " STRAY_OF("executions") " UNION " STRAY_OF("instances") " LIMIT 10000"},
+    /* The rows of an instance, as struct stored_row has them: key, numbers, texts. */
+    [STATEMENT_ROWS_ACTIVITIES] =
+        {"rows_activities", "iiiiittbbti",
+         "SELECT q.execution, q.activity_id, q.p::int8, q.try_number::int8, q.try_timeout_ms, q.queue,"
+         " q.activity, q.details, q.digest, " WRONG_CLAIM ", CASE WHEN q.attempt > 0 OR q.later THEN 1"
+         " ELSE 0 END::int8 FROM worker_queue AS q WHERE q.instance = $1::text"
+         " ORDER BY q.execution, q.activity_id"},
+    [STATEMENT_ROWS_TIMERS] = {"rows_timers", "iiii",
+                               "SELECT q.execution, q.timer_id, q.p::int8, q.due_ms FROM timers AS q"
+                               " WHERE q.instance = $1::text ORDER BY q.execution, q.timer_id"},
+    [STATEMENT_ROWS_QUARANTINE] =
+        {"rows_quarantine", "iiiiiiitttt",
+         "SELECT q.execution, q.activity_id, q.p::int8, q.try_number::int8, q.lost::int8, q.since_ms,"
+         " q.until_ms, q.queue, q.activity, q.worker, q.reason FROM quarantine AS q"
+         " WHERE q.instance = $1::text ORDER BY q.execution, q.activity_id"},
+    [STATEMENT_ROWS_EXECUTIONS] =
+        {"rows_executions", "iiiiiiii",
+         "SELECT q.execution, 0::int8, q.p::int8, q.status::int8, q.started_ms, coalesce(q.ended_ms, 0),"
+         " q.turns, q.history_seq FROM executions AS q WHERE q.instance = $1::text ORDER BY q.execution"},
+    [STATEMENT_ROWS_INSTANCES] =
+        {"rows_instances", "iiiiiiiiiittbt",
+         "SELECT 0::int8, 0::int8, q.p::int8, q.execution, q.status::int8, q.created_ms, q.updated_ms,"
+         " q.turns, q.history_seq, q.version::int8, q.orchestration, q.detail,"
+         " coalesce(q.custom_status, ''), q.parent FROM instances AS q WHERE q.instance = $1::text"},
+    /* Fences the owner of partition $1, which opens it again: it projects what is behind the watermark once
+     * more, and reads timers and counts anew. */
+    [STATEMENT_ROWS_FENCE] =
+        {"rows_fence", "it",
+         "WITH fenced AS (UPDATE partitions AS q SET epoch = q.epoch + 1, updated_at = clock_timestamp()"
+         " WHERE q.p = $1::int4 RETURNING q.epoch) SELECT f.epoch,"
+         " pg_notify(current_schema()::text, $1::int4::text)::text FROM fenced AS f"},
+    /* created_at is when the try was scheduled, so that its message is looked for at once. */
+    [STATEMENT_ROWS_ACTIVITIES_ADD] =
+        {"rows_activities_add", "",
+         "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, try_number,"
+         " try_timeout_ms, details, digest, created_at)"
+         " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, u.try, u.timeout_ms, u.details,"
+         " nullif(u.digest, ''), timestamptz 'epoch' + u.scheduled_ms * interval '1 millisecond'"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
+         " $8::bytea[], $9::bytea[], $10::int4[], $11::int8[]) AS u (instance, execution, id, queue,"
+         " activity, try, timeout_ms, details, digest, p, scheduled_ms)"
+         " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
+    /* Its claim stays, unless no worker can have made it. */
+    [STATEMENT_ROWS_ACTIVITIES_MEND] =
+        {"rows_activities_mend", "",
+         "UPDATE worker_queue AS q SET queue = u.queue, activity = u.activity, try_number = u.try,"
+         " try_timeout_ms = u.timeout_ms, digest = coalesce(nullif(u.digest, ''), q.digest), p = u.p,"
+         " details = CASE WHEN q.attempt > 0 OR q.later THEN q.details ELSE u.details END,"
+         " attempt = CASE WHEN u.wrong THEN greatest(q.attempt, 0) ELSE q.attempt END,"
+         " worker = CASE WHEN u.wrong THEN NULL ELSE q.worker END,"
+         " claimed_at = CASE WHEN u.wrong THEN NULL ELSE q.claimed_at END,"
+         " renewed_at = CASE WHEN u.wrong THEN NULL ELSE q.renewed_at END,"
+         " lease_until = CASE WHEN u.wrong THEN NULL ELSE q.lease_until END,"
+         " deadline_at = CASE WHEN u.wrong THEN NULL ELSE q.deadline_at END,"
+         " swept_at = CASE WHEN u.wrong THEN NULL ELSE q.swept_at END,"
+         " lost = CASE WHEN u.wrong THEN NULL ELSE q.lost END,"
+         " strikes = CASE WHEN u.wrong THEN NULL ELSE q.strikes END,"
+         " created_at = CASE WHEN u.wrong THEN timestamptz 'epoch' + u.scheduled_ms * interval '1"
+         " millisecond' ELSE q.created_at END"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
+         " $8::bytea[], $9::bytea[], $10::int4[], $11::int8[], $12::bool[]) AS u (instance, execution, id,"
+         " queue, activity, try, timeout_ms, details, digest, p, scheduled_ms, wrong)"
+         " WHERE q.instance = u.instance AND q.execution = u.execution AND q.activity_id = u.id"},
+    [STATEMENT_ROWS_EXECUTIONS_REMOVE] =
+        {"rows_executions_remove", "",
+         "DELETE FROM executions AS q USING unnest($1::text[], $2::int8[]) AS k (instance, execution)"
+         " WHERE q.instance = k.instance AND q.execution = k.execution"},
 };

@@ -319,6 +319,14 @@ static thole_status make_nonce_key(struct connection *connection, const char *su
     return key_create(connection, subject, thole_slice_from(text.text), reterr);
 }
 
+thole_status topology_read_key(struct connection *connection, const char *ns, struct nonce_key *ret,
+                               bool *ret_there, thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES];
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_SECRET.nonces", ns);
+    return get_nonce_key(connection, ns, subject, ret, ret_there, reterr);
+}
+
 /* The first engine makes it; what is there counts. */
 static thole_status ensure_nonce_key(struct connection *connection, struct topology *topology,
                                      thole_error *reterr)

@@ -35,6 +35,10 @@ THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
  * set the namespace up yet. */
 THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
                                            struct topology *ret, thole_error *reterr);
+/* The key of nonces, for who compares or writes rows. *ret_there false: there is none yet. THOLE_DENIED: only
+ * engines may read it. */
+THOLE_NODISCARD thole_status topology_read_key(struct connection *connection, const char *ns,
+                                               struct nonce_key *ret, bool *ret_there, thole_error *reterr);
 /* What both look at first: THOLE_UNSUPPORTED for a server that is too old, for JetStream that is off. */
 THOLE_NODISCARD thole_status topology_check_version(struct connection *connection, thole_error *reterr);
 THOLE_NODISCARD thole_status topology_check_jetstream(struct connection *connection, thole_error *reterr);

@@ -29,6 +29,8 @@ GRANT SELECT (instance, orchestration, version) ON :"schema".instances TO :"work
 GRANT SELECT (p, incarnation) ON :"schema".partitions TO :"worker";
 GRANT SELECT (id) ON :"schema".incarnation TO :"worker";
 
+-- thole projections verify reads whether the rows of a partition are complete.
+GRANT SELECT (id) ON :"schema".incarnation TO :"reader";
 GRANT SELECT ON :"schema".instances, :"schema".executions, :"schema".worker_queue, :"schema".timers, :"schema".quarantine,
     :"schema".partitions, :"schema".schema_migrations TO :"reader";
 COMMIT;

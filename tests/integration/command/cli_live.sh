@@ -349,6 +349,7 @@ json_answer queue_list queue list
 json_answer binding_list bind list
 json_answer node_list nodes
 json_answer partition_list partitions
+json_answer projections projections verify
 json_answer namespace_list namespaces
 json_error 6 UNAVAILABLE namespaces -o json --nats nats://127.0.0.1:1
 json_answer poisoned_list queue poisoned
@@ -372,6 +373,7 @@ for verb in $verbs_of_help; do
         list | rejected | nodes | partitions) ;;
         watch | top | completion | man) continue ;; # cli_terminal.sh
         context) continue ;;
+        projections) arguments=(verify) ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;

@@ -1,0 +1,293 @@
+/* projections: are the rows in Postgres what the histories say? And making them so. */
+#include "client_internal.h"
+#include "clock.h"
+#include "command.h"
+#include "postgres.h"
+#include "row_checker.h"
+#include "text.h"
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STATEMENT_TIMEOUT_MS = 60 * 1000,
+    SETTLE_MS = 30 * 1000, /* how long a partition may take to make its rows */
+    PROGRESS_MS = 200,
+    CELL_BYTES = 1024,
+    KEY_COLUMNS = 36,
+    SAYS_COLUMNS = 80,
+};
+
+struct projections {
+    struct cli *cli;
+    thole_client *client;
+    struct postgres *pg;
+    struct nonce_key key;
+    bool has_key, mends;
+    struct row_counts counts;
+    uint32_t partitions; /* checked */
+    uint64_t shown;      /* differences */
+    struct json json;
+    bool begun;      /* the document of -o json */
+    bool terminal;   /* stderr is one */
+    uint64_t due_ms; /* of the next line of progress */
+};
+
+/* ---- progress, on a terminal ---- */
+
+static void clear_progress(const struct projections *of)
+{
+    if (of->terminal)
+        (void)fputs("\r\033[K", stderr);
+}
+
+static bool progress(void *arg, uint32_t p, uint64_t done, uint64_t total)
+{
+    struct projections *const of = arg;
+    uint64_t const now_ms = clock_monotonic_ms();
+    if (!of->terminal || now_ms < of->due_ms)
+        return true;
+    of->due_ms = now_ms + PROGRESS_MS;
+    clear_progress(of);
+    (void)fprintf(stderr,
+                  "partition %" PRIu32 " of %" PRIu32 ": %" PRIu64 " of %" PRIu64 " instances; %" PRIu64
+                  " rows are wrong",
+                  p, of->client->topology.partitions, done, total, of->counts.wrong);
+    return true;
+}
+
+/* ---- what is wrong ---- */
+
+static void cell(const char *text, size_t columns, int width)
+{
+    struct buf safe;
+    buf_init(&safe, CELL_BYTES);
+    text_safe(&safe, thole_slice_from(text), columns);
+    (void)printf("%-*s  ", width, buf_cstr(&safe));
+    buf_release(&safe);
+}
+
+static void table_row(const struct row_report *report, bool first)
+{
+    if (first)
+        (void)printf("%-12s  %-36s  %9s  %6s  %-14s  %-32s  %s\n", "TABLE", "INSTANCE", "EXECUTION", "ID",
+                     "COLUMN", "HISTORY SAYS", "ROW SAYS");
+    struct buf instance;
+    buf_init(&instance, CELL_BYTES);
+    text_safe(&instance, report->instance, THOLE_ID_BYTES_MAX);
+    (void)printf("%-12s  %-*s  ", report->table, KEY_COLUMNS, buf_cstr(&instance));
+    buf_release(&instance);
+    (void)printf("%9" PRIu64 "  %6" PRIu64 "  %-14s  ", report->execution, report->id,
+                 report->column == NULL ? "-" : report->column);
+    cell(report->history_says, SAYS_COLUMNS, 32);
+    cell(report->row_says, SAYS_COLUMNS, 0);
+    (void)printf("\n");
+}
+
+static void begin_document(struct projections *of)
+{
+    if (of->begun || of->cli->options.output != OUTPUT_JSON)
+        return;
+    of->begun = true;
+    json_document(&of->json, stdout, "thole.projections.v1");
+    json_key(&of->json, "differences");
+    json_array(&of->json);
+}
+
+static void json_row(struct projections *of, const struct row_report *report)
+{
+    struct json *const json = &of->json;
+    begin_document(of);
+    if (of->cli->options.output == OUTPUT_JSON)
+        json_object(json);
+    else
+        json_document(json, stdout, "thole.row_difference.v1");
+    json_member_text(json, "table", report->table);
+    json_member(json, "instance", report->instance);
+    json_member_number(json, "execution", report->execution);
+    if (report->id_name != NULL)
+        json_member_number(json, report->id_name, report->id);
+    json_key(json, "column");
+    if (report->column == NULL)
+        json_null(json);
+    else
+        json_string(json, thole_slice_from(report->column));
+    json_member_text(json, "history_says", report->history_says);
+    json_member_text(json, "row_says", report->row_says);
+    json_end(json);
+}
+
+static thole_status on_report(void *arg, const struct row_report *report)
+{
+    struct projections *const of = arg;
+    if (of->shown == of->cli->options.limit)
+        return THOLE_OK;
+    clear_progress(of);
+    if (of->cli->options.output == OUTPUT_TABLE)
+        table_row(report, of->shown == 0);
+    else
+        json_row(of, report);
+    of->shown++;
+    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+/* ---- what it comes to ---- */
+
+static void members(struct projections *of, bool complete)
+{
+    struct json *const json = &of->json;
+    json_member_bool(json, "complete", complete);
+    json_member_number(json, "partitions", of->partitions);
+    json_member_number(json, "instances", of->counts.instances);
+    json_member_number(json, "rows", of->counts.rows);
+    json_member_number(json, "wrong", of->counts.wrong);
+    json_member_number(json, "mended", of->counts.mended);
+    json_member_number(json, "unsettled", of->counts.unsettled);
+    json_member_number(json, "unreadable", of->counts.unreadable);
+    json_member_bool(json, "digests", of->has_key);
+    json_end(json);
+}
+
+static void summary_json(struct projections *of, bool complete)
+{
+    begin_document(of);
+    if (of->cli->options.output == OUTPUT_JSON)
+        json_end(&of->json); /* of the array */
+    else
+        json_document(&of->json, stdout, "thole.projections.v1");
+    members(of, complete);
+}
+
+static void summary_table(const struct projections *of)
+{
+    const struct row_counts *const counts = &of->counts;
+    (void)printf("%" PRIu32 " partitions, %" PRIu64 " instances, %" PRIu64 " rows compared: ", of->partitions,
+                 counts->instances, counts->rows);
+    if (counts->wrong == 0)
+        (void)printf("all are as their histories say\n");
+    else if (of->mends)
+        (void)printf("%" PRIu64 " were wrong, %" PRIu64 " are written from the history\n", counts->wrong,
+                     counts->mended);
+    else
+        (void)printf("%" PRIu64 " are wrong\n", counts->wrong);
+}
+
+static void notes(const struct projections *of)
+{
+    const struct row_counts *const counts = &of->counts;
+    if (counts->unsettled > 0)
+        cli_note(of->cli,
+                 "%" PRIu64 " instances changed all the time: their rows were compared with what they were "
+                 "meanwhile",
+                 counts->unsettled);
+    if (counts->unreadable > 0)
+        cli_note(of->cli, "%" PRIu64 " instances have a history that cannot be read: not compared",
+                 counts->unreadable);
+    if (!of->has_key)
+        cli_note(of->cli, "digests of messages were not compared: this user may not read the bucket SECRET");
+}
+
+/* ---- the command ---- */
+
+static thole_status open_postgres(struct projections *of, thole_error *reterr)
+{
+    const struct cli_options *const options = &of->cli->options;
+    struct postgres_options const settings = {.conninfo = options->postgres,
+                                              .ns = options->ns,
+                                              .application = "thole-projections",
+                                              .connect_timeout_ms = options->timeout_ms,
+                                              .statement_timeout_ms = STATEMENT_TIMEOUT_MS,
+                                              .synchronous_commit = true};
+    if (options->postgres == NULL || options->postgres[0] == '\0')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "the rows are in Postgres, and no connection string was given: set THOLE_POSTGRES "
+                          "or --postgres");
+    return postgres_open(&settings, &of->pg, reterr);
+}
+
+/* Without it rows cannot be written; they are compared but for their digests. */
+static thole_status read_key(struct projections *of, thole_error *reterr)
+{
+    thole_status const status =
+        topology_read_key(of->client->connection, of->client->topology.ns, &of->key, &of->has_key, reterr);
+    if (status == THOLE_OK && of->mends && !of->has_key)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "bucket THOLE_%s_SECRET has no key: no engine ever ran",
+                          of->client->topology.ns);
+    return of->mends || status != THOLE_DENIED ? status : THOLE_OK;
+}
+
+static thole_status check(struct projections *of, thole_error *reterr)
+{
+    const struct cli_options *const options = &of->cli->options;
+    bool const all = options->partition == UINT32_MAX;
+    struct row_checker_options const wish = {.connection = of->client->connection,
+                                             .ns = of->client->topology.ns,
+                                             .partitions = of->client->topology.partitions,
+                                             .key = of->has_key ? &of->key : NULL,
+                                             .pg = of->pg,
+                                             .rate = options->rate,
+                                             .settle_ms =
+                                                 options->timeout_ms > 0 ? options->timeout_ms : SETTLE_MS,
+                                             .mend = of->mends,
+                                             .report = on_report,
+                                             .progress = progress,
+                                             .arg = of};
+    struct row_checker *const checker = row_checker_create(&wish);
+    thole_status status = THOLE_OK;
+    for (uint32_t p = all ? 0 : options->partition;
+         status == THOLE_OK && p < (all ? wish.partitions : options->partition + 1); p++) {
+        status = row_checker_partition(checker, p, &of->counts, reterr);
+        of->partitions += status == THOLE_OK;
+    }
+    if (status == THOLE_OK && all)
+        status = row_checker_stray(checker, &of->counts, reterr);
+    row_checker_destroy(checker);
+    clear_progress(of);
+    return status;
+}
+
+static int finish(struct projections *of, thole_error *error)
+{
+    bool const complete = error->status == THOLE_OK;
+    if (of->cli->options.output != OUTPUT_TABLE)
+        summary_json(of, complete);
+    else if (complete)
+        summary_table(of);
+    if (!complete)
+        return ferror(stdout) ? EXIT_GENERIC : cli_complain(of->cli, "", error);
+    notes(of);
+    return of->counts.wrong == of->counts.mended ? EXIT_DONE : EXIT_DRIFTED;
+}
+
+static int run(struct projections *of)
+{
+    thole_error error = {.status = THOLE_OK};
+    uint32_t const partitions = of->client->topology.partitions;
+    if (of->cli->options.partition != UINT32_MAX && of->cli->options.partition >= partitions)
+        return cli_misused(of->cli, "--partition: namespace %s has %" PRIu32 " partitions, from 0",
+                           of->cli->options.ns, partitions);
+    error.status = open_postgres(of, &error);
+    if (error.status == THOLE_OK)
+        error.status = read_key(of, &error);
+    if (error.status != THOLE_OK)
+        return cli_complain(of->cli, "", &error);
+    error.status = check(of, &error);
+    return finish(of, &error);
+}
+
+int command_projections(struct cli *cli)
+{
+    struct projections of = {.cli = cli, .terminal = isatty(STDERR_FILENO) == 1};
+    int code = EXIT_DONE;
+    of.mends = strcmp(cli->words[0], "rebuild") == 0;
+    if (!of.mends && strcmp(cli->words[0], "verify") != 0)
+        return cli_misused(cli, "\"%.40s\" is none of verify, rebuild", cli->words[0]);
+    of.client = cli_connect(cli, &code);
+    if (of.client == NULL)
+        return code;
+    code = run(&of);
+    postgres_close(of.pg);
+    explicit_bzero(&of.key, sizeof of.key);
+    thole_client_close(of.client);
+    return code;
+}

@@ -1,0 +1,16 @@
+/* Ids of instances: gathered with repetitions, then sorted, each once. */
+#ifndef THOLE_ID_SET_H
+#define THOLE_ID_SET_H
+#include "arena.h"
+
+struct id_set {
+    struct arena arena;
+    thole_slice *ids;
+    size_t len, cap;
+};
+void id_set_init(struct id_set *set);
+void id_set_release(struct id_set *set);
+/* THOLE_LIMIT: more than 4 GiB of ids. */
+THOLE_NODISCARD thole_status id_set_add(struct id_set *set, thole_slice id);
+void id_set_sort(struct id_set *set);
+#endif

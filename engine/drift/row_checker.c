@@ -1,0 +1,472 @@
+#include "row_checker.h"
+#include "clock.h"
+#include "memory.h"
+#include "message.h"
+#include "row_history.h"
+#include "row_store.h"
+#include "subject.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    ROWS_AGE_MS = 10 * 1000, /* partition_options.row_age_ms, and the same for ever */
+    ROWS_BYTES_MAX = 1024 * 1024 * 1024,
+    CELL_BYTES_MAX = 4096,
+    NAP_MS = 50,
+    UNSETTLED_ROUNDS = 3,
+    UNSETTLED_PAUSE_MS = 700,
+    UNSETTLED_MAX = 10000,
+    MENDED_AT_ONCE = 64, /* instances, while their owner is fenced */
+    MEND_TRIES = 4,
+};
+
+struct row_checker {
+    struct row_checker_options options;
+    struct row_history history; /* of the partition at hand */
+    struct id_set wrong, unsettled;
+    struct row_counts *counts;
+    uint64_t begun_ms, done; /* for the rate */
+};
+
+struct row_checker *row_checker_create(const struct row_checker_options *options)
+{
+    struct row_checker *const checker = memory_new(sizeof *checker);
+    assert(!options->mend || options->key != NULL);
+    checker->options = *options;
+    checker->begun_ms = clock_monotonic_ms();
+    return checker;
+}
+
+void row_checker_destroy(struct row_checker *checker)
+{
+    free(checker);
+}
+
+static void nap(uint64_t ms)
+{
+    struct timespec const pause = clock_timespec(ms);
+    (void)nanosleep(&pause, NULL);
+}
+
+static bool may_go_on(const struct row_checker *checker, uint64_t done, uint64_t of)
+{
+    const struct row_checker_options *const options = &checker->options;
+    return options->progress == NULL || options->progress(options->arg, checker->history.p, done, of);
+}
+
+/* False: stopped. */
+static bool keep_rate(struct row_checker *checker, uint64_t done, uint64_t of)
+{
+    uint64_t const rate = checker->options.rate;
+    checker->done++;
+    bool on = may_go_on(checker, done, of);
+    while (on && rate > 0 && (clock_monotonic_ms() - checker->begun_ms) * rate < checker->done * 1000) {
+        uint64_t const due_ms = checker->done * 1000 / rate,
+                       now_ms = clock_monotonic_ms() - checker->begun_ms;
+        nap(due_ms > now_ms && due_ms - now_ms < NAP_MS ? due_ms - now_ms : NAP_MS);
+        on = may_go_on(checker, done, of);
+    }
+    return on;
+}
+
+/* ---- reports ---- */
+
+static void put_number(struct buf *to, uint64_t number)
+{
+    buf_printf(to, "%" PRId64, (int64_t)number); /* as it is stored */
+}
+
+static void put_text(struct buf *to, thole_slice text, bool bytes)
+{
+    for (size_t i = 0; bytes && i < text.len; i++)
+        buf_printf(to, "%02x", text.ptr[i]);
+    if (!bytes)
+        buf_append(to, text.ptr, text.len);
+}
+
+struct reporting {
+    const struct row_checker *checker;
+    const struct row_check *check;
+    const struct row_difference *of;
+    const struct row_shape *shape;
+    struct row_report report;
+    struct buf stored, expected;
+};
+
+static thole_status give(struct reporting *r, const char *column)
+{
+    r->report.column = column;
+    r->report.row_says = buf_cstr(&r->stored);
+    r->report.history_says = buf_cstr(&r->expected);
+    thole_status const status = r->checker->options.report(r->checker->options.arg, &r->report);
+    buf_clear(&r->stored);
+    buf_clear(&r->expected);
+    return status;
+}
+
+static thole_status give_whole(struct reporting *r)
+{
+    buf_text(&r->stored, r->of->stored == NULL ? "there is no row" : "there is a row");
+    buf_text(&r->expected, r->of->stored == NULL ? "there must be one" : "there must be none");
+    return give(r, NULL);
+}
+
+static thole_status give_columns(struct reporting *r)
+{
+    for (size_t i = 0; r->shape->numbers[i] != NULL; i++)
+        if (row_number_differs(r->check, r->of, i)) {
+            put_number(&r->stored, r->of->stored->numbers[i]);
+            put_number(&r->expected, r->of->expected->row.numbers[i]);
+            THOLE_TRY(give(r, r->shape->numbers[i]));
+        }
+    for (size_t i = 0; r->shape->texts[i] != NULL; i++)
+        if (row_text_differs(r->check, r->of, i)) {
+            bool const bytes = (r->shape->bytes >> i & 1) != 0;
+            put_text(&r->stored, r->of->stored->texts[i], bytes);
+            put_text(&r->expected, r->of->expected->row.texts[i], bytes);
+            THOLE_TRY(give(r, r->shape->texts[i]));
+        }
+    return THOLE_OK;
+}
+
+static thole_status report(const struct row_checker *checker, thole_slice instance,
+                           const struct row_check *check, const struct row_difference *of)
+{
+    const struct stored_row *const row = of->stored != NULL ? of->stored : &of->expected->row;
+    const struct row_shape *const shape = &row_shapes[row->table];
+    struct reporting r = {.checker = checker, .check = check, .of = of, .shape = shape};
+    if (checker->options.report == NULL)
+        return THOLE_OK;
+    r.report = (struct row_report){.table = shape->table,
+                                   .instance = instance,
+                                   .execution = row->execution,
+                                   .id = row->id,
+                                   .id_name = shape->id};
+    buf_init(&r.stored, CELL_BYTES_MAX * 4);
+    buf_init(&r.expected, CELL_BYTES_MAX * 4);
+    thole_status const status =
+        of->stored == NULL || of->expected == NULL ? give_whole(&r) : give_columns(&r);
+    buf_release(&r.stored);
+    buf_release(&r.expected);
+    return status;
+}
+
+/* ---- one instance ---- */
+
+struct look {
+    struct arena arena; /* the rows */
+    struct row_check *check;
+    const struct row_difference *differences;
+    size_t differences_len, rows_len;
+    bool unreadable; /* its history: nothing was compared */
+};
+
+static void look_release(struct look *look)
+{
+    row_check_destroy(look->check);
+    arena_release(&look->arena);
+}
+
+static thole_status read_rows(struct row_checker *checker, thole_slice instance, bool exact,
+                              struct look *look, thole_error *reterr)
+{
+    struct row_partition partition = {.watermark = 0};
+    struct row_check_options options = {.instance = instance,
+                                        .partition = checker->history.p,
+                                        .key = checker->options.key,
+                                        .rows_age_ms = ROWS_AGE_MS};
+    THOLE_TRY(row_store_read(checker->options.pg, instance, checker->history.p, &look->arena, &partition,
+                             &options.rows, &options.rows_len, reterr));
+    options.watermark = exact ? UINT64_MAX : partition.watermark;
+    look->check = row_check_create(&options);
+    look->rows_len = options.rows_len;
+    return THOLE_OK;
+}
+
+/* The order is that of row_check.h. A result that is neither in the inbox nor in the history, which is read
+ * later, does not exist. @p results: look for those, too. Released by the caller in any case. */
+static thole_status look_at(struct row_checker *checker, thole_slice instance, bool results, bool exact,
+                            struct look *look, thole_error *reterr)
+{
+    struct waiting_result *waiting = NULL;
+    size_t waiting_len = 0;
+    *look = (struct look){.check = NULL};
+    arena_init(&look->arena, ROWS_BYTES_MAX);
+    THOLE_TRY(read_rows(checker, instance, exact, look, reterr));
+    if (results && id_check(instance, NULL) == THOLE_OK)
+        THOLE_TRY(row_history_results(&checker->history, instance, &waiting, &waiting_len, reterr));
+    thole_status status = id_check(instance, NULL) != THOLE_OK
+                              ? THOLE_OK /* no history can have that id */
+                              : row_history_read(&checker->history, instance, look->check, reterr);
+    look->unreadable = status == THOLE_CORRUPT;
+    for (size_t i = 0; i < waiting_len && status == THOLE_OK; i++)
+        row_check_result(look->check, waiting[i].execution, waiting[i].activity_id, waiting[i].try_number);
+    free(waiting);
+    if (status == THOLE_OK)
+        row_check_end(look->check, &look->differences, &look->differences_len);
+    return look->unreadable ? THOLE_OK : status;
+}
+
+/* A difference is one that is found twice, the second time with what waits in the inbox. */
+static thole_status look_twice(struct row_checker *checker, thole_slice instance, struct look *look,
+                               thole_error *reterr)
+{
+    THOLE_TRY(look_at(checker, instance, false, false, look, reterr));
+    if (look->differences_len == 0)
+        return THOLE_OK;
+    look_release(look);
+    return look_at(checker, instance, true, false, look, reterr);
+}
+
+static thole_status judge(struct row_checker *checker, thole_slice instance, const struct look *look)
+{
+    thole_status status = THOLE_OK;
+    if (look->unreadable) {
+        checker->counts->unreadable++;
+        return THOLE_OK;
+    }
+    checker->counts->instances++;
+    checker->counts->rows += look->rows_len;
+    checker->counts->wrong += look->differences_len;
+    for (size_t i = 0; i < look->differences_len && status == THOLE_OK; i++)
+        status = report(checker, instance, look->check, &look->differences[i]);
+    if (status == THOLE_OK && look->differences_len > 0)
+        return id_set_add(&checker->wrong, instance);
+    if (status == THOLE_OK && !row_check_settled(look->check))
+        return id_set_add(&checker->unsettled, instance);
+    return status;
+}
+
+static thole_status check_one(struct row_checker *checker, thole_slice instance, thole_error *reterr)
+{
+    struct look look;
+    thole_status status = look_twice(checker, instance, &look, reterr);
+    if (status == THOLE_OK)
+        status = judge(checker, instance, &look);
+    look_release(&look);
+    return status;
+}
+
+/* ---- mending ---- */
+
+static thole_status mend_one(struct row_checker *checker, thole_slice instance, uint64_t *mended,
+                             thole_error *reterr)
+{
+    struct look look;
+    thole_status status = look_at(checker, instance, true, true, &look, reterr);
+    if (status == THOLE_OK && !look.unreadable && look.differences_len > 0)
+        status = row_store_mend(checker->options.pg, instance, checker->history.p, look.differences,
+                                look.differences_len, reterr);
+    if (status == THOLE_OK)
+        *mended += look.differences_len;
+    look_release(&look);
+    return status;
+}
+
+static thole_status mend_some(struct row_checker *checker, const thole_slice *ids, size_t n,
+                              thole_error *reterr)
+{
+    struct postgres *const pg = checker->options.pg;
+    uint64_t mended = 0;
+    THOLE_TRY(row_store_fence(pg, checker->history.p, reterr));
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < n && status == THOLE_OK; i++)
+        status = mend_one(checker, ids[i], &mended, reterr);
+    if (status == THOLE_OK)
+        status = row_store_commit(pg, reterr);
+    else
+        row_store_rollback(pg);
+    if (status == THOLE_OK)
+        checker->counts->mended += mended;
+    return status;
+}
+
+/* What was rolled back, or perhaps was not, is tried again: the same rows are then right already. */
+static thole_status mend(struct row_checker *checker, thole_error *reterr)
+{
+    const struct id_set *const ids = &checker->wrong;
+    thole_status status = THOLE_OK;
+    for (size_t at = 0; at < ids->len && status == THOLE_OK; at += MENDED_AT_ONCE) {
+        size_t const n = ids->len - at < MENDED_AT_ONCE ? ids->len - at : MENDED_AT_ONCE;
+        status = THOLE_UNAVAILABLE;
+        for (int i = 0; i < MEND_TRIES && status == THOLE_UNAVAILABLE; i++) {
+            nap(i > 0 ? NAP_MS << i : 0);
+            status = mend_some(checker, ids->ids + at, n, reterr);
+        }
+    }
+    return status;
+}
+
+/* ---- a partition ---- */
+
+static thole_status add_id(void *arg, thole_slice instance)
+{
+    return id_set_add(arg, instance);
+}
+
+/* Rows that are being made again say nothing. */
+static thole_status wait_complete(struct row_checker *checker, thole_error *reterr)
+{
+    uint64_t const until_ms = clock_monotonic_ms() + checker->options.settle_ms;
+    struct row_partition partition;
+    for (;;) {
+        THOLE_TRY(row_store_partition(checker->options.pg, checker->history.p, &partition, reterr));
+        if (partition.complete && partition.watermark > 0)
+            return THOLE_OK;
+        if (clock_monotonic_ms() >= until_ms)
+            return thole_fail(reterr, THOLE_UNAVAILABLE,
+                              "the rows of partition %" PRIu32 " are not complete: %s", checker->history.p,
+                              partition.epoch == 0 ? "no engine has opened it on this database"
+                                                   : "an engine is making them again, or none is running");
+        if (!may_go_on(checker, 0, 0))
+            return THOLE_CANCELLED;
+        nap(NAP_MS);
+    }
+}
+
+static thole_status check_ids(struct row_checker *checker, const struct id_set *ids, thole_error *reterr)
+{
+    for (size_t i = 0; i < ids->len; i++) {
+        if (!keep_rate(checker, i, ids->len))
+            return thole_fail(reterr, THOLE_CANCELLED, "stopped");
+        THOLE_TRY(check_one(checker, ids->ids[i], reterr));
+    }
+    return THOLE_OK;
+}
+
+/* Instances that had records which the rows did not have yet, once more. */
+static thole_status check_unsettled(struct row_checker *checker, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    for (int i = 0; i < UNSETTLED_ROUNDS && status == THOLE_OK && checker->unsettled.len > 0 &&
+                    checker->unsettled.len < UNSETTLED_MAX;
+         i++) {
+        struct id_set again = checker->unsettled;
+        id_set_init(&checker->unsettled);
+        nap(UNSETTLED_PAUSE_MS);
+        struct row_counts const before = *checker->counts;
+        status = check_ids(checker, &again, reterr);
+        checker->counts->instances = before.instances; /* they are counted already */
+        checker->counts->rows = before.rows;
+        id_set_release(&again);
+    }
+    checker->counts->unsettled += checker->unsettled.len;
+    return status;
+}
+
+/* Ids of the partition, and apart those of rows that only say they are of it. */
+static thole_status part(const struct row_checker *checker, const struct id_set *all, struct id_set *own,
+                         struct id_set *strays)
+{
+    for (size_t i = 0; i < all->len; i++) {
+        bool const is_own = subject_partition(all->ids[i], checker->options.partitions) == checker->history.p;
+        THOLE_TRY(id_set_add(is_own ? own : strays, all->ids[i]));
+    }
+    return THOLE_OK;
+}
+
+static thole_status check_own(struct row_checker *checker, const struct id_set *ids, thole_error *reterr)
+{
+    if (ids->len == 0)
+        return THOLE_OK;
+    THOLE_TRY(wait_complete(checker, reterr));
+    THOLE_TRY(check_ids(checker, ids, reterr));
+    THOLE_TRY(check_unsettled(checker, reterr));
+    id_set_sort(&checker->wrong);
+    return checker->options.mend ? mend(checker, reterr) : THOLE_OK;
+}
+
+static thole_status gather(struct row_checker *checker, struct id_set *own, struct id_set *strays,
+                           thole_error *reterr)
+{
+    struct id_set all;
+    id_set_init(&all);
+    thole_status status = row_history_ids(&checker->history, &all, reterr);
+    if (status == THOLE_OK)
+        status = row_store_ids(checker->options.pg, checker->history.p, add_id, &all, reterr);
+    id_set_sort(&all);
+    if (status == THOLE_OK)
+        status = part(checker, &all, own, strays);
+    id_set_release(&all);
+    return status;
+}
+
+static void release(struct row_checker *checker)
+{
+    row_history_release(&checker->history);
+    id_set_release(&checker->wrong);
+    id_set_release(&checker->unsettled);
+    checker->counts = NULL;
+}
+
+static thole_status open(struct row_checker *checker, uint32_t p, struct row_counts *counts,
+                         thole_error *reterr)
+{
+    checker->counts = counts;
+    id_set_init(&checker->wrong);
+    id_set_init(&checker->unsettled);
+    return row_history_open(&checker->history, checker->options.connection, checker->options.ns, p, reterr);
+}
+
+/* Of an instance that has a history its own partition is told. */
+static thole_status check_stray(struct row_checker *checker, thole_slice instance, thole_error *reterr)
+{
+    struct look look;
+    thole_status status = look_at(checker, instance, true, false, &look, reterr);
+    bool const is_its =
+        status == THOLE_OK && !look.unreadable && expected_rows_last(row_check_expected(look.check)) == 0;
+    if (is_its)
+        status = judge(checker, instance, &look);
+    look_release(&look);
+    if (status == THOLE_OK && is_its && checker->options.mend)
+        status = mend(checker, reterr);
+    return status;
+}
+
+static thole_status check_strays(struct row_checker *checker, const struct id_set *strays,
+                                 struct row_counts *counts, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < strays->len && status == THOLE_OK; i++) {
+        uint32_t const p = subject_partition(strays->ids[i], checker->options.partitions);
+        status = open(checker, p, counts, reterr);
+        if (status == THOLE_OK)
+            status = check_stray(checker, strays->ids[i], reterr);
+        release(checker);
+    }
+    return status;
+}
+
+thole_status row_checker_partition(struct row_checker *checker, uint32_t p, struct row_counts *counts,
+                                   thole_error *reterr)
+{
+    struct id_set own, strays;
+    id_set_init(&own);
+    id_set_init(&strays);
+    thole_status status = open(checker, p, counts, reterr);
+    if (status == THOLE_OK)
+        status = gather(checker, &own, &strays, reterr);
+    if (status == THOLE_OK)
+        status = check_own(checker, &own, reterr);
+    release(checker);
+    if (status == THOLE_OK)
+        status = check_strays(checker, &strays, counts, reterr);
+    id_set_release(&own);
+    id_set_release(&strays);
+    return status;
+}
+
+thole_status row_checker_stray(struct row_checker *checker, struct row_counts *counts, thole_error *reterr)
+{
+    struct id_set strays;
+    id_set_init(&strays);
+    thole_status status =
+        row_store_stray(checker->options.pg, checker->options.partitions, add_id, &strays, reterr);
+    id_set_sort(&strays);
+    if (status == THOLE_OK)
+        status = check_strays(checker, &strays, counts, reterr);
+    id_set_release(&strays);
+    return status;
+}

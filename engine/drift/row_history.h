@@ -1,0 +1,34 @@
+/* Inside engine/drift: what the streams hold of one instance, given to a check. */
+#ifndef THOLE_ROW_HISTORY_H
+#define THOLE_ROW_HISTORY_H
+#include "id_set.h"
+#include "log_rule.h"
+#include "row_checker.h"
+
+struct row_history { /* of a partition */
+    struct connection *connection;
+    const char *ns;
+    uint32_t p;
+    struct buf history, inbox; /* names of its streams */
+    struct log_rule owner;     /* its last EpochOpened, when it was opened */
+};
+/* Released in any case. */
+THOLE_NODISCARD thole_status row_history_open(struct row_history *of, struct connection *connection,
+                                              const char *ns, uint32_t p, thole_error *reterr);
+void row_history_release(struct row_history *of);
+/* Adds the ids of all instances that have a record. */
+THOLE_NODISCARD thole_status row_history_ids(const struct row_history *of, struct id_set *to,
+                                             thole_error *reterr);
+/* THOLE_CORRUPT: a record does not decode. */
+THOLE_NODISCARD thole_status row_history_read(const struct row_history *of, thole_slice instance,
+                                              struct row_check *check, thole_error *reterr);
+/* Keys of activities whose results wait in the inbox. */
+struct waiting_result {
+    uint64_t execution, activity_id;
+    uint32_t try_number;
+};
+/* The array is freed by the caller. */
+THOLE_NODISCARD thole_status row_history_results(const struct row_history *of, thole_slice instance,
+                                                 struct waiting_result **ret, size_t *ret_len,
+                                                 thole_error *reterr);
+#endif

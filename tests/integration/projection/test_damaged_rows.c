@@ -1,0 +1,310 @@
+/*
+ * Rows that are damaged behind thole's back, each in another way, while instances start and end: `thole
+ * projections verify` names each of them and nothing else, `rebuild` mends all, and nothing is lost.
+ */
+#include "stack.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OUTPUT_BYTES = 1 << 18, ID_BYTES = 64, LOAD_PAUSE_MS = 8, OUTCOME_MS = 60000 };
+
+static struct stack stack;
+static thole_client *client;
+static struct stack_program *engine, *worker;
+static char runs[128], go[128];
+
+/* ---- damages ---- */
+
+struct damage {
+    const char *id;             /* of the instance that it is done to, and its first letters: what that is */
+    const char *sql;            /* $ is the id */
+    const char *table, *column; /* that must be named; NULL: a row that is missing, or one too many */
+};
+
+#define SET(table, assign) "UPDATE " table " SET " assign " WHERE instance = '$'"
+#define DROP(table) "DELETE FROM " table " WHERE instance = '$'"
+/* v-: a victim whose activity runs; q-: one whose activity waits; a-: one that has continued as new; b-: one
+ * that has failed; n-: there is no such instance */
+static const struct damage damages[] = {
+    {"v-deleted", DROP("worker_queue"), "worker_queue", NULL},
+    {"v-queue", SET("worker_queue", "queue = 'other'"), "worker_queue", "queue"},
+    {"v-activity", SET("worker_queue", "activity = 'quick'"), "worker_queue", "activity"},
+    {"v-try", SET("worker_queue", "try_number = 2"), "worker_queue", "try_number"},
+    {"v-timeout", SET("worker_queue", "try_timeout_ms = 3600001"), "worker_queue", "try_timeout_ms"},
+    {"v-digest", SET("worker_queue", "digest = decode(repeat('ab', 16), 'hex')"), "worker_queue", "digest"},
+    {"q-digest", SET("worker_queue", "digest = NULL"), "worker_queue", "digest"},
+    {"q-details", SET("worker_queue", "details = 'x'"), "worker_queue", "details"},
+    {"v-partition", SET("worker_queue", "p = (p + 1) % 8"), "worker_queue", "p"},
+    {"v-nobody",
+     SET("worker_queue",
+         "worker = 'nobody', attempt = attempt + 1, claimed_at = now(), lease_until = now() + "
+         "interval '9 years'"),
+     "worker_queue", "claim"},
+    {"q-nobody", SET("worker_queue", "lease_until = now() + interval '9 years'"), "worker_queue", "claim"},
+    {"q-worker", SET("worker_queue", "worker = 'nobody'"), "worker_queue", "claim"},
+    {"q-strikes", SET("worker_queue", "strikes = '{1,2,3}', lost = '{1,2,3}'"), "worker_queue", "claim"},
+    {"q-swept", SET("worker_queue", "swept_at = now() + interval '9 years'"), "worker_queue", "claim"},
+    {"v-deadline", SET("worker_queue", "deadline_at = now() + interval '9 years'"), "worker_queue", "claim"},
+    {"q-attempt", SET("worker_queue", "attempt = -1"), "worker_queue", "claim"},
+    {"v-key", SET("worker_queue", "activity_id = 99"), "worker_queue", NULL},
+    {"v-stale", SET("worker_queue", "execution = 7"), "worker_queue", NULL},
+    {"q-twice",
+     "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, digest) SELECT "
+     "instance,"
+     " execution, activity_id + 100, p, queue, activity, digest FROM worker_queue WHERE instance = '$'",
+     "worker_queue", NULL},
+    {"n-activity",
+     "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity) VALUES ('$', 1, 2, 3,"
+     " 'nowhere', 'hold')",
+     "worker_queue", NULL},
+    {"v-no-timer", DROP("timers") " AND timer_id = 4", "timers", NULL},
+    {"v-early", SET("timers", "due_ms = due_ms - 60000") " AND timer_id = 4", "timers", "due_ms"},
+    {"v-late", SET("timers", "due_ms = due_ms + 1") " AND timer_id = 4", "timers", "due_ms"},
+    {"v-timer-partition", SET("timers", "p = (p + 1) % 8") " AND timer_id = 4", "timers", "p"},
+    {"v-timer-key", SET("timers", "timer_id = 98") " AND timer_id = 4", "timers", NULL},
+    {"v-timer-stale", SET("timers", "execution = 0") " AND timer_id = 4", "timers", NULL},
+    {"b-timer",
+     "INSERT INTO timers SELECT instance, 1, 5, p, 9999999999999 FROM instances WHERE instance = '$'",
+     "timers", NULL},
+    {"v-gone", DROP("instances"), "instances", NULL},
+    {"v-orchestration", SET("instances", "orchestration = 'load'"), "instances", "orchestration"},
+    {"v-ended", SET("instances", "status = 4"), "instances", "status"},
+    {"b-running", SET("instances", "status = 1"), "instances", "status"},
+    {"b-detail", SET("instances", "detail = 'as it may'"), "instances", "detail"},
+    {"v-custom", SET("instances", "custom_status = 'steady'"), "instances", "custom_status"},
+    {"v-no-custom", SET("instances", "custom_status = NULL"), "instances", "custom_status"},
+    {"v-created", SET("instances", "created_ms = created_ms + 1"), "instances", "created_ms"},
+    {"v-updated", SET("instances", "updated_ms = updated_ms - 1"), "instances", "updated_ms"},
+    {"v-turns", SET("instances", "turns = turns + 1"), "instances", "turns"},
+    {"v-sequence", SET("instances", "history_seq = history_seq + 100000"), "instances", "history_seq"},
+    {"v-version", SET("instances", "version = 9"), "instances", "version"},
+    {"v-parent", SET("instances", "parent = 'v-gone'"), "instances", "parent"},
+    {"a-execution", SET("instances", "execution = 1"), "instances", "execution"},
+    {"v-no-partition", SET("instances", "p = 4711"), "instances", "p"},
+    {"v-renamed", "UPDATE instances SET instance = 'n-renamed' WHERE instance = '$'", "instances", NULL},
+    {"n-instance",
+     "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms, updated_ms, detail,"
+     " turns, history_seq) VALUES ('$', 5000, 'load', 1, 1, 1, 1, '', 1, 1)",
+     "instances", NULL},
+    {"a-deleted", DROP("executions") " AND execution = 1", "executions", NULL},
+    {"a-status", SET("executions", "status = 5") " AND execution = 1", "executions", "status"},
+    {"a-end", SET("executions", "ended_ms = ended_ms + 1") " AND execution = 1", "executions", "ended_ms"},
+    {"a-never", SET("executions", "ended_ms = NULL") " AND execution = 1", "executions", "ended_ms"},
+    {"a-start", SET("executions", "started_ms = started_ms - 1") " AND execution = 2", "executions",
+     "started_ms"},
+    {"a-turns", SET("executions", "turns = turns + 5") " AND execution = 2", "executions", "turns"},
+    {"a-more",
+     "INSERT INTO executions SELECT instance, 3, p, 1, started_ms, NULL, 1, history_seq FROM"
+     " executions WHERE instance = '$' AND execution = 2",
+     "executions", NULL},
+    {"b-poisoned",
+     "INSERT INTO quarantine SELECT instance, 1, 2, p, 'default', 'hold', 1, 5, 'w', 'no', 1, 2 FROM "
+     "instances"
+     " WHERE instance = '$'",
+     "quarantine", NULL},
+};
+
+static void do_damage(const struct damage *damage)
+{
+    char sql[1024];
+    size_t len = (size_t)snprintf(sql, sizeof sql,
+                                  "SET session_replication_role = replica; SET search_path = "
+                                  "thole_default; ");
+    for (const char *at = damage->sql; *at != '\0'; at++)
+        len += (size_t)(*at == '$' ? snprintf(sql + len, sizeof sql - len, "%s", damage->id)
+                                   : snprintf(sql + len, sizeof sql - len, "%c", *at));
+    (void)stack_sql(&stack, sql);
+}
+
+static bool is_real(const struct damage *damage)
+{
+    return damage->id[0] != 'n';
+}
+
+/* ---- load ---- */
+
+struct load {
+    pthread_t thread;
+    atomic_bool stop;
+    unsigned started;
+};
+
+static void *start_many(void *arg)
+{
+    struct load *const load = arg;
+    thole_error err = {0};
+    while (!atomic_load(&load->stop)) {
+        char id[ID_BYTES];
+        snprintf(id, sizeof id, "load-%u", load->started);
+        if (thole_client_start(client, thole_slice_from(id), THOLE_STR("load"), thole_slice_from(id), NULL,
+                               &err) == THOLE_OK)
+            load->started++;
+        pause_ms(LOAD_PAUSE_MS);
+    }
+    return NULL;
+}
+
+static void load_begin(struct load *load)
+{
+    atomic_store(&load->stop, false);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&load->thread, NULL, start_many, load), 0);
+}
+
+static void load_end(struct load *load)
+{
+    thole_instance_status status;
+    char id[ID_BYTES];
+    unsigned wrong = 0;
+    atomic_store(&load->stop, true);
+    pthread_join(load->thread, NULL);
+    for (unsigned i = 0; i < load->started; i++) {
+        snprintf(id, sizeof id, "load-%u", i);
+        wrong += strcmp(stack_outcome(client, id, OUTCOME_MS, &status), id) != 0;
+    }
+    fprintf(stderr, "  %u instances started and ended meanwhile, %zu activities\n", load->started,
+            stack_count(runs, "load-*"));
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_TRUE(load->started > 50);
+    CU_ASSERT_TRUE(stack_count(runs, "load-*") >= (size_t)load->started * 2);
+}
+
+/* ---- the command ---- */
+
+static char out[OUTPUT_BYTES];
+
+static int thole(const char *arguments)
+{
+    char command[512];
+    uint64_t const began_us = now_us();
+    snprintf(command, sizeof command, THOLE_COMMAND " projections %s 2>&1", arguments);
+    FILE *const from = popen(command, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+    out[fread(out, 1, sizeof out - 1, from)] = '\0';
+    int const code = pclose(from);
+    fprintf(stderr, "  projections %s: %llu ms\n", arguments,
+            (unsigned long long)(now_us() - began_us) / 1000);
+    return WEXITSTATUS(code);
+}
+
+static bool is_named(const struct damage *damage)
+{
+    char line[256], column[64] = "null";
+    if (damage->column != NULL)
+        snprintf(column, sizeof column, "\"%s\"", damage->column);
+    for (const char *at = out; at != NULL && *at != '\0';
+         at = strchr(at, '\n') == NULL ? NULL : strchr(at, '\n') + 1) {
+        size_t const len = strcspn(at, "\n");
+        char copy[2048];
+        snprintf(copy, sizeof copy, "%.*s", (int)(len < sizeof copy ? len : sizeof copy - 1), at);
+        snprintf(line, sizeof line, "\"table\":\"%s\",\"instance\":\"%s\"", damage->table, damage->id);
+        if (strstr(copy, line) == NULL)
+            continue;
+        snprintf(line, sizeof line, "\"column\":%s", column);
+        if (strstr(copy, line) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Of load, that is. */
+static void check_no_other(void)
+{
+    const char *const other = strstr(out, "\"instance\":\"load");
+    CU_ASSERT_PTR_NULL(other);
+    if (other != NULL)
+        fprintf(stderr, "  %.*s\n", (int)strcspn(other, "\n"), other);
+}
+
+static void check_clean(const char *when)
+{
+    int const code = thole("verify --rate 0 -o jsonl");
+    CU_ASSERT_EQUAL(code, 0);
+    if (code != 0)
+        fprintf(stderr, "  %s: %s\n", when, out);
+}
+
+/* ---- the test ---- */
+
+static void start(const char *id)
+{
+    const char *const orchestration = id[0] == 'a' ? "again" : id[0] == 'b' ? "breaks" : "victim";
+    const char *const queue = id[0] == 'q' ? "later" : "default";
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration),
+                                thole_slice_from(queue), NULL, &stack.err),
+             &stack.err);
+}
+
+static void check_end(const char *id)
+{
+    thole_instance_status status;
+    if (id[0] != 'b')
+        CHECK_OK(thole_client_signal(client, thole_slice_from(id), THOLE_STR("end"), THOLE_STR(""),
+                                     THOLE_STR(""), NULL, &stack.err),
+                 &stack.err);
+    CHECK_STR(id, stack_outcome(client, id, OUTCOME_MS, &status), id[0] == 'b' ? "as it must" : "done");
+}
+
+static void test_each_damage_is_named_and_mended(void)
+{
+    struct load load = {.started = 0};
+    size_t running = 0;
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++)
+        if (is_real(&damages[i])) {
+            start(damages[i].id);
+            running += damages[i].id[0] == 'v';
+        }
+    for (int i = 0; i < 1000 && stack_count(runs, "v-") < running; i++)
+        pause_ms(20);
+    load_begin(&load);
+    check_clean("before");
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++)
+        do_damage(&damages[i]);
+    CU_ASSERT_EQUAL(thole("verify --rate 0 --limit 10000 -o jsonl"), 15);
+    size_t found = 0;
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
+        bool const named = is_named(&damages[i]);
+        found += named;
+        CU_ASSERT_TRUE(named);
+        if (!named)
+            fprintf(stderr, "  %s is not named\n", damages[i].id);
+    }
+    fprintf(stderr, "  %zu of %zu damages are named\n", found, ARRAY_LEN(damages));
+    check_no_other();
+    CU_ASSERT_EQUAL(thole("rebuild --rate 0 --limit 1 -o jsonl"), 0);
+    fprintf(stderr, "  %s", out);
+    check_clean("after");
+    fclose(fopen(go, "w"));
+    struct stack_program *const later =
+        stack_program_with(&stack, "program_rows", "later", "worker", "--queue=later", "--lease=4s", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++)
+        if (is_real(&damages[i]))
+            check_end(damages[i].id);
+    load_end(&load);
+    check_clean("at the end");
+    fprintf(stderr, "  %zu runs of %zu activities that were running\n", stack_count(runs, "v-*"), running);
+    (void)stack_terminate(later, 10000);
+}
+
+static const struct thole_test tests[] = {
+    {"each_damage_is_named_and_mended", test_each_damage_is_named_and_mended},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    snprintf(runs, sizeof runs, "%s/runs", stack.dir);
+    snprintf(go, sizeof go, "%s/go", stack.dir);
+    setenv("ROWS_RUNS", runs, 1);
+    setenv("ROWS_GO", go, 1);
+    engine = stack_program_with(&stack, "program_rows", "engine", "engine", "--sweep=8s", NULL);
+    client = stack_client(&stack);
+    worker = stack_program_with(&stack, "program_rows", "worker", "worker", "--lease=4s", "--slots=64", NULL);
+    int const failed = thole_run_suite("damaged_rows", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
