@@ -82,7 +82,7 @@ void store_kill9(void)
     server_kill9(&server);
 }
 
-void store_stop(void)
+void fixture_stop(void)
 {
     PQfinish(watcher);
     watcher = NULL;
@@ -105,7 +105,7 @@ void store_resume(void)
     server_resume(&server);
 }
 
-struct postgres *store_open(const char *ns)
+struct postgres *fixture_open(const char *ns)
 {
     struct postgres *pg = NULL;
     struct postgres_options options = {.conninfo = store_conninfo(NULL, NULL, NULL),
@@ -120,7 +120,7 @@ struct postgres *store_open(const char *ns)
 
 struct postgres *store_migrated(const char *ns)
 {
-    struct postgres *pg = store_open(ns);
+    struct postgres *pg = fixture_open(ns);
     if (postgres_migrate(pg, &store_err) != THOLE_OK)
         give_up("migration", store_err.text);
     return pg;
@@ -231,7 +231,7 @@ void store_remove_activities(struct batch *batch, const char *instance, uint64_t
     batch->activities_removed_len = n;
 }
 
-thole_status store_apply(struct postgres *pg, struct batch *batch)
+thole_status fixture_apply(struct postgres *pg, struct batch *batch)
 {
     thole_status status = projector_store_apply(pg, &batch, 1, &store_err);
     batch_destroy(batch);
@@ -279,7 +279,7 @@ struct postgres *store_with_activities(const char *ns, size_t n)
     struct postgres *pg = store_partition(ns);
     struct batch *batch = store_batch(1, 1);
     store_add_activities(batch, "i", 1, n);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     return pg;
 }
 

@@ -25,13 +25,13 @@ int store_run(const char *name, const struct thole_test *tests, size_t n);
 const char *store_conninfo(const char *user, const char *password, const char *database);
 uint16_t store_port(void);
 void store_kill9(void);
-void store_stop(void); /* a clean one */
+void fixture_stop(void); /* a clean one */
 void store_restart(void);
 void store_pause(void);
 void store_resume(void);
 
 /* Connections of the code under test. They end the program when they cannot be made. */
-struct postgres *store_open(const char *ns);     /* no tables made */
+struct postgres *fixture_open(const char *ns);   /* no tables made */
 struct postgres *store_migrated(const char *ns); /* tables made */
 /* A fresh namespace's connection with partition 1 open at epoch 1. */
 struct postgres *store_partition(const char *ns);
@@ -51,7 +51,7 @@ struct batch *store_batch(uint64_t epoch, uint64_t projected_seq);
 void store_add_activities(struct batch *batch, const char *instance, uint64_t first, size_t n);
 void store_remove_activities(struct batch *batch, const char *instance, uint64_t first, size_t n);
 /* Applies and destroys. */
-thole_status store_apply(struct postgres *pg, struct batch *batch);
+thole_status fixture_apply(struct postgres *pg, struct batch *batch);
 struct claim store_claim_of(const char *instance, uint64_t activity_id);
 /* One claim at a time; what has become of it. */
 enum row_state store_claim_one(struct postgres *pg, thole_slice worker, struct claim *claim);

@@ -65,7 +65,7 @@ static void a_message_that_says_something_else(void)
     struct batch *batch = store_batch(1, 20);
     store_add_activities(batch, "i", 2, 2);
     batch->activities_added[0].digest = batch->activities_added[1].digest = own;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 
     struct claim claims[] = {that_says(1, other), that_says(2, other), that_says(3, own)};
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 3, NULL, &store_err));
@@ -97,7 +97,7 @@ static void whose_message_is_looked_for(void)
     struct batch *batch = store_batch(1, 20);
     store_add_activities(batch, "i", 2, 1);
     batch->activities_added[0].digest = own;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     struct claim forged = that_says(2, THOLE_STR("0123456789abcdee")), right = that_says(2, own);
     CHECK_OK(worker_store_claim(pg, ME, &policy, &forged, 1, NULL, &store_err));
     CHECK_INT(forged.state, ROW_FORGED);
@@ -299,7 +299,7 @@ static void a_crash_is_noticed_and_a_restart_is_none(void)
     struct postgres *pg = store_with_activities("crash", 1);
     struct claim nobody = for_ms(9, LONG_MS);
     check_missing(pg, ROW_MISSING);
-    store_stop();
+    fixture_stop();
     store_restart();
     CHECK_STATUS(worker_store_renew(pg, ME, &nobody, 1, &store_err), THOLE_UNAVAILABLE); /* it is lost */
     check_missing(pg, ROW_MISSING);

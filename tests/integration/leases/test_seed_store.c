@@ -34,7 +34,7 @@ static struct postgres *begin(const char *ns)
     batch->activities_added_len = 2;
     batch->instances = (struct batch_instance *)instances;
     batch->instances_len = 2;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     return pg;
 }
 
@@ -57,7 +57,7 @@ static void delete_instance(struct postgres *pg)
     batch->activities_removed_len = 2;
     batch->instances = (struct batch_instance *)&instance;
     batch->instances_len = 1;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 }
 
 /* What the engine does when executions are pruned (see also test_prune.c): their rows go, the instance stays.
@@ -68,7 +68,7 @@ static void delete_first_execution(struct postgres *pg, const char *ns)
     struct batch_deletion const row = {.instance = THOLE_STR("i"), .execution = 1, .pruned = {.upto = 1}};
     batch->deletions = (struct batch_deletion *)&row;
     batch->deletions_len = 1;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_INT(store_count(ns, "instances"), 1);
     CHECK_INT(store_count(ns, "executions"), 1);
 }

@@ -10,7 +10,7 @@ static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
 {
     struct batch *batch = store_batch(1, 2);
     store_remove_activities(batch, "i", first, n);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 }
 
 /* -- the fence -- */
@@ -63,7 +63,7 @@ static void row_projected_again_is_whose_claim_comes_first(void)
     remove_activities(pg, 1, 1);
     struct batch *batch = store_batch(1, 3);
     store_add_activities(batch, "i", 1, 1);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(theirs.attempt, mine.attempt);
     CHECK_INT(store_renew_one(pg, ME, &mine), ROW_STOLEN);
@@ -240,7 +240,7 @@ static void wait_for_waiter(void)
 static void completion_races_deletion_first_committer_wins(void)
 {
     struct racer racer = {.pg = store_with_activities("race", 2)};
-    struct postgres *worker = store_open("race");
+    struct postgres *worker = fixture_open("race");
     struct claim claim = store_claim_of("i", 1);
     CHECK_INT(store_claim_one(worker, ME, &claim), ROW_MINE);
     CHECK_OK(worker_store_complete_begin(worker, ME, &claim, 1, &store_err));
@@ -300,7 +300,7 @@ static void two_workers_race_only_one_completion_counts(void)
     uint64_t won = 0;
     postgres_close(store_with_activities("workers", RACES));
     for (size_t i = 0; i < RACERS; i++) {
-        racers[i].pg = store_open("workers");
+        racers[i].pg = fixture_open("workers");
         racers[i].claim.key.instance = thole_slice_from(names[i]);
         CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL, claim_and_complete, &racers[i]) == 0);
     }
@@ -354,7 +354,7 @@ static void rows_in_any_order_never_deadlock(void)
     struct racer racers[4] = {{.pg = store_with_activities("crowd", CROWD)}};
     for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
         if (i > 0)
-            racers[i].pg = store_open("crowd");
+            racers[i].pg = fixture_open("crowd");
         CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL,
                                        i == 0 ? remove_and_add_in_all_orders : claim_in_all_orders,
                                        &racers[i]) == 0);
@@ -419,7 +419,7 @@ static void measure(struct postgres *projector, struct postgres *worker, size_t 
 static void speed(void)
 {
     static const size_t rows[] = {1, 10, 100, 1000, 10000};
-    struct postgres *projector = store_partition("speed"), *worker = store_open("speed");
+    struct postgres *projector = store_partition("speed"), *worker = fixture_open("speed");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         measure(projector, worker, rows[i], rows[i] == 1 ? 2000 : 20000 / rows[i]);
     postgres_close(projector);

@@ -15,7 +15,7 @@ static struct postgres *begin(const char *ns, size_t n)
     struct postgres *pg = store_partition(ns);
     struct batch *batch = store_batch(1, 0);
     store_add_activities(batch, "i", 1, n);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     return pg;
 }
 
@@ -443,7 +443,7 @@ static void the_machine_hears_of_it(void)
     struct mailbox answers;
     struct row_calls *calls = NULL;
     struct row_calls_options const options = {.name = "claims",
-                                              .pg = store_open("machine"),
+                                              .pg = fixture_open("machine"),
                                               .worker = THIRD,
                                               .policy = policy,
                                               .answers = &answers};

@@ -37,7 +37,7 @@ static void apply_rows(struct postgres *pg, struct batch_instance *rows, size_t 
     struct batch *batch = store_batch(1, ++seq);
     batch->instances = rows;
     batch->instances_len = n;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 }
 
 static struct list_seen show(struct postgres *pg, const char *id)
@@ -290,7 +290,7 @@ static void delete_rows(struct postgres *pg, const struct batch_deletion *rows, 
         batch->instances[0] = *after;
         batch->instances_len = 1;
     }
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 }
 
 /* All rows of a life go at once; those of the next one stay, also when it is done again. */

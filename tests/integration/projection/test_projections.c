@@ -119,7 +119,7 @@ static void connection_limit_is_an_outage(void)
 static void clock_is_the_databases(void)
 {
     uint64_t ms = 0;
-    struct postgres *pg = store_open("clock");
+    struct postgres *pg = fixture_open("clock");
     CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
     uint64_t theirs = strtoull(store_sql("x", "SELECT floor(extract(epoch FROM now()) * 1000)"), NULL, 10);
     CU_ASSERT(theirs - ms < 5000);
@@ -150,7 +150,7 @@ static void eight_connections_migrate_at_once(void)
 {
     struct migrator all[MIGRATORS] = {0};
     for (size_t i = 0; i < MIGRATORS; i++)
-        all[i].pg = store_open("a-b_C");
+        all[i].pg = fixture_open("a-b_C");
     for (size_t i = 0; i < MIGRATORS; i++)
         CU_ASSERT_FATAL(pthread_create(&all[i].thread, NULL, migrate, &all[i]) == 0);
     for (size_t i = 0; i < MIGRATORS; i++) {
@@ -178,7 +178,7 @@ static void namespaces_do_not_see_each_other(void)
     struct postgres *one = store_partition("one"), *two = store_partition("two");
     struct batch *batch = store_batch(1, 1);
     store_add_activities(batch, "i", 1, 1);
-    CHECK_OK(store_apply(one, batch));
+    CHECK_OK(fixture_apply(one, batch));
     CHECK_INT(store_count("one", "worker_queue"), 1);
     CHECK_INT(store_count("two", "worker_queue"), 0);
     struct claim claim = store_claim_of("i", 1);
@@ -304,7 +304,7 @@ static void hostile_values_are_refused(void)
 static void missing_tables_say_what_to_do(void)
 {
     struct claim claim = store_claim_of("i", 1);
-    struct postgres *pg = store_open("bare");
+    struct postgres *pg = fixture_open("bare");
     CHECK_STATUS(worker_store_claim(pg, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err),
                  THOLE_UNAVAILABLE);
     CHECK_HAS(store_err.text, "start an engine");
@@ -354,7 +354,7 @@ static void every_column_is_described(void)
 static void terminated_while_idle_is_noticed(void)
 {
     uint64_t ms;
-    struct postgres *pg = store_open("idle");
+    struct postgres *pg = fixture_open("idle");
     uint64_t before = postgres_statements(pg);
     CHECK_OK(postgres_check_idle(pg, &store_err));
     CU_ASSERT(postgres_socket(pg) >= 0);
@@ -377,7 +377,7 @@ static void terminated_while_idle_is_noticed(void)
 static void terminated_between_calls_is_reported_once(void)
 {
     uint64_t ms;
-    struct postgres *pg = store_open("idle2");
+    struct postgres *pg = fixture_open("idle2");
     CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
     (void)store_sql(
         "x",
@@ -390,11 +390,11 @@ static void terminated_between_calls_is_reported_once(void)
 static void killed_in_a_transaction(void)
 {
     struct projected projected;
-    struct postgres *pg = store_partition("killed"), *worker = store_open("killed");
+    struct postgres *pg = store_partition("killed"), *worker = fixture_open("killed");
     struct claim claim = store_claim_of("i", 1);
     struct batch *batch = store_batch(1, 7);
     store_add_activities(batch, "i", 1, 1);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_OK(worker_store_claim(worker, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     (void)store_sql("killed", "CHECKPOINT");
     CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
@@ -409,11 +409,11 @@ static void killed_in_a_transaction(void)
     CHECK_INT(claim.state, ROW_MINE); /* the first try was rolled back */
     CHECK_OK(worker_store_complete_commit(worker, &store_err));
     batch = store_batch(1, 8);
-    CHECK_STATUS(store_apply(pg, batch), THOLE_FENCED); /* not opened since the connection was made */
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_FENCED); /* not opened since the connection was made */
     CHECK_HAS(store_err.text, "open it again");
     CHECK_OK(projector_store_open(pg, 1, 1, &projected, NULL, &store_err));
     CHECK_INT(projected.seq, 7);
-    CHECK_OK(store_apply(pg, store_batch(1, 8)));
+    CHECK_OK(fixture_apply(pg, store_batch(1, 8)));
     postgres_close(pg);
     postgres_close(worker);
 }
@@ -459,7 +459,7 @@ static void statement_timeout_is_an_outage(void)
     CHECK_OK(postgres_open(&options, &pg, &store_err));
     struct batch *batch = store_batch(1, 7);
     store_add_activities(batch, "i", 1, 1);
-    CHECK_OK(store_apply(holder, batch));
+    CHECK_OK(fixture_apply(holder, batch));
     CHECK_OK(worker_store_claim(holder, THOLE_STR("w"), NULL, &held, 1, NULL, &store_err));
     CHECK_OK(worker_store_complete_begin(holder, THOLE_STR("w"), &held, 1, &store_err));
     CHECK_STATUS(worker_store_claim(pg, THOLE_STR("v"), NULL, &wanted, 1, NULL, &store_err),

@@ -68,7 +68,7 @@ static const char *dump(const char *ns)
 static void apply_writes_every_kind(void)
 {
     struct postgres *pg = store_partition("apply");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     CHECK_STR(
         "rows", dump("apply"),
         "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,2,1,1,100,,3,50)\n"
@@ -87,7 +87,7 @@ static void apply_writes_every_kind(void)
                                    .detail = THOLE_STR("card declined"),
                                    .turns = 4,
                                    .history_seq = 60};
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("rows", dump("apply"),
               "e (i,2,1,5,100,300,4,60)\ni (i,1,checkout,2,5,100,300,\"card declined\",4,60,0,,\"\")\n"
               "p 1 1 60 1060\nt i 1 1 1 1000");
@@ -113,10 +113,10 @@ static void a_later_quarantine_replaces_all(void)
                                             THOLE_STR("refund"),  4,  5, THOLE_STR("x"),
                                             THOLE_STR("because"), 30, 40};
     struct postgres *pg = store_partition("quarantine");
-    CHECK_OK(store_apply(pg, quarantine_batch(50, first)));
+    CHECK_OK(fixture_apply(pg, quarantine_batch(50, first)));
     CHECK_STR("first", store_sql("quarantine", "SELECT q::text FROM quarantine q"),
               "(i,1,7,1,q,charge,2,3,w,why,10,20)");
-    CHECK_OK(store_apply(pg, quarantine_batch(60, second)));
+    CHECK_OK(fixture_apply(pg, quarantine_batch(60, second)));
     CHECK_STR("second", store_sql("quarantine", "SELECT q::text FROM quarantine q"),
               "(i,1,7,1,r,refund,4,5,x,because,30,40)");
     postgres_close(pg);
@@ -126,13 +126,13 @@ static void redone_batch_changes_nothing(void)
 {
     char before[4096];
     struct postgres *pg = store_partition("redo");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     (void)snprintf(before, sizeof before, "%s", dump("redo"));
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     CHECK_STR("redone", dump("redo"), before);
-    CHECK_OK(store_apply(pg, full_batch(1, 0))); /* leaves the position */
+    CHECK_OK(fixture_apply(pg, full_batch(1, 0))); /* leaves the position */
     CHECK_STR("redone", dump("redo"), before);
-    CHECK_OK(store_apply(pg, store_batch(1, 40))); /* never back */
+    CHECK_OK(fixture_apply(pg, store_batch(1, 40))); /* never back */
     CHECK_STR("redone", dump("redo"), before);
     postgres_close(pg);
 }
@@ -142,19 +142,19 @@ static void fenced_batch_applies_nothing(void)
     char before[4096];
     uint64_t now_ms, registered = 0;
     struct projected projected;
-    struct postgres *old = store_partition("fence"), *new = store_open("fence");
-    CHECK_OK(store_apply(old, store_batch(1, 30)));
+    struct postgres *old = store_partition("fence"), *new = fixture_open("fence");
+    CHECK_OK(fixture_apply(old, store_batch(1, 30)));
     CHECK_INT(open_epoch(new, 2), 30);
     CHECK_INT(open_epoch(new, 2), 30);
     (void)snprintf(before, sizeof before, "%s", dump("fence"));
-    CHECK_STATUS(store_apply(old, full_batch(1, 50)), THOLE_FENCED);
+    CHECK_STATUS(fixture_apply(old, full_batch(1, 50)), THOLE_FENCED);
     CHECK_HAS(store_err.text, "partition 1");
     CHECK_STATUS(projector_store_reset(old, 1, 1, &store_err), THOLE_FENCED);
     CHECK_STATUS(projector_store_open(old, 1, 1, &projected, &registered, &store_err), THOLE_FENCED);
     CHECK_INT(registered, 2); /* who has nothing newer in its log goes on beyond it */
-    CHECK_STATUS(store_apply(new, full_batch(3, 50)), THOLE_FENCED); /* never registered */
+    CHECK_STATUS(fixture_apply(new, full_batch(3, 50)), THOLE_FENCED); /* never registered */
     CHECK_STR("unchanged", dump("fence"), before);
-    CHECK_OK(store_apply(new, full_batch(2, 50)));
+    CHECK_OK(fixture_apply(new, full_batch(2, 50)));
     CHECK_OK(postgres_now_ms(old, &now_ms, &store_err)); /* the connection goes on */
     postgres_close(old);
     postgres_close(new);
@@ -163,14 +163,14 @@ static void fenced_batch_applies_nothing(void)
 static void partition_must_be_open_on_the_connection(void)
 {
     struct postgres *pg = store_migrated("unopened"), *other = store_partition("unopened");
-    CHECK_STATUS(store_apply(pg, full_batch(1, 50)), THOLE_FENCED);
-    CHECK_OK(store_apply(other, full_batch(1, 50)));
+    CHECK_STATUS(fixture_apply(pg, full_batch(1, 50)), THOLE_FENCED);
+    CHECK_OK(fixture_apply(other, full_batch(1, 50)));
     postgres_close(other);
     (void)open_epoch(pg, 1);
     struct batch *batch = full_batch(1, 50);
     batch->partition = 2;
-    CHECK_STATUS(store_apply(pg, batch), THOLE_FENCED);
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_FENCED);
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     postgres_close(pg);
 }
 
@@ -201,7 +201,7 @@ static void *apply_until_fenced(void *arg)
 static void take_over_is_a_clean_cut(void)
 {
     struct applier old = {.pg = store_partition("cut")};
-    struct postgres *new = store_open("cut");
+    struct postgres *new = fixture_open("cut");
     CU_ASSERT_FATAL(pthread_create(&old.thread, NULL, apply_until_fenced, &old) == 0);
     while (store_count("cut", "worker_queue") < 100) {
     }
@@ -219,12 +219,12 @@ static void take_over_is_a_clean_cut(void)
 static void instances_only_move_forward(void)
 {
     struct postgres *pg = store_partition("forward");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     struct batch *batch = store_batch(1, 51);
     struct batch_instance *rows = add_instances(batch, 1);
     rows[0].history_seq = 49;
     rows[0].status = THOLE_INSTANCE_COMPLETED;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("older", store_sql("forward", "SELECT i FROM instances i"),
               "(i,1,checkout,2,1,100,200,\"\",3,50,0,,\"\")");
     CHECK_STR("older", store_sql("forward", "SELECT e FROM executions e"), "(i,2,1,1,100,,3,50)");
@@ -238,7 +238,7 @@ static void instances_only_move_forward(void)
     rows[1].history_seq = 60;
     rows[1].status = THOLE_INSTANCE_COMPLETED;
     rows[1].updated_ms = 600;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("instance", store_sql("forward", "SELECT i FROM instances i"),
               "(i,1,checkout,3,1,100,700,\"\",3,70,0,,\"\")");
     CHECK_STR("executions", store_sql("forward", "SELECT e FROM executions e ORDER BY execution"),
@@ -251,18 +251,18 @@ static void what_does_not_fit_is_refused_whole(void)
     struct postgres *pg = store_partition("refused");
     struct batch *batch = full_batch(1, 50);
     batch->activities_added[1].execution = UINT64_MAX;
-    CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_INVALID);
     batch = full_batch(1, 50);
     batch->instances[0].parent = THOLE_STR("\xc3\x28");
-    CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_INVALID);
     batch = full_batch(1, 50);
     batch->timers_added[1].instance = THOLE_STR("a\0b");
-    CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_INVALID);
     batch = full_batch(1, 50);
     batch->activities_added_len = BATCH_ROWS_MAX + 1;
-    CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
+    CHECK_STATUS(fixture_apply(pg, batch), THOLE_INVALID);
     CHECK_STR("nothing", dump("refused"), "p 1 1 0 0");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     postgres_close(pg);
 }
 
@@ -334,7 +334,7 @@ static void hostile_ids_come_back_as_they_are(void)
         batch->activities_added[i].instance = timers[i].instance = instances[i].instance = id;
         claims[i] = (struct claim){.key = {id, 1, 7 + i, 1}};
     }
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, n, NULL, &store_err));
     for (size_t i = 0; i < n; i++) {
         struct seen seen = {0};
@@ -356,7 +356,7 @@ static void hostile_ids_come_back_as_they_are(void)
     store_remove_activities(batch, "", 7, n);
     for (size_t i = 0; i < n; i++)
         batch->activities_removed[i].instance = claims[i].key.instance;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_INT(store_count("hostile", "worker_queue"), 0);
     postgres_close(pg);
 }
@@ -367,7 +367,7 @@ static void removals_say_what_workers_had(void)
     struct postgres *pg = store_partition("held");
     struct batch *batch = store_batch(1, 1);
     store_add_activities(batch, "i", 1, 4);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     struct claim claims[] = {{.key = {THOLE_STR("i"), 1, 2, 1}}, {.key = {THOLE_STR("i"), 1, 4, 1}}};
     CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, 2, NULL, &store_err));
     CHECK_OK(worker_store_release(pg, THOLE_STR("w"), &claims[1], 1, &store_err));
@@ -398,7 +398,7 @@ static void ten_thousand_of_each_in_one_batch(void)
         instances[i].detail = (thole_slice){(uint8_t *)detail, 1024};
     }
     double start = store_now_us();
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     printf("\n    10,000 activities, timers and instances: %.0f ms", (store_now_us() - start) / 1e3);
     CHECK_INT(store_count("many", "worker_queue"), BATCH_ROWS_MAX);
     CHECK_INT(store_count("many", "timers"), BATCH_ROWS_MAX);
@@ -415,12 +415,12 @@ static void remove_and_count(struct postgres *pg, size_t n)
 {
     struct batch *batch = store_batch(1, 1);
     store_add_activities(batch, "i", 1, n);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     uint64_t before = postgres_statements(pg);
     batch = store_batch(1, 2);
     store_remove_activities(batch, "i", 1, n);
     double start = store_now_us();
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     printf("\n    %zu cancelled in %.0f us", n, store_now_us() - start);
     CHECK_INT(postgres_statements(pg) - before, 2); /* the fence and one delete */
     CHECK_STR("left", store_sql("mass", "SELECT count(*) FROM worker_queue WHERE instance = 'i'"), "0");
@@ -475,7 +475,7 @@ static void timers_come_by_due_time(void)
     struct postgres *pg = store_partition("timers");
     struct batch *batch = store_batch(1, 1);
     (void)add_timers(batch, 5);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct arena arena;
         struct batch_timer *timers = NULL;
@@ -519,7 +519,7 @@ static void live_says_what_is_left_to_do(void)
         instances[i].status = rows[i].status;
         instances[i].detail = THOLE_STR("why");
     }
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     (void)store_sql("live", "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
                             " VALUES ('z', 1, 1, 2, 'q', 'a')");
     struct arena arena;
@@ -576,7 +576,7 @@ static void orphans_are_what_nobody_touched(void)
     struct postgres *pg = store_partition("orphans");
     struct batch *batch = store_batch(1, 1);
     store_add_activities(batch, "i", 1, 4);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_INT(orphans(pg, 60000, 10, &id), 0);
     CU_ASSERT(next_orphan_ms > 50000 && next_orphan_ms <= 60000);
     (void)store_sql("orphans", "UPDATE worker_queue SET created_at = now() - interval '1 hour'");
@@ -620,14 +620,14 @@ static void reset_empties_one_partition(void)
 {
     struct projected projected;
     struct postgres *pg = store_partition("reset");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     CHECK_OK(projector_store_open(pg, 2, 1, &projected, NULL, &store_err));
     struct batch *batch = full_batch(1, 60);
     batch->partition = 2;
     batch->instances[0].instance = batch->activities_added[0].instance = THOLE_STR("j");
     batch->activities_added_len = 1;
     batch->timers_added_len = 0;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_OK(projector_store_reset(pg, 1, 1, &store_err));
     CHECK_STR(
         "left", dump("reset"),
@@ -635,7 +635,7 @@ static void reset_empties_one_partition(void)
         "p 1 1 0 0\np 2 1 60 1060");
     CHECK_STR("settings", store_own_sql(pg, "SHOW statement_timeout"), "10s\n");
     CHECK_STR("settings", store_own_sql(pg, "SHOW synchronous_commit"), "off\n");
-    CHECK_OK(store_apply(pg, full_batch(1, 50)));
+    CHECK_OK(fixture_apply(pg, full_batch(1, 50)));
     postgres_close(pg);
 }
 
@@ -670,7 +670,7 @@ static void list_filters_and_sorts(void)
     }
     rows[0].orchestration = THOLE_STR("refund");
     rows[2].status = THOLE_INSTANCE_STUCK;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct seen seen = {0};
         thole_list_filter filter = {.size = sizeof filter,
@@ -712,7 +712,7 @@ static void show_counts_what_is_open(void)
     struct postgres *pg = store_partition("show");
     struct seen seen = {0};
     struct batch *batch = full_batch(1, 50);
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_OK(query_store_show(pg, THOLE_STR("i"), see, &seen, &store_err));
     CHECK_INT(seen.count, 1);
     CHECK_INT(seen.info.open_activities, 2);

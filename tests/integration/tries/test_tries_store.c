@@ -38,7 +38,7 @@ static void apply(struct postgres *pg, const struct try *removed, size_t removed
     batch->activities_removed_len = removed_len;
     batch->activities_added = added_len > 0 ? try_rows(batch, added, added_len) : NULL;
     batch->activities_added_len = added_len;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
 }
 
 static void add(struct postgres *pg, struct try try)
@@ -136,7 +136,7 @@ static void everything_in_one_batch(void)
         {.instance = THOLE_STR("i"), .orchestration = THOLE_STR("o"), .execution = 1, .status = 1}};
     batch->instances = instances;
     batch->instances_len = 2;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("activities", rows_of("all"), "(2,2,0,)\n(3,1,0,)");
     CHECK_INT(store_count("all", "timers"), 1);
     CHECK_STR("instances", store_sql("all", "SELECT instance FROM instances"), "i");
@@ -150,7 +150,7 @@ static void timers_are_replaced(void)
     struct batch *batch = store_batch(1, 1);
     batch->timers_added = rows;
     batch->timers_added_len = 2;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("added", store_sql("timers", "SELECT (timer_id, due_ms) FROM timers ORDER BY 1"),
               "(1,500)\n(2,700)");
     batch = store_batch(1, 2);
@@ -160,13 +160,13 @@ static void timers_are_replaced(void)
     batch->timers_removed_len = 2;
     batch->timers_added = &again;
     batch->timers_added_len = 1;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("replaced", store_sql("timers", "SELECT (timer_id, due_ms) FROM timers"), "(2,300)");
     batch = store_batch(1, 3);
     again.due_ms = UINT64_MAX; /* never */
     batch->timers_added = &again;
     batch->timers_added_len = 1;
-    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(fixture_apply(pg, batch));
     CHECK_STR("never", store_sql("timers", "SELECT due_ms FROM timers"), "9223372036854775807");
     postgres_close(pg);
 }
@@ -266,7 +266,7 @@ static void expired_tries_are_ended_together_with_what_is_said(void)
 /* The row belongs to whoever deletes it first. */
 static void completion_and_deadline_do_not_both_count(void)
 {
-    struct postgres *pg = store_partition("both"), *worker = store_open("both");
+    struct postgres *pg = store_partition("both"), *worker = fixture_open("both");
     struct claim claim = claim_of(1, 1);
     struct expired_try *rows = NULL;
     struct arena arena;
