@@ -46,6 +46,7 @@ struct host_options {
     uint64_t heartbeat_ms;   /* --heartbeat       THOLE_HEARTBEAT       a third of the node ttl */
     uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
     uint64_t sweep_ms; /* --sweep THOLE_SWEEP 60s: activities that no worker reports on are queued again */
+    uint64_t drift_ms; /* --drift THOLE_DRIFT 24h: how often rows are compared with histories; 0 = never */
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
     uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t

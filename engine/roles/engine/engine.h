@@ -27,7 +27,7 @@
  *
  * No requests: inbox_reader.c reads the messages to a partition; shard_query.c answers queries; deadlines.c
  * ends tries that are past their deadline; crash_trial.c runs code in a forked copy; watchdog.c notices turns
- * that do not end.
+ * that do not end; drift_job.c compares rows with histories.
  */
 #ifndef THOLE_ENGINE_H
 #define THOLE_ENGINE_H
@@ -43,6 +43,7 @@ enum {
     RECORD_HEADROOM = 4096, /* of a message around its record */
 };
 
+struct drift_job;
 struct loader;
 struct membership;
 struct watchdog;
@@ -56,6 +57,7 @@ struct engine_host {
     struct loader *loader;
     struct membership *membership;
     struct watchdog *watchdog;   /* of the code that the shards run */
+    struct drift_job *drift;     /* NULL: --drift is 0 */
     struct subscription *epochs; /* who else opens our partitions */
     struct shard *shards;
     size_t shards_len;

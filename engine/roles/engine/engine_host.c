@@ -1,4 +1,5 @@
 /* The engine role: connect, verify, migrate, start the threads; and the reverse. */
+#include "drift_job.h"
 #include "engine.h"
 #include "loader.h"
 #include "membership.h"
@@ -216,6 +217,8 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
         status = insist(engine, watch_epochs, stop, reterr);
     if (status == THOLE_OK)
         status = insist(engine, join_nodes, stop, reterr);
+    if (status == THOLE_OK)
+        status = drift_job_start(engine, &engine->drift, reterr);
     if (status != THOLE_OK) {
         engine_host_stop(engine);
         return status;
@@ -231,6 +234,7 @@ void engine_host_stop(struct engine_host *engine)
     if (engine == NULL)
         return;
     uint64_t statements = 0;
+    drift_job_stop(engine->drift);
     membership_quiet(engine->membership);
     for (size_t i = 0; i < engine->shards_len; i++)
         if (engine->shards[i].store != NULL)

@@ -4,6 +4,7 @@
  * fails. The programs run as a user's do, against real servers; what is handed over is noted on the way.
  */
 #include "core_dumps.h"
+#include "drift_job.h"
 #include "engine.h"
 #include "forkserver.h"
 #include "handlers.h"
@@ -128,6 +129,7 @@ thole_status __real_worker_input(struct worker_machine *, const struct worker_in
 thole_status __real_row_calls_create(const struct row_calls_options *, struct row_calls **, thole_error *);
 thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
 thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
+thole_status __real_drift_job_start(struct engine_host *, struct drift_job **, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, enum log_format, const char *);
@@ -238,6 +240,12 @@ thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, stru
     arrived("shard_start.turn_limit_ms %" PRIu64, engine->options.turn_limit_ms);
     arrived("shard_start.index %u of %zu", index, engine->shards_len);
     return __real_shard_start(engine, index, shard, reterr);
+}
+
+thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job **ret, thole_error *reterr)
+{
+    arrived("drift_job_start.drift_ms %" PRIu64, engine->options.drift_ms);
+    return __real_drift_job_start(engine, ret, reterr);
 }
 
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
@@ -365,6 +373,7 @@ static const struct option_arrival {
     {"node-ttl", "9s", RUN_FIRST, "topology_ensure.nodes_ttl_ms 9000"},
     {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
+    {"drift", "12h", RUN_FIRST, "drift_job_start.drift_ms 43200000"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"quarantine", "77s", RUN_FIRST, "partition_create.quarantine_ms 77000"},
     {"engine-threads", "3", RUN_FIRST, "shard_start.index 2 of 3"},

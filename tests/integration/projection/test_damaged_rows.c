@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OUTPUT_BYTES = 1 << 18, ID_BYTES = 64, LOAD_PAUSE_MS = 8, OUTCOME_MS = 60000 };
+enum { OUTPUT_BYTES = 1 << 18, ID_BYTES = 64, LOAD_PAUSE_MS = 8, OUTCOME_MS = 60000, DRIFT_WAIT_MS = 60000 };
 
 static struct stack stack;
 static thole_client *client;
@@ -287,8 +287,27 @@ static void test_each_damage_is_named_and_mended(void)
     (void)stack_terminate(later, 10000);
 }
 
+/* The engine compares as it runs: what is wrong is in its log and its metric, until it is mended. */
+static void test_drift_is_told(void)
+{
+    CU_ASSERT_EQUAL(stack_count(engine->log, "area=drift *instance=load-"), 0);
+    size_t const before = stack_count(engine->log, ": 1 are wrong; thole projections verify");
+    (void)stack_sql(&stack,
+                    "UPDATE thole_default.instances SET detail = 'changed' WHERE instance = 'b-timer'");
+    CU_ASSERT_TRUE(
+        stack_logged(engine, "instance=b-timer *column detail: the row says changed, the history as it must",
+                     1, DRIFT_WAIT_MS));
+    CU_ASSERT_TRUE(
+        stack_logged(engine, ": 1 are wrong; thole projections verify", before + 1, DRIFT_WAIT_MS));
+    CU_ASSERT_EQUAL(thole("rebuild"), 0);
+    size_t const clean = stack_count(engine->log, ": 0 are wrong");
+    CU_ASSERT_TRUE(stack_logged(engine, ": 0 are wrong", clean + 1, DRIFT_WAIT_MS));
+    check_clean("after");
+}
+
 static const struct thole_test tests[] = {
     {"each_damage_is_named_and_mended", test_each_damage_is_named_and_mended},
+    {"drift_is_told", test_drift_is_told},
 };
 
 int main(void)
@@ -300,7 +319,7 @@ int main(void)
     snprintf(go, sizeof go, "%s/go", stack.dir);
     setenv("ROWS_RUNS", runs, 1);
     setenv("ROWS_GO", go, 1);
-    engine = stack_program_with(&stack, "program_rows", "engine", "engine", "--sweep=8s", NULL);
+    engine = stack_program_with(&stack, "program_rows", "engine", "engine", "--sweep=8s", "--drift=2s", NULL);
     client = stack_client(&stack);
     worker = stack_program_with(&stack, "program_rows", "worker", "worker", "--lease=4s", "--slots=64", NULL);
     int const failed = thole_run_suite("damaged_rows", tests, ARRAY_LEN(tests));
