@@ -113,7 +113,6 @@ thole_status api_call(struct connection *connection, const char *verb, const cha
                 *ret_error = code;
             return status;
         }
-        struct timespec const pause = clock_timespec(NO_LEADER_PAUSE_MS);
-        (void)nanosleep(&pause, NULL);
+        connection_pause(connection, NO_LEADER_PAUSE_MS);
     }
 }

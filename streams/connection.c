@@ -65,6 +65,7 @@ struct connection {
     struct tls_files tls;
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
+    const struct connection_waiting *waiting;
     void *arg;
     /* keeper */
     struct wall_clock wall; /* since connecting of the current link began */
@@ -81,6 +82,11 @@ uint64_t link_now_ms(void)
 uint64_t connection_request_timeout_ms(const struct connection *connection)
 {
     return connection->request_timeout_ms;
+}
+
+const struct connection_waiting *connection_waiting(const struct connection *connection)
+{
+    return connection->waiting;
 }
 
 const char *connection_inbox_root(const struct connection *connection)
@@ -686,6 +692,7 @@ static struct connection *connection_create(const struct connection_options *opt
     connection->connect_timeout_ms = options->connect_timeout_ms;
     connection->request_timeout_ms = options->request_timeout_ms;
     connection->on_state = options->on_state;
+    connection->waiting = options->waiting;
     connection->arg = options->arg;
     connection->creds = options->creds != NULL;
     connection->random = ((uint64_t)(uintptr_t)connection ^ link_now_ms() << 20) | 1;

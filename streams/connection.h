@@ -27,6 +27,16 @@ struct connection;
  */
 typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 
+/*
+ * For callers on coroutines, whose thread must not block: called where a request would wait for its answer,
+ * or a call would pause. False: the caller is none of these, and its thread waits.
+ */
+struct connection_waiting {
+    bool (*ask)(const char *subject, thole_slice body, struct buf *ret, thole_status *ret_status,
+                thole_error *reterr);
+    bool (*pause)(uint64_t ms);
+};
+
 struct connection_options {
     const char *url;   /* one or more, comma-separated */
     const char *creds; /* file of a JWT and its seed, of an NKey seed alone, or of a user and a password or a
@@ -38,8 +48,9 @@ struct connection_options {
     const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *name;        /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
-    uint64_t request_timeout_ms;   /* of each API round trip */
-    connection_state_fn *on_state; /* may be NULL */
+    uint64_t request_timeout_ms;              /* of each API round trip */
+    connection_state_fn *on_state;            /* may be NULL */
+    const struct connection_waiting *waiting; /* borrowed while it is open; NULL: threads wait */
     void *arg;
 };
 
@@ -71,6 +82,9 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
  * the connection. */
 THOLE_NODISCARD thole_status connection_request(struct connection *connection, const char *subject,
                                                 thole_slice body, struct buf *ret, thole_error *reterr);
+
+/* Waits; a coroutine lets others run meanwhile. */
+void connection_pause(struct connection *connection, uint64_t ms);
 
 /* A received message; everything is borrowed for the callback. */
 struct delivery {

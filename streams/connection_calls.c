@@ -1,4 +1,5 @@
 /* Publish, request, subscribe and flush over a connection. */
+#include "clock.h"
 #include "inbox_prefix.h"
 #include "link.h"
 #include "memory.h"
@@ -83,7 +84,21 @@ thole_status connection_request_with(struct connection *connection, const char *
 thole_status connection_request(struct connection *connection, const char *subject, thole_slice body,
                                 struct buf *ret, thole_error *reterr)
 {
+    const struct connection_waiting *const waiting = connection_waiting(connection);
+    char ignored[1];
+    thole_status status;
+    uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
+    if (waiting != NULL && waiting->ask(subject, body, ret, &status, reterr))
+        return explain_silence(connection, violations, subject, status, reterr);
     return connection_request_with(connection, subject, NULL, 0, body, ret, reterr);
+}
+
+void connection_pause(struct connection *connection, uint64_t ms)
+{
+    const struct connection_waiting *const waiting = connection_waiting(connection);
+    struct timespec const pause = clock_timespec(ms);
+    if (waiting == NULL || !waiting->pause(ms))
+        (void)nanosleep(&pause, NULL);
 }
 
 thole_status connection_flush(struct connection *connection, thole_error *reterr)

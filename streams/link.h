@@ -91,6 +91,7 @@ uint64_t connection_request_timeout_ms(const struct connection *connection);
 THOLE_NODISCARD thole_status connection_request_with(struct connection *connection, const char *subject,
                                                      const struct header *headers, size_t headers_len,
                                                      thole_slice body, struct buf *ret, thole_error *reterr);
+const struct connection_waiting *connection_waiting(const struct connection *connection); /* may be NULL */
 /* Whether the server's INFO says that it has JetStream. */
 bool connection_has_jetstream(const struct connection *connection);
 /* How many permission violations the server has reported, and the last one's text. */

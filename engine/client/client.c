@@ -1,4 +1,5 @@
 /* Opening and closing, and the reads of the projection. */
+#include "client_task.h"
 #include "inbox_prefix.h"
 #include "locked.h"
 #include "memory.h"
@@ -66,6 +67,7 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
         .connect_timeout_ms = options->timeout_ms,
         .request_timeout_ms = options->timeout_ms,
         .on_state = watches_on_state,
+        .waiting = &client_task_waiting,
         .arg = client,
     };
     THOLE_TRY(connection_open(&connection, &client->connection, reterr));
@@ -111,7 +113,8 @@ void thole_client_close(thole_client *client)
 {
     if (client == NULL)
         return;
-    assert(client->watches.first == NULL); /* no call is under way */
+    assert(client->watches.first == NULL);    /* no call is under way */
+    assert(atomic_load(&client->loops) == 0); /* each thole_async was closed before */
     requests_close(client->requests);
     connection_close(client->connection);
     postgres_close(client->postgres);

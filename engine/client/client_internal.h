@@ -13,6 +13,7 @@
 #include "topology.h"
 #include "watch_table.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum {
     CLIENT_WINDOW = 4096, /* requests in flight, of all threads together */
@@ -58,13 +59,15 @@ struct thole_client {
     struct watch_table watches;
     uint64_t tokens; /* the last one given out */
     struct listening listening;
+    atomic_size_t loops;           /* that run its calls on tasks: client_task.h */
     pthread_mutex_t postgres_lock; /* held while a statement runs; guards the next two */
     struct postgres *postgres;
     char *conninfo;
     char *ns;
 };
 
-/* Milliseconds of the monotonic clock; for deadlines. */
+/* Milliseconds of the monotonic clock; for deadlines. UINT64_MAX in a task that was abandoned: all its time
+ * is over (client_task.h). */
 uint64_t client_now_ms(void);
 
 struct request_id {

@@ -4,7 +4,6 @@
 #include "query_message.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A partition that is being handed over has no owner for a moment. */
 enum { HANDOVER_PATIENCE_MS = 500, HANDOVER_PAUSE_MS = 50 };
@@ -69,7 +68,7 @@ static thole_status ask(thole_client *client, const char *subject, thole_slice b
         thole_status const status = ask_once(client, subject, body, ret_output, reterr);
         if (status != THOLE_UNAVAILABLE || client_now_ms() >= until)
             return status;
-        nanosleep(&(struct timespec){.tv_nsec = HANDOVER_PAUSE_MS * 1000000L}, NULL);
+        connection_pause(client->connection, HANDOVER_PAUSE_MS);
     }
 }
 

@@ -1,5 +1,5 @@
 #include "watch.h"
-#include "clock.h"
+#include "client_task.h"
 #include "locked.h"
 #include "message.h"
 #include "notice.h"
@@ -13,26 +13,33 @@ enum { RETRY_PAUSE_MS = 250 };
 
 /* ---- sleeping ---- */
 
-uint64_t client_now_ms(void)
-{
-    return clock_monotonic_ms();
-}
-
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
+/* Gives client.lock back meanwhile. */
+static void nap(struct watch *watch, uint64_t until_ms)
 {
     struct timespec const until = {.tv_sec = (time_t)(until_ms / 1000),
                                    .tv_nsec = (long)(until_ms % 1000) * 1000000};
+    if (watch->task == NULL) {
+        (void)pthread_cond_timedwait(&watch->changed, &watch->client->lock, &until);
+        return;
+    }
+    pthread_mutex_unlock(&watch->client->lock);
+    client_task_sleep(watch->task, until_ms);
+    pthread_mutex_lock(&watch->client->lock);
+}
+
+bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
+{
     pthread_mutex_lock(&watch->client->lock);
     assert(watch->holds == NULL); /* one thread waits */
     bool held = holds(watch);
     watch->holds = holds;
     while (!held && client_now_ms() < until_ms) {
-        (void)pthread_cond_timedwait(&watch->changed, &watch->client->lock, &until);
+        nap(watch, until_ms);
         held = holds(watch);
     }
     watch->holds = NULL;
@@ -45,7 +52,11 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
 static void wake(struct watch *watch)
 {
     assert(is_locked(&watch->client->lock));
-    if (watch->holds != NULL && watch->holds(watch))
+    if (watch->holds == NULL || !watch->holds(watch))
+        return;
+    if (watch->task != NULL)
+        client_task_wake(watch->task);
+    else
         pthread_cond_signal(&watch->changed);
 }
 

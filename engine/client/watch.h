@@ -18,8 +18,9 @@ typedef bool watch_predicate(const struct watch *watch); /* called under client.
 
 struct watch {
     struct thole_client *client;
-    thole_slice instance; /* borrowed from the caller, as is request */
-    thole_slice request;  /* id of this call's own request; empty: none */
+    struct client_task *task; /* on which the call runs; NULL: a thread that may block */
+    thole_slice instance;     /* borrowed from the caller, as is request */
+    thole_slice request;      /* id of this call's own request; empty: none */
     char api_subject[STREAM_NAME_BYTES_MAX + 32];
     struct buf api_body;
     struct buf name;                   /* of the instance, as it stands in subjects */

@@ -1,4 +1,5 @@
 /* Opening and closing a watch, and its notices: see struct listening. */
+#include "client_task.h"
 #include "clock.h"
 #include "watch.h"
 #include <assert.h>
@@ -19,7 +20,7 @@ enum {
 static bool judge(struct listening *listening)
 {
     if (listening->heard < JUDGED_AFTER)
-        return client_now_ms() < listening->apart_until_ms;
+        return clock_monotonic_ms() < listening->apart_until_ms;
     bool const poor = listening->heard_own < listening->heard / OTHERS_MAX;
     listening->heard = listening->heard_own = 0;
     if (poor) {
@@ -27,11 +28,11 @@ static bool judge(struct listening *listening)
         listening->apart_ms = twice < APART_MIN_MS   ? APART_MIN_MS
                               : twice > APART_MAX_MS ? APART_MAX_MS
                                                      : twice;
-        listening->apart_until_ms = client_now_ms() + listening->apart_ms;
-    } else if (client_now_ms() >= listening->apart_until_ms) {
+        listening->apart_until_ms = clock_monotonic_ms() + listening->apart_ms;
+    } else if (clock_monotonic_ms() >= listening->apart_until_ms) {
         listening->apart_ms = 0;
     }
-    return client_now_ms() < listening->apart_until_ms;
+    return clock_monotonic_ms() < listening->apart_until_ms;
 }
 
 static void on_own_notice(void *arg, const struct delivery *delivery)
@@ -189,6 +190,7 @@ thole_status watch_open(struct thole_client *client, enum watch_kind kind, thole
 {
     memset(ret, 0, sizeof *ret);
     ret->client = client;
+    ret->task = client_task_current();
     ret->instance = instance;
     ret->request = request;
     init(ret);

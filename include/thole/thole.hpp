@@ -9,12 +9,15 @@
  */
 #ifndef THOLE_THOLE_HPP
 #define THOLE_THOLE_HPP
+#include "thole/async.h"
 #include "thole/client.h"
 #include "thole/embedding.h"
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -177,6 +180,126 @@ class client
         return result;
     }
     thole_client *handle_ = nullptr;
+};
+
+/**
+ * thole_async: requests for event loops (thole/async.h has the rules). Each callback is called once; what it
+ * throws comes out of dispatch(), behind the other callbacks of that turn.
+ */
+class async
+{
+  public:
+    using callback = std::function<void(const thole_completion &)>;
+    /** @p of must outlive it. */
+    explicit async(client &of, size_t in_flight_max = 0) : thrown_(std::make_unique<std::exception_ptr>())
+    {
+        thole_error err{};
+        thole_async_options const options{sizeof options, in_flight_max};
+        check(thole_async_open(of.get(), &options, &handle_, &err), err);
+    }
+    async(async &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), thrown_(std::move(other.thrown_))
+    {
+    }
+    async &operator=(async &&) = delete;
+    /** Abandons what is under way; callbacks are called, what they throw is lost. */
+    ~async()
+    {
+        thole_async_close(handle_);
+    }
+    /** To be polled for input. */
+    int fd() const noexcept
+    {
+        return thole_async_fd(handle_);
+    }
+    /** @return How many callbacks were called. */
+    size_t dispatch()
+    {
+        size_t const called = thole_async_dispatch(handle_);
+        if (*thrown_)
+            std::rethrow_exception(std::exchange(*thrown_, nullptr));
+        return called;
+    }
+    size_t in_flight() const noexcept
+    {
+        return thole_async_in_flight(handle_);
+    }
+    bool abandon(uint64_t request) noexcept
+    {
+        return thole_async_abandon(handle_, request);
+    }
+    /** All return the number of the request and throw when it is refused: then there is no callback. */
+    uint64_t start(std::string_view instance, std::string_view orchestration, std::string_view input,
+                   callback done, const thole_start_options *options = nullptr)
+    {
+        return request(std::move(done), thole_async_start, slice(instance), slice(orchestration),
+                       slice(input), options);
+    }
+    uint64_t run(std::string_view instance, std::string_view orchestration, std::string_view input,
+                 std::chrono::milliseconds within, callback done)
+    {
+        return request(std::move(done), thole_async_run, slice(instance), slice(orchestration), slice(input),
+                       static_cast<uint64_t>(within.count()));
+    }
+    uint64_t wait(std::string_view instance, std::chrono::milliseconds within, callback done)
+    {
+        return request(std::move(done), thole_async_wait, slice(instance),
+                       static_cast<uint64_t>(within.count()));
+    }
+    uint64_t signal(std::string_view instance, std::string_view name, std::string_view data, callback done,
+                    std::string_view request_id = {})
+    {
+        return request(std::move(done), thole_async_signal, slice(instance), slice(name), slice(data),
+                       slice(request_id));
+    }
+    uint64_t cancel(std::string_view instance, std::string_view reason, callback done,
+                    std::string_view request_id = {})
+    {
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        return request(std::move(done), thole_async_cancel, slice(instance), &options);
+    }
+    uint64_t terminate(std::string_view instance, std::string_view reason, callback done,
+                       std::string_view request_id = {})
+    {
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        return request(std::move(done), thole_async_terminate, slice(instance), &options);
+    }
+    uint64_t query(std::string_view instance, std::string_view name, std::string_view input, callback done)
+    {
+        return request(std::move(done), thole_async_query, slice(instance), slice(name), slice(input));
+    }
+    thole_async *get() const noexcept
+    {
+        return handle_;
+    }
+
+  private:
+    struct pending {
+        callback done;
+        std::exception_ptr *thrown; /* the first one is kept */
+    };
+    static void completed(void *arg, const thole_completion *completion)
+    {
+        std::unique_ptr<pending> const own(static_cast<pending *>(arg));
+        try {
+            own->done(*completion);
+        } catch (...) {
+            if (!*own->thrown)
+                *own->thrown = std::current_exception();
+        }
+    }
+    template <typename Function, typename... Arguments>
+    uint64_t request(callback done, Function *ask, Arguments... arguments)
+    {
+        auto own = std::make_unique<pending>(pending{std::move(done), thrown_.get()});
+        uint64_t number = 0;
+        thole_error err{};
+        check(ask(handle_, arguments..., completed, own.get(), &number, &err), err);
+        (void)own.release(); /* completed() has it */
+        return number;
+    }
+    thole_async *handle_ = nullptr;
+    std::unique_ptr<std::exception_ptr> thrown_;
 };
 
 /** Thrown by a handler: a failure with a type, which ends the tries if @c final. */

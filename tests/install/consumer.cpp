@@ -50,6 +50,22 @@ static std::string greeting(thole::program &program, const char *input, thole_in
     return output;
 }
 
+// What it does needs a server: integration.async. Here it compiles.
+void ask_everything(thole::client &client)
+{
+    auto const ignore = [](const thole_completion &) {};
+    thole::async async(client, 10);
+    async.start("id", "greet", "world", ignore);
+    async.signal("id", "event", "data", ignore);
+    async.cancel("id", "reason", ignore);
+    async.terminate("id", "reason", ignore);
+    async.query("id", "query", "input", ignore);
+    async.wait("id", 10ms, ignore);
+    async.abandon(async.run("id", "greet", "world", 10ms, ignore));
+    while (async.in_flight() > 0 && async.fd() >= 0)
+        async.dispatch();
+}
+
 int main()
 {
     thole::program program("consumer");

@@ -307,6 +307,12 @@ thole_status __wrap_connection_publish(struct connection *connection, const char
 
 /* ---- time ---- */
 
+const struct connection_waiting *__wrap_connection_waiting(const struct connection *connection)
+{
+    (void)connection;
+    return NULL;
+}
+
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;

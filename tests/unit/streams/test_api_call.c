@@ -22,6 +22,12 @@ uint64_t __wrap_connection_request_timeout_ms(const struct connection *connectio
     return 300;
 }
 
+const struct connection_waiting *__wrap_connection_waiting(const struct connection *connection)
+{
+    (void)connection;
+    return NULL;
+}
+
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;

@@ -66,6 +66,12 @@ natsStatus __wrap_natsConnection_FlushTimeout(natsConnection *nc, int64_t timeou
     return play.status;
 }
 
+const struct connection_waiting *__wrap_connection_waiting(const struct connection *connection)
+{
+    (void)connection;
+    return NULL;
+}
+
 uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
 {
     (void)connection;
