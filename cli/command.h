@@ -99,6 +99,7 @@ int command_query(struct cli *cli);
 int command_complete(struct cli *cli);
 int command_fail(struct cli *cli);
 int command_replay(struct cli *cli);
+int command_audit(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_export(struct cli *cli);

@@ -228,6 +228,12 @@ static const struct option_row replay_rows[] = {
     OPTION_ROW_ALL_HISTORIES(FIELD(all)),
     OPTION_ROW_HISTORY_FILE(FIELD(file)),
 };
+static const struct option_row audit_rows[] = {
+    {.flag = "all",
+     .kind = OPTION_SWITCH,
+     FIELD(all),
+     .help = "verify: the logs of all partitions, instead of some instances"},
+};
 static const struct option_row reason_rows[] = {
     {.flag = "reason",
      .kind = OPTION_TEXT,
@@ -642,6 +648,14 @@ static const struct command commands[] = {
      .words_max = INT32_MAX,
      .run = command_replay,
      .program = true},
+    {.name = "audit",
+     .usage = "verify [ID]...",
+     .summary = "check that histories are what was written: nothing changed, missing, added or moved",
+     .example = "thole audit verify --all\n  thole audit verify order-17 -o json",
+     ROWS(audit_rows),
+     .words_min = 1,
+     .words_max = INT32_MAX,
+     .run = command_audit},
     {.name = "dev",
      .usage = "[-- PROGRAM [ARGUMENT]...]",
      .summary = "private nats-server and Postgres for as long as it (or PROGRAM) runs",

@@ -11,7 +11,7 @@
     X(USAGE, 2, "wrong usage, or a value that is refused: too large, no such time, not a token")             \
     X(NOT_FOUND, 3, "there is no such instance, query, queue entry or file; the namespace was never set up") \
     X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended (delete)")                     \
-    X(DIVERGED, 5, "replay: code and history differ")                                                        \
+    X(DIVERGED, 5, "replay: code and history differ; audit: a history is not what was written")              \
     X(UNREACHABLE, 6, "a server cannot be reached or is too old; no engine answers")                         \
     X(DENIED, 7, "a server denies the permission")                                                           \
     X(TIMEOUT, 8, "timed out: it has not ended yet")                                                         \

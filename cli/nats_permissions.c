@@ -220,6 +220,7 @@ static const struct {
     {"queue-limit", QUEUE_LIMIT},
     {"replay", REPLAY | HISTORIES},
     {"projections", REPLAY | HISTORIES | WAITING},
+    {"audit", REPLAY | HISTORIES},
     {"bind", RULES},
     {"call", CALL},
 };
@@ -232,7 +233,7 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,export,list,nodes,partitions,doctor,rejected,replay"},
+    {"auditor", 0, "wait,show,history,export,list,nodes,partitions,doctor,rejected,replay,audit"},
     {"console", 0,
      "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
      "prune,"

@@ -4,7 +4,7 @@
 # nats/nats.h only in streams/, libpq-fe.h only in projections/; microhttpd.h only in engine/monitor/; examples/ only the installed headers.
 set -eu
 . "$(dirname "$0")/files.sh"
-order='include/thole proto engine/core engine/partition/base engine/partition/log engine/partition/projection engine/partition/instances engine/partition engine/rows engine/worker engine/metrics clock streams projections engine/monitor engine/host engine/events engine/activities engine/client engine/drift engine/roles/engine engine/roles/worker engine/roles/gateway engine/roles/binder engine/roles/replay engine/roles engine/testing servers cli'
+order='include/thole proto engine/core engine/audit engine/partition/base engine/partition/log engine/partition/projection engine/partition/instances engine/partition engine/rows engine/worker engine/metrics clock streams projections engine/monitor engine/host engine/events engine/activities engine/client engine/drift engine/roles/engine engine/roles/worker engine/roles/gateway engine/roles/binder engine/roles/replay engine/roles engine/testing servers cli'
 rooms='engine/partition/log engine/partition/projection engine/partition/instances'
 {
     files_of "$1" '*.h' | sed 's,^,header ,'

@@ -354,6 +354,7 @@ json_answer namespace_list namespaces
 json_error 6 UNAVAILABLE namespaces -o json --nats nats://127.0.0.1:1
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
+json_answer audit audit verify j-7
 json_answer replay replay j-7 -- "$verbs"
 json_answer doctor doctor
 json_answer version version
@@ -377,6 +378,7 @@ for verb in $verbs_of_help; do
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
+        audit) arguments=(verify nobody) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
         export) arguments=(--all --to "$log.nothing") ;;
         dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;

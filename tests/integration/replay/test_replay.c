@@ -181,6 +181,18 @@ static void test_files(void)
     check("$T history nobody --raw $D/nobody 2>&1; ls $D/nobody 2>&1", 2, "there is no instance", "/nobody");
 }
 
+static void test_audit(void)
+{
+    check("$T audit verify --all", 0, "partition 0: ", " records, whole; the last is #");
+    check("$T audit verify --all -o json", 0,
+          "{\"schema\":\"thole.audit.v1\",\"namespace\":\"default\",\"findings\":[],", "\"last_hash\":\"");
+    check("$T audit verify counter open", 0, " counter: ", " records, whole; the last is #");
+    check("$T audit verify nobody 2>&1", 3, "there is no instance \"nobody\"", "");
+    check("$T audit verify 2>&1", 2, "what is to be verified? IDs or --all", "");
+    check("$T audit verify --all open 2>&1", 2, "what is to be verified? IDs or --all", "");
+    check("$T audit seal 2>&1", 2, "unknown word: seal", "verify");
+}
+
 static bool publish(struct connection *connection, const char *subject, thole_slice body)
 {
     return connection_publish(connection, subject, NULL, 0, body, NULL) == THOLE_OK &&
@@ -244,6 +256,10 @@ static void test_damage(void)
     check("$V replay --all", 1, "UNREADABLE damaged execution 1 turn 1: record does not decode\n", "");
     check("$V replay --all", 1, "UNREADABLE a\\x09b execution 3 turn 1: record is empty\n", "");
     check("$V replay damaged", 1, "UNREADABLE damaged execution 1", "1 unreadable");
+    check("$T audit verify --all", 5, "unreadable  partition ", ": it is no record");
+    check("$T audit verify --all -o jsonl", 5, "{\"schema\":\"thole.audit_finding.v1\",\"fault\":\"",
+          "thole.audit_log.v1");
+    check("$T audit verify damaged", 5, "unreadable  partition ", "1 findings");
     connection_close(connection);
 }
 
@@ -255,6 +271,7 @@ static const struct thole_test tests[] = {
     {"no_code", test_no_code},
     {"json", test_json},
     {"files", test_files},
+    {"audit", test_audit},
     {"damage", test_damage},
 };
 

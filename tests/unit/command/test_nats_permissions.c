@@ -211,7 +211,7 @@ static void test_refused(void)
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, projections, bind, call");
+        "partitions, doctor, queue, queue-limit, replay, projections, audit, bind, call");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);

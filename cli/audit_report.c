@@ -1,0 +1,240 @@
+#include "audit_report.h"
+#include "clock.h"
+#include "memory.h"
+#include "text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SHOW_EVERY = 4096 /* records */,
+    SHOW_MS = 200,
+    CELL_BYTES = 1024,
+    HEX_BYTES = 2 * RECORD_HASH_BYTES + 1
+};
+
+struct audit_checked {
+    struct audit_options options; /* instance: allocated */
+    struct audit_summary summary;
+};
+
+void audit_report_init(struct audit_report *report, const struct cli *cli)
+{
+    *report = (struct audit_report){
+        .cli = cli, .begun_ms = clock_monotonic_ms(), .tty = isatty(STDERR_FILENO) == 1};
+    if (cli->options.output != OUTPUT_JSON)
+        return;
+    json_document(&report->json, stdout, "thole.audit.v1");
+    json_member_text(&report->json, "namespace", cli->options.ns);
+    json_key(&report->json, "findings");
+    json_array(&report->json);
+}
+
+void audit_report_begin(struct audit_report *report, const struct audit_options *options)
+{
+    report->audit = audit_create(options);
+    report->partition = options->partition;
+    report->instance = options->instance;
+}
+
+bool audit_report_stopped(const struct audit_report *report)
+{
+    (void)report;
+    return ferror(stdout) != 0;
+}
+
+/* ---- progress ---- */
+
+static void clear_progress(const struct audit_report *report)
+{
+    if (report->tty && report->shown_ms > 0)
+        (void)fputs("\r\033[K", stderr);
+}
+
+void audit_report_progress(struct audit_report *report)
+{
+    if (++report->records % SHOW_EVERY != 0 || !report->tty || report->cli->options.output != OUTPUT_TABLE)
+        return;
+    uint64_t const now = clock_monotonic_ms(), taken = now - report->begun_ms;
+    if (now < report->shown_ms + SHOW_MS)
+        return;
+    report->shown_ms = now;
+    (void)fprintf(stderr, "\r\033[Kpartition %" PRIu32, report->partition);
+    if (report->logs > 0)
+        (void)fprintf(stderr, " (%zu of %zu)", report->checked_len + 1, report->logs);
+    (void)fprintf(stderr, ": %" PRIu64 " records, %" PRIu64 " a second", report->records,
+                  report->records * 1000 / (taken + 1));
+}
+
+/* ---- findings ---- */
+
+static void finding_members(struct json *json, const struct audit_report *report,
+                            const struct audit_finding *finding)
+{
+    json_member_text(json, "fault", audit_fault_name(finding->fault));
+    json_member_number(json, "partition", report->partition);
+    json_key(json, "sequence");
+    if (finding->sequence == 0)
+        json_null(json);
+    else
+        json_number(json, finding->sequence);
+    if (finding->instance.len > 0) {
+        json_member(json, "instance", finding->instance);
+        json_member_number(json, "execution", finding->execution);
+    }
+    json_member_text(json, "text", finding->text);
+}
+
+static void finding_line(const struct audit_report *report, const struct audit_finding *finding)
+{
+    struct buf safe;
+    clear_progress(report);
+    (void)printf("%-10s  partition %" PRIu32, audit_fault_name(finding->fault), report->partition);
+    if (finding->sequence > 0)
+        (void)printf(" #%" PRIu64, finding->sequence);
+    if (finding->instance.len > 0) {
+        buf_init(&safe, CELL_BYTES);
+        text_safe(&safe, finding->instance, THOLE_ID_BYTES_MAX);
+        (void)printf(" %s/%" PRIu64, buf_cstr(&safe), finding->execution);
+        buf_release(&safe);
+    }
+    (void)printf(": %s\n", finding->text);
+}
+
+void audit_report_finding(struct audit_report *report, const struct audit_finding *finding)
+{
+    struct json *json = &report->json;
+    report->findings++;
+    switch ((enum output)report->cli->options.output) {
+    case OUTPUT_JSON:
+        json_object(json);
+        finding_members(json, report, finding);
+        json_end(json);
+        break;
+    case OUTPUT_JSONL:
+        json_document(json, stdout, "thole.audit_finding.v1");
+        finding_members(json, report, finding);
+        json_end(json);
+        break;
+    default: finding_line(report, finding);
+    }
+}
+
+/* ---- what was checked ---- */
+
+static void to_hex(const struct record_hash *hash, char to[HEX_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < RECORD_HASH_BYTES; i++) {
+        to[2 * i] = digits[hash->bytes[i] >> 4];
+        to[2 * i + 1] = digits[hash->bytes[i] & 15];
+    }
+    to[HEX_BYTES - 1] = '\0';
+}
+
+static void checked_members(struct json *json, const struct audit_checked *checked)
+{
+    const struct audit_summary *summary = &checked->summary;
+    char hex[HEX_BYTES];
+    json_member_number(json, "partition", checked->options.partition);
+    if (checked->options.instance.len > 0)
+        json_member(json, "instance", checked->options.instance);
+    json_member_number(json, "findings", summary->findings);
+    json_member_number(json, "records", summary->records);
+    json_member_number(json, "removed", summary->removed);
+    json_member_number(json, "void", summary->voids);
+    json_member_number(json, "unchained", summary->unchained);
+    json_member_number(json, "chained_from", summary->chained_from);
+    if (summary->unchained_from > 0) {
+        json_member_number(json, "unchained_from", summary->unchained_from);
+        json_member_number(json, "unchained_until", summary->unchained_until);
+    }
+    json_member_number(json, "last_sequence", summary->last_sequence);
+    json_member_time(json, "last_time", summary->last_time_ms);
+    to_hex(&summary->last, hex);
+    json_member_text(json, "last_hash", hex);
+}
+
+static void checked_line(const struct audit_checked *checked)
+{
+    const struct audit_summary *summary = &checked->summary;
+    struct buf safe;
+    char time[TIME_TEXT_BYTES];
+    buf_init(&safe, CELL_BYTES);
+    text_safe(&safe, checked->options.instance, THOLE_ID_BYTES_MAX);
+    (void)printf("partition %" PRIu32 "%s%s: %" PRIu64 " records, ", checked->options.partition,
+                 checked->options.instance.len > 0 ? " " : "", buf_cstr(&safe), summary->records);
+    if (summary->findings > 0)
+        (void)printf("%" PRIu64 " findings", summary->findings);
+    else if (summary->records == 0)
+        (void)printf("empty");
+    else if (summary->chained_from == 0)
+        (void)printf("without hashes: nothing is shown");
+    else
+        (void)printf("whole");
+    if (summary->unchained > 0 && summary->chained_from > 0)
+        (void)printf(", chained from #%" PRIu64, summary->chained_from);
+    if (summary->unchained_from > 0)
+        (void)printf(", not chained from #%" PRIu64 " to #%" PRIu64, summary->unchained_from,
+                     summary->unchained_until);
+    if (summary->removed > 0)
+        (void)printf(", %" PRIu64 " removed by deletions and prunings", summary->removed);
+    if (summary->voids > 0)
+        (void)printf(", %" PRIu64 " at the end do not count", summary->voids);
+    text_time(summary->last_time_ms, time);
+    if (summary->records > 0)
+        (void)printf("; the last is #%" PRIu64 ", %s", summary->last_sequence, time);
+    (void)printf("\n");
+    buf_release(&safe);
+}
+
+void audit_report_end(struct audit_report *report, bool whole)
+{
+    if (whole)
+        audit_end(report->audit);
+    report->checked = memory_reserve(report->checked, &report->checked_cap, report->checked_len + 1,
+                                     sizeof *report->checked);
+    struct audit_checked *checked = &report->checked[report->checked_len++];
+    *checked = (struct audit_checked){.summary = audit_summary(report->audit)};
+    checked->options.partition = report->partition;
+    checked->options.instance =
+        (thole_slice){memory_copy(report->instance.ptr, report->instance.len), report->instance.len};
+    audit_destroy(report->audit);
+    report->audit = NULL;
+    clear_progress(report);
+    if (!whole)
+        return;
+    if (report->cli->options.output == OUTPUT_TABLE)
+        checked_line(checked);
+    if (report->cli->options.output != OUTPUT_JSONL)
+        return;
+    json_document(&report->json, stdout, "thole.audit_log.v1");
+    checked_members(&report->json, checked);
+    json_end(&report->json);
+}
+
+int audit_report_finish(struct audit_report *report)
+{
+    struct json *json = &report->json;
+    bool const document = report->cli->options.output == OUTPUT_JSON;
+    if (document) {
+        json_end(json);
+        json_key(json, "logs");
+        json_array(json);
+    }
+    for (size_t i = 0; i < report->checked_len; i++) {
+        if (document) {
+            json_object(json);
+            checked_members(json, &report->checked[i]);
+            json_end(json);
+        }
+        free((void *)(uintptr_t)report->checked[i].options.instance.ptr);
+    }
+    if (document) {
+        json_end(json);
+        json_end(json);
+    }
+    free(report->checked);
+    return report->findings > 0 ? EXIT_DIVERGED : EXIT_DONE;
+}

@@ -1,0 +1,30 @@
+/* What `thole audit verify` prints: findings as they come, what was checked, and how far it is on a terminal.
+ */
+#ifndef THOLE_AUDIT_REPORT_H
+#define THOLE_AUDIT_REPORT_H
+#include "audit.h"
+#include "command.h"
+
+struct audit_checked; /* a log that was checked */
+struct audit_report {
+    const struct cli *cli;
+    struct json json;
+    struct audit *audit; /* of the log that is being checked */
+    uint32_t partition;
+    thole_slice instance;
+    uint64_t records, findings, begun_ms, shown_ms;
+    size_t logs; /* that will be checked; 0: not known */
+    struct audit_checked *checked;
+    size_t checked_len, checked_cap;
+    bool tty;
+};
+void audit_report_init(struct audit_report *report, const struct cli *cli);
+void audit_report_begin(struct audit_report *report, const struct audit_options *options);
+void audit_report_finding(struct audit_report *report, const struct audit_finding *finding);
+void audit_report_progress(struct audit_report *report);      /* a record was taken */
+bool audit_report_stopped(const struct audit_report *report); /* the reader of stdout has gone away */
+/* Of a log; @p whole: all of it was read. */
+void audit_report_end(struct audit_report *report, bool whole);
+/* The exit code. Releases what the report has. */
+int audit_report_finish(struct audit_report *report);
+#endif

@@ -1,0 +1,252 @@
+#include "seal.h"
+#include "memory.h"
+#include <assert.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FORMAT = 1,
+    HEAD_BYTES = 9 /* the format, and the first leaf's index */,
+    ORIGIN_BYTES = 128,
+    TEXT_BYTES = 256
+};
+
+struct seen { /* a checkpoint that a key has signed */
+    uint64_t size, sequence;
+    struct merkle_hash root;
+};
+
+struct seal {
+    struct seal_options options;
+    char origin[ORIGIN_BYTES];
+    uint8_t ns[THOLE_NAME_BYTES_MAX];
+    uint8_t *leaves; /* LEAF_BYTES each */
+    size_t len, cap;
+    struct seen *seen;
+    size_t seen_len, seen_cap;
+    uint64_t is_signed, fits; /* the largest checkpoint that fits; how many */
+};
+
+struct record_hash leaf_instance(thole_slice ns, thole_slice instance)
+{
+    static const char purpose[] = "thole.instance.v1"; /* with its NUL */
+    uint8_t text[sizeof purpose + THOLE_NAME_BYTES_MAX + 1 + THOLE_ID_BYTES_MAX], *to = text;
+    struct record_hash hash = {{0}};
+    assert(ns.len <= THOLE_NAME_BYTES_MAX);
+    if (instance.len == 0 || instance.len > THOLE_ID_BYTES_MAX)
+        return hash;
+    memcpy(to, purpose, sizeof purpose);
+    to += sizeof purpose;
+    if (ns.len > 0)
+        memcpy(to, ns.ptr, ns.len);
+    to += ns.len;
+    *to++ = 0;
+    memcpy(to, instance.ptr, instance.len);
+    to += instance.len;
+    if (EVP_Digest(text, (size_t)(to - text), hash.bytes, NULL, EVP_sha256(), NULL) != 1)
+        memory_give_up(1, sizeof hash);
+    return hash;
+}
+
+struct seal *seal_create(const struct seal_options *options)
+{
+    struct seal *seal = memory_new(sizeof *seal);
+    assert(options->ns.len <= sizeof seal->ns && options->keys_len <= SEAL_KEYS_MAX);
+    seal->options = *options;
+    if (options->ns.len > 0)
+        memcpy(seal->ns, options->ns.ptr, options->ns.len);
+    seal->options.ns.ptr = seal->ns;
+    (void)snprintf(seal->origin, sizeof seal->origin, "thole/%.*s/%u", THOLE_FMT(options->ns),
+                   options->partition);
+    return seal;
+}
+
+void seal_destroy(struct seal *seal)
+{
+    if (seal == NULL)
+        return;
+    free(seal->leaves);
+    free(seal->seen);
+    free(seal);
+}
+
+static void say(const struct seal *seal, uint64_t sequence, const char *format, ...) THOLE_PRINTF(3, 4);
+static void say(const struct seal *seal, uint64_t sequence, const char *format, ...)
+{
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    seal->options.found(seal->options.arg, sequence, text);
+}
+
+/* ---- leaves ---- */
+
+uint64_t seal_leaves(const struct seal *seal)
+{
+    return seal->len;
+}
+
+struct leaf seal_leaf(const struct seal *seal, uint64_t index)
+{
+    struct leaf leaf;
+    assert(index < seal->len);
+    memcpy(leaf.record.bytes, seal->leaves + index * LEAF_BYTES, RECORD_HASH_BYTES);
+    memcpy(leaf.instance.bytes, seal->leaves + index * LEAF_BYTES + RECORD_HASH_BYTES, RECORD_HASH_BYTES);
+    return leaf;
+}
+
+static void add_bytes(struct seal *seal, const uint8_t *bytes, uint64_t n)
+{
+    seal->leaves = memory_reserve(seal->leaves, &seal->cap, seal->len + n, LEAF_BYTES);
+    memcpy(seal->leaves + seal->len * LEAF_BYTES, bytes, n * LEAF_BYTES);
+    seal->len += n;
+}
+
+void seal_add(struct seal *seal, const struct leaf *leaf)
+{
+    uint8_t bytes[LEAF_BYTES];
+    memcpy(bytes, leaf->record.bytes, RECORD_HASH_BYTES);
+    memcpy(bytes + RECORD_HASH_BYTES, leaf->instance.bytes, RECORD_HASH_BYTES);
+    add_bytes(seal, bytes, 1);
+}
+
+/* Leaves may come twice, when who published them was not answered: then they are the same. */
+void seal_take_leaves(struct seal *seal, uint64_t sequence, thole_slice message)
+{
+    uint64_t first = 0;
+    if (message.len <= HEAD_BYTES || message.ptr[0] != FORMAT ||
+        (message.len - HEAD_BYTES) % LEAF_BYTES != 0) {
+        say(seal, sequence, "these are no leaves");
+        return;
+    }
+    for (size_t i = 1; i < HEAD_BYTES; i++)
+        first = first << 8 | message.ptr[i];
+    const uint8_t *bytes = message.ptr + HEAD_BYTES;
+    uint64_t const n = (message.len - HEAD_BYTES) / LEAF_BYTES;
+    if (first > seal->len) {
+        say(seal, sequence, "leaves from record %llu on, but only %llu are known: some are missing",
+            (unsigned long long)first, (unsigned long long)seal->len);
+        return;
+    }
+    uint64_t const again = seal->len - first < n ? seal->len - first : n;
+    if (again > 0 && memcmp(seal->leaves + first * LEAF_BYTES, bytes, again * LEAF_BYTES) != 0)
+        say(seal, sequence, "leaves from record %llu on are not those that were published before",
+            (unsigned long long)first);
+    if (again < n)
+        add_bytes(seal, bytes + again * LEAF_BYTES, n - again);
+}
+
+void seal_leaves_message(const struct seal *seal, uint64_t first, uint64_t n, struct buf *to)
+{
+    uint8_t head[HEAD_BYTES] = {FORMAT};
+    assert(n > 0 && n <= LEAVES_MESSAGE_MAX && first + n <= seal->len);
+    for (int i = 1; i < HEAD_BYTES; i++)
+        head[i] = (uint8_t)(first >> 8 * (HEAD_BYTES - 1 - i));
+    buf_append(to, head, sizeof head);
+    buf_append(to, seal->leaves + first * LEAF_BYTES, n * LEAF_BYTES);
+}
+
+/* ---- checkpoints ---- */
+
+/* By any of the keys; a wrong signature of one of them is none. */
+static thole_status verify(const struct seal *seal, thole_slice message, thole_slice *ret_text,
+                           thole_error *reterr)
+{
+    thole_status status = THOLE_NOT_FOUND;
+    for (size_t i = 0; i < seal->options.keys_len && status == THOLE_NOT_FOUND; i++)
+        status = note_verify(message, &seal->options.keys[i], ret_text, reterr);
+    return status;
+}
+
+void seal_take_checkpoint(struct seal *seal, uint64_t sequence, thole_slice message)
+{
+    thole_error err = {.status = THOLE_OK};
+    struct checkpoint checkpoint;
+    thole_slice text;
+    thole_status status = verify(seal, message, &text, &err);
+    if (status == THOLE_NOT_FOUND) /* of a key that was not given */
+        return;
+    if (status == THOLE_OK)
+        status = checkpoint_parse(text, &checkpoint, &err);
+    if (status != THOLE_OK) {
+        say(seal, sequence, "a checkpoint: %s", err.text);
+        return;
+    }
+    if (!thole_slice_equal(checkpoint.origin, thole_slice_from(seal->origin))) {
+        say(seal, sequence, "a checkpoint of another log, %.*s",
+            checkpoint.origin.len > 100 ? 100 : (int)checkpoint.origin.len,
+            (const char *)checkpoint.origin.ptr);
+        return;
+    }
+    seal->seen = memory_reserve(seal->seen, &seal->seen_cap, seal->seen_len + 1, sizeof *seal->seen);
+    seal->seen[seal->seen_len++] = (struct seen){checkpoint.size, sequence, checkpoint.root};
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct seen *x = a, *y = b;
+    return x->size != y->size ? (x->size > y->size) - (x->size < y->size)
+                              : (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static void add_leaf(const struct seal *seal, struct merkle_tree *tree)
+{
+    struct merkle_hash const leaf =
+        merkle_leaf((thole_slice){seal->leaves + tree->size * LEAF_BYTES, LEAF_BYTES});
+    merkle_add(tree, &leaf);
+}
+
+/* Trees over the same leaves continue each other, so that two checkpoints that fit are consistent. */
+void seal_end(struct seal *seal)
+{
+    struct merkle_tree tree = {.size = 0};
+    if (seal->seen_len > 0)
+        qsort(seal->seen, seal->seen_len, sizeof *seal->seen, by_size);
+    for (size_t i = 0; i < seal->seen_len; i++) {
+        const struct seen *seen = &seal->seen[i];
+        if (seen->size > seal->len) {
+            say(seal, seen->sequence, "a checkpoint of %llu records, but only %llu leaves are there",
+                (unsigned long long)seen->size, (unsigned long long)seal->len);
+            continue;
+        }
+        while (tree.size < seen->size)
+            add_leaf(seal, &tree);
+        struct merkle_hash const root = merkle_root(&tree);
+        if (!merkle_equal(&root, &seen->root)) {
+            say(seal, seen->sequence, "the checkpoint of %llu records is not that of the leaves",
+                (unsigned long long)seen->size);
+            continue;
+        }
+        seal->is_signed = seen->size;
+        seal->fits++;
+    }
+}
+
+uint64_t seal_signed(const struct seal *seal)
+{
+    return seal->is_signed;
+}
+
+uint64_t seal_checkpoints(const struct seal *seal)
+{
+    return seal->fits;
+}
+
+thole_status seal_checkpoint_message(const struct seal *seal, const struct note_key *keys, size_t keys_len,
+                                     struct buf *to, thole_error *reterr)
+{
+    struct merkle_tree tree = {.size = 0};
+    while (tree.size < seal->len)
+        add_leaf(seal, &tree);
+    struct checkpoint const checkpoint = {
+        .origin = thole_slice_from(seal->origin), .size = seal->len, .root = merkle_root(&tree)};
+    checkpoint_text(&checkpoint, to);
+    for (size_t i = 0; i < keys_len; i++)
+        THOLE_TRY(note_sign(to, &keys[i], reterr));
+    return buf_status(to);
+}

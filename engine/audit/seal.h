@@ -1,0 +1,51 @@
+/*
+ * What was published of a partition's log: a leaf for each of its records that count, in order, and signed
+ * checkpoints of the Merkle tree over them (docs/audit.md). The leaves stay when a deletion removes records,
+ * so it is still known what stood where. Pure: messages of the audit stream go in.
+ */
+#ifndef THOLE_SEAL_H
+#define THOLE_SEAL_H
+#include "note.h"
+#include "record_hash.h"
+
+enum {
+    LEAF_BYTES = 64,           /* the record's hash, then that of its instance's id */
+    LEAVES_MESSAGE_MAX = 4096, /* leaves in one message */
+    SEAL_KEYS_MAX = 16,
+};
+struct leaf {
+    struct record_hash record;   /* none: it was removed before it was seen */
+    struct record_hash instance; /* none: the record is of no instance */
+};
+struct record_hash leaf_instance(thole_slice ns, thole_slice instance);
+
+struct seal_options {
+    thole_slice ns;
+    uint32_t partition;
+    const struct note_key *keys; /* borrowed; of any of them a checkpoint may be */
+    size_t keys_len;
+    /* Called for each thing that is wrong; sequence: of the message in the audit stream. */
+    void (*found)(void *arg, uint64_t sequence, const char *text);
+    void *arg;
+};
+struct seal;
+struct seal *seal_create(const struct seal_options *options);
+void seal_destroy(struct seal *seal); /* NULL-safe */
+void seal_take_leaves(struct seal *seal, uint64_t sequence, thole_slice message);
+void seal_take_checkpoint(struct seal *seal, uint64_t sequence, thole_slice message);
+void seal_end(struct seal *seal); /* there are no more messages: compares the checkpoints with the leaves */
+
+uint64_t seal_leaves(const struct seal *seal); /* number of leaves */
+struct leaf seal_leaf(const struct seal *seal, uint64_t index);
+/* The leaf behind the last one, which no message had yet. */
+void seal_add(struct seal *seal, const struct leaf *leaf);
+/* Records of the largest checkpoint that one of the keys has signed and that fits; 0: there is none. */
+uint64_t seal_signed(const struct seal *seal);
+uint64_t seal_checkpoints(const struct seal *seal); /* how many fit */
+
+/* Appends a message of leaves first..first + n - 1. */
+void seal_leaves_message(const struct seal *seal, uint64_t first, uint64_t n, struct buf *to);
+/* Appends the signed checkpoint over all leaves. */
+THOLE_NODISCARD thole_status seal_checkpoint_message(const struct seal *seal, const struct note_key *keys,
+                                                     size_t keys_len, struct buf *to, thole_error *reterr);
+#endif

@@ -1,0 +1,139 @@
+#include "client_log.h"
+#include "values.h"
+#include <string.h>
+
+enum {
+    PASSES_MAX = 4, /* the last ones are short */
+    TOKEN_KIND = 2,
+    TOKEN_INSTANCE = 4, /* of hist; of ctl: what */
+    TOKEN_EXECUTION = 5,
+    RECORD_ARENA_MAX = 64 * 1024 * 1024,
+};
+
+struct log_read {
+    client_log_fn *each;
+    void *arg;
+    struct buf instance;   /* of the record */
+    struct log_rule owner; /* of one instance's records; opened 0: all are given */
+    uint64_t last;         /* sequence of the last record that was read */
+};
+
+/* ---- one record ---- */
+
+static bool token_is(thole_slice token, const char *text)
+{
+    return thole_slice_equal(token, thole_slice_from(text));
+}
+
+static bool execution_parse(thole_slice token, uint64_t *ret)
+{
+    char text[24];
+    if (token.len >= sizeof text)
+        return false;
+    memcpy(text, token.ptr, token.len);
+    text[token.len] = '\0';
+    return number_parse(text, ret, NULL) == THOLE_OK;
+}
+
+/* What the subject says; UNKNOWN: it is none of a log's. */
+static struct audit_record record_of(struct log_read *read, uint64_t sequence, thole_slice subject,
+                                     thole_slice body)
+{
+    struct audit_record record = {.sequence = sequence, .kind = RECORD_UNKNOWN, .bytes = body};
+    thole_slice const name = subject_nth(subject, TOKEN_INSTANCE),
+                      last = subject_nth(subject, TOKEN_EXECUTION);
+    if (token_is(subject_nth(subject, TOKEN_KIND), "ctl")) {
+        record.kind = token_is(name, "epoch") ? RECORD_EPOCH_OPENED : RECORD_POSITION;
+        return record;
+    }
+    if (subject_token_decode(name, &read->instance, NULL) != THOLE_OK)
+        return record;
+    record.instance = buf_bytes(&read->instance);
+    if (token_is(last, SUBJECT_DELETED))
+        record.kind = RECORD_DELETED;
+    else if (execution_parse(last, &record.execution))
+        record.kind = RECORD_TURN;
+    return record;
+}
+
+/* Another owner has opened the log since it was written: such records are removed. */
+static bool is_void(const struct log_read *read, uint64_t sequence, thole_slice body)
+{
+    struct record record;
+    struct arena arena;
+    if (read->owner.opened == 0 || sequence <= read->owner.opened)
+        return false;
+    arena_init(&arena, RECORD_ARENA_MAX);
+    bool const is = record_decode(body, &arena, &record, NULL) == THOLE_OK &&
+                    log_rule_surely_void(&read->owner, &record, sequence);
+    arena_release(&arena);
+    return is;
+}
+
+static thole_status take(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct log_read *read = arg;
+    read->last = sequence;
+    if (is_void(read, sequence, body))
+        return THOLE_OK;
+    struct audit_record const record = record_of(read, sequence, subject, body);
+    return read->each(read->arg, &record);
+}
+
+/* ---- reading ---- */
+
+/*
+ * While it is read a deletion may remove records, and its own record may be behind the end that was known at
+ * first: so what was stored meanwhile is read, too. @p filter NULL: all, by a consumer.
+ */
+static thole_status read_passes(struct thole_client *client, const char *stream, const char *filter,
+                                struct log_read *read, thole_error *reterr)
+{
+    uint64_t to = 0;
+    for (int pass = 0; pass < PASSES_MAX; pass++) {
+        struct stream_bounds bounds;
+        uint64_t const from = to + 1;
+        THOLE_TRY(stream_bounds(client->connection, stream, &bounds, reterr));
+        if (bounds.last <= to)
+            break;
+        to = bounds.last;
+        THOLE_TRY(filter == NULL
+                      ? stream_read(client->connection, stream, NULL, from, to, take, read, reterr)
+                      : stream_walk(client->connection, stream, filter, from, to, take, read, reterr));
+    }
+    return THOLE_OK;
+}
+
+thole_status client_log_read(struct thole_client *client, uint32_t partition, client_log_fn *each, void *arg,
+                             thole_error *reterr)
+{
+    struct log_read read = {.each = each, .arg = arg};
+    struct buf stream;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&read.instance, THOLE_ID_BYTES_MAX);
+    thole_status status = stream_name(&stream, client->topology.ns, "HIST", partition, reterr);
+    if (status == THOLE_OK)
+        status = read_passes(client, buf_cstr(&stream), NULL, &read, reterr);
+    buf_release(&stream);
+    buf_release(&read.instance);
+    return status;
+}
+
+thole_status client_log_read_instance(struct thole_client *client, thole_slice instance, client_log_fn *each,
+                                      void *arg, thole_error *reterr)
+{
+    struct log_read read = {.each = each, .arg = arg};
+    struct place place = {.stream = {.ptr = NULL}};
+    buf_init(&read.instance, THOLE_ID_BYTES_MAX);
+    thole_status status = owner_read(client, instance, &read.owner, reterr);
+    if (status == THOLE_OK)
+        status = place_history(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = read_passes(client, buf_cstr(&place.stream), buf_cstr(&place.subject), &read, reterr);
+    if (status == THOLE_OK && read.last == 0)
+        status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                            THOLE_FMT(instance), client->topology.ns);
+    place_release(&place);
+    buf_release(&read.instance);
+    return status;
+}
