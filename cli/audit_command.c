@@ -1,4 +1,5 @@
 /* audit: whether histories are what was written. */
+#include "audit_notary.h"
 #include "audit_report.h"
 #include "client_log.h"
 #include "text.h"
@@ -17,40 +18,69 @@ static thole_status on_record(void *arg, const struct audit_record *record)
     return audit_report_stopped(report) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-/* Checks one log, or the records of one instance of it. */
-static thole_status check(struct audit_report *report, thole_client *client, uint32_t partition,
-                          thole_slice instance, thole_error *reterr)
+static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
 {
-    struct audit_options const options = {.scope = instance.len == 0 ? AUDIT_PARTITION : AUDIT_INSTANCE,
-                                          .ns = thole_slice_from(client->topology.ns),
-                                          .partition = partition,
-                                          .instance = instance,
-                                          .found = on_found,
-                                          .arg = report};
-    audit_report_begin(report, &options);
-    thole_status const status = instance.len == 0
-                                    ? client_log_read(client, partition, on_record, report, reterr)
-                                    : client_log_read_instance(client, instance, on_record, report, reterr);
-    audit_report_end(report, status == THOLE_OK);
+    char whole[512];
+    (void)snprintf(whole, sizeof whole, "message #%llu of the audit stream: %s", (unsigned long long)sequence,
+                   text);
+    audit_report_finding(arg, &(struct audit_finding){.fault = AUDIT_CHECKPOINT, .text = whole});
+}
+
+static thole_status read_seal(struct audit_report *report, thole_client *client,
+                              const struct audit_keys *keys, uint32_t partition, struct seal **ret,
+                              thole_error *reterr)
+{
+    report->partition = partition;
+    *ret = keys->len == 0 ? NULL
+                          : seal_create(&(struct seal_options){.ns = thole_slice_from(client->topology.ns),
+                                                               .partition = partition,
+                                                               .keys = keys->keys,
+                                                               .keys_len = keys->len,
+                                                               .found = on_wrong_seal,
+                                                               .arg = report});
+    return *ret == NULL ? THOLE_OK : notary_read(client, partition, *ret, reterr);
+}
+
+/* Checks one log, or the records of one instance of it. */
+static thole_status check(struct audit_report *report, thole_client *client, const struct audit_keys *keys,
+                          uint32_t partition, thole_slice instance, thole_error *reterr)
+{
+    struct audit_options options = {.scope = instance.len == 0 ? AUDIT_PARTITION : AUDIT_INSTANCE,
+                                    .ns = thole_slice_from(client->topology.ns),
+                                    .partition = partition,
+                                    .instance = instance,
+                                    .found = on_found,
+                                    .arg = report};
+    uint64_t read = 0;
+    thole_status status = read_seal(report, client, keys, partition, &options.seal, reterr);
+    if (status == THOLE_OK) {
+        audit_report_begin(report, &options);
+        status = instance.len == 0 ? client_log_read(client, partition, &read, on_record, report, reterr)
+                                   : client_log_read_instance(client, instance, on_record, report, reterr);
+        audit_report_end(report, status == THOLE_OK);
+    }
+    seal_destroy(options.seal);
     return status;
 }
 
-static thole_status check_all(struct audit_report *report, thole_client *client, thole_error *reterr)
+static thole_status check_all(struct audit_report *report, thole_client *client,
+                              const struct audit_keys *keys, thole_error *reterr)
 {
     report->logs = client->topology.partitions;
     for (uint32_t p = 0; p < client->topology.partitions; p++)
-        THOLE_TRY(check(report, client, p, (thole_slice){0}, reterr));
+        THOLE_TRY(check(report, client, keys, p, (thole_slice){0}, reterr));
     return THOLE_OK;
 }
 
-static thole_status check_each(struct audit_report *report, thole_client *client, const char **ret_object,
-                               thole_error *reterr)
+static thole_status check_each(struct audit_report *report, thole_client *client,
+                               const struct audit_keys *keys, const char **ret_object, thole_error *reterr)
 {
     const struct cli *cli = report->cli;
     for (int i = 1; i < cli->words_len; i++) {
         thole_slice const id = thole_slice_from(cli->words[i]);
         *ret_object = cli->words[i];
-        THOLE_TRY(check(report, client, subject_partition(id, client->topology.partitions), id, reterr));
+        THOLE_TRY(
+            check(report, client, keys, subject_partition(id, client->topology.partitions), id, reterr));
     }
     return THOLE_OK;
 }
@@ -58,17 +88,20 @@ static thole_status check_each(struct audit_report *report, thole_client *client
 static int verify(struct cli *cli)
 {
     struct audit_report report;
+    struct audit_keys keys;
     thole_error error = {.status = THOLE_OK};
     const char *object = "";
     int code = EXIT_DONE;
     if ((cli->words_len > 1) + cli->options.all != 1)
         return cli_misused(cli, "what is to be verified? IDs or --all");
+    if (!audit_keys_read(cli, false, &keys, &code))
+        return code;
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
     audit_report_init(&report, cli);
-    thole_status const status =
-        cli->options.all ? check_all(&report, client, &error) : check_each(&report, client, &object, &error);
+    thole_status const status = cli->options.all ? check_all(&report, client, &keys, &error)
+                                                 : check_each(&report, client, &keys, &object, &error);
     code = audit_report_finish(&report);
     if (status != THOLE_OK && status != THOLE_CANCELLED)
         code = cli_complain(cli, object, &error);
@@ -80,5 +113,9 @@ int command_audit(struct cli *cli)
 {
     if (strcmp(cli->words[0], "verify") == 0)
         return verify(cli);
-    return cli_misused(cli, "unknown word: %.60s; expected verify", cli->words[0]);
+    if (strcmp(cli->words[0], "checkpoint") == 0)
+        return audit_checkpoint(cli);
+    if (strcmp(cli->words[0], "keygen") == 0)
+        return audit_keygen(cli);
+    return cli_misused(cli, "unknown word: %.60s; expected verify, checkpoint or keygen", cli->words[0]);
 }

@@ -17,6 +17,7 @@ enum {
 struct audit_checked {
     struct audit_options options; /* instance: allocated */
     struct audit_summary summary;
+    uint64_t is_signed, checkpoints, sealed; /* sealed: there is a seal */
 };
 
 void audit_report_init(struct audit_report *report, const struct cli *cli)
@@ -33,6 +34,7 @@ void audit_report_init(struct audit_report *report, const struct cli *cli)
 
 void audit_report_begin(struct audit_report *report, const struct audit_options *options)
 {
+    report->seal = options->seal;
     report->audit = audit_create(options);
     report->partition = options->partition;
     report->instance = options->instance;
@@ -150,6 +152,10 @@ static void checked_members(struct json *json, const struct audit_checked *check
         json_member_number(json, "unchained_from", summary->unchained_from);
         json_member_number(json, "unchained_until", summary->unchained_until);
     }
+    if (checked->sealed > 0) {
+        json_member_number(json, "checkpoints", checked->checkpoints);
+        json_member_number(json, "signed", checked->is_signed);
+    }
     json_member_number(json, "last_sequence", summary->last_sequence);
     json_member_time(json, "last_time", summary->last_time_ms);
     to_hex(&summary->last, hex);
@@ -182,6 +188,9 @@ static void checked_line(const struct audit_checked *checked)
         (void)printf(", %" PRIu64 " removed by deletions and prunings", summary->removed);
     if (summary->voids > 0)
         (void)printf(", %" PRIu64 " at the end do not count", summary->voids);
+    if (checked->sealed > 0)
+        (void)printf(", %" PRIu64 " checkpoints, the last of %" PRIu64 " records", checked->checkpoints,
+                     checked->is_signed);
     text_time(summary->last_time_ms, time);
     if (summary->records > 0)
         (void)printf("; the last is #%" PRIu64 ", %s", summary->last_sequence, time);
@@ -193,6 +202,11 @@ void audit_report_end(struct audit_report *report, bool whole)
 {
     if (whole)
         audit_end(report->audit);
+    if (whole && report->seal != NULL && seal_signed(report->seal) == 0 &&
+        audit_summary(report->audit).records > 0)
+        audit_report_finding(report,
+                             &(struct audit_finding){.fault = AUDIT_CHECKPOINT,
+                                                     .text = "there is no checkpoint of this log by --key"});
     report->checked = memory_reserve(report->checked, &report->checked_cap, report->checked_len + 1,
                                      sizeof *report->checked);
     struct audit_checked *checked = &report->checked[report->checked_len++];
@@ -200,6 +214,11 @@ void audit_report_end(struct audit_report *report, bool whole)
     checked->options.partition = report->partition;
     checked->options.instance =
         (thole_slice){memory_copy(report->instance.ptr, report->instance.len), report->instance.len};
+    checked->sealed = report->seal != NULL;
+    if (report->seal != NULL) {
+        checked->is_signed = seal_signed(report->seal);
+        checked->checkpoints = seal_checkpoints(report->seal);
+    }
     audit_destroy(report->audit);
     report->audit = NULL;
     clear_progress(report);

@@ -9,7 +9,8 @@ struct audit_checked; /* a log that was checked */
 struct audit_report {
     const struct cli *cli;
     struct json json;
-    struct audit *audit; /* of the log that is being checked */
+    struct audit *audit;     /* of the log that is being checked */
+    const struct seal *seal; /* NULL: no key is given */
     uint32_t partition;
     thole_slice instance;
     uint64_t records, findings, begun_ms, shown_ms;

@@ -28,6 +28,8 @@ struct cli_options {
     uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
+    const char *key; /* of audit; a list with commas */
+    uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */

@@ -229,6 +229,22 @@ static const struct option_row replay_rows[] = {
     OPTION_ROW_HISTORY_FILE(FIELD(file)),
 };
 static const struct option_row audit_rows[] = {
+    {.flag = "key",
+     .kind = OPTION_TEXT,
+     .unit = "KEY,...",
+     .shown = "none",
+     FIELD(key),
+     .help = "verify: public keys of checkpoints, files or as they are; checkpoint: files of private keys; "
+             "keygen: "
+             "the file to write"},
+    {.flag = "every",
+     .kind = OPTION_DURATION,
+     .unit = "DURATION",
+     .fallback = "0s",
+     .shown = "once",
+     .max = 7 * 24 * 3600 * UINT64_C(1000),
+     FIELD(every_ms),
+     .help = "checkpoint: again and again, until it is stopped"},
     {.flag = "all",
      .kind = OPTION_SWITCH,
      FIELD(all),
@@ -387,7 +403,7 @@ static const struct option_row doctor_rows[] = {
      .unit = "ROLE,...",
      FIELD(nats_permissions),
      .help = "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
-             "binder, remote-worker, remote-client"},
+             "binder, remote-worker, remote-client, notary"},
     {.flag = "partitions",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -649,9 +665,11 @@ static const struct command commands[] = {
      .run = command_replay,
      .program = true},
     {.name = "audit",
-     .usage = "verify [ID]...",
-     .summary = "check that histories are what was written: nothing changed, missing, added or moved",
-     .example = "thole audit verify --all\n  thole audit verify order-17 -o json",
+     .usage = "verify|checkpoint|keygen [WORD]...",
+     .summary = "check that histories are what was written; sign checkpoints that show what there was",
+     .example = "thole audit keygen audit.example.com --key audit.key >audit.pub\n  thole audit checkpoint "
+                "--key audit.key --every 1m\n"
+                "  thole audit verify --all --key audit.pub\n  thole audit verify order-17 -o json",
      ROWS(audit_rows),
      .words_min = 1,
      .words_max = INT32_MAX,

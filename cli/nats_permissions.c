@@ -11,43 +11,41 @@
 
 enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), KNOWN_BYTES_MAX = 512 };
 
-/* What a user may do. Verbs and roles are sets of these. */
-enum right {
-    ENGINE = 1 << 0,
-    WORKER = 1 << 1,
-    SETTINGS = 1 << 2,  /* reads the configuration of the namespace: everybody but engines */
-    HISTORIES = 1 << 3, /* reads records */
-    EVENTS = 1 << 4,    /* hears live events */
-    ENGINES = 1 << 5,   /* reads heartbeats */
-    ROLL_CALL = 1 << 6, /* asks the workers what they run */
-    START = 1 << 7,
-    SIGNAL = 1 << 8,
-    QUERY = 1 << 9,
-    COMPLETE = 1 << 10,
-    REJECTED = 1 << 11,
-    QUEUES = 1 << 12,
-    QUEUE_LIMIT = 1 << 13,
-    CANCEL = 1 << 14,
-    TERMINATE = 1 << 15,
-    PAUSE = 1 << 16,
-    RESUME = 1 << 17,
-    DELETE = 1 << 18,
-    FORCE_DELETE = 1 << 19,
-    PRUNE = 1 << 20,
-    RETRY = 1 << 21,
-    RELEASE = 1 << 22,
-    REPLAY = 1 << 23, /* reads all histories of a partition at once, with a consumer */
-    GATEWAY = 1 << 24,
-    REMOTE_WORKER = 1 << 25, /* by way of a gateway, as the next */
-    REMOTE_CLIENT = 1 << 26,
-    RULES = 1 << 27,  /* stores rules of thole bind */
-    BINDER = 1 << 28, /* serves them */
-    IDS = 1 << 30,    /* lists which histories there are */
-    CALL = 1 << 29,   /* has an instance run, and hears its result */
-};
-#define FOLLOW (UINT32_C(1) << 31) /* hears that a record is written; an int has no room for it */
-
-#define WAITING (UINT32_C(1) << 31) /* a right, too: reads the messages to instances that wait */
+/* What a user may do: rights, of which verbs and roles are sets; an enumerator has no room for so many. */
+#define ENGINE (UINT64_C(1) << 0)
+#define WORKER (UINT64_C(1) << 1)
+#define SETTINGS (UINT64_C(1) << 2)  /* reads the configuration of the namespace: everybody but engines */
+#define HISTORIES (UINT64_C(1) << 3) /* reads records */
+#define EVENTS (UINT64_C(1) << 4)    /* hears live events */
+#define ENGINES (UINT64_C(1) << 5)   /* reads heartbeats */
+#define ROLL_CALL (UINT64_C(1) << 6) /* asks the workers what they run */
+#define START (UINT64_C(1) << 7)
+#define SIGNAL (UINT64_C(1) << 8)
+#define QUERY (UINT64_C(1) << 9)
+#define COMPLETE (UINT64_C(1) << 10)
+#define REJECTED (UINT64_C(1) << 11)
+#define QUEUES (UINT64_C(1) << 12)
+#define QUEUE_LIMIT (UINT64_C(1) << 13)
+#define CANCEL (UINT64_C(1) << 14)
+#define TERMINATE (UINT64_C(1) << 15)
+#define PAUSE (UINT64_C(1) << 16)
+#define RESUME (UINT64_C(1) << 17)
+#define DELETE (UINT64_C(1) << 18)
+#define FORCE_DELETE (UINT64_C(1) << 19)
+#define PRUNE (UINT64_C(1) << 20)
+#define RETRY (UINT64_C(1) << 21)
+#define RELEASE (UINT64_C(1) << 22)
+#define REPLAY (UINT64_C(1) << 23) /* reads all histories of a partition at once, with a consumer */
+#define GATEWAY (UINT64_C(1) << 24)
+#define REMOTE_WORKER (UINT64_C(1) << 25) /* by way of a gateway, as the next */
+#define REMOTE_CLIENT (UINT64_C(1) << 26)
+#define RULES (UINT64_C(1) << 27)   /* stores rules of thole bind */
+#define BINDER (UINT64_C(1) << 28)  /* serves them */
+#define CALL (UINT64_C(1) << 29)    /* has an instance run, and hears its result */
+#define IDS (UINT64_C(1) << 30)     /* lists which histories there are */
+#define FOLLOW (UINT64_C(1) << 31)  /* hears that a record is written */
+#define WAITING (UINT64_C(1) << 32) /* reads the messages to instances that wait */
+#define NOTARY (UINT64_C(1) << 33)  /* publishes checkpoints of the logs */
 
 enum streams {
     IN = 1 << 0,
@@ -60,6 +58,7 @@ enum streams {
     SECRET = 1 << 7,
     EVERY = (1 << 8) - 1, /* that an engine makes */
     BINDINGS = 1 << 8,
+    AUDITS = 1 << 9,
 };
 
 /*
@@ -68,7 +67,7 @@ enum streams {
  * of messages that rules of thole bind are about.
  */
 struct row {
-    uint32_t rights; /* any of them gives it */
+    uint64_t rights; /* any of them gives it */
     enum permission_side side;
     const char *pattern;
     uint32_t streams;
@@ -105,6 +104,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, "$KV.THOLE_{ns}_NODES.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_CRASHES.*.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_SECRET.nonces", 0},
+    {NOTARY, PUB, "thole.{ns}.audit.*.*", 0},
     /* Core NATS. */
     {QUERY, PUB, "thole.{ns}.query.*.{query}.*", 0},
     {ROLL_CALL, PUB, "thole.{ns}.workers", 0},
@@ -126,6 +126,8 @@ static const struct row rows[] = {
     {WORKER, PUB, API "STREAM.INFO.{stream}", WORK},
     {REJECTED, PUB, API "STREAM.INFO.{stream}", REJECTS},
     {REPLAY | IDS, PUB, API "STREAM.INFO.{stream}", HIST},
+    {REPLAY, PUB, API "STREAM.INFO.{stream}", AUDITS},
+    {NOTARY, PUB, API "STREAM.CREATE.{stream}", AUDITS},
     {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
@@ -139,11 +141,11 @@ static const struct row rows[] = {
     /* JetStream: consumers. Who may create one may let it deliver to any subject of the account. */
     {ENGINE, PUB, API "CONSUMER.CREATE.{stream}.>", IN | HIST | NODES | CRASHES},
     {REJECTED, PUB, API "CONSUMER.CREATE.{stream}.>", REJECTS},
-    {REPLAY, PUB, API "CONSUMER.CREATE.{stream}.>", HIST},
+    {REPLAY, PUB, API "CONSUMER.CREATE.{stream}.>", HIST | AUDITS},
     {ENGINE, PUB, API "CONSUMER.DELETE.{stream}.*", IN | HIST | NODES | CRASHES},
     {ENGINE, PUB, "$JS.FC.{stream}.>", IN | HIST | NODES | CRASHES},
     {REJECTED, PUB, "$JS.FC.{stream}.>", REJECTS},
-    {REPLAY, PUB, "$JS.FC.{stream}.>", HIST},
+    {REPLAY, PUB, "$JS.FC.{stream}.>", HIST | AUDITS},
     {WORKER, PUB, API "CONSUMER.CREATE.{stream}.q_{queue}.thole.{ns}.work.{queue}.>", WORK},
     {WORKER, PUB, API "CONSUMER.INFO.{stream}.q_{queue}", WORK},
     {WORKER, PUB, API "CONSUMER.DELETE.{stream}.q_{queue}", WORK},
@@ -190,7 +192,7 @@ static const struct row rows[] = {
 
 static const struct {
     const char *name;
-    uint32_t rights;
+    uint64_t rights;
 } verbs[] = {
     {"start", START | HISTORIES | EVENTS | ENGINES},
     {"start-many", START},
@@ -227,7 +229,7 @@ static const struct {
 
 static const struct {
     const char *name;
-    uint32_t rights;   /* of a role that has no verbs */
+    uint64_t rights;   /* of a role that has no verbs */
     const char *verbs; /* its usual ones */
 } roles[] = {
     {"engine", ENGINE, NULL},
@@ -243,6 +245,7 @@ static const struct {
     {"binder", BINDER | START | SIGNAL | HISTORIES | EVENTS | SETTINGS, NULL},
     {"remote-worker", REMOTE_WORKER, NULL},
     {"remote-client", REMOTE_CLIENT, NULL},
+    {"notary", NOTARY | REPLAY | HISTORIES | SETTINGS, NULL},
 };
 
 /* ---- lists of names ---- */
@@ -287,7 +290,7 @@ static thole_status unknown(const char *what, thole_slice name, struct buf *know
     return status;
 }
 
-static thole_status verbs_add(const char *list, uint32_t *rights, thole_error *reterr)
+static thole_status verbs_add(const char *list, uint64_t *rights, thole_error *reterr)
 {
     thole_slice name;
     for (size_t i = 0; nth(list, i, &name); i++) {
@@ -307,7 +310,7 @@ static thole_status verbs_add(const char *list, uint32_t *rights, thole_error *r
 }
 
 /* *ret_verbs: one of the roles has verbs. */
-static thole_status roles_add(const struct permission_wish *wish, uint32_t *rights, bool *ret_verbs,
+static thole_status roles_add(const struct permission_wish *wish, uint64_t *rights, bool *ret_verbs,
                               thole_error *reterr)
 {
     thole_slice name;
@@ -411,10 +414,11 @@ static bool stream(const struct expansion *expansion, size_t i, char *ret, size_
     static const struct {
         const char *before, *behind;
         bool partitioned;
-    } names[] = {
-        {"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
-        {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
-        {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}, {"KV_THOLE", "BINDINGS", false}};
+    } names[] = {{"THOLE", "IN_", true},          {"THOLE", "HIST_", true},
+                 {"THOLE", "WORK", false},        {"THOLE", "REJECTED", false},
+                 {"KV_THOLE", "CONFIG", false},   {"KV_THOLE", "NODES", false},
+                 {"KV_THOLE", "CRASHES", false},  {"KV_THOLE", "SECRET", false},
+                 {"KV_THOLE", "BINDINGS", false}, {"THOLE", "AUDIT", false}};
     const struct permission_wish *wish = &expansion->permissions->wish;
     for (size_t kind = 0; kind < COUNT(names); kind++) {
         size_t const n = names[kind].partitioned ? wish->partitions : 1;

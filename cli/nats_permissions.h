@@ -23,7 +23,7 @@ struct permission_wish {
 
 struct permissions {
     struct permission_wish wish;
-    uint32_t rights; /* enum right of nats_permissions.c */
+    uint64_t rights; /* enum right of nats_permissions.c */
     char inbox[INBOX_PREFIX_BYTES_MAX + 1];
     bool answers; /* it answers requests: allow_responses */
 };

@@ -164,6 +164,16 @@ thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const c
     return finished(to, reterr);
 }
 
+thole_status subject_audit(struct buf *to, const char *ns, uint32_t p, const char *what, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    if (what != NULL)
+        THOLE_TRY(name_check(thole_slice_from(what), "audit subject", reterr));
+    buf_printf(to, "audit.%u.%s", p, what == NULL ? "*" : what);
+    return finished(to, reterr);
+}
+
 thole_status subject_work(struct buf *to, const char *ns, thole_slice queue, thole_slice instance,
                           uint64_t execution, uint64_t activity_id, uint64_t try_number, thole_error *reterr)
 {

@@ -35,6 +35,9 @@ THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uin
 THOLE_NODISCARD thole_status
 subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
                 thole_error *reterr); /* thole.<ns>.ctl.<p>.<what>: epoch, position */
+/* thole.<ns>.audit.<p>.<what>; what NULL gives * */
+THOLE_NODISCARD thole_status subject_audit(struct buf *to, const char *ns, uint32_t p, const char *what,
+                                           thole_error *reterr);
 THOLE_NODISCARD thole_status subject_work(struct buf *to, const char *ns, thole_slice queue,
                                           thole_slice instance, uint64_t execution, uint64_t activity_id,
                                           uint64_t try_number, thole_error *reterr);

@@ -80,7 +80,8 @@ static void take(struct audit *audit, const struct audit_record *record, const s
                   "it is of another subject than the one it is under");
         audit->trouble = place->sequence;
     }
-    audit_link(audit, scan, place, adjacent && !audit_sealed_record(audit, scan, place));
+    bool const sealed = audit_sealed_record(audit, scan, place);
+    audit_link(audit, scan, place, adjacent && !sealed);
     count(audit, scan, place);
 }
 

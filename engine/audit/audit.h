@@ -22,6 +22,7 @@ enum audit_fault {
     AUDIT_ADDED,      /* it stands where no record belongs */
     AUDIT_REORDERED,  /* it belongs at another place of this stream */
     AUDIT_TRUNCATED,  /* the beginning, or what a checkpoint has seen, is not there */
+    AUDIT_CHECKPOINT, /* what was published of the log is not what was signed, or not there */
     AUDIT_REPLAYED,   /* it is of another stream, or of another subject */
 };
 const char *audit_fault_name(enum audit_fault fault); /* "unreadable", "changed", … */
@@ -67,6 +68,8 @@ struct audit *audit_create(const struct audit_options *options); /* slices are c
 void audit_destroy(struct audit *audit);                         /* NULL-safe */
 void audit_take(struct audit *audit, const struct audit_record *record);
 void audit_end(struct audit *audit); /* there are no more */
+/* So far nothing is wrong, nor doubtful: what comes next decides on nothing before it. */
+bool audit_is_clean(struct audit *audit);
 
 struct audit_summary {
     uint64_t records;        /* that count */

@@ -14,6 +14,7 @@ const char *audit_fault_name(enum audit_fault fault)
     case AUDIT_ADDED: return "added";
     case AUDIT_REORDERED: return "reordered";
     case AUDIT_TRUNCATED: return "truncated";
+    case AUDIT_CHECKPOINT: return "checkpoint";
     case AUDIT_REPLAYED: return "replayed";
     }
     return "unknown";

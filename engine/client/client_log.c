@@ -80,6 +80,11 @@ static thole_status take(void *arg, uint64_t sequence, thole_slice subject, thol
     return read->each(read->arg, &record);
 }
 
+static thole_status take_delivery(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    return take(arg, sequence, delivery->subject, delivery->body);
+}
+
 /* ---- reading ---- */
 
 /*
@@ -87,9 +92,9 @@ static thole_status take(void *arg, uint64_t sequence, thole_slice subject, thol
  * first: so what was stored meanwhile is read, too. @p filter NULL: all, by a consumer.
  */
 static thole_status read_passes(struct thole_client *client, const char *stream, const char *filter,
-                                struct log_read *read, thole_error *reterr)
+                                struct log_read *read, uint64_t *read_to, thole_error *reterr)
 {
-    uint64_t to = 0;
+    uint64_t to = *read_to;
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         struct stream_bounds bounds;
         uint64_t const from = to + 1;
@@ -98,14 +103,16 @@ static thole_status read_passes(struct thole_client *client, const char *stream,
             break;
         to = bounds.last;
         THOLE_TRY(filter == NULL
-                      ? stream_read(client->connection, stream, NULL, from, to, take, read, reterr)
+                      ? stream_read_deliveries(client->connection, stream, NULL, from, to, take_delivery,
+                                               read, reterr)
                       : stream_walk(client->connection, stream, filter, from, to, take, read, reterr));
+        *read_to = to;
     }
     return THOLE_OK;
 }
 
-thole_status client_log_read(struct thole_client *client, uint32_t partition, client_log_fn *each, void *arg,
-                             thole_error *reterr)
+thole_status client_log_read(struct thole_client *client, uint32_t partition, uint64_t *read_to,
+                             client_log_fn *each, void *arg, thole_error *reterr)
 {
     struct log_read read = {.each = each, .arg = arg};
     struct buf stream;
@@ -113,7 +120,7 @@ thole_status client_log_read(struct thole_client *client, uint32_t partition, cl
     buf_init(&read.instance, THOLE_ID_BYTES_MAX);
     thole_status status = stream_name(&stream, client->topology.ns, "HIST", partition, reterr);
     if (status == THOLE_OK)
-        status = read_passes(client, buf_cstr(&stream), NULL, &read, reterr);
+        status = read_passes(client, buf_cstr(&stream), NULL, &read, read_to, reterr);
     buf_release(&stream);
     buf_release(&read.instance);
     return status;
@@ -124,12 +131,14 @@ thole_status client_log_read_instance(struct thole_client *client, thole_slice i
 {
     struct log_read read = {.each = each, .arg = arg};
     struct place place = {.stream = {.ptr = NULL}};
+    uint64_t read_to = 0;
     buf_init(&read.instance, THOLE_ID_BYTES_MAX);
     thole_status status = owner_read(client, instance, &read.owner, reterr);
     if (status == THOLE_OK)
         status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
-        status = read_passes(client, buf_cstr(&place.stream), buf_cstr(&place.subject), &read, reterr);
+        status =
+            read_passes(client, buf_cstr(&place.stream), buf_cstr(&place.subject), &read, &read_to, reterr);
     if (status == THOLE_OK && read.last == 0)
         status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
                             THOLE_FMT(instance), client->topology.ns);

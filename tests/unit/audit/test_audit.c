@@ -1,171 +1,9 @@
 /* The check of a history's hashes: forgeries of a log and of one instance's records, each found and named. */
-#include "audit.h"
+#include "audit_log.h"
 #include "thole_cunit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LOG_MAX = 64, SAID_BYTES = 1024 };
-
-struct log { /* as a partition writes it */
-    struct arena arena;
-    struct audit_record records[LOG_MAX];
-    size_t len;
-    uint64_t epoch, n, sequence, committed_lag, turns[3];
-    struct record_hash newest, instances[3];
-    bool old; /* the writer writes no hashes */
-    char said[SAID_BYTES];
-    size_t findings;
-};
-static const char *const ids[] = {"a", "b", "c"};
-
-static void store(struct log *log, struct record *record, size_t instance)
-{
-    struct audit_record *to = &log->records[log->len];
-    struct buf bytes;
-    CU_ASSERT_FATAL(log->len < LOG_MAX);
-    buf_init(&bytes, 1 << 16);
-    record->epoch = log->epoch;
-    record->n = log->n++;
-    record->committed = record->n > log->committed_lag ? record->n - log->committed_lag : 0;
-    if (!log->old)
-        record->previous = log->newest;
-    if (!log->old && instance < 3)
-        record->previous_of_instance = log->instances[instance];
-    CU_ASSERT_EQUAL(record_encode(record, &bytes), THOLE_OK);
-    *to = (struct audit_record){.sequence = ++log->sequence, .kind = record->kind};
-    CU_ASSERT_EQUAL(arena_dup(&log->arena, buf_bytes(&bytes), &to->bytes), THOLE_OK);
-    if (instance < 3) {
-        to->instance = thole_slice_from(ids[instance]);
-        to->execution = record->turn.execution;
-    }
-    log->newest = record_hash_make(THOLE_STR("ns"), 3, to->bytes);
-    if (instance < 3)
-        log->instances[instance] = log->newest;
-    log->len++;
-    buf_release(&bytes);
-}
-
-static void open_epoch(struct log *log)
-{
-    struct record record = {.kind = RECORD_EPOCH_OPENED,
-                            .node = THOLE_STR("e"),
-                            .time_ms = 1000,
-                            .previous_epoch = log->epoch,
-                            .previous_n = log->n == 0 ? 0 : log->n - 1};
-    log->epoch++;
-    log->n = 0;
-    store(log, &record, SIZE_MAX);
-}
-
-static void turn_in(struct log *log, size_t instance, uint64_t execution, bool prunes)
-{
-    struct event events[] = {
-        {.id = 1, .kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("e"), .data = THOLE_STR("data")},
-        {.id = 2, .kind = EVENT_HISTORY_PRUNED, .kept = 1, .before = 3}};
-    struct record record = {.kind = RECORD_TURN,
-                            .turn = {.instance = thole_slice_from(ids[instance]),
-                                     .execution = execution,
-                                     .number = ++log->turns[instance],
-                                     .time_ms = 1000 + log->sequence,
-                                     .ran = true,
-                                     .events = events,
-                                     .events_len = prunes ? 2 : 1}};
-    store(log, &record, instance);
-}
-
-static void turn(struct log *log, size_t instance)
-{
-    turn_in(log, instance, 1, false);
-}
-
-static void delete_instance(struct log *log, size_t instance)
-{
-    struct record record = {
-        .kind = RECORD_DELETED,
-        .deletion = {.instance = thole_slice_from(ids[instance]), .execution = 1, .time_ms = 5000}};
-    store(log, &record, instance);
-}
-
-static void position(struct log *log)
-{
-    store(log, &(struct record){.kind = RECORD_POSITION}, SIZE_MAX);
-}
-
-/* #1 opens epoch 1; #2 a, #3 b, #4 a, #5 c, #6 b, #7 position; #8 opens epoch 2; #9 a, #10 b, #11 c, #12 a */
-static struct log *written(void)
-{
-    struct log *log = calloc(1, sizeof *log);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(log);
-    arena_init(&log->arena, 1 << 24);
-    log->committed_lag = 1;
-    open_epoch(log);
-    turn(log, 0), turn(log, 1), turn(log, 0), turn(log, 2), turn(log, 1);
-    position(log);
-    open_epoch(log);
-    turn(log, 0), turn(log, 1), turn(log, 2), turn(log, 0);
-    return log;
-}
-
-static void end(struct log *log)
-{
-    arena_release(&log->arena);
-    free(log);
-}
-
-static void found(void *arg, const struct audit_finding *finding)
-{
-    struct log *log = arg;
-    size_t const len = strlen(log->said);
-    log->findings++;
-    (void)snprintf(log->said + len, sizeof log->said - len, "%s%s %llu", len == 0 ? "" : ", ",
-                   audit_fault_name(finding->fault), (unsigned long long)finding->sequence);
-    CU_ASSERT(finding->text[0] != '\0');
-}
-
-static struct audit_summary check_as(struct log *log, const char *ns, uint32_t partition)
-{
-    struct audit *audit = audit_create(&(struct audit_options){.scope = AUDIT_PARTITION,
-                                                               .ns = thole_slice_from(ns),
-                                                               .partition = partition,
-                                                               .found = found,
-                                                               .arg = log});
-    log->said[0] = '\0';
-    log->findings = 0;
-    for (size_t i = 0; i < log->len; i++)
-        if (log->records[i].sequence > 0)
-            audit_take(audit, &log->records[i]);
-    audit_end(audit);
-    struct audit_summary const summary = audit_summary(audit);
-    CU_ASSERT_EQUAL(summary.findings, log->findings);
-    audit_destroy(audit);
-    return summary;
-}
-
-static struct audit_summary check(struct log *log)
-{
-    return check_as(log, "ns", 3);
-}
-
-static struct audit_summary check_instance(struct log *log, size_t instance)
-{
-    thole_slice const id = thole_slice_from(ids[instance]);
-    struct audit *audit = audit_create(&(struct audit_options){.scope = AUDIT_INSTANCE,
-                                                               .ns = THOLE_STR("ns"),
-                                                               .partition = 3,
-                                                               .instance = id,
-                                                               .found = found,
-                                                               .arg = log});
-    log->said[0] = '\0';
-    log->findings = 0;
-    for (size_t i = 0; i < log->len; i++)
-        if (log->records[i].sequence > 0 && thole_slice_equal(log->records[i].instance, id))
-            audit_take(audit, &log->records[i]);
-    audit_end(audit);
-    struct audit_summary const summary = audit_summary(audit);
-    audit_destroy(audit);
-    return summary;
-}
 
 static void want(const struct log *log, const char *what, const char *text)
 {
@@ -178,109 +16,109 @@ static void want(const struct log *log, const char *what, const char *text)
 
 static void test_right(void)
 {
-    struct log *log = written();
-    struct audit_summary summary = check(log);
+    struct log *log = story_written();
+    struct audit_summary summary = story_check(log);
     want(log, "a log", "");
     CU_ASSERT(summary.records == 12 && summary.voids == 0 && summary.removed == 0 && summary.unchained == 0);
     CU_ASSERT(summary.chained_from == 1 && summary.last_sequence == 12);
     for (size_t i = 0; i < 3; i++) {
-        (void)check_instance(log, i);
-        want(log, ids[i], "");
+        (void)story_check_instance(log, i);
+        want(log, story_ids[i], "");
     }
-    end(log);
+    story_end(log);
 }
 
 static void test_deletion(void)
 {
-    struct log *log = written();
-    delete_instance(log, 1);
-    turn(log, 0);
+    struct log *log = story_written();
+    story_delete_instance(log, 1);
+    story_turn(log, 0);
     log->turns[1] = 0;
-    turn_in(log, 1, 2, false);
+    story_turn_in(log, 1, 2, false);
     log->records[2].sequence = 0; /* #3 is removed, #6 not yet */
-    (void)check(log);
+    (void)story_check(log);
     want(log, "on the way", "");
     log->records[5].sequence = log->records[9].sequence = 0;
-    struct audit_summary const summary = check(log);
+    struct audit_summary const summary = story_check(log);
     want(log, "all", "");
     CU_ASSERT_EQUAL(summary.removed, 3);
-    (void)check_instance(log, 1);
+    (void)story_check_instance(log, 1);
     want(log, "the instance", "");
     log->records[3].sequence = 0; /* #4 of an instance that is there */
-    (void)check(log);
+    (void)story_check(log);
     want(log, "and another's", "missing 0");
-    end(log);
+    story_end(log);
 }
 
 static void test_pruning(void)
 {
-    struct log *log = written();
-    log->turns[0] = 0, turn_in(log, 0, 2, false);
-    log->turns[0] = 0, turn_in(log, 0, 3, true);
-    turn_in(log, 0, 3, false);
+    struct log *log = story_written();
+    log->turns[0] = 0, story_turn_in(log, 0, 2, false);
+    log->turns[0] = 0, story_turn_in(log, 0, 3, true);
+    story_turn_in(log, 0, 3, false);
     log->records[12].sequence = 0;
-    (void)check(log);
+    (void)story_check(log);
     want(log, "pruned", "");
-    (void)check_instance(log, 0);
+    (void)story_check_instance(log, 0);
     want(log, "the instance", "");
     log->records[13].sequence = 0;
-    (void)check_instance(log, 0);
+    (void)story_check_instance(log, 0);
     want(log, "without saying so", "missing 15, missing 0");
-    end(log);
+    story_end(log);
 }
 
 static void test_old_versions(void)
 {
-    struct log *log = written();
+    struct log *log = story_written();
     log->old = true;
-    open_epoch(log);
-    turn(log, 0), turn(log, 1);
+    story_open_epoch(log);
+    story_turn(log, 0), story_turn(log, 1);
     log->old = false;
-    open_epoch(log);
-    turn(log, 0), turn(log, 2);
-    struct audit_summary summary = check(log);
+    story_open_epoch(log);
+    story_turn(log, 0), story_turn(log, 2);
+    struct audit_summary summary = story_check(log);
     want(log, "in between", "");
     CU_ASSERT(summary.unchained == 3 && summary.unchained_from == 13 && summary.unchained_until == 15);
-    (void)check_instance(log, 0);
+    (void)story_check_instance(log, 0);
     want(log, "the instance", "");
-    end(log);
+    story_end(log);
 
     log = calloc(1, sizeof *log);
     CU_ASSERT_PTR_NOT_NULL_FATAL(log);
     arena_init(&log->arena, 1 << 24);
     log->old = true;
-    open_epoch(log);
-    turn(log, 0), turn(log, 1);
+    story_open_epoch(log);
+    story_turn(log, 0), story_turn(log, 1);
     log->old = false;
-    open_epoch(log);
-    turn(log, 0);
-    summary = check(log);
+    story_open_epoch(log);
+    story_turn(log, 0);
+    summary = story_check(log);
     want(log, "before", "");
     CU_ASSERT(summary.unchained == 2 && summary.unchained_from == 0 && summary.chained_from == 3);
-    end(log);
+    story_end(log);
 }
 
 /* What a rival stored at the end, and what stands behind it, does not count. */
 static void test_void(void)
 {
-    struct log *log = written(), *rival = written();
+    struct log *log = story_written(), *rival = story_written();
     log->committed_lag = 10;
     rival->epoch = 1;
     rival->n = 7;
-    turn(rival, 1);
+    story_turn(rival, 1);
     log->records[log->len] = rival->records[rival->len - 1];
     log->len++;
     log->n++;
     log->sequence++;
-    turn(log, 2);
-    struct audit_summary const summary = check(log);
+    story_turn(log, 2);
+    struct audit_summary const summary = story_check(log);
     want(log, "at the end", "");
     CU_ASSERT(summary.voids == 2 && summary.records == 12);
-    open_epoch(log);
-    (void)check(log);
+    story_open_epoch(log);
+    (void)story_check(log);
     CU_ASSERT_EQUAL(strncmp(log->said, "added 13", 8), 0);
-    end(rival);
-    end(log);
+    story_end(rival);
+    story_end(log);
 }
 
 /* ---- what is forged ---- */
@@ -365,8 +203,8 @@ static void f_removed_opening(struct log *log)
 }
 static void f_removed_epoch(struct log *log)
 {
-    open_epoch(log);
-    turn(log, 0);
+    story_open_epoch(log);
+    story_turn(log, 0);
     for (size_t i = 7; i < 12; i++)
         log->records[i].sequence = 0;
 }
@@ -453,62 +291,62 @@ static const struct forgery {
 static void test_forgeries(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(forgeries); i++) {
-        struct log *log = written();
+        struct log *log = story_written();
         forgeries[i].forge(log);
-        (void)check(log);
+        (void)story_check(log);
         size_t const len = strlen(forgeries[i].found);
         bool const named = strncmp(log->said, forgeries[i].found, len) == 0 &&
                            (log->said[len] == '\0' || log->said[len] == ',');
         if (!named)
             want(log, forgeries[i].name, forgeries[i].found);
         CU_ASSERT_TRUE(named);
-        end(log);
+        story_end(log);
     }
 }
 
 static void test_another_stream(void)
 {
-    struct log *log = written();
-    (void)check_as(log, "other", 3);
+    struct log *log = story_written();
+    (void)story_check_as(log, "other", 3);
     want(log, "namespace", "replayed 1");
-    (void)check_as(log, "ns", 4);
+    (void)story_check_as(log, "ns", 4);
     want(log, "partition", "replayed 1");
-    end(log);
+    story_end(log);
 }
 
 /* Each bit of each record but the last, which nothing names. */
 static void test_every_bit(void)
 {
-    struct log *log = written();
+    struct log *log = story_written();
     for (size_t r = 0; r + 1 < log->len; r++)
         for (size_t bit = 0; bit < 8 * log->records[r].bytes.len; bit++) {
             bytes_of(log, r + 1)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            if (check(log).findings == 0) {
+            if (story_check(log).findings == 0) {
                 (void)printf("\n  bit %zu of record #%zu\n", bit, r + 1);
                 CU_FAIL("a flipped bit is not found");
             }
             bytes_of(log, r + 1)[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
-    (void)check(log);
+    (void)story_check(log);
     want(log, "as it was", "");
-    end(log);
+    story_end(log);
 }
 
 static void test_every_bit_of_an_instance(void)
 {
-    struct log *log = written();
+    struct log *log = story_written();
     for (size_t r = 0; r + 1 < log->len; r++)
         for (size_t bit = 0; bit < 8 * log->records[r].bytes.len && log->records[r].instance.len > 0 &&
                              log->records[r].instance.ptr[0] == 'a';
              bit++) {
             bytes_of(log, r + 1)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            if (check_instance(log, 0).findings == 0) {
+            if (story_check_instance(log, 0).findings == 0) {
                 (void)printf("\n  bit %zu of record #%zu\n", bit, r + 1);
                 CU_FAIL("a flipped bit is not found");
             }
             bytes_of(log, r + 1)[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
-    end(log);
+    story_end(log);
 }
 
 static void test_instance_forgeries(void)
@@ -519,14 +357,14 @@ static void test_instance_forgeries(void)
         {"garbage", f_garbage, "unreadable 4"}, {"copied over", f_changed_longer, "changed 4"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct log *log = written();
+        struct log *log = story_written();
         rows[i].forge(log);
-        (void)check_instance(log, 0);
+        (void)story_check_instance(log, 0);
         size_t const len = strlen(rows[i].found);
         if (strncmp(log->said, rows[i].found, len) != 0)
             want(log, rows[i].name, rows[i].found);
         CU_ASSERT_EQUAL(strncmp(log->said, rows[i].found, len), 0);
-        end(log);
+        story_end(log);
     }
 }
 

@@ -92,6 +92,12 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>", "$JS.API.CONSUMER.CREATE.THOLE_ns_REJECTED.>"},
      {"thole.ns.in.", "CONSUMER.DELETE", "MSG.NEXT", "SECRET", "$KV", "$JS.ACK"}},
+    {{.roles = "notary"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.audit.*.*", "$JS.API.STREAM.CREATE.THOLE_ns_AUDIT",
+      "$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>"},
+     {"thole.ns.in.", "thole.ns.hist.", "CONSUMER.DELETE", "STREAM.UPDATE", "MSG.DELETE", "PURGE", "SECRET",
+      "$KV"}},
     {{.roles = "console", .verbs = "queue-limit", .queues = "gpu"},
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_CONFIG.queue_gpu"},
@@ -154,8 +160,8 @@ static void test_rows(void)
 /* No role has a pattern of NATS that reaches beyond its namespace. */
 static void test_nothing_wide(void)
 {
-    static const char *const roles[] = {"engine",  "worker",  "client",        "auditor",
-                                        "console", "service", "remote-worker", "remote-client"};
+    static const char *const roles[] = {"engine",  "worker",        "client",        "auditor", "console",
+                                        "service", "remote-worker", "remote-client", "notary"};
     static const char *const wide[] = {" > ",       " *.",          " $JS.> ",      " $JS.API.> ",
                                        " $KV.> ",   " thole.> ",    "thole.*",      " $SYS",
                                        " _INBOX.>", "THOLE_other_", " thole.ns.> ", "STREAM.DELETE"};
@@ -176,10 +182,10 @@ static void test_refused(void)
     } bad[] = {
         {{.roles = "root"},
          "there is no role \"root\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, binder, remote-worker, remote-client"},
+         "service, gateway, binder, remote-worker, remote-client, notary"},
         {{.roles = "engine,"},
          "there is no role \"\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, binder, remote-worker, remote-client"},
+         "service, gateway, binder, remote-worker, remote-client, notary"},
         {{.roles = "binder"},
          "name the streams whose messages may be bound, with --stream: who may make a consumer of a stream "
          "may "

@@ -1,0 +1,145 @@
+#include "audit_keys.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_FILE_BYTES_MAX = 1024 };
+
+/* ---- reading ---- */
+
+static bool read_file(const char *path, char text[KEY_FILE_BYTES_MAX + 1], size_t *ret_len)
+{
+    int const fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t const len = fd < 0 ? -1 : read(fd, text, KEY_FILE_BYTES_MAX);
+    int const failed = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = failed;
+    *ret_len = len < 0 ? 0 : (size_t)len;
+    return len >= 0;
+}
+
+static bool take_key(const struct cli *cli, thole_slice word, struct note_key *ret, int *ret_code)
+{
+    char path[4096], text[KEY_FILE_BYTES_MAX + 1];
+    thole_error err = {.status = THOLE_OK};
+    size_t len;
+    if (note_key_parse(word, ret, NULL) == THOLE_OK)
+        return true;
+    if (word.len == 0 || word.len >= sizeof path) {
+        *ret_code = cli_misused(cli, "--key: a name is empty or too long");
+        return false;
+    }
+    memcpy(path, word.ptr, word.len);
+    path[word.len] = '\0';
+    if (!read_file(path, text, &len)) {
+        *ret_code = cli_misused_try(cli, "thole audit keygen NAME --key FILE makes one",
+                                    "cannot read the key %.200s: %s", path, strerror(errno));
+        return false;
+    }
+    thole_status const status = note_key_parse((thole_slice){(const uint8_t *)text, len}, ret, &err);
+    OPENSSL_cleanse(text, sizeof text);
+    if (status != THOLE_OK)
+        *ret_code = cli_misused(cli, "%.200s: %s", path, err.text);
+    return status == THOLE_OK;
+}
+
+bool audit_keys_read(const struct cli *cli, bool sign, struct audit_keys *ret, int *ret_code)
+{
+    const char *list = cli->options.key;
+    *ret = (struct audit_keys){.len = 0};
+    while (list != NULL) {
+        size_t const len = strcspn(list, ",");
+        if (ret->len == SEAL_KEYS_MAX) {
+            *ret_code = cli_misused(cli, "--key: more than %d keys", SEAL_KEYS_MAX);
+            return false;
+        }
+        struct note_key *key = &ret->keys[ret->len];
+        if (!take_key(cli, (thole_slice){(const uint8_t *)list, len}, key, ret_code))
+            return false;
+        ret->len++;
+        if (sign && !key->signs) {
+            *ret_code = cli_misused(
+                cli, "--key: %s is a public key; a checkpoint needs the file of the private one", key->name);
+            return false;
+        }
+        list = list[len] == ',' ? list + len + 1 : NULL;
+    }
+    return true;
+}
+
+void audit_keys_forget(struct audit_keys *keys)
+{
+    for (size_t i = 0; i < keys->len; i++)
+        note_key_forget(&keys->keys[i]);
+    keys->len = 0;
+}
+
+/* ---- making one ---- */
+
+static bool write_file(const char *path, thole_slice text)
+{
+    int const fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        return false;
+    bool done = write(fd, text.ptr, text.len) == (ssize_t)text.len && fsync(fd) == 0;
+    int const failed = errno;
+    done = close(fd) == 0 && done;
+    if (!done)
+        (void)unlink(path);
+    errno = failed;
+    return done;
+}
+
+static void print_key(const struct cli *cli, const struct note_key *key)
+{
+    struct buf text;
+    struct json json;
+    buf_init(&text, KEY_FILE_BYTES_MAX);
+    note_key_text(key, false, &text);
+    if (cli->options.output == OUTPUT_TABLE) {
+        (void)printf("%s\n", buf_cstr(&text));
+    } else {
+        json_document(&json, stdout, "thole.audit_key.v1");
+        json_member(&json, "public_key", buf_bytes(&text));
+        json_member_text(&json, "file", cli->options.key);
+        json_end(&json);
+    }
+    buf_release(&text);
+}
+
+int audit_keygen(struct cli *cli)
+{
+    uint8_t seed[NOTE_KEY_BYTES];
+    struct note_key key;
+    struct buf text;
+    thole_error err = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    if (cli->words_len != 2)
+        return cli_misused(cli, "NAME is missing: whose key it is, such as audit.example.com");
+    if (cli->options.key == NULL)
+        return cli_misused(cli, "--key is missing: the file that the private key is written to");
+    if (getrandom(seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+        (void)thole_fail(&err, THOLE_UNAVAILABLE, "the system gives no random bytes: %s", strerror(errno));
+        return cli_complain(cli, cli->words[1], &err);
+    }
+    thole_status const status = note_key_make(thole_slice_from(cli->words[1]), seed, &key, &err);
+    OPENSSL_cleanse(seed, sizeof seed);
+    if (status != THOLE_OK)
+        return cli_misused(cli, "%s", err.text);
+    buf_init(&text, KEY_FILE_BYTES_MAX);
+    note_key_text(&key, true, &text);
+    buf_text(&text, "\n");
+    if (write_file(cli->options.key, buf_bytes(&text)))
+        print_key(cli, &key);
+    else
+        code = cli_misused(cli, "cannot write %.200s: %s", cli->options.key, strerror(errno));
+    OPENSSL_cleanse(text.ptr, text.len);
+    buf_release(&text);
+    note_key_forget(&key);
+    return code;
+}

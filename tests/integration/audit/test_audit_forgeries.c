@@ -1,0 +1,302 @@
+/* thole audit over the histories of real engines: kills, deletions, prunings; then a log that is forged in
+ * the stream in one way after the other, each of which is named. */
+#include "api.h"
+#include "audit_stream.h"
+#include "connection.h"
+#include "event.h"
+#include "link.h"
+#include "stack.h"
+#include "subject.h"
+#include "thole_cunit.h"
+#include "topology.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { WAIT_MS = 20000, INSTANCES = 12, OUTPUT_BYTES = 64 * 1024, RECORDS_MAX = 1000 };
+
+static struct stack stack;
+static thole_client *client;
+static struct connection *connection;
+
+/* ---- the command ---- */
+
+static const char *run(const char *line) /* "CODE: output". Static. */
+{
+    static char said[OUTPUT_BYTES];
+    char output[OUTPUT_BYTES - 16];
+    FILE *from = popen(line, "r");
+    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    output[len] = '\0';
+    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+    return said;
+}
+
+static void check(const char *line, int code, const char *text)
+{
+    char want[32];
+    const char *got = run(line);
+    (void)snprintf(want, sizeof want, "%d: ", code);
+    bool const good = strncmp(got, want, strlen(want)) == 0 && strstr(got, text) != NULL;
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s]\n    got  %s\n    want %s…%s\n", line, got, want, text);
+}
+
+/* ---- histories ---- */
+
+static void run_instances(const char *prefix)
+{
+    char id[32];
+    for (int i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("steps"), THOLE_STR("in"), NULL,
+                                    &stack.err),
+                 &stack.err);
+    }
+    for (int i = 0; i < INSTANCES; i++) {
+        thole_outcome outcome;
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_wait(client, thole_slice_from(id), WAIT_MS, &outcome, &stack.err), &stack.err);
+        thole_outcome_release(&outcome);
+    }
+}
+
+static struct stack_program *start_engine(void)
+{
+    return stack_program_with(&stack, "program_verbs", "verbs", "run", "--partitions", "1", NULL);
+}
+
+static void test_histories(void)
+{
+    struct stack_program *verbs = start_engine();
+    client = stack_client(&stack);
+    connection = stack_connect(&stack);
+    run_instances("a");
+    check("$T audit keygen audit.example.com --key $D/key >$D/pub; stat -c %a $D/key; cat $D/pub", 0,
+          "600\naudit.example.com+");
+    check("$T audit keygen audit.example.com --key $D/key 2>&1", 2, "File exists");
+    check("$T audit keygen 'audit example' --key $D/other 2>&1", 2, "the name of a key is");
+    check("$T audit checkpoint --key $D/pub 2>&1", 2, "is a public key");
+    check("$T audit checkpoint --key $D/none 2>&1", 2, "cannot read the key");
+    check("$T audit checkpoint --key $D/key", 0, "new");
+    stack_kill9(verbs);
+    verbs = start_engine();
+    run_instances("b");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+    check("$T audit checkpoint --key $D/key -o json", 0, "\"new\":true");
+    check("$T audit checkpoint --key $D/key -o json", 0, "\"new\":false");
+    check("$T audit verify --all --key $D/pub", 0, ", 2 checkpoints, the last of ");
+    check("$T audit verify --all --key \"$(cat $D/pub)\" -o json", 0, "\"checkpoints\":2,\"signed\":");
+    check("$T audit verify a-1 b-2 --key $D/pub", 0, "partition 0 b-2: ");
+    check("$T audit keygen other.example.com --key $D/other >$D/other.pub; $T audit verify --all --key "
+          "$D/other.pub",
+          5, "there is no checkpoint of this log by --key");
+}
+
+/* ---- the stream, written anew ---- */
+
+struct stored {
+    char subject[SUBJECT_BYTES_MAX];
+    uint8_t *bytes;
+    size_t len;
+};
+static struct stored records[RECORDS_MAX + 8], kept[RECORDS_MAX + 8];
+static size_t records_len, kept_len;
+
+static thole_status take(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct stored *to = &kept[kept_len];
+    (void)arg, (void)sequence;
+    CU_ASSERT_FATAL(kept_len < RECORDS_MAX);
+    (void)snprintf(to->subject, sizeof to->subject, "%.*s", THOLE_FMT(subject));
+    to->bytes = malloc(body.len + 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to->bytes);
+    memcpy(to->bytes, body.ptr, body.len);
+    to->len = body.len;
+    kept_len++;
+    return THOLE_OK;
+}
+
+static void read_stream(const char *stream)
+{
+    struct stream_bounds bounds;
+    kept_len = 0;
+    CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
+    CHECK_OK(stream_read(connection, stream, NULL, 1, bounds.last, take, NULL, &stack.err), &stack.err);
+}
+
+static void make_stream(void)
+{
+    struct topology topology;
+    CHECK_OK(topology_ensure(connection, &(struct topology_options){.ns = "default", .partitions = 1},
+                             &topology, &stack.err),
+             &stack.err);
+}
+
+/* All records, at sequences from 1 on. */
+static void write_stream(void)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    CHECK_OK(api_call(connection, "STREAM.DELETE", "THOLE_default_HIST_0", THOLE_STR(""), &answer, NULL,
+                      &stack.err),
+             &stack.err);
+    make_stream();
+    for (size_t i = 0; i < records_len; i++)
+        CHECK_OK(connection_request_with(connection, records[i].subject, NULL, 0,
+                                         (thole_slice){records[i].bytes, records[i].len}, &answer,
+                                         &stack.err),
+                 &stack.err);
+    buf_release(&answer);
+}
+
+static void as_it_was(void)
+{
+    records_len = kept_len;
+    memcpy(records, kept, sizeof records);
+}
+
+/* ---- forgeries; each begins with the log as it was ---- */
+
+static uint8_t changed[RECORD_BYTES_MAX / 8];
+
+static void f_nothing(void)
+{
+}
+static void f_flip(void)
+{
+    memcpy(changed, records[9].bytes, records[9].len);
+    changed[records[9].len - 1] ^= 1;
+    records[9].bytes = changed;
+}
+static void f_cut(void)
+{
+    records_len -= 1;
+}
+static void f_cut_much(void)
+{
+    records_len /= 2;
+}
+static void f_take_out(void)
+{
+    memmove(&records[9], &records[10], (records_len - 10) * sizeof records[0]);
+    records_len--;
+}
+static void f_put_in(void)
+{
+    memmove(&records[10], &records[9], (records_len - 9) * sizeof records[0]);
+    records[9] = records[4];
+    records_len++;
+}
+static void f_swap(void)
+{
+    struct stored const first = records[9];
+    records[9] = records[10];
+    records[10] = first;
+}
+static void f_append(void)
+{
+    records[records_len++] = records[4];
+}
+static void f_garbage(void)
+{
+    memcpy(changed, "garbage", 7);
+    records[9].bytes = changed;
+    records[9].len = 7;
+}
+static void f_subject(void)
+{
+    (void)snprintf(records[9].subject, sizeof records[9].subject, "thole.default.hist.0.other.1");
+}
+static void f_beginning(void)
+{
+    memmove(&records[0], &records[5], (records_len - 5) * sizeof records[0]);
+    records_len -= 5;
+}
+static void f_all(void)
+{
+    records_len = 0;
+}
+
+static const struct forgery {
+    const char *name;
+    void (*forge)(void);
+    int code;
+    const char *text;
+} forgeries[] = {
+    {"nothing", f_nothing, 0, "whole"},
+    {"a bit of a record", f_flip, 5, "changed     partition 0 #10"},
+    {"the last record is cut off", f_cut, 5, "truncated   partition 0 #"},
+    {"half of it is cut off", f_cut_much, 5, "truncated   partition 0 #"},
+    {"a record is taken out", f_take_out, 5, "missing     partition 0 #10"},
+    {"a record is put in", f_put_in, 5, "added       partition 0 #10"},
+    {"two have changed places", f_swap, 5, "reordered   partition 0 #10"},
+    {"a record is repeated at the end", f_append, 5, "added       partition 0 #"},
+    {"garbage", f_garbage, 5, "unreadable  partition 0 #10"},
+    {"another subject", f_subject, 5, "replayed    partition 0 #10"},
+    {"the beginning is cut off", f_beginning, 5, "truncated   partition 0 #1"},
+    {"all is gone", f_all, 5, "truncated   partition 0"},
+};
+
+/* Before anything is deleted: a log with holes cannot be written anew. */
+static void test_forgeries(void)
+{
+    read_stream("THOLE_default_HIST_0");
+    for (size_t i = 0; i < ARRAY_LEN(forgeries); i++) {
+        as_it_was();
+        forgeries[i].forge();
+        write_stream();
+        check("$T audit verify --all --key $D/pub", forgeries[i].code, forgeries[i].text);
+    }
+    check("$T audit checkpoint --key $D/key 2>&1", 5, "gets no checkpoint");
+    as_it_was();
+    write_stream();
+    for (size_t i = 0; i < kept_len; i++)
+        free(kept[i].bytes);
+}
+
+/* The log is as it was; then records go, by a deletion and under its cover. */
+static void test_deletions(void)
+{
+    struct stack_program *verbs = start_engine();
+    CHECK_OK(thole_client_delete(client, THOLE_STR("a-3"), NULL, NULL, &stack.err), &stack.err);
+    run_instances("c");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    check("$T audit verify --all --key $D/pub", 0, " removed by deletions and prunings, 2 checkpoints");
+    check("$T audit verify a-3 --key $D/pub", 0, "partition 0 a-3: 1 records, whole");
+    check("$T audit checkpoint --key $D/other,$D/key", 0, "new"); /* two keys: each shows it */
+    check("$T audit verify --all --key $D/other.pub", 0, " 1 checkpoints");
+    check("$T audit verify --all --key $D/pub", 0, " 3 checkpoints");
+    uint64_t last = 0;
+    CHECK_OK(stream_last_by_subject(connection, "THOLE_default_HIST_0", "thole.default.hist.0.a-5.1", &last,
+                                    NULL, &stack.err),
+             &stack.err);
+    CHECK_OK(stream_delete(connection, "THOLE_default_HIST_0", last, &stack.err), &stack.err);
+    check("$T audit verify --all", 0,
+          "whole"); /* nothing names an instance's last record but the next of the log */
+    check("$T audit verify --all --key $D/pub", 5, "missing     partition 0: the record of leaf ");
+    check("$T audit verify a-5 --key $D/pub", 5, "truncated ");
+}
+
+static const struct thole_test tests[] = {
+    {"histories", test_histories},
+    {"forgeries", test_forgeries},
+    {"deletions", test_deletions},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    setenv("T", THOLE_COMMAND, 1);
+    setenv("D", stack.dir, 1);
+    int const failed = thole_run_suite("audit_forgeries", tests, ARRAY_LEN(tests));
+    connection_close(connection);
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
