@@ -46,6 +46,7 @@ enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), 
 #define FOLLOW (UINT64_C(1) << 31)  /* hears that a record is written */
 #define WAITING (UINT64_C(1) << 32) /* reads the messages to instances that wait */
 #define NOTARY (UINT64_C(1) << 33)  /* publishes checkpoints of the logs */
+#define HEAR (UINT64_C(1) << 34)    /* hears CloudEvents, also those that are stored */
 
 enum streams {
     IN = 1 << 0,
@@ -59,6 +60,7 @@ enum streams {
     EVERY = (1 << 8) - 1, /* that an engine makes */
     BINDINGS = 1 << 8,
     AUDITS = 1 << 9,
+    TOLD = 1 << 10, /* CloudEvents; an engine makes it when it is asked to */
 };
 
 /*
@@ -100,6 +102,7 @@ static const struct row rows[] = {
     {ENGINE | BINDER, PUB, "thole.{ns}.rejected.*", 0},
     {ENGINE, PUB, "thole.{ns}.cancel.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.event.*.*.*", 0},
+    {ENGINE, PUB, "thole.{ns}.event.*.*.ce.>", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_CONFIG.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_NODES.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_CRASHES.*.*", 0},
@@ -121,14 +124,14 @@ static const struct row rows[] = {
     {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.wait", 0},
     /* JetStream: streams. */
     {ENGINE | SETTINGS, PUB, API "INFO", 0},
-    {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY},
+    {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY | TOLD},
     {SETTINGS, PUB, API "STREAM.INFO.{stream}", CONFIG | NODES},
     {WORKER, PUB, API "STREAM.INFO.{stream}", WORK},
     {REJECTED, PUB, API "STREAM.INFO.{stream}", REJECTS},
     {REPLAY | IDS, PUB, API "STREAM.INFO.{stream}", HIST},
     {REPLAY, PUB, API "STREAM.INFO.{stream}", AUDITS},
     {NOTARY, PUB, API "STREAM.CREATE.{stream}", AUDITS},
-    {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY},
+    {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY | TOLD},
     {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
     {ENGINE, PUB, API "DIRECT.GET.{stream}", HIST},
@@ -171,6 +174,14 @@ static const struct row rows[] = {
     {BINDER, PUB, API "CONSUMER.MSG.NEXT.{bound}.*", 0},
     {BINDER, PUB, "$JS.ACK.{bound}.>", 0},
     {BINDER, PUB, "$JS.ACK.*.*.{bound}.>", 0}, /* domain and account hash: newer servers */
+    /* CloudEvents, from their stream. */
+    {HEAR, PUB, API "STREAM.INFO.{stream}", TOLD},
+    {HEAR, PUB, API "CONSUMER.CREATE.{stream}.>", TOLD},
+    {HEAR, PUB, API "CONSUMER.INFO.{stream}.*", TOLD},
+    {HEAR, PUB, API "CONSUMER.DELETE.{stream}.*", TOLD},
+    {HEAR, PUB, API "CONSUMER.MSG.NEXT.{stream}.*", TOLD},
+    {HEAR, PUB, "$JS.ACK.{stream}.>", TOLD},
+    {HEAR, PUB, "$JS.ACK.*.*.{stream}.>", TOLD}, /* domain and account hash: newer servers */
     /* What it hears. */
     {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
     {BINDER, SUB, "thole.{ns}.call.*", 0},
@@ -182,7 +193,8 @@ static const struct row rows[] = {
     {ENGINE, SUB, "thole.{ns}.ctl.*.epoch", 0},
     {WORKER, SUB, "thole.{ns}.cancel.>", 0},
     {WORKER, SUB, "thole.{ns}.workers", 0},
-    {EVENTS, SUB, "thole.{ns}.event.>", 0},
+    {EVENTS, SUB, "thole.{ns}.event.*.*.*", 0},
+    {HEAR, SUB, "thole.{ns}.event.{orchestration}.*.ce.>", 0},
     {FOLLOW, SUB, "thole.{ns}.hist.>", 0},
 };
 
@@ -225,6 +237,7 @@ static const struct {
     {"audit", REPLAY | HISTORIES},
     {"bind", RULES},
     {"call", CALL},
+    {"events", HEAR},
 };
 
 static const struct {
@@ -414,11 +427,11 @@ static bool stream(const struct expansion *expansion, size_t i, char *ret, size_
     static const struct {
         const char *before, *behind;
         bool partitioned;
-    } names[] = {{"THOLE", "IN_", true},          {"THOLE", "HIST_", true},
-                 {"THOLE", "WORK", false},        {"THOLE", "REJECTED", false},
-                 {"KV_THOLE", "CONFIG", false},   {"KV_THOLE", "NODES", false},
-                 {"KV_THOLE", "CRASHES", false},  {"KV_THOLE", "SECRET", false},
-                 {"KV_THOLE", "BINDINGS", false}, {"THOLE", "AUDIT", false}};
+    } names[] = {
+        {"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
+        {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
+        {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}, {"KV_THOLE", "BINDINGS", false},
+        {"THOLE", "AUDIT", false},      {"THOLE", "EVENTS", false}};
     const struct permission_wish *wish = &expansion->permissions->wish;
     for (size_t kind = 0; kind < COUNT(names); kind++) {
         size_t const n = names[kind].partitioned ? wish->partitions : 1;

@@ -221,6 +221,19 @@ thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestra
     return finished(to, reterr);
 }
 
+thole_status subject_emitted(struct buf *to, const char *ns, thole_slice orchestration, thole_slice instance,
+                             thole_slice type, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(name_check(orchestration, "orchestration", reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(dotted_check(type, reterr));
+    buf_printf(to, "event.%.*s.", THOLE_FMT(orchestration));
+    append_token(to, instance);
+    buf_printf(to, ".ce.%.*s", THOLE_FMT(type));
+    return finished(to, reterr);
+}
+
 thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice query,
                            thole_slice instance, thole_error *reterr)
 {

@@ -48,6 +48,9 @@ THOLE_NODISCARD thole_status subject_cancel(struct buf *to, const char *ns, thol
  * an empty instance where the kind is empty */
 THOLE_NODISCARD thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration,
                                            thole_slice instance, const char *kind, thole_error *reterr);
+/* thole.<ns>.event.<orchestration>.<instance>.ce.<type>; @p type: dotted_check() */
+THOLE_NODISCARD thole_status subject_emitted(struct buf *to, const char *ns, thole_slice orchestration,
+                                             thole_slice instance, thole_slice type, thole_error *reterr);
 /* thole.<ns>.query.<p>.<query>.<instance>; an empty query or instance gives * */
 enum { QUERY_TOKEN_QUERY = 4, QUERY_TOKEN_INSTANCE = 5 };
 THOLE_NODISCARD thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice query,

@@ -76,6 +76,24 @@ static struct stream_spec rejected_spec(const char *ns, uint32_t replicas)
     return spec;
 }
 
+/* Its limits are the operator's choice: for how long, and whether a full stream drops the oldest events or
+ * makes engines wait. */
+static struct stream_spec events_spec(const char *ns, uint64_t age_ms, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it keeps the CloudEvents of instances",
+                               .retention = "limits",
+                               .replicas = replicas,
+                               .subjects_len = 1,
+                               .dedupe_ms = age_ms > 0 && age_ms < DEDUPE_MS ? age_ms : DEDUPE_MS,
+                               .max_age_ms = age_ms,
+                               .any_max_age = age_ms == 0,
+                               .any_discard = true,
+                               .discard_old = true};
+    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_EVENTS", ns);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.event.*.*.ce.>", ns);
+    return spec;
+}
+
 /* A key-value bucket, as every NATS client understands it. */
 static struct stream_spec bucket_spec(const char *ns, const char *kind, uint64_t ttl_ms, uint32_t replicas)
 {
@@ -346,6 +364,20 @@ static thole_status ensure_nonce_key(struct connection *connection, struct topol
     return THOLE_OK;
 }
 
+/* Who did not ask for it uses it where it is there. */
+static thole_status ensure_events(struct connection *connection, const struct topology_options *options,
+                                  struct topology *topology, thole_error *reterr)
+{
+    bool const asked = options->events_age_ms != 0;
+    struct stream_spec spec =
+        events_spec(options->ns, options->events_age_ms, asked ? topology->replicas : 0);
+    thole_status const status =
+        asked ? spec_ensure(connection, &spec, reterr) : spec_verify(connection, &spec, reterr);
+    topology->events_stored = status == THOLE_OK;
+    /* A user of an earlier version may not ask for it. */
+    return status == THOLE_NOT_FOUND || (status == THOLE_DENIED && !asked) ? THOLE_OK : status;
+}
+
 static thole_status check_options(const struct topology_options *options, thole_error *reterr)
 {
     THOLE_TRY(name_check(thole_slice_from(options->ns), "namespace", reterr));
@@ -378,6 +410,7 @@ static thole_status ensure_streams(struct connection *connection, const struct t
     THOLE_TRY(spec_ensure(connection, &work, reterr));
     struct stream_spec rejected = rejected_spec(options->ns, topology->replicas);
     THOLE_TRY(spec_ensure(connection, &rejected, reterr));
+    THOLE_TRY(ensure_events(connection, options, topology, reterr));
     for (uint32_t p = 0; p < topology->partitions; p++) {
         struct stream_spec inbox = inbox_spec(options->ns, p, topology->replicas);
         struct stream_spec history = history_spec(options->ns, p, topology->replicas);

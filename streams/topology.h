@@ -12,6 +12,8 @@ struct topology_options {
     uint32_t replicas;     /* 1, 3 or 5; 0 = keep the existing number, else 1 */
     uint64_t nodes_ttl_ms; /* of the NODES bucket; 0 = default */
     uint64_t payload_max;  /* 0 = what CONFIG says, else THOLE_PAYLOAD_BYTES_DEFAULT */
+    uint64_t
+        events_age_ms; /* how long the stream EVENTS keeps events; 0 = what is there, else there is none */
 };
 struct topology {
     char ns[THOLE_NAME_BYTES_MAX + 1];
@@ -20,6 +22,7 @@ struct topology {
     uint64_t nodes_ttl_ms;
     struct nonce_key nonce_key; /* topology_ensure() alone: clients and workers cannot read it */
     uint64_t payload_max;       /* bytes of one payload: the same for all engines of the namespace */
+    bool events_stored;         /* topology_ensure() alone: there is a stream EVENTS */
 };
 
 /*

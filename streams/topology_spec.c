@@ -147,6 +147,8 @@ static thole_status want_max_age(struct stream_spec *spec, thole_slice config, t
     thole_slice const there = field_or(config, "max_age", THOLE_STR("0"));
     if (!json_uint(there, &ns))
         return differs(spec, "max_age", there, "a time", reterr);
+    if (spec->any_max_age)
+        return THOLE_OK;
     if (spec->keep_max_age && ns >= (uint64_t)1000 * NANOS_PER_MS) {
         spec->max_age_ms = ns / NANOS_PER_MS;
         return THOLE_OK;
@@ -169,7 +171,8 @@ static thole_status verify_config(struct stream_spec *spec, thole_slice config, 
     THOLE_TRY(want_subjects(spec, config, reterr));
     THOLE_TRY(want_text(spec, config, "retention", spec->retention, reterr));
     THOLE_TRY(want_text(spec, config, "storage", "file", reterr));
-    THOLE_TRY(want_text(spec, config, "discard", spec->discard_old ? "old" : "new", reterr));
+    if (!spec->any_discard)
+        THOLE_TRY(want_text(spec, config, "discard", spec->discard_old ? "old" : "new", reterr));
     THOLE_TRY(want_max_age(spec, config, reterr));
     THOLE_TRY(want_limit(spec, config, "max_msgs_per_subject", spec->max_per_subject, reterr));
     THOLE_TRY(want_limit(spec, config, "max_consumers", 0, reterr));

@@ -15,11 +15,13 @@ struct stream_spec {
     uint32_t replicas;         /* 0: as existing, else 1; ensure and verify set it to the actual number */
     uint64_t max_age_ms;       /* 0: for ever */
     bool keep_max_age;         /* any existing value is accepted; max_age_ms is set to it */
+    bool any_max_age;          /* any existing value is accepted, and none at all */
     uint64_t dedupe_ms;        /* for making it; 0: the server's default */
     int64_t max_per_subject;   /* 0: unlimited */
     bool lift_max_per_subject; /* from a stream that an earlier version has made with such a limit */
     bool deny_purge, deny_delete, allow_rollup;
     bool discard_old;            /* else messages above the limits are refused */
+    bool any_discard;            /* for making it; either is accepted */
     int64_t max_msgs, max_bytes; /* for making it; 0: unlimited */
     bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice
                      */

@@ -69,6 +69,7 @@ static const struct {
     {"Discarded", EVENT_DISCARDED, RECEIVED, DATA},
     {"ActivityQuarantined", EVENT_ACTIVITY_QUARANTINED, RECEIVED, EVERY_TRY | NAME | DATA | DUE},
     {"HistoryPruned", EVENT_HISTORY_PRUNED, RECEIVED, DATA | PRUNED},
+    {"EventEmitted", EVENT_EVENT_EMITTED, ASKED, NAME | DATA},
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 

@@ -63,8 +63,9 @@ enum event_kind {
     EVENT_DISCARDED = 38,
     EVENT_ACTIVITY_QUARANTINED = 39,
     EVENT_HISTORY_PRUNED = 40,
+    EVENT_EVENT_EMITTED = 41,
 };
-#define EVENT_LAST EVENT_HISTORY_PRUNED
+#define EVENT_LAST EVENT_EVENT_EMITTED
 
 /* Why something was cancelled: the stored part of the public list. */
 enum cancel_kind {
@@ -120,7 +121,7 @@ struct event {
     bool final;          /* ACTIVITY_FAILED as received: no further try. Not stored */
     bool quarantined;    /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
     uint32_t lost;       /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
-    thole_slice name;    /* orchestration, activity, event, state key, change id */
+    thole_slice name;    /* orchestration, activity, event, type of an emitted event, state key, change id */
     thole_slice queue;   /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
     union {
         thole_slice input;       /* ACTIVITY_QUARANTINED */
@@ -191,7 +192,9 @@ struct turn {
     thole_slice blocked_text;
     const struct event *events;
     size_t events_len;
-    struct trace trace; /* of the execution, where the turn starts activities or instances */
+    struct trace
+        trace; /* of the execution, where the turn starts activities or instances, or has CloudEvents */
+    thole_slice orchestration; /* where the turn has events that are sent as CloudEvents; else empty */
 };
 
 /* An instance was deleted. The next incarnation of the id begins with execution + 1. */

@@ -27,6 +27,7 @@ void event_describe(const struct event *e, char to[EVENT_TEXT_BYTES])
     switch (e->kind) {
     case EVENT_ACTIVITY_SCHEDULED:
     case EVENT_EVENT_AWAITED:
+    case EVENT_EVENT_EMITTED:
     case EVENT_STATE_SET:
     case EVENT_PATCHED:
         (void)snprintf(to, EVENT_TEXT_BYTES, "%s '%s'%s", kind, text, e->flag ? ", removed" : "");

@@ -53,6 +53,31 @@ thole_status error_type_check(thole_slice type, thole_error *reterr)
     return THOLE_OK;
 }
 
+thole_status dotted_check(thole_slice type, thole_error *reterr)
+{
+    if (type.len == 0 || type.len > EVENT_TYPE_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "event type has %zu bytes, allowed are 1 to %d", type.len,
+                          EVENT_TYPE_BYTES_MAX);
+    for (size_t i = 0; i < type.len; i++) {
+        bool const dot = type.ptr[i] == '.';
+        if (dot && (i == 0 || i + 1 == type.len || type.ptr[i - 1] == '.'))
+            return thole_fail(reterr, THOLE_INVALID, "event type has nothing before or behind a dot");
+        if (!dot && !name_byte(type.ptr[i]))
+            return thole_fail(reterr, THOLE_INVALID, "event type has byte 0x%02x, allowed is [A-Za-z0-9_.-]",
+                              type.ptr[i]);
+    }
+    return THOLE_OK;
+}
+
+thole_status event_type_check(thole_slice type, thole_error *reterr)
+{
+    static const char reserved[] = "thole.";
+    THOLE_TRY(dotted_check(type, reterr));
+    if (type.len >= sizeof reserved - 1 && memcmp(type.ptr, reserved, sizeof reserved - 1) == 0)
+        return thole_fail(reterr, THOLE_INVALID, "event type begins with thole., which is reserved");
+    return THOLE_OK;
+}
+
 thole_slice text_cut(thole_slice text, size_t bytes_max)
 {
     if (text.len <= bytes_max)

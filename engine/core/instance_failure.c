@@ -33,6 +33,10 @@ static const struct {
     {FAULT_RAISE_DATA, THOLE_LIMIT, "a raised event's data is larger than the payload limit"},
     {FAULT_STATE_KEY, THOLE_INVALID, "a key of the state is not 1 to 64 bytes"},
     {FAULT_STATE_SIZE, THOLE_LIMIT, "the state is larger than the payload limit"},
+    {FAULT_EMIT_TYPE, THOLE_INVALID,
+     "an emitted event's type is not names [A-Za-z0-9_-] with dots between them, 1 to 128 bytes, or begins "
+     "with thole."},
+    {FAULT_EMIT_DATA, THOLE_LIMIT, "an emitted event's data is larger than the payload limit"},
     {FAULT_FORBIDDEN, THOLE_INVALID, "a query or a side effect may not schedule, wait or set anything"},
 };
 

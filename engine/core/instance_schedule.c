@@ -166,6 +166,28 @@ void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_s
         (void)instance_emit(in, &event);
 }
 
+static enum task_fault emit_fault(const struct instance *in, const struct event *event)
+{
+    if (event_type_check(event->name, NULL) != THOLE_OK)
+        return FAULT_EMIT_TYPE;
+    return event->data.len > in->options.payload_max ? FAULT_EMIT_DATA : 0;
+}
+
+void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data)
+{
+    struct instance *in = ctx->instance;
+    struct event event = {.kind = EVENT_EVENT_EMITTED, .name = type, .data = data};
+    NOTE_CALL_SITE(in);
+    if (code_refuses(in) || in->broken != THOLE_OK)
+        return;
+    enum task_fault const fault = emit_fault(in, &event);
+    if (fault != 0)
+        code_fault(in, fault);
+    else if (instance_keep_for_turn(in, type, &event.name) == THOLE_OK &&
+             instance_keep_for_turn(in, data, &event.data) == THOLE_OK)
+        (void)instance_emit(in, &event);
+}
+
 /* ---- children and detached instances ---- */
 
 /* "<this instance>:<execution>:<event id>" */

@@ -80,6 +80,8 @@ enum task_fault {
     FAULT_STATE_KEY = 16,
     FAULT_STATE_SIZE = 17,
     FAULT_FORBIDDEN = 18, /* in a query or a side effect */
+    FAULT_EMIT_TYPE = 19,
+    FAULT_EMIT_DATA = 20,
 };
 #define TASK_FAULT_BIT (UINT64_C(1) << 63)
 

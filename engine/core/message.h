@@ -13,6 +13,7 @@ enum {
      * "<execution.event.instance". */
     REQUEST_ID_BYTES_MAX = 256,
     ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
+    EVENT_TYPE_BYTES_MAX = 128,    /* of an emitted event: see event_type_check() */
     DETAILS_BYTES_MAX = 16 * 1024, /* of a heartbeat */
     NONCE_BYTES_MAX = 64,          /* a longer one is no message; see nonce.h */
 };
@@ -86,6 +87,10 @@ THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
 THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
 /* [A-Za-z0-9_.-]{0,64} */
 THOLE_NODISCARD thole_status error_type_check(thole_slice type, thole_error *reterr);
+/* The type of a CloudEvent: names with dots between them, 1 to 128 bytes. */
+THOLE_NODISCARD thole_status dotted_check(thole_slice type, thole_error *reterr);
+/* The same of one that code emits: what begins with "thole." is reserved. */
+THOLE_NODISCARD thole_status event_type_check(thole_slice type, thole_error *reterr);
 /* At most @p bytes_max bytes, without cutting a UTF-8 sequence. */
 thole_slice text_cut(thole_slice text, size_t bytes_max);
 #endif

@@ -1,5 +1,6 @@
-/* Messages about an instance that are sent at most once; nothing depends on their arrival. streams/notice.h
- * sends and reads them. */
+/* What others are told of an instance. Pushes and live events are sent at most once, and nothing depends on
+ * their arrival: streams/notice.h sends and reads them. CloudEvents are sent until they are stored:
+ * streams/emitted.h. */
 #ifndef THOLE_NOTICES_H
 #define THOLE_NOTICES_H
 #include "thole/types.h"
@@ -24,6 +25,15 @@ struct event_notice {
     const char *kind; /* started, completed, …: streams/notice.h */
     thole_slice orchestration, instance, request_id, data;
     uint64_t execution;
+    struct trace trace;
+};
+
+struct emission { /* a CloudEvent; instance, execution and event identify it */
+    thole_slice instance, orchestration;
+    thole_slice type, data, error_type; /* error_type: of a failure; may be empty */
+    uint64_t execution, event;          /* event 0: the instance was deleted */
+    uint64_t time_ms;                   /* of the turn */
+    bool is_text;                       /* data is for people */
     struct trace trace;
 };
 #endif

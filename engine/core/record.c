@@ -155,6 +155,9 @@ static const struct {
          PB_NAME(ActivityQuarantined, queue, event.queue, "queue"),
          PB_BYTES(ActivityQuarantined, input, event.input),
          PB_BYTES(ActivityQuarantined, details, event.details)),
+    KIND(EVENT_EMITTED, event_emitted, 0,
+         PB_UPTO(EventEmitted, type, event.name, EVENT_TYPE_BYTES_MAX, "event type"),
+         PB_BYTES(EventEmitted, data, event.data)),
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 _Static_assert(KINDS_LEN == EVENT_LAST - EVENT_STARTED + 1, "a row for each kind");
@@ -226,6 +229,7 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     body.n_events = turn->events_len;
     body.traceparent = codec_bytes(turn->trace.parent);
     body.tracestate = codec_bytes(turn->trace.list);
+    body.orchestration = codec_bytes(turn->orchestration);
     pb.turn = &body;
     return record_pack(pb, record, to);
 }
@@ -337,6 +341,8 @@ static thole_status event_check(const struct event *e, unsigned must, thole_erro
         return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has a parent without a number", id, name);
     if (e->kind == EVENT_STATE_SET && e->name.len == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has no key", id, name);
+    if (e->kind == EVENT_EVENT_EMITTED)
+        THOLE_TRY(codec_corrupt(event_type_check(e->name, reterr), reterr));
     if (e->kind == EVENT_ORIGINS_CARRIED && e->data.len % sizeof(uint64_t) != 0)
         return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has %zu bytes", id, name, e->data.len);
     return THOLE_OK;
@@ -411,6 +417,10 @@ static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn 
     ret->ran = pb->ran != 0;
     THOLE_TRY(dup(d, pb->traceparent, &ret->trace.parent));
     THOLE_TRY(dup(d, pb->tracestate, &ret->trace.list));
+    if (pb->orchestration.len > 0)
+        THOLE_TRY(
+            codec_corrupt(name_check(codec_slice(pb->orchestration), "orchestration", d->reterr), d->reterr));
+    THOLE_TRY(dup(d, pb->orchestration, &ret->orchestration));
     if (pb->blocked != NULL) {
         ret->blocked = blocked_from_pb(pb->blocked->kind);
         THOLE_TRY(dup(d, pb->blocked->text, &ret->blocked_text));

@@ -21,6 +21,7 @@ static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"auto", "logfmt", "json", NULL};
 static const char *const dumps[] = {"none", "full", NULL};
 static const char *const outputs[] = {"table", "json", "jsonl", NULL};
+static const char *const events_out[] = {"none", "emitted", "all", NULL}; /* enum events_out */
 
 static const struct option_row shared_rows[] = {
     OPTION_ROW_CONFIG(OPTION_FIELD(struct host_options, config), .shown = "none"),
@@ -144,6 +145,23 @@ static const struct option_row engine_rows[] = {
      .max = UINT64_C(3650) * DAY,
      FIELD(early_event_ms),
      .help = "how long events wait for an instance that is not started yet"},
+    {.flag = "events",
+     .kind = OPTION_CHOICE,
+     .env = "THOLE_EVENTS",
+     .unit = "WHICH",
+     .fallback = "emitted",
+     .choices = events_out,
+     FIELD(events),
+     .help = "CloudEvents: none; emitted, by code; all: also the lifecycle of instances"},
+    {.flag = "events-age",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_EVENTS_AGE",
+     .unit = "DURATION",
+     .shown = "what is there, else they are not stored",
+     .min = SECOND,
+     .max = UINT64_C(3650) * DAY,
+     FIELD(events_age_ms),
+     .help = "makes the stream of CloudEvents, which keeps each for that time"},
     {.flag = "quarantine",
      .kind = OPTION_DURATION,
      .env = "THOLE_QUARANTINE",

@@ -48,6 +48,8 @@ struct host_options {
     uint64_t sweep_ms; /* --sweep THOLE_SWEEP 60s: activities that no worker reports on are queued again */
     uint64_t drift_ms; /* --drift THOLE_DRIFT 24h: how often rows are compared with histories; 0 = never */
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
+    int events;              /* --events THOLE_EVENTS emitted; an enum events_out: none, emitted, all */
+    uint64_t events_age_ms;  /* --events-age THOLE_EVENTS_AGE what is there, else events are not stored */
     uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t
         parked_max; /* --parked-max      THOLE_PARKED_MAX      2000 parked instances for each partition */

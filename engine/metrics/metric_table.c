@@ -29,7 +29,7 @@ static const uint64_t run_bounds[] = {MILLI,
     VALUES("append", "read_tail", "read_log", "delete_records", "look_up", "walk", "load", "read_ids",       \
            "remove_history", "publish_work", "withdraw_work", "find_orphans", "find_work", "find_input",     \
            "requeue", "expire", "open_inbox", "close_inbox", "look_inbox", "purge_inbox", "read_results",    \
-           "send_message", "reject", "read_crashes", "put_crash", "forget_crashes", "store_open",            \
+           "send_message", "emit", "reject", "read_crashes", "put_crash", "forget_crashes", "store_open",    \
            "store_reset", "store_live", "store_timers", "apply")
 #define EVENTS                                                                                               \
     VALUES("rejected_none", "rejected_subject", "rejected_partition", "rejected_malformed",                  \
@@ -38,7 +38,7 @@ static const uint64_t run_bounds[] = {MILLI,
            "rejected_not_kept", "heartbeats_ignored", "nodes_too_many", "nodes_joined", "nodes_left",        \
            "nodes_gone", "nodes_silent", "nodes_absent", "not_answering", "not_opened", "requeued",          \
            "unknown_rows", "not_sent", "messages_refused", "work_refused", "work_forged",                    \
-           "removals_delayed", "traces_ignored")
+           "removals_delayed", "traces_ignored", "events_not_stored")
 
 #define GATEWAY_REQUESTS                                                                                     \
     VALUES("open", "next", "renew", "complete", "close", "start", "signal", "cancel", "terminate", "query",  \

@@ -52,6 +52,7 @@ void partition_options_init(struct partition_options *options)
                                           .ahead_max = PARTITION_AHEAD_MAX,
                                           .log_chunk = 2000,
                                           .row_age_ms = 10 * 1000,
+                                          .events = EVENTS_OUT_EMITTED,
                                           .known_max = PARTITION_KNOWN_MAX};
 }
 
@@ -371,6 +372,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         projection_published(p->projection, in->token, in->published.sequence);
         break;
     case PARTITION_IN_SENT: sent(p, in->token); break;
+    case PARTITION_IN_EMITTED: projection_emitted(p->projection, in->token); break;
     case PARTITION_IN_MESSAGE:
         if (p->phase == PHASE_SERVING && instances_message(p->instances, &in->message))
             p->busy_ms = p->env.now_ms;

@@ -8,7 +8,7 @@
  *   kit_base.c       memory, steps of the engine
  *   kit_instances.c  instances by id           kit_names.c    activities by name
  *   kit_replay.c     turns, and their replay
- *   kit_streams.c    history and inbox
+ *   kit_streams.c    history and inbox           kit_events.c   CloudEvents
  *   kit_work.c       activities that run
  *   kit_rows.c       what Postgres would hold
  *   kit_drive.c      outputs of the machine, time, crashes
@@ -43,6 +43,11 @@ struct kit_record { /* record i has sequence i + 1 */
 struct kit_message {
     thole_slice route, instance, bytes;
     bool purged;
+};
+
+struct kit_event {
+    thole_slice instance, type, data;
+    uint64_t execution, event;
 };
 
 /* ---- rows ---- */
@@ -125,6 +130,8 @@ struct thole_test_env {
     size_t records_len, records_cap;
     struct kit_message *inbox;
     size_t inbox_len, inbox_cap;
+    struct kit_event *events;
+    size_t events_len, events_cap;
     bool reading;
     uint64_t read_next, read_generation;
 
@@ -199,6 +206,9 @@ void kit_inbox_send(thole_test_env *env, const struct message *message, enum mes
 /* The next message to read; NULL = none. */
 const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);
 void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct in_results *ret);
+
+/* ---- kit_events.c ---- */
+void kit_event_add(thole_test_env *env, const struct emission *emission);
 
 /* ---- kit_rows.c ---- */
 void kit_rows_apply(thole_test_env *env, const struct batch *batch);

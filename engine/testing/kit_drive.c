@@ -48,6 +48,7 @@ static void answer(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_APPLY: apply(env, out->apply.batch); break;
     case PARTITION_OUT_PUBLISH_WORK: kit_work_published(env, &out->publish_work); break;
     case PARTITION_OUT_SEND: kit_inbox_add(env, out->send.route, out->send.instance, out->send.bytes); break;
+    case PARTITION_OUT_EMIT: kit_event_add(env, &out->emit); break;
     case PARTITION_OUT_READ_RESULTS:
         kit_inbox_results(env, out->read_results.from, &arena, &in.results);
         break;

@@ -71,3 +71,19 @@ const char *thole_test_history(thole_test_env *env, thole_slice id)
     arena_release(&turns.arena);
     return buf_cstr(&env->answer);
 }
+
+const char *thole_test_events(thole_test_env *env, thole_slice instance)
+{
+    kit_pump(env);
+    buf_clear(&env->answer);
+    for (size_t i = 0; i < env->events_len; i++) {
+        const struct kit_event *const event = &env->events[i];
+        if (!thole_slice_equal(event->instance, instance))
+            continue;
+        buf_slice(&env->answer, event->type);
+        buf_text(&env->answer, "(");
+        buf_slice(&env->answer, event->data);
+        buf_text(&env->answer, ")\n");
+    }
+    return buf_cstr(&env->answer);
+}

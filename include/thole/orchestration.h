@@ -110,6 +110,16 @@ THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
  * another await fails with it. */
 THOLE_API void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_slice data);
 
+/** Emits an event for other services: a CloudEvent 1.0 on the subject
+ * thole.<namespace>.event.<orchestration>.<instance>.ce.<type>. Durable with this turn, and sent after its
+ * commit, at least once where the namespace has the stream THOLE_<namespace>_EVENTS; repetitions have the
+ * same id. Events of an instance are sent in the order in which it emits them. docs/events.md has the rest.
+ * @param type  Names [A-Za-z0-9_-] with dots between them, such as com.example.order.shipped: 1 to 128 bytes,
+ *              not beginning with "thole.".
+ * @param data  At most the payload limit; JSON is marked as such.
+ * A wrong type or size is reported as by thole_raise(). */
+THOLE_API void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data);
+
 /** What happens to a running child when its parent ends or continues as new. */
 typedef enum thole_close {
     THOLE_CLOSE_CANCEL = 0,   /**< it is asked to cancel, and may compensate */

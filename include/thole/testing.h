@@ -103,6 +103,9 @@ THOLE_API thole_slice thole_test_custom_status(thole_test_env *env, thole_slice 
 /** The history of the latest execution as text, one event a line: "#2 ActivityScheduled charge(card)". For
  * comparison with an expected text. NUL-terminated. */
 THOLE_API const char *thole_test_history(thole_test_env *env, thole_slice instance);
+/** What the instance has emitted so far with thole_emit(), in all its executions, one event a line:
+ * "com.example.order.shipped(parcel)". Each is there once, as in the stream of events. NUL-terminated. */
+THOLE_API const char *thole_test_events(thole_test_env *env, thole_slice instance);
 
 #ifdef __cplusplus
 }

@@ -131,6 +131,8 @@ static void sample_deletion(struct sampling *s)
         THOLE_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     again.tracestate = traced.turn.trace.list = THOLE_STR("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
     sample_record(s, "records", "begun_traced", &traced);
+    traced.turn.orchestration = THOLE_STR("checkout");
+    sample_record(s, "records", "begun_told", &traced);
 }
 
 static void sample_every_record(struct sampling *s)

@@ -195,6 +195,21 @@ static const struct golden_turn events_awaited[] = {
     AT(2000, RAISED("approved", "a", "e-1"), RAISED("withdrawn", "w", "e-2"), RAISED("approved", "b", "e-3")),
     HELD(3000, RAISED("approved", "c", "e-4"), RAISED("approved", "a", "e-1")), RUN(3500)};
 
+/* ---- events for other services ---- */
+
+static thole_status emits(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_emit(ctx, THOLE_STR("order.taken"), input);
+    thole_emit(ctx, THOLE_STR("order.taken"), input);
+    THOLE_TRY(thole_await(ctx, thole_timer(ctx, 5000), NULL));
+    thole_emit(ctx, THOLE_STR("com.example.order.shipped"), THOLE_STR(""));
+    *ret_output = thole_format(ctx, "shipped");
+    return THOLE_OK;
+}
+
+static const struct golden_turn events_emitted[] = {AT(1000, STARTED("emits", "{\"order\":17}")),
+                                                    AT(6000, FIRED(4))};
+
 /* ---- children ---- */
 
 static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -444,6 +459,7 @@ const struct golden_story golden_stories[] = {
     STORY("tries_cancelled", charges, tries_cancelled, .version = 1),
     STORY("events_kept", approval, events_kept, .version = 1),
     STORY("events_awaited", approval, events_awaited, .version = 1, .part = 2),
+    STORY("events_emitted", emits, events_emitted, .version = 1, .part = 1),
     STORY("children_done", parent, children_done, .version = 2),
     STORY("children_left", parent, children_left, .version = 2),
     STORY("children_cancelled", parent, children_cancelled, .version = 2),

@@ -245,6 +245,7 @@ static void lend_input(struct loan **loans, struct partition_in *in)
     case PARTITION_IN_STORE_RESET:
     case PARTITION_IN_PUBLISHED:
     case PARTITION_IN_SENT:
+    case PARTITION_IN_EMITTED:
     case PARTITION_IN_INBOX_BACK:
     case PARTITION_IN_REJECTED: break;
     }

@@ -139,6 +139,7 @@ const struct event sample_events[] = {
      .before = UINT64_MAX,
      .data = S("why"),
      .request_id = S("r-7")},
+    {.kind = EVENT_EVENT_EMITTED, .id = 39, .name = S("com.example.order.shipped"), .data = S("parcel")},
 };
 const size_t sample_events_len = sizeof sample_events / sizeof sample_events[0];
 
@@ -348,6 +349,7 @@ static void show_turn(const struct turn *turn, struct buf *to)
     show_number(to, "ran", turn->ran);
     show_number(to, "blocked", turn->blocked);
     show_slice(to, "blocked_text", turn->blocked_text);
+    show_slice(to, "orchestration", turn->orchestration);
     for (size_t i = 0; i < turn->events_len; i++)
         show_event(&turn->events[i], to);
 }

@@ -202,11 +202,25 @@ static void told_remove(struct told *told, const struct out_remove_history *out)
     told_number(told, "below", out->below);
 }
 
+static void told_emission(struct told *told, const struct emission *emission)
+{
+    told_bytes(told, "instance", emission->instance);
+    told_bytes(told, "orchestration", emission->orchestration);
+    told_bytes(told, "type", emission->type);
+    told_bytes(told, "data", emission->data);
+    told_bytes(told, "error_type", emission->error_type);
+    told_number(told, "execution", emission->execution);
+    told_number(told, "event", emission->event);
+    told_number(told, "time_ms", emission->time_ms);
+    told_number(told, "is_text", emission->is_text);
+}
+
 /* What clients and people hear. */
 static void told_words(struct told *told, const struct partition_out *out)
 {
     switch (out->kind) {
     case PARTITION_OUT_NOTICE: told_notice(told, &out->notice); break;
+    case PARTITION_OUT_EMIT: told_emission(told, &out->emit); break;
     case PARTITION_OUT_PUSH_CANCEL: told_cancel(told, &out->push_cancel); break;
     case PARTITION_OUT_REJECT: told_reject(told, &out->reject); break;
     case PARTITION_OUT_CRASHED: told_crashed(told, &out->crashed); break;

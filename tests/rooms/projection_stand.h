@@ -13,6 +13,7 @@ struct stand { /* a projection, and the last outputs that ask for an answer */
     struct projection *projection;
     struct log_record records[4];
     struct arena arena;
+    thole_slice orchestration; /* of the turns: they have CloudEvents */
     uint64_t applied, durable; /* as batches say */
     uint64_t tokens[8];
     size_t tokens_len;
@@ -53,6 +54,11 @@ static inline void listen(struct stand *s)
             say(s, out.publish_work.again ? "work again" : "work", out.publish_work.activity_id);
             break;
         case PARTITION_OUT_SEND: say(s, "send", out.send.bytes.len > 0); break;
+        case PARTITION_OUT_EMIT:
+            said_add(&s->said, "%semit %.*s/%.*s", said_comma(&s->said), THOLE_FMT(out.emit.orchestration),
+                     THOLE_FMT(out.emit.type));
+            say(s, "of event", out.emit.event);
+            break;
         case PARTITION_OUT_PUSH_CANCEL:
             say(s, "cancel", out.push_cancel.activity_ids[0]);
             if (out.push_cancel.try_number > 1)
@@ -133,7 +139,8 @@ static inline thole_slice turn_of(struct stand *s, uint64_t n, uint64_t number, 
                                            .time_ms = 1000,
                                            .ran = true,
                                            .events = events,
-                                           .events_len = len}};
+                                           .events_len = len,
+                                           .orchestration = s->orchestration}};
     return encode(s, &record);
 }
 

@@ -6,6 +6,7 @@
  *   model.c        the log rule, parts, inbox positions      checks.c      what writers give away
  *   model_turn.c   what a turn may say, and what follows     checks_end.c  the store's promises, and the end
  *   model_mail.c   messages between instances        model_poison.c  what waits in quarantine
+ *   model_events.c CloudEvents
  */
 #ifndef THOLE_CHECKS_H
 #define THOLE_CHECKS_H
@@ -138,6 +139,13 @@ struct model_letter { /* a message that a committed turn stands for */
     struct origin parent;                /* of the sender, as it was then */
 };
 
+struct model_emitted { /* a CloudEvent that a committed turn stands for; of an instance in the order of its
+                          history */
+    size_t instance;
+    uint64_t execution, event, sequence; /* event 0: it was deleted. sequence: of the record */
+    bool stored;
+};
+
 struct model_line {
     size_t instance;
     uint64_t execution;
@@ -149,6 +157,8 @@ struct model {
     struct model_instance instances[WORLD_INSTANCES_MAX];
     struct model_letter *letters;
     size_t letters_len, letters_cap;
+    struct model_emitted *emitted;
+    size_t emitted_len, emitted_cap;
     thole_slice *sent; /* bytes of messages that were given away to be sent */
     size_t sent_len, sent_cap;
     struct model_line *lines; /* logged */
@@ -225,6 +235,19 @@ bool model_was_refused(struct world *w, const struct message *start);
 void model_check_items(struct world *w, size_t instance, thole_slice item);
 /* A collector gives back what it got, once and in order. */
 void model_check_output(struct world *w, size_t instance, const struct event *end);
+
+/* model_events.c */
+void model_expect_events(struct world *w, size_t instance, const struct turn *turn, uint64_t sequence);
+void model_expect_deleted(struct world *w, size_t instance, const struct deletion *deletion,
+                          uint64_t sequence);
+/* As model_check_sent() and model_published(). */
+void model_check_emitted(struct world *w, size_t instance, uint64_t below);
+void model_published_events(struct world *w, uint32_t partition, uint64_t published);
+void checks_emit(struct world *w, uint32_t partition, uint64_t epoch, const struct emission *out,
+                 const char *who);
+/* It comes to the stream of events. */
+void checks_event_stored(struct world *w, const struct emission *out);
+bool checks_events(struct world *w, char *why, size_t size); /* as checks_mail() */
 
 /* The smallest sequence above which every message of the inbox is certainly incorporated. */
 uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inbox);

@@ -352,7 +352,8 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
                     THOLE_FMT(w->instances[row->instance]), row->execution, row->id);
             return;
         }
-    if (!check_instance_rows(w, why, size) || !checks_mail(w, why, size) || !checks_deletions(w, why, size))
+    if (!check_instance_rows(w, why, size) || !checks_mail(w, why, size) || !checks_events(w, why, size) ||
+        !checks_deletions(w, why, size))
         return;
     for (uint32_t p = 0; p < w->partitions; p++) {
         check_readback(w, w->logs[p]);

@@ -243,6 +243,9 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     case PARTITION_OUT_SEND:
         checks_send(w, seat->partition, partition_epoch(seat->machine), &out->send, who);
         break;
+    case PARTITION_OUT_EMIT:
+        checks_emit(w, seat->partition, partition_epoch(seat->machine), &out->emit, who);
+        break;
     case PARTITION_OUT_LINE: checks_line(w, &out->line, who); return;
     case PARTITION_OUT_QUERY_ANSWER:
         if (out->token == 0 || out->token > w->instances_len)
@@ -635,6 +638,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->early_event_ms = w->early_event_ms;
     options->row_age_ms = w->row_age_ms;
     options->quarantine_ms = w->quarantine_ms;
+    options->events = w->events;
     if (rnd(w, 2) == 0)
         options->log_chunk = (size_t)between(w, 1, 30);
     if (rnd(w, 2) == 0 && !w->flood) {

@@ -278,6 +278,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_READ_IDS: execute_ids(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
+    case PARTITION_OUT_EMIT: checks_event_stored(w, &r->out.emit); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
     case PARTITION_OUT_REJECT: inbox_reject(w, w->inboxes[p], &r->out.reject); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.withdraw.sequence); break;
@@ -455,7 +456,7 @@ static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
     if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY || r->out.kind == PARTITION_OUT_READ_IDS)
         return !known || r->status != THOLE_OK;
     return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
-                      r->out.kind == PARTITION_OUT_REJECT);
+                      r->out.kind == PARTITION_OUT_REJECT || r->out.kind == PARTITION_OUT_EMIT);
 }
 
 static void stream_answered(struct world *w, struct request *request, bool known)
@@ -554,6 +555,7 @@ static thole_slice *instance_of(struct partition_out *out)
     case PARTITION_OUT_REMOVE_HISTORY: return &out->remove_history.instance;
     case PARTITION_OUT_PUBLISH_WORK: return &out->publish_work.instance;
     case PARTITION_OUT_SEND: return &out->send.instance;
+    case PARTITION_OUT_EMIT: return &out->emit.instance;
     case PARTITION_OUT_REJECT: return &out->reject.instance;
     default: return &none;
     }
@@ -589,6 +591,11 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
         own(w, &out->publish_work.input);
         break;
     case PARTITION_OUT_SEND: own(w, &out->send.bytes), own(w, &out->send.route); break;
+    case PARTITION_OUT_EMIT:
+        out->emit.orchestration = out->emit.error_type = (thole_slice){0};
+        own(w, &out->emit.type);
+        own(w, &out->emit.data);
+        break;
     case PARTITION_OUT_REJECT:
         out->reject.text = NULL;
         own(w, &out->reject.subject);

@@ -207,6 +207,7 @@ static void on_turn(struct world *w, struct log_stream *log, const struct log_en
     log->entries[log->len - 1].whole = first;
     check_position(w, log->partition, &part->position, &record->position);
     model_turn(w, log->partition, entry->instance, &record->turn, &record->position, entry->sequence);
+    model_expect_events(w, entry->instance, &record->turn, entry->sequence);
     take_position(part, &record->position, entry->sequence);
 }
 
@@ -222,6 +223,7 @@ static void on_deleted(struct world *w, struct log_stream *log, const struct log
     }
     check_position(w, log->partition, &part->position, &record->position);
     model_deletion(w, log->partition, entry->instance, &record->deletion, &record->position, entry->sequence);
+    model_expect_deleted(w, entry->instance, &record->deletion, entry->sequence);
     take_position(part, &record->position, entry->sequence);
 }
 

@@ -141,6 +141,7 @@ void checks_on_remove(struct world *w, struct log_stream *log, const struct log_
                "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", the store has come to %" PRIu64,
                log->partition, entry->sequence, by, durable);
     model_check_sent(w, entry->instance, by);
+    model_check_emitted(w, entry->instance, by);
 }
 
 void checks_on_durable(struct world *w, const struct row *row)

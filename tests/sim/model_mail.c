@@ -116,6 +116,7 @@ void model_published(struct world *w, uint32_t partition, uint64_t published)
             broken(w, "partition %u: a record says that a message of %.*s is stored, which is not", partition,
                    THOLE_FMT(w->instances[letter->sender]));
     }
+    model_published_events(w, partition, published);
     part->published = published;
     if (w->deletes)
         model_published_deletions(w, partition, published);

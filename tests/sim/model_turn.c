@@ -380,6 +380,7 @@ static void dispatch(struct reading *r, struct model_event *own, const struct ev
     case EVENT_SIDE_EFFECT_RECORDED:
     case EVENT_STATE_SET:
     case EVENT_PATCHED:
+    case EVENT_EVENT_EMITTED:
     case EVENT_ORIGINS_CARRIED: break;
     }
 }

@@ -39,14 +39,24 @@ static bool is_text(thole_slice slice, const char *text)
     return thole_slice_equal(slice, thole_slice_from(text));
 }
 
+bool sim_emits;
+
+static void emit(thole_ctx *ctx, const char *type, size_t n)
+{
+    if (sim_emits)
+        thole_emit(ctx, thole_slice_from(type), thole_format(ctx, "%zu", n));
+}
+
 /* ---- activities and timers ---- */
 
 /* One after the other; each takes what the last one gave. */
 static thole_status sequence(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_slice value = input;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("work"), value), &value));
+        emit(ctx, "work.done", (size_t)i);
+    }
     *ret_output = value;
     return THOLE_OK;
 }
@@ -60,6 +70,8 @@ static thole_status fan(thole_ctx *ctx, thole_slice input, thole_slice *ret_outp
         tasks[i] = thole_call(ctx, THOLE_STR("work"),
                               thole_format(ctx, "part %zu of %s", i, n > 12 ? LONG : "an order"));
     THOLE_TRY(thole_await_all(ctx, tasks, n, NULL));
+    for (size_t i = 0; i < n; i++)
+        emit(ctx, "part", i);
     *ret_output = thole_format(ctx, "%zu parts", n);
     return THOLE_OK;
 }
@@ -299,6 +311,7 @@ static thole_status sender(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
                                        .instance = thole_format(ctx, "%.*s+", THOLE_FMT(self))};
     raise_item(ctx, friend_of(input), 0);
     raise_item(ctx, friend_of(input), 1);
+    emit(ctx, "sent", 2);
     THOLE_TRY(thole_await(ctx, thole_timer(ctx, 100 * letters(input)), NULL));
     if (letters(input) % 2 == 0)
         thole_start(ctx, THOLE_STR("ticks"), THOLE_STR("ab|"), &extra);
@@ -313,6 +326,7 @@ static thole_status sender(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 static thole_status chain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_log(ctx, THOLE_LOG_INFO, "begins with %zu", letters(input));
+    emit(ctx, "chain.begins", letters(input));
     if (letters(input) % 2 == 0)
         THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), NULL));
     if (letters(input) > 1)

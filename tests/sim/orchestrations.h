@@ -11,6 +11,8 @@ enum {
 };
 /* What a look outside gives: another number each time. The world sets it back. */
 extern uint64_t sim_outside;
+/* Whether they emit events. The world sets it. */
+extern bool sim_emits;
 extern const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN];
 /* version 0 = the newest of all; NULL: there is none. */
 const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t version);

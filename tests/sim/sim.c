@@ -62,10 +62,11 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
            s->kills, s->isolated, s->poisoned, s->innocents, s->quarantined, s->released);
     printf("%" PRIu64 " children, %" PRIu64 " conflicts, %" PRIu64 " continued as new, %" PRIu64
            " events (%" PRIu64 " early, %" PRIu64 " times given up), %" PRIu64 " sent, %" PRIu64
-           " tries failed, %" PRIu64 " expired, %" PRIu64 " paused, %" PRIu64 " terminated, %" PRIu64
-           " queries, %" PRIu64 " lines, %" PRIu64 " left to others, %" PRIu64 " rejected\n",
-           s->children, s->conflicts, s->continued, s->events, s->early, s->discarded, s->sends, s->tries,
-           s->expired, s->paused, s->terminated, s->queries, s->lines, s->left, s->rejected);
+           " emitted, %" PRIu64 " tries failed, %" PRIu64 " expired, %" PRIu64 " paused, %" PRIu64
+           " terminated, %" PRIu64 " queries, %" PRIu64 " lines, %" PRIu64 " left to others, %" PRIu64
+           " rejected\n",
+           s->children, s->conflicts, s->continued, s->events, s->early, s->discarded, s->sends, s->emitted,
+           s->tries, s->expired, s->paused, s->terminated, s->queries, s->lines, s->left, s->rejected);
     printf("%" PRIu64 " work messages forged, %" PRIu64 " found to be so\n", s->forged, s->forged_removed);
     printf("%" PRIu64 " engines crashed by code, %" PRIu64 " runs tried first, %" PRIu64
            " instances stuck of it\n",

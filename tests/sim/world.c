@@ -280,6 +280,18 @@ static void choose_poison(struct world *w)
         }
 }
 
+/* Not in the seeds that found something before there were any. */
+static enum events_out choose_events(uint64_t seed)
+{
+    switch (seed % 18) {
+    case 2:
+    case 8:
+    case 9: return EVENTS_OUT_ALL;
+    case 4: return EVENTS_OUT_EMITTED;
+    default: return EVENTS_OUT_NONE;
+    }
+}
+
 void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mutation)
 {
     *w = (struct world){.seed = seed,
@@ -291,12 +303,14 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .prunes = seed % 8 == 5,
                         .crashes = seed % 10 == 6,
                         .hostile = seed % HOSTILE_OF == HOSTILE_SEED,
+                        .events = choose_events(seed),
                         .hostile_rng = seed * 0xD1B54A32D192ED03u + 0x7654321,
                         .verbose = verbose,
                         .mutation = mutation};
     told_begin(&w->told, NULL);
     arena_init(&w->memory, WORLD_MEMORY_MAX);
     sim_outside = seed;
+    sim_emits = w->events != EVENTS_OUT_NONE;
     for (int i = 0; i < 8; i++)
         rnd(w, 2);
     w->enabled = choose_faults(w);

@@ -121,7 +121,7 @@ struct stats {
     uint64_t steps, faults[FAULTS_LEN];
     uint64_t instances, turns, records, void_records, refused, opens, handlers, fenced, deleted;
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
-    uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
+    uint64_t children, conflicts, continued, early, discarded, events, sends, emitted, tries, expired, paused,
         terminated;
     uint64_t forged, forged_removed;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
@@ -154,6 +154,7 @@ struct world {
     bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
     bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
+    enum events_out events;  /* which are sent */
     uint64_t hostile_rng;    /* its own: the seeds without it are what they were */
     uint32_t poison_after;   /* of all workers */
     uint64_t quarantine_ms;  /* of all engines */

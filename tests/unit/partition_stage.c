@@ -373,6 +373,12 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
     case PARTITION_OUT_APPEND: append(s, &out->append, &in->appended); break;
     case PARTITION_OUT_APPLY: return apply(s, out->apply.batch, &in->applied);
     case PARTITION_OUT_SEND: send(s, &out->send); break;
+    case PARTITION_OUT_EMIT:
+        buf_printf(&s->said, "emit %.*s %llu.%llu of %.*s by %.*s: %.*s\n", THOLE_FMT(out->emit.type),
+                   (unsigned long long)out->emit.execution, (unsigned long long)out->emit.event,
+                   THOLE_FMT(out->emit.instance), THOLE_FMT(out->emit.orchestration),
+                   THOLE_FMT(out->emit.data));
+        break;
     case PARTITION_OUT_READ_LOG:
         in->log.records_len = read_records(s, out->read_log.from, out->read_log.to, &in->log.records);
         break;
@@ -402,7 +408,8 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
 static bool is_held(const struct stage *s, enum partition_in_kind kind)
 {
     return (kind == PARTITION_IN_APPENDED && s->hold_appends) ||
-           (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
+           (kind == PARTITION_IN_APPLIED && s->hold_applied) ||
+           ((kind == PARTITION_IN_SENT || kind == PARTITION_IN_EMITTED) && s->hold_sent) ||
            (kind == PARTITION_IN_PUBLISHED && s->hold_works) ||
            (kind == PARTITION_IN_REJECTED && s->hold_rejected) ||
            (kind == PARTITION_IN_HISTORY && s->hold_loads) || (kind == PARTITION_IN_LIVE && s->hold_live) ||
@@ -412,8 +419,9 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
 static void answer(struct stage *s, const struct partition_in *in)
 {
     give(s, in);
-    if (s->answers_twice && (in->kind == PARTITION_IN_SENT || in->kind == PARTITION_IN_PUBLISHED ||
-                             in->kind == PARTITION_IN_REJECTED || in->kind == PARTITION_IN_REMOVED))
+    if (s->answers_twice && (in->kind == PARTITION_IN_SENT || in->kind == PARTITION_IN_EMITTED ||
+                             in->kind == PARTITION_IN_PUBLISHED || in->kind == PARTITION_IN_REJECTED ||
+                             in->kind == PARTITION_IN_REMOVED))
         give(s, in);
 }
 

@@ -5,6 +5,7 @@
 #ifndef THOLE_PARTITION_IO_H
 #define THOLE_PARTITION_IO_H
 #include "batch.h"
+#include "emission.h"
 #include "instance.h"
 #include "message_route.h"
 #include "nonce.h"
@@ -58,7 +59,8 @@ struct partition_options {
     size_t log_chunk;          /* records of the log that are read at a time */
     uint64_t row_age_ms; /* the row of an instance that runs may be of a turn that was so long before the last
                             one, if nothing but the time has changed */
-    size_t known_max;    /* ids that are remembered as known; beyond, each start looks at the log */
+    enum events_out events; /* which are sent as CloudEvents */
+    size_t known_max;       /* ids that are remembered as known; beyond, each start looks at the log */
 };
 enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096, PARTITION_KNOWN_MAX = 1000 * 1000 };
 
@@ -114,6 +116,7 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  *   PUSH_CANCEL      tells workers, at most once; early: before the rows are deleted
  *   WITHDRAW         removes an activity's message, if it is still there
  *   SEND             stores a message in an inbox, until that is done      SENT
+ *   EMIT             sends a CloudEvent, until that is done                EMITTED
  *   NOTICE           tells clients, at most once
  *   READ_INBOX       reads the inbox from now on                           MESSAGE, for each, without end; or
  *                                                                          once INBOX_BACK
@@ -177,6 +180,10 @@ enum partition_out_kind {
     PARTITION_OUT_CRASHED,
     PARTITION_OUT_CRASHES_OVER,
     PARTITION_OUT_QUERY_ANSWER,
+    /* After the rows are committed: repeated until it is stored, where events are. The slices stay valid
+     * until the answer, or until CLOSED. Those of an instance come in order: the next one after the answer.
+     */
+    PARTITION_OUT_EMIT,
 };
 
 struct out_closed {
@@ -326,6 +333,7 @@ struct partition_out {
         struct cancel_notice push_cancel;
         struct out_withdraw withdraw;
         struct out_send send;
+        struct emission emit;
         struct event_notice notice;
         struct out_line line;
         struct out_read_inbox read_inbox;
@@ -363,6 +371,7 @@ enum partition_in_kind {
     PARTITION_IN_APPLIED,    /* it is committed */
     PARTITION_IN_PUBLISHED,  /* stored, or already there */
     PARTITION_IN_SENT,       /* stored */
+    PARTITION_IN_EMITTED,    /* stored, or sent where no events are stored */
     PARTITION_IN_MESSAGE,    /* an inbox message, in order; generation: of READ_INBOX */
     PARTITION_IN_INBOX_BACK, /* before any MESSAGE: the inbox does not hold the `seen` of READ_INBOX */
     PARTITION_IN_RESULTS,

@@ -54,6 +54,19 @@ static bool starts_others(const struct turn_out *out)
     return false;
 }
 
+/* Who sends the turn's CloudEvents may not know the instance: the turn says all that they say. */
+static void name_emitter(const struct instances *p, const struct entry *entry, struct turn *turn)
+{
+    enum events_out const events = p->env->options.events;
+    bool emits = false;
+    for (size_t i = 0; i < turn->events_len && !emits; i++)
+        emits = emission_of(events, turn, &turn->events[i], NULL);
+    if (!emits)
+        return;
+    turn->orchestration = entry->orchestration.len > 0 ? entry->orchestration : THOLE_STR("-");
+    turn->trace = entry->trace;
+}
+
 static void run_code(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
@@ -87,6 +100,7 @@ static void run_code(struct instances *p, struct entry *entry)
                               .events_len = out.events_len};
     if (entry->trace.parent.len > 0 && starts_others(&out))
         run->turn.trace = entry->trace;
+    name_emitter(p, entry, &run->turn);
     if (paused) {
         run->turn.blocked = BLOCKED_PAUSED;
     } else if (!out.ran) {
@@ -123,6 +137,7 @@ static void record_unchecked(struct instances *p, struct entry *entry)
                                 .blocked_text = ends ? (thole_slice){0} : entry_blocked_text(entry),
                                 .events = in->events,
                                 .events_len = n};
+    name_emitter(p, entry, &p->run.turn);
     intake_done(p, in);
 }
 

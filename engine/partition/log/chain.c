@@ -226,7 +226,7 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
 {
     size_t const record_max = log->env->options.record_max;
     size_t const overhead = RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len +
-                            turn->trace.parent.len + turn->trace.list.len +
+                            turn->trace.parent.len + turn->trace.list.len + turn->orchestration.len +
                             saying->position.above_len * POSITION_BYTES_EACH;
     size_t const room = overhead < record_max ? record_max - overhead : 0;
     size_t first = 0, records = 0;

@@ -35,6 +35,7 @@ void projection_batch_destroy(struct projection_batch *batch)
     free(batch->instances);
     free(batch->pushes);
     free(batch->sends);
+    free(batch->emissions);
     free(batch->deletions);
     free(batch->activities_index.cells);
     free(batch->timers_index.cells);
@@ -47,8 +48,8 @@ bool projection_batch_full(const struct projection_batch *b)
 {
     return b->activities_len >= BATCH_ROWS_MAX || b->timers_len >= BATCH_ROWS_MAX ||
            b->quarantine_len >= BATCH_ROWS_MAX || b->instances_len >= BATCH_ROWS_MAX ||
-           b->sends_len >= BATCH_ROWS_MAX || b->deletions_len >= BATCH_ROWS_MAX ||
-           b->arena.used >= PROJECTION_BATCH_BYTES_MAX;
+           b->sends_len >= BATCH_ROWS_MAX || b->emissions_len >= BATCH_ROWS_MAX ||
+           b->deletions_len >= BATCH_ROWS_MAX || b->arena.used >= PROJECTION_BATCH_BYTES_MAX;
 }
 
 bool projection_batch_empty(const struct projection_batch *b)
@@ -235,6 +236,11 @@ struct projected_push *projection_batch_push(struct projection_batch *batch)
 struct projected_send *projection_batch_send(struct projection_batch *batch)
 {
     return ROW_ADD(batch, sends);
+}
+
+struct projected_emission *projection_batch_emission(struct projection_batch *batch)
+{
+    return ROW_ADD(batch, emissions);
 }
 
 /* --- a struct batch for the store -------------------------------------------------------------- */

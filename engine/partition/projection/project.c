@@ -1,9 +1,9 @@
 /*
- * Carries out batches: rows in one transaction, then work messages and messages to other instances, then the
- * watermark. One batch is applied at a time, while the messages of those before it are being sent.
- * Cancellations do not wait for that. Workers are told as soon as the record is committed, so that tokens
- * fire; then their rows are deleted first, in a transaction of their own, and workers are told again, so that
- * they ask for the row.
+ * Carries out batches: rows in one transaction, then work messages, messages to other instances and
+ * CloudEvents, then the watermark. One batch is applied at a time, while the messages of those before it are
+ * being sent. Cancellations do not wait for that. Workers are told as soon as the record is committed, so
+ * that tokens fire; then their rows are deleted first, in a transaction of their own, and workers are told
+ * again, so that they ask for the row.
  */
 #include "projection_state.h"
 #include <assert.h>
@@ -74,7 +74,7 @@ static void retire(struct projection *p)
         struct projected *done = p->state == PROJECTION_CATCHING_UP ? &p->redo.done : &projector->watermark;
         if (b->last.seq > done->seq)
             *done = b->last;
-        if (b->sends_len > 0)
+        if (b->sends_len > 0 || b->emissions_len > 0)
             projector->sayable_seq = b->last.seq;
         for (size_t i = 0; i < b->deletions_len; i++)
             if (!b->deletions[i].removed)
@@ -180,7 +180,8 @@ void project_push_early(struct projection *p, const struct projection_batch *bat
 /* Records that change no row need no transaction: the watermark is saved when the partition is idle. */
 static void send(struct projection *p, struct projection_batch *b)
 {
-    assert(b->sends_len == 0 || !projection_batch_empty(b)); /* every turn changes an instance's row */
+    assert((b->sends_len == 0 && b->emissions_len == 0) ||
+           !projection_batch_empty(b)); /* every turn changes an instance's row */
     if (b->pushes_len > 0 && apply_removals(p, b))
         return;
     push(p, b, false);
@@ -278,6 +279,7 @@ void projection_applied(struct projection *p, const struct in_applied *in)
     push(p, b, true);
     publish(p, b);
     outbox_post(p, b);
+    emissions_post(p, b);
     retire(p);
 }
 
@@ -309,6 +311,13 @@ void projection_published(struct projection *p, uint64_t token, uint64_t sequenc
 void projection_sent(struct projection *p, uint64_t token)
 {
     struct projection_batch *b = outbox_sent(p, token);
+    if (b != NULL)
+        answered(p, b);
+}
+
+void projection_emitted(struct projection *p, uint64_t token)
+{
+    struct projection_batch *b = emissions_sent(p, token);
     if (b != NULL)
         answered(p, b);
 }

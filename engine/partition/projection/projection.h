@@ -10,7 +10,7 @@
  * come in another state than the one that waits for them are ignored.
  *
  * Outputs: STORE_OPEN, STORE_RESET, READ_LOG, READ_RESULTS, READ_TIMERS, APPLY, PUBLISH_WORK, WITHDRAW,
- * PUSH_CANCEL, SEND, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, NOTICE.
+ * PUSH_CANCEL, SEND, EMIT, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, NOTICE.
  */
 #ifndef THOLE_PROJECTION_H
 #define THOLE_PROJECTION_H
@@ -88,6 +88,7 @@ void projection_pump(struct projection *projection);
 void projection_applied(struct projection *projection, const struct in_applied *in);
 void projection_published(struct projection *projection, uint64_t token, uint64_t sequence);
 void projection_sent(struct projection *projection, uint64_t token);
+void projection_emitted(struct projection *projection, uint64_t token);
 void projection_history(struct projection *projection, uint64_t token, const struct in_history *in,
                         const struct log_rule *log);
 bool projection_removed(struct projection *projection, uint64_t sequence); /* false: nothing waits for it */

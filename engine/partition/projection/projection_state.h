@@ -86,6 +86,12 @@ struct projected_send {          /* a message to another instance */
     uint64_t token;
     bool answered;
 };
+struct projected_emission {          /* a CloudEvent */
+    struct projected_emission *next; /* in its per-instance queue */
+    struct emission emission;
+    uint64_t token;
+    bool answered;
+};
 struct key_index { /* open addressing over an array of rows: index + 1, 0 = free */
     uint32_t *cells;
     size_t cap, len;
@@ -109,10 +115,11 @@ struct projection_batch { /* a projection batch */
     struct projected_instance *instances; /* by execution */
     struct projected_push *pushes;
     struct projected_send *sends;
+    struct projected_emission *emissions;
     struct projected_deletion *deletions; /* carried out first: see record_rows.c */
     size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
     size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
-    size_t deletions_len, deletions_cap;
+    size_t deletions_len, deletions_cap, emissions_len, emissions_cap;
     struct key_index activities_index, timers_index, quarantine_index, instances_index;
     struct projected last; /* the record that it ends with */
     uint64_t records;
@@ -145,6 +152,7 @@ bool projection_batch_has_instance(const struct projection_batch *batch, thole_s
 struct projected_deletion *projection_batch_deletion(struct projection_batch *batch);
 struct projected_push *projection_batch_push(struct projection_batch *batch);
 struct projected_send *projection_batch_send(struct projection_batch *batch);
+struct projected_emission *projection_batch_emission(struct projection_batch *batch);
 /* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them.
  * One turn may have more rows than one transaction takes. NULL: out of memory. */
 struct batch *projection_batch_rows(const struct projection_batch *batch, uint32_t partition, uint64_t epoch,
@@ -175,7 +183,10 @@ struct projector {
     struct receiver_queue {
         struct projected_send *first, *last; /* the first is being sent */
     } receiver_queues[OUTBOX_QUEUES];        /* by receiver, so that what one receives keeps its order */
-    struct projection_batch *first, *last;   /* FIFO; at most one applying, before it only publishing ones */
+    struct emission_queue {
+        struct projected_emission *first, *last; /* the first is being sent */
+    } emission_queues[OUTBOX_QUEUES];            /* by instance, so that what one emits keeps its order */
+    struct projection_batch *first, *last; /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
     uint64_t watermark_sent;    /* the watermark that the database has or is being sent */
@@ -282,6 +293,16 @@ void outbox_post(struct projection *p, struct projection_batch *batch);
 struct projection_batch *outbox_sent(struct projection *p, uint64_t token);
 struct projection_batch *outbox_history(struct projection *p, uint64_t token, const struct in_history *in,
                                         const struct log_rule *log);
+
+/* --- emissions.c --- */
+/* Adds the CloudEvent of an event, if it is sent. */
+void emissions_add(struct projection *p, struct projection_batch *batch, const struct turn *turn,
+                   const struct event *event);
+void emissions_add_deletion(struct projection *p, struct projection_batch *batch, const struct deletion *d);
+/* emits its CloudEvents; its rows are committed */
+void emissions_post(struct projection *p, struct projection_batch *batch);
+/* The batch of which one is stored; NULL: none. */
+struct projection_batch *emissions_sent(struct projection *p, uint64_t token);
 
 /* --- record_rows.c --- */
 /* Adds a record that counts to the batch that is filling; live: it was just committed here, so notices and

@@ -13,7 +13,7 @@ struct turn_rows { /* one turn, or a part of it */
     bool live;
     uint64_t running_ms; /* what the instance's row says: see struct projection_turns */
     uint64_t sequence;   /* of the record that it ends with */
-    bool published;      /* a former owner has sent its messages to other instances */
+    bool published;      /* a former owner has sent its messages to other instances, and its CloudEvents */
 };
 
 /* --- activities ---------------------------------------------------------------------------------- */
@@ -347,22 +347,6 @@ static void add_instance(struct turn_rows *t, uint64_t sequence)
 
 /* --- notices ------------------------------------------------------------------------------------- */
 
-static const char *notice_kind(const struct turn *turn, const struct event *event)
-{
-    switch (event->kind) {
-    case EVENT_STARTED: return begins(turn, event) ? "started" : NULL;
-    case EVENT_COMPLETED: return "completed";
-    case EVENT_FAILED: return "failed";
-    case EVENT_CANCELLED: return "cancelled";
-    case EVENT_TERMINATED: return "terminated";
-    case EVENT_CONTINUED_AS_NEW: return "continued_as_new";
-    case EVENT_PAUSED: return "paused";
-    case EVENT_RESUMED: return "resumed";
-    default: break;
-    }
-    return NULL;
-}
-
 static bool is_of_a_client(thole_slice request_id)
 {
     return request_id.len > 0 && request_id.ptr[0] != '<';
@@ -371,7 +355,7 @@ static bool is_of_a_client(thole_slice request_id)
 static void notice(const struct turn_rows *t, const struct event *event)
 {
     struct projection *p = t->p;
-    const char *kind = notice_kind(t->turn, event);
+    const char *kind = life_kind(t->turn, event);
     if (kind == NULL)
         return;
     bool const started = event->kind == EVENT_STARTED;
@@ -436,6 +420,8 @@ static void add_event(const struct turn_rows *t, const struct event *event)
     }
     if (!t->published)
         outbox_add(t->p, t->batch, t->turn, event, t->facts);
+    if (!t->published)
+        emissions_add(t->p, t->batch, t->turn, event);
     if (t->live)
         notice(t, event);
 }
@@ -521,6 +507,8 @@ static bool add_deletion(struct projection *p, struct projection_batch *b, const
         .row = {.instance = d->instance, .execution = d->execution, .history_seq = sequence},
         .sequence = sequence,
         .removed = sequence <= p->projector.published};
+    if (live || !row->removed)
+        emissions_add_deletion(p, b, d);
     if (!live) {
         if (!row->removed)
             redo_deleted(p, d->instance, d->execution);

@@ -21,6 +21,7 @@
  *   store_requests.c    rows
  *   work_requests.c     work for the workers
  *   message_requests.c  messages to other instances, and notices
+ *   emit_requests.c     CloudEvents of instances
  *   reject_requests.c   messages that cannot be taken
  *   shard_code.c        crashes of code; and the log lines of code
  *   sweeper.c           work messages that were lost: queued again

@@ -105,7 +105,8 @@ static thole_status set_up_streams(struct engine_host *engine, thole_error *rete
                                              .partitions = engine->options.partitions,
                                              .replicas = engine->options.replicas,
                                              .nodes_ttl_ms = engine->options.node_ttl_ms,
-                                             .payload_max = engine->options.payload_max};
+                                             .payload_max = engine->options.payload_max,
+                                             .events_age_ms = engine->options.events_age_ms};
     if (options.payload_max != 0) /* before the namespace is created */
         THOLE_TRY(check_sizes(engine, reterr));
     THOLE_TRY(topology_ensure(engine->connection, &options, &engine->topology, reterr));

@@ -50,4 +50,6 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
                               "deletions whose records cannot be removed yet", 2},
     [LINE_TRACE_IGNORED] = {LOG_LEVEL_WARN, "partition", "traces_ignored",
                             "messages had no valid traceparent or tracestate", 1},
+    [LINE_EVENT_NOT_STORED] = {LOG_LEVEL_ERROR, "partition", "events_not_stored",
+                               "CloudEvents are not stored yet", 2},
 };

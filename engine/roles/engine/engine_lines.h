@@ -25,6 +25,7 @@ enum engine_line {
     LINE_WORK_FORGED,
     LINE_REMOVAL_DELAYED,
     LINE_TRACE_IGNORED,
+    LINE_EVENT_NOT_STORED,
     ENGINE_LINES
 };
 extern const struct log_kind engine_lines[ENGINE_LINES];

@@ -328,6 +328,7 @@ static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
     options.crash_limit = engine->options.crash_limit;
     options.early_event_ms = engine->options.early_event_ms;
     options.quarantine_ms = engine->options.quarantine_ms;
+    options.events = (enum events_out)engine->options.events;
     options.record_max = connection_max_payload(engine->connection) - RECORD_HEADROOM;
     owned->p = p;
     owned->machine = partition_create(&options);

@@ -59,6 +59,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_PURGE_INBOX: inbox_purge(shard, owned, out); break;
     case PARTITION_OUT_REJECT: shard_reject(shard, owned, out); break;
     case PARTITION_OUT_SEND: message_send_to(shard, owned, out); break;
+    case PARTITION_OUT_EMIT: event_emit(shard, owned, out); break;
     case PARTITION_OUT_LINE: code_log(owned->p, &out->line); break;
     case PARTITION_OUT_READ_CRASHES: crashes_list(shard, owned, out); break;
     case PARTITION_OUT_CRASHED:

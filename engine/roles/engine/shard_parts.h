@@ -51,6 +51,11 @@ void notice_event(struct shard *shard, const struct event_notice *notice);
 request_send_fn message_send;
 request_refused_fn message_refused;
 
+/* ---- emit_requests.c: CloudEvents ---- */
+void event_emit(struct shard *shard, struct owned *owned, const struct partition_out *out);
+request_send_fn emission_send;
+request_answer_fn emission_answered;
+
 /* ---- reject_requests.c: rejected messages ---- */
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn rejection_send;

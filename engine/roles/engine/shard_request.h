@@ -50,6 +50,7 @@ enum request_kind {
     REQ_READ_RESULTS,
     /* message_requests.c, reject_requests.c */
     REQ_SEND_MESSAGE,
+    REQ_EMIT,
     REQ_REJECT,
     /* shard_code.c */
     REQ_READ_CRASHES,
@@ -119,6 +120,10 @@ struct asked_rejection {
     struct rejected_item item;
     uint64_t until_ms; /* monotonic: given up after */
 };
+struct asked_emission {
+    struct emission of;
+    uint64_t said_ms; /* monotonic: when it is said that it is still not stored */
+};
 struct asked_store {
     uint64_t epoch;
     uint64_t before_ms;      /* TIMERS */
@@ -138,6 +143,7 @@ struct request {
         struct out_read_log log;
         struct out_delete_records deletion;
         struct out_send message;
+        struct asked_emission emission;
         struct out_withdraw withdrawal;
         struct asked_history history;
         struct out_read_ids ids;

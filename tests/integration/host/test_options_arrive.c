@@ -170,6 +170,7 @@ thole_status __wrap_topology_ensure(struct connection *connection, const struct 
     arrived("topology_ensure.partitions %u", options->partitions);
     arrived("topology_ensure.replicas %u", options->replicas);
     arrived("topology_ensure.nodes_ttl_ms %" PRIu64, options->nodes_ttl_ms);
+    arrived("topology_ensure.events_age_ms %" PRIu64, options->events_age_ms);
     arrived("topology_ensure.payload_max %" PRIu64, options->payload_max);
     return __real_topology_ensure(connection, options, ret, reterr);
 }
@@ -190,6 +191,7 @@ struct partition *__wrap_partition_create(const struct partition_options *option
     arrived("partition_create.instance_memory_max %zu", options->instance_memory_max);
     arrived("partition_create.parked_max %zu", options->parked_max);
     arrived("partition_create.early_event_ms %" PRIu64, options->early_event_ms);
+    arrived("partition_create.events %d", (int)options->events);
     arrived("partition_create.quarantine_ms %" PRIu64, options->quarantine_ms);
     arrived("partition_create.crash_limit %" PRIu64, options->crash_limit);
     return __real_partition_create(options);
@@ -375,6 +377,8 @@ static const struct option_arrival {
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
     {"drift", "12h", RUN_FIRST, "drift_job_start.drift_ms 43200000"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
+    {"events", "all", RUN_FIRST, "partition_create.events 2"},
+    {"events-age", "5h", RUN_FIRST, "topology_ensure.events_age_ms 18000000"},
     {"quarantine", "77s", RUN_FIRST, "partition_create.quarantine_ms 77000"},
     {"engine-threads", "3", RUN_FIRST, "shard_start.index 2 of 3"},
     {"crash-limit", "4", RUN_FIRST, "partition_create.crash_limit 4"},

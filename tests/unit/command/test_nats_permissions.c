@@ -70,7 +70,10 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.event.x.*", "thole.ns.query.*.q.*", "thole.ns.in.*.control.cancel.*"},
      {"start", "terminate", "force"}},
-    {{.roles = "client"}, PERMISSION_SUBSCRIBE, {"_INBOX_client.>", "thole.ns.event.>"}, {"cancel", "work"}},
+    {{.roles = "client"},
+     PERMISSION_SUBSCRIBE,
+     {"_INBOX_client.>", "thole.ns.event.*.*.*"},
+     {"cancel", "work"}},
     {{.roles = "client", .inbox = "_INBOX.x"}, PERMISSION_SUBSCRIBE, {"_INBOX.x.>"}, {"_INBOX_client"}},
     {{.roles = "worker", .queues = "gpu"},
      PERMISSION_PUBLISH,
@@ -120,9 +123,17 @@ static const struct row rows[] = {
      {"thole.ns.in.*.start.checkout.*", "thole.ns.in.*.event.paid.*", "$JS.API.CONSUMER.CREATE.ORDERS.>",
       "$JS.ACK.ORDERS.>", "thole.ns.rejected.*"},
      {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV", "control", "hist", "STREAM.NAMES"}},
+    {{.roles = "client", .verbs = "events", .orchestrations = "checkout"},
+     PERMISSION_SUBSCRIBE,
+     {"thole.ns.event.checkout.*.ce.>", "_INBOX_client.>"},
+     {"event.*"}},
+    {{.roles = "client", .verbs = "events"},
+     PERMISSION_PUBLISH,
+     {"$JS.API.CONSUMER.CREATE.THOLE_ns_EVENTS.>", "$JS.ACK.THOLE_ns_EVENTS.>"},
+     {"thole.ns.event", "HIST", "STREAM.CREATE", "PURGE"}},
     {{.roles = "binder", .bound = "ORDERS"},
      PERMISSION_SUBSCRIBE,
-     {"thole.ns.call.*", "thole.ns.event.>"},
+     {"thole.ns.call.*", "thole.ns.event.*.*.*"},
      {"in."}},
     {{.roles = "client", .verbs = "call", .orchestrations = "checkout"},
      PERMISSION_PUBLISH,
@@ -217,7 +228,7 @@ static void test_refused(void)
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, projections, audit, bind, call");
+        "partitions, doctor, queue, queue-limit, replay, projections, audit, bind, call, events");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);

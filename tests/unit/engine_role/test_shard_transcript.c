@@ -237,6 +237,11 @@ void __wrap_request_again(struct request *request, uint64_t delay_ms)
     (void)fprintf(play.said, "  request %d again in %" PRIu64 " ms\n", (int)request->kind, delay_ms);
 }
 
+void __wrap_request_finish(struct request *request)
+{
+    (void)fprintf(play.said, "  request %d is carried out\n", (int)request->kind);
+}
+
 void __wrap_request_put_aside(struct request *request)
 {
     CU_ASSERT_FATAL(submitted.len < SUBMITTED_MAX);
@@ -554,6 +559,36 @@ static void messages(void)
     }
 }
 
+/* With a stream each is asked for again until it is stored; without one it is sent, and done. */
+static void events(void)
+{
+    static const struct request_reply busy = {.result = REQUEST_BUSY, .err_code = 503};
+    struct partition_out const out = {.kind = PARTITION_OUT_EMIT,
+                                      .emit = {.instance = thole_slice_from(order),
+                                               .orchestration = THOLE_STR("checkout"),
+                                               .type = THOLE_STR("com.example.order.shipped"),
+                                               .data = THOLE_STR("{}"),
+                                               .execution = 2,
+                                               .event = 7,
+                                               .time_ms = 1700000000000}};
+    for (int stored = 0; stored < 2; stored++) {
+        world.engine.topology.events_stored = stored == 1;
+        struct request *const request = ask(&out);
+        request->status = THOLE_OK;
+        answer(request);
+        request->status = THOLE_UNAVAILABLE;
+        request->reply = busy;
+        answer(request);
+        request->emission.said_ms = 0;
+        answer(request);
+        request->mail.generation--;
+        answer(request);
+        submitted_clear();
+    }
+    play.refused = "publish";
+    (void)ask(&out);
+}
+
 static void opening_and_closing(void)
 {
     for (int i = 0; i < 11; i++) {
@@ -674,6 +709,7 @@ static const struct {
               {"histories are removed", removals},
               {"activity messages", work},
               {"messages and notices", messages},
+              {"CloudEvents", events},
               {"opening and closing", opening_and_closing},
               {"queries", queries},
               {"too many queries", too_many_queries}};

@@ -49,7 +49,8 @@ static void kinds(void)
         {EVENT_DISCARDED, "Discarded", true, false},
         {EVENT_ACTIVITY_QUARANTINED, "ActivityQuarantined", true, false},
         {EVENT_HISTORY_PRUNED, "HistoryPruned", true, false},
-        {(enum event_kind)41, "Unknown", false, false},
+        {EVENT_EVENT_EMITTED, "EventEmitted", false, false},
+        {(enum event_kind)42, "Unknown", false, false},
         {(enum event_kind)2, "Unknown", false, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -146,6 +147,7 @@ static void rendered(void)
         "#36 Discarded (too old)",
         "#37 ActivityQuarantined #2 try 2 charge(5 workers that ran it were lost) due 9000",
         "#38 HistoryPruned (why) after 1 before 18446744073709551615",
+        "#39 EventEmitted com.example.order.shipped(parcel)",
     };
     struct buf buf;
     buf_init(&buf, 1000);

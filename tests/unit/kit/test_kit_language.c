@@ -65,6 +65,21 @@ static thole_status raises(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return THOLE_OK;
 }
 
+/* An event in each of two turns and of two executions. */
+static thole_status emits(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    for (int i = 0; i < 2; i++) {
+        thole_emit(ctx, THOLE_STR("com.example.step"),
+                   thole_format(ctx, "%llu.%d", (unsigned long long)thole_execution_id(ctx), i));
+        THOLE_TRY(thole_await(ctx, thole_timer(ctx, 1000), NULL));
+    }
+    thole_emit(ctx, THOLE_STR("leg"), input);
+    if (thole_execution_id(ctx) == 1)
+        return thole_continue_as_new(ctx, THOLE_STR("last"), 0);
+    *ret_output = THOLE_STR("there");
+    return THOLE_OK;
+}
+
 static thole_status family(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_child_options const options = {.size = sizeof options, .instance = THOLE_STR("kid")};
@@ -298,6 +313,7 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {
     {.name = "tries", .run = tries},
     {.name = "listens", .run = listens},
     {.name = "raises", .run = raises},
+    {.name = "emits", .run = emits},
     {.name = "family", .run = family},
     {.name = "lets_go", .run = lets_go},
     {.name = "fails", .run = fails},
@@ -643,6 +659,25 @@ static size_t play(size_t row, size_t crash_after, char *history, size_t room)
     return crashes;
 }
 
+/* What was recorded is there, once and in order, wherever the engine died. */
+static void test_emitted_events(void)
+{
+    static const char want[] = "com.example.step(1.0)\ncom.example.step(1.1)\nleg(first)\n"
+                               "com.example.step(2.0)\ncom.example.step(2.1)\nleg(last)\n";
+    size_t crashes = 1;
+    for (size_t n = 0; crashes > 0; n++) {
+        thole_test_env *const env = thole_test_create(&PROGRAM);
+        CHECK_STR("before it is there", thole_test_events(env, ID), "");
+        thole_test_crash_after(env, n);
+        CU_ASSERT_EQUAL(thole_test_start(env, ID, THOLE_STR("emits"), THOLE_STR("first")), THOLE_OK);
+        CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_COMPLETED);
+        CHECK_STR("all of them", thole_test_events(env, ID), want);
+        CHECK_STR("nobody else", thole_test_events(env, THOLE_STR("other")), "");
+        crashes = thole_test_crashes(env);
+        thole_test_destroy(env);
+    }
+}
+
 static void test_crashes(void)
 {
     static char want[16384], got[16384];
@@ -682,6 +717,7 @@ int main(void)
         {"versions", test_versions},
         {"patch", test_patch},
         {"values from outside", test_values_from_outside},
+        {"emitted events", test_emitted_events},
         {"crashes", test_crashes},
     };
     return thole_run_suite("kit_language", tests, ARRAY_LEN(tests));

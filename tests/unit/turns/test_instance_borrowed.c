@@ -64,6 +64,8 @@ static void say(thole_ctx *ctx, struct lender *l)
     thole_slice value = {0};
     thole_raise(ctx, lend(l, "other"), lend(l, "news"), lend(l, "good"));
     take_back(l);
+    thole_emit(ctx, lend(l, "news"), lend(l, "better"));
+    take_back(l);
     thole_state_set(ctx, lend(l, "key"), lend(l, "value"));
     take_back(l);
     thole_state_set(ctx, lend(l, "gone"), lend(l, "soon"));
@@ -135,7 +137,7 @@ static void check(const char *script, const char *ends_with)
 static void borrowed(void)
 {
     check("Started t(x) / ActivityCompleted #2 (paid)", "ContinuedAsNew (next)");
-    check("Started t(x) / ActivityFailed #2 APP odd (no) / ActivityCompleted #16 (back)",
+    check("Started t(x) / ActivityFailed #2 APP odd (no) / ActivityCompleted #17 (back)",
           "Failed APP odd (it failed)");
 }
 

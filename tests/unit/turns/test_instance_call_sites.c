@@ -22,6 +22,7 @@ CALLS(call_with, (void)thole_call_with(ctx, A, A, NULL))
 CALLS(timer, (void)thole_timer(ctx, 1))
 CALLS(event, (void)thole_event(ctx, A))
 CALLS(raise, thole_raise(ctx, A, A, A))
+CALLS(emit, thole_emit(ctx, A, A))
 CALLS(child, (void)thole_child(ctx, A, A, NULL))
 CALLS(start, thole_start(ctx, A, A, NULL))
 CALLS(await, thole_task const task = NOWHERE; play_ignore(thole_await(ctx, task, NULL)))
@@ -63,6 +64,7 @@ static const struct {
     CALLED(timer),
     CALLED(event),
     CALLED(raise),
+    CALLED(emit),
     CALLED(child),
     CALLED(start),
     CALLED(await),

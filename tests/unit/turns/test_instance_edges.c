@@ -140,6 +140,18 @@ static thole_status raised_data(thole_ctx *ctx, uint64_t n)
     return told(ctx);
 }
 
+static thole_status emitted_type(thole_ctx *ctx, uint64_t n)
+{
+    thole_emit(ctx, bytes(n), A_NAME);
+    return told(ctx);
+}
+
+static thole_status emitted_data(thole_ctx *ctx, uint64_t n)
+{
+    thole_emit(ctx, A_NAME, bytes(n));
+    return told(ctx);
+}
+
 static thole_status child_name(thole_ctx *ctx, uint64_t n)
 {
     return thole_await(ctx, thole_child(ctx, bytes(n), A_NAME, NULL), NULL);
@@ -260,6 +272,8 @@ static const struct edge edges[] = {
     {"event name", event_name, 64, "Failed INVALID (an event's name"},
     {"id of a raised event", raised_id, 200, "Failed INVALID (the instance id of a raised event"},
     {"name of a raised event", raised_name, 64, "Failed INVALID (a raised event's name"},
+    {"type of an emitted event", emitted_type, 128, "Failed INVALID (an emitted event's type"},
+    {"data of an emitted event", emitted_data, PAYLOAD, "Failed LIMIT (an emitted event's data"},
     {"data of a raised event", raised_data, PAYLOAD, "Failed LIMIT (a raised event's data"},
     {"child name", child_name, 64, "Failed INVALID (a child orchestration's name"},
     {"child input", child_input, PAYLOAD, "Failed LIMIT (a child's input"},

@@ -1,4 +1,5 @@
 /* External events: queues of waits and of kept events, what a lost race gives back, repetitions. */
+#include "message.h"
 #include "play.h"
 #include "thole/orchestration.h"
 #include <assert.h>
@@ -441,6 +442,43 @@ static void raised(void)
     play_check_live(rows, ARRAY_LEN(rows));
 }
 
+/* ---- emitted ---- */
+
+static thole_status emits(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_emit(ctx, THOLE_STR("com.example.order.taken"), input);
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output));
+    thole_emit(ctx, THOLE_STR("done"), *ret_output);
+    return THOLE_OK;
+}
+
+/* The type is the input. */
+static thole_status emits_wrongly(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_emit(ctx, input, THOLE_STR("x"));
+    *ret_output = thole_slice_from(thole_status_name(thole_await_all(ctx, NULL, 0, NULL)));
+    return THOLE_OK;
+}
+
+static void emitted(void)
+{
+    static const char *const wrong[] = {
+        "", "a b", ".a", "a.", "a..b", "a/b", "thole.", "thole.instance.started", "a*", "\xc3\xa4"};
+    struct play_row const rows[] = {
+        {"in its turn", emits, "Started t(x) / EventReceived go(7)",
+         "#1 Started t(x) | #2 EventEmitted com.example.order.taken(x) | #3 EventAwaited go / "
+         "#4 EventReceived go(7) | #5 EventEmitted done(7) | #6 Completed (7)"},
+        {"almost reserved", emits_wrongly, "Started t(thole)",
+         "#1 Started t(thole) | #2 EventEmitted thole(x) | #3 Completed (OK)"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        CU_ASSERT_EQUAL(event_type_check(thole_slice_from(wrong[i]), NULL), THOLE_INVALID);
+    struct play_row const refused = {"a wrong type", emits_wrongly, "Started t(thole.x)",
+                                     "#1 Started t(thole.x) | #2 Completed (INVALID)"};
+    play_check_live(&refused, 1);
+}
+
 /* ---- pause, resume, terminate ---- */
 
 static thole_status charges(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -665,6 +703,7 @@ static const struct thole_test tests[] = {
     {"kept up to a number", kept_up_to_a_number},
     {"kept up to a size", kept_up_to_a_size},
     {"raised", raised},
+    {"emitted", emitted},
     {"paused", paused},
     {"terminated", terminated},
 };

@@ -52,6 +52,7 @@ static thole_status forbidden(thole_ctx *ctx, void *arg, thole_slice input, thol
     case FORBIDDEN: thole_on_query(ctx, input, forbidden, NULL); break;
     case FORBIDDEN + 1: thole_state_remove(ctx, THOLE_STR("k")); break;
     case FORBIDDEN + 2: (void)thole_uuid(ctx); break;
+    case FORBIDDEN + 4: thole_emit(ctx, input, input); break;
     case FORBIDDEN + 3: play_ignore(thole_await_any(ctx, &one, 1, &index)); break;
     default: play_ignore(thole_saga_compensate(ctx, &saga)); break;
     }
@@ -180,7 +181,7 @@ static void refused(void)
 {
     struct asking a = asking_begin(), untouched = asking_begin();
     size_t const memory = instance_memory(a.instance);
-    for (char what[] = "a"; what[0] <= 'a' + FORBIDDEN + 4; what[0]++)
+    for (char what[] = "a"; what[0] <= 'a' + FORBIDDEN + 5; what[0]++)
         ask(&a, "forbidden", what, THOLE_INVALID, REFUSED);
     ask(&a, "stubborn", "", THOLE_INVALID, REFUSED);
     CU_ASSERT_EQUAL(stack_pool_in_use(a.play.stacks), 1);

@@ -1,0 +1,277 @@
+/*
+ * CloudEvents that instances emit, in the stream of events and to who listens: each arrives, in the order of
+ * its instance, although the engine is killed again and again, and what comes again has the same id.
+ */
+#include "api.h"
+#include "connection.h"
+#include "reader.h"
+#include "stack.h"
+#include "thole_cunit.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { WAIT_MS = 60000, INSTANCES = 30, STEPS = 12, KILLS = 6, HEARD_MAX = 8000, ID_MAX = 64 };
+#define STREAM "THOLE_default_EVENTS"
+
+static struct stack stack;
+static struct stack_program *engine;
+static struct connection *connection;
+static thole_client *client;
+
+static struct stack_program *start_engine(void)
+{
+    return stack_program_with(&stack, "program_bindings", "engine", "engine", "--events", "all",
+                              "--events-age", "1h", "--node-ttl", "2s", NULL);
+}
+
+static void start(thole_client *by, const char *id)
+{
+    bool accepted = false;
+    CHECK_OK(thole_client_start(by, thole_slice_from(id), THOLE_STR("announce"), thole_slice_from(id),
+                                &accepted, &stack.err),
+             &stack.err);
+    CU_ASSERT_TRUE(accepted);
+}
+
+static void ended(thole_client *by, const char *id)
+{
+    thole_instance_status status = THOLE_INSTANCE_UNKNOWN;
+    CHECK_STR(id, stack_outcome(by, id, WAIT_MS, &status), "announced");
+}
+
+/* ---- who listens ---- */
+
+struct heard { /* all that is published, before the stream drops what it has */
+    pthread_mutex_t lock;
+    size_t len;
+    struct {
+        char id[ID_MAX], type[ID_MAX], body[ID_MAX];
+    } events[HEARD_MAX];
+};
+static struct heard heard = {.lock = PTHREAD_MUTEX_INITIALIZER}, quiet = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void copy(char to[ID_MAX], thole_slice from)
+{
+    (void)snprintf(to, ID_MAX, "%.*s", THOLE_FMT(from));
+}
+
+static void on_event(void *arg, const struct delivery *delivery)
+{
+    struct heard *const to = arg;
+    (void)pthread_mutex_lock(&to->lock);
+    if (to->len < HEARD_MAX) {
+        copy(to->events[to->len].id, delivery_header(delivery, "ce-id"));
+        copy(to->events[to->len].type, delivery_header(delivery, "ce-type"));
+        copy(to->events[to->len].body, delivery->body);
+        to->len++;
+    }
+    (void)pthread_mutex_unlock(&to->lock);
+}
+
+static size_t heard_len(struct heard *of)
+{
+    (void)pthread_mutex_lock(&of->lock);
+    size_t const len = of->len;
+    (void)pthread_mutex_unlock(&of->lock);
+    return len;
+}
+
+static struct subscription *listen_to(const char *subject, struct heard *to)
+{
+    struct subscription *subscription = NULL;
+    CHECK_OK(connection_subscribe(connection, subject, on_event, to, &subscription, &stack.err), &stack.err);
+    CHECK_OK(connection_flush(connection, &stack.err), &stack.err);
+    return subscription;
+}
+
+/* ---- the stream ---- */
+
+struct seen { /* what the stream has of an instance */
+    unsigned events;
+    char texts[40][2 * ID_MAX]; /* "ID TYPE BODY" */
+};
+static struct seen seen[INSTANCES];
+
+static thole_status take(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    thole_slice const id = delivery_header(delivery, "ce-id"), type = delivery_header(delivery, "ce-type");
+    unsigned instance = 0;
+    char copied[ID_MAX];
+    (void)arg, (void)sequence;
+    copy(copied, id);
+    if (sscanf(copied, "default/i-%u/", &instance) != 1 || instance >= INSTANCES)
+        return THOLE_OK;
+    struct seen *const of = &seen[instance];
+    CU_ASSERT_FATAL(of->events < ARRAY_LEN(of->texts));
+    CU_ASSERT(thole_slice_equal(delivery_header(delivery, "ce-specversion"), THOLE_STR("1.0")));
+    CU_ASSERT(
+        thole_slice_equal(delivery_header(delivery, "ce-source"), THOLE_STR("/thole/default/announce")));
+    CU_ASSERT(thole_slice_equal(delivery_header(delivery, "Nats-Msg-Id"), id));
+    (void)snprintf(of->texts[of->events++], sizeof of->texts[0], "%.*s %.*s %.*s", THOLE_FMT(id),
+                   THOLE_FMT(type), THOLE_FMT(delivery->body));
+    return THOLE_OK;
+}
+
+static size_t stored(void)
+{
+    struct stream_bounds bounds = {.messages = 0};
+    return stream_bounds(connection, STREAM, &bounds, &stack.err) == THOLE_OK ? (size_t)bounds.messages : 0;
+}
+
+static void await_stored(size_t least)
+{
+    for (int i = 0; i < WAIT_MS / 20 && stored() < least; i++)
+        pause_ms(20);
+    CU_ASSERT(stored() >= least);
+}
+
+/* Event n of a history: 1 Started; then an event and a timer, and the timer's end, for each step. */
+static void want(unsigned instance, unsigned nth, char text[2 * ID_MAX])
+{
+    unsigned const last = 2 + 3 * STEPS;
+    if (nth == 0)
+        (void)snprintf(text, 2 * ID_MAX, "default/i-%u/1/1 thole.instance.started ", instance);
+    else if (nth <= STEPS)
+        (void)snprintf(text, 2 * ID_MAX, "default/i-%u/1/%u com.example.step {\"of\":\"i-%u\",\"step\":%u}",
+                       instance, 2 + 3 * (nth - 1), instance, nth - 1);
+    else if (nth == STEPS + 1)
+        (void)snprintf(text, 2 * ID_MAX, "default/i-%u/1/%u com.example.almost over", instance, last);
+    else if (nth == STEPS + 2)
+        (void)snprintf(text, 2 * ID_MAX, "default/i-%u/1/%u over ", instance, last + 1);
+    else
+        (void)snprintf(text, 2 * ID_MAX, "default/i-%u/1/%u thole.instance.completed announced", instance,
+                       last + 2);
+}
+enum { EACH = STEPS + 4 };
+
+static void check_instance(unsigned instance)
+{
+    char text[2 * ID_MAX];
+    CU_ASSERT_EQUAL(seen[instance].events, EACH);
+    for (unsigned n = 0; n < seen[instance].events && n < EACH; n++) {
+        want(instance, n, text);
+        CHECK_STR("event", seen[instance].texts[n], text);
+    }
+}
+
+/* What was published more than once says the same each time; how often that was. */
+static size_t check_repetitions(void)
+{
+    size_t again = 0;
+    for (size_t i = 0; i < heard.len; i++)
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(heard.events[i].id, heard.events[k].id) != 0)
+                continue;
+            CU_ASSERT_STRING_EQUAL(heard.events[i].type, heard.events[k].type);
+            CU_ASSERT_STRING_EQUAL(heard.events[i].body, heard.events[k].body);
+            again++;
+            break;
+        }
+    return again;
+}
+
+static void test_kill9_around_the_sending(void)
+{
+    struct subscription *const all = listen_to("thole.default.event.*.*.ce.>", &heard);
+    char id[16];
+    for (unsigned i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "i-%u", i);
+        start(client, id);
+    }
+    for (unsigned n = 0; n < KILLS; n++) { /* while events are on their way */
+        size_t const before = heard_len(&heard);
+        for (int i = 0; i < WAIT_MS / 2 && heard_len(&heard) < before + 15 + 7 * n; i++)
+            pause_ms(1);
+        stack_kill9(engine);
+        engine = start_engine();
+    }
+    for (unsigned i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "i-%u", i);
+        ended(client, id);
+    }
+    await_stored(INSTANCES * EACH);
+    CU_ASSERT_EQUAL(stored(), INSTANCES * EACH);
+    CHECK_OK(stream_read_deliveries(connection, STREAM, NULL, 1, INSTANCES * EACH, take, NULL, &stack.err),
+             &stack.err);
+    for (unsigned i = 0; i < INSTANCES; i++)
+        check_instance(i);
+    CU_ASSERT(heard_len(&heard) >= INSTANCES * EACH);
+    subscription_close(all);
+    fprintf(stderr, "  %u kills, %d events, %zu sent more than once\n", KILLS, INSTANCES * EACH,
+            check_repetitions());
+}
+
+static thole_status count(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    (void)sequence;
+    *(size_t *)arg += thole_slice_equal(delivery_header(delivery, "ce-subject"), THOLE_STR("waits"));
+    return THOLE_OK;
+}
+
+/* The next engine makes the stream again, and sends what has waited for it. */
+static void test_without_the_stream_events_wait(void)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    CHECK_OK(api_call(connection, "STREAM.DELETE", STREAM, THOLE_STR(""), &answer, NULL, &stack.err),
+             &stack.err);
+    buf_release(&answer);
+    start(client, "waits");
+    ended(client, "waits"); /* instances do not */
+    stack_kill9(engine);
+    engine = start_engine();
+    size_t arrived = 0;
+    for (int i = 0; i < WAIT_MS / 50 && arrived < EACH; i++) {
+        pause_ms(50);
+        arrived = 0;
+        CHECK_OK(stream_read_deliveries(connection, STREAM, NULL, 1, stored(), count, &arrived, &stack.err),
+                 &stack.err);
+    }
+    CU_ASSERT_EQUAL(arrived, EACH);
+}
+
+/* Without a stream, and in a namespace that asked for nothing: what is emitted goes to who listens. */
+static void test_without_a_stream(void)
+{
+    struct stack_program *const other =
+        stack_program_with(&stack, "program_bindings", "other", "engine", "--namespace", "quiet", NULL);
+    struct subscription *const all = listen_to("thole.quiet.event.*.*.ce.>", &quiet);
+    thole_client *by = NULL;
+    thole_client_options options;
+    thole_client_options_init(&options);
+    options.ns = "quiet";
+    for (int i = 0; i < WAIT_MS / 50 && thole_client_open(&options, &by, &stack.err) != THOLE_OK; i++)
+        pause_ms(50);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(by);
+    start(by, "q");
+    ended(by, "q");
+    for (int i = 0; i < WAIT_MS / 20 && heard_len(&quiet) < STEPS + 2; i++)
+        pause_ms(20);
+    CU_ASSERT_EQUAL(heard_len(&quiet), STEPS + 2);
+    CU_ASSERT_STRING_EQUAL(quiet.events[0].id, "quiet/q/1/2");
+    CU_ASSERT_STRING_EQUAL(quiet.events[STEPS + 1].type, "over");
+    thole_client_close(by);
+    subscription_close(all);
+    CU_ASSERT_EQUAL(stack_terminate(other, WAIT_MS), 0);
+}
+
+static const struct thole_test tests[] = {
+    {"kill -9 around the sending", test_kill9_around_the_sending},
+    {"without the stream events wait", test_without_the_stream_events_wait},
+    {"without a stream", test_without_a_stream},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    connection = stack_connect(&stack);
+    engine = start_engine();
+    client = stack_client(&stack);
+    int const failed = thole_run_suite("events out", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    connection_close(connection);
+    stack_stop(&stack);
+    return failed;
+}
