@@ -98,14 +98,14 @@ static void describe_selection(struct export *export)
 static void note_id(void *arg, thole_slice instance)
 {
     struct export *export = arg;
-    id_set_add(&export->ids, instance);
+    (void)id_set_add(&export->ids, instance);
 }
 
 static thole_status note_row(void *arg, const thole_instance_info *info)
 {
     struct export *export = arg;
     if (!info->foreign)
-        id_set_add(&export->ids, info->instance);
+        (void)id_set_add(&export->ids, info->instance);
     return export->ids.full ? THOLE_CANCELLED : THOLE_OK;
 }
 
@@ -194,19 +194,19 @@ static void show_progress(struct export *export, size_t done, bool last)
     if (!due || cli_is_json(export->cli) || isatty(STDERR_FILENO) != 1)
         return;
     export->shown_ms = now_ms;
-    (void)fprintf(stderr, "\r%zu of %zu instances, %" PRIu64 " records\033[K%s", done,
-                  id_set_len(&export->ids), export->records, last ? "\r\033[K" : "");
+    (void)fprintf(stderr, "\r%zu of %zu instances, %" PRIu64 " records\033[K%s", done, export->ids.len,
+                  export->records, last ? "\r\033[K" : "");
 }
 
 static thole_status export_histories(struct export *export, thole_error *reterr)
 {
     thole_status status = THOLE_OK;
-    size_t const len = id_set_len(&export->ids);
-    if (id_set_len(&export->file.done) > 0)
+    size_t const len = export->ids.len;
+    if (export->file.done.len > 0)
         cli_note(export->cli, "%s has %zu instances already: going on behind them",
-                 buf_cstr(&export->file.part), id_set_len(&export->file.done));
+                 buf_cstr(&export->file.part), export->file.done.len);
     for (size_t i = 0; i < len && status == THOLE_OK; i++) {
-        thole_slice const instance = id_set_at(&export->ids, i);
+        thole_slice const instance = export->ids.ids[i];
         show_progress(export, i, false);
         if (!id_set_has(&export->file.done, instance))
             status = export_history(export, instance, reterr);

@@ -70,7 +70,7 @@ static thole_status found_end(void *arg)
     struct export_file *file = resuming->file;
     history_writer_end(&file->writer);
     history_digest_copy(&file->before.digest, &file->writer.totals.digest);
-    id_set_add(&file->done, buf_bytes(&resuming->instance));
+    (void)id_set_add(&file->done, buf_bytes(&resuming->instance));
     resuming->whole = ftell(file->work);
     return THOLE_OK;
 }

@@ -22,8 +22,14 @@ thole_status id_set_add(struct id_set *set, thole_slice id)
 {
     if (set->len > 0 && thole_slice_equal(set->ids[set->len - 1], id))
         return THOLE_OK;
+    thole_slice kept;
+    thole_status const status = arena_dup(&set->arena, id, &kept);
+    set->full |= status != THOLE_OK;
+    if (status != THOLE_OK)
+        return status;
     set->ids = memory_reserve(set->ids, &set->cap, set->len + 1, sizeof *set->ids);
-    return arena_dup(&set->arena, id, &set->ids[set->len++]);
+    set->ids[set->len++] = kept;
+    return THOLE_OK;
 }
 
 static int compare(const void *left, const void *right)
@@ -43,4 +49,9 @@ void id_set_sort(struct id_set *set)
         if (kept == 0 || !thole_slice_equal(set->ids[kept - 1], set->ids[i]))
             set->ids[kept++] = set->ids[i];
     set->len = kept;
+}
+
+bool id_set_has(const struct id_set *set, thole_slice id)
+{
+    return set->len > 0 && bsearch(&id, set->ids, set->len, sizeof id, compare) != NULL;
 }
