@@ -359,7 +359,7 @@ static thole_status plan_sample(const struct cli *cli, struct thole_client *clie
 
 static int test(const struct cli *cli, struct thole_client *client)
 {
-    static struct sample sample;
+    struct sample sample = {.headers_len = 0};
     thole_error error = {.status = THOLE_OK};
     int code = EXIT_USAGE;
     bool good = payload_read(cli, cli->options.headers, &sample.headers_text, &code);
