@@ -254,7 +254,8 @@ thole_status export_file_keep(struct export_file *file, thole_error *reterr)
 void export_file_drop(struct export_file *file)
 {
     (void)fflush(file->work);
-    (void)ftruncate(fileno(file->work), file->begun);
+    int const cut = ftruncate(fileno(file->work), file->begun);
+    (void)cut; /* what cannot be cut cannot be written to either: the next write says so */
     (void)fseek(file->work, file->begun, SEEK_SET);
     file->writer.totals.instances = file->before.instances;
     file->writer.totals.records = file->before.records;
