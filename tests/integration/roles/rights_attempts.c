@@ -207,7 +207,8 @@ static const struct attempt attempts[] = {
     {E | W | C | G | K, "_INBOX_auditor.*.*", NULL},
     {ALL, "thole.default.in.>", NULL},
     {ALL, "thole.default.in.0.start.gate.*", NULL},
-    {ALL, "thole.default.hist.>", NULL},
+    {ALL & ~(A | K), "thole.default.hist.>", NULL}, /* those two follow histories */
+    {ALL, "thole.other.hist.>", NULL},
     {ALL, "thole.default.ctl.>", NULL},
     {ALL, "thole.default.work.>", NULL},
     {ALL, "thole.default.work.default.>", NULL},
