@@ -24,6 +24,17 @@ static bool is_list(const ProtobufCFieldDescriptor *field)
     return field->label == PROTOBUF_C_LABEL_REPEATED;
 }
 
+static bool is_choice(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
+}
+
+/* Of a oneof: the number of the field that it is; 0: none. */
+static uint32_t *choice(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    return member(message, field->quantifier_offset);
+}
+
 static size_t value_bytes(const ProtobufCFieldDescriptor *field)
 {
     switch (field->type) {
@@ -121,7 +132,8 @@ static void write_message(struct json *json, const ProtobufCMessage *message)
         const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
         const void *const value = member(message, field->offset);
         size_t const n = is_list(field) ? *(size_t *)member(message, field->quantifier_offset) : 0;
-        if (is_list(field) ? n == 0 : is_default(field, value))
+        bool const other = is_choice(field) && *choice(message, field) != field->id;
+        if (other || (is_list(field) ? n == 0 : is_default(field, value)))
             continue;
         camel_case(field->name, name);
         json_key(json, name);
@@ -298,6 +310,18 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
     return NULL;
 }
 
+/* One of a oneof's fields at most. */
+static thole_status choose(const struct reading *reading, ProtobufCMessage *message,
+                           const ProtobufCFieldDescriptor *field)
+{
+    if (!is_choice(field))
+        return THOLE_OK;
+    if (*choice(message, field) != 0 && *choice(message, field) != field->id)
+        return wrong(reading, "alone: the message has another one of its kind");
+    *choice(message, field) = field->id;
+    return THOLE_OK;
+}
+
 /* An object without members: json_field() finds none in what is no object, either. */
 static bool is_empty(thole_slice object)
 {
@@ -323,6 +347,7 @@ static thole_status read_message(struct reading *reading, const ProtobufCMessage
         if (field == NULL || thole_slice_equal(value, THOLE_STR("null")))
             continue;
         reading->name = field->name;
+        THOLE_TRY(choose(reading, message, field));
         if (is_list(field))
             THOLE_TRY(read_list(reading, field, value, member(message, field->quantifier_offset),
                                 member(message, field->offset)));
@@ -353,6 +378,24 @@ thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, tho
     if (text.len == 0 || text.ptr[text.len - 1] != '}')
         return wrong(&reading, "an object");
     return read_message(&reading, descriptor, text, ret);
+}
+
+bool proto_json_is(thole_slice bytes)
+{
+    return bytes.len > 0 && bytes.ptr[0] == '{';
+}
+
+thole_status proto_json_pack(const ProtobufCMessageDescriptor *descriptor, thole_slice json, struct buf *to,
+                             thole_error *reterr)
+{
+    struct codec_scratch scratch;
+    ProtobufCMessage *message = NULL;
+    codec_init(&scratch);
+    thole_status status = proto_json_decode(descriptor, json, &scratch, &message, reterr);
+    if (status == THOLE_OK)
+        status = codec_pack(message, to);
+    codec_release(&scratch);
+    return status;
 }
 
 /* ---- texts ---- */

@@ -1,7 +1,7 @@
 /*
  * Protobuf messages as JSON: the canonical mapping of protobuf 3
- * (https://protobuf.dev/programming-guides/json) for the kinds of fields that proto/gateway.proto has:
- * string, bytes, bool, uint32, uint64, messages, and lists of these. Pure.
+ * (https://protobuf.dev/programming-guides/json) for the kinds of fields that thole's have:
+ * string, bytes, bool, uint32, uint64, messages, lists of these, and oneofs of messages. Pure.
  */
 #ifndef THOLE_PROTO_JSON_H
 #define THOLE_PROTO_JSON_H
@@ -16,6 +16,12 @@ THOLE_NODISCARD thole_status proto_json_encode(const ProtobufCMessage *message, 
 THOLE_NODISCARD thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
                                                struct codec_scratch *scratch, ProtobufCMessage **ret,
                                                thole_error *reterr);
+/* Whether these are JSON, of a message that may be either: no message in protobuf of thole's begins with this
+ * byte, which would be a group. */
+bool proto_json_is(thole_slice bytes);
+/* The same message in protobuf is appended to @p to. Errors as in decoding. */
+THOLE_NODISCARD thole_status proto_json_pack(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                             struct buf *to, thole_error *reterr);
 /* What protobuf-c does not check of an unpacked message: texts are UTF-8. (They have no NUL: they are C
  * strings, cut there.) THOLE_CORRUPT names the field. */
 THOLE_NODISCARD thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *reterr);

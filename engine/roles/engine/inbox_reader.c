@@ -8,6 +8,8 @@
  */
 #include "header_names.h"
 #include "memory.h"
+#include "messages.pb-c.h"
+#include "proto_json.h"
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -61,10 +63,22 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
-static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
+/* The body in protobuf, in @p converted if it is JSON. What is no message in JSON stays as it is: it is none
+ * in protobuf either, and is rejected as it was sent. */
+static thole_slice in_protobuf(thole_slice body, struct buf *converted)
 {
-    struct inbox_reader *reader = arg;
-    if (!enter_backlog(reader, sequence, delivery->body.len))
+    buf_init(converted, MESSAGE_BYTES_MAX);
+    if (!proto_json_is(body) ||
+        proto_json_pack(&thole__v1__inbox_message__descriptor, body, converted, NULL) != THOLE_OK ||
+        converted->len == 0)
+        return body;
+    return buf_bytes(converted);
+}
+
+static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
+                         thole_slice body)
+{
+    if (!enter_backlog(reader, sequence, body.len))
         return;
     struct buf id;
     enum reject_code refused = REJECT_NONE;
@@ -80,7 +94,7 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
                                 delivery_header(delivery, HEADER_TRACESTATE)};
     struct trace const trace = trace_valid(&given);
     struct inbox_mail *mail = shard_mail_create(SHARD_INBOX, reader->p,
-                                                sizeof *mail + named.len + route.len + delivery->body.len +
+                                                sizeof *mail + named.len + route.len + body.len +
                                                     trace.parent.len + trace.list.len);
     mail->trace_ignored = given.parent.len > trace.parent.len || given.list.len > trace.list.len;
     mail->mail.generation = reader->generation;
@@ -89,16 +103,23 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     mail->stored_ns = delivery_stored_ns(delivery);
     mail->named_len = named.len;
     mail->route_len = route.len;
-    mail->body_len = delivery->body.len;
+    mail->body_len = body.len;
     mail->parent_len = trace.parent.len;
     mail->state_len = trace.list.len;
-    thole_slice const parts[] = {named, route, delivery->body, trace.parent, trace.list};
+    thole_slice const parts[] = {named, route, body, trace.parent, trace.list};
     uint8_t *to = mail->bytes;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; to += parts[i].len, i++)
         if (parts[i].len > 0)
             memcpy(to, parts[i].ptr, parts[i].len);
     buf_release(&id);
     shard_send(reader->shard, &mail->mail);
+}
+
+static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct buf converted;
+    take_message(arg, sequence, delivery, in_protobuf(delivery->body, &converted));
+    buf_release(&converted);
 }
 
 static void on_reader_lost(void *arg)
@@ -363,9 +384,10 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
     thole_slice const route = subject_inbox_route(subject);
     struct arena arena;
     struct message message;
-    struct buf id;
+    struct buf id, converted;
     thole_status status = THOLE_OK;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
+    body = in_protobuf(body, &converted);
     buf_init(&id, THOLE_ID_BYTES_MAX);
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
         subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
@@ -373,6 +395,7 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
         message_route_check(&message, route, NULL) == THOLE_OK &&
         nonce_check(key, &message, message_route_sender(route), NULL) == THOLE_OK)
         status = keep_result(results, &message, sequence);
+    buf_release(&converted);
     buf_release(&id);
     arena_release(&arena);
     return status;

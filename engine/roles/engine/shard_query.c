@@ -3,6 +3,8 @@
  * open, so that NATS answers "no responders" when there is no owner. Queries are not stored.
  */
 #include "memory.h"
+#include "messages.pb-c.h"
+#include "proto_json.h"
 #include "query_message.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -32,37 +34,58 @@ struct query_mail {
 struct asked { /* a query that the machine has */
     struct asked *next;
     uint64_t token;
+    bool json; /* it was asked in JSON, and is answered in it */
     char reply[];
 };
 
-static void answer(struct shard *shard, const char *reply, thole_status status, thole_slice data)
+/* The answer that is in @p body as JSON, instead. */
+static thole_status answer_in_json(struct buf *body, thole_error *reterr)
 {
+    struct codec_scratch scratch;
+    ProtobufCMessage *message = NULL;
+    codec_init(&scratch);
+    thole_status status = codec_unpack(&thole__v1__query_answer__descriptor, buf_bytes(body), body->len,
+                                       &scratch, "answer", &message, reterr);
+    buf_clear(body);
+    if (status == THOLE_OK)
+        status = proto_json_encode(message, body);
+    codec_release(&scratch);
+    return status;
+}
+
+static void answer(struct shard *shard, const char *reply, bool json, thole_status status, thole_slice data)
+{
+    struct header const type = {"Content-Type", THOLE_STR("application/json")};
     struct query_answer const said = {.status = (uint32_t)status, .data = data};
     struct buf body;
     thole_error err = {0};
-    buf_init(&body, MESSAGE_BYTES_MAX);
+    buf_init(&body, 2 * MESSAGE_BYTES_MAX);
     thole_status sent = query_answer_encode(&said, &body);
+    if (sent == THOLE_OK && json)
+        sent = answer_in_json(&body, &err);
     if (sent == THOLE_OK)
-        sent = connection_publish(shard->engine->connection, reply, NULL, 0, buf_bytes(&body), &err);
+        sent = connection_publish(shard->engine->connection, reply, json ? &type : NULL, json,
+                                  buf_bytes(&body), &err);
     if (sent != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
     buf_release(&body);
 }
 
-static void answer_text(struct shard *shard, const char *reply, thole_status status, const char *text)
+static void answer_text(struct shard *shard, const char *reply, bool json, thole_status status,
+                        const char *text)
 {
-    answer(shard, reply, status, thole_slice_from(text));
+    answer(shard, reply, json, status, thole_slice_from(text));
 }
 
 /* ---- arriving: NATS's threads ---- */
 
-static void refuse(const struct query_subscription *queries, thole_slice reply, thole_status status,
-                   const char *text)
+static void refuse(const struct query_subscription *queries, const struct delivery *delivery,
+                   thole_status status, const char *text)
 {
     char to[SUBJECT_BYTES_MAX];
-    memcpy(to, reply.ptr, reply.len); /* it fits: checked by subject_is_reply() */
-    to[reply.len] = '\0';
-    answer_text(queries->shard, to, status, text);
+    memcpy(to, delivery->reply.ptr, delivery->reply.len); /* it fits: checked by subject_is_reply() */
+    to[delivery->reply.len] = '\0';
+    answer_text(queries->shard, to, proto_json_is(delivery->body), status, text);
 }
 
 static void on_question(void *arg, const struct delivery *delivery)
@@ -72,12 +95,12 @@ static void on_question(void *arg, const struct delivery *delivery)
     if (!subject_is_reply(delivery->reply))
         return; /* no reply subject, or one that may belong to a stream */
     if (delivery->body.len > shard->engine->options.payload_max + QUERY_OVERHEAD) {
-        refuse(queries, delivery->reply, THOLE_LIMIT, "the query is larger than a payload may be");
+        refuse(queries, delivery, THOLE_LIMIT, "the query is larger than a payload may be");
         return;
     }
     if (atomic_fetch_add(&shard->queries, 1) >= QUERIES_MAX) {
         atomic_fetch_sub(&shard->queries, 1);
-        refuse(queries, delivery->reply, THOLE_UNAVAILABLE, "the engine has too many queries at once");
+        refuse(queries, delivery, THOLE_UNAVAILABLE, "the engine has too many queries at once");
         return;
     }
     thole_slice const query = subject_nth(delivery->subject, QUERY_TOKEN_QUERY);
@@ -126,12 +149,14 @@ static bool is_here(const struct shard *shard, const struct query_mail *mail, co
            subject_partition(query->instance, shard->engine->topology.partitions) == mail->mail.p;
 }
 
-static void ask(struct shard *shard, struct owned *owned, const char *reply, const struct query *query)
+static void ask(struct shard *shard, struct owned *owned, const char *reply, bool json,
+                const struct query *query)
 {
     size_t const len = strlen(reply);
     struct asked *asked = memory_new(sizeof *asked + len + 1);
     memcpy(asked->reply, reply, len);
     asked->token = ++shard->query_token;
+    asked->json = json;
     asked->next = owned->asked;
     owned->asked = asked;
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_QUERY,
@@ -146,21 +171,32 @@ void query_take(struct shard *shard, const struct shard_mail *mail)
     struct owned *owned = shard_owned(shard, mail->p);
     struct query query;
     struct arena arena;
+    struct buf converted;
     thole_error err = {0};
     assert(mail->kind == SHARD_QUERY);
     arena_init(&arena, MESSAGE_BYTES_MAX);
-    thole_status status = query_decode(body_of(asking), &arena, &query, &err);
+    buf_init(&converted, MESSAGE_BYTES_MAX);
+    thole_slice body = body_of(asking);
+    bool const json = proto_json_is(body);
+    thole_status status = THOLE_OK;
+    if (json) {
+        status = proto_json_pack(&thole__v1__query__descriptor, body, &converted, &err);
+        body = buf_bytes(&converted);
+    }
+    if (status == THOLE_OK)
+        status = query_decode(body, &arena, &query, &err);
     if (status == THOLE_OK && !is_here(shard, asking, &query))
         status = thole_fail(&err, THOLE_CORRUPT,
                             "the query is another one, or for another instance, than its subject says");
     if (status == THOLE_OK && partition_state(owned->machine) != PARTITION_OPEN)
         status = thole_fail(&err, THOLE_UNAVAILABLE, "the partition is being handed over");
     if (status == THOLE_OK) {
-        ask(shard, owned, asking->bytes, &query);
+        ask(shard, owned, asking->bytes, json, &query);
     } else {
         atomic_fetch_sub(&shard->queries, 1);
-        answer_text(shard, asking->bytes, status, err.text);
+        answer_text(shard, asking->bytes, json, status, err.text);
     }
+    buf_release(&converted);
     arena_release(&arena);
 }
 
@@ -181,9 +217,10 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
     *at = asked->next;
     const struct out_query_answer *const said = &out->query_answer;
     if (said->status == THOLE_OK && said->data.len > shard->engine->options.payload_max)
-        answer_text(shard, asked->reply, THOLE_LIMIT, "the answer is larger than a payload may be");
+        answer_text(shard, asked->reply, asked->json, THOLE_LIMIT,
+                    "the answer is larger than a payload may be");
     else
-        answer(shard, asked->reply, said->status, said->data);
+        answer(shard, asked->reply, asked->json, said->status, said->data);
     forget(shard, asked);
 }
 
@@ -233,7 +270,8 @@ void queries_close(struct shard *shard, struct owned *owned)
     owned->queries_ms = 0;
     for (struct asked *asked = owned->asked, *next; asked != NULL; asked = next) {
         next = asked->next;
-        answer_text(shard, asked->reply, THOLE_UNAVAILABLE, "the partition is being handed over");
+        answer_text(shard, asked->reply, asked->json, THOLE_UNAVAILABLE,
+                    "the partition is being handed over");
         forget(shard, asked);
     }
     owned->asked = NULL;

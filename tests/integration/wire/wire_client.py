@@ -385,6 +385,65 @@ def completed_outside(thole, path):
     check("completed from outside", ended is not None and ended.body == b"by hand")
 
 
+def text64(data):
+    return base64.b64encode(data).decode()
+
+
+def in_json(thole, path):
+    """One life in JSON, from the table of messages: the same subjects, the body and a query in the canonical mapping."""
+    instance = "in json: ä".encode()
+
+    def place(what, name):
+        return f"thole.{thole.ns}.{what}.{thole.partition(instance)}.{name}.{token(instance)}"
+    header = {"Content-Type": "application/json"}
+
+    def request(subject, body):
+        reply = thole.nats.inbox + "." + os.urandom(6).hex()
+        thole.nats.publish(subject, body if isinstance(body, bytes) else json.dumps(body).encode(), reply, header)
+        return thole.nats.wait(lambda m: m.subject == reply)
+
+    def send(name, **body):
+        ack = json.loads(request(place("in", name), {"format": 1, "instance": text64(instance), **body}).body)
+        check("stored", ack.get("seq", 0) > 0, name, ack)
+
+    def query(body):
+        answer = request(place("query", "passed"), body)
+        check("an answer in JSON", answer.headers.get("Content-Type") == "application/json")
+        return json.loads(answer.body)
+
+    thole.subscribe(instance)
+    send("start.gate", start={"orchestration": text64(b"gate"), "input": text64(b"2"), "requestId": text64(b"j-1")})
+    check("started", thole.event(instance, "started", b"j-1") is not None)
+    asked = {"format": 1, "instance": text64(instance), "name": text64(b"passed"), "input": text64(b"x")}
+    check("query", query(asked) == {"format": 1, "data": text64(b"passed 0 x")})
+    check("another query", query({**asked, "name": text64(b"other")})["status"] == 4)
+    check("no query", query(b"{no")["status"] == 4)
+    send("event.go", event={"name": text64(b"go"), "data": text64(b"first")})
+    send("event.go", event={"name": text64(b"go"), "data": text64(b"\x00last\xff"), "request_id": text64(b"j-2")})
+    ended = thole.event(instance, "completed")
+    check("completed", ended is not None and ended.body == b"\x00last\xff")
+    for code, body in (("malformed", b'{"format":1'), ("malformed", b'{"format":"one"}'),
+                       ("malformed", b'{"cancel":{},"pause":{}}'), ("unsupported", {"format": 2, "cancel": {}}),
+                       ("route", {"format": 1, "instance": text64(instance), "pause": {}})):
+        request(place("in", "control.cancel"), body)
+        kept = thole.nats.wait(lambda m: m.subject.startswith(f"thole.{thole.ns}.rejected."))
+        check("rejected", kept is not None and kept.headers["Thole-Code"] == code, body, kept and kept.headers)
+        check("as it was sent", not isinstance(body, bytes) or kept.body == body, body)
+    outside = "out in json".encode()
+    thole.subscribe(outside)
+    thole.send(outside, START, field(1, b"outside") + field(3, b"j-3"))
+    end, parts = time.monotonic() + WAIT_S, []
+    while (len(parts) != 6 or parts[5] != token(outside)) and time.monotonic() < end:
+        time.sleep(0.02)
+        parts = open(path, encoding="ascii").read().strip().split("\n")[-1].split(".")
+    result = {"execution": parts[1], "activityId": parts[2], "tryNumber": int(parts[3]), "nonce": text64(parts[4].encode()),
+              "data": text64(b"by JSON")}
+    request(f"thole.{thole.ns}.in.{thole.partition(outside)}.result.outside.{token(outside)}",
+            {"format": 1, "instance": text64(outside), "activityResult": result})
+    ended = thole.event(outside, "completed")
+    check("completed in JSON", ended is not None and ended.body == b"by JSON")
+
+
 def cannot_be_taken(thole):
     good = b"good.id"
     right = thole.partition(good)
@@ -428,6 +487,7 @@ def main():
     events_that_start(thole)
     completed_outside(thole, sys.argv[3])  # subscribes to what is rejected
     cannot_be_taken(thole)
+    in_json(thole, sys.argv[3])
     print(f"{len(HOSTILE)} lives, {failures} failures")
     return 1 if failures else 0
 

@@ -1,5 +1,7 @@
 /* Protobuf messages as JSON: the canonical mapping, both ways. */
 #include "gateway.pb-c.h"
+#include "message.h"
+#include "messages.pb-c.h"
 #include "proto_json.h"
 #include "thole_cunit.h"
 #include <stdarg.h>
@@ -285,6 +287,47 @@ static void test_broken_texts(void)
     CU_ASSERT_TRUE(read > 20);
 }
 
+/* At most one field of a oneof; the others are not written, nor are they read from where it is. */
+static void test_oneof(void)
+{
+    static const char event[] = "{\"format\":1,\"instance\":\"eA==\",\"event\":{\"name\":\"Z28=\"}}";
+    const Thole__V1__InboxMessage *const inbox =
+        (const Thole__V1__InboxMessage *)decode(&thole__v1__inbox_message__descriptor, event);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(inbox);
+    CU_ASSERT_EQUAL(inbox->body_case, THOLE__V1__INBOX_MESSAGE__BODY_EVENT);
+    check_encoded(&inbox->base, event);
+    codec_release(&scratch);
+    CU_ASSERT_PTR_NULL(decode(&thole__v1__inbox_message__descriptor, "{\"cancel\":{},\"pause\":{}}"));
+    CHECK_STR("two", error.text, "pause is not alone: the message has another one of its kind");
+    codec_release(&scratch);
+    CU_ASSERT_PTR_NOT_NULL(decode(&thole__v1__inbox_message__descriptor, "{\"cancel\":{},\"pause\":null}"));
+    codec_release(&scratch);
+}
+
+/* JSON and protobuf are told apart by the first byte. */
+static void test_packed(void)
+{
+    struct message const cancel = {.kind = MESSAGE_CANCEL,
+                                   .instance = THOLE_STR("x"),
+                                   .data = THOLE_STR("why"),
+                                   .request_id = THOLE_STR("r")};
+    thole_slice const json = THOLE_STR(
+        "{\"instance\":\"eA==\",\"cancel\":{\"requestId\":\"cg==\",\"reason\":\"d2h5\"},\"format\":1}");
+    struct buf packed, want;
+    buf_init(&packed, 100);
+    buf_init(&want, 100);
+    CU_ASSERT_EQUAL(message_encode(&cancel, &want), THOLE_OK);
+    CU_ASSERT_EQUAL(proto_json_pack(&thole__v1__inbox_message__descriptor, json, &packed, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(thole_slice_equal(buf_bytes(&packed), buf_bytes(&want)));
+    CU_ASSERT_TRUE(proto_json_is(json));
+    CU_ASSERT_FALSE(proto_json_is(buf_bytes(&want)));
+    CU_ASSERT_FALSE(proto_json_is(THOLE_STR("")));
+    CU_ASSERT_EQUAL(proto_json_pack(&thole__v1__inbox_message__descriptor, THOLE_STR("{"), &packed, NULL),
+                    THOLE_CORRUPT);
+    buf_release(&packed);
+    buf_release(&want);
+}
+
 int main(void)
 {
     static const struct thole_test tests[] = {{"there and back", test_there_and_back},
@@ -294,6 +337,8 @@ int main(void)
                                               {"bytes", test_bytes},
                                               {"around", test_around},
                                               {"texts", test_texts},
-                                              {"broken texts", test_broken_texts}};
+                                              {"broken texts", test_broken_texts},
+                                              {"oneof", test_oneof},
+                                              {"packed", test_packed}};
     return thole_run_suite("proto_json", tests, ARRAY_LEN(tests));
 }
