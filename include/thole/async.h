@@ -29,7 +29,7 @@
  * - Arguments are copied: nothing needs to live longer than the call. What a callback is given is borrowed
  * for it.
  *
- * **Limits.** in_flight_max requests at a time, the next one is refused with THOLE_LIMIT; each takes some 20
+ * **Limits.** in_flight_max requests at a time, the next one is refused with THOLE_LIMIT; each takes some 13
  * KiB and a copy of its arguments while it is under way.
  *
  * **Time.** Each round trip has the client's timeout_ms: a request other than a wait has its callback within
