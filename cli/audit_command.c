@@ -1,14 +1,10 @@
 /* audit: whether histories are what was written. */
+#include "audit_file.h"
 #include "audit_notary.h"
 #include "audit_report.h"
 #include "client_log.h"
 #include "text.h"
 #include <string.h>
-
-static void on_found(void *arg, const struct audit_finding *finding)
-{
-    audit_report_finding(arg, finding);
-}
 
 static thole_status on_record(void *arg, const struct audit_record *record)
 {
@@ -49,7 +45,7 @@ static thole_status check(struct audit_report *report, thole_client *client, con
                                     .ns = thole_slice_from(client->topology.ns),
                                     .partition = partition,
                                     .instance = instance,
-                                    .found = on_found,
+                                    .found = audit_report_found,
                                     .arg = report};
     uint64_t read = 0;
     thole_status status = read_seal(report, client, keys, partition, &options.seal, reterr);
@@ -85,25 +81,40 @@ static thole_status check_each(struct audit_report *report, thole_client *client
     return THOLE_OK;
 }
 
+static thole_status check_wish(struct audit_report *report, thole_client *client,
+                               const struct audit_keys *keys, const char **ret_object, thole_error *reterr)
+{
+    const struct cli_options *options = &report->cli->options;
+    if (options->file != NULL)
+        return audit_file_check(report, options->file, keys, client, read_seal, reterr);
+    if (options->all)
+        return check_all(report, client, keys, reterr);
+    return check_each(report, client, keys, ret_object, reterr);
+}
+
 static int verify(struct cli *cli)
 {
     struct audit_report report;
     struct audit_keys keys;
     thole_error error = {.status = THOLE_OK};
+    thole_client *client = NULL;
     const char *object = "";
     int code = EXIT_DONE;
-    if ((cli->words_len > 1) + cli->options.all != 1)
-        return cli_misused(cli, "what is to be verified? IDs or --all");
+    if ((cli->words_len > 1) + cli->options.all + (cli->options.file != NULL) != 1)
+        return cli_misused(cli, "what is to be verified? IDs, --all or --file");
     if (!audit_keys_read(cli, false, &keys, &code))
         return code;
-    thole_client *client = cli_connect(cli, &code);
-    if (client == NULL)
-        return code;
+    if (cli->options.file == NULL || keys.len > 0) {
+        client = cli_connect(cli, &code);
+        if (client == NULL)
+            return code;
+    }
     audit_report_init(&report, cli);
-    thole_status const status = cli->options.all ? check_all(&report, client, &keys, &error)
-                                                 : check_each(&report, client, &keys, &object, &error);
+    thole_status const status = check_wish(&report, client, &keys, &object, &error);
     code = audit_report_finish(&report);
-    if (status != THOLE_OK && status != THOLE_CANCELLED)
+    if (status == THOLE_CORRUPT && cli->options.file != NULL)
+        code = cli_complain_with(cli, cli->options.file, &error, EXIT_DIVERGED, NULL);
+    else if (status != THOLE_OK && status != THOLE_CANCELLED)
         code = cli_complain(cli, object, &error);
     thole_client_close(client);
     return code;

@@ -123,6 +123,11 @@ void audit_report_finding(struct audit_report *report, const struct audit_findin
     }
 }
 
+void audit_report_found(void *report, const struct audit_finding *finding)
+{
+    audit_report_finding(report, finding);
+}
+
 /* ---- what was checked ---- */
 
 static void to_hex(const struct record_hash *hash, char to[HEX_BYTES])

@@ -22,7 +22,8 @@ struct audit_report {
 void audit_report_init(struct audit_report *report, const struct cli *cli);
 void audit_report_begin(struct audit_report *report, const struct audit_options *options);
 void audit_report_finding(struct audit_report *report, const struct audit_finding *finding);
-void audit_report_progress(struct audit_report *report);      /* a record was taken */
+void audit_report_found(void *report, const struct audit_finding *finding); /* the same, for audit_options */
+void audit_report_progress(struct audit_report *report);                    /* a record was taken */
 bool audit_report_stopped(const struct audit_report *report); /* the reader of stdout has gone away */
 /* Of a log; @p whole: all of it was read. */
 void audit_report_end(struct audit_report *report, bool whole);

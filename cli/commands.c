@@ -237,6 +237,12 @@ static const struct option_row audit_rows[] = {
      .help = "verify: public keys of checkpoints, files or as they are; checkpoint: files of private keys; "
              "keygen: "
              "the file to write"},
+    {.flag = "file",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     FIELD(file),
+     .help =
+         "verify: histories of thole export or thole history --raw; needs no server unless --key is given"},
     {.flag = "every",
      .kind = OPTION_DURATION,
      .unit = "DURATION",

@@ -32,7 +32,7 @@ static void break_link(struct audit *audit, uint64_t before, uint64_t at)
         return;
     audit_say(audit, AUDIT_REPLAYED, doubt->before, NULL,
               "from here on no record names the one before it as in this namespace and partition: "
-              "the records are of another stream");
+              "the records are of another stream, or all were changed");
     doubt->said = true;
 }
 

@@ -58,6 +58,8 @@ struct history_file_reader {
     /* May be NULL. Sections of unknown names are skipped by it, and by whom has none. */
     thole_status (*section)(void *arg, thole_slice name, thole_slice json);
     bool unfinished; /* the file may end anywhere between two histories, also without its manifest */
+    /* May be NULL. Called in front of each begin: where the history is from. */
+    thole_status (*place)(void *arg, const char *ns, uint32_t partition);
 };
 /*
  * Either form. THOLE_CORRUPT (no such file, truncated, or not what its manifest says; the text says where),

@@ -61,7 +61,10 @@ static thole_status take_begin(struct reading *reading, const char *ns, uint32_t
     digest_line(reading, &line);
     reading->within = true;
     reading->records = 0;
-    return reading->reader->begin(reading->reader->arg, buf_bytes(&reading->instance));
+    const struct history_file_reader *reader = reading->reader;
+    if (reader->place != NULL)
+        THOLE_TRY(reader->place(reader->arg, ns, partition));
+    return reader->begin(reader->arg, buf_bytes(&reading->instance));
 }
 
 static thole_status take_body(struct reading *reading, uint64_t sequence)

@@ -168,7 +168,7 @@ static void test_files(void)
     check("$T history steps-1 --raw $D/steps && cat $D/counter $D/steps >$D/both && $T replay --file $D/both "
           "-- $V",
           0, "2 instances, 4 executions", "0 diverged");
-    check("head -c 150 $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 1, "cut: a record that is cut off",
+    check("head -c 260 $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 1, "cut: a record that is cut off",
           "");
     check("grep -av '^end' $D/steps >$D/cut; $V replay --file $D/cut 2>&1", 1, "neither a record nor an end",
           "");
@@ -187,9 +187,17 @@ static void test_audit(void)
     check("$T audit verify --all -o json", 0,
           "{\"schema\":\"thole.audit.v1\",\"namespace\":\"default\",\"findings\":[],", "\"last_hash\":\"");
     check("$T audit verify counter open", 0, " counter: ", " records, whole; the last is #");
+    check(
+        "$T history counter --raw $D/audited && $T --nats nats://127.0.0.1:1 audit verify --file $D/audited",
+        0, " counter: ", " records, whole; the last is #");
+    check("sed 's/counter/kounter/g' $D/audited >$D/forged; $T audit "
+          "verify --file $D/forged",
+          5, "replayed    partition ", "or all were changed");
+    check("$T audit verify --file /nowhere/at/all 2>&1", 3, "cannot open /nowhere/at/all", "");
+    check("head -c 400 $D/audited | $T audit verify --file - 2>&1", 5, "at byte", "");
     check("$T audit verify nobody 2>&1", 3, "there is no instance \"nobody\"", "");
-    check("$T audit verify 2>&1", 2, "what is to be verified? IDs or --all", "");
-    check("$T audit verify --all open 2>&1", 2, "what is to be verified? IDs or --all", "");
+    check("$T audit verify 2>&1", 2, "what is to be verified? IDs, --all or --file", "");
+    check("$T audit verify --all open 2>&1", 2, "what is to be verified? IDs, --all or --file", "");
     check("$T audit seal 2>&1", 2, "unknown word: seal", "verify");
 }
 
