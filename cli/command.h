@@ -25,6 +25,10 @@ struct cli_options {
     const char *executions_before, *next;
     const char *subject, *stream, *bind_instance, *bind_event, *headers; /* of bind */
     const char *to;                                                      /* of export */
+    const char *test;                                                    /* of export */
+    const char *until;                                                   /* of replay */
+    bool stop;                                                           /* the same */
+    const char *at;                                                      /* of show */
     uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
@@ -105,6 +109,7 @@ int command_audit(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_export(struct cli *cli);
+int command_diff(struct cli *cli);
 int command_list(struct cli *cli);
 int command_watch(struct cli *cli);
 int command_top(struct cli *cli);

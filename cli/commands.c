@@ -207,26 +207,38 @@ static const struct option_row fail_rows[] = {
      .help = "error type, for the orchestration and its retry policy"},
     PAYLOAD_ROW,
 };
+#define TEXT_ROW(name, what, member, text)                                                                   \
+    {                                                                                                        \
+        .flag = name, .kind = OPTION_TEXT, .unit = what, FIELD(member), .help = text                         \
+    }
+#define FILE_ROW(text) TEXT_ROW("file", "FILE|-", file, text)
+static const struct option_row show_rows[] = {
+    {.flag = "at",
+     .kind = OPTION_TEXT,
+     .unit = "EVENT|TIME",
+     .shown = "now",
+     FIELD(at),
+     .help = "as the history had it then: 17, 2.17 (of execution 2), 2026-11-21T09:30:00Z, or 2h (ago)"},
+    FILE_ROW("from a file that thole export wrote; needs no server"),
+};
 static const struct option_row history_rows[] = {
-    {.flag = "raw",
-     .kind = OPTION_TEXT,
-     .unit = "FILE|-",
-     FIELD(raw),
-     .help = "write the records as they are stored to FILE, for replay and archives: as thole export ID"},
-    {.flag = "file",
-     .kind = OPTION_TEXT,
-     .unit = "FILE|-",
-     FIELD(file),
-     .help = "read a file that thole export wrote; without ID: all of its histories. Needs no server"},
+    TEXT_ROW("raw", "FILE|-", raw,
+             "write the records as they are stored to FILE, for replay and archives: as thole export ID"),
+    FILE_ROW("read a file that thole export wrote; without ID: all of its histories. Needs no server"),
     {.flag = "follow",
      .letter = 'f',
      .kind = OPTION_SWITCH,
      FIELD(follow),
      .help = "print what is recorded from now on too, until the instance has ended"},
 };
+static const struct option_row diff_rows[] = {
+    TEXT_ROW("instance", "ID", instance, "which one of a @FILE with several histories"),
+};
 static const struct option_row replay_rows[] = {
     OPTION_ROW_ALL_HISTORIES(FIELD(all)),
     OPTION_ROW_HISTORY_FILE(FIELD(file)),
+    OPTION_ROW_UNTIL(FIELD(until)),
+    OPTION_ROW_BREAK(FIELD(stop)),
 };
 static const struct option_row audit_rows[] = {
     {.flag = "key",
@@ -257,31 +269,20 @@ static const struct option_row audit_rows[] = {
      .help = "verify: the logs of all partitions, instead of some instances"},
 };
 static const struct option_row reason_rows[] = {
-    {.flag = "reason",
-     .kind = OPTION_TEXT,
-     .unit = "TEXT",
-     FIELD(reason),
-     .help = "kept in the history and told to running activities"},
+    TEXT_ROW("reason", "TEXT", reason, "kept in the history and told to running activities"),
 };
 static const struct option_row delete_rows[] = {
     {.flag = "force", .kind = OPTION_SWITCH, FIELD(force), .help = "terminate it first, if it has not ended"},
-    {.flag = "reason",
-     .kind = OPTION_TEXT,
-     .unit = "TEXT",
-     FIELD(reason),
-     .help = "kept with the id and the time; told to activities that run"},
+    TEXT_ROW("reason", "TEXT", reason, "kept with the id and the time; told to activities that run"),
 };
 static const struct option_row prune_rows[] = {
-    {.flag = "executions-before",
-     .kind = OPTION_TEXT,
-     .unit = "N|TIME",
-     FIELD(executions_before),
-     .help = "those with a lower number, or that ended before then"},
+    TEXT_ROW("executions-before", "N|TIME", executions_before,
+             "those with a lower number, or that ended before then"),
     {.flag = "dry-run",
      .kind = OPTION_SWITCH,
      FIELD(dry_run),
      .help = "list what would be removed, and change nothing"},
-    {.flag = "reason", .kind = OPTION_TEXT, .unit = "TEXT", FIELD(reason), .help = "kept in the history"},
+    TEXT_ROW("reason", "TEXT", reason, "kept in the history"),
 };
 /* What selects instances. */
 #define FILTER_ROWS                                                                                          \
@@ -296,17 +297,10 @@ static const struct option_row prune_rows[] = {
          .unit = "NAME",                                                                                     \
          FIELD(orchestration),                                                                               \
          .help = "only those"},                                                                              \
-        {.flag = "prefix",                                                                                   \
-         .kind = OPTION_TEXT,                                                                                \
-         .unit = "TEXT",                                                                                     \
-         FIELD(prefix),                                                                                      \
-         .help = "only ids that begin with it"},                                                             \
-        {.flag = "parent", .kind = OPTION_TEXT, .unit = "ID", FIELD(parent), .help = "only its children"},   \
-        {.flag = "after",                                                                                    \
-         .kind = OPTION_TEXT,                                                                                \
-         .unit = "TIME",                                                                                     \
-         FIELD(after),                                                                                       \
-         .help = "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"},         \
+        TEXT_ROW("prefix", "TEXT", prefix, "only ids that begin with it"),                                   \
+        TEXT_ROW("parent", "ID", parent, "only its children"),                                               \
+        TEXT_ROW("after", "TIME", after,                                                                     \
+                 "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"),         \
     {                                                                                                        \
         .flag = "before", .kind = OPTION_TEXT, .unit = "TIME", FIELD(before),                                \
         .help = "only those created before then"                                                             \
@@ -335,6 +329,8 @@ static const struct option_row export_rows[] = {
      .fallback = "binary",
      FIELD(form),
      .help = "of the file; both are read by history --file, diff, show --file and replay --file"},
+    TEXT_ROW("test", "FILE.c", test,
+             "of one ID: a unit test that begins from its history, which goes to FILE.thole"),
     {.flag = "all",
      .kind = OPTION_SWITCH,
      FIELD(all),
@@ -351,7 +347,7 @@ static const struct option_row rejected_rows[] = {
 };
 static const struct option_row queue_rows[] = {
     {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
-    {.flag = "instance", .kind = OPTION_TEXT, .unit = "ID", FIELD(instance), .help = "only this instance's"},
+    TEXT_ROW("instance", "ID", instance, "only this instance's"),
     {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "retry, fail: all that poisoned lists"},
     LIMIT_ROW("100", 100000, "poisoned: rows at most, newest first"),
     NEXT_ROW,
@@ -404,12 +400,9 @@ static const struct option_row dev_rows[] = {
         .flag = name, .kind = OPTION_TEXT, .unit = "NAME,...", FIELD(member), .help = text                   \
     }
 static const struct option_row doctor_rows[] = {
-    {.flag = "nats-permissions",
-     .kind = OPTION_TEXT,
-     .unit = "ROLE,...",
-     FIELD(nats_permissions),
-     .help = "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
-             "binder, remote-worker, remote-client, notary"},
+    TEXT_ROW("nats-permissions", "ROLE,...", nats_permissions,
+             "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
+             "binder, remote-worker, remote-client, notary"),
     {.flag = "partitions",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -477,10 +470,11 @@ static const struct command commands[] = {
      .run = command_wait,
      .waits = true},
     {.name = "show",
-     .usage = "ID",
-     .summary = "show where an instance stands (from Postgres)",
-     .example = "thole show order-17 -o json",
-     .words_min = 1,
+     .usage = "[ID]",
+     .summary = "show where an instance stands (from Postgres), or stood (from its history)",
+     .example = "thole show order-17 -o json\n  thole show order-17 --at 2026-11-21T09:30:00Z\n"
+                "  thole show --file order-17.thole --at 7",
+     ROWS(show_rows),
      .words_max = 1,
      .run = command_show},
     {.name = "history",
@@ -499,6 +493,16 @@ static const struct command commands[] = {
      ROWS(export_rows),
      .words_max = INT32_MAX,
      .run = command_export},
+    {.name = "diff",
+     .usage = "A [B] [-- PROGRAM [ARGUMENT]...]",
+     .summary = "compare two histories, or one with what PROGRAM decides; A and B: ID or @FILE",
+     .example = "thole diff order-17 order-18\n  thole diff order-17 @order-17.thole\n"
+                "  thole diff order-17 -- ./checkout",
+     ROWS(diff_rows),
+     .words_min = 1,
+     .words_max = INT32_MAX,
+     .run = command_diff,
+     .program = true},
     {.name = "list",
      .usage = "",
      .summary = "list instances (from Postgres)",
@@ -665,7 +669,8 @@ static const struct command commands[] = {
     {.name = "replay",
      .usage = "[ID]... -- PROGRAM [ARGUMENT]...",
      .summary = "run PROGRAM's code over recorded histories and print where it decides differently",
-     .example = "thole replay --all -- ./checkout",
+     .example = "thole replay --all -- ./checkout\n"
+                "  thole replay order-17 --until 7 --break -- gdb --args ./checkout",
      ROWS(replay_rows),
      .words_max = INT32_MAX,
      .run = command_replay,

@@ -7,7 +7,8 @@
 
 #define EXIT_CODE_MAP(X)                                                                                     \
     X(DONE, 0, "done")                                                                                       \
-    X(GENERIC, 1, "failed: out of memory, a damaged history, stdout that cannot be written")                 \
+    X(GENERIC, 1,                                                                                            \
+      "failed: out of memory, a damaged history, stdout that cannot be written; diff: they differ")          \
     X(USAGE, 2, "wrong usage, or a value that is refused: too large, no such time, not a token")             \
     X(NOT_FOUND, 3, "there is no such instance, query, queue entry or file; the namespace was never set up") \
     X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended (delete)")                     \

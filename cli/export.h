@@ -5,4 +5,7 @@
 
 /* `thole history ID --raw FILE`: the one instance, or no file. */
 int export_one(const struct cli *cli, thole_client *client);
+/* `thole export ID --test FILE.c`: the unit test that begins from the history that was exported to that file.
+ */
+int export_test_write(const struct cli *cli, thole_client *client, const char *history);
 #endif

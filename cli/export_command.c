@@ -16,6 +16,7 @@ enum {
     MANIFEST_BYTES_MAX = 8 * 1024 * 1024,
     MISSING_LISTED_MAX = 10000, /* in the manifest; all are counted */
     PROGRESS_MS = 200,
+    TEST_PATH_BYTES_MAX = 4096,
     LIST_ALL = INT32_MAX,
 };
 
@@ -28,6 +29,7 @@ struct export
     struct buf selection, missing; /* JSON: a value; an array without its end */
     struct json missing_json;
     uint64_t missing_len, records;
+    bool single;       /* one instance or none: nothing may be missing */
     uint64_t shown_ms; /* when progress was shown; 0: never */
 };
 
@@ -179,7 +181,7 @@ static thole_status export_history(struct export *export, thole_slice instance, 
     if (ferror(export->file.work))
         return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", export->file.options.path,
                           strerror(errno));
-    if (!is_missing(why.status) || export->cli->options.raw != NULL) {
+    if (!is_missing(why.status) || export->single) {
         *reterr = why;
         return why.status;
     }
@@ -256,7 +258,7 @@ static void say_result(const struct export *export)
 {
     const struct history_totals *totals = &export->file.writer.totals;
     struct json json;
-    if (export->file.out != NULL || export->cli->options.raw != NULL)
+    if (export->file.out != NULL || export->single)
         return;
     if (!cli_is_json(export->cli)) {
         (void)printf("%s: %" PRIu64 " instances, %" PRIu64 " records; %" PRIu64 " missing\n",
@@ -276,7 +278,7 @@ static int complain(const struct export *export, const thole_error *error)
         return EXIT_DONE;
     if (error->status == THOLE_INVALID && error->text[0] == '\0')
         return EXIT_USAGE; /* said already */
-    if (cli->options.raw != NULL)
+    if (export->single)
         return cli_complain(cli, cli->words[0], error);
     bool const again =
         error->status != THOLE_CONFLICT && export->file.work != NULL && export->file.part.len > 0;
@@ -295,9 +297,9 @@ static thole_status write_all(struct export *export, const struct export_options
     return finish(export, reterr);
 }
 
-static int run(const struct cli *cli, thole_client *client, const char *path)
+static int run(const struct cli *cli, thole_client *client, const char *path, bool single)
 {
-    struct export export = {.cli = cli, .client = client};
+    struct export export = {.cli = cli, .client = client, .single = single};
     thole_error error = {.text = ""};
     id_set_init(&export.ids);
     buf_init(&export.selection, SELECTION_BYTES_MAX);
@@ -316,7 +318,7 @@ static int run(const struct cli *cli, thole_client *client, const char *path)
                                         : complain(&export, &error);
     if (error.status == THOLE_OK)
         say_result(&export);
-    else if (cli->options.raw != NULL)
+    else if (single)
         export_file_remove(&export.file);
     export_file_release(&export.file);
     id_set_release(&export.ids);
@@ -327,7 +329,35 @@ static int run(const struct cli *cli, thole_client *client, const char *path)
 
 int export_one(const struct cli *cli, thole_client *client)
 {
-    return run(cli, client, cli->options.raw);
+    return run(cli, client, cli->options.raw, true);
+}
+
+/* One ID, no other file, and a name that ends with .c and is not there. */
+static bool test_is_good(const struct cli *cli)
+{
+    const char *path = cli->options.test;
+    size_t const len = strlen(path);
+    if (cli->words_len != 1 || cli->options.to != NULL)
+        (void)cli_misused(cli, "--test takes one ID, and no --to");
+    else if (len < 3 || strcmp(path + len - 2, ".c") != 0)
+        (void)cli_misused(cli, "--test: %.300s does not end with .c", path);
+    else if (access(path, F_OK) == 0)
+        (void)cli_misused(cli, "--test: %.300s is there already", path);
+    else
+        return true;
+    return false;
+}
+
+/* The history to FILE.thole, the test to FILE.c. */
+static int export_test(const struct cli *cli, thole_client *client)
+{
+    char history[TEST_PATH_BYTES_MAX];
+    const char *path = cli->options.test;
+    int const n = snprintf(history, sizeof history, "%.*s.thole", (int)(strlen(path) - strlen(".c")), path);
+    if (n < 0 || (size_t)n >= sizeof history)
+        return cli_misused(cli, "--test: the path is too long");
+    int const code = run(cli, client, history, true);
+    return code == EXIT_DONE ? export_test_write(cli, client, history) : code;
 }
 
 int command_export(struct cli *cli)
@@ -337,12 +367,14 @@ int command_export(struct cli *cli)
     int code = EXIT_USAGE;
     if ((cli->words_len > 0) + o->all + has_filter(o) != 1)
         return cli_misused(cli, "what is to be exported? IDs, --all, or a filter as of thole list");
-    if (strcmp(path, "-") == 0 && o->form == HISTORY_BINARY && isatty(STDOUT_FILENO) == 1)
+    if (o->test != NULL && !test_is_good(cli))
+        return code;
+    if (o->test == NULL && strcmp(path, "-") == 0 && o->form == HISTORY_BINARY && isatty(STDOUT_FILENO) == 1)
         return cli_misused(cli, "stdout is a terminal: --to FILE, or --form jsonl");
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    code = run(cli, client, path);
+    code = o->test != NULL ? export_test(cli, client) : run(cli, client, path, false);
     thole_client_close(client);
     return code;
 }

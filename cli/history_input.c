@@ -49,23 +49,29 @@ static thole_status on_end(void *arg)
     return reading->skipped ? THOLE_OK : reading->input->end(reading->input->arg);
 }
 
+/* The path in front of what is said. */
+static thole_status fail_of(const char *path, thole_status status, thole_error *reterr)
+{
+    thole_error const said = *reterr;
+    return thole_fail(reterr, status, "%.300s: %.600s", path, said.text);
+}
+
 thole_status history_input_read(const char *path, const struct history_input *input, thole_error *reterr)
 {
     bool const standard = strcmp(path, "-") == 0;
-    thole_error err = {.text = ""};
-    struct reading reading = {.input = input, .reterr = &err};
+    struct reading reading = {.input = input, .reterr = reterr};
     struct history_file_reader const reader = {
         .begin = on_begin, .record = on_record, .end = on_end, .arg = &reading};
     FILE *from = standard ? stdin : fopen(path, "re");
     if (from == NULL)
         return thole_fail(reterr, THOLE_NOT_FOUND, "cannot open %.300s: %s", path, strerror(errno));
     buf_init(&reading.instance, THOLE_ID_BYTES_MAX);
-    thole_status status = history_file_read(from, &reader, &err);
+    thole_status status = history_file_read(from, &reader, reterr);
     if (status == THOLE_OK && !reading.found && input->only.len > 0)
         status = thole_fail(reterr, THOLE_NOT_FOUND, "%.300s has no history of \"%.*s\"", path,
                             THOLE_FMT(input->only));
     else if (status != THOLE_OK && status != THOLE_CANCELLED)
-        status = thole_fail(reterr, status, "%.300s: %.600s", path, err.text);
+        status = fail_of(path, status, reterr);
     buf_release(&reading.instance);
     if (!standard)
         (void)fclose(from);

@@ -14,7 +14,7 @@ struct history_input {
     void *arg;
 };
 /* THOLE_NOT_FOUND: no such file, or the instance is not in it; otherwise as history_file_read(). Texts begin
- * with the path. */
+ * with the path; @p reterr is not NULL, and may be written by the functions, too. */
 THOLE_NODISCARD thole_status history_input_read(const char *path, const struct history_input *input,
                                                 thole_error *reterr);
 #endif

@@ -213,6 +213,7 @@ static const struct {
     {"show", HISTORIES | ROLL_CALL},
     {"history", HISTORIES | FOLLOW},
     {"export", HISTORIES | IDS},
+    {"diff", HISTORIES},
     {"list", SETTINGS},
     {"rejected", REJECTED},
     {"signal", SIGNAL | HISTORIES | ENGINES},
@@ -248,7 +249,7 @@ static const struct {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
-    {"auditor", 0, "wait,show,history,export,list,nodes,partitions,doctor,rejected,replay,audit"},
+    {"auditor", 0, "wait,show,history,export,diff,list,nodes,partitions,doctor,rejected,replay,audit"},
     {"console", 0,
      "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
      "prune,"

@@ -14,12 +14,13 @@ static void export_setting(const char *name, const char *value)
         (void)setenv(name, value, 1);
 }
 
-/* PROGRAM ARGUMENT... replay [--all] [--file FILE] [--threads N] -- ID... */
+/* PROGRAM ARGUMENT... replay [--all] [--file FILE] [--until EVENT] [--break] -- ID... */
 static char **make_arguments(const struct cli *cli, int ids)
 {
     static char replay[] = "replay", all[] = "--all", file[] = "--file", end[] = "--";
+    static char until[] = "--until", stop[] = "--break";
     static char json[] = "--output=json", jsonl[] = "--output=jsonl";
-    char **made = memory_array((size_t)cli->words_len + 7, sizeof *made);
+    char **made = memory_array((size_t)cli->words_len + 10, sizeof *made);
     size_t n = 0;
     for (int i = ids; i < cli->words_len; i++)
         made[n++] = cli->words[i];
@@ -28,6 +29,12 @@ static char **make_arguments(const struct cli *cli, int ids)
         made[n++] = all;
     if (cli_is_json(cli))
         made[n++] = cli->options.output == OUTPUT_JSON ? json : jsonl;
+    if (cli->options.until != NULL) {
+        made[n++] = until;
+        made[n++] = (char *)(uintptr_t)cli->options.until;
+    }
+    if (cli->options.stop)
+        made[n++] = stop;
     if (cli->options.file != NULL) {
         made[n++] = file;
         made[n++] = (char *)(uintptr_t)cli->options.file;

@@ -1,7 +1,13 @@
-/* show: the row in Postgres, and what the instance waits for, from its history, its rows and the workers. */
+/* show: the row in Postgres, and what the instance waits for, from its history, its rows and the workers.
+ * With --at or --file all of it is from the history, as far as the point. */
+#include "client_internal.h"
+#include "clock.h"
+#include "history_input.h"
+#include "inspection.h"
 #include "read_commands.h"
 #include "roster.h"
 #include "text.h"
+#include "values.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +36,11 @@ struct show {
     struct row *rows, **last;
     bool rows_read;
     struct roster roster;
+    bool past; /* of a point in the history: what is known of rows and workers is of now */
+    thole_inspect_point point;
+    thole_slice instance;
+    struct inspection *inspection; /* of a file */
+    thole_error *reterr;
 };
 
 static bool is_table(const struct show *show)
@@ -133,7 +144,7 @@ static void read_workers(struct show *show, const thole_inspection *inspection)
     bool wanted = false;
     for (size_t i = 0; i < inspection->pending_len; i++)
         wanted |= inspection->pending[i].kind == THOLE_PENDING_ACTIVITY;
-    if (!wanted)
+    if (!wanted || show->past)
         return;
     if (thole_client_activities(show->client, thole_slice_from(show->cli->words[0]), keep_row, show,
                                 &error) == THOLE_OK)
@@ -169,7 +180,10 @@ static void say_activity(const struct show *show, uint64_t execution, const thol
     char time[TIME_TEXT_BYTES];
     text_time(p->due_ms, time);
     ret->row = row_of(show, execution, p->id);
-    if (p->quarantined) {
+    if (show->past && !p->quarantined && !p->waiting) {
+        ret->state = "open";
+        (void)snprintf(ret->text, sizeof ret->text, "had not ended then");
+    } else if (p->quarantined) {
         ret->state = "quarantined";
         (void)snprintf(ret->text, sizeof ret->text, "in quarantine%s%s; thole queue poisoned says why",
                        p->due_ms == 0 ? "" : " until ", p->due_ms == 0 ? "" : time);
@@ -296,6 +310,138 @@ static thole_status show_inspection(void *arg, const thole_inspection *inspectio
     return THOLE_OK;
 }
 
+/* ---- at a point of the history ---- */
+
+static void show_point_table(const struct show *show, const thole_inspection *inspection)
+{
+    show_line("instance", show->instance);
+    show_line("orchestration", inspection->orchestration);
+    show_line("status", thole_slice_from(thole_instance_status_name(inspection->status)));
+    if (inspection->custom_status.len > 0)
+        show_line("custom status", inspection->custom_status);
+    if (inspection->version != 0)
+        show_number("version", inspection->version);
+    show_number("execution", inspection->execution);
+    show_number("turns", inspection->turns);
+    show_number("event", inspection->event);
+    show_time("as of", inspection->time_ms);
+}
+
+static void show_point_members(struct show *show, const thole_inspection *inspection)
+{
+    struct json *json = &show->json;
+    json_document(json, stdout, "thole.instance_at.v1");
+    json_member(json, "instance", show->instance);
+    json_member(json, "orchestration", inspection->orchestration);
+    if (inspection->version != 0)
+        json_member_number(json, "version", inspection->version);
+    json_member_text(json, "status", thole_instance_status_name(inspection->status));
+    if (inspection->custom_status.len > 0)
+        json_member_data(json, "custom_status", inspection->custom_status);
+    json_member_number(json, "execution", inspection->execution);
+    json_member_number(json, "turns", inspection->turns);
+    json_member_number(json, "event", inspection->event);
+    json_member_time(json, "as_of", inspection->time_ms);
+}
+
+static thole_status show_point(void *arg, const thole_inspection *inspection)
+{
+    struct show *show = arg;
+    if (is_table(show))
+        show_point_table(show, inspection);
+    else
+        show_point_members(show, inspection);
+    thole_status const status = show_inspection(show, inspection);
+    if (!is_table(show))
+        json_end(&show->json);
+    return status;
+}
+
+/* 17, 2.17 (event 17 of execution 2), or a time. False after a complaint. */
+static bool point_read(const struct cli *cli, thole_inspect_point *ret)
+{
+    const char *text = cli->options.at;
+    const char *dot = text == NULL ? NULL : strchr(text, '.');
+    char execution[24];
+    *ret = (thole_inspect_point){.size = sizeof *ret};
+    if (text == NULL || (number_parse(text, &ret->event, NULL) == THOLE_OK && ret->event > 0))
+        return true;
+    (void)snprintf(execution, sizeof execution, "%.*s", dot == NULL ? 0 : (int)(dot - text), text);
+    if (dot != NULL && number_parse(execution, &ret->execution, NULL) == THOLE_OK && ret->execution > 0 &&
+        number_parse(dot + 1, &ret->event, NULL) == THOLE_OK && ret->event > 0)
+        return true;
+    ret->execution = ret->event = 0;
+    if (text_time_parse(text, clock_wall_ms(), &ret->time_ms) && ret->time_ms > 0)
+        return true;
+    (void)cli_misused(cli,
+                      "--at: %.60s is neither an event nor a time; expected 17, 2.17 (of execution 2), "
+                      "2026-11-21T09:30:00Z, 2026-11-21, or a duration such as 2h, which is that long ago",
+                      text);
+    return false;
+}
+
+static thole_status file_begin(void *arg, thole_slice instance)
+{
+    struct show *show = arg;
+    if (show->inspection != NULL)
+        return thole_fail(show->reterr, THOLE_INVALID, "it has several histories: name one with its ID");
+    show->inspection = inspection_create(instance, &show->point);
+    return arena_dup(&show->arena, instance, &show->instance);
+}
+
+static thole_status file_record(void *arg, uint64_t sequence, const struct record *record, thole_slice bytes)
+{
+    struct show *show = arg;
+    (void)sequence;
+    (void)record;
+    return inspection_take(show->inspection, bytes, show->reterr);
+}
+
+static thole_status file_end(void *arg)
+{
+    (void)arg;
+    return THOLE_OK;
+}
+
+static int show_file(struct show *show)
+{
+    const struct cli *cli = show->cli;
+    struct history_input const input = {.only = cli->words_len > 0 ? thole_slice_from(cli->words[0])
+                                                                   : (thole_slice){NULL, 0},
+                                        .begin = file_begin,
+                                        .record = file_record,
+                                        .end = file_end,
+                                        .arg = show};
+    thole_error error = {.text = ""};
+    show->reterr = &error;
+    error.status = history_input_read(cli->options.file, &input, &error);
+    if (error.status == THOLE_OK && show->inspection == NULL)
+        error.status = thole_fail(&error, THOLE_NOT_FOUND, "%.300s has no history", cli->options.file);
+    if (error.status == THOLE_OK)
+        error.status =
+            inspection_end(show->inspection, THOLE_PAYLOAD_BYTES_DEFAULT, show_point, show, &error);
+    inspection_destroy(show->inspection);
+    if (error.status == THOLE_OK)
+        return EXIT_DONE;
+    return cli_complain_with(cli, "", &error, cli_exit_code(error.status), NULL);
+}
+
+static int show_past(struct show *show)
+{
+    thole_error error = {.text = ""};
+    int code = EXIT_DONE;
+    show->client = cli_connect(show->cli, &code);
+    if (show->client == NULL)
+        return code;
+    error.status =
+        thole_client_inspect_at(show->client, show->instance, &show->point, show_point, show, &error);
+    if (error.status != THOLE_OK)
+        code = cli_complain_with(show->cli, show->cli->words[0], &error, cli_exit_code(error.status),
+                                 error.status == THOLE_NOT_FOUND ? "thole history ID" : NULL);
+    thole_client_close(show->client);
+    return code;
+}
+
 /* ---- the verb ---- */
 
 static void show_rest(struct show *show)
@@ -309,23 +455,38 @@ static void show_rest(struct show *show)
         json_end(&show->json);
 }
 
+static int show_now(struct show *show)
+{
+    const struct cli *cli = show->cli;
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    show->client = cli_connect(cli, &code);
+    if (show->client == NULL)
+        return code;
+    error.status = thole_client_show(show->client, show->instance, show_row, show, &error);
+    if (error.status == THOLE_OK)
+        show_rest(show);
+    else
+        code = cli_complain(cli, cli->words[0], &error);
+    thole_client_close(show->client);
+    return code;
+}
+
 int command_show(struct cli *cli)
 {
     struct show show = {.cli = cli};
-    thole_error error = {.status = THOLE_OK};
-    int code = EXIT_DONE;
-    show.client = cli_connect(cli, &code);
-    if (show.client == NULL)
-        return code;
+    if (cli->words_len == 0 && cli->options.file == NULL)
+        return cli_misused(cli, "ID is missing");
+    if (!point_read(cli, &show.point))
+        return EXIT_USAGE;
+    show.past = cli->options.at != NULL || cli->options.file != NULL;
+    show.instance = cli->words_len > 0 ? thole_slice_from(cli->words[0]) : (thole_slice){NULL, 0};
     show.last = &show.rows;
     arena_init(&show.arena, ROWS_BYTES_MAX);
-    error.status = thole_client_show(show.client, thole_slice_from(cli->words[0]), show_row, &show, &error);
-    if (error.status == THOLE_OK)
-        show_rest(&show);
-    else
-        code = cli_complain(cli, cli->words[0], &error);
+    int const code = cli->options.file != NULL ? show_file(&show)
+                     : show.past               ? show_past(&show)
+                                               : show_now(&show);
     roster_release(&show.roster);
     arena_release(&show.arena);
-    thole_client_close(show.client);
     return code;
 }

@@ -76,6 +76,16 @@ static void history_data(const thole_history_event *event, struct buf *to)
         to->len--;
 }
 
+void timeline_text(const thole_history_event *event, struct buf *to)
+{
+    char name[THOLE_NAME_BYTES_MAX + 48];
+    history_name(event, name, sizeof name);
+    buf_printf(to, "%s%s%s ", event->kind, name[0] == '\0' ? "" : " ", name);
+    history_data(event, to);
+    while (to->len > 0 && to->ptr[to->len - 1] == ' ')
+        to->len--;
+}
+
 static void history_row(struct timeline *timeline, const thole_history_event *event)
 {
     char time[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 48];

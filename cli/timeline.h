@@ -15,6 +15,8 @@ struct timeline {
 thole_status timeline_event(void *arg, const thole_history_event *event);
 /* @p complete false: the reading broke off. */
 void timeline_end(struct timeline *timeline, bool complete);
+/* An event in a line: its kind, its name or what it is of, and its data, cut. */
+void timeline_text(const thole_history_event *event, struct buf *to);
 /* An event as members of an object. */
 void timeline_members(struct json *json, const thole_history_event *event);
 #endif

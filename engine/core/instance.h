@@ -29,6 +29,11 @@ struct instance_options {
      * live turns only: a replay takes the recorded time */
     uint64_t quarantine_ms;
     struct stack_pool *stacks;
+    /* For debuggers, in a replay: called once, on the code's stack, when this event is behind it: from the
+     * call that asked for it, or before the await returns that follows its receipt. 0: never. */
+    uint64_t stop_event;
+    void (*stop)(void *arg, const struct instance *instance);
+    void *stop_arg;
 };
 
 /* The id is copied. */

@@ -1,6 +1,7 @@
 /* The coroutine of an orchestration: when it runs, and what its code may do now. */
 #include "instance_code.h"
 #include "instance_memory.h"
+#include "instance_turn.h"
 #include "message.h"
 #include <assert.h>
 
@@ -9,6 +10,7 @@
 static void code_entry(void *arg)
 {
     struct instance *in = arg;
+    instance_reached(in);
     in->code.returned_status = in->options.code(&in->ctx, in->facts.input, &in->code.output);
     in->code.returned = true;
 }
@@ -53,6 +55,7 @@ bool code_suspend(struct instance *in, size_t waits)
     assert(waits > 0 && in->code.waits_left == 0 && !in->code.interrupted);
     in->code.waits_left = waits;
     coro_yield(in->code.coro);
+    instance_reached(in);
     bool const interrupted = in->code.interrupted;
     assert(interrupted || in->code.waits_left == 0);
     in->code.waits_left = 0;

@@ -288,6 +288,7 @@ struct turn_at_hand {
     const struct event *expected; /* replaying: recorded new events that the code has yet to ask for */
     size_t expected_len;
     const struct event *matched; /* replaying: the recorded event that instance_emit() was given last */
+    bool stopped;                /* options.stop was called */
     struct event *events;        /* live */
     size_t events_len, events_cap;
     struct turn_log *logs; /* live; in the arena */

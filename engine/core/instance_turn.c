@@ -187,6 +187,15 @@ uint64_t instance_next_id(struct instance *in)
     return in->turn.next_event;
 }
 
+void instance_reached(struct instance *in)
+{
+    uint64_t const wanted = in->options.stop_event;
+    if (wanted == 0 || !in->turn.replaying || in->turn.stopped || in->turn.next_event <= wanted)
+        return;
+    in->turn.stopped = true;
+    in->options.stop(in->options.stop_arg, in);
+}
+
 uint64_t instance_emit(struct instance *in, struct event *event)
 {
     assert(!event_is_received(event->kind) && !in->end.ended && in->turn.number > 0);
@@ -196,7 +205,9 @@ uint64_t instance_emit(struct instance *in, struct event *event)
     thole_status const status = in->turn.replaying ? match(in, event) : instance_push(in, event);
     if (status != THOLE_OK)
         return 0;
-    return instance_take_id(in);
+    uint64_t const id = instance_take_id(in);
+    instance_reached(in);
+    return id;
 }
 
 void instance_emitted_retry(struct instance *in, const struct retry *retry)

@@ -17,6 +17,9 @@ void instance_turn_close(struct instance *in);
 /* Frees the last turn's events and log lines. */
 void instance_turn_release(struct instance *in);
 
+/* On the code's stack: calls options.stop if its event has been reached. */
+void instance_reached(struct instance *in);
+
 /* The id that the next event will have. */
 uint64_t instance_next_id(struct instance *in);
 /* The same, and assigns it. */

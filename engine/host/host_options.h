@@ -24,7 +24,9 @@ struct host_command {
     /* of the role replay */
     bool all;
     const char *file;
-    uint32_t threads; /* 0 = as many as there are processors */
+    const char *until; /* an event: 17, or 2.17 of execution 2 */
+    bool stop;         /* in a debugger, there */
+    uint32_t threads;  /* 0 = as many as there are processors */
     uint64_t memory_max;
     uint32_t output; /* 0 table, 1 json, 2 jsonl */
     char **words;    /* ids */

@@ -298,6 +298,8 @@ static const struct option_row worker_rows[] = {
 static const struct option_row replay_rows[] = {
     OPTION_ROW_ALL_HISTORIES(OPTION_FIELD(struct host_command, all)),
     OPTION_ROW_HISTORY_FILE(OPTION_FIELD(struct host_command, file)),
+    OPTION_ROW_UNTIL(OPTION_FIELD(struct host_command, until)),
+    OPTION_ROW_BREAK(OPTION_FIELD(struct host_command, stop)),
     {.flag = "threads",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -396,6 +398,11 @@ static thole_status check_together(const struct host_command *command, thole_err
     enum host_role const role = command->role;
     THOLE_TRY(check_inbox(options, reterr));
     THOLE_TRY(check_http(options, reterr));
+    if (role == HOST_REPLAY && (command->stop || command->until != NULL) &&
+        (command->all || command->until == NULL))
+        return thole_fail(reterr, THOLE_INVALID,
+                          command->all ? "--until is of one history: ID, or --file"
+                                       : "--break needs --until EVENT");
     if (role == HOST_REPLAY)
         return (command->words_len > 0) + command->all + (command->file != NULL) == 1
                    ? THOLE_OK

@@ -68,6 +68,17 @@
         .help = "form of what is printed, errors included", __VA_ARGS__                                      \
     }
 /* of replay: as PROGRAM replay, and as thole replay */
+#define OPTION_ROW_UNTIL(...)                                                                                \
+    {                                                                                                        \
+        .flag = "until", .kind = OPTION_TEXT, .unit = "EVENT",                                               \
+        .help = "only as far as this event: 17, or 2.17 (of execution 2); says where the code is then",      \
+        __VA_ARGS__                                                                                          \
+    }
+#define OPTION_ROW_BREAK(...)                                                                                \
+    {                                                                                                        \
+        .flag = "break", .kind = OPTION_SWITCH,                                                              \
+        .help = "with --until: stop there in the debugger that the program runs in", __VA_ARGS__             \
+    }
 #define OPTION_ROW_ALL_HISTORIES(...)                                                                        \
     {                                                                                                        \
         .flag = "all", .kind = OPTION_SWITCH, .help = "every history of the namespace", __VA_ARGS__          \
@@ -75,6 +86,6 @@
 #define OPTION_ROW_HISTORY_FILE(...)                                                                         \
     {                                                                                                        \
         .flag = "file", .kind = OPTION_TEXT, .unit = "FILE|-",                                               \
-        .help = "what thole history --raw wrote; needs no server", __VA_ARGS__                               \
+        .help = "what thole export wrote; needs no server", __VA_ARGS__                                      \
     }
 #endif

@@ -14,6 +14,7 @@
  *   kit_drive.c      outputs of the machine, time, crashes
  *   kit_client.c     what clients do           kit_scripts.c  activities that are scripted
  *   kit_history.c    what came of it           kit_env.c      create, destroy
+ *   kit_load.c       histories from a file
  *
  * Memory lives in one arena until the environment goes. A test has no use for a status that says "out of
  * memory": the kit ends the process then.

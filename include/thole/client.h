@@ -220,7 +220,8 @@ typedef struct thole_pending {
     uint64_t asked_for_ms; /**< logical time of the turn */
     uint64_t due_ms;       /**< when the timer fires, the next try is due, the quarantine ends; 0 = never */
 } thole_pending;
-/** The latest execution of an instance, as its history has it. Slices are borrowed for the call. */
+/** The latest execution of an instance, or the one at a point, as its history has it. Slices are borrowed for
+ * the call. */
 typedef struct thole_inspection {
     thole_slice orchestration;
     uint64_t execution;
@@ -232,7 +233,18 @@ typedef struct thole_inspection {
     thole_slice error_type;       /**< of a failure; may be empty */
     const thole_pending *pending; /**< by id */
     size_t pending_len;
+    thole_slice custom_status;
+    uint64_t turns;   /**< of the execution, up to here */
+    uint64_t event;   /**< the last one that counted */
+    uint64_t time_ms; /**< of its turn, milliseconds since 1970 */
 } thole_inspection;
+/** A point in an instance's history: the end of an event, or a time. Zeroed = now. */
+typedef struct thole_inspect_point {
+    size_t size;
+    uint64_t execution; /**< 0 = the latest, or the one that ran at time_ms */
+    uint64_t event;     /**< id in the execution; 0 = its last one */
+    uint64_t time_ms;   /**< what was recorded up to then, milliseconds since 1970; 0 = up to now */
+} thole_inspect_point;
 /** Called once, on the caller's thread. Its status is returned. */
 typedef thole_status thole_inspection_fn(void *arg, const thole_inspection *inspection);
 
@@ -570,6 +582,12 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_history_follow(thole_client 
 THOLE_NODISCARD THOLE_API thole_status thole_client_inspect(thole_client *client, thole_slice instance,
                                                             thole_inspection_fn *each, void *arg,
                                                             thole_error *reterr);
+/** The same for a point in its history, which is read up to there. @param point  NULL = now. THOLE_NOT_FOUND
+ * also when it had not begun then, or has no such event. A history that was pruned has only what is left. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_inspect_at(thole_client *client, thole_slice instance,
+                                                               const thole_inspect_point *point,
+                                                               thole_inspection_fn *each, void *arg,
+                                                               thole_error *reterr);
 /** The rows of an instance's activities that are in queues, by execution and id; at most 10,000. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_activities(thole_client *client, thole_slice instance,
                                                                thole_activity_info_fn *each, void *arg,

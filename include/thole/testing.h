@@ -71,6 +71,21 @@ THOLE_NODISCARD THOLE_API thole_status thole_test_query(thole_test_env *env, tho
                                                         thole_slice name, thole_slice input,
                                                         thole_slice *ret_output);
 
+/**
+ * The instance that `thole export` wrote to @p path stands here as it stood there, so that a production case
+ * becomes a test: its code is replayed, what had not ended begins again (activities by the program or by a
+ * script, timers at their recorded time, children), and time goes on from its last turn. A child that had
+ * ended is not there.
+ * @param instance  Which one of the file; empty: its only one. @param until_event  Only the turns of the
+ * latest execution that end at this event or before; 0 = all. @return THOLE_OK; THOLE_NOT_FOUND (no file, no
+ * such history, no such turn); THOLE_INVALID (several histories, no instance given); THOLE_CONFLICT (the id
+ * is in use); THOLE_CORRUPT; THOLE_UNSUPPORTED; THOLE_LIMIT (more than 256 MiB). A history that the code does
+ * not repeat makes the instance Stuck, as in production.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_test_load_history(thole_test_env *env, const char *path,
+                                                               thole_slice instance, uint64_t until_event,
+                                                               thole_error *reterr);
+
 /* ---- time and crashes ---- */
 
 /** Runs until nothing is left to do at the current time. */

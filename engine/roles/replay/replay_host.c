@@ -11,9 +11,11 @@
 #include "replayer.h"
 #include "subject.h"
 #include "topology.h"
+#include "values.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,8 @@ struct replay {
     bool begun;
     size_t reports;
     bool stopped;
+    uint64_t until_execution, until_event;
+    bool reached;
     uint64_t missing; /* ids that have no history */
     thole_status status;
     thole_error error;
@@ -139,6 +143,30 @@ static bool on_report(void *arg, const struct replay_report *report)
     return go_on;
 }
 
+/* In the code's own stack: a debugger shows where it is. */
+static void on_reached(void *arg, const struct replay_report *report)
+{
+    const struct reading *reading = arg;
+    struct replay *replay = reading->replay;
+    char text[64];
+    struct replay_report said = *report;
+    struct buf site;
+    (void)snprintf(text, sizeof text, "has come to event %" PRIu64, replay->until_event);
+    said.text = text;
+    buf_init(&site, CALL_SITE_BYTES);
+    if (report->call_site != NULL)
+        call_site_text(report->call_site, &site);
+    if (replay->command->output == OUTPUT_TABLE)
+        report_text("REACHED", &said, buf_cstr(&site));
+    else
+        report_json(replay, "REACHED", &said, buf_cstr(&site));
+    (void)fflush(stdout);
+    buf_release(&site);
+    replay->reached = true;
+    if (replay->command->stop)
+        (void)raise(SIGTRAP); /* a debugger stops here: "up" to the orchestration's function */
+}
+
 static void add_counts(struct replay *replay, const struct replayer *replayer)
 {
     struct replay_counts const counts = replayer_counts(replayer);
@@ -184,6 +212,9 @@ static struct replayer *open_replayer(struct reading *reading)
                                         .payload_max = payload_max,
                                         .report = on_report,
                                         .gone = was_deleted,
+                                        .reached = on_reached,
+                                        .until_execution = replay->until_execution,
+                                        .until_event = replay->until_event,
                                         .arg = reading};
     return replayer_create(&wish);
 }
@@ -209,8 +240,10 @@ static void take_damaged(struct reading *reading, thole_slice subject, const tho
 
 static thole_status take(struct reading *reading, const struct record *record)
 {
-    if (record->kind == RECORD_TURN)
-        return replayer_take(reading->replayer, record);
+    if (record->kind == RECORD_TURN) {
+        THOLE_TRY(replayer_take(reading->replayer, record));
+        return reading->replay->reached ? THOLE_CANCELLED : THOLE_OK;
+    }
     if (record->kind == RECORD_DELETED) {
         replayer_take_deletion(reading->replayer, record->deletion.instance);
         reading->records = 0; /* when one instance is replayed */
@@ -510,6 +543,20 @@ static void unknown_json(struct json *json, const char *unknown)
     json_end(json);
 }
 
+/* Whether another process traces this one. */
+static bool is_debugged(void)
+{
+    char line[256];
+    unsigned tracer = 0;
+    FILE *from = fopen("/proc/self/status", "re");
+    while (from != NULL && fgets(line, sizeof line, from) != NULL)
+        if (strncmp(line, "TracerPid:", strlen("TracerPid:")) == 0)
+            tracer = (unsigned)strtoul(line + strlen("TracerPid:"), NULL, 10);
+    if (from != NULL)
+        (void)fclose(from);
+    return tracer != 0;
+}
+
 static void end_json(struct replay *replay, uint64_t elapsed_ms)
 {
     const struct replay_counts *counts = &replay->counts;
@@ -529,6 +576,8 @@ static void end_json(struct replay *replay, uint64_t elapsed_ms)
     json_member_number(json, "without_code", counts->without_code);
     unknown_json(json, counts->unknown);
     json_member_number(json, "missing", replay->missing);
+    if (replay->until_event != 0)
+        json_member_bool(json, "reached", replay->reached);
     json_member_bool(json, "complete", !replay->stopped); /* false: stopped after many reports */
     json_end(json);
 }
@@ -547,6 +596,8 @@ static void say_end(const struct replay *replay, uint64_t elapsed_ms)
         (void)printf(" (%.*s)", (int)strlen(counts->unknown) - 2, counts->unknown + 1);
     (void)printf("\n");
     (void)fflush(stdout); /* before the output on stderr */
+    if (replay->until_event != 0 && !replay->reached)
+        (void)fprintf(stderr, "no execution here comes to event %s\n", replay->command->until);
     if (compared_nothing(replay))
         (void)fprintf(stderr,
                       "%s has code for none of these histories: nothing was compared\n"
@@ -562,7 +613,8 @@ static int verdict(const struct replay *replay)
         return EXIT_REPLAY_FAILED;
     if (compared_nothing(replay))
         return EXIT_REPLAY_NO_CODE;
-    return replay->missing > 0 ? EXIT_REPLAY_NOT_FOUND : EXIT_REPLAY_SAME;
+    bool const unreached = replay->until_event != 0 && !replay->reached;
+    return replay->missing > 0 || unreached ? EXIT_REPLAY_NOT_FOUND : EXIT_REPLAY_SAME;
 }
 
 static size_t count_threads(const struct host_command *command, const struct topology *topology)
@@ -574,8 +626,29 @@ static size_t count_threads(const struct host_command *command, const struct top
     return threads < topology->partitions ? threads : topology->partitions;
 }
 
+/* "17", "2.17". */
+static thole_status read_until(struct replay *replay, thole_error *reterr)
+{
+    const char *text = replay->command->until, *dot = text == NULL ? NULL : strchr(text, '.');
+    char execution[24] = "";
+    if (text == NULL)
+        return THOLE_OK;
+    if (dot != NULL)
+        (void)snprintf(execution, sizeof execution, "%.*s", (int)(dot - text), text);
+    bool const good = (dot == NULL || number_parse(execution, &replay->until_execution, NULL) == THOLE_OK) &&
+                      number_parse(dot == NULL ? text : dot + 1, &replay->until_event, NULL) == THOLE_OK;
+    if (!good || replay->until_event == 0)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--until: %.60s is no event; expected 17, or 2.17 of execution 2", text);
+    if (replay->command->stop && !is_debugged())
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--break: no debugger runs this program; try: gdb --args PROGRAM replay ...");
+    return THOLE_OK;
+}
+
 static thole_status run(struct replay *replay, thole_error *reterr)
 {
+    THOLE_TRY(read_until(replay, reterr));
     if (replay->command->file != NULL)
         return replay_file(replay, reterr);
     THOLE_TRY(connect(replay, reterr));
@@ -619,7 +692,7 @@ thole_status replay_host_run(const struct host_command *command, const thole_pro
     pthread_mutex_init(&replay.lock, NULL);
     uint64_t const began_ms = clock_monotonic_ms();
     thole_status status = run(&replay, reterr);
-    if (status == THOLE_CANCELLED && replay.stopped) /* by the number of reports */
+    if (status == THOLE_CANCELLED && (replay.stopped || replay.reached))
         status = THOLE_OK;
     if (status == THOLE_OK && command->output == OUTPUT_TABLE)
         say_end(&replay, clock_monotonic_ms() - began_ms);

@@ -65,7 +65,8 @@ struct replayer {
     size_t reported_len;
     bool stopped;
     struct leaf leaves[PASSES_MAX];
-    struct replay_counts counts; /* of reports, until the end */
+    struct replay_counts counts;  /* of reports, until the end */
+    const struct unit *replaying; /* whose turn it is */
 };
 
 /* ---- the table ---- */
@@ -285,6 +286,19 @@ static void unit_note(struct unit *unit, const struct turn *turn)
     }
 }
 
+/* The debugger's, or who else asked for it: the turn at hand is not done. */
+static void on_stop(void *arg, const struct instance *instance)
+{
+    const struct replayer *r = arg;
+    const struct unit *unit = r->replaying;
+    struct replay_report const report = {.instance = unit_id(unit),
+                                         .execution = unit->execution,
+                                         .turn = unit->turns + 1,
+                                         .text = "",
+                                         .call_site = instance_call_site(instance)};
+    r->options.reached(r->options.arg, &report);
+}
+
 static thole_status unit_create(struct replayer *r, struct unit *unit)
 {
     assert(unit->instance == NULL && unit->state == UNIT_LIVE);
@@ -294,13 +308,17 @@ static thole_status unit_create(struct replayer *r, struct unit *unit)
         unit_empty(unit);
         return THOLE_OK;
     }
-    struct instance_options const options = {.code = code->run,
-                                             .id = unit_id(unit),
-                                             .execution = unit->execution,
-                                             .version = version_of(code),
-                                             .memory_max = r->options.instance_memory_max,
-                                             .payload_max = r->options.payload_max,
-                                             .stacks = r->stacks};
+    struct instance_options options = {.code = code->run,
+                                       .id = unit_id(unit),
+                                       .execution = unit->execution,
+                                       .version = version_of(code),
+                                       .memory_max = r->options.instance_memory_max,
+                                       .payload_max = r->options.payload_max,
+                                       .stacks = r->stacks,
+                                       .stop = on_stop,
+                                       .stop_arg = r};
+    if (r->options.until_execution == 0 || r->options.until_execution == unit->execution)
+        options.stop_event = r->options.until_event;
     unit->instance = instance_create(&options);
     return THOLE_OK;
 }
@@ -310,6 +328,7 @@ static thole_status unit_replay(struct replayer *r, struct unit *unit, const str
 {
     thole_error err = {.status = THOLE_OK};
     assert(unit->instance != NULL && unit->state == UNIT_LIVE);
+    r->replaying = unit;
     thole_status const status = instance_replay(unit->instance, turn, &err);
     if (status == THOLE_NOMEM)
         return status;

@@ -26,12 +26,17 @@ typedef bool replay_report_fn(void *arg, const struct replay_report *report);
  */
 typedef bool replay_gone_fn(void *arg, thole_slice instance);
 
+/* The code has come to replay_options.until_event; it is called on the code's stack. */
+typedef void replay_reached_fn(void *arg, const struct replay_report *report);
+
 struct replay_options {
     const thole_program *program;  /* borrowed, as is all else */
     size_t memory_max, stacks_max; /* of all executions under way */
     size_t instance_memory_max, payload_max;
     replay_report_fn *report;
     replay_gone_fn *gone; /* NULL: no deletions */
+    replay_reached_fn *reached;
+    uint64_t until_execution, until_event; /* execution 0: of each; event 0: nothing */
     void *arg;
 };
 

@@ -215,6 +215,28 @@ expect 4 'is of another export' export h-1 --to "$log.again"
 expect 0 'going on behind them' export --all --to "$log.again"
 [ ! -e "$log.again.part" ] || { echo 'a .part is left' && bad=1; }
 [ "$(says_of "$log.all")" = "$(says_of "$log.again")" ] || { echo 'what was gone on with is another' && bad=1; }
+# Time travel, and where two histories differ.
+expect 0 'waits for #2    ' show h-1 --at 2
+expect 0 '"schema":"thole.instance_at.v1","instance":"h-1","orchestration":"steps"' show --file "$log.all" h-1 --at 1.2 -o json
+expect 3 'has no event 999' show h-1 --at 999
+expect 3 'had not begun then' show h-1 --at 2001-01-01
+expect 2 'is neither an event nor a time' show h-1 --at yesterday
+expect 2 'it has several histories' show --file "$log.all"
+expect 0 'the same: ' diff h-1 "@$log.raw"
+expect 0 '"same":true' diff h-1 "@$log.lines" --instance h-1 -o json
+expect 1 ' | ' diff h-1 p-1
+expect 0 'the same: ' diff h-1 -- "$verbs"
+VERBS_CHANGED=1 expect 1 'the code asks for ' diff h-1 -- "$verbs"
+VERBS_CHANGED=1 expect 1 'the code asks for ' diff "@$log.all" --instance h-1 -- "$verbs"
+expect 3 'there is no instance' diff h-1 nobody
+expect 0 'REACHED h-1 execution 1 turn 1: has come to event 2' replay h-1 --until 2 -- "$verbs"
+expect 3 'no execution here comes to event 999' replay h-1 --until 999 -- "$verbs"
+expect 2 'no debugger runs this program' replay h-1 --until 2 --break -- "$verbs"
+expect 2 'is no event' replay h-1 --until x -- "$verbs"
+# A recorded case as a test.
+expect 0 "$log.case.c and $log.case.thole" export h-1 --test "$log.case.c"
+expect 2 'is there already' export h-1 --test "$log.case.c"
+cc -fsyntax-only -Wall -Wextra -Werror -I"$(dirname "$0")/../../../include" "$log.case.c" || { echo 'the test does not compile' && bad=1; }
 expect 13 '1 missing' export h-1 nobody --to "$log.part-of-it"
 expect 0 'Started' history --file "$log.part-of-it"
 head -c -9 "$log.all" >"$log.cut"
@@ -331,6 +353,7 @@ json_answer instance show k-3
 json_answer migrate migrate
 expect 3 'deploy/postgres/roles.sql' migrate --grants
 json_answer history history j-7
+json_answer diff diff j-7 j-7
 json_answer export_result export j-7 --to "$log.j-7"
 json_answer list list
 json_answer signal signal j-6 go
@@ -380,6 +403,7 @@ for verb in $verbs_of_help; do
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         audit) arguments=(verify nobody) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
+        diff) arguments=(nobody nobody) missing=(3 NOT_FOUND) ;;
         export) arguments=(--all --to "$log.nothing") ;;
         dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;
         gateway | binder) continue ;; # a role of thole_main(), which answers as programs do

@@ -404,7 +404,9 @@ static const struct option_arrival {
     {"output", "json", RUN_REPLAY, "stdout {"},
     {"file", "%s/history", RUN_FILE, "history_file_read.path %s/history"},
     {"config", NULL, RUN_NOT, NULL}, /* unit.option_file */
-    {"help", NULL, RUN_NOT, NULL},   /* unit.exit_codes */
+    {"until", NULL, RUN_NOT, NULL},  /* cli_live.sh, as the next: of one history alone */
+    {"break", NULL, RUN_NOT, NULL},
+    {"help", NULL, RUN_NOT, NULL}, /* unit.exit_codes */
     {"version", NULL, RUN_NOT, NULL},
 };
 

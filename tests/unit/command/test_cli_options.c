@@ -173,8 +173,8 @@ static void test_help(void)
 /* $THOLE_ and the flag in capitals: of all that people set for a program that serves. */
 static void test_each_has_a_variable(void)
 {
-    static const char *const others[] = {"help", "version", "nats",       "all",
-                                         "file", "threads", "memory-max", "output"};
+    static const char *const others[] = {"help",  "version", "nats",    "all",        "file",
+                                         "until", "break",   "threads", "memory-max", "output"};
     static const thole_program program = {.size = sizeof program, .name = "shop"};
     struct buf text;
     size_t options = 0;

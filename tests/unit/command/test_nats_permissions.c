@@ -224,7 +224,8 @@ static void test_refused(void)
         THOLE_INVALID);
     CHECK_STR(
         "every verb", err.text,
-        "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, export, list, "
+        "there is no verb \"sing\"; there are: start, start-many, run, wait, show, history, export, diff, "
+        "list, "
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "

@@ -55,6 +55,16 @@ static bool on_report(void *arg, const struct replay_report *report)
     return ++reports->len != reports->stop_after;
 }
 
+/* On the code's own stack: how far it had come. */
+static void on_reached(void *arg, const struct replay_report *report)
+{
+    struct reports *reports = arg;
+    size_t const at = strlen(reports->text);
+    (void)snprintf(reports->text + at, sizeof reports->text - at, "reached %llu turn %llu%s\n",
+                   (unsigned long long)report->execution, (unsigned long long)report->turn,
+                   report->call_site == NULL ? "" : " (site)");
+}
+
 static bool is_gone(void *arg, thole_slice instance)
 {
     const struct reports *reports = arg;
@@ -117,6 +127,40 @@ static void check_one(const char *row, const char *history, const char *want_cou
     CHECK_STR(row, counted(replayer), want_counts);
     CHECK_STR(row, reports.text, want_reports);
     replayer_destroy(replayer);
+}
+
+static void test_until(void)
+{
+    static const struct {
+        uint64_t execution, event;
+        const char *reports;
+    } rows[] = {
+        {0, 1, "reached 1 turn 1\n"},        /* received: before the code begins */
+        {0, 2, "reached 1 turn 1 (site)\n"}, /* asked for */
+        {1, 3, "reached 1 turn 2 (site)\n"}, /* received: the await returns */
+        {1, 4, "reached 1 turn 2 (site)\n"},
+        {1, 6, "reached 1 turn 3 (site)\n"}, /* the end */
+        {2, 4, ""},
+        {1, 7, ""},
+        {1, 0, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct reports reports = {.len = 0};
+        struct replay_options const options = {.program = &program,
+                                               .memory_max = PLENTY,
+                                               .stacks_max = 1000,
+                                               .instance_memory_max = 1024 * 1024,
+                                               .payload_max = 1024,
+                                               .report = on_report,
+                                               .reached = on_reached,
+                                               .until_execution = rows[i].execution,
+                                               .until_event = rows[i].event,
+                                               .arg = &reports};
+        struct replayer *replayer = replayer_create(&options);
+        CU_ASSERT_EQUAL(give(replayer, "i", 1, OPEN CHARGED SHIPPED, 0, ALL), THOLE_OK);
+        CHECK_STR("until", reports.text, rows[i].reports);
+        replayer_destroy(replayer);
+    }
 }
 
 static void test_one(void)
@@ -462,6 +506,7 @@ static void test_sums(void)
 static const struct thole_test tests[] = {
     {"no stack", test_no_stack},
     {"one history", test_one},
+    {"until an event", test_until},
     {"gaps and damage", test_gap},
     {"parts", test_parts},
     {"executions", test_executions},
