@@ -68,6 +68,25 @@ static thole_status check_all(struct audit_report *report, thole_client *client,
     return THOLE_OK;
 }
 
+/* Without keys nothing can be said of an id that has no record: it may never have been there. */
+static thole_status check_there(const struct cli *cli, thole_client *client, const char **ret_object,
+                                thole_error *reterr)
+{
+    for (int i = 1; i < cli->words_len; i++) {
+        thole_slice const id = thole_slice_from(cli->words[i]);
+        uint64_t execution = 0;
+        struct life life;
+        *ret_object = cli->words[i];
+        THOLE_TRY(client_check_id(id, reterr));
+        THOLE_TRY(life_read(client, id, &life, reterr));
+        THOLE_TRY(history_latest(client, id, &execution, reterr));
+        if (execution == 0 && life.deleted == 0)
+            return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                              THOLE_FMT(id), client->topology.ns);
+    }
+    return THOLE_OK;
+}
+
 static thole_status check_each(struct audit_report *report, thole_client *client,
                                const struct audit_keys *keys, const char **ret_object, thole_error *reterr)
 {
@@ -108,6 +127,10 @@ static int verify(struct cli *cli)
         client = cli_connect(cli, &code);
         if (client == NULL)
             return code;
+    }
+    if (keys.len == 0 && (error.status = check_there(cli, client, &object, &error)) != THOLE_OK) {
+        thole_client_close(client);
+        return cli_complain(cli, object, &error);
     }
     audit_report_init(&report, cli);
     thole_status const status = check_wish(&report, client, &keys, &object, &error);
