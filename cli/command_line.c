@@ -65,7 +65,12 @@ static int run_for_yaml(struct cli *cli)
     stdout = out;
     bool const good = whole && yaml_write(out, json, len);
     free(json);
-    return good || code != EXIT_DONE ? code : EXIT_GENERIC;
+    if (good || ferror(out) || code != EXIT_DONE)
+        return code; /* cli_finish() reports an error of stdout */
+    thole_error error = {.status = THOLE_UNSUPPORTED};
+    (void)snprintf(error.text, sizeof error.text,
+                   "this cannot be written as YAML: a text has characters that YAML lacks");
+    return cli_complain_with(cli, "", &error, EXIT_GENERIC, "-o json");
 }
 
 static int run_verb(struct cli *cli)

@@ -2,6 +2,8 @@
 #include "jscan.h"
 #include "json.h"
 #include "memory.h"
+#include "message.h"
+#include "messages.pb-c.h"
 #include "utf8.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -430,4 +432,14 @@ thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *ret
             THOLE_TRY(check_value(field, (const char *)value + k * value_bytes(field), reterr));
     }
     return THOLE_OK;
+}
+
+thole_slice proto_json_inbox_body(thole_slice body, struct buf *converted)
+{
+    buf_init(converted, MESSAGE_BYTES_MAX);
+    if (!proto_json_is(body) ||
+        proto_json_pack(&thole__v1__inbox_message__descriptor, body, converted, NULL) != THOLE_OK ||
+        converted->len == 0)
+        return body;
+    return buf_bytes(converted);
 }

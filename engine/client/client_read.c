@@ -228,6 +228,12 @@ static thole_status emit_rest(struct reading *reading, struct thole_client *clie
     return THOLE_OK;
 }
 
+static thole_status deleted_meanwhile(thole_slice instance, thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_NOT_FOUND, "instance \"%.*s\" was deleted while its history was read",
+                      THOLE_FMT(instance));
+}
+
 /* A history that is deleted while it is read may have gaps. */
 static thole_status check_life(thole_client *client, thole_slice instance, const struct life *life,
                                thole_error *reterr)
@@ -236,8 +242,7 @@ static thole_status check_life(thole_client *client, thole_slice instance, const
     THOLE_TRY(life_read(client, instance, &now, reterr));
     if (now.deleted == life->deleted)
         return THOLE_OK;
-    return thole_fail(reterr, THOLE_NOT_FOUND, "instance \"%.*s\" was deleted while its history was read",
-                      THOLE_FMT(instance));
+    return deleted_meanwhile(instance, reterr);
 }
 
 static void drop_all(struct reading *reading)
@@ -263,6 +268,8 @@ static thole_status read_history(thole_client *client, const struct reading *wis
     reading.reterr = reterr;
     THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(life_read(client, instance, &life, reterr));
+    if (reading.behind > 0 && life.deleted > reading.behind)
+        return deleted_meanwhile(instance, reterr);
     thole_status status = reading.execution == 0
                               ? place_history(client, instance, &place, reterr)
                               : place_execution(client, instance, reading.execution, &place, reterr);

@@ -216,6 +216,7 @@ static thole_status look_twice(struct row_checker *checker, thole_slice instance
     THOLE_TRY(look_at(checker, instance, false, false, look, reterr));
     if (look->differences_len == 0)
         return THOLE_OK;
+    THOLE_TRY(row_history_owner(&checker->history, reterr)); /* it may be another one by now */
     look_release(look);
     return look_at(checker, instance, true, false, look, reterr);
 }
@@ -271,7 +272,7 @@ static thole_status mend_some(struct row_checker *checker, const thole_slice *id
     struct postgres *const pg = checker->options.pg;
     uint64_t mended = 0;
     THOLE_TRY(row_store_fence(pg, checker->history.p, reterr));
-    thole_status status = THOLE_OK;
+    thole_status status = row_history_owner(&checker->history, reterr);
     for (size_t i = 0; i < n && status == THOLE_OK; i++)
         status = mend_one(checker, ids[i], &mended, reterr);
     if (status == THOLE_OK)
@@ -292,7 +293,7 @@ static thole_status mend(struct row_checker *checker, thole_error *reterr)
         size_t const n = ids->len - at < MENDED_AT_ONCE ? ids->len - at : MENDED_AT_ONCE;
         status = THOLE_UNAVAILABLE;
         for (int i = 0; i < MEND_TRIES && status == THOLE_UNAVAILABLE; i++) {
-            nap(i > 0 ? NAP_MS << i : 0);
+            nap(i > 0 ? (uint64_t)NAP_MS << i : 0);
             status = mend_some(checker, ids->ids + at, n, reterr);
         }
     }

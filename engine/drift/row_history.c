@@ -1,6 +1,7 @@
 #include "row_history.h"
 #include "memory.h"
 #include "message.h"
+#include "proto_json.h"
 #include "reader.h"
 #include "subject.h"
 #include "subject_list.h"
@@ -17,7 +18,7 @@ enum {
 
 /* ---- a partition ---- */
 
-static thole_status read_owner(struct row_history *of, thole_error *reterr)
+thole_status row_history_owner(struct row_history *of, thole_error *reterr)
 {
     struct buf subject, body;
     struct arena arena;
@@ -47,7 +48,7 @@ thole_status row_history_open(struct row_history *of, struct connection *connect
     buf_init(&of->inbox, STREAM_NAME_BYTES_MAX);
     THOLE_TRY(stream_name(&of->history, ns, "HIST", p, reterr));
     THOLE_TRY(stream_name(&of->inbox, ns, "IN", p, reterr));
-    return read_owner(of, reterr);
+    return row_history_owner(of, reterr);
 }
 
 void row_history_release(struct row_history *of)
@@ -166,15 +167,18 @@ static thole_status take_result(void *arg, uint64_t sequence, thole_slice subjec
     struct results *const results = arg;
     struct arena arena;
     struct message message;
+    struct buf converted;
     (void)sequence;
     (void)subject;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
+    body = proto_json_inbox_body(body, &converted);
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT) {
         results->items =
             memory_reserve(results->items, &results->cap, results->len + 1, sizeof *results->items);
         results->items[results->len++] = (struct waiting_result){
             message.execution, message.task, message.try_number == 0 ? 1 : message.try_number};
     }
+    buf_release(&converted);
     arena_release(&arena);
     return THOLE_OK;
 }

@@ -15,6 +15,9 @@ struct row_history { /* of a partition */
 /* Released in any case. */
 THOLE_NODISCARD thole_status row_history_open(struct row_history *of, struct connection *connection,
                                               const char *ns, uint32_t p, thole_error *reterr);
+/* Reads again who owns the partition: records of the owner before count only up to where the newer one
+ * begins. */
+THOLE_NODISCARD thole_status row_history_owner(struct row_history *of, thole_error *reterr);
 void row_history_release(struct row_history *of);
 /* Adds the ids of all instances that have a record. */
 THOLE_NODISCARD thole_status row_history_ids(const struct row_history *of, struct id_set *to,

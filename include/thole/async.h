@@ -32,10 +32,12 @@
  * **Limits.** in_flight_max requests at a time, the next one is refused with THOLE_LIMIT; each takes some 13
  * KiB and a copy of its arguments while it is under way.
  *
- * **Time.** Each round trip has the client's timeout_ms: a request other than a wait has its callback within
- * twice that (with one round trip more where the history must be read). While the connection is lost,
- * requests wait for the next one within that time, and are sent again: each has a request id, so it is done
- * once. A wait lasts as long as it says, through any number of reconnects.
+ * **Time.** Each round trip has the client's timeout_ms. Most requests are one or two; a cancellation, or a
+ * start under an id in use, reads the history too, with a round trip for each record that it needs. A message
+ * that was not stored is sent again when there is a connection, within that time, under the same request id,
+ * so it is done once. What only reads, a query among it, ends with THOLE_UNAVAILABLE when there is no
+ * connection at that moment: ask again. A wait lasts as long as it says, through reconnects, but for such a
+ * read.
  *
  * **fork().** A child must not use it, nor close it; its descriptors are closed by exec().
  */

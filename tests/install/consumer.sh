@@ -40,7 +40,10 @@ contract() { # PREFIX: its files, with what is in the source, and no others
         cmp "$source/proto/$name.proto" "$shared/$name.proto"
         cmp "$source/proto/golden/$name.json" "$shared/golden/$name.json"
     done
-    [ "$(cd "$shared" && find . -name '*.proto' -o -path './golden/*' | wc -l)" -eq 6 ]
+    for name in vectors.json read_export.py; do
+        cmp "$source/proto/golden/exports/$name" "$shared/golden/exports/$name"
+    done
+    [ "$(cd "$shared" && find . -type f \( -name '*.proto' -o -path './golden/*' \) | wc -l)" -eq 8 ]
 }
 contract "$work/shared"
 echo "shared, find_package"

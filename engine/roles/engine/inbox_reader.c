@@ -63,18 +63,6 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
-/* The body in protobuf, in @p converted if it is JSON. What is no message in JSON stays as it is: it is none
- * in protobuf either, and is rejected as it was sent. */
-static thole_slice in_protobuf(thole_slice body, struct buf *converted)
-{
-    buf_init(converted, MESSAGE_BYTES_MAX);
-    if (!proto_json_is(body) ||
-        proto_json_pack(&thole__v1__inbox_message__descriptor, body, converted, NULL) != THOLE_OK ||
-        converted->len == 0)
-        return body;
-    return buf_bytes(converted);
-}
-
 static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
                          thole_slice body)
 {
@@ -118,7 +106,7 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
 static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct buf converted;
-    take_message(arg, sequence, delivery, in_protobuf(delivery->body, &converted));
+    take_message(arg, sequence, delivery, proto_json_inbox_body(delivery->body, &converted));
     buf_release(&converted);
 }
 
@@ -387,7 +375,7 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
     struct buf id, converted;
     thole_status status = THOLE_OK;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
-    body = in_protobuf(body, &converted);
+    body = proto_json_inbox_body(body, &converted);
     buf_init(&id, THOLE_ID_BYTES_MAX);
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
         subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&

@@ -94,7 +94,9 @@ static void on_question(void *arg, const struct delivery *delivery)
     struct shard *shard = queries->shard;
     if (!subject_is_reply(delivery->reply))
         return; /* no reply subject, or one that may belong to a stream */
-    if (delivery->body.len > shard->engine->options.payload_max + QUERY_OVERHEAD) {
+    uint64_t const payload_max = shard->engine->options.payload_max;
+    if (delivery->body.len >
+        (proto_json_is(delivery->body) ? payload_max / 3 * 4 + 4 : payload_max) + QUERY_OVERHEAD) {
         refuse(queries, delivery, THOLE_LIMIT, "the query is larger than a payload may be");
         return;
     }
@@ -185,6 +187,8 @@ void query_take(struct shard *shard, const struct shard_mail *mail)
     }
     if (status == THOLE_OK)
         status = query_decode(body, &arena, &query, &err);
+    if (status == THOLE_OK && query.input.len > shard->engine->options.payload_max)
+        status = thole_fail(&err, THOLE_LIMIT, "the query is larger than a payload may be");
     if (status == THOLE_OK && !is_here(shard, asking, &query))
         status = thole_fail(&err, THOLE_CORRUPT,
                             "the query is another one, or for another instance, than its subject says");

@@ -145,6 +145,12 @@ completes 'name' thole list -o n
 completes 'completed continued-as-new' thole list --status co
 completes 't-1 t-2 t-3' thole cancel t-
 completes 't-2' thole -n default show t-2
+"$thole" run checkout --id 'a:b:1' --input 'order=4;pay_ms=1;limit_ms=9000' --timeout 60s >"$log.out" 2>&1
+await 20 says a:b:1 list
+completes '1' thole show a : b :
+completes 'b:1' thole show a :
+completes 'a:b:1' thole show a
+completes 'json jsonl' thole list --output = js
 completes '--timeout' thole wait x --ti
 completes '--traceparent --tracestate' thole start --tr
 completes "$checkout" thole replay t-1 -- "$checkout"

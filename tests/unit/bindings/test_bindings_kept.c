@@ -137,7 +137,8 @@ void __wrap_ordered_reader_close(struct ordered_reader *reader)
 static void result(thole_status status)
 {
     (void)fprintf(play.said, "= %s", thole_status_name(status));
-    (void)fprintf(play.said, status == THOLE_OK ? "" : ": %s", err.text);
+    if (status != THOLE_OK)
+        (void)fprintf(play.said, ": %s", err.text);
     (void)fputc('\n', play.said);
 }
 
