@@ -23,7 +23,7 @@ void history_writer_release(struct history_writer *writer)
 static void put_line(struct history_writer *writer, struct buf *line)
 {
     history_digest_add(&writer->totals.digest, buf_bytes(line));
-    if (writer->form == HISTORY_BINARY && writer->to != NULL)
+    if (line->len > 0 && writer->form == HISTORY_BINARY && writer->to != NULL)
         (void)fwrite(line->ptr, 1, line->len, writer->to);
     buf_release(line);
 }
