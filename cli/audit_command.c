@@ -74,13 +74,17 @@ static thole_status check_there(const struct cli *cli, thole_client *client, con
 {
     for (int i = 1; i < cli->words_len; i++) {
         thole_slice const id = thole_slice_from(cli->words[i]);
-        uint64_t execution = 0;
-        struct life life;
+        struct place place = {.stream = {.ptr = NULL}};
+        uint64_t last = 0;
         *ret_object = cli->words[i];
         THOLE_TRY(client_check_id(id, reterr));
-        THOLE_TRY(life_read(client, id, &life, reterr));
-        THOLE_TRY(history_latest(client, id, &execution, reterr));
-        if (execution == 0 && life.deleted == 0)
+        thole_status status = place_history(client, id, &place, reterr); /* of a deletion, too */
+        if (status == THOLE_OK)
+            status = stream_last_by_subject(client->connection, buf_cstr(&place.stream),
+                                            buf_cstr(&place.subject), &last, NULL, reterr);
+        place_release(&place);
+        THOLE_TRY(status);
+        if (last == 0)
             return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
                               THOLE_FMT(id), client->topology.ns);
     }

@@ -11,6 +11,8 @@ struct file_check {
     thole_client *client; /* NULL: without --key */
     struct seal *seal;
     char ns[THOLE_NAME_BYTES_MAX + 1];
+    uint8_t instance[THOLE_ID_BYTES_MAX]; /* a copy: the reader's own ends before a file that is cut off has
+                                             its end */
     uint32_t partition;
     audit_seal_fn *read_seal;
     thole_error *reterr;
@@ -28,10 +30,12 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
 static thole_status on_begin(void *arg, thole_slice instance)
 {
     struct file_check *check = arg;
+    THOLE_TRY(client_check_id(instance, check->reterr));
+    memcpy(check->instance, instance.ptr, instance.len);
     struct audit_options options = {.scope = AUDIT_INSTANCE,
                                     .ns = thole_slice_from(check->ns),
                                     .partition = check->partition,
-                                    .instance = instance,
+                                    .instance = {check->instance, instance.len},
                                     .found = audit_report_found,
                                     .arg = check->report};
     if (check->client != NULL && strcmp(check->ns, check->client->topology.ns) != 0)

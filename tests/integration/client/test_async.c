@@ -426,7 +426,8 @@ static void test_example(void)
         int order = 0, output = 0;
         bool const ended = sscanf(line, "loop-%d: Completed: to %d", &order, &output) == 2 && order == output;
         good += ended;
-        bad += !ended && strcmp(line, "no order: nothing\n") != 0;
+        bad += !ended && strcmp(line, "no order: nothing\n") != 0 &&
+               strstr(line, "WARNING: ASan doesn't fully support makecontext") == NULL;
     }
     CU_ASSERT_EQUAL(pclose(said), 0);
     CU_ASSERT_EQUAL(good, 40);
