@@ -378,6 +378,7 @@ enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim 
             continue;
         store_remember(w, row);
         row->later = true;
+        losses_gone(w, &claims[i], worker); /* it runs no more, also when the database loses this */
         checks_on_left(w, row);
         row->lease_until_ms = 0;
         set_deadline(w, row);
