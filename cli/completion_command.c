@@ -33,6 +33,12 @@ static bool takes_id(const struct command *command)
     return strncmp(command->usage, "ID", 2) == 0 || strncmp(command->usage, "[ID]", 4) == 0;
 }
 
+/* It is another verb's name. */
+static bool takes_verb(const struct command *command)
+{
+    return strcmp(command->usage, "[VERB]") == 0;
+}
+
 /* Words that a verb begins with, such as "list|poisoned|retry"; NULL: none. Not NUL-terminated: *ret_len. */
 static const char *subverbs(const struct command *command, size_t *ret_len)
 {
@@ -109,7 +115,7 @@ static void bash_verb(struct buf *to, const struct verbs *verbs, const struct co
     buf_text(to, "'; first='");
     if (first != NULL)
         words(to, first, len);
-    else if (strcmp(command->name, "help") == 0 || strcmp(command->name, "man") == 0)
+    else if (takes_verb(command))
         verb_names(to, verbs);
     else if (takes_id(command))
         buf_text(to, "@id");
@@ -249,7 +255,7 @@ static void zsh_verb(struct buf *to, const struct command *command)
         buf_text(to, ")'");
     } else if (takes_id(command)) {
         buf_text(to, " \\\n        '1:instance:_thole_ids'");
-    } else if (strcmp(command->name, "help") == 0 || strcmp(command->name, "man") == 0) {
+    } else if (takes_verb(command)) {
         buf_text(to, " \\\n        '1:verb:($names)'");
     }
     buf_text(to, " \\\n        '*: :_files' ;;\n");
@@ -328,7 +334,7 @@ static void fish_verb(struct buf *to, const struct verbs *verbs, const struct co
         buf_text(to, "'\n");
     } else if (takes_id(command)) {
         buf_printf(to, "complete -c thole %s -f -a '(__thole_ids)'\n", seen);
-    } else if (strcmp(command->name, "help") == 0 || strcmp(command->name, "man") == 0) {
+    } else if (takes_verb(command)) {
         buf_printf(to, "complete -c thole %s -f -a '", seen);
         verb_names(to, verbs);
         buf_text(to, "'\n");

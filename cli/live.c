@@ -24,13 +24,9 @@ static void on_event(void *arg, const struct delivery *delivery)
 
 static void live_init(struct live *live)
 {
-    pthread_condattr_t monotonic;
     *live = (struct live){.heard = false};
     (void)pthread_mutex_init(&live->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&live->changed, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&live->changed);
 }
 
 static void live_wait(struct live *live, uint64_t every_ms)

@@ -31,3 +31,12 @@ uint64_t clock_wall_ms(void)
 {
     return clock_wall_us() / 1000;
 }
+
+void clock_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+}

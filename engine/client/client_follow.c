@@ -118,11 +118,7 @@ thole_status thole_client_history_follow(thole_client *client, thole_slice insta
 {
     struct follow follow = {.client = client, .each = each, .arg = arg};
     struct subscription *subscription = NULL;
-    pthread_condattr_t monotonic;
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&follow.changed, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&follow.changed);
     (void)pthread_mutex_init(&follow.lock, NULL);
     thole_status status = subscribe(&follow, instance, &subscription, reterr);
     if (status == THOLE_OK)

@@ -187,7 +187,6 @@ static void *drift_main(void *arg)
 
 thole_status drift_job_start(struct engine_host *engine, struct drift_job **ret, thole_error *reterr)
 {
-    pthread_condattr_t monotonic;
     *ret = NULL;
     if (engine->options.drift_ms == 0)
         return THOLE_OK;
@@ -195,10 +194,7 @@ thole_status drift_job_start(struct engine_host *engine, struct drift_job **ret,
     job->engine = engine;
     job->cells = metrics_cells(engine->options.metrics);
     (void)pthread_mutex_init(&job->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&job->wake, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&job->wake);
     if (pthread_create(&job->thread, NULL, drift_main, job) == 0) {
         *ret = job;
         return THOLE_OK;
