@@ -103,10 +103,14 @@ bool json_field(thole_slice object, size_t *at, thole_slice *ret_key, thole_slic
     return true;
 }
 
-bool json_fields_end(thole_slice object, size_t at)
+bool json_ends(thole_slice value, size_t at)
 {
-    size_t const i = skip_blank(object, at);
-    return at > 0 && i < object.len && object.ptr[i] == '}';
+    size_t const first = skip_blank(value, 0);
+    size_t const last = skip_blank(value, at == 0 ? first + 1 : at);
+    if (first >= value.len || last >= value.len || (value.ptr[first] != '{' && value.ptr[first] != '['))
+        return false;
+    return value.ptr[last] == (value.ptr[first] == '{' ? '}' : ']') &&
+           skip_blank(value, last + 1) == value.len;
 }
 
 bool json_find(thole_slice object, const char *key, thole_slice *ret)

@@ -19,8 +19,9 @@ bool json_path(thole_slice object, const char *path, thole_slice *ret);
  * written between its quotes. */
 bool json_field(thole_slice object, size_t *at, thole_slice *ret_key, thole_slice *ret);
 bool json_item(thole_slice array, size_t *at, thole_slice *ret);
-/* After json_field() said that there is no other: whether the object ends there. */
-bool json_fields_end(thole_slice object, size_t at);
+/* After json_field() or json_item() said that there is no other: whether the value ends there as it must,
+ * with nothing but blanks behind its bracket. 0: it has no element. */
+bool json_ends(thole_slice value, size_t at);
 
 /* A non-negative integer that fits; false for anything else. */
 bool json_uint(thole_slice value, uint64_t *ret);

@@ -171,6 +171,11 @@ static thole_status wrong(const struct reading *reading, const char *what)
     return thole_fail(reading->reterr, THOLE_CORRUPT, "%s is not %s", reading->name, what);
 }
 
+static thole_status not_json(const struct reading *reading)
+{
+    return thole_fail(reading->reterr, THOLE_CORRUPT, "the message is not valid JSON");
+}
+
 static thole_status new_memory(struct reading *reading, size_t bytes, void **ret)
 {
     *ret = arena_alloc(&reading->scratch->arena, bytes);
@@ -288,6 +293,8 @@ static thole_status read_list(struct reading *reading, const ProtobufCFieldDescr
         return wrong(reading, "a list");
     while (json_item(json, &at, &item))
         n++;
+    if (!json_ends(json, at))
+        return not_json(reading);
     if (n > ITEMS_MAX)
         return thole_fail(reading->reterr, THOLE_LIMIT, "%s has more than %d items", reading->name,
                           ITEMS_MAX);
@@ -299,14 +306,15 @@ static thole_status read_list(struct reading *reading, const ProtobufCFieldDescr
     return THOLE_OK;
 }
 
+/* @p key is what is written between its quotes, which may have escapes. */
 static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *descriptor,
                                                   thole_slice key)
 {
     char camel[NAME_BYTES_MAX];
+    thole_slice const quoted = {key.ptr - 1, key.len + 2};
     for (unsigned i = 0; i < descriptor->n_fields; i++) {
         camel_case(descriptor->fields[i].name, camel);
-        if (thole_slice_equal(key, thole_slice_from(camel)) ||
-            thole_slice_equal(key, thole_slice_from(descriptor->fields[i].name)))
+        if (json_text_is(quoted, camel) || json_text_is(quoted, descriptor->fields[i].name))
             return &descriptor->fields[i];
     }
     return NULL;
@@ -322,15 +330,6 @@ static thole_status choose(const struct reading *reading, ProtobufCMessage *mess
         return wrong(reading, "alone: the message has another one of its kind");
     *choice(message, field) = field->id;
     return THOLE_OK;
-}
-
-/* An object without members: json_field() finds none in what is no object, either. */
-static bool is_empty(thole_slice object)
-{
-    size_t at = 1;
-    while (at < object.len && object.ptr[at] != '\0' && strchr(" \t\r\n", object.ptr[at]) != NULL)
-        at++;
-    return at + 1 == object.len && object.ptr[at] == '}';
 }
 
 static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
@@ -356,8 +355,8 @@ static thole_status read_message(struct reading *reading, const ProtobufCMessage
         else
             THOLE_TRY(read_value(reading, field, value, member(message, field->offset)));
     }
-    if (!json_fields_end(json, at) && !is_empty(json))
-        return thole_fail(reading->reterr, THOLE_CORRUPT, "the message is not valid JSON");
+    if (!json_ends(json, at))
+        return not_json(reading);
     *ret = message;
     return THOLE_OK;
 }

@@ -234,7 +234,7 @@ static bool without_limit(thole_slice config, struct buf *to)
             json_member_copy(&json, key, value);
     }
     json_end(&json);
-    return json_fields_end(config, at); /* a part of it would reset the rest */
+    return json_ends(config, at); /* a part of it would reset the rest */
 }
 
 /* @p verb of the API: "STREAM.CREATE", "STREAM.UPDATE". */

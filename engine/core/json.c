@@ -116,12 +116,20 @@ struct piece {
     size_t len; /* bytes written */
 };
 
+/* U+FFFE or U+FFFF, which readers of YAML and XML refuse where they are not escaped. */
+static bool is_noncharacter(const uint8_t *character, size_t len)
+{
+    return len == 3 && character[0] == 0xef && character[1] == 0xbf && character[2] >= 0xbe;
+}
+
 static struct piece next_piece(thole_slice rest, char room[ESCAPE_BYTES])
 {
     size_t const n = utf8_character(rest);
     struct piece piece = {.taken = n == 0 ? 1 : n, .instead = NULL, .len = n};
     if (n == 0)
         piece.instead = "\xef\xbf\xbd"; /* U+FFFD */
+    else if (is_noncharacter(rest.ptr, n))
+        piece.instead = rest.ptr[2] == 0xbe ? "\\ufffe" : "\\uffff";
     else if (utf8_is_control(rest.ptr, n) || rest.ptr[0] == '"' || rest.ptr[0] == '\\')
         piece.instead = escape(rest.ptr[n - 1], room); /* of C1 the second byte is the code point */
     if (piece.instead != NULL)

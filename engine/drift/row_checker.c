@@ -27,7 +27,7 @@ struct row_checker {
     struct row_history history; /* of the partition at hand */
     struct id_set wrong, unsettled;
     struct row_counts *counts;
-    uint64_t begun_ms, done; /* for the rate */
+    uint64_t due_us; /* for the rate: when the next instance may be compared */
 };
 
 struct row_checker *row_checker_create(const struct row_checker_options *options)
@@ -35,7 +35,6 @@ struct row_checker *row_checker_create(const struct row_checker_options *options
     struct row_checker *const checker = memory_new(sizeof *checker);
     assert(!options->mend || options->key != NULL);
     checker->options = *options;
-    checker->begun_ms = clock_monotonic_ms();
     return checker;
 }
 
@@ -56,16 +55,20 @@ static bool may_go_on(const struct row_checker *checker, uint64_t done, uint64_t
     return options->progress == NULL || options->progress(options->arg, checker->history.p, done, of);
 }
 
-/* False: stopped. */
+/* Never more than the rate, also after an instance that took long. False: stopped. */
 static bool keep_rate(struct row_checker *checker, uint64_t done, uint64_t of)
 {
     uint64_t const rate = checker->options.rate;
-    checker->done++;
+    uint64_t now_ms = clock_monotonic_ms();
     bool on = may_go_on(checker, done, of);
-    while (on && rate > 0 && (clock_monotonic_ms() - checker->begun_ms) * rate < checker->done * 1000) {
-        uint64_t const due_ms = checker->done * 1000 / rate,
-                       now_ms = clock_monotonic_ms() - checker->begun_ms;
-        nap(due_ms > now_ms && due_ms - now_ms < NAP_MS ? due_ms - now_ms : NAP_MS);
+    if (rate == 0)
+        return on;
+    if (checker->due_us < now_ms * 1000)
+        checker->due_us = now_ms * 1000;
+    checker->due_us += 1000000 / rate;
+    for (; on && now_ms < checker->due_us / 1000; now_ms = clock_monotonic_ms()) {
+        uint64_t const left_ms = checker->due_us / 1000 - now_ms;
+        nap(left_ms < NAP_MS ? left_ms : NAP_MS);
         on = may_go_on(checker, done, of);
     }
     return on;
@@ -80,10 +83,13 @@ static void put_number(struct buf *to, uint64_t number)
 
 static void put_text(struct buf *to, thole_slice text, bool bytes)
 {
-    for (size_t i = 0; bytes && i < text.len; i++)
+    size_t const shown_max = CELL_BYTES_MAX - 64, shown = text.len < shown_max ? text.len : shown_max;
+    for (size_t i = 0; bytes && i < shown; i++)
         buf_printf(to, "%02x", text.ptr[i]);
     if (!bytes)
-        buf_append(to, text.ptr, text.len);
+        buf_append(to, text.ptr, shown);
+    if (shown < text.len)
+        buf_printf(to, "... (%zu bytes)", text.len);
 }
 
 struct reporting {

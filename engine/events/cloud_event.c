@@ -275,7 +275,7 @@ static thole_status read_structured(const struct event_message *message, struct 
         else
             THOLE_TRY(read_member(to, key, value));
     }
-    if (at > 0 && !json_fields_end(message->body, at))
+    if (!json_ends(message->body, at))
         return thole_fail(to->reterr, THOLE_INVALID, "the event is no JSON object");
     ret->attributes_len = to->len;
     return read_data(to, data, base64, ret);

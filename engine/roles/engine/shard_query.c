@@ -53,28 +53,42 @@ static thole_status answer_in_json(struct buf *body, thole_error *reterr)
     return status;
 }
 
-static void answer(struct shard *shard, const char *reply, bool json, thole_status status, thole_slice data)
+static thole_status publish_answer(struct shard *shard, const char *reply, bool json,
+                                   const struct query_answer *said, thole_error *reterr)
 {
     struct header const type = {"Content-Type", THOLE_STR("application/json")};
-    struct query_answer const said = {.status = (uint32_t)status, .data = data};
     struct buf body;
-    thole_error err = {0};
     buf_init(&body, 2 * MESSAGE_BYTES_MAX);
-    thole_status sent = query_answer_encode(&said, &body);
-    if (sent == THOLE_OK && json)
-        sent = answer_in_json(&body, &err);
-    if (sent == THOLE_OK)
-        sent = connection_publish(shard->engine->connection, reply, json ? &type : NULL, json,
-                                  buf_bytes(&body), &err);
-    if (sent != THOLE_OK)
-        log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
+    thole_status status = query_answer_encode(said, &body);
+    if (status == THOLE_OK && json)
+        status = answer_in_json(&body, reterr);
+    if (status == THOLE_OK)
+        status = connection_publish(shard->engine->connection, reply, json ? &type : NULL, json,
+                                    buf_bytes(&body), reterr);
     buf_release(&body);
+    return status;
 }
 
 static void answer_text(struct shard *shard, const char *reply, bool json, thole_status status,
                         const char *text)
 {
-    answer(shard, reply, json, status, thole_slice_from(text));
+    struct query_answer const said = {.status = (uint32_t)status, .data = thole_slice_from(text)};
+    thole_error err = {0};
+    if (publish_answer(shard, reply, json, &said, &err) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
+}
+
+/* JSON takes a third more bytes than the payload that is in it: an answer that does not fit into a message is
+ * one that says so. */
+static void answer(struct shard *shard, const char *reply, bool json, const struct out_query_answer *said)
+{
+    struct query_answer const whole = {.status = (uint32_t)said->status, .data = said->data};
+    thole_error err = {0};
+    thole_status const status = publish_answer(shard, reply, json, &whole, &err);
+    if (status == THOLE_LIMIT)
+        answer_text(shard, reply, json, THOLE_LIMIT, "the answer is larger than a message may be");
+    else if (status != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
 }
 
 /* ---- arriving: NATS's threads ---- */
@@ -224,7 +238,7 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
         answer_text(shard, asked->reply, asked->json, THOLE_LIMIT,
                     "the answer is larger than a payload may be");
     else
-        answer(shard, asked->reply, asked->json, said->status, said->data);
+        answer(shard, asked->reply, asked->json, said);
     forget(shard, asked);
 }
 

@@ -102,6 +102,8 @@ static void test_within(void)
         {"\xe2\x82\xac\xe2\x82\xac", 5, "\"\xe2\x82\xac\""},
         {"\xff\xff", 5, "\"\xef\xbf\xbd\""},
         {"\xe2\x82", 6, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xef\xbf\xbd\xef\xbf\xbe\xef\xbf\xbf", 20, "\"\xef\xbf\xbd\\ufffe\\uffff\""},
+        {"\xef\xbf\xbe", 5, "\"\""},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct buf to;

@@ -19,6 +19,7 @@ enum { P = 3, PAYLOAD_MAX = 100 };
 static struct {
     FILE *said;
     const char *refused; /* the call of that name fails */
+    int too_large;       /* so many of the next messages are */
     enum partition_state state;
     struct stream_bounds bounds;
     uint64_t last; /* sequence of the last record of a subject; 0: there is none */
@@ -141,6 +142,8 @@ thole_status __wrap_connection_publish(struct connection *connection, const char
     else
         (void)fprintf(play.said, "  publishes to %s %.*s\n", subject, THOLE_FMT(body));
     arena_release(&arena);
+    if (play.too_large > 0)
+        return play.too_large--, thole_fail(reterr, THOLE_LIMIT, "the message is too large");
     return called("answer", reterr);
 }
 
@@ -659,6 +662,9 @@ static void queries(void)
     answer_query(1, THOLE_NOT_FOUND, PAYLOAD_MAX + 1);
     question(order, "state", subject, "_INBOX.4");
     answer_query(4, THOLE_OK, PAYLOAD_MAX);
+    question(order, "state", subject, "_INBOX.44");
+    play.too_large = 1; /* in a message, which has JSON and headers around it */
+    answer_query(5, THOLE_OK, PAYLOAD_MAX);
     question(order, "state", subject, "");
     question(order, "state", subject, "thole.shop.in.3.order");
     question(order, "other", subject, "_INBOX.5");

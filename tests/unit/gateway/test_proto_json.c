@@ -69,7 +69,7 @@ static void test_what_is_read(void)
     const Thole__V1__Task *const task = (const Thole__V1__Task *)decode(
         &thole__v1__task__descriptor,
         " { \"activity_id\" : \"12\" , \"tryNumber\":3, \"unknown\":{\"a\":[1,{}]}, \"input\":\"_-8\","
-        " \"details\":null, \"version\":\"5\", \"key\":\"\\u00e4\\ud83d\\ude00\" }\n");
+        " \"details\":null, \"\\u0076ersion\":\"5\", \"key\":\"\\u00e4\\ud83d\\ude00\" }\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(task);
     CU_ASSERT_EQUAL(task->activity_id, 12); /* the name as in the file; a number as a text */
     CU_ASSERT_EQUAL(task->try_number, 3);
@@ -107,6 +107,8 @@ static void test_what_is_refused(void)
         {"{}}", "the message is not valid JSON"},
         {"{\"claim\":\"1\" \"key\":\"\"}", "the message is not valid JSON"},
         {"{\"claim\":\"1\",}", "the message is not valid JSON"},
+        {"{\"claim\":\"1\"} junk}", "the message is not valid JSON"},
+        {"{} {}", "the message is not valid JSON"},
         {"{\"claim\":1}", "claim is not a text"},
         {"{\"claim\":\"a\\u0000\"}", "claim is not a text in UTF-8 without NUL"},
         {"{\"claim\":\"\xff\"}", "claim is not a text in UTF-8 without NUL"},
@@ -126,6 +128,9 @@ static void test_what_is_refused(void)
     }
     CU_ASSERT_PTR_NULL(decode(&thole__v1__tasks__descriptor, "{\"tasks\":{}}"));
     CHECK_STR("list", error.text, "tasks is not a list");
+    codec_release(&scratch);
+    CU_ASSERT_PTR_NULL(decode(&thole__v1__tasks__descriptor, "{\"tasks\":[{} 1]}"));
+    CHECK_STR("behind an item", error.text, "the message is not valid JSON");
     codec_release(&scratch);
     CU_ASSERT_PTR_NULL(decode(&thole__v1__outcome__descriptor, "{\"cancelled\":1}"));
     CHECK_STR("bool", error.text, "cancelled is not true or false");
