@@ -8,7 +8,7 @@
 enum {
     MIGRATE_TIMEOUT_MS = 600000, /* of one migration, and of waiting for another process that migrates */
     LOCK_CLASS = 0x74686f6c,     /* "thol": first half of the advisory lock's key */
-    SQL_BYTES_MAX = 4096,
+    SQL_BYTES_MAX = 16 * 1024,
     GRANTS_BYTES_MAX = 64 * 1024,
 };
 
@@ -21,7 +21,8 @@ static int32_t lock_key(const char *schema)
     return (int32_t)(hash & INT32_MAX);
 }
 
-/* A call of session_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal. */
+/* A call of session_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal; "$T": the
+ * text of grants.sql as a literal. */
 static thole_status run_sql(struct postgres *pg, const char *what, const char *sql, PGresult **ret,
                             thole_error *reterr)
 {
@@ -29,10 +30,12 @@ static thole_status run_sql(struct postgres *pg, const char *what, const char *s
     char *identifier = session_identifier(pg), *literal = session_literal(pg);
     buf_init(&text, SQL_BYTES_MAX);
     for (const char *at = sql; *at != '\0'; at++)
-        if (at[0] == '$' && (at[1] == 'I' || at[1] == 'L'))
-            buf_text(&text, *++at == 'I' ? identifier : literal);
-        else
+        if (at[0] != '$' || strspn(at + 1, "ILT") == 0)
             buf_append(&text, at, 1);
+        else if (*++at == 'T')
+            buf_printf(&text, "$grants$%s$grants$", grants_sql);
+        else
+            buf_text(&text, *at == 'I' ? identifier : literal);
     thole_status status = buf_status(&text);
     if (status != THOLE_OK)
         (void)thole_fail(reterr, status, "out of memory for %s", what);
@@ -251,24 +254,28 @@ thole_status postgres_grant(struct postgres *pg, thole_error *reterr)
     return locked_step(pg, grant_step, &applied, reterr);
 }
 
-/* What grants.sql gives, table by table; of a worker's columns any one. */
+/* What grants.sql gives, read from its text: a right to a whole table, or to columns; what the tables do not
+ * have yet is left out. A role that lacks all of a table is named with the table, else with what it lacks. */
 static const char rights_query[] =
-    "WITH tables AS (SELECT c.oid, c.relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n"
-    " ON n.oid = c.relnamespace WHERE n.nspname = $L AND c.relkind = 'r'),"
-    " wanted (role, oid, relname, privilege) AS ("
-    "SELECT '_engine', t.oid, t.relname, p.name FROM tables AS t,"
-    " (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS p (name)"
-    " WHERE p.name = 'SELECT' OR t.relname <> 'schema_migrations'"
-    " UNION ALL SELECT '_reader', t.oid, t.relname, 'SELECT' FROM tables AS t WHERE t.relname <> "
-    "'incarnation'"
-    " UNION ALL SELECT '_worker', t.oid, t.relname, p.name FROM tables AS t JOIN"
-    " (VALUES ('worker_queue', 'SELECT'), ('worker_queue', 'DELETE'), ('worker_queue', 'UPDATE'),"
-    " ('instances', 'SELECT'), ('partitions', 'SELECT'), ('incarnation', 'SELECT')) AS p (relname, name)"
-    " ON p.relname = t.relname),"
-    " lacking AS (SELECT DISTINCT r.rolname || ' on ' || w.relname AS what FROM wanted AS w"
-    " JOIN pg_catalog.pg_roles AS r ON r.rolname = ($L || w.role)::name"
-    " WHERE NOT CASE w.privilege WHEN 'DELETE' THEN has_table_privilege(r.oid, w.oid, w.privilege)"
-    " ELSE has_any_column_privilege(r.oid, w.oid, w.privilege) END)"
+    "WITH text (sql) AS (SELECT regexp_replace($T, '--[^\\n]*', '', 'g')),"
+    " given (rights, tables, role) AS (SELECT m[1], m[2], m[3] FROM text,"
+    " regexp_matches(sql, 'GRANT ([^;]+?) ON ([^;]+?) TO :\"(\\w+)\"', 'g') AS m),"
+    " wanted AS (SELECT r.oid AS role, r.rolname, t.oid AS relation, t.relname, p.m[1] AS privilege, "
+    "a.attname"
+    " FROM given AS g JOIN pg_catalog.pg_roles AS r ON r.rolname = ($L || '_' || g.role)::name"
+    " CROSS JOIN regexp_split_to_table(g.tables, ',') AS listed"
+    " JOIN pg_catalog.pg_class AS t ON t.relname = substring(listed FROM '(\\w+)\\s*$') AND t.relkind = 'r'"
+    " JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace AND n.nspname = $L"
+    " CROSS JOIN LATERAL (SELECT regexp_matches(g.rights, '([A-Z]+)\\s*(?:\\(([^)]*)\\))?', 'g')) AS p (m)"
+    " LEFT JOIN pg_catalog.pg_attribute AS a ON p.m[2] IS NOT NULL AND a.attrelid = t.oid AND a.attnum > 0"
+    " AND a.attname::text = ANY (regexp_split_to_array(btrim(p.m[2]), '\\s*,\\s*'))"
+    " WHERE p.m[2] IS NULL OR a.attname IS NOT NULL),"
+    " seen AS (SELECT *, CASE WHEN attname IS NULL THEN has_table_privilege(role, relation, privilege)"
+    " ELSE has_column_privilege(role, relation, attname, privilege) END AS there FROM wanted),"
+    " lacking AS (SELECT rolname || ' on ' || relname || CASE WHEN bool_or(there) THEN ' (' ||"
+    " string_agg(privilege || coalesce(' ' || attname, ''), ', ' ORDER BY privilege, attname)"
+    " FILTER (WHERE NOT there) || ')' ELSE '' END AS what FROM seen GROUP BY rolname, relname HAVING NOT "
+    "bool_and(there))"
     " SELECT (SELECT count(*) FROM pg_catalog.pg_roles WHERE rolname IN (($L || '_engine')::name,"
     " ($L || '_worker')::name, ($L || '_reader')::name)),"
     " coalesce((SELECT string_agg(what, ', ' ORDER BY what) FROM lacking), '')";

@@ -169,9 +169,36 @@ static void doctor_says(const char *url, const char *expected)
 {
     int code;
     const char *said = rights_shell(
-        &code, "%s doctor --nats nats://127.0.0.1:1 --timeout 5s --postgres '%s' 2>&1 | grep -A1 ' rights '",
-        THOLE_COMMAND, url);
+        &code,
+        "THOLE_POSTGRES='%s' %s doctor --nats nats://127.0.0.1:1 --timeout 5s 2>&1 | grep -A1 ' rights '",
+        url, THOLE_COMMAND);
     CHECK_STR(expected, strstr(said, expected) != NULL ? expected : said, expected);
+}
+
+/* One right less, to a column, to a table: the doctor says which. */
+static void lack_one(const char *super, const char *url)
+{
+    static const struct {
+        const char *right, *role, *lacking;
+    } rows[] = {
+        {"UPDATE (strikes) ON thole_default.worker_queue", "worker", "worker_queue (UPDATE strikes)"},
+        {"SELECT (version) ON thole_default.instances", "worker", "instances (SELECT version)"},
+        {"DELETE ON thole_default.timers", "engine", "timers (DELETE)"},
+        {"SELECT (id) ON thole_default.incarnation", "reader", "incarnation"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char line[200], expected[160];
+        (void)snprintf(line, sizeof line, "-c 'REVOKE %s FROM thole_default_%s'", rows[i].right,
+                       rows[i].role);
+        psql(super, line);
+        (void)snprintf(expected, sizeof expected,
+                       "FAIL  rights           rights are missing: thole_default_%s on %s\n", rows[i].role,
+                       rows[i].lacking);
+        doctor_says(url, expected);
+        (void)snprintf(line, sizeof line, "-c 'GRANT %s TO thole_default_%s'", rows[i].right, rows[i].role);
+        psql(super, line);
+        doctor_says(url, "OK    rights           the roles of the namespace have theirs");
+    }
 }
 
 /* As deploy/postgres/roles.sql says; each of its steps twice, as an upgrade would. The script for psql, and
@@ -193,8 +220,8 @@ static void make_tables(void)
     rights_postgres_url("migrate", url);
     char *by_psql = NULL;
     for (int i = 0; i < 2; i++) {
-        const char *said = rights_shell(&code, "%s migrate %s --postgres '%s' 2>&1", THOLE_COMMAND,
-                                        i == 0 ? "" : "--grants", url);
+        const char *said = rights_shell(&code, "THOLE_POSTGRES='%s' %s migrate %s 2>&1", url, THOLE_COMMAND,
+                                        i == 0 ? "" : "--grants");
         if (code != 0)
             fprintf(stderr, "thole migrate: %s\n", said);
         CU_ASSERT_EQUAL_FATAL(code, 0);
@@ -210,6 +237,7 @@ static void make_tables(void)
             url, "thole_default_worker on worker_queue\n                       Try: thole migrate --grants");
     }
     doctor_says(url, "OK    rights           the roles of the namespace have theirs");
+    lack_one(super, url);
     char *by_command = rights_there(super);
     CHECK_STR("thole migrate --grants", by_command, by_psql);
     free(by_command);
