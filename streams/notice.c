@@ -77,8 +77,8 @@ static thole_status publish_ids(const struct cancel_publish *publish, size_t fir
         buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)id);
         buf_printf(&proofs, i == 0 ? "%016llx" : ",%016llx", (unsigned long long)proof);
     }
-    char number[NUMBER_BYTES];
-    struct header headers[5] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
+    char number[NUMBER_BYTES], decided[NUMBER_BYTES];
+    struct header headers[6] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
                                 {HEADER_KIND, notice->kind},
                                 {HEADER_PROOFS, buf_bytes(&proofs)}};
     size_t headers_len = 3;
@@ -86,6 +86,8 @@ static thole_status publish_ids(const struct cancel_publish *publish, size_t fir
         headers[headers_len++] = (struct header){HEADER_TRY, number_text(number, notice->try_number)};
     if (notice->early)
         headers[headers_len++] = (struct header){HEADER_EARLY, THOLE_STR("1")};
+    if (notice->decided_ms > 0)
+        headers[headers_len++] = (struct header){HEADER_DECIDED, number_text(decided, notice->decided_ms)};
     thole_status status = buf_status(&ids) != THOLE_OK ? buf_status(&ids) : buf_status(&proofs);
     if (status == THOLE_OK)
         status = connection_publish(publish->connection, publish->subject, headers, headers_len,
@@ -210,6 +212,8 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(read_ids(delivery_header(delivery, HEADER_ACTIVITIES), arena, &notice, reterr));
     THOLE_TRY(read_proofs(delivery_header(delivery, HEADER_PROOFS), arena, &notice, reterr));
     THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
+    if (!json_uint(delivery_header(delivery, HEADER_DECIDED), &notice.decided_ms))
+        notice.decided_ms = 0; /* it is only measured with */
     notice.early = delivery_header(delivery, HEADER_EARLY).len > 0;
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));

@@ -16,7 +16,7 @@ struct cancel_notice { /* to the workers that run them */
     uint32_t try_number;    /* 0: any */
     thole_slice kind;       /* thole_cancel_kind_name() */
     thole_slice reason;
-    uint64_t decided_ms; /* wall clock: of the turn; 0 when it was received */
+    uint64_t decided_ms; /* wall clock: of the turn; 0: not known, from an older engine */
     bool early;          /* sent before their rows are deleted: another one follows when they are */
     bool repeats;        /* sent: an early one was sent before */
 };

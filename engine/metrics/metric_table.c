@@ -10,6 +10,10 @@ enum { MILLI = 1000, SECOND = 1000 * MILLI };
 static const uint64_t call_bounds[] = {
     MILLI / 2,   MILLI,       2 * MILLI,  5 * MILLI, 10 * MILLI, 25 * MILLI,  50 * MILLI,
     100 * MILLI, 250 * MILLI, SECOND / 2, SECOND,    5 * SECOND, 10 * SECOND, 0};
+/* From a push to a renewal of a long lease. */
+static const uint64_t cancel_bounds[] = {MILLI,      2 * MILLI,   5 * MILLI,   10 * MILLI,  25 * MILLI,
+                                         50 * MILLI, 100 * MILLI, 250 * MILLI, SECOND / 2,  SECOND,
+                                         5 * SECOND, 10 * SECOND, 30 * SECOND, 60 * SECOND, 0};
 static const uint64_t run_bounds[] = {MILLI,
                                       10 * MILLI,
                                       50 * MILLI,
@@ -156,7 +160,13 @@ const struct metric_rule metric_rules[METRICS] = {
     [METRIC_ENGINE_INSTANCES] = {.name = "thole_engine_instances",
                                  .kind = METRIC_GAUGE,
                                  .roles = METRIC_ENGINE,
-                                 .help = "instances that are in memory; most are parked"},
+                                 .help = "instances that are in memory"},
+    [METRIC_ENGINE_PARKED] = {.name = "thole_engine_parked_instances",
+                              .kind = METRIC_GAUGE,
+                              .roles = METRIC_ENGINE,
+                              .help =
+                                  "of these, those that are parked: their code waits on its stack; at most "
+                                  "--parked-max in each partition, and more while they cannot be evicted"},
     [METRIC_ENGINE_OPEN_ACTIVITIES] = {.name = "thole_engine_open_activities",
                                        .kind = METRIC_GAUGE,
                                        .roles = METRIC_ENGINE,
@@ -283,6 +293,18 @@ const struct metric_rule metric_rules[METRICS] = {
          .label = "path",
          .values = VALUES("push", "renewal", "refused_completion"),
          .help = "activities that the worker learned were cancelled, by how it learned it"},
+    [METRIC_WORKER_CANCELLATION_DELAY] = {.name = "thole_worker_cancellation_delay_seconds",
+                                          .kind = METRIC_HISTOGRAM,
+                                          .unit = METRIC_MICROSECONDS,
+                                          .roles = METRIC_RUNS,
+                                          .label = "path",
+                                          .values = VALUES("push", "renewal", "refused_completion"),
+                                          .bounds = cancel_bounds,
+                                          .help = "how late cancellations were learned: until the token "
+                                                  "fired or the completion was refused; push: "
+                                                  "since the turn that decided, by the engine's clock; "
+                                                  "others: since the row was last there, so at "
+                                                  "most that"},
     [METRIC_WORKER_CANCELLATION_GRACE] = {.name = "thole_worker_cancellation_grace_seconds",
                                           .kind = METRIC_HISTOGRAM,
                                           .unit = METRIC_MICROSECONDS,

@@ -655,7 +655,8 @@ struct partition_facts partition_facts(const struct partition *p)
                                     .open_activities = instances_open_activities(p->instances),
                                     .appends = facts->in_flight,
                                     .append_bytes = facts->in_flight_bytes,
-                                    .instances = instances_in_memory(p->instances)};
+                                    .instances = instances_in_memory(p->instances),
+                                    .parked = instances_parked(p->instances)};
 }
 
 bool partition_idle(const struct partition *p)

@@ -66,6 +66,7 @@ struct partition_facts {
     uint64_t open_activities;
     size_t appends, append_bytes; /* in flight */
     size_t instances;             /* in memory */
+    size_t parked;                /* of these, those whose code waits for its next turn */
 };
 struct partition_facts partition_facts(const struct partition *p);
 /* For the simulation's checks: records 1..n of its epoch are committed, as this owner knows. */

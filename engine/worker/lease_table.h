@@ -71,6 +71,7 @@ struct lease {
     uint64_t deadline_ms;             /* of the try; UINT64_MAX: none */
     struct lease *prev, *next;        /* of the list of its state */
     struct lease *id_next, *key_next; /* hash chains */
+    uint64_t since_ms;                /* of its cancellation, once its token has fired: see worker_out */
     size_t cancel_kind_len, reason_len;
     char nonce[NONCE_TEXT_LEN + 1]; /* of the activity */
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];

@@ -150,8 +150,8 @@ enum worker_in_kind {
     WORKER_IN_RELEASED,  /* answer to RELEASE; unknown makes no difference */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
     WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is sent again */
-    WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, proofs, early, cancel_kind,
-                            reason */
+    WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, proofs, early, since_ms,
+                            cancel_kind, reason */
     WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
 };
 
@@ -172,6 +172,7 @@ struct worker_in {
                                      ignored, and counted */
     size_t activity_ids_len;
     bool early;                      /* PUSHED: the rows are still being deleted, another push follows */
+    uint64_t since_ms;               /* PUSHED: when it was decided; 0: not known. Only measured with */
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
 };
@@ -270,6 +271,9 @@ struct worker_out {
     enum worker_end end;
     thole_slice cancel_kind; /* FIRE: as pushed, else "cancelled", "lease_lost", "shutdown" or "timeout" */
     thole_slice reason;      /* FIRE: as pushed; may be empty */
+    /* FIRE by PUSH: when it was decided, 0: not known. FIRE by RENEWAL, end REFUSED: when the row was last
+     * seen */
+    uint64_t since_ms;
 };
 /* Takes the next output; false when there is none. */
 bool worker_poll(struct worker_machine *w, struct worker_out *ret);

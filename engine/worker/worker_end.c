@@ -189,9 +189,10 @@ static void fire(struct worker_machine *w, struct lease *lease, enum worker_path
         cancelling.grace_ms = w->kill_ms;
     lease_enter(&w->table, lease, LEASE_CANCELLING);
     lease->cancelling = cancelling;
-    if (path == WORKER_PATH_RENEWAL)
+    if (path == WORKER_PATH_RENEWAL) {
+        lease->since_ms = lease->renewed_ms;
         remember(lease, THOLE_STR("cancelled"), THOLE_STR(""));
-    else if (path != WORKER_PATH_PUSH)
+    } else if (path != WORKER_PATH_PUSH)
         remember(lease, thole_slice_from(worker_path_name(path)), THOLE_STR(""));
     count_path(w, path);
     lease_refresh(w, lease);
@@ -277,6 +278,7 @@ static void pushed_early(struct worker_machine *w, struct lease *lease, const st
     if (lease->state != LEASE_STARTING && lease->state != LEASE_RUNNING)
         return;
     remember(lease, in->cancel_kind, in->reason);
+    lease->since_ms = in->since_ms;
     lease_set_push(w, lease, PUSH_EARLY);
     lease_fire(w, lease, WORKER_PATH_PUSH);
 }
@@ -290,6 +292,7 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
     case LEASE_STARTING:
     case LEASE_RUNNING:
         remember(lease, in->cancel_kind, in->reason);
+        lease->since_ms = in->since_ms;
         lease_set_push(w, lease, PUSH_WANTED);
         lease_fire(w, lease, WORKER_PATH_PUSH);
         break;
@@ -354,7 +357,10 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
                                .end = event.end,
                                .delay_ms = event.delay_ms,
                                .deadline_ms = event.deadline_ms};
+    if (event.end == WORKER_END_REFUSED && ends_message(event.kind))
+        ret->since_ms = lease->renewed_ms;
     if (event.kind == WORKER_OUT_FIRE) {
+        ret->since_ms = lease->since_ms;
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};
     }

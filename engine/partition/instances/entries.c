@@ -140,6 +140,8 @@ void entry_become(struct entries *entries, struct entry *entry, enum entry_state
         entries->recalled_len--;
     if (state == ENTRY_RECALLED)
         entries->recalled_len++;
+    entries->live_len += (size_t)(state == ENTRY_LIVE);
+    entries->live_len -= (size_t)(from == ENTRY_LIVE);
     entry->state = state;
     if (entry_is_over(state) != entry->in_over && state != ENTRY_RECALLED)
         entries_touch(entries, entry);
@@ -236,6 +238,7 @@ static void evict(struct entries *entries, struct entry_list *list, size_t keep)
             at = &(*at)->hash_next;
         *at = entry->hash_next;
         list_remove(entries, entry);
+        entries->live_len -= (size_t)(entry->state == ENTRY_LIVE);
         entry_destroy(entries, entry);
     }
 }

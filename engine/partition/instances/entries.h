@@ -124,9 +124,9 @@ struct entry_list { /* by use: most recently used first */
 struct entries {
     struct entry *buckets[ENTRY_BUCKETS];
     struct entry *ready_first, *ready_last;
-    struct entry_list lru, over; /* over: see entry_is_over() */
-    size_t pending_len, questions_len, recalled_len;
-    size_t pending_bytes; /* memory of what is pending */
+    struct entry_list lru, over;                               /* over: see entry_is_over() */
+    size_t pending_len, questions_len, recalled_len, live_len; /* the last two: by state */
+    size_t pending_bytes;                                      /* memory of what is pending */
     uint64_t next_token;
 };
 void entries_release(struct entries *entries); /* leaves it empty and usable */

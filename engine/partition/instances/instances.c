@@ -88,6 +88,11 @@ size_t instances_in_memory(const struct instances *p)
     return p->entries.lru.len + p->entries.over.len;
 }
 
+size_t instances_parked(const struct instances *p)
+{
+    return p->entries.live_len;
+}
+
 size_t instances_pending(const struct instances *p)
 {
     return p->entries.pending_len;

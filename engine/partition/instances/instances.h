@@ -102,6 +102,7 @@ void instances_counted_again(struct instances *instances, const struct in_live *
 uint64_t instances_open_activities(const struct instances *instances);
 size_t instances_live_names(const struct instances *instances, const thole_slice **ret_names);
 size_t instances_in_memory(const struct instances *instances);
+size_t instances_parked(const struct instances *instances);  /* of these: with their code, which waits */
 size_t instances_pending(const struct instances *instances); /* messages and timers that wait */
 /* Memory of these, and of messages that are being rejected. */
 size_t instances_pending_bytes(const struct instances *instances);

@@ -161,6 +161,7 @@ static void add_partition(struct sums *to, const struct owned *owned)
     to->facts.appends += facts.appends;
     to->facts.append_bytes += facts.append_bytes;
     to->facts.instances += facts.instances;
+    to->facts.parked += facts.parked;
     if (owned->sweeps.waiting_ms > to->oldest_ms)
         to->oldest_ms = owned->sweeps.waiting_ms;
     to->waiting += partition_pending(owned->machine);
@@ -179,6 +180,7 @@ static void set_sums(struct metric_cells *cells, const struct sums *sums)
     metric_set(cells, METRIC_ENGINE_APPENDS_IN_FLIGHT, 0, sums->facts.appends);
     metric_set(cells, METRIC_ENGINE_APPENDS_IN_FLIGHT_BYTES, 0, sums->facts.append_bytes);
     metric_set(cells, METRIC_ENGINE_INSTANCES, 0, sums->facts.instances);
+    metric_set(cells, METRIC_ENGINE_PARKED, 0, sums->facts.parked);
     metric_set(cells, METRIC_ENGINE_INBOX_WAITING, 0, sums->waiting);
     metric_set(cells, METRIC_ENGINE_INBOX_WAITING_BYTES, 0, sums->waiting_bytes);
 }

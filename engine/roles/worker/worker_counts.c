@@ -11,6 +11,8 @@ static_assert((int)CLAIMS_GONE == (int)WORKER_ROW_MISSING && (int)CLAIMS_CLAIMED
                   (int)CLAIMS_FORGED == (int)WORKER_ROW_FORGED,
               "claims are counted by the state of the row");
 
+enum { MICROS_IN_MILLI = 1000 };
+
 static size_t row_outcome(const struct row_call *call, size_t i)
 {
     if (call->unknown)
@@ -53,9 +55,32 @@ void worker_count_link(struct worker_host *host)
     metric_set(host->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, epoch == 0);
 }
 
-void worker_count_fired(struct worker_host *host, enum worker_path path)
+/* The clocks of engine and worker may differ: what seems to be yet to come is now. */
+uint64_t worker_since_ms(uint64_t wall_ms)
 {
-    metric_add(host->cells, METRIC_WORKER_TOKENS, (size_t)path, 1);
+    uint64_t const wall_now_ms = clock_wall_us() / MICROS_IN_MILLI;
+    uint64_t const now_ms = clock_monotonic_us() / MICROS_IN_MILLI;
+    uint64_t const age_ms = wall_ms < wall_now_ms ? wall_now_ms - wall_ms : 0;
+    if (wall_ms == 0)
+        return 0;
+    return age_ms < now_ms ? now_ms - age_ms : 1;
+}
+
+static void observe_delay(struct worker_host *host, size_t path, uint64_t since_ms)
+{
+    uint64_t const now_us = clock_monotonic_us(), since_us = since_ms * MICROS_IN_MILLI;
+    if (since_ms > 0)
+        metric_observe(host->cells, METRIC_WORKER_CANCELLATION_DELAY, path,
+                       now_us > since_us ? now_us - since_us : 0);
+}
+
+void worker_count_fired(struct worker_host *host, const struct worker_out *out)
+{
+    metric_add(host->cells, METRIC_WORKER_TOKENS, (size_t)out->path, 1);
+    if (out->path == WORKER_PATH_PUSH)
+        observe_delay(host, CANCELLATIONS_PUSH, out->since_ms);
+    else if (out->path == WORKER_PATH_RENEWAL)
+        observe_delay(host, CANCELLATIONS_RENEWAL, out->since_ms);
 }
 
 void worker_count_started(struct worker_host *host, struct thole_activity *act)
@@ -77,7 +102,6 @@ static size_t returned(thole_status status)
 
 void worker_count_returned(struct worker_host *host, const struct thole_activity *act)
 {
-    enum { MICROS_IN_MILLI = 1000 };
     uint64_t const now_us = clock_monotonic_us(), fired_us = act->fired_ms * MICROS_IN_MILLI;
     host->running--;
     metric_observe(host->cells, METRIC_WORKER_ACTIVITY_DURATION, act->entry, now_us - act->started_us);
@@ -91,9 +115,11 @@ void worker_count_published(struct worker_host *host, bool stored)
     metric_add(host->cells, METRIC_WORKER_RESULTS, stored ? RESULTS_STORED : RESULTS_FAILED, 1);
 }
 
-void worker_count_end(struct worker_host *host, enum worker_end end)
+void worker_count_end(struct worker_host *host, const struct worker_out *out)
 {
-    metric_add(host->cells, METRIC_WORKER_ENDED, (size_t)end, 1);
+    metric_add(host->cells, METRIC_WORKER_ENDED, (size_t)out->end, 1);
+    if (out->end == WORKER_END_REFUSED)
+        observe_delay(host, CANCELLATIONS_REFUSED, out->since_ms);
 }
 
 void worker_count_machine(struct worker_host *host)

@@ -211,6 +211,7 @@ static void take_push(struct worker_host *host, struct push_mail *push)
                                           .activity_ids_len = notice->activity_ids_len,
                                           .proofs = notice->proofs,
                                           .early = notice->early,
+                                          .since_ms = worker_since_ms(notice->decided_ms),
                                           .cancel_kind = notice->kind,
                                           .reason = notice->reason});
     if (worker_counters(host->machine).unproven > unproven)

@@ -180,7 +180,7 @@ static void poison(struct thole_activity *act, uint64_t attempt)
 
 static void fire(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
 {
-    worker_count_fired(host, out->path);
+    worker_count_fired(host, out);
     say_fired(act, out);
     act->fired_kind = cancel_kind_find(out->cancel_kind);
     act->fired_ms = clock_monotonic_ms();
@@ -244,7 +244,7 @@ static void end(struct worker_host *host, struct thole_activity *act, const stru
         signal_message(host, act, WORK_NAK);
     else if (out->kind == WORKER_OUT_TERM)
         signal_message(host, act, WORK_TERM);
-    worker_count_end(host, out->end);
+    worker_count_end(host, out);
     say_end(host, act, out->end);
     if (host->options.remote != NULL)
         host->options.remote->ended(host->options.remote->arg, host, act, out->end == WORKER_END_COMPLETED);

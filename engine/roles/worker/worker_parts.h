@@ -113,11 +113,13 @@ struct thole_activity *worker_activity(uint64_t id); /* by the machine's id */
 enum { WORKER_STUCK_MS = 60000 }; /* a loop that is busy for so long is stuck */
 void worker_count_link(struct worker_host *host);
 void worker_count_answer(struct worker_host *host, const struct row_call *call);
-void worker_count_fired(struct worker_host *host, enum worker_path path);
+void worker_count_fired(struct worker_host *host, const struct worker_out *out);
 void worker_count_started(struct worker_host *host, struct thole_activity *act);
 void worker_count_returned(struct worker_host *host, const struct thole_activity *act);
 void worker_count_published(struct worker_host *host, bool stored);
-void worker_count_end(struct worker_host *host, enum worker_end end);
+void worker_count_end(struct worker_host *host, const struct worker_out *out);
+/* By the monotonic clock, what was at @p wall_ms; 0: not known. */
+uint64_t worker_since_ms(uint64_t wall_ms);
 void worker_count_machine(struct worker_host *host); /* what the machine has counted */
 
 /* ---- worker_results.c ---- */

@@ -62,7 +62,7 @@ await 30 shows "$at" thole_engine_oldest_waiting_activity_seconds 0 0 # m-5 has 
 
 for series in 'thole_engine_partitions{state="open"} 2 2' 'thole_engine_partitions_opened_total 2 2' 'thole_engine_turns_total 8' \
     'thole_engine_appends_in_flight 0 9' 'thole_engine_inbox_messages_total 8' 'thole_engine_inbox_delay_seconds_count 8' \
-    'thole_engine_unprojected_records 0 9' 'thole_engine_instances 1 5' 'thole_engine_cancel_pushes_total 1 1' \
+    'thole_engine_unprojected_records 0 9' 'thole_engine_instances 1 5' 'thole_engine_parked_instances 1 1' 'thole_engine_cancel_pushes_total 1 1' \
     'thole_engine_cancel_push_delay_seconds_count 1 1' 'thole_engine_requests_total{request="append"} 5' \
     'thole_engine_request_duration_seconds_count{request="append"} 5' 'thole_engine_partitions_closed_total{cause="postgres_lost"} 0 0' \
     'thole_postgres_errors_total{class="unavailable"} 0 0' 'thole_nats_errors_total{class="denied"} 0 0' \
@@ -72,7 +72,7 @@ for series in 'thole_engine_partitions{state="open"} 2 2' 'thole_engine_partitio
 done
 for series in 'thole_worker_claims_total{outcome="claimed"} 5' 'thole_worker_renewals_total{outcome="renewed"} 0' \
     'thole_worker_completions_total{outcome="accepted"} 3' 'thole_worker_activity_duration_seconds_count{activity="charge"} 4 4' \
-    'thole_worker_cancellation_grace_seconds_count 1 1' 'thole_worker_tokens_fired_total{path="push"} 1 1' 'thole_worker_slots 16 16' \
+    'thole_worker_cancellation_grace_seconds_count 1 1' 'thole_worker_cancellation_delay_seconds_count{path="push"} 1 1' 'thole_worker_tokens_fired_total{path="push"} 1 1' 'thole_worker_slots 16 16' \
     'thole_worker_queue_ok 1 1' 'thole_serving{role="worker"} 1 1'; do
     # shellcheck disable=SC2086
     await 5 shows "$to" $series

@@ -1,4 +1,6 @@
-/* The worker machine and time: deadlines of tries, and what is completed later (see worker_story.h). */
+/* The worker machine and time: deadlines of tries, what is completed later, and since when an activity is
+ * cancelled (see worker_story.h). */
+#include "proofs.h"
 #include "thole_cunit.h"
 #include "worker_machine.h"
 #include "worker_story.h"
@@ -227,6 +229,86 @@ static void what_a_lease_says(void)
     }
 }
 
-static const struct thole_test tests[] = {{"stories", test_stories},
-                                          {"what a lease says", what_a_lease_says}};
+/* The next output of a kind; others are dropped. */
+static struct worker_out next_of(struct worker_machine *w, enum worker_out_kind kind)
+{
+    struct worker_out out = {.kind = WORKER_OUT_STOPPED};
+    while (out.kind != kind && worker_poll(w, &out))
+        ;
+    CU_ASSERT_EQUAL_FATAL(out.kind, kind);
+    return out;
+}
+
+/* An answer with the only row in that state. */
+static void answer(struct worker_machine *w, enum worker_in_kind kind, enum worker_row_state state,
+                   uint64_t now_ms)
+{
+    struct worker_row const row = {.id = 1, .key = story_key('a'), .attempt = 1, .state = state};
+    struct worker_in const in = {.kind = kind, .rows = &row, .rows_len = 1};
+    CU_ASSERT_EQUAL(worker_input(w, &in, now_ms), THOLE_OK);
+}
+
+/* Claimed at 100 ms, it runs. */
+static struct worker_machine *one_runs(void)
+{
+    struct worker_options options;
+    worker_options_init(&options);
+    struct worker_machine *const w = worker_create(&options);
+    struct worker_in const in = {.kind = WORKER_IN_DELIVERED, .id = 1, .key = story_key('a'), .known = true};
+    CU_ASSERT_EQUAL(worker_input(w, &in, 100), THOLE_OK);
+    (void)next_of(w, WORKER_OUT_CLAIM);
+    answer(w, WORKER_IN_CLAIMED, WORKER_ROW_MINE, 103);
+    (void)next_of(w, WORKER_OUT_RUN);
+    return w;
+}
+
+/* What each way to learn of a cancellation knows of its time. */
+static void test_since_when(void)
+{
+    struct worker_machine *w = one_runs();
+    uint64_t id = story_key('a').activity_id, proof;
+    struct worker_in in = {.kind = WORKER_IN_PUSHED,
+                           .key = story_key('a'),
+                           .activity_ids = &id,
+                           .activity_ids_len = 1,
+                           .since_ms = 180};
+    in = test_with_proofs(in, THOLE_STR(""), &proof);
+    CU_ASSERT_EQUAL(worker_input(w, &in, 200), THOLE_OK);
+    in.since_ms = 190; /* the second one tells nothing new */
+    CU_ASSERT_EQUAL(worker_input(w, &in, 201), THOLE_OK);
+    CU_ASSERT_EQUAL(next_of(w, WORKER_OUT_FIRE).since_ms, 180);
+    worker_destroy(w);
+
+    w = one_runs();
+    worker_advance(w, worker_next_deadline_ms(w));
+    uint64_t now_ms = 100;
+    for (int i = 0; i < 2; i++) {
+        struct worker_out out = {.kind = WORKER_OUT_STOPPED};
+        for (now_ms++; out.kind != WORKER_OUT_RENEW; now_ms++) {
+            worker_advance(w, now_ms);
+            while (worker_poll(w, &out) && out.kind != WORKER_OUT_RENEW)
+                ;
+        }
+        if (i == 0)
+            answer(w, WORKER_IN_RENEWED, WORKER_ROW_MINE, now_ms);
+    }
+    answer(w, WORKER_IN_RENEWED, WORKER_ROW_MISSING, now_ms);
+    struct worker_out const fire = next_of(w, WORKER_OUT_FIRE);
+    CU_ASSERT_EQUAL(fire.path, WORKER_PATH_RENEWAL);
+    CU_ASSERT_TRUE(fire.since_ms > 1000 && fire.since_ms < now_ms - 1000); /* the renewal between */
+    worker_destroy(w);
+
+    w = one_runs();
+    in = (struct worker_in){.kind = WORKER_IN_FINISHED, .id = 1, .status = THOLE_OK};
+    CU_ASSERT_EQUAL(worker_input(w, &in, 300), THOLE_OK);
+    (void)next_of(w, WORKER_OUT_COMPLETE_BEGIN);
+    answer(w, WORKER_IN_BEGUN, WORKER_ROW_MISSING, 302);
+    struct worker_out const end = next_of(w, WORKER_OUT_ACK);
+    CU_ASSERT_EQUAL(end.end, WORKER_END_REFUSED);
+    CU_ASSERT_EQUAL(end.since_ms, 100); /* the claim */
+    worker_destroy(w);
+}
+
+static const struct thole_test tests[] = {
+    {"stories", test_stories}, {"what a lease says", what_a_lease_says}, {"since when", test_since_when}};
 THOLE_TEST_MAIN("worker_time", tests)

@@ -54,7 +54,8 @@ struct partition_facts __wrap_partition_facts(const struct partition *p)
                                     .open_activities = n * 10000,
                                     .appends = n * 1000000,
                                     .append_bytes = n * 100000000,
-                                    .instances = n * 10000000000};
+                                    .instances = n * 10000000000,
+                                    .parked = n * 1000000000000};
 }
 
 size_t __wrap_partition_pending(const struct partition *p)
@@ -203,9 +204,23 @@ static void epochs(const char *words)
     }
 }
 
+/* PATH SINCE_MS: it is 2 s. */
 static void fired(const char *words)
 {
-    worker_count_fired(&play.worker, (enum worker_path)strtoul(words, NULL, 10));
+    unsigned path = 0, since_ms = 0;
+    (void)sscanf(words, "%u %u", &path, &since_ms);
+    play.monotonic_us = 2000000;
+    worker_count_fired(&play.worker,
+                       &(struct worker_out){.path = (enum worker_path)path, .since_ms = since_ms});
+}
+
+/* DECIDED_MS: a push; it is 2 s, and 5 s by the wall clock. */
+static void pushed(const char *words)
+{
+    play.monotonic_us = 2000000;
+    worker_count_fired(&play.worker,
+                       &(struct worker_out){.path = WORKER_PATH_PUSH,
+                                            .since_ms = worker_since_ms(strtoull(words, NULL, 10))});
 }
 
 /* ENTRY STATUS FIRED_MS: it has run for 250 ms; others run. */
@@ -231,9 +246,13 @@ static void published(const char *words)
     worker_count_published(&play.worker, strcmp(words, "stored") == 0);
 }
 
+/* END SINCE_MS: it is 2 s. */
 static void ended(const char *words)
 {
-    worker_count_end(&play.worker, (enum worker_end)strtoul(words, NULL, 10));
+    unsigned end = 0, since_ms = 0;
+    (void)sscanf(words, "%u %u", &end, &since_ms);
+    play.monotonic_us = 2000000;
+    worker_count_end(&play.worker, &(struct worker_out){.end = (enum worker_end)end, .since_ms = since_ms});
 }
 
 static void machine(const char *words)
@@ -255,23 +274,15 @@ static const struct {
     const char *name;
     void (*happens)(const char *words);
     unsigned roles;
-} rows[] = {{"link", link_changes, METRIC_ENGINE},
-            {"store", store_changes, METRIC_ENGINE},
-            {"request", answered, METRIC_ENGINE},
-            {"uncounted", uncounted, METRIC_ENGINE},
-            {"message", message, METRIC_ENGINE},
-            {"push", push, METRIC_ENGINE},
-            {"opened", opened, METRIC_ENGINE},
-            {"closed", closed, METRIC_ENGINE},
-            {"partitions", partitions, METRIC_ENGINE},
-            {"answer", answers, METRIC_WORKER},
-            {"epochs", epochs, METRIC_WORKER},
-            {"fired", fired, METRIC_WORKER},
-            {"returned", returned, METRIC_WORKER},
-            {"published", published, METRIC_WORKER},
-            {"ended", ended, METRIC_WORKER},
-            {"machine", machine, METRIC_WORKER},
-            {"table", nothing, METRIC_EACH}};
+} rows[] = {{"link", link_changes, METRIC_ENGINE},     {"store", store_changes, METRIC_ENGINE},
+            {"request", answered, METRIC_ENGINE},      {"uncounted", uncounted, METRIC_ENGINE},
+            {"message", message, METRIC_ENGINE},       {"push", push, METRIC_ENGINE},
+            {"opened", opened, METRIC_ENGINE},         {"closed", closed, METRIC_ENGINE},
+            {"partitions", partitions, METRIC_ENGINE}, {"answer", answers, METRIC_WORKER},
+            {"epochs", epochs, METRIC_WORKER},         {"fired", fired, METRIC_WORKER},
+            {"pushed", pushed, METRIC_WORKER},         {"returned", returned, METRIC_WORKER},
+            {"published", published, METRIC_WORKER},   {"ended", ended, METRIC_WORKER},
+            {"machine", machine, METRIC_WORKER},       {"table", nothing, METRIC_EACH}};
 
 static void say_metrics(const struct metrics *metrics, bool all, FILE *to)
 {

@@ -16,6 +16,8 @@ struct row {
     uint32_t want_try;
     size_t want_ids;
     bool early;
+    const char *decided;
+    uint64_t want_decided;
 };
 
 static thole_status parse(const struct row *row, struct arena *arena, struct cancel_notice *ret)
@@ -31,6 +33,8 @@ static thole_status parse(const struct row *row, struct arena *arena, struct can
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_KIND, row->kind), NATS_OK);
     if (row->try_number != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_TRY, row->try_number), NATS_OK);
+    if (row->decided != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_DECIDED, row->decided), NATS_OK);
     if (row->early)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_EARLY, "1"), NATS_OK);
     struct delivery const delivery = link_delivery(message);
@@ -48,6 +52,9 @@ static void test_what_a_cancel_notice_says(void)
         {"the largest try", SUBJECT, "7,8,9", P "," P "," P, "TIMEOUT", "4294967295", THOLE_OK, UINT32_MAX,
          3},
         {"early", SUBJECT, "7", P, "requested", NULL, THOLE_OK, 0, 1, true},
+        {"decided then", SUBJECT, "7", P, "requested", NULL, THOLE_OK, 0, 1, true, "1795000000123",
+         1795000000123},
+        {"decided at no time", SUBJECT, "7", P, "requested", NULL, THOLE_OK, 0, 1, true, "soon", 0},
         {"a larger one", SUBJECT, "7", P, "TIMEOUT", "4294967296", THOLE_CORRUPT, 0, 0},
         {"try 0", SUBJECT, "7", P, "TIMEOUT", "0", THOLE_CORRUPT, 0, 0},
         {"no number", SUBJECT, "7", P, "TIMEOUT", "2x", THOLE_CORRUPT, 0, 0},
@@ -76,6 +83,7 @@ static void test_what_a_cancel_notice_says(void)
         if (status == THOLE_OK) {
             CU_ASSERT_EQUAL(notice.execution, 2);
             CU_ASSERT_EQUAL(notice.early, rows[i].early);
+            CU_ASSERT_EQUAL(notice.decided_ms, rows[i].want_decided);
             CU_ASSERT_EQUAL(notice.activity_ids[notice.activity_ids_len - 1], 6 + rows[i].want_ids);
             CU_ASSERT_EQUAL(notice.proofs[notice.activity_ids_len - 1], 0x0123456789abcdef);
             CU_ASSERT_TRUE(thole_slice_equal(notice.instance, THOLE_STR("order")));
