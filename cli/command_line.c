@@ -129,7 +129,15 @@ static thole_status read_files(struct cli *cli, const struct option_set *sets, s
         THOLE_TRY(context_path(cli->options.context, context, reterr));
         path = context;
     }
-    return path[0] == '\0' ? THOLE_OK : option_file_read(sets, n, path, given, &cli->config, reterr);
+    if (path[0] == '\0')
+        return THOLE_OK;
+    THOLE_TRY(option_file_read(sets, n, path, given, &cli->config, reterr));
+    if (cli->config.open_secret)
+        (void)fprintf(
+            stderr,
+            "thole: warning: %s has a password in it, and everybody on this machine may read it: chmod o-r\n",
+            path);
+    return THOLE_OK;
 }
 
 static int parse_and_run(struct cli *cli, int argc, char **argv)
@@ -138,10 +146,11 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
                                 {NULL, 0, &cli->options}};
     thole_error error = {.status = THOLE_OK};
     int first;
-    uint64_t given;
+    uint64_t given, before; /* the verb */
     bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
     thole_error const why = error;
-    if (options_read(sets, 1, true, argc, argv, &first, NULL, &error) != THOLE_OK)
+    if (options_read(sets, 1, true, argc, argv, &first, &before, &error) != THOLE_OK ||
+        options_refuse_secrets(sets, 1, before, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     if (cli->options.version)
         return command_version(cli);
@@ -159,7 +168,8 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     cli->program_len = cli->command->program ? words_behind_dashes(argc, argv) : 0;
     if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
         options_read(sets, sizeof sets / sizeof sets[0], cli->command->early_stop, argc, argv, &first, &given,
-                     &error) != THOLE_OK)
+                     &error) != THOLE_OK ||
+        options_refuse_secrets(sets, sizeof sets / sizeof sets[0], given, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     if (!cli->command->local &&
         read_files(cli, sets, sizeof sets / sizeof sets[0], given, &error) != THOLE_OK)

@@ -29,8 +29,9 @@ static bool check_server(struct looking *looking)
     error.status = nats_connection_open(&report->cli->options, &looking->connection, &error);
     if (error.status != THOLE_OK) {
         report_error(report, "nats", NULL,
-                     error.status == THOLE_DENIED ? "check --nats-creds, or the user and password in --nats"
-                                                  : "is nats-server running there? Check --nats",
+                     error.status == THOLE_DENIED
+                         ? "check --nats-creds, or the user and password in $THOLE_NATS_URL"
+                         : "is nats-server running there? Check --nats",
                      &error);
         return false;
     }

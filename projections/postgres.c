@@ -44,6 +44,16 @@ static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
     return THOLE_OK;
 }
 
+bool postgres_has_secret(const char *conninfo)
+{
+    PQconninfoOption *const parsed = PQconninfoParse(conninfo, NULL);
+    bool found = false;
+    for (const PQconninfoOption *at = parsed; at != NULL && at->keyword != NULL; at++)
+        found = found || (at->val != NULL && at->val[0] != '\0' && at->dispchar[0] == '*');
+    PQconninfoFree(parsed);
+    return found;
+}
+
 static thole_status check_namespace(const char *ns, thole_error *reterr)
 {
     thole_slice name = thole_slice_from(ns);

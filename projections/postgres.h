@@ -45,6 +45,8 @@ struct postgres_options {
     bool synchronous_commit;         /* false: synchronous_commit = off for its transactions */
 };
 
+/* Whether there is a password in it; false as well when it is malformed, which postgres_open() refuses. */
+bool postgres_has_secret(const char *conninfo);
 /* Strings are borrowed for the call. Makes no tables: see postgres_migrate(). */
 THOLE_NODISCARD thole_status postgres_open(const struct postgres_options *options, struct postgres **ret,
                                            thole_error *reterr);

@@ -47,6 +47,11 @@ bool nats_url_address(const char *url, char ret[NATS_ADDRESS_BYTES])
     return true;
 }
 
+bool nats_urls_have_secret(const char *urls)
+{
+    return strchr(urls, '@') != NULL;
+}
+
 static thole_status malformed(thole_error *reterr)
 {
     return thole_fail(

@@ -21,6 +21,9 @@ struct host_command {
     struct host_options options;
     char node[NODE_NAME_BYTES]; /* options.node points here unless it was given */
     struct option_file config;  /* texts of --config, which options point to */
+    /* THOLE_INVALID: there is a password in a flag. Refused where flags are words of a command line, and not
+     * where a program gives them. */
+    thole_error exposed;
     /* of the role replay */
     bool all;
     const char *file;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yaml.h>
 
 /* One pass over a file. */
@@ -15,6 +16,7 @@ struct pass {
     const char *path;
     uint64_t given, seen;
     struct option_file *file;
+    bool open; /* all may read the file */
     yaml_parser_t parser;
     yaml_event_t event;
     bool holds_event;
@@ -102,6 +104,8 @@ static thole_status read_pair(struct pass *pass)
                           origin);
     if (strlen((const char *)pass->event.data.scalar.value) != pass->event.data.scalar.length)
         return thole_fail(pass->reterr, THOLE_INVALID, "%s: the value has a zero byte", origin);
+    pass->file->open_secret |=
+        pass->open && row->is_secret != NULL && row->is_secret((const char *)pass->event.data.scalar.value);
     const char *const env = getenv(row->env);
     if ((pass->given & UINT64_C(1) << at) != 0 || (env != NULL && env[0] != '\0'))
         return THOLE_OK;
@@ -129,11 +133,14 @@ static thole_status read_document(struct pass *pass)
 }
 
 /* The whole file in @p room. */
-static thole_status read_bytes(const char *path, char *room, size_t cap, size_t *ret_len, thole_error *reterr)
+static thole_status read_bytes(const char *path, char *room, size_t cap, size_t *ret_len, bool *ret_open,
+                               thole_error *reterr)
 {
+    struct stat info;
     FILE *const from = fopen(path, "re");
     if (from == NULL)
         return thole_fail(reterr, THOLE_INVALID, "--config: cannot open %s: %s", path, strerror(errno));
+    *ret_open = fstat(fileno(from), &info) == 0 && (info.st_mode & S_IROTH) != 0;
     *ret_len = fread(room, 1, cap, from);
     int const error = ferror(from) ? errno : 0;
     (void)fclose(from);
@@ -151,7 +158,7 @@ thole_status option_file_read(const struct option_set *sets, size_t n, const cha
     struct pass pass = {.sets = sets, .n = n, .path = path, .given = given, .file = file, .reterr = reterr};
     char *const bytes = memory_new(OPTION_FILE_BYTES_MAX + 1);
     size_t len = 0;
-    thole_status status = read_bytes(path, bytes, OPTION_FILE_BYTES_MAX + 1, &len, reterr);
+    thole_status status = read_bytes(path, bytes, OPTION_FILE_BYTES_MAX + 1, &len, &pass.open, reterr);
     if (status == THOLE_OK && yaml_parser_initialize(&pass.parser) == 0)
         status = thole_fail(reterr, THOLE_NOMEM, "--config: no memory to read %s", path);
     else if (status == THOLE_OK) {

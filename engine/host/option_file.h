@@ -19,6 +19,7 @@ enum { OPTION_FILE_BYTES_MAX = 64 * 1024 };
 struct option_file {
     char *texts[OPTION_ROWS_MAX];
     size_t len;
+    bool open_secret; /* there is a password in it, and everybody on the machine may read it */
 };
 
 /* Reads @p path into the targets of @p sets; @p given as options_read() left it. THOLE_INVALID with file,

@@ -218,6 +218,27 @@ thole_status options_read(const struct option_set *sets, size_t n, bool stop, in
     return THOLE_OK;
 }
 
+thole_status options_refuse_secrets(const struct option_set *sets, size_t n, uint64_t given,
+                                    thole_error *reterr)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sets[i].len; k++, at++) {
+            const struct option_row *const row = &sets[i].rows[k];
+            const char *text = NULL;
+            if (row->is_secret == NULL || (given & UINT64_C(1) << at) == 0)
+                continue;
+            memcpy(&text, (const char *)sets[i].target + row->offset, sizeof text);
+            if (row->is_secret(text))
+                return thole_fail(
+                    reterr, THOLE_INVALID,
+                    "--%s: there is a password in it, which everybody on this machine can see (ps): "
+                    "put it into %s",
+                    row->flag, row->instead);
+        }
+    return THOLE_OK;
+}
+
 /* ---- help ---- */
 
 static void pad_to_column(struct buf *to, size_t start, size_t column)

@@ -30,7 +30,11 @@ struct option_row {
     const char *help;           /* one sentence */
     const char *const *choices; /* NULL-terminated */
     uint64_t min, max;          /* of numbers, durations and sizes; max 0 = no limit */
-    size_t offset, width;       /* see OPTION_FIELD */
+    /* Of a text: whether there is a password in it. It is then refused in a command line, and `instead` says
+     * where it belongs. */
+    bool (*is_secret)(const char *text);
+    const char *instead;
+    size_t offset, width; /* see OPTION_FIELD */
 };
 #define OPTION_FIELD(type, member) .offset = offsetof(type, member), .width = sizeof(((type *)0)->member)
 
@@ -59,6 +63,10 @@ THOLE_NODISCARD thole_status options_defaults(const struct option_set *sets, siz
 THOLE_NODISCARD thole_status options_read(const struct option_set *sets, size_t n, bool stop, int argc,
                                           char **argv, int *ret_first, uint64_t *ret_given,
                                           thole_error *reterr);
+/* THOLE_INVALID when there is a password in a flag of a command line, which everybody on the machine can see.
+ * @p given: as options_read() left it. */
+THOLE_NODISCARD thole_status options_refuse_secrets(const struct option_set *sets, size_t n, uint64_t given,
+                                                    thole_error *reterr);
 /* Appends the table as --help shows it. */
 void options_help(const struct option_row *rows, size_t len, struct buf *to);
 #endif

@@ -465,6 +465,7 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
     ret->version = general.version;
     if (ret->help || ret->version)
         return THOLE_OK;
+    ret->exposed.status = options_refuse_secrets(sets, COUNT(sets), given, &ret->exposed);
     if (ret->options.config != NULL && ret->options.config[0] != '\0')
         THOLE_TRY(option_file_read(sets, COUNT(sets), ret->options.config, given, &ret->config, reterr));
     if (first >= argc)

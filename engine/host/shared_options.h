@@ -5,7 +5,9 @@
 #ifndef THOLE_SHARED_OPTIONS_H
 #define THOLE_SHARED_OPTIONS_H
 #include "inbox_prefix.h"
+#include "nats_url.h"
 #include "option_table.h"
+#include "postgres.h"
 
 #define OPTION_ROW_CONFIG(...)                                                                               \
     {                                                                                                        \
@@ -15,7 +17,9 @@
 #define OPTION_ROW_NATS(...)                                                                                 \
     {                                                                                                        \
         .flag = "nats", .kind = OPTION_TEXT, .env = "THOLE_NATS_URL", .unit = "URL",                         \
-        .fallback = "nats://127.0.0.1:4222", .help = "NATS servers, separated by commas", __VA_ARGS__        \
+        .fallback = "nats://127.0.0.1:4222", .help = "NATS servers, separated by commas",                    \
+        .is_secret = nats_urls_have_secret,                                                                  \
+        .instead = "a file for --nats-creds, $THOLE_NATS_URL or a --config file", __VA_ARGS__                \
     }
 #define OPTION_ROW_NATS_CREDS(...)                                                                           \
     {                                                                                                        \
@@ -50,7 +54,10 @@
     }
 #define OPTION_ROW_POSTGRES(...)                                                                             \
     {                                                                                                        \
-        .flag = "postgres", .kind = OPTION_TEXT, .env = "THOLE_POSTGRES", .unit = "CONNINFO", __VA_ARGS__    \
+        .flag = "postgres", .kind = OPTION_TEXT, .env = "THOLE_POSTGRES", .unit = "CONNINFO",                \
+        .is_secret = postgres_has_secret,                                                                    \
+        .instead = "a password file (passfile=FILE, ~/.pgpass), $THOLE_POSTGRES or a --config file",         \
+        __VA_ARGS__                                                                                          \
     }
 #define OPTION_ROW_NAMESPACE(...)                                                                            \
     {                                                                                                        \

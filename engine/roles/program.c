@@ -227,6 +227,10 @@ static int parse_and_run(int argc, char **argv, const thole_program *program, st
         return print_help(program);
     if (status == THOLE_OK && command->version)
         return printf("%s: thole %s\n", program->name, thole_version()) > 0 ? EXIT_STOPPED : EXIT_FAILED;
+    if (status == THOLE_OK) {
+        error = command->exposed;
+        status = error.status;
+    }
     if (status == THOLE_OK)
         status = program_check_role(program, command->role, &error);
     if (status != THOLE_OK)
@@ -234,6 +238,10 @@ static int parse_and_run(int argc, char **argv, const thole_program *program, st
                    ? usage_error(program->name, &error)
                    : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
     log_configure(command->options.log_level, command->options.log_format, program->name);
+    if (command->config.open_secret)
+        log_line(LOG_LEVEL_WARN, "config",
+                 "%s has a password in it, and everybody on this machine may read it: chmod o-r",
+                 command->options.config);
     core_dumps_choose(command->options.core_dumps_full); /* before the first fork */
     if (command->role == HOST_REPLAY)
         return run_replay(program, command);

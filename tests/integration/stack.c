@@ -183,14 +183,43 @@ static struct stack_program *prepare(struct stack *stack, struct process *proces
     return program;
 }
 
+/* Where a password may stand in a URL: not in a command line. */
+static const struct {
+    const char *flag, *variable;
+} urls[] = {{"--nats=", "THOLE_NATS_URL"}, {"--postgres=", "THOLE_POSTGRES"}};
+
+/* Sets the variable in place of the flag; false: it is another one. */
+static bool set_url(const char *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++)
+        if (strncmp(arg, urls[i].flag, strlen(urls[i].flag)) == 0) {
+            setenv(urls[i].variable, arg + strlen(urls[i].flag), 1);
+            return true;
+        }
+    return false;
+}
+
 static struct stack_program *launch(struct stack *stack, const char *file, const char *name, const char *role,
                                     va_list args)
 {
     static struct process process; /* large */
     struct stack_program *program = prepare(stack, &process, file, name, role);
+    char *before[ARRAY_LEN(urls)];
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        const char *const url = getenv(urls[i].variable);
+        before[i] = url == NULL ? NULL : strdup(url);
+    }
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)
-        process_arg(&process, "%s", arg);
+        if (!set_url(arg))
+            process_arg(&process, "%s", arg);
     must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        if (before[i] == NULL)
+            unsetenv(urls[i].variable);
+        else
+            setenv(urls[i].variable, before[i], 1);
+        free(before[i]);
+    }
     return program;
 }
 

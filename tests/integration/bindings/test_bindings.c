@@ -43,8 +43,9 @@ static char thole_said[TEXT_MAX];
 static int thole(const char *arguments)
 {
     char line[2048];
-    (void)snprintf(line, sizeof line, THOLE_COMMAND " %s --nats %s --nats-inbox _INBOX_client 2>&1",
-                   arguments, url_of("ruler"));
+    (void)snprintf(line, sizeof line,
+                   "THOLE_NATS_URL=%s " THOLE_COMMAND " %s --nats-inbox _INBOX_client 2>&1", url_of("ruler"),
+                   arguments);
     FILE *const pipe = popen(line, "re");
     if (pipe == NULL)
         return -1;
@@ -87,9 +88,10 @@ static void publish(const char *subject, const struct header *headers, size_t he
 
 static struct stack_program *binder_named(const char *name, const char *die_at)
 {
+    char url[300];
+    (void)snprintf(url, sizeof url, "--nats=%s", url_of("binder"));
     return stack_program_with(&stack, "program_bindings", name, "binder", "--test-die-at", die_at, "--http",
-                              "127.0.0.1:0", "--nats", url_of("binder"), "--nats-inbox", "_INBOX_binder",
-                              NULL);
+                              "127.0.0.1:0", url, "--nats-inbox", "_INBOX_binder", NULL);
 }
 
 static struct stack_program *binder(const char *die_at)

@@ -446,7 +446,9 @@ expect_of "$checkout" 6 'partitions' engine --partitions 3
 expect_of "$checkout" 6 'lower --payload-max' engine --payload-max 1MiB
 expect_of "$checkout" 6 'leave --payload-max away' engine --payload-max 128KiB
 expect_of "$checkout" 6 'leave --payload-max away' worker --payload-max 128KiB
-expect_of "$checkout" 6 '' engine --postgres "${THOLE_POSTGRES/:*@/:wrong@}"
+THOLE_POSTGRES="${THOLE_POSTGRES/:*@/:wrong@}" expect_of "$checkout" 6 '' engine
+expect_of "$checkout" 2 '--postgres: there is a password in it' engine --postgres "$THOLE_POSTGRES"
+expect_of "$checkout" 2 '--nats: there is a password in it' worker --nats "$THOLE_NATS_URL"
 THOLE_POSTGRES='' expect_of "$checkout" 2 '--postgres is missing' run
 
 # A second SIGINT does not wait for anything; a first signal ends the program even while it cannot connect.

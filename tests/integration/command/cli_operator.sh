@@ -84,7 +84,7 @@ done
 expect 0 '{"schema":"thole.doctor.v1","checks":[{"check":"nats","result":"OK","seen":"nats-server 2.' doctor -o json
 expect 0 '{"schema":"thole.check.v1","check":"partitions","result":"OK","seen":"each of 5 has an owner"}' doctor -o jsonl
 THOLE_POSTGRES='' expect 0 'SKIP  postgres         Postgres was not looked at' doctor
-expect 12 'FAIL  postgres  ' doctor --postgres "${THOLE_POSTGRES/:*@/:wrong@}"
+THOLE_POSTGRES="${THOLE_POSTGRES/:*@/:wrong@}" expect 12 'FAIL  postgres  ' doctor
 expect 12 'FAIL  namespace        namespace nowhere has not been set up' doctor -n nowhere
 expect 12 'FAIL  tables           namespace nowhere has no tables' doctor -n nowhere
 expect 12 '"check":"nats","result":"FAIL","seen":"' doctor --nats nats://127.0.0.1:1 -o json

@@ -102,7 +102,7 @@ expect 2 'top is for people' top -o json
 expect 0 'there are no contexts' context list
 expect 3 'no context is in use' context show
 expect 0 '' context save away --nats nats://127.0.0.1:1 -n away
-expect 0 '' context save here --nats "$THOLE_NATS_URL" --postgres "$THOLE_POSTGRES" -n nowhere
+expect 0 '' context save here -n nowhere
 expect 2 'there is no context gone' context use gone
 expect 0 '' context use here
 expect 0 $'  away\n* here' context list

@@ -103,7 +103,14 @@ static const struct {
     {"--nats", 2, "--nats needs a value"},
     {"list -n a.b", 2, "--namespace"},
     {"--nats nats://127.0.0.1:1 --timeout 300ms history x", 6, "thole dev"},
-    {"--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x", 6, "127.0.0.1:1"},
+    {"--nats nats://user:secret@127.0.0.1:1 history x", 2, "put it into a file for --nats-creds"},
+    {"history x --nats nats://token@127.0.0.1:1", 2, "--nats: there is a password in it"},
+    {"migrate --postgres postgres://u:secret@127.0.0.1:1/x", 2, "put it into a password file (passfile=FILE"},
+    {"migrate --postgres 'host=127.0.0.1 port=1 password=secret'", 2,
+     "--postgres: there is a password in it"},
+    {"gateway --postgres postgres://127.0.0.1:1/x?password=secret", 2,
+     "--postgres: there is a password in it"},
+    {"binder --nats nats://127.0.0.1:1,nats://u:secret@127.0.0.1:2", 2, "--nats: there is a password in it"},
     {"dev --nats-port 70000", 2, "--nats-port: 70000"},
 };
 
@@ -112,8 +119,11 @@ static void test_words(void)
     for (size_t i = 0; i < ARRAY_LEN(word_cases); i++)
         check(word_cases[i].arguments, word_cases[i].code, word_cases[i].words);
     CU_ASSERT_PTR_NULL(strstr(outcome_of("run --help"), "is missing"));
-    CU_ASSERT_PTR_NULL(
-        strstr(outcome_of("--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x"), "secret"));
+    CU_ASSERT_PTR_NULL(strstr(outcome_of("--nats nats://user:secret@127.0.0.1:1 history x"), "secret"));
+    setenv("THOLE_NATS_URL", "nats://user:secret@127.0.0.1:1", 1);
+    check("--timeout 300ms history x", 6, "127.0.0.1:1");
+    CU_ASSERT_PTR_NULL(strstr(outcome_of("--timeout 300ms history x"), "secret"));
+    unsetenv("THOLE_NATS_URL");
 }
 
 /* The exit codes of --help are those of the documentation. */

@@ -126,6 +126,39 @@ static void test_mistakes(void)
     CU_ASSERT_EQUAL(strncmp(error.text, "--namespace: ", 13), 0);
 }
 
+/* What a password in a flag is answered with: everybody on the machine can see a command line. */
+static void test_secrets(void)
+{
+#define TO_FILE ": there is a password in it, which everybody on this machine can see (ps): put it into a "
+#define NATS "--nats" TO_FILE "file for --nats-creds, $THOLE_NATS_URL or a --config file"
+#define POSTGRES                                                                                             \
+    "--postgres" TO_FILE "password file (passfile=FILE, ~/.pgpass), $THOLE_POSTGRES or a --config file"
+    static const struct row rows[] = {
+        {"p run --postgres postgres://u:p@h/db", POSTGRES},
+        {"p --postgres=postgresql://h/db?password=p run", POSTGRES},
+        {"p run --postg password=p", POSTGRES}, /* shortened */
+        {"p run --postgres sslpassword=p", POSTGRES},
+        {"p run --postgres x --postgres password=p", POSTGRES},
+        {"p run --postgres postgres://u@h/db?passfile=/f", ""},
+        {"p run --postgres host=h", ""},
+        {"p run --postgres x --nats nats://u:p@h", NATS},
+        {"p run --postgres x --nats nats://h,tls://token@i", NATS},
+        {"p run --postgres x --nats nats://h,tls://i:4222", ""},
+    };
+    clear_environment();
+    setenv("THOLE_NATS_URL", "nats://u:p@h", 1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static struct host_command command;
+        char room[TEXT_BYTES], *words[WORDS_MAX + 1];
+        thole_error error = {.status = THOLE_OK};
+        int const n = split(rows[i].line, room, words);
+        CU_ASSERT_EQUAL(host_command_parse(n, words, &command, &error), THOLE_OK);
+        CHECK_STR(rows[i].line, command.exposed.text, rows[i].want);
+        CU_ASSERT_EQUAL(command.exposed.status, rows[i].want[0] == '\0' ? THOLE_OK : THOLE_INVALID);
+    }
+    clear_environment();
+}
+
 static void test_environment(void)
 {
     static const struct row good[] = {
@@ -235,6 +268,7 @@ static void test_help_columns(void)
 static const struct thole_test tests[] = {
     {"good_lines", test_good_lines},
     {"mistakes", test_mistakes},
+    {"secrets", test_secrets},
     {"environment", test_environment},
     {"help", test_help},
     {"each_has_a_variable", test_each_has_a_variable},

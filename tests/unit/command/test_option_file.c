@@ -144,6 +144,35 @@ static void test_files(void)
     }
 }
 
+/* A password in it, and who may read it. */
+static void test_secrets(void)
+{
+    static const struct {
+        const char *text;
+        mode_t mode;
+        bool open;
+    } rows[] = {
+        {"postgres: postgres://u:secret@h/db\n", 0600, false},
+        {"postgres: postgres://u:secret@h/db\n", 0640, false},
+        {"postgres: postgres://u:secret@h/db\n", 0604, true},
+        {"postgres: host=h password=secret\n", 0644, true},
+        {"postgres: host=h passfile=/etc/pg\n", 0644, false},
+        {"nats: nats://token@h\npostgres: host=h\n", 0644, true},
+        {"nats: nats://h:4222\npostgres: host=h\n", 0644, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct host_command command;
+        thole_error err = {.status = THOLE_OK};
+        write_file(rows[i].text, strlen(rows[i].text));
+        CU_ASSERT_EQUAL(chmod(path, rows[i].mode), 0);
+        CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_OK);
+        CU_ASSERT_EQUAL(command.config.open_secret, rows[i].open);
+        CU_ASSERT_EQUAL(command.exposed.status, THOLE_OK);
+        host_command_free(&command);
+        (void)unlink(path);
+    }
+}
+
 static const struct thole_test tests[] = {
-    {"values", test_values}, {"mistakes", test_mistakes}, {"files", test_files}};
+    {"values", test_values}, {"secrets", test_secrets}, {"mistakes", test_mistakes}, {"files", test_files}};
 THOLE_TEST_MAIN("option_file", tests)
