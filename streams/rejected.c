@@ -59,7 +59,7 @@ static thole_status publish(struct requests *requests, const char *subject, cons
                                      {HEADER_BYTES, number_text(bytes, item->bytes)}};
     struct publish const publish = {.subject = subject,
                                     .body = item->payload,
-                                    .message_id = id,
+                                    .message_id = item->event != NULL ? item->event : id,
                                     .headers = headers,
                                     .headers_len = sizeof headers / sizeof headers[0]};
     return requests_publish(requests, &publish, token, reterr);

@@ -12,8 +12,9 @@
 
 struct rejected_item {
     uint32_t partition;
+    const char *event;            /* of a CloudEvent: its Nats-Msg-Id; else NULL */
     const char *binding;          /* of a rule of thole bind: on thole.<ns>.rejected.bind-<rule>; else NULL */
-    uint64_t sequence, stored_ns; /* in the inbox */
+    uint64_t sequence, stored_ns; /* in the inbox; of a CloudEvent its event id and time */
     thole_slice code, reason, subject, payload;
     uint64_t bytes;
     uint64_t number; /* in the stream; only where it was read */

@@ -14,6 +14,8 @@
 
 /* The code of a REQUEST_BUSY that may last: the stream is full, or its server cannot write. */
 enum { REQUEST_STORE_FAILED = 10077 };
+/* The code of a REQUEST_FAILED that lasts: the message is larger than the stream's max_msg_size. */
+enum { REQUEST_TOO_LARGE = 10054 };
 
 enum request_result {
     REQUEST_ANSWERED = 0, /* raw requests: the body is the answer. Direct gets: there is a message or none */

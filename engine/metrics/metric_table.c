@@ -38,7 +38,7 @@ static const uint64_t run_bounds[] = {MILLI,
 #define EVENTS                                                                                               \
     VALUES("rejected_none", "rejected_subject", "rejected_partition", "rejected_malformed",                  \
            "rejected_unsupported", "rejected_instance", "rejected_request_id", "rejected_too_large",         \
-           "rejected_too_many", "rejected_route", "rejected_nonce", "rejected_unreadable",                   \
+           "rejected_too_many", "rejected_route", "rejected_nonce", "rejected_unreadable", "rejected_event", \
            "rejected_not_kept", "heartbeats_ignored", "nodes_too_many", "nodes_joined", "nodes_left",        \
            "nodes_gone", "nodes_silent", "nodes_absent", "not_answering", "not_opened", "requeued",          \
            "unknown_rows", "not_sent", "messages_refused", "work_refused", "work_forged",                    \
@@ -157,6 +157,11 @@ const struct metric_rule metric_rules[METRICS] = {
          .kind = METRIC_GAUGE,
          .roles = METRIC_ENGINE,
          .help = "committed records whose effects outside (rows, messages) are not all done"},
+    [METRIC_ENGINE_EVENTS_WAITING] =
+        {.name = "thole_engine_events_waiting",
+         .kind = METRIC_GAUGE,
+         .roles = METRIC_ENGINE,
+         .help = "CloudEvents from the first on, in each partition, that is not stored"},
     [METRIC_ENGINE_INSTANCES] = {.name = "thole_engine_instances",
                                  .kind = METRIC_GAUGE,
                                  .roles = METRIC_ENGINE,

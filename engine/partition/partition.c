@@ -18,6 +18,7 @@
 enum {
     PURGE_EVERY = 1000,                  /* inbox messages */
     WINDOW_BYTES_MAX = 16 * 1024 * 1024, /* of appends in flight, beside the turn that exceeds it */
+    CLOSING_EVENTS_MS = 1000,            /* how long a partition that closes waits for CloudEvents */
 };
 
 struct partition {
@@ -28,6 +29,7 @@ struct partition {
     struct projection *projection;
     struct instances *instances;
     uint64_t busy_ms;      /* when something last happened */
+    uint64_t closing_ms;   /* CLOSING: since when */
     uint64_t purged_below; /* inbox sequence */
     uint64_t turns;        /* that were appended */
     /* the message that the inbox did not hold when it was last opened; sequence 0: it did */
@@ -145,10 +147,12 @@ static void open(struct partition *p)
 
 static void close_gracefully(struct partition *p)
 {
-    if (p->phase == PHASE_SERVING)
+    if (p->phase == PHASE_SERVING) {
         become(p, PHASE_CLOSING);
-    else if (p->phase != PHASE_CLOSED && p->phase != PHASE_CLOSING)
+        p->closing_ms = p->env.now_ms;
+    } else if (p->phase != PHASE_CLOSED && p->phase != PHASE_CLOSING) {
         drop(p, "handed over while opening", false);
+    }
 }
 
 /*
@@ -372,7 +376,10 @@ static void answer(struct partition *p, const struct partition_in *in)
         projection_published(p->projection, in->token, in->published.sequence);
         break;
     case PARTITION_IN_SENT: sent(p, in->token); break;
-    case PARTITION_IN_EMITTED: projection_emitted(p->projection, in->token); break;
+    case PARTITION_IN_EMITTED:
+        if (projection_emitted(p->projection, in->token))
+            p->busy_ms = p->env.now_ms;
+        break;
     case PARTITION_IN_MESSAGE:
         if (p->phase == PHASE_SERVING && instances_message(p->instances, &in->message))
             p->busy_ms = p->env.now_ms;
@@ -535,9 +542,17 @@ static void serve(struct partition *p)
         instances_count_again(p->instances);
 }
 
+/* When it may close, as far as it has nothing to commit or to project: the next owner sends the CloudEvents
+ * that are not stored, and sends those again of which the log does not say that they are. */
+static uint64_t may_close_ms(const struct partition *p)
+{
+    return projection_emissions(p->projection) == 0 ? p->env.now_ms : p->closing_ms + CLOSING_EVENTS_MS;
+}
+
 static void finish(struct partition *p)
 {
-    if (log_facts(p->log)->in_flight > 0 || !projection_idle(p->projection))
+    if (log_facts(p->log)->in_flight > 0 || !projection_idle(p->projection) ||
+        p->env.now_ms < may_close_ms(p))
         return;
     if (unsaved(p)) {
         save(p);
@@ -566,7 +581,7 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->ending)
         return UINT64_MAX;
     if (p->phase == PHASE_CLOSING)
-        return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) ? p->env.now_ms
+        return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) ? may_close_ms(p)
                                                                                    : UINT64_MAX;
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
@@ -641,7 +656,7 @@ uint64_t partition_committed_n(const struct partition *p)
 static uint64_t unprojected(const struct partition *p)
 {
     const struct log_facts *const facts = log_facts(p->log);
-    uint64_t const last = facts->base + facts->committed_n, done = projection_done(p->projection);
+    uint64_t const last = facts->base + facts->committed_n, done = projection_projected(p->projection);
     if (p->phase != PHASE_SERVING || done >= last)
         return 0;
     return last - done < facts->committed_n ? last - done : facts->committed_n;
@@ -653,6 +668,7 @@ struct partition_facts partition_facts(const struct partition *p)
     return (struct partition_facts){.turns = p->turns,
                                     .unprojected = unprojected(p),
                                     .open_activities = instances_open_activities(p->instances),
+                                    .emissions = projection_emissions(p->projection),
                                     .appends = facts->in_flight,
                                     .append_bytes = facts->in_flight_bytes,
                                     .instances = instances_in_memory(p->instances),
@@ -662,7 +678,8 @@ struct partition_facts partition_facts(const struct partition *p)
 bool partition_idle(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && instances_pending(p->instances) == 0 &&
-           instances_counts_exact(p->instances) && projection_removals(p->projection) == 0;
+           instances_counts_exact(p->instances) && projection_removals(p->projection) == 0 &&
+           projection_emissions(p->projection) == 0;
 }
 
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names)

@@ -62,8 +62,9 @@ size_t partition_live_names(const struct partition *p, const thole_slice **ret_n
 /* What an operator wants to know of it; all but turns are 0 while it is closed. */
 struct partition_facts {
     uint64_t turns;       /* appended since it was created */
-    uint64_t unprojected; /* committed records whose effects are not all done */
+    uint64_t unprojected; /* committed records that are not projected yet */
     uint64_t open_activities;
+    size_t emissions;             /* CloudEvents from the first on that is not stored */
     size_t appends, append_bytes; /* in flight */
     size_t instances;             /* in memory */
     size_t parked;                /* of these, those whose code waits for its next turn */

@@ -144,90 +144,6 @@ static void test_one_receiver_one_message_at_a_time(void)
     end(s);
 }
 
-static const struct event emitting[] = {
-    {.id = 1, .kind = EVENT_STARTED, .code = 1, .name = {(const uint8_t *)"o", 1}},
-    {.id = 2, .kind = EVENT_EVENT_EMITTED, .name = {(const uint8_t *)"a.b", 3}},
-    {.id = 3, .kind = EVENT_EVENT_EMITTED, .name = {(const uint8_t *)"c", 1}},
-    {.id = 4, .kind = EVENT_COMPLETED}};
-
-static void test_events_of_an_instance_one_at_a_time(void)
-{
-    struct stand *s = begin_current();
-    s->env.options.events = EVENTS_OUT_ALL;
-    s->orchestration = THOLE_STR("o");
-    (void)commit(s, 1, emitting, 4);
-    check_said(s, "nothing before the rows", "started 1, completed 1, apply 1");
-    projection_applied(s->projection, &(struct in_applied){0});
-    check_said(s, "the first", "emit o/thole.instance.started, of event 1");
-    uint64_t const first = s->tokens[0];
-    projection_emitted(s->projection, first + 1); /* it has not been sent */
-    check_said(s, "no answer to what was not sent", "");
-    projection_emitted(s->projection, first);
-    check_said(s, "the next", "emit o/a.b, of event 2");
-    projection_emitted(s->projection, first);
-    check_said(s, "it was answered before", "");
-    CU_ASSERT_EQUAL(projection_done(s->projection), 0);
-    projection_emitted(s->projection, first + 1);
-    projection_emitted(s->projection, first + 2);
-    check_said(s, "the rest", "emit o/c, of event 3, emit o/thole.instance.completed, of event 4");
-    projection_emitted(s->projection, first + 3);
-    CU_ASSERT_EQUAL(projection_done(s->projection), BASE + 1);
-    CU_ASSERT(projection_unsaid(s->projection, BASE));
-    end(s);
-}
-
-static void test_which_events_are_sent(void)
-{
-    static const struct {
-        const char *row;
-        enum events_out events;
-        const char *orchestration, *want;
-    } rows[] = {
-        {"none", EVENTS_OUT_NONE, "o", ""},
-        {"what code emits", EVENTS_OUT_EMITTED, "o", "emit o/a.b, of event 2"},
-        {"the turn was recorded when none were", EVENTS_OUT_ALL, "", ""},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct stand *s = begin_current();
-        s->env.options.events = rows[i].events;
-        s->orchestration = thole_slice_from(rows[i].orchestration);
-        (void)commit(s, 1, emitting, 4);
-        check_said(s, rows[i].row, "started 1, completed 1, apply 1");
-        projection_applied(s->projection, &(struct in_applied){0});
-        check_said(s, rows[i].row, rows[i].want);
-        end(s);
-    }
-}
-
-/* What the log says is stored is not sent again, all else is; also a deletion. */
-static void test_events_again(void)
-{
-    struct stand *s = begin();
-    struct record const deleted = {
-        .kind = RECORD_DELETED,
-        .epoch = 2,
-        .n = 3,
-        .deletion = {.instance = THOLE_STR("k"), .execution = 1, .orchestration = THOLE_STR("o")}};
-    s->env.options.events = EVENTS_OUT_ALL;
-    s->orchestration = THOLE_STR("o");
-    open_at(s, 4);
-    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
-    check_said(s, "reads", "open 3, log from 1");
-    s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, emitting, 2)};
-    s->records[1] = (struct log_record){.sequence = 5, .bytes = turn_of(s, 2, 2, emitting + 2, 1)};
-    s->records[2] = (struct log_record){.sequence = 6, .bytes = encode(s, &deleted)};
-    projection_log(s->projection, &(struct in_log){s->records, 3});
-    check_said(s, "rows", "apply 1, deleted 6");
-    projection_applied(s->projection, &(struct in_applied){0});
-    check_said(s, "the second turn's, and the deletion's",
-               "emit o/c, of event 3, emit o/thole.instance.deleted, of event 0");
-    projection_emitted(s->projection, s->tokens[0]);
-    projection_emitted(s->projection, s->tokens[1]);
-    check_said(s, "that is all", "");
-    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
-    end(s);
-}
-
 static void test_parts_come_with_the_last_one(void)
 {
     struct stand *s = begin_current();
@@ -733,9 +649,6 @@ static const struct thole_test tests[] = {
     {"projection: each message of work is stored", test_each_message_of_work_is_stored},
     {"projection: a push names its try", test_a_push_names_its_try},
     {"projection: one receiver, one message at a time", test_one_receiver_one_message_at_a_time},
-    {"events of an instance, one at a time", test_events_of_an_instance_one_at_a_time},
-    {"which events are sent", test_which_events_are_sent},
-    {"events again", test_events_again},
     {"projection: parts come with the last one", test_parts_come_with_the_last_one},
     {"projection: a newer epoch", test_a_newer_epoch},
     {"projection: rows of another log", test_rows_of_another_log},

@@ -707,6 +707,20 @@ static void check_live(struct world *w, const struct seat *seat)
                THOLE_FMT(names[0]));
 }
 
+bool engines_serve(struct world *w)
+{
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        bool open = false;
+        for (size_t i = 0; i < w->engines_len; i++) {
+            const struct partition *const machine = w->engines[i]->seats[p].machine;
+            open = open || (machine != NULL && partition_state(machine) == PARTITION_OPEN);
+        }
+        if (!open)
+            return false;
+    }
+    return true;
+}
+
 bool engines_idle(struct world *w, char *why, size_t size)
 {
     for (uint32_t p = 0; p < w->partitions; p++) {

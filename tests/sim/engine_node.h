@@ -21,5 +21,6 @@ bool engine_knows_all(const struct engine *engine);
 void engines_inbox_stirs(struct world *w, uint32_t partition);
 void engines_inbox_went_back(struct world *w, uint32_t partition);
 /* One open machine for each partition, and nothing in flight anywhere. */
+bool engines_serve(struct world *w); /* each partition is open somewhere */
 bool engines_idle(struct world *w, char *why, size_t size);
 #endif

@@ -261,6 +261,14 @@ static void execute_inbox(struct world *w, struct engine_request *r)
         inbox_purge(w, inbox, r->out.purge_inbox.below);
 }
 
+static void execute_emit(struct world *w, struct engine_request *r)
+{
+    if (w->events_shut)
+        r->status = THOLE_LIMIT;
+    else
+        checks_event_stored(w, &r->out.emit);
+}
+
 static enum executed execute_stream(struct world *w, struct request *request)
 {
     struct engine_request *r = (struct engine_request *)request;
@@ -278,7 +286,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_READ_IDS: execute_ids(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
-    case PARTITION_OUT_EMIT: checks_event_stored(w, &r->out.emit); break;
+    case PARTITION_OUT_EMIT: execute_emit(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
     case PARTITION_OUT_REJECT: inbox_reject(w, w->inboxes[p], &r->out.reject); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.withdraw.sequence); break;
@@ -453,10 +461,11 @@ static void append_answered(struct world *w, struct engine_request *r, bool know
 
 static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
 {
-    if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY || r->out.kind == PARTITION_OUT_READ_IDS)
+    if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY || r->out.kind == PARTITION_OUT_READ_IDS ||
+        r->out.kind == PARTITION_OUT_EMIT)
         return !known || r->status != THOLE_OK;
     return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
-                      r->out.kind == PARTITION_OUT_REJECT || r->out.kind == PARTITION_OUT_EMIT);
+                      r->out.kind == PARTITION_OUT_REJECT);
 }
 
 static void stream_answered(struct world *w, struct request *request, bool known)

@@ -344,6 +344,12 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     hostile_begin(w);
 }
 
+/* Of those that send events one in three. */
+static bool choose_shut(uint64_t seed)
+{
+    return choose_events(seed) != EVENTS_OUT_NONE && seed / 18 % 3 == 1;
+}
+
 static bool step(struct world *w)
 {
     if (w->queue_len == 0 || is_broken(w))
@@ -371,6 +377,17 @@ static void task_look(struct world *w, void *arg, uint64_t value)
     (void)w, (void)arg, (void)value;
 }
 
+/* Partitions have opened and instances have ended although no event was taken: now it is time for the events.
+ */
+static void reopen_events(struct world *w)
+{
+    char why[512];
+    if (!w->events_shut || !engines_serve(w) || !checks_all_ended(w, why, sizeof why))
+        return;
+    trace(w, "the events are taken");
+    w->events_shut = false;
+}
+
 static void run_calm(struct world *w)
 {
     uint64_t const limit_ms = w->now_ms + CALM_LIMIT_MS;
@@ -381,6 +398,7 @@ static void run_calm(struct world *w)
         while (w->now_ms < look_ms && step(w))
             ;
         why[0] = '\0';
+        reopen_events(w);
         if (!is_broken(w) && settled(w, why, sizeof why))
             return;
     }
@@ -392,7 +410,7 @@ void world_run(struct world *w)
     uint64_t const storm_ms = between(w, 10000, 60000);
     uint64_t const until_ms = w->now_ms + storm_ms;
     while (w->queue_len > 0 && w->queue[0].due_ms < until_ms && step(w))
-        ;
+        w->events_shut = choose_shut(w->seed) && w->now_ms > until_ms - storm_ms / 2;
     if (is_broken(w))
         return;
     trace(w, "the weather clears"); /* these words are in the digest of the traces */

@@ -155,6 +155,7 @@ struct world {
     bool poisons;            /* some activities kill their workers */
     bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
     enum events_out events;  /* which are sent */
+    bool events_shut;        /* their stream takes nothing until all else has ended */
     uint64_t hostile_rng;    /* its own: the seeds without it are what they were */
     uint32_t poison_after;   /* of all workers */
     uint64_t quarantine_ms;  /* of all engines */

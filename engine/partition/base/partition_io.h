@@ -86,6 +86,7 @@ enum reject_code {
     REJECT_ROUTE,      /* the subject's kind or name is not that of the message */
     REJECT_NONCE,      /* a result without the nonce of its activity */
     REJECT_UNREADABLE, /* a decision on a quarantine, or a prune, and the history cannot be read */
+    REJECT_EVENT,      /* of the host: a CloudEvent that the stream of events will never take */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */

@@ -15,6 +15,7 @@ const char *reject_code_name(enum reject_code code)
     case REJECT_ROUTE: return "route";
     case REJECT_NONCE: return "nonce";
     case REJECT_UNREADABLE: return "unreadable";
+    case REJECT_EVENT: return "event";
     }
     return "none";
 }

@@ -16,11 +16,13 @@ enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fract
 static void reset(struct projection *p)
 {
     removals_release(&p->removals);
+    emissions_release(&p->emissions); /* none was sent: emissions_begin() */
     projection_become(p, PROJECTION_RESETTING);
     env_emit(p->env, PARTITION_OUT_STORE_RESET);
 }
 
-/* Reads from behind the watermark, or from an earlier deletion whose records may still be there. */
+/* Reads from behind the watermark, or from an earlier record: of a deletion whose records may still be there,
+ * or whose events may not be stored. */
 static void catch_up_more(struct projection *p);
 
 static void redo(struct projection *p, struct projected projected)
@@ -123,6 +125,7 @@ static void catch_up_more(struct projection *p)
         p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
     projection_become(p, PROJECTION_CURRENT);
+    emissions_begin(p);
 }
 
 /*
@@ -155,17 +158,19 @@ static void owed_by(struct projection *p, const struct record *record, uint64_t 
         removals_owe(p, turn->instance, pruned, sequence);
 }
 
-/* A record up to the watermark: its rows are there already, only deletions matter. */
+/* A record up to the watermark: its rows are there already, only deletions and CloudEvents matter. */
 static void find_owed(struct projection *p, const struct log_record *stored)
 {
     struct arena arena;
     struct record record;
     arena_init(&arena, RECORD_BYTES_MAX);
     thole_status const status = record_decode(stored->bytes, &arena, &record, NULL);
-    if (status == THOLE_NOMEM)
+    if (status == THOLE_NOMEM) {
         env_no_memory(p->env);
-    else if (status == THOLE_OK && stored->sequence > p->projector.published)
+    } else if (status == THOLE_OK && stored->sequence > p->projector.published) {
         owed_by(p, &record, stored->sequence);
+        emissions_find(p, &record, stored->sequence);
+    }
     arena_release(&arena);
 }
 

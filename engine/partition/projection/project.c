@@ -1,9 +1,9 @@
 /*
- * Carries out batches: rows in one transaction, then work messages, messages to other instances and
- * CloudEvents, then the watermark. One batch is applied at a time, while the messages of those before it are
- * being sent. Cancellations do not wait for that. Workers are told as soon as the record is committed, so
- * that tokens fire; then their rows are deleted first, in a transaction of their own, and workers are told
- * again, so that they ask for the row.
+ * Carries out batches: rows in one transaction, then work messages and messages to other instances, then the
+ * watermark. CloudEvents outlive their batch: see emissions.c. One batch is applied at a time, while the
+ * messages of those before it are being sent. Cancellations do not wait for that. Workers are told as soon as
+ * the record is committed, so that tokens fire; then their rows are deleted first, in a transaction of their
+ * own, and workers are told again, so that they ask for the row.
  */
 #include "projection_state.h"
 #include <assert.h>
@@ -74,7 +74,7 @@ static void retire(struct projection *p)
         struct projected *done = p->state == PROJECTION_CATCHING_UP ? &p->redo.done : &projector->watermark;
         if (b->last.seq > done->seq)
             *done = b->last;
-        if (b->sends_len > 0 || b->emissions_len > 0)
+        if (b->sends_len > 0)
             projector->sayable_seq = b->last.seq;
         for (size_t i = 0; i < b->deletions_len; i++)
             if (!b->deletions[i].removed)
@@ -315,13 +315,6 @@ void projection_sent(struct projection *p, uint64_t token)
         answered(p, b);
 }
 
-void projection_emitted(struct projection *p, uint64_t token)
-{
-    struct projection_batch *b = emissions_sent(p, token);
-    if (b != NULL)
-        answered(p, b);
-}
-
 void projection_history(struct projection *p, uint64_t token, const struct in_history *in,
                         const struct log_rule *log)
 {
@@ -335,13 +328,22 @@ bool projection_idle(const struct projection *p)
     return p->projector.first == NULL;
 }
 
+uint64_t projection_projected(const struct projection *p)
+{
+    const struct projector *const projector = &p->projector;
+    return projector->watermark.seq > projector->published ? projector->watermark.seq : projector->published;
+}
+
 uint64_t projection_done(const struct projection *p)
 {
-    const struct projector *projector = &p->projector;
-    uint64_t const done =
-        projector->watermark.seq > projector->published ? projector->watermark.seq : projector->published;
-    const struct removal *owed = p->removals.first;
-    return owed != NULL && owed->sequence <= done ? owed->sequence - 1 : done;
+    uint64_t done = projection_projected(p);
+    const struct removal *const removal = p->removals.first;
+    const struct owed_emission *const emission = p->emissions.owed.first;
+    if (removal != NULL && removal->sequence <= done)
+        done = removal->sequence - 1;
+    if (emission != NULL && emission->sequence <= done)
+        done = emission->sequence - 1;
+    return done;
 }
 
 bool projection_unsaid(const struct projection *p, uint64_t said)

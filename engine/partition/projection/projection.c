@@ -18,11 +18,13 @@ void projection_reset(struct projection *p)
     timers_release(p);
     redo_release(&p->redo);
     removals_release(&p->removals);
+    emissions_release(&p->emissions);
     free(p->turns);
     projection_become(p, PROJECTION_CLOSED);
     *p = (struct projection){.env = p->env,
                              .epoch_known = p->epoch_known,
                              .projector = {.next_id = p->projector.next_id},
+                             .emissions = {.next_id = p->emissions.next_id},
                              .timers = p->timers};
 }
 
@@ -66,7 +68,8 @@ uint64_t projection_epoch_known(const struct projection *p)
 bool projection_has_room(const struct projection *p)
 {
     return p->projector.unprojected < UNPROJECTED_MAX &&
-           p->projector.unprojected_bytes < UNPROJECTED_BYTES_MAX && p->removals.len < REMOVALS_MAX;
+           p->projector.unprojected_bytes < UNPROJECTED_BYTES_MAX && p->removals.len < REMOVALS_MAX &&
+           p->emissions.owed.len < EMISSIONS_MAX && p->emissions.owed.bytes < EMISSIONS_BYTES_MAX;
 }
 
 static void check_builds(const struct projection *p)
@@ -118,6 +121,7 @@ void projection_check(const struct projection *p)
     check_builds(p);
     check_redo(&p->redo);
     check_work_refs(&projector->work_refs);
+    emissions_check(p);
     assert(projector->durable <= projector->watermark_sent &&
            projector->watermark_sent <= projector->watermark.seq);
     assert(p->state >= PROJECTION_CATCHING_UP || projector->first == NULL);

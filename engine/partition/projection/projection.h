@@ -29,7 +29,7 @@ enum projection_state {
     PROJECTION_REGISTERING, /* waits until the database knows the epoch */
     PROJECTION_RESETTING,   /* the rows are of another log: waits until they are removed */
     PROJECTION_CATCHING_UP, /* the log is read again, from what the rows have up to this epoch */
-    PROJECTION_CURRENT,     /* all effects of the log up to this epoch are done: records may be given */
+    PROJECTION_CURRENT,     /* all of the log up to this epoch is projected: records may be given */
     PROJECTION_FAILED,      /* this owner cannot continue: projection_reset() may be called */
 };
 enum projection_state projection_state(const struct projection *projection);
@@ -88,7 +88,7 @@ void projection_pump(struct projection *projection);
 void projection_applied(struct projection *projection, const struct in_applied *in);
 void projection_published(struct projection *projection, uint64_t token, uint64_t sequence);
 void projection_sent(struct projection *projection, uint64_t token);
-void projection_emitted(struct projection *projection, uint64_t token);
+bool projection_emitted(struct projection *projection, uint64_t token); /* false: nothing waits for it */
 void projection_history(struct projection *projection, uint64_t token, const struct in_history *in,
                         const struct log_rule *log);
 bool projection_removed(struct projection *projection, uint64_t sequence); /* false: nothing waits for it */
@@ -110,10 +110,12 @@ uint64_t projection_deadline_ms(const struct projection *projection);
 /* --- what is done, and what the log and the database know of it
  * ------------------------------------------------------------ */
 
+/* The rows of the records up to here are there, and their messages stored. */
+uint64_t projection_projected(const struct projection *projection);
 /* All effects of the records up to here are done: the `published` of the next record. */
 uint64_t projection_done(const struct projection *projection);
-/* The log, whose last record says @p said, must be told that messages to other instances are stored or
- * records removed. */
+/* The log, whose last record says @p said, must be told that messages to other instances or CloudEvents are
+ * stored or records removed. */
 bool projection_unsaid(const struct projection *projection, uint64_t said);
 /* The database does not know the watermark yet. */
 bool projection_unsaved(const struct projection *projection);
@@ -124,5 +126,7 @@ bool projection_unconfirmed(const struct projection *projection, uint64_t confir
 void projection_remove(struct projection *projection, uint64_t confirmed_seq);
 bool projection_idle(const struct projection *projection);       /* no batch is on its way */
 size_t projection_removals(const struct projection *projection); /* deletions whose records are still there */
-bool projection_has_room(const struct projection *projection);   /* else turns pause */
+/* CloudEvents from the first on that is not stored */
+size_t projection_emissions(const struct projection *projection);
+bool projection_has_room(const struct projection *projection); /* else turns pause */
 #endif

@@ -11,6 +11,8 @@ enum {
     ROOT_INSTANCES_MAX = 1000000,
     REMOVALS_MAX = 10000, /* removals that wait, before turns pause */
     REMOVALS_OUT_MAX = 2, /* REMOVE_HISTORYs at a time */
+    EMISSIONS_MAX = 8192, /* CloudEvents since the first that is not stored, before turns pause */
+    EMISSIONS_BYTES_MAX = 32 * 1024 * 1024, /* the same, by their memory */
 };
 
 /* --- timers.c: a heap of due times --------------------------------------------------------------- */
@@ -86,11 +88,9 @@ struct projected_send {          /* a message to another instance */
     uint64_t token;
     bool answered;
 };
-struct projected_emission {          /* a CloudEvent */
-    struct projected_emission *next; /* in its per-instance queue */
+struct projected_emission { /* a CloudEvent that is sent when the rows are committed */
     struct emission emission;
-    uint64_t token;
-    bool answered;
+    uint64_t sequence; /* of the first record of its turn */
 };
 struct key_index { /* open addressing over an array of rows: index + 1, 0 = free */
     uint32_t *cells;
@@ -183,10 +183,7 @@ struct projector {
     struct receiver_queue {
         struct projected_send *first, *last; /* the first is being sent */
     } receiver_queues[OUTBOX_QUEUES];        /* by receiver, so that what one receives keeps its order */
-    struct emission_queue {
-        struct projected_emission *first, *last; /* the first is being sent */
-    } emission_queues[OUTBOX_QUEUES];            /* by instance, so that what one emits keeps its order */
-    struct projection_batch *first, *last; /* FIFO; at most one applying, before it only publishing ones */
+    struct projection_batch *first, *last;   /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
     uint64_t watermark_sent;    /* the watermark that the database has or is being sent */
@@ -199,6 +196,7 @@ struct projector {
     /* parts of a turn; their memory is that of the batch that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;
+    uint64_t parts_seq; /* of the first one */
 };
 void projector_release(struct projector *projector);
 
@@ -229,6 +227,30 @@ struct removals {
     size_t len, out;
 };
 
+/* --- emissions.c: CloudEvents that are to be stored ------------------------------------------------- */
+struct owed_emission {
+    struct owed_emission *next, *next_queued; /* in its list; in the queue of its instance */
+    struct emission emission;                 /* in the arena */
+    struct arena arena;
+    uint64_t sequence, token; /* sequence: as of a projected_emission */
+    bool answered;
+};
+struct emission_list {
+    struct owed_emission *first, *last; /* by sequence */
+    size_t len, bytes;                  /* bytes: memory */
+};
+struct emissions {
+    struct emission_list owed; /* from the first on that is not answered: what a new owner would find */
+    struct emission_list part; /* of a turn whose last part was not read yet */
+    struct record_place {      /* of the last part */
+        uint64_t epoch, n;
+    } part_end;
+    struct emission_queue {
+        struct owed_emission *first, *last; /* the first is being sent, if the projection is CURRENT */
+    } queues[OUTBOX_QUEUES];                /* by instance, so that what one emits keeps its order */
+    uint64_t next_id;
+};
+
 struct projection {
     struct env *env;
     enum projection_state state;
@@ -242,6 +264,7 @@ struct projection {
     struct redo redo;
     struct projector projector;
     struct removals removals;
+    struct emissions emissions;
     struct timer_book timers;
     struct timer_entry due; /* the one that projection_take_due() returned */
     struct turn *turns;     /* that the last record completed */
@@ -295,14 +318,20 @@ struct projection_batch *outbox_history(struct projection *p, uint64_t token, co
                                         const struct log_rule *log);
 
 /* --- emissions.c --- */
-/* Adds the CloudEvent of an event, if it is sent. */
+/* Adds the CloudEvent of an event, if it is sent. @p sequence: of the first record of the turn. */
 void emissions_add(struct projection *p, struct projection_batch *batch, const struct turn *turn,
-                   const struct event *event);
-void emissions_add_deletion(struct projection *p, struct projection_batch *batch, const struct deletion *d);
-/* emits its CloudEvents; its rows are committed */
-void emissions_post(struct projection *p, struct projection_batch *batch);
-/* The batch of which one is stored; NULL: none. */
-struct projection_batch *emissions_sent(struct projection *p, uint64_t token);
+                   const struct event *event, uint64_t sequence);
+void emissions_add_deletion(struct projection *p, struct projection_batch *batch, const struct deletion *d,
+                            uint64_t sequence);
+/* The rows of the batch are committed: its CloudEvents are owed, and sent when the projection is CURRENT. */
+void emissions_post(struct projection *p, const struct projection_batch *batch);
+/* The same for those of a record whose rows were committed by an owner before. */
+void emissions_find(struct projection *p, const struct record *record, uint64_t sequence);
+void emissions_begin(struct projection *p); /* it is CURRENT: sends what is owed */
+/* Whether all are stored that belong to records before that one. */
+bool emissions_done_below(const struct projection *p, uint64_t sequence);
+void emissions_release(struct emissions *emissions);
+void emissions_check(const struct projection *p);
 
 /* --- record_rows.c --- */
 /* Adds a record that counts to the batch that is filling; live: it was just committed here, so notices and

@@ -13,6 +13,7 @@ struct turn_rows { /* one turn, or a part of it */
     bool live;
     uint64_t running_ms; /* what the instance's row says: see struct projection_turns */
     uint64_t sequence;   /* of the record that it ends with */
+    uint64_t first;      /* of the record that it begins with */
     bool published;      /* a former owner has sent its messages to other instances, and its CloudEvents */
 };
 
@@ -421,7 +422,7 @@ static void add_event(const struct turn_rows *t, const struct event *event)
     if (!t->published)
         outbox_add(t->p, t->batch, t->turn, event, t->facts);
     if (!t->published)
-        emissions_add(t->p, t->batch, t->turn, event);
+        emissions_add(t->p, t->batch, t->turn, event, t->first);
     if (t->live)
         notice(t, event);
 }
@@ -459,9 +460,11 @@ static bool continues(const struct projector *projector, const struct record *re
            thole_slice_equal(record->turn.instance, last->turn.instance);
 }
 
-static void keep_part(struct projection *p, const struct record *record)
+static void keep_part(struct projection *p, const struct record *record, uint64_t sequence)
 {
     struct projector *projector = &p->projector;
+    if (projector->parts_len == 0)
+        projector->parts_seq = sequence;
     struct record *part = row_add((void **)&projector->parts, &projector->parts_len, &projector->parts_cap,
                                   sizeof *projector->parts);
     *part = *record;
@@ -508,7 +511,7 @@ static bool add_deletion(struct projection *p, struct projection_batch *b, const
         .sequence = sequence,
         .removed = sequence <= p->projector.published};
     if (live || !row->removed)
-        emissions_add_deletion(p, b, d);
+        emissions_add_deletion(p, b, d, sequence);
     if (!live) {
         if (!row->removed)
             redo_deleted(p, d->instance, d->execution);
@@ -592,7 +595,7 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
     if (ends_unread(&record) && p->projector.parts_len == 0)
         ret->rows_uncertain = add_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
-        keep_part(p, &record);
+        keep_part(p, &record, sequence);
         ret->running_ms = facts == NULL ? 0 : facts->running_ms;
         return b;
     }
@@ -600,6 +603,7 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
     struct turn_rows t = {.p = p,
                           .batch = b,
                           .sequence = sequence,
+                          .first = p->projector.parts_len > 0 ? p->projector.parts_seq : sequence,
                           .facts = facts,
                           .live = live,
                           .running_ms = facts == NULL ? 0 : facts->running_ms,

@@ -1,6 +1,6 @@
 /*
  * Removes the records of deleted instances. They may be removed when
- *  - all their effects are done;
+ *  - all their effects are done, and their CloudEvents stored;
  *  - a later stored record says that the deletion is committed, so that a reader of the tail continues behind
  *    the gap;
  *  - the watermark behind them is durable in the database: the record of the watermark must stay in the log.
@@ -46,7 +46,8 @@ void removals_pump(struct projection *p, uint64_t confirmed_seq)
     for (struct removal *r = removals->first; r != NULL && removals->out < REMOVALS_OUT_MAX; r = r->next) {
         if (r->out)
             continue;
-        if (r->sequence > confirmed_seq || r->sequence > p->projector.durable)
+        if (r->sequence > confirmed_seq || r->sequence > p->projector.durable ||
+            !emissions_done_below(p, r->sequence))
             return;
         r->out = true;
         removals->out++;

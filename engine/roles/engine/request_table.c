@@ -66,7 +66,7 @@ const struct request_rule request_rules[REQ_KINDS] = {
     /* Messages to other instances; CloudEvents; rejected messages. */
     [REQ_SEND_MESSAGE] = {SENT(MESSAGES, message_send), FAILS(AGAIN, "a message was not stored"),
                           ANSWER(request_input), .refused = message_refused},
-    [REQ_EMIT] = {SENT(MESSAGES, emission_send), FAILS(ANSWER, "a CloudEvent was not stored"),
+    [REQ_EMIT] = {SENT(EVENTS, emission_send), FAILS(ANSWER, "a CloudEvent was not stored"),
                   ANSWER(emission_answered)},
     [REQ_REJECT] = {SENT(REJECTS, rejection_send), FAILS(ANSWER, "a rejected message was not kept"),
                     ANSWER(rejection_answered)},

@@ -18,6 +18,7 @@ enum {
     STACKS_KEPT = 256,
     STACKS_MAX = 30000,
     MESSAGES_WINDOW = 1024, /* in flight of one shard */
+    EVENTS_WINDOW = 256,
     REJECTS_WINDOW = 256,
     APPEND_TIMEOUT_MS = 5000, /* and of messages */
     REJECT_TIMEOUT_MS = 2000,
@@ -353,6 +354,7 @@ static thole_status open_windows(struct shard *shard, thole_error *reterr)
     const size_t limits[WINDOWS] = {[WINDOW_APPENDS] = shard->owned_len * PARTITION_WINDOW_MAX +
                                                        1, /* the maximum that partitions may ask for */
                                     [WINDOW_MESSAGES] = MESSAGES_WINDOW,
+                                    [WINDOW_EVENTS] = EVENTS_WINDOW,
                                     [WINDOW_REJECTS] = REJECTS_WINDOW};
     for (size_t i = 0; i < WINDOWS; i++) {
         struct window *const window = &shard->windows[i];

@@ -105,6 +105,7 @@ struct window {
 enum window_kind {
     WINDOW_APPENDS,
     WINDOW_MESSAGES, /* work, messages to instances, and look-ups */
+    WINDOW_EVENTS,   /* CloudEvents: a stream that takes nothing must not hold up the others */
     WINDOW_REJECTS,
     WINDOWS,
 };

@@ -157,6 +157,7 @@ static void add_partition(struct sums *to, const struct owned *owned)
     to->wanted += owned->wanted;
     to->facts.turns += facts.turns;
     to->facts.unprojected += facts.unprojected;
+    to->facts.emissions += facts.emissions;
     to->facts.open_activities += facts.open_activities;
     to->facts.appends += facts.appends;
     to->facts.append_bytes += facts.append_bytes;
@@ -175,6 +176,7 @@ static void set_sums(struct metric_cells *cells, const struct sums *sums)
     metric_set(cells, METRIC_ENGINE_PARTITIONS_WANTED, 0, sums->wanted);
     metric_set(cells, METRIC_ENGINE_TURNS, 0, sums->facts.turns);
     metric_set(cells, METRIC_ENGINE_UNPROJECTED, 0, sums->facts.unprojected);
+    metric_set(cells, METRIC_ENGINE_EVENTS_WAITING, 0, sums->facts.emissions);
     metric_set(cells, METRIC_ENGINE_OPEN_ACTIVITIES, 0, sums->facts.open_activities);
     metric_set(cells, METRIC_ENGINE_OLDEST_WAITING, 0, sums->oldest_ms);
     metric_set(cells, METRIC_ENGINE_APPENDS_IN_FLIGHT, 0, sums->facts.appends);

@@ -122,7 +122,9 @@ struct asked_rejection {
 };
 struct asked_emission {
     struct emission of;
-    uint64_t said_ms; /* monotonic: when it is said that it is still not stored */
+    uint64_t said_ms;    /* monotonic: when it is said that it is still not stored */
+    const char *refused; /* why the stream will never take it: it is stored among the rejected ones */
+    uint64_t until_ms;   /* monotonic: that is given up after */
 };
 struct asked_store {
     uint64_t epoch;

@@ -592,6 +592,34 @@ static void events(void)
     (void)ask(&out);
 }
 
+/* What the stream will never take goes among the rejected messages; when these take nothing either it is
+ * dropped after a while. */
+static void refused_event(void)
+{
+    static const struct request_reply too_large = {.result = REQUEST_FAILED, .err_code = REQUEST_TOO_LARGE},
+                                      busy = {.result = REQUEST_BUSY, .err_code = 503},
+                                      unknown = {.result = REQUEST_UNKNOWN};
+    struct partition_out const out = {.kind = PARTITION_OUT_EMIT,
+                                      .emit = {.instance = thole_slice_from(order),
+                                               .orchestration = THOLE_STR("checkout"),
+                                               .type = THOLE_STR("large"),
+                                               .data = THOLE_STR("{}"),
+                                               .execution = 2,
+                                               .event = 7,
+                                               .time_ms = 1700000000000}};
+    const struct request_reply *const replies[] = {&too_large, &busy, &unknown, &busy};
+    world.engine.topology.events_stored = true;
+    struct request *const request = ask(&out);
+    request->status = THOLE_UNAVAILABLE;
+    for (size_t i = 0; i < ARRAY_LEN(replies); i++) {
+        request->reply = *replies[i];
+        answer(request);
+        if (i >= 1)
+            request->emission.until_ms = 0;
+    }
+    submitted_clear();
+}
+
 static void opening_and_closing(void)
 {
     for (int i = 0; i < 11; i++) {
@@ -716,6 +744,7 @@ static const struct {
               {"activity messages", work},
               {"messages and notices", messages},
               {"CloudEvents", events},
+              {"refused CloudEvents", refused_event},
               {"opening and closing", opening_and_closing},
               {"queries", queries},
               {"too many queries", too_many_queries}};
