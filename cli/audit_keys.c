@@ -1,4 +1,5 @@
 #include "audit_keys.h"
+#include "audit_key_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -11,23 +12,10 @@ enum { KEY_FILE_BYTES_MAX = 1024 };
 
 /* ---- reading ---- */
 
-static bool read_file(const char *path, char text[KEY_FILE_BYTES_MAX + 1], size_t *ret_len)
-{
-    int const fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t const len = fd < 0 ? -1 : read(fd, text, KEY_FILE_BYTES_MAX);
-    int const failed = errno;
-    if (fd >= 0)
-        (void)close(fd);
-    errno = failed;
-    *ret_len = len < 0 ? 0 : (size_t)len;
-    return len >= 0;
-}
-
 static bool take_key(const struct cli *cli, thole_slice word, struct note_key *ret, int *ret_code)
 {
-    char path[4096], text[KEY_FILE_BYTES_MAX + 1];
+    char path[4096];
     thole_error err = {.status = THOLE_OK};
-    size_t len;
     if (note_key_parse(word, ret, NULL) == THOLE_OK)
         return true;
     if (word.len == 0 || word.len >= sizeof path) {
@@ -36,15 +24,11 @@ static bool take_key(const struct cli *cli, thole_slice word, struct note_key *r
     }
     memcpy(path, word.ptr, word.len);
     path[word.len] = '\0';
-    if (!read_file(path, text, &len)) {
-        *ret_code = cli_misused_try(cli, "thole audit keygen NAME --key FILE makes one",
-                                    "cannot read the key %.200s: %s", path, strerror(errno));
-        return false;
-    }
-    thole_status const status = note_key_parse((thole_slice){(const uint8_t *)text, len}, ret, &err);
-    OPENSSL_cleanse(text, sizeof text);
-    if (status != THOLE_OK)
-        *ret_code = cli_misused(cli, "%.200s: %s", path, err.text);
+    thole_status const status = audit_key_file_read(path, ret, &err);
+    if (status == THOLE_NOT_FOUND)
+        *ret_code = cli_misused_try(cli, "thole audit keygen NAME --key FILE makes one", "%s", err.text);
+    else if (status != THOLE_OK)
+        *ret_code = cli_misused(cli, "%s", err.text);
     return status == THOLE_OK;
 }
 

@@ -10,18 +10,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { PUBLISHED_BYTES_MAX = 512 * 1024 };
+enum { PUBLISHED_BYTES_MAX = 512 * 1024, CONFLICTS_MAX = 8 };
+
+struct published { /* in the audit stream, of one log */
+    struct seal *seal;
+    uint64_t read, leaves; /* sequences: of the last message that was read, of the last leaves */
+};
 
 struct log { /* of one partition */
     struct notary *notary;
     uint32_t partition;
-    struct seal *seal;
+    struct published published;
     struct audit *audit;
     uint64_t read; /* sequence up to which it was read */
     uint64_t findings;
-    uint64_t published; /* leaves that the stream has */
     uint64_t is_signed; /* records of the last checkpoint with these keys */
     bool said;          /* that it is there */
+    bool wrong;
 };
 
 struct notary {
@@ -37,21 +42,33 @@ struct notary {
 
 static thole_status take_published(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
-    struct seal *seal = arg;
-    if (audit_stream_is(delivery->subject, AUDIT_LEAVES))
-        seal_take_leaves(seal, sequence, delivery->body);
-    else if (audit_stream_is(delivery->subject, AUDIT_CHECKPOINT_SUBJECT))
-        seal_take_checkpoint(seal, sequence, delivery->body);
+    struct published *published = arg;
+    published->read = sequence;
+    if (audit_stream_is(delivery->subject, AUDIT_LEAVES)) {
+        published->leaves = sequence;
+        seal_take_leaves(published->seal, sequence, delivery->body);
+    } else if (audit_stream_is(delivery->subject, AUDIT_CHECKPOINT_SUBJECT)) {
+        seal_take_checkpoint(published->seal, sequence, delivery->body);
+    }
     return THOLE_OK;
+}
+
+/* What is new of it. */
+static thole_status read_published(thole_client *client, uint32_t partition, struct published *published,
+                                   thole_error *reterr)
+{
+    uint64_t const before = published->read;
+    thole_status const status = audit_stream_read(client->connection, client->topology.ns, partition,
+                                                  before + 1, take_published, published, reterr);
+    if (status == THOLE_OK && (published->read > before || before == 0))
+        seal_end(published->seal);
+    return status;
 }
 
 thole_status notary_read(thole_client *client, uint32_t partition, struct seal *seal, thole_error *reterr)
 {
-    thole_status const status =
-        audit_stream_read(client->connection, client->topology.ns, partition, take_published, seal, reterr);
-    if (status == THOLE_OK)
-        seal_end(seal);
-    return status;
+    struct published published = {.seal = seal};
+    return read_published(client, partition, &published, reterr);
 }
 
 /* ---- one log ---- */
@@ -79,41 +96,39 @@ static thole_status on_record(void *arg, const struct audit_record *record)
     return THOLE_OK;
 }
 
-static thole_status open_log(struct notary *notary, struct log *log, thole_error *reterr)
+static void open_log(struct notary *notary, struct log *log)
 {
     thole_slice const ns = thole_slice_from(notary->client->topology.ns);
     log->notary = notary;
-    log->seal = seal_create(&(struct seal_options){.ns = ns,
-                                                   .partition = log->partition,
-                                                   .keys = notary->keys.keys,
-                                                   .keys_len = notary->keys.len,
-                                                   .found = on_wrong_seal,
-                                                   .arg = log});
+    log->published.seal = seal_create(&(struct seal_options){.ns = ns,
+                                                             .partition = log->partition,
+                                                             .keys = notary->keys.keys,
+                                                             .keys_len = notary->keys.len,
+                                                             .found = on_wrong_seal,
+                                                             .arg = log});
     log->audit = audit_create(&(struct audit_options){.scope = AUDIT_PARTITION,
                                                       .ns = ns,
                                                       .partition = log->partition,
-                                                      .seal = log->seal,
+                                                      .seal = log->published.seal,
                                                       .extends = true,
                                                       .found = on_finding,
                                                       .arg = log});
-    THOLE_TRY(notary_read(notary->client, log->partition, log->seal, reterr));
-    log->published = seal_leaves(log->seal);
-    log->is_signed = seal_signed(log->seal);
-    return THOLE_OK;
 }
 
+/* THOLE_CONFLICT: others have published leaves meanwhile, and theirs hold. */
 static thole_status publish_leaves(struct log *log, struct buf *message, thole_error *reterr)
 {
     thole_client *client = log->notary->client;
-    while (log->published < seal_leaves(log->seal)) {
-        uint64_t const left = seal_leaves(log->seal) - log->published,
+    struct seal *seal = log->published.seal;
+    while (seal_published(seal) < seal_leaves(seal)) {
+        uint64_t const first = seal_published(seal), left = seal_leaves(seal) - first,
                        n = left < LEAVES_MESSAGE_MAX ? left : LEAVES_MESSAGE_MAX;
         buf_clear(message);
-        seal_leaves_message(log->seal, log->published, n, message);
+        seal_leaves_message(seal, first, n, message);
         THOLE_TRY(buf_status(message));
-        THOLE_TRY(audit_stream_publish(client->connection, client->topology.ns, log->partition, AUDIT_LEAVES,
-                                       buf_bytes(message), reterr));
-        log->published += n;
+        THOLE_TRY(audit_stream_publish_leaves(client->connection, client->topology.ns, log->partition,
+                                              buf_bytes(message), &log->published.leaves, reterr));
+        seal_note_published(seal, first + n);
     }
     return THOLE_OK;
 }
@@ -127,12 +142,13 @@ static thole_status publish(struct log *log, thole_error *reterr)
     thole_status status = publish_leaves(log, &message, reterr);
     buf_clear(&message);
     if (status == THOLE_OK)
-        status = seal_checkpoint_message(log->seal, notary->keys.keys, notary->keys.len, &message, reterr);
+        status = seal_checkpoint_message(log->published.seal, notary->keys.keys, notary->keys.len, &message,
+                                         reterr);
     if (status == THOLE_OK)
         status = audit_stream_publish(client->connection, client->topology.ns, log->partition,
                                       AUDIT_CHECKPOINT_SUBJECT, buf_bytes(&message), reterr);
     if (status == THOLE_OK)
-        log->is_signed = seal_leaves(log->seal);
+        log->is_signed = seal_leaves(log->published.seal);
     buf_release(&message);
     return status;
 }
@@ -153,20 +169,39 @@ static thole_status print_row(struct log *log, bool is_new)
     return listing_row_end(listing);
 }
 
-/* Nothing is signed that is not whole. */
-static thole_status round_of(struct log *log, thole_error *reterr)
+/* What is published is read before the log, which then has all records of it. */
+static thole_status read_log(struct log *log, thole_error *reterr)
 {
-    THOLE_TRY(client_log_read(log->notary->client, log->partition, &log->read, on_record, log, reterr));
+    thole_client *client = log->notary->client;
+    THOLE_TRY(read_published(client, log->partition, &log->published, reterr));
+    log->is_signed = seal_signed(log->published.seal);
+    return client_log_read(client, log->partition, &log->read, on_record, log, reterr);
+}
+
+/* Nothing is signed that is not whole. */
+static thole_status seal_log(struct log *log, bool *ret_new, thole_error *reterr)
+{
+    THOLE_TRY(read_log(log, reterr));
     if (log->findings > 0 || !audit_is_clean(log->audit)) {
-        log->notary->wrong = true;
+        log->notary->wrong = log->wrong = true;
         cli_note(log->notary->cli,
                  "partition %" PRIu32 " is not what was written and gets no checkpoint: thole audit verify",
                  log->partition);
         return THOLE_OK;
     }
-    bool const is_new = seal_leaves(log->seal) > log->is_signed;
-    if (is_new)
-        THOLE_TRY(publish(log, reterr));
+    *ret_new = seal_leaves(log->published.seal) > log->is_signed;
+    return *ret_new ? publish(log, reterr) : THOLE_OK;
+}
+
+static thole_status round_of(struct log *log, thole_error *reterr)
+{
+    bool is_new = false;
+    thole_status status = seal_log(log, &is_new, reterr);
+    for (unsigned i = 0; status == THOLE_CONFLICT && i < CONFLICTS_MAX; i++)
+        status = seal_log(log, &is_new, reterr);
+    THOLE_TRY(status);
+    if (log->wrong)
+        return THOLE_OK;
     bool const says = log->is_signed > 0 && (is_new || !log->said);
     log->said = true;
     return says ? print_row(log, is_new) : THOLE_OK;
@@ -180,7 +215,7 @@ static thole_status round_of_all(struct notary *notary, thole_error *reterr)
         struct log *log = &notary->logs[p];
         log->partition = p;
         if (log->audit == NULL)
-            THOLE_TRY(open_log(notary, log, reterr));
+            open_log(notary, log);
         THOLE_TRY(round_of(log, reterr));
     }
     return THOLE_OK;
@@ -213,7 +248,7 @@ static void close_logs(struct notary *notary)
 {
     for (uint32_t p = 0; p < notary->client->topology.partitions; p++) {
         audit_destroy(notary->logs[p].audit);
-        seal_destroy(notary->logs[p].seal);
+        seal_destroy(notary->logs[p].published.seal);
     }
     free(notary->logs);
 }

@@ -29,18 +29,18 @@ thole_status audit_stream_ensure(struct connection *connection, const char *ns, 
 }
 
 static thole_status read_all(struct connection *connection, const char *stream, const char *filter,
-                             stream_delivery_fn *each, void *arg, thole_error *reterr)
+                             uint64_t from, stream_delivery_fn *each, void *arg, thole_error *reterr)
 {
     struct stream_bounds bounds;
     thole_status const status = stream_bounds(connection, stream, &bounds, reterr);
     if (status == THOLE_NOT_FOUND)
         return THOLE_OK;
-    if (status != THOLE_OK || bounds.last == 0)
+    if (status != THOLE_OK || bounds.last < from)
         return status;
-    return stream_read_deliveries(connection, stream, filter, 1, bounds.last, each, arg, reterr);
+    return stream_read_deliveries(connection, stream, filter, from, bounds.last, each, arg, reterr);
 }
 
-thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p,
+thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p, uint64_t from,
                                stream_delivery_fn *each, void *arg, thole_error *reterr)
 {
     struct buf stream, filter;
@@ -50,10 +50,30 @@ thole_status audit_stream_read(struct connection *connection, const char *ns, ui
     if (status == THOLE_OK)
         status = subject_audit(&filter, ns, p, NULL, reterr);
     if (status == THOLE_OK)
-        status = read_all(connection, buf_cstr(&stream), buf_cstr(&filter), each, arg, reterr);
+        status = read_all(connection, buf_cstr(&stream), buf_cstr(&filter), from, each, arg, reterr);
     buf_release(&stream);
     buf_release(&filter);
     return status;
+}
+
+thole_status audit_stream_last(struct connection *connection, const char *ns, uint32_t p, const char *what,
+                               uint64_t *ret_sequence, struct buf *ret, thole_error *reterr)
+{
+    struct buf stream, subject;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = stream_name(&stream, ns, "AUDIT", -1, reterr);
+    if (status == THOLE_OK)
+        status = subject_audit(&subject, ns, p, what, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(connection, buf_cstr(&stream), buf_cstr(&subject), ret_sequence, ret,
+                                        reterr);
+    buf_release(&stream);
+    buf_release(&subject);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    *ret_sequence = 0;
+    return THOLE_OK;
 }
 
 bool audit_stream_is(thole_slice subject, const char *what)
@@ -61,30 +81,52 @@ bool audit_stream_is(thole_slice subject, const char *what)
     return thole_slice_equal(subject_nth(subject, TOKEN_WHAT), thole_slice_from(what));
 }
 
-static thole_status judge(thole_slice answer, const char *subject, thole_error *reterr)
+static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret_sequence,
+                          thole_error *reterr)
 {
-    thole_slice error, sequence;
-    uint64_t stored;
-    if (json_find(answer, "error", &error))
+    thole_slice error, code, sequence;
+    if (json_find(answer, "error", &error)) {
+        if (json_find(error, "err_code", &code) &&
+            (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164"))))
+            return thole_fail(reterr, THOLE_CONFLICT, "publish to %s: another one was first", subject);
         return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: the server says: %.*s", subject,
                           THOLE_FMT(error));
-    if (json_find(answer, "seq", &sequence) && json_uint(sequence, &stored))
+    }
+    if (json_find(answer, "seq", &sequence) && json_uint(sequence, ret_sequence))
         return THOLE_OK;
     return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: nothing says that it is stored", subject);
 }
 
-thole_status audit_stream_publish(struct connection *connection, const char *ns, uint32_t p, const char *what,
-                                  thole_slice body, thole_error *reterr)
+static thole_status publish(struct connection *connection, const char *ns, uint32_t p, const char *what,
+                            const struct header *header, thole_slice body, uint64_t *ret_sequence,
+                            thole_error *reterr)
 {
     struct buf subject, answer;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = subject_audit(&subject, ns, p, what, reterr);
     if (status == THOLE_OK)
-        status = connection_request_with(connection, buf_cstr(&subject), NULL, 0, body, &answer, reterr);
+        status = connection_request_with(connection, buf_cstr(&subject), header, header != NULL, body,
+                                         &answer, reterr);
     if (status == THOLE_OK)
-        status = judge(buf_bytes(&answer), buf_cstr(&subject), reterr);
+        status = judge(buf_bytes(&answer), buf_cstr(&subject), ret_sequence, reterr);
     buf_release(&subject);
     buf_release(&answer);
     return status;
+}
+
+thole_status audit_stream_publish(struct connection *connection, const char *ns, uint32_t p, const char *what,
+                                  thole_slice body, thole_error *reterr)
+{
+    uint64_t sequence;
+    return publish(connection, ns, p, what, NULL, body, &sequence, reterr);
+}
+
+thole_status audit_stream_publish_leaves(struct connection *connection, const char *ns, uint32_t p,
+                                         thole_slice body, uint64_t *sequence, thole_error *reterr)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)*sequence);
+    struct header const expected = {"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
+    return publish(connection, ns, p, AUDIT_LEAVES, &expected, body, sequence, reterr);
 }

@@ -9,13 +9,25 @@
 /* Makes the stream, unless it is there: nothing may be removed from it. */
 THOLE_NODISCARD thole_status audit_stream_ensure(struct connection *connection, const char *ns,
                                                  uint32_t replicas, thole_error *reterr);
-/* All messages about the partition, in order. None when there is no stream. Uses a consumer. */
+/* All messages about the partition from that sequence on, in order. None when there is no stream. Uses a
+ * consumer. */
 THOLE_NODISCARD thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p,
-                                               stream_delivery_fn *each, void *arg, thole_error *reterr);
+                                               uint64_t from, stream_delivery_fn *each, void *arg,
+                                               thole_error *reterr);
 #define AUDIT_LEAVES "leaves"
 #define AUDIT_CHECKPOINT_SUBJECT "checkpoint"
 bool audit_stream_is(thole_slice subject, const char *what); /* leaves or checkpoint */
+/* The last message of that subject. *ret_sequence 0: there is none, or no stream. */
+THOLE_NODISCARD thole_status audit_stream_last(struct connection *connection, const char *ns, uint32_t p,
+                                               const char *what, uint64_t *ret_sequence, struct buf *ret,
+                                               thole_error *reterr);
 /* THOLE_OK: it is stored. */
 THOLE_NODISCARD thole_status audit_stream_publish(struct connection *connection, const char *ns, uint32_t p,
                                                   const char *what, thole_slice body, thole_error *reterr);
+/* Leaves, if the last ones are those at *sequence (0: there are none), which becomes where these are. So the
+ * stream takes one message of leaves at each place. THOLE_CONFLICT: others are there.
+ */
+THOLE_NODISCARD thole_status audit_stream_publish_leaves(struct connection *connection, const char *ns,
+                                                         uint32_t p, thole_slice body, uint64_t *sequence,
+                                                         thole_error *reterr);
 #endif

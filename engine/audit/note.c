@@ -12,26 +12,25 @@ enum {
     SIGNATURE_BYTES = 64,
     MEANT_BYTES = ID_BYTES + SIGNATURE_BYTES,
     TYPED_BYTES = 1 + NOTE_KEY_BYTES,
-    BASE64_BYTES = 96, /* of what is encoded here, at most */
 };
 static const char private_prefix[] = "PRIVATE+KEY+", dash[] = "\xe2\x80\x94 "; /* an em dash */
 
 /* ---- base64 of a known length ---- */
 
-static void put_base64(struct buf *to, const uint8_t *bytes, size_t len)
+void note_put_base64(struct buf *to, const uint8_t *bytes, size_t len)
 {
-    uint8_t text[BASE64_BYTES + 1];
-    assert(len <= BASE64_BYTES / 4 * 3);
+    uint8_t text[NOTE_BASE64_BYTES_MAX + 1];
+    assert(len <= NOTE_BASE64_BYTES_MAX / 4 * 3);
     buf_append(to, text, (size_t)EVP_EncodeBlock(text, bytes, (int)len));
     OPENSSL_cleanse(text, sizeof text);
 }
 
-/* Only the encoding that put_base64() would have made. */
-static bool take_base64(thole_slice text, uint8_t *to, size_t len)
+/* Only the encoding that note_put_base64() would have made. */
+bool note_take_base64(thole_slice text, uint8_t *to, size_t len)
 {
-    uint8_t bytes[BASE64_BYTES], again[BASE64_BYTES + 1];
+    uint8_t bytes[NOTE_BASE64_BYTES_MAX], again[NOTE_BASE64_BYTES_MAX + 1];
     size_t const encoded = (len + 2) / 3 * 4;
-    bool fits = text.len == encoded && encoded <= BASE64_BYTES &&
+    bool fits = text.len == encoded && encoded <= NOTE_BASE64_BYTES_MAX &&
                 EVP_DecodeBlock(bytes, text.ptr, (int)text.len) >= 0;
     fits = fits && EVP_EncodeBlock(again, bytes, (int)len) == (int)encoded &&
            memcmp(again, text.ptr, encoded) == 0;
@@ -117,7 +116,7 @@ thole_status note_key_parse(thole_slice text, struct note_key *ret, thole_error 
     struct note_key key = {.signs = secret};
     if (!name_fits(name) || id.len != 2 * ID_BYTES)
         return no_key(reterr, "it is not NAME+ID+BASE64");
-    if (!take_base64(rest, typed, sizeof typed) || typed[0] != KIND_ED25519)
+    if (!note_take_base64(rest, typed, sizeof typed) || typed[0] != KIND_ED25519)
         return no_key(reterr, "its last part is no Ed25519 key");
     if (secret)
         THOLE_TRY(note_key_make(name, typed + 1, &key, reterr));
@@ -139,7 +138,7 @@ void note_key_text(const struct note_key *key, bool secret, struct buf *to)
     assert(!secret || key->signs);
     memcpy(typed + 1, secret ? key->secret : key->public_bytes, NOTE_KEY_BYTES);
     buf_printf(to, "%s%s+%08x+", secret ? private_prefix : "", key->name, key->id);
-    put_base64(to, typed, sizeof typed);
+    note_put_base64(to, typed, sizeof typed);
     OPENSSL_cleanse(typed, sizeof typed);
 }
 
@@ -178,7 +177,7 @@ thole_status note_sign(struct buf *note, const struct note_key *key, thole_error
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(pair);
     buf_printf(note, "%s%s%s ", at == 0 ? "\n" : "", dash, key->name);
-    put_base64(note, meant, sizeof meant);
+    note_put_base64(note, meant, sizeof meant);
     buf_text(note, "\n");
     return buf_status(note);
 }
@@ -205,7 +204,7 @@ static bool is_of(thole_slice line, const struct note_key *key, uint8_t ret[SIGN
         return false;
     thole_slice const base64 = {line.ptr + begin + name + 1, line.len - begin - name - 1};
     uint32_t id = 0;
-    if (!take_base64(base64, meant, sizeof meant))
+    if (!note_take_base64(base64, meant, sizeof meant))
         return false;
     for (size_t i = 0; i < ID_BYTES; i++)
         id = id << 8 | meant[i];
@@ -252,7 +251,7 @@ void checkpoint_text(const struct checkpoint *checkpoint, struct buf *to)
 {
     buf_slice(to, checkpoint->origin);
     buf_printf(to, "\n%llu\n", (unsigned long long)checkpoint->size);
-    put_base64(to, checkpoint->root.bytes, sizeof checkpoint->root.bytes);
+    note_put_base64(to, checkpoint->root.bytes, sizeof checkpoint->root.bytes);
     buf_text(to, "\n");
     buf_slice(to, checkpoint->extension);
 }
@@ -275,7 +274,7 @@ thole_status checkpoint_parse(thole_slice text, struct checkpoint *ret, thole_er
     struct checkpoint checkpoint = {.size = 0};
     if (!next_line(&text, &checkpoint.origin) || checkpoint.origin.len == 0 || !next_line(&text, &size) ||
         !take_size(size, &checkpoint.size) || !next_line(&text, &root) ||
-        !take_base64(root, checkpoint.root.bytes, sizeof checkpoint.root.bytes))
+        !note_take_base64(root, checkpoint.root.bytes, sizeof checkpoint.root.bytes))
         return thole_fail(reterr, THOLE_CORRUPT, "it is no checkpoint");
     checkpoint.extension = text;
     *ret = checkpoint;

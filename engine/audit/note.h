@@ -42,6 +42,11 @@ THOLE_NODISCARD thole_status note_sign(struct buf *note, const struct note_key *
 THOLE_NODISCARD thole_status note_verify(thole_slice note, const struct note_key *key, thole_slice *ret_text,
                                          thole_error *reterr);
 
+/* Base64 of a known length, at most NOTE_BASE64_BYTES_MAX bytes of it; taken only as it would be put. */
+enum { NOTE_BASE64_BYTES_MAX = 96 };
+void note_put_base64(struct buf *to, const uint8_t *bytes, size_t len);
+bool note_take_base64(thole_slice text, uint8_t *to, size_t len);
+
 struct checkpoint {
     thole_slice origin; /* which log: one line */
     uint64_t size;      /* records */

@@ -25,6 +25,7 @@ struct seal {
     uint8_t ns[THOLE_NAME_BYTES_MAX];
     uint8_t *leaves; /* LEAF_BYTES each */
     size_t len, cap;
+    size_t published; /* of these, in messages that were taken */
     struct seen *seen;
     size_t seen_len, seen_cap;
     uint64_t is_signed, fits; /* the largest checkpoint that fits; how many */
@@ -91,13 +92,35 @@ uint64_t seal_leaves(const struct seal *seal)
     return seal->len;
 }
 
-struct leaf seal_leaf(const struct seal *seal, uint64_t index)
+uint64_t seal_published(const struct seal *seal)
+{
+    return seal->published;
+}
+
+void seal_note_published(struct seal *seal, uint64_t leaves)
+{
+    assert(leaves >= seal->published && leaves <= seal->len);
+    seal->published = leaves;
+}
+
+static struct leaf leaf_of(const uint8_t bytes[LEAF_BYTES])
 {
     struct leaf leaf;
-    assert(index < seal->len);
-    memcpy(leaf.record.bytes, seal->leaves + index * LEAF_BYTES, RECORD_HASH_BYTES);
-    memcpy(leaf.instance.bytes, seal->leaves + index * LEAF_BYTES + RECORD_HASH_BYTES, RECORD_HASH_BYTES);
+    memcpy(leaf.record.bytes, bytes, RECORD_HASH_BYTES);
+    memcpy(leaf.instance.bytes, bytes + RECORD_HASH_BYTES, RECORD_HASH_BYTES);
     return leaf;
+}
+
+void leaf_bytes(const struct leaf *leaf, uint8_t to[LEAF_BYTES])
+{
+    memcpy(to, leaf->record.bytes, RECORD_HASH_BYTES);
+    memcpy(to + RECORD_HASH_BYTES, leaf->instance.bytes, RECORD_HASH_BYTES);
+}
+
+struct leaf seal_leaf(const struct seal *seal, uint64_t index)
+{
+    assert(index < seal->len);
+    return leaf_of(seal->leaves + index * LEAF_BYTES);
 }
 
 static void add_bytes(struct seal *seal, const uint8_t *bytes, uint64_t n)
@@ -110,44 +133,91 @@ static void add_bytes(struct seal *seal, const uint8_t *bytes, uint64_t n)
 void seal_add(struct seal *seal, const struct leaf *leaf)
 {
     uint8_t bytes[LEAF_BYTES];
-    memcpy(bytes, leaf->record.bytes, RECORD_HASH_BYTES);
-    memcpy(bytes + RECORD_HASH_BYTES, leaf->instance.bytes, RECORD_HASH_BYTES);
+    leaf_bytes(leaf, bytes);
     add_bytes(seal, bytes, 1);
+}
+
+bool leaves_message_parse(thole_slice message, struct leaves_message *ret)
+{
+    if (message.len <= HEAD_BYTES || message.ptr[0] != FORMAT || (message.len - HEAD_BYTES) % LEAF_BYTES != 0)
+        return false;
+    *ret = (struct leaves_message){.n = (message.len - HEAD_BYTES) / LEAF_BYTES,
+                                   .bytes = message.ptr + HEAD_BYTES};
+    for (size_t i = 1; i < HEAD_BYTES; i++)
+        ret->first = ret->first << 8 | message.ptr[i];
+    return ret->first <= UINT64_MAX - ret->n;
+}
+
+struct leaf leaves_message_leaf(const struct leaves_message *message, size_t i)
+{
+    assert(i < message->n);
+    return leaf_of(message->bytes + i * LEAF_BYTES);
+}
+
+/* Leaves that are known here and that another one has published. A record that is known on one side may have
+ * been removed before the other saw it. */
+static bool adopt(struct seal *seal, uint64_t index, const uint8_t *bytes)
+{
+    static const uint8_t removed[LEAF_BYTES];
+    uint8_t *const own = seal->leaves + index * LEAF_BYTES;
+    if (memcmp(own, bytes, LEAF_BYTES) == 0)
+        return true;
+    bool const unseen = memcmp(bytes, removed, LEAF_BYTES) == 0 || memcmp(own, removed, LEAF_BYTES) == 0;
+    if (index < seal->published || !unseen)
+        return false;
+    memcpy(own, bytes, LEAF_BYTES);
+    return true;
 }
 
 /* Leaves may come twice, when who published them was not answered: then they are the same. */
 void seal_take_leaves(struct seal *seal, uint64_t sequence, thole_slice message)
 {
-    uint64_t first = 0;
-    if (message.len <= HEAD_BYTES || message.ptr[0] != FORMAT ||
-        (message.len - HEAD_BYTES) % LEAF_BYTES != 0) {
+    struct leaves_message leaves;
+    bool same = true;
+    if (!leaves_message_parse(message, &leaves)) {
         say(seal, sequence, "these are no leaves");
         return;
     }
-    for (size_t i = 1; i < HEAD_BYTES; i++)
-        first = first << 8 | message.ptr[i];
-    const uint8_t *bytes = message.ptr + HEAD_BYTES;
-    uint64_t const n = (message.len - HEAD_BYTES) / LEAF_BYTES;
-    if (first > seal->len) {
+    if (leaves.first > seal->published) {
         say(seal, sequence, "leaves from record %llu on, but only %llu are known: some are missing",
-            (unsigned long long)first, (unsigned long long)seal->len);
+            (unsigned long long)leaves.first, (unsigned long long)seal->published);
         return;
     }
-    uint64_t const again = seal->len - first < n ? seal->len - first : n;
-    if (again > 0 && memcmp(seal->leaves + first * LEAF_BYTES, bytes, again * LEAF_BYTES) != 0)
+    uint64_t const known = seal->len - leaves.first, again = known < leaves.n ? known : leaves.n;
+    for (uint64_t i = 0; i < again; i++)
+        same &= adopt(seal, leaves.first + i, leaves.bytes + i * LEAF_BYTES);
+    if (!same)
         say(seal, sequence, "leaves from record %llu on are not those that were published before",
-            (unsigned long long)first);
-    if (again < n)
-        add_bytes(seal, bytes + again * LEAF_BYTES, n - again);
+            (unsigned long long)leaves.first);
+    if (again < leaves.n)
+        add_bytes(seal, leaves.bytes + again * LEAF_BYTES, leaves.n - again);
+    if (leaves.first + leaves.n > seal->published)
+        seal->published = leaves.first + leaves.n;
+}
+
+static void put_head(uint64_t first, struct buf *to)
+{
+    uint8_t head[HEAD_BYTES] = {FORMAT};
+    for (int i = 1; i < HEAD_BYTES; i++)
+        head[i] = (uint8_t)(first >> 8 * (HEAD_BYTES - 1 - i));
+    buf_append(to, head, sizeof head);
+}
+
+void leaves_message_put(uint64_t first, const struct leaf *leaves, size_t n, struct buf *to)
+{
+    uint8_t bytes[LEAF_BYTES];
+    assert(n > 0 && n <= LEAVES_MESSAGE_MAX);
+    put_head(first, to);
+    for (size_t i = 0; i < n; i++) {
+        leaf_bytes(&leaves[i], bytes);
+        buf_append(to, bytes, sizeof bytes);
+    }
 }
 
 void seal_leaves_message(const struct seal *seal, uint64_t first, uint64_t n, struct buf *to)
 {
-    uint8_t head[HEAD_BYTES] = {FORMAT};
     assert(n > 0 && n <= LEAVES_MESSAGE_MAX && first + n <= seal->len);
-    for (int i = 1; i < HEAD_BYTES; i++)
-        head[i] = (uint8_t)(first >> 8 * (HEAD_BYTES - 1 - i));
-    buf_append(to, head, sizeof head);
+    put_head(first, to);
     buf_append(to, seal->leaves + first * LEAF_BYTES, n * LEAF_BYTES);
 }
 
@@ -205,6 +275,7 @@ static void add_leaf(const struct seal *seal, struct merkle_tree *tree)
 void seal_end(struct seal *seal)
 {
     struct merkle_tree tree = {.size = 0};
+    seal->is_signed = seal->fits = 0;
     if (seal->seen_len > 0)
         qsort(seal->seen, seal->seen_len, sizeof *seal->seen, by_size);
     for (size_t i = 0; i < seal->seen_len; i++) {

@@ -18,6 +18,16 @@ struct leaf {
     struct record_hash instance; /* none: the record is of no instance */
 };
 struct record_hash leaf_instance(thole_slice ns, thole_slice instance);
+void leaf_bytes(const struct leaf *leaf, uint8_t to[LEAF_BYTES]);
+
+struct leaves_message { /* borrowed from the message */
+    uint64_t first;     /* index of its first leaf */
+    size_t n;
+    const uint8_t *bytes;
+};
+bool leaves_message_parse(thole_slice message, struct leaves_message *ret); /* false: it is none */
+struct leaf leaves_message_leaf(const struct leaves_message *message, size_t i);
+void leaves_message_put(uint64_t first, const struct leaf *leaves, size_t n, struct buf *to); /* appends */
 
 struct seal_options {
     thole_slice ns;
@@ -33,10 +43,14 @@ struct seal *seal_create(const struct seal_options *options);
 void seal_destroy(struct seal *seal); /* NULL-safe */
 void seal_take_leaves(struct seal *seal, uint64_t sequence, thole_slice message);
 void seal_take_checkpoint(struct seal *seal, uint64_t sequence, thole_slice message);
-void seal_end(struct seal *seal); /* there are no more messages: compares the checkpoints with the leaves */
+/* There are no more messages: compares the checkpoints with the leaves. Messages that are published later may
+ * be taken behind that, and then this called again. */
+void seal_end(struct seal *seal);
 
-uint64_t seal_leaves(const struct seal *seal); /* number of leaves */
+uint64_t seal_leaves(const struct seal *seal);    /* number of leaves */
+uint64_t seal_published(const struct seal *seal); /* of which messages were taken */
 struct leaf seal_leaf(const struct seal *seal, uint64_t index);
+void seal_note_published(struct seal *seal, uint64_t leaves); /* of a message that was made here */
 /* The leaf behind the last one, which no message had yet. */
 void seal_add(struct seal *seal, const struct leaf *leaf);
 /* Records of the largest checkpoint that one of the keys has signed and that fits; 0: there is none. */

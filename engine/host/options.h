@@ -47,6 +47,9 @@ struct host_options {
     uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
     uint64_t sweep_ms; /* --sweep THOLE_SWEEP 60s: activities that no worker reports on are queued again */
     uint64_t drift_ms; /* --drift THOLE_DRIFT 24h: how often rows are compared with histories; 0 = never */
+    const char *audit_key;   /* --audit-key THOLE_AUDIT_KEY none; files of private keys, with commas */
+    uint64_t audit_ms;       /* --audit-every THOLE_AUDIT_EVERY 10s: a record has a checkpoint by then */
+    uint64_t audit_records;  /* --audit-records THOLE_AUDIT_RECORDS 10000: or when there are so many */
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
     int events;              /* --events THOLE_EVENTS emitted; an enum events_out: none, emitted, all */
     uint64_t events_age_ms;  /* --events-age THOLE_EVENTS_AGE what is there, else events are not stored */

@@ -652,6 +652,12 @@ uint64_t partition_committed_n(const struct partition *p)
     return log_facts(p->log)->committed_n;
 }
 
+uint64_t partition_committed_sequence(const struct partition *p)
+{
+    const struct log_facts *const facts = log_facts(p->log);
+    return facts->base == 0 ? 0 : facts->base + facts->committed_n;
+}
+
 /* Of this epoch: it begins when all before it is projected. */
 static uint64_t unprojected(const struct partition *p)
 {

@@ -70,6 +70,9 @@ struct partition_facts {
     size_t parked;                /* of these, those whose code waits for its next turn */
 };
 struct partition_facts partition_facts(const struct partition *p);
+/* Sequence of the last record that is committed, as this owner knows; 0: none of its epoch, or it is closed.
+ */
+uint64_t partition_committed_sequence(const struct partition *p);
 /* For the simulation's checks: records 1..n of its epoch are committed, as this owner knows. */
 uint64_t partition_committed_n(const struct partition *p);
 /* Checks all invariants between two steps; aborts when one does not hold. Slow: visits everything. */

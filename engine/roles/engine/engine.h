@@ -28,7 +28,7 @@
  *
  * No requests: inbox_reader.c reads the messages to a partition; shard_query.c answers queries; deadlines.c
  * ends tries that are past their deadline; crash_trial.c runs code in a forked copy; watchdog.c notices turns
- * that do not end; drift_job.c compares rows with histories.
+ * that do not end; drift_job.c compares rows with histories; audit_job.c publishes checkpoints of the logs.
  */
 #ifndef THOLE_ENGINE_H
 #define THOLE_ENGINE_H
@@ -44,6 +44,7 @@ enum {
     RECORD_HEADROOM = 4096, /* of a message around its record */
 };
 
+struct audit_job;
 struct drift_job;
 struct loader;
 struct membership;
@@ -57,8 +58,11 @@ struct engine_host {
     struct topology topology;
     struct loader *loader;
     struct membership *membership;
-    struct watchdog *watchdog;   /* of the code that the shards run */
-    struct drift_job *drift;     /* NULL: --drift is 0 */
+    struct watchdog *watchdog; /* of the code that the shards run */
+    struct drift_job *drift;   /* NULL: --drift is 0 */
+    struct audit_job *audit;   /* NULL: there is no --audit-key */
+    /* sequence of the last record of each partition that is known to be committed; written by shards */
+    atomic_uint_least64_t *committed;
     struct subscription *epochs; /* who else opens our partitions */
     struct shard *shards;
     size_t shards_len;

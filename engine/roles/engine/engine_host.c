@@ -1,4 +1,5 @@
 /* The engine role: connect, verify, migrate, start the threads; and the reverse. */
+#include "audit_job.h"
 #include "drift_job.h"
 #include "engine.h"
 #include "loader.h"
@@ -142,6 +143,7 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     THOLE_TRY(check_sizes(engine, reterr));
     engine->lines = log_limits_create(engine_lines, ENGINE_LINES, engine->topology.partitions);
     engine->needs = memory_array(engine->topology.partitions, sizeof *engine->needs);
+    engine->committed = memory_array(engine->topology.partitions, sizeof *engine->committed);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)
         shards = engine->topology.partitions;
@@ -207,7 +209,9 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
-    thole_status status = insist(engine, connect_nats, stop, reterr);
+    thole_status status = audit_job_check(options, reterr);
+    if (status == THOLE_OK)
+        status = insist(engine, connect_nats, stop, reterr);
     if (status == THOLE_OK)
         status = insist(engine, set_up_streams, stop, reterr);
     if (status == THOLE_OK)
@@ -220,6 +224,8 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
         status = insist(engine, join_nodes, stop, reterr);
     if (status == THOLE_OK)
         status = drift_job_start(engine, &engine->drift, reterr);
+    if (status == THOLE_OK)
+        status = audit_job_start(engine, &engine->audit, reterr);
     if (status != THOLE_OK) {
         engine_host_stop(engine);
         return status;
@@ -243,6 +249,7 @@ void engine_host_stop(struct engine_host *engine)
     atomic_store(&engine->ready, false);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_stop(&engine->shards[i]);
+    audit_job_stop(engine->audit); /* it covers what the shards have written to the end */
     watchdog_stop(engine->watchdog);
     subscription_close(engine->epochs);
     membership_stop(engine->membership);
@@ -253,6 +260,7 @@ void engine_host_stop(struct engine_host *engine)
     for (uint32_t p = 0; engine->needs != NULL && p < engine->topology.partitions; p++)
         free(engine->needs[p].names);
     free(engine->needs);
+    free(engine->committed);
     free(engine->shards);
     pthread_mutex_destroy(&engine->needs_lock);
     if (engine->lines != NULL)

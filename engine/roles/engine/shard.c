@@ -85,6 +85,14 @@ static void share_needs(struct shard *shard, struct owned *owned)
         membership_needs_changed(engine->membership);
 }
 
+/* For those who sign what there is; it never falls, since what is committed stays so. */
+static void share_committed(struct shard *shard, const struct owned *owned)
+{
+    uint64_t const sequence = partition_committed_sequence(owned->machine);
+    if (sequence > 0)
+        atomic_store_explicit(&shard->engine->committed[owned->p], sequence, memory_order_relaxed);
+}
+
 /* Runs the machine until it has no more outputs. */
 static void step(struct shard *shard, struct owned *owned)
 {
@@ -93,6 +101,7 @@ static void step(struct shard *shard, struct owned *owned)
     partition_flush(owned->machine, clock_wall_ms());
     while (partition_poll(owned->machine, &out))
         shard_do(shard, owned, &out);
+    share_committed(shard, owned);
     share_needs(shard, owned);
 }
 

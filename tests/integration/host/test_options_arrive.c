@@ -3,6 +3,7 @@
  * thread, the statement or the stream that it is for. A row for each; an option of --help without a row
  * fails. The programs run as a user's do, against real servers; what is handed over is noted on the way.
  */
+#include "audit_job.h"
 #include "core_dumps.h"
 #include "drift_job.h"
 #include "engine.h"
@@ -12,6 +13,7 @@
 #include "host_options.h"
 #include "monitor.h"
 #include "nodes.h"
+#include "note.h"
 #include "notice.h"
 #include "process_parts.h"
 #include "projector_store.h"
@@ -130,6 +132,7 @@ thole_status __real_row_calls_create(const struct row_calls_options *, struct ro
 thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
 thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
 thole_status __real_drift_job_start(struct engine_host *, struct drift_job **, thole_error *);
+thole_status __real_audit_job_start(struct engine_host *, struct audit_job **, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, enum log_format, const char *);
@@ -248,6 +251,14 @@ thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job
 {
     arrived("drift_job_start.drift_ms %" PRIu64, engine->options.drift_ms);
     return __real_drift_job_start(engine, ret, reterr);
+}
+
+thole_status __wrap_audit_job_start(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
+{
+    arrived("audit_job_start.key %s", engine->options.audit_key == NULL ? "none" : engine->options.audit_key);
+    arrived("audit_job_start.every_ms %" PRIu64, engine->options.audit_ms);
+    arrived("audit_job_start.records %" PRIu64, engine->options.audit_records);
+    return __real_audit_job_start(engine, ret, reterr);
 }
 
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
@@ -376,6 +387,9 @@ static const struct option_arrival {
     {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
     {"drift", "12h", RUN_FIRST, "drift_job_start.drift_ms 43200000"},
+    {"audit-key", "%s/audit.key", RUN_FIRST, "audit_job_start.key %s/audit.key"},
+    {"audit-every", "1300ms", RUN_FIRST, "audit_job_start.every_ms 1300"},
+    {"audit-records", "777", RUN_FIRST, "audit_job_start.records 777"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"events", "all", RUN_FIRST, "partition_create.events 2"},
     {"events-age", "5h", RUN_FIRST, "topology_ensure.events_age_ms 18000000"},
@@ -430,6 +444,23 @@ static void fill(char *to, size_t cap, const char *text, const struct option_arr
 }
 
 /* ---- the program ---- */
+
+static void write_audit_key(void)
+{
+    static const uint8_t seed[NOTE_KEY_BYTES] = {1};
+    char path[SERVER_PATH_BYTES + 16];
+    struct note_key key;
+    struct buf text;
+    buf_init(&text, 1024);
+    snprintf(path, sizeof path, "%s/audit.key", stack.dir);
+    FILE *const file = fopen(path, "w");
+    if (file == NULL || note_key_make(THOLE_STR("arrives"), seed, &key, NULL) != THOLE_OK)
+        exit(1);
+    note_key_text(&key, true, &text);
+    fputs(buf_cstr(&text), file);
+    fclose(file);
+    buf_release(&text);
+}
 
 static thole_status holds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -711,6 +742,7 @@ int main(int argc, char **argv)
     skip_without_nats();
     skip_without_postgres();
     stack_start(&stack);
+    write_audit_key();
     snprintf(path, sizeof path, "%s/arrivals", stack.dir);
     arrivals_open(path, true);
     setenv("ARRIVALS", path, 1);

@@ -1,0 +1,59 @@
+/*
+ * Checkpoints of a log while it grows: given the records that count, in order, and what is published of the
+ * log, it makes the leaves and the signed checkpoints that come next (docs/audit.md). It goes on from the
+ * last checkpoint of its keys, and holds the tree's peaks and the leaves behind that checkpoint, nothing of
+ * what is before. Others may publish leaves too: the one message that the stream takes at a place is what
+ * holds, and this room takes it over. Pure.
+ *
+ *   sealer_take_checkpoint() and sealer_take_leaves(): what is published, when it is opened and when a
+ * message was refused, since another one came before it sealer_take(): records behind sealer_place()
+ *   sealer_leaves_message() while there are any; sealer_published() when it is stored
+ *   sealer_checkpoint_message() while there is one; sealer_signed() when it is stored
+ *
+ * It checks less than `thole audit verify` does, and nothing twice: the order of the records, that each names
+ * the one before it, and that they are those of which others have published leaves.
+ */
+#ifndef THOLE_SEALER_H
+#define THOLE_SEALER_H
+#include "log_place.h"
+#include "seal.h"
+
+struct sealer_options {
+    thole_slice ns;
+    uint32_t partition;
+    const struct note_key *keys; /* borrowed; they sign */
+    size_t keys_len;
+};
+struct sealer;
+struct sealer *sealer_create(const struct sealer_options *options);
+void sealer_destroy(struct sealer *sealer); /* NULL-safe */
+
+/* Goes on from it, when it is of one of the keys, says its place, and has more records than the last one that
+ * was taken. Only before records and leaves are given. */
+void sealer_take_checkpoint(struct sealer *sealer, thole_slice message);
+/* In order. THOLE_CORRUPT: they are not those that were published before, or not of the records that were
+ * taken; some before them are missing. */
+THOLE_NODISCARD thole_status sealer_take_leaves(struct sealer *sealer, thole_slice message,
+                                                thole_error *reterr);
+
+/* The last record that was taken; sequence 0: none. */
+const struct log_place *sealer_place(const struct sealer *sealer);
+uint64_t sealer_size(const struct sealer *sealer); /* records of the last checkpoint that is stored */
+/* A record that counts. THOLE_CORRUPT: it does not follow; the text says why. */
+THOLE_NODISCARD thole_status sealer_take(struct sealer *sealer, uint64_t sequence, thole_slice record,
+                                         thole_error *reterr);
+/* Records were missing before some that were taken, and no deletion or pruning was taken since. One must be
+ * in the log: it is stored before the records are removed. */
+bool sealer_lacks(const struct sealer *sealer);
+bool sealer_accounts(thole_slice record);        /* whether a record behind the last one is such a one */
+size_t sealer_held(const struct sealer *sealer); /* leaves behind the last checkpoint */
+
+/* Appends the next message of leaves. False: all that are known are published. */
+bool sealer_leaves_message(const struct sealer *sealer, struct buf *to);
+void sealer_published(struct sealer *sealer); /* that message is stored */
+/* Appends a checkpoint over all records that were taken: their leaves are published. *ret_any: there is one,
+ * since the last that is stored has less. */
+THOLE_NODISCARD thole_status sealer_checkpoint_message(const struct sealer *sealer, struct buf *to,
+                                                       bool *ret_any, thole_error *reterr);
+void sealer_signed(struct sealer *sealer); /* it is stored */
+#endif

@@ -1,0 +1,417 @@
+#include "audit_job.h"
+#include "audit_key_file.h"
+#include "audit_stream.h"
+#include "clock.h"
+#include "log_work.h"
+#include "memory.h"
+#include "metrics.h"
+#include "reader.h"
+#include "sealer.h"
+#include "subject.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_EVERY_MS = 250,
+    RETRY_MS = 5000,        /* after an outage */
+    REFUSED_MS = 60 * 1000, /* a log that is not whole is read again */
+    MESSAGE_BYTES = 512 * 1024,
+    CONFLICTS_MAX = 8, /* one behind the other: others publish as well */
+    PARTS_MAX = 16,    /* of LEAVES_MESSAGE_MAX records, in one round: an engine that stops waits for it */
+};
+
+struct sealed_log { /* of one partition */
+    struct audit_job *job;
+    uint32_t p;
+    struct sealer *sealer;  /* NULL: it must be opened */
+    uint64_t last_leaves;   /* their sequence in the audit stream */
+    uint64_t covered;       /* sequence up to which a checkpoint has the records */
+    uint64_t behind_ms;     /* since when there are more; 0: there are none; monotonic */
+    uint64_t not_before_ms; /* monotonic */
+    bool refused;
+    thole_error err; /* of a record or of a message that was read */
+};
+
+struct audit_job {
+    struct engine_host *engine;
+    struct metric_cells *cells;
+    struct audit_key_list keys;
+    struct sealed_log *logs; /* by partition */
+    struct buf message, name;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards the next two */
+    pthread_cond_t wake;
+    bool stopping;
+    bool has_stream; /* that it is there was seen */
+};
+
+/* ---- what is published ---- */
+
+static struct connection *nats(const struct sealed_log *log)
+{
+    return log->job->engine->connection;
+}
+
+static const char *ns_of(const struct sealed_log *log)
+{
+    return log->job->engine->topology.ns;
+}
+
+static void drop(struct sealed_log *log)
+{
+    sealer_destroy(log->sealer);
+    log->sealer = NULL;
+    log->last_leaves = 0;
+}
+
+static void begin(struct sealed_log *log)
+{
+    drop(log);
+    log->sealer = sealer_create(&(struct sealer_options){.ns = thole_slice_from(ns_of(log)),
+                                                         .partition = log->p,
+                                                         .keys = log->job->keys.keys,
+                                                         .keys_len = log->job->keys.len});
+}
+
+static thole_status take_checkpoint(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct sealed_log *log = arg;
+    (void)sequence;
+    if (audit_stream_is(delivery->subject, AUDIT_CHECKPOINT_SUBJECT))
+        sealer_take_checkpoint(log->sealer, delivery->body);
+    return THOLE_OK;
+}
+
+static thole_status take_leaves(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct sealed_log *log = arg;
+    if (!audit_stream_is(delivery->subject, AUDIT_LEAVES))
+        return THOLE_OK;
+    log->last_leaves = sequence;
+    return sealer_take_leaves(log->sealer, delivery->body, &log->err);
+}
+
+static thole_status read_published(struct sealed_log *log, uint64_t from, stream_delivery_fn *each,
+                                   thole_error *reterr)
+{
+    log->err.status = THOLE_OK;
+    thole_status const status = audit_stream_read(nats(log), ns_of(log), log->p, from, each, log, reterr);
+    if (status == THOLE_CORRUPT && reterr != NULL)
+        *reterr = log->err;
+    return status;
+}
+
+/* The last checkpoint is enough, when it is of our key and no leaves but the last message's are behind it. */
+static thole_status open_from_last(struct sealed_log *log, bool *ret_enough, thole_error *reterr)
+{
+    struct buf *message = &log->job->message;
+    struct leaves_message leaves;
+    uint64_t sequence;
+    THOLE_TRY(audit_stream_last(nats(log), ns_of(log), log->p, AUDIT_CHECKPOINT_SUBJECT, &sequence, message,
+                                reterr));
+    if (sequence > 0)
+        sealer_take_checkpoint(log->sealer, buf_bytes(message));
+    THOLE_TRY(
+        audit_stream_last(nats(log), ns_of(log), log->p, AUDIT_LEAVES, &log->last_leaves, message, reterr));
+    *ret_enough = log->last_leaves == 0 || (leaves_message_parse(buf_bytes(message), &leaves) &&
+                                            leaves.first <= sealer_size(log->sealer));
+    return log->last_leaves > 0 && *ret_enough ? sealer_take_leaves(log->sealer, buf_bytes(message), reterr)
+                                               : THOLE_OK;
+}
+
+/* A log that lost its end may have grown again: then the records tell. */
+static thole_status check_end(struct sealed_log *log, const char *stream, thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    uint64_t const last = sealer_place(log->sealer)->sequence;
+    THOLE_TRY(stream_bounds(nats(log), stream, &bounds, reterr));
+    if (bounds.last >= last)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT,
+                      "the log ends with record #%llu, but a signed checkpoint has record #%llu",
+                      (unsigned long long)bounds.last, (unsigned long long)last);
+}
+
+static thole_status open_log(struct sealed_log *log, const char *stream, thole_error *reterr)
+{
+    bool enough = false;
+    begin(log);
+    THOLE_TRY(open_from_last(log, &enough, reterr));
+    if (!enough) {
+        begin(log);
+        THOLE_TRY(read_published(log, 1, take_checkpoint, reterr));
+        THOLE_TRY(read_published(log, 1, take_leaves, reterr));
+    }
+    log->covered = sealer_place(log->sealer)->sequence;
+    return check_end(log, stream, reterr);
+}
+
+static thole_status publish_leaves(struct sealed_log *log, thole_error *reterr)
+{
+    struct buf *message = &log->job->message;
+    for (unsigned conflicts = 0;;) {
+        buf_clear(message);
+        if (!sealer_leaves_message(log->sealer, message))
+            return THOLE_OK;
+        THOLE_TRY(buf_status(message));
+        thole_status status = audit_stream_publish_leaves(nats(log), ns_of(log), log->p, buf_bytes(message),
+                                                          &log->last_leaves, reterr);
+        if (status == THOLE_OK)
+            sealer_published(log->sealer);
+        else if (status == THOLE_CONFLICT && conflicts++ < CONFLICTS_MAX)
+            THOLE_TRY(read_published(log, log->last_leaves + 1, take_leaves, reterr));
+        else
+            return status;
+    }
+}
+
+static thole_status publish(struct sealed_log *log, thole_error *reterr)
+{
+    struct audit_job *job = log->job;
+    uint64_t const before = sealer_size(log->sealer);
+    bool any = false;
+    THOLE_TRY(publish_leaves(log, reterr));
+    buf_clear(&job->message);
+    THOLE_TRY(sealer_checkpoint_message(log->sealer, &job->message, &any, reterr));
+    if (!any)
+        return THOLE_OK;
+    THOLE_TRY(audit_stream_publish(nats(log), ns_of(log), log->p, AUDIT_CHECKPOINT_SUBJECT,
+                                   buf_bytes(&job->message), reterr));
+    sealer_signed(log->sealer);
+    metric_add(job->cells, METRIC_ENGINE_AUDIT_CHECKPOINTS, 0, 1);
+    metric_add(job->cells, METRIC_ENGINE_AUDIT_RECORDS, 0, sealer_size(log->sealer) - before);
+    return THOLE_OK;
+}
+
+/* ---- records ---- */
+
+static thole_status take_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct sealed_log *log = arg;
+    (void)subject;
+    return sealer_take(log->sealer, sequence, body, &log->err);
+}
+
+static thole_status read_records(struct sealed_log *log, const char *stream, uint64_t from, uint64_t to,
+                                 thole_error *reterr)
+{
+    log->err.status = THOLE_OK;
+    thole_status const status = stream_read(nats(log), stream, NULL, from, to, take_record, log, reterr);
+    if (status == THOLE_CORRUPT && reterr != NULL)
+        *reterr = log->err;
+    return status;
+}
+
+/* Stops at the first one. */
+static thole_status look_for_removal(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    (void)arg, (void)sequence, (void)subject;
+    return sealer_accounts(body) ? THOLE_CONFLICT : THOLE_OK;
+}
+
+/* Records are missing: before they are removed a deletion or a pruning is stored, perhaps meanwhile. */
+static thole_status check_removed(struct sealed_log *log, const char *stream, thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    thole_status status = THOLE_OK;
+    uint64_t const from = sealer_place(log->sealer)->sequence + 1;
+    if (!sealer_lacks(log->sealer))
+        return THOLE_OK;
+    THOLE_TRY(stream_bounds(nats(log), stream, &bounds, reterr));
+    if (bounds.last >= from)
+        status = stream_read(nats(log), stream, NULL, from, bounds.last, look_for_removal, log, reterr);
+    if (status == THOLE_OK)
+        status = thole_fail(reterr, THOLE_CORRUPT,
+                            "records before #%llu are not there, and no deletion or pruning follows",
+                            (unsigned long long)from);
+    return status == THOLE_CONFLICT ? THOLE_OK : status;
+}
+
+/* Up to a record that is committed: all before it counts, also when another engine owns the log by now. */
+static thole_status cover(struct sealed_log *log, const char *stream, uint64_t to, thole_error *reterr)
+{
+    if (log->sealer == NULL)
+        THOLE_TRY(open_log(log, stream, reterr));
+    for (unsigned part = 0; log->covered < to && part < PARTS_MAX; part++) {
+        uint64_t next = 0;
+        THOLE_TRY(stream_next(nats(log), stream, sealer_place(log->sealer)->sequence + 1, &next, reterr));
+        if (next == 0 || next > to) { /* the others are removed: the next one that is there tells how many */
+            log->covered = to;
+            return THOLE_OK;
+        }
+        uint64_t const last = to - next < LEAVES_MESSAGE_MAX ? to : next + LEAVES_MESSAGE_MAX - 1;
+        THOLE_TRY(read_records(log, stream, next, last, reterr));
+        THOLE_TRY(check_removed(log, stream, reterr));
+        THOLE_TRY(publish(log, reterr));
+        log->covered = last;
+    }
+    return THOLE_OK;
+}
+
+/* ---- rounds ---- */
+
+static void refuse(struct sealed_log *log, const thole_error *err, uint64_t now_ms)
+{
+    log->refused = true;
+    log->not_before_ms = now_ms + REFUSED_MS;
+    log_line_of(LOG_LEVEL_ERROR, "audit", LOG_PARTITION(log->p),
+                "the history is not what was written and gets no checkpoint: %s; thole audit verify --all",
+                err->text);
+}
+
+static bool round_of(struct sealed_log *log, uint64_t committed, uint64_t now_ms)
+{
+    struct audit_job *job = log->job;
+    thole_error err = {.status = THOLE_OK};
+    buf_clear(&job->name);
+    thole_status status = stream_name(&job->name, ns_of(log), "HIST", (int64_t)log->p, &err);
+    if (status == THOLE_OK)
+        status = cover(log, buf_cstr(&job->name), committed, &err);
+    if (status == THOLE_OK) {
+        log->not_before_ms = 0;
+        if (log->covered >= committed)
+            log->behind_ms = 0;
+        log->refused = false;
+        return true;
+    }
+    drop(log);
+    log->not_before_ms = now_ms + RETRY_MS;
+    if (status == THOLE_CORRUPT)
+        refuse(log, &err, now_ms);
+    else
+        log_line_of(LOG_LEVEL_WARN, "audit", LOG_PARTITION(log->p), "cannot publish a checkpoint now: %s",
+                    err.text);
+    return status == THOLE_CORRUPT;
+}
+
+static bool is_due(struct sealed_log *log, uint64_t committed, bool last, uint64_t now_ms)
+{
+    const struct host_options *options = &log->job->engine->options;
+    if (committed <= log->covered)
+        return false;
+    if (log->behind_ms == 0)
+        log->behind_ms = now_ms;
+    return last || (now_ms >= log->not_before_ms && (now_ms - log->behind_ms >= options->audit_ms ||
+                                                     committed - log->covered >= options->audit_records));
+}
+
+static bool has_stream(struct audit_job *job)
+{
+    const struct engine_host *engine = job->engine;
+    thole_error err = {.status = THOLE_OK};
+    if (!job->has_stream && audit_stream_ensure(engine->connection, engine->topology.ns,
+                                                engine->options.replicas, &err) != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "audit", "cannot publish checkpoints now: %s", err.text);
+    else
+        job->has_stream = true;
+    return job->has_stream;
+}
+
+/* @p last: what is left is covered, until a server does not answer. */
+static void run_once(struct audit_job *job, bool last)
+{
+    struct engine_host *engine = job->engine;
+    uint64_t const now_ms = clock_monotonic_ms();
+    uint64_t oldest_ms = now_ms, refused = 0;
+    for (uint32_t p = 0; p < engine->topology.partitions; p++) {
+        struct sealed_log *log = &job->logs[p];
+        uint64_t const committed = atomic_load_explicit(&engine->committed[p], memory_order_relaxed);
+        if (is_due(log, committed, last, now_ms) && !round_of(log, committed, now_ms) && last)
+            return;
+        if (log->behind_ms > 0 && log->behind_ms < oldest_ms)
+            oldest_ms = log->behind_ms;
+        refused += log->refused;
+    }
+    metric_set(job->cells, METRIC_ENGINE_AUDIT_AGE, 0, now_ms - oldest_ms);
+    metric_set(job->cells, METRIC_ENGINE_AUDIT_REFUSED, 0, refused);
+}
+
+/* False: the engine stops. */
+static bool wait_for_next(struct audit_job *job)
+{
+    uint64_t const pause_ms = job->has_stream ? LOOK_EVERY_MS : RETRY_MS;
+    struct timespec const until = clock_timespec(clock_monotonic_ms() + pause_ms);
+    int waited = 0;
+    (void)pthread_mutex_lock(&job->lock);
+    while (!job->stopping && waited == 0)
+        waited = pthread_cond_timedwait(&job->wake, &job->lock, &until);
+    bool const on = !job->stopping;
+    (void)pthread_mutex_unlock(&job->lock);
+    return on;
+}
+
+static void *audit_main(void *arg)
+{
+    struct audit_job *const job = arg;
+    do {
+        if (has_stream(job))
+            run_once(job, false);
+    } while (wait_for_next(job));
+    if (job->has_stream)
+        run_once(job, true);
+    return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static void release(struct audit_job *job)
+{
+    for (uint32_t p = 0; p < job->engine->topology.partitions; p++)
+        sealer_destroy(job->logs[p].sealer);
+    free(job->logs);
+    (void)pthread_cond_destroy(&job->wake);
+    (void)pthread_mutex_destroy(&job->lock);
+    buf_release(&job->message);
+    buf_release(&job->name);
+    metrics_return_cells(job->cells);
+    audit_key_list_forget(&job->keys);
+    free(job);
+}
+
+thole_status audit_job_check(const struct host_options *options, thole_error *reterr)
+{
+    struct audit_key_list keys;
+    thole_error err = {.status = THOLE_OK};
+    thole_status const status = audit_key_list_read(options->audit_key, &keys, &err);
+    audit_key_list_forget(&keys);
+    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "--audit-key: %s", err.text);
+}
+
+thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
+{
+    uint32_t const partitions = engine->topology.partitions;
+    *ret = NULL;
+    if (engine->options.audit_key == NULL)
+        return THOLE_OK;
+    struct audit_job *const job = memory_new(sizeof *job);
+    job->engine = engine;
+    job->logs = memory_array(partitions, sizeof *job->logs);
+    for (uint32_t p = 0; p < partitions; p++)
+        job->logs[p] = (struct sealed_log){.job = job, .p = p};
+    job->cells = metrics_cells(engine->options.metrics);
+    buf_init(&job->message, MESSAGE_BYTES);
+    buf_init(&job->name, STREAM_NAME_BYTES_MAX);
+    (void)pthread_mutex_init(&job->lock, NULL);
+    clock_condition_init(&job->wake);
+    thole_status status = audit_key_list_read(engine->options.audit_key, &job->keys, reterr);
+    if (status == THOLE_OK && pthread_create(&job->thread, NULL, audit_main, job) != 0)
+        status = thole_fail(reterr, THOLE_NOMEM, "cannot start the thread that signs checkpoints");
+    if (status == THOLE_OK)
+        *ret = job;
+    else
+        release(job);
+    return status;
+}
+
+void audit_job_stop(struct audit_job *job)
+{
+    if (job == NULL)
+        return;
+    (void)pthread_mutex_lock(&job->lock);
+    job->stopping = true;
+    (void)pthread_cond_signal(&job->wake);
+    (void)pthread_mutex_unlock(&job->lock);
+    (void)pthread_join(job->thread, NULL);
+    release(job);
+}

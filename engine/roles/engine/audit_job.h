@@ -1,0 +1,19 @@
+/*
+ * Publishes signed checkpoints of the logs of the engine's partitions (docs/audit.md): reads what the engine
+ * has committed since the last one back from the stream, in a thread of its own, and goes on from the last
+ * checkpoint. A record is in one after --audit-every, or sooner when there are --audit-records of them. The
+ * partition does not wait for it. A log that is not what was written gets none: the log and a metric say so.
+ */
+#ifndef THOLE_AUDIT_JOB_H
+#define THOLE_AUDIT_JOB_H
+#include "engine.h"
+
+struct audit_job;
+/* Before anything is waited for: THOLE_INVALID: a key. */
+THOLE_NODISCARD thole_status audit_job_check(const struct host_options *options, thole_error *reterr);
+/* Sets *ret to NULL when there is no --audit-key. THOLE_INVALID: a key. */
+THOLE_NODISCARD thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret,
+                                             thole_error *reterr);
+/* When the shards have stopped: covers what they have written, unless NATS does not answer. NULL-safe. */
+void audit_job_stop(struct audit_job *job);
+#endif

@@ -1,0 +1,170 @@
+/* Engines that sign checkpoints of the logs that they write: killed, two at once, beside a notary; an engine
+ * that is given a log that was changed signs nothing of it. */
+#include "connection.h"
+#include "reader.h"
+#include "stack.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { WAIT_MS = 30000, OUTPUT_BYTES = 64 * 1024, INSTANCES = 10 };
+
+static struct stack stack;
+static thole_client *client;
+static struct connection *connection;
+static char key_file[256];
+
+static const char *run(const char *line) /* "CODE: output". Static. */
+{
+    static char said[OUTPUT_BYTES];
+    char output[OUTPUT_BYTES - 16];
+    FILE *from = popen(line, "r");
+    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    output[len] = '\0';
+    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+    return said;
+}
+
+static bool says(const char *line, int code, const char *text)
+{
+    char want[32];
+    (void)snprintf(want, sizeof want, "%d: ", code);
+    const char *got = run(line);
+    return strncmp(got, want, strlen(want)) == 0 && strstr(got, text) != NULL;
+}
+
+/* Waits until it says so. */
+static void check(const char *line, int code, const char *text)
+{
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    bool good = says(line, code, text);
+    while (!good && clock_monotonic_ms() < end) {
+        pause_ms(200);
+        good = says(line, code, text);
+    }
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s]\n    got  %s\n    want %d: …%s\n", line, run(line), code, text);
+}
+
+static void run_instances(const char *prefix)
+{
+    char id[32];
+    for (int i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("steps"), THOLE_STR("in"), NULL,
+                                    &stack.err),
+                 &stack.err);
+    }
+    for (int i = 0; i < INSTANCES; i++) {
+        thole_outcome outcome;
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_wait(client, thole_slice_from(id), WAIT_MS, &outcome, &stack.err), &stack.err);
+        thole_outcome_release(&outcome);
+    }
+}
+
+static struct stack_program *start_engine(const char *name, const char *every)
+{
+    return stack_program_with(&stack, "program_verbs", name, "run", "--partitions", "1", "--audit-key",
+                              key_file, "--audit-every", every, "--test-own-all", NULL);
+}
+
+/* All that the log has is in a signed checkpoint. */
+#define ALL_SIGNED                                                                                           \
+    "$T audit verify --all --key $D/pub -o json | python3 -c 'import json,sys; d=json.load(sys.stdin); "     \
+    "l=d[\"logs\"][0]; print(\"all\" if l[\"signed\"]==l[\"records\"]+l[\"removed\"] else l)'"
+
+static void test_signs(void)
+{
+    check("$T audit keygen engine.example.com --key $D/key >$D/pub", 0, "");
+    struct stack_program *bad =
+        stack_program_with(&stack, "program_verbs", "bad", "run", "--audit-key", "/nowhere/key", NULL);
+    CU_ASSERT(stack_logged(bad, "--audit-key: cannot read the key /nowhere/key: No such file", 1, WAIT_MS));
+    (void)stack_terminate(bad, WAIT_MS);
+    struct stack_program *verbs = start_engine("verbs", "100ms");
+    client = stack_client(&stack);
+    connection = stack_connect(&stack);
+    run_instances("a");
+    check(ALL_SIGNED, 0, "all");
+    stack_kill9(verbs);
+    verbs = start_engine("verbs", "100ms");
+    run_instances("b");
+    check(ALL_SIGNED, 0, "all");
+    /* what is written while it stops is signed, too, long before it would be due */
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    verbs = start_engine("verbs", "1h");
+    run_instances("c");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    check(ALL_SIGNED, 0, "all");
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+    check("$T audit verify c-3 --key $D/pub", 0, "whole");
+}
+
+/* Both want the one partition, and take it from each other; each signs what it has written. A notary with a
+ * key of its own beside them. One of them is killed, again and again. */
+static void test_two(void)
+{
+    struct stack_program *first = start_engine("first", "100ms");
+    check("$T audit keygen notary.example.com --key $D/notary >$D/notary.pub", 0, "");
+    for (int round = 0; round < 3; round++) {
+        char prefix[8];
+        struct stack_program *second = start_engine("second", "100ms");
+        (void)snprintf(prefix, sizeof prefix, "d%d", round);
+        run_instances(prefix);
+        check("$T audit checkpoint --key $D/notary", 0, "");
+        stack_kill9(round % 2 == 0 ? second : first);
+        (void)snprintf(prefix, sizeof prefix, "e%d", round);
+        run_instances(prefix);
+        if (round % 2 == 0)
+            continue;
+        stack_kill9(second);
+        first = start_engine("first", "100ms");
+    }
+    CHECK_OK(thole_client_delete(client, THOLE_STR("a-3"), NULL, NULL, &stack.err), &stack.err);
+    run_instances("f");
+    check(ALL_SIGNED, 0, "all");
+    check("$T audit verify --all --key $D/notary.pub", 0, "whole");
+    CU_ASSERT_EQUAL(stack_terminate(first, WAIT_MS), 0);
+}
+
+/* A record that nobody has signed yet is gone. (At the very end it would look like a crash.) */
+static void test_refuses(void)
+{
+    static const char stream[] = "THOLE_default_HIST_0";
+    struct stream_bounds bounds;
+    struct stack_program *verbs = start_engine("refuses", "1h");
+    run_instances("g");
+    stack_kill9(verbs);
+    CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
+    CHECK_OK(stream_delete(connection, stream, bounds.last - 25, &stack.err), &stack.err);
+    verbs = start_engine("refuses", "100ms");
+    CU_ASSERT(stack_logged(
+        verbs, "audit*is not what was written and gets no checkpoint*no deletion or pruning", 1, WAIT_MS));
+    run_instances("h"); /* it serves all the same */
+    check("$T audit verify --all", 5, "missing ");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+}
+
+static const struct thole_test tests[] = {
+    {"an engine signs what it writes", test_signs},
+    {"two at once, and a notary", test_two},
+    {"a log that was changed", test_refuses},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    setenv("T", THOLE_COMMAND, 1);
+    setenv("D", stack.dir, 1);
+    (void)snprintf(key_file, sizeof key_file, "%s/key", stack.dir);
+    int const failed = thole_run_suite("audit_engine", tests, ARRAY_LEN(tests));
+    connection_close(connection);
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
