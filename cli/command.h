@@ -41,6 +41,8 @@ struct cli_options {
     uint32_t nats_port, postgres_port, partitions;
     uint32_t partition; /* UINT32_MAX: all */
     uint64_t rate;
+    const char *http, *token_file, *identity_header, *trusted_proxy; /* of console */
+    bool allow_actions;
 };
 
 struct command;
@@ -125,6 +127,7 @@ int command_binder(struct cli *cli);
 int command_bind(struct cli *cli);
 int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
+int command_console(struct cli *cli);
 int command_context(struct cli *cli);
 int command_completion(struct cli *cli);
 int command_man(struct cli *cli);
@@ -137,6 +140,8 @@ static inline bool cli_is_json(const struct cli *cli)
 }
 /* Rest of --timeout in ms, at least 1; UINT64_MAX when there is none. */
 uint64_t cli_left_ms(const struct cli *cli);
+/* How to connect, as the options say. The strings are theirs. */
+void cli_client_options(const struct cli *cli, thole_client_options *ret);
 /* Connects with the options given. NULL after an error was printed: *ret_code is the exit code. Verbs that
  * wait for the end of an instance retry while no server answers, for at most --timeout. */
 thole_client *cli_connect(const struct cli *cli, int *ret_code);

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "export.h"
 #include "export_file.h"
+#include "forms.h"
 #include "read_commands.h"
 #include "text.h"
 #include "timeline.h"
@@ -48,7 +49,7 @@ static void decorate(void *arg, struct json *json, uint64_t sequence, thole_slic
             thole_history_event const event =
                 history_event_of(sequence, &record.turn, &record.turn.events[i]);
             json_object(json);
-            timeline_members(json, &event);
+            form_event(json, &event, SIZE_MAX);
             json_end(json);
         }
         json_end(json);

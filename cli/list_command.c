@@ -1,6 +1,7 @@
 /* list: rows of the projection. */
 #include "cells.h"
 #include "clock.h"
+#include "forms.h"
 #include "hash.h"
 #include "listing.h"
 #include "live.h"
@@ -17,27 +18,6 @@ enum {
     WATCH_MS = 2000,
     SEEN_BYTES_MAX = 64 * 1024 * 1024
 };
-
-void info_members(struct json *json, const thole_instance_info *info)
-{
-    json_member(json, "instance", info->instance);
-    json_member(json, "orchestration", info->orchestration);
-    if (info->version != 0)
-        json_member_number(json, "version", info->version);
-    json_member_text(json, "status", thole_instance_status_name(info->status));
-    json_member_number(json, "execution", info->execution);
-    json_member_time(json, "created", info->created_ms);
-    json_member_time(json, "updated", info->updated_ms);
-    json_member_data(json, "detail", info->detail);
-    if (info->custom_status.len > 0)
-        json_member_data(json, "custom_status", info->custom_status);
-    if (info->parent.len > 0)
-        json_member(json, "parent", info->parent);
-    json_member_number(json, "turns", info->turns);
-    json_member_number(json, "partition", info->partition);
-    json_member_number(json, "open_activities", info->open_activities);
-    json_member_number(json, "open_timers", info->open_timers);
-}
 
 static void list_table_row(const thole_instance_info *info, bool first, bool wide)
 {
@@ -73,7 +53,7 @@ static thole_status list_row(void *arg, const thole_instance_info *info)
     switch (listing_row(listing, "thole.instance.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: list_table_row(info, listing->rows == 0, listing->cli->wide); break;
-    case LISTING_JSON: info_members(&listing->json, info); break;
+    case LISTING_JSON: form_instance(&listing->json, info); break;
     case LISTING_NAME: listing_name(info->instance); break;
     }
     listing_place(listing, &info->created_ms, 1, info->instance);
@@ -157,7 +137,7 @@ static thole_status watch_row(void *arg, const thole_instance_info *info)
         return THOLE_OK;
     if (cli_is_json(watching->cli)) {
         json_document(&json, stdout, "thole.instance.v1");
-        info_members(&json, info);
+        form_instance(&json, info);
         json_end(&json);
     } else {
         list_table_row(info, !watching->headed, watching->cli->wide);

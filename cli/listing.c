@@ -1,7 +1,5 @@
 #include "listing.h"
-#include "subject.h"
 #include "text.h"
-#include "values.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,43 +132,19 @@ int listing_end(struct listing *listing, thole_status status, thole_error *error
 
 void listing_place(struct listing *listing, const uint64_t *numbers, size_t numbers_len, thole_slice instance)
 {
-    struct buf token, id;
-    buf_init(&token, sizeof listing->next - 1);
-    buf_init(&id, sizeof listing->next - 1);
-    for (size_t i = 0; i < numbers_len; i++)
-        buf_printf(&token, "%" PRIu64 ".", numbers[i]);
-    if (subject_token(&id, instance, NULL) == THOLE_OK)
-        buf_printf(&token, "%s", buf_cstr(&id));
-    (void)snprintf(listing->next, sizeof listing->next, "%s", buf_cstr(&token));
-    buf_release(&token);
-    buf_release(&id);
-}
-
-static bool take_number(const char **at, uint64_t *ret)
-{
-    char digits[24];
-    size_t const len = strcspn(*at, ".");
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)(len < sizeof digits ? len : sizeof digits - 1), *at);
-    if ((*at)[len] != '.' || len == 0 || len >= sizeof digits ||
-        number_parse(digits, ret, NULL) != THOLE_OK || *ret > INT64_MAX)
-        return false;
-    *at += len + 1;
-    return true;
+    page_token(listing->next, numbers, numbers_len, instance);
 }
 
 bool listing_place_read(const struct cli *cli, uint64_t *numbers, size_t numbers_len, struct buf *instance)
 {
-    const char *at = cli->options.next;
-    bool good = true;
+    thole_error error;
     buf_init(instance, THOLE_ID_BYTES_MAX);
-    memset(numbers, 0, numbers_len * sizeof *numbers);
-    if (at == NULL)
+    bool const empty = cli->options.next != NULL && cli->options.next[0] == '\0';
+    (void)thole_fail(&error, THOLE_INVALID,
+                     "next:  is no token: give the one that the page before ended with");
+    if (!empty &&
+        page_read(thole_slice_from(cli->options.next), numbers, numbers_len, instance, &error) == THOLE_OK)
         return true;
-    for (size_t i = 0; i < numbers_len && good; i++)
-        good = take_number(&at, &numbers[i]);
-    if (good && subject_token_decode(thole_slice_from(at), instance, NULL) == THOLE_OK && instance->len > 0)
-        return true;
-    (void)cli_misused(cli, "--next: %.60s is no token: give the one that the page before ended with",
-                      cli->options.next);
+    (void)cli_misused(cli, "--%s", error.text);
     return false;
 }

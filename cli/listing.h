@@ -6,6 +6,7 @@
 #ifndef THOLE_LISTING_H
 #define THOLE_LISTING_H
 #include "command.h"
+#include "page.h"
 
 struct listing {
     const struct cli *cli;
@@ -13,9 +14,9 @@ struct listing {
     struct json json;
     uint64_t rows, limit; /* limit 0: none */
     bool begun, more;
-    bool open; /* the last line of a page, which may end with the token of the next one */
-    char next[THOLE_ID_BYTES_MAX * 3 + 96]; /* behind the last row */
-    const char *skipped_table;              /* see listing_skip() */
+    bool open;                   /* the last line of a page, which may end with the token of the next one */
+    char next[PAGE_TOKEN_BYTES]; /* behind the last row */
+    const char *skipped_table;   /* see listing_skip() */
     uint64_t skipped;
     char skipped_name[4 * THOLE_NAME_BYTES_MAX + 16];
 };

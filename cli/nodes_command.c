@@ -1,8 +1,7 @@
 /* nodes: the engines and workers that live. */
 #include "client_internal.h"
-#include "cluster.h"
+#include "forms.h"
 #include "listing.h"
-#include "roster.h"
 #include "text.h"
 #include <inttypes.h>
 
@@ -44,48 +43,19 @@ static void engine_line(const struct listing *listing, const struct cluster *clu
     buf_release(&shares);
 }
 
-static void engine_members(struct json *json, const struct cluster *cluster,
-                           const struct cluster_engine *engine)
-{
-    json_member(json, "node", engine->node);
-    json_member_text(json, "role", "engine");
-    json_member_number(json, "heartbeat_ms", engine->heartbeat_ms);
-    json_member_time(json, "started", engine->started_ms);
-    json_member_number(json, "orchestrations", engine->orchestrations_len);
-    json_key(json, "partitions");
-    json_array(json);
-    for (uint32_t p = 0; p < cluster->partitions_len; p++)
-        if (cluster->partitions[p].owned && thole_slice_equal(cluster->partitions[p].last, engine->node))
-            json_number(json, p);
-    json_end(json);
-}
-
 static thole_status engine_row(struct listing *listing, const struct cluster *cluster,
                                const struct cluster_engine *engine)
 {
     switch (listing_row(listing, "thole.node.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: engine_line(listing, cluster, engine); break;
-    case LISTING_JSON: engine_members(&listing->json, cluster, engine); break;
+    case LISTING_JSON: form_engine(&listing->json, cluster, engine); break;
     case LISTING_NAME: listing_name(engine->node); break;
     }
     return listing_row_end(listing);
 }
 
 /* ---- workers ---- */
-
-static void worker_members(struct json *json, const struct roster_worker *worker)
-{
-    json_member(json, "node", worker->worker);
-    json_member_text(json, "role", "worker");
-    json_member(json, "queue", worker->queue);
-    json_member_number(json, "slots", worker->slots);
-    json_key(json, "activities");
-    json_array(json);
-    for (size_t i = 0; i < worker->activities_len; i++)
-        json_string(json, worker->activities[i]);
-    json_end(json);
-}
 
 static thole_status worker_row(struct listing *listing, const struct roster_worker *worker)
 {
@@ -97,7 +67,7 @@ static thole_status worker_row(struct listing *listing, const struct roster_work
         (void)printf("%-6s  %9s  %-24s  queue %.*s, %" PRIu64 " slots, %zu activities\n", "worker", "answers",
                      "-", THOLE_FMT(worker->queue), worker->slots, worker->activities_len);
         break;
-    case LISTING_JSON: worker_members(&listing->json, worker); break;
+    case LISTING_JSON: form_worker(&listing->json, worker); break;
     case LISTING_NAME: listing_name(worker->worker); break;
     }
     return listing_row_end(listing);

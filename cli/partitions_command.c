@@ -1,6 +1,6 @@
 /* partitions: who owns each. */
 #include "client_internal.h"
-#include "cluster.h"
+#include "forms.h"
 #include "listing.h"
 #include "text.h"
 #include <inttypes.h>
@@ -24,21 +24,6 @@ static void table_row(uint32_t p, const struct cluster_partition *partition)
     buf_release(&owner);
 }
 
-static void members(struct json *json, uint32_t p, const struct cluster_partition *partition)
-{
-    json_member_number(json, "partition", p);
-    json_key(json, "owner");
-    if (partition->owned)
-        json_string(json, partition->last);
-    else
-        json_null(json);
-    json_member_number(json, "epoch", partition->epoch);
-    if (partition->epoch == 0)
-        return;
-    json_member(json, "opened_by", partition->last);
-    json_member_time(json, "opened", partition->opened_ms);
-}
-
 static int list(const struct cli *cli, thole_client *client)
 {
     struct cluster cluster;
@@ -51,7 +36,7 @@ static int list(const struct cli *cli, thole_client *client)
         switch (listing_row(&listing, "thole.partition.v1")) {
         case LISTING_STOP: break;
         case LISTING_TABLE: table_row(p, &cluster.partitions[p]); break;
-        case LISTING_JSON: members(&listing.json, p, &cluster.partitions[p]); break;
+        case LISTING_JSON: form_partition(&listing.json, p, &cluster.partitions[p]); break;
         case LISTING_NAME: (void)printf("%" PRIu32 "\n", p); break;
         }
         status = listing_row_end(&listing);

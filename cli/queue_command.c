@@ -1,7 +1,7 @@
 /* queue: what is in queues and in quarantine, limits. */
 #include "client_internal.h"
+#include "forms.h"
 #include "listing.h"
-#include "roster.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,21 +21,6 @@ struct decisions {
 };
 
 /* ---- poisoned ---- */
-
-static void members(struct json *json, const thole_poisoned_info *info)
-{
-    json_member(json, "instance", info->instance);
-    json_member_number(json, "execution", info->execution);
-    json_member_number(json, "activity_id", info->activity_id);
-    json_member(json, "activity", info->activity);
-    json_member(json, "queue", info->queue);
-    json_member_number(json, "try", info->try_number);
-    json_member_number(json, "claims", info->claims);
-    json_member(json, "last_worker", info->worker);
-    json_member_time(json, "since", info->since_ms);
-    json_member_time(json, "until", info->until_ms);
-    json_member_data(json, "reason", info->reason);
-}
 
 static void cell(thole_slice text, int columns)
 {
@@ -76,7 +61,7 @@ static thole_status print_row(void *arg, const thole_poisoned_info *info)
     switch (listing_row(listing, "thole.poisoned.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: table_row(info, listing->rows == 0); break;
-    case LISTING_JSON: members(&listing->json, info); break;
+    case LISTING_JSON: form_poisoned(&listing->json, info); break;
     case LISTING_NAME: listing_name(info->instance); break;
     }
     listing_place(listing, place, sizeof place / sizeof place[0], info->instance);
@@ -198,71 +183,6 @@ struct queues {
     struct listing listing;
     struct roster roster;
 };
-
-/* Workers that have answered, also those that have nothing now; null: the question failed. */
-static void serving_members(struct json *json, const struct roster *roster, thole_slice queue)
-{
-    json_key(json, "serving");
-    if (!roster->asked) {
-        json_null(json);
-        return;
-    }
-    json_array(json);
-    for (const struct roster_worker *w = roster->first; w != NULL; w = w->next)
-        if (thole_slice_equal(w->queue, queue)) {
-            json_object(json);
-            json_member(json, "worker", w->worker);
-            json_member_number(json, "slots", w->slots);
-            json_end(json);
-        }
-    json_end(json);
-}
-
-static void activity_members(struct json *json, const struct roster *roster, const thole_queue_info *info)
-{
-    json_key(json, "activities");
-    json_array(json);
-    for (size_t i = 0; i < info->activities_len; i++) {
-        json_object(json);
-        json_member(json, "name", info->activities[i].activity);
-        json_member_number(json, "count", info->activities[i].count);
-        json_key(json, "known");
-        if (roster->asked)
-            json_bool(json, roster_knows(roster, info->queue, info->activities[i].activity));
-        else
-            json_null(json);
-        json_end(json);
-    }
-    json_end(json);
-}
-
-static void queue_members(struct json *json, const struct roster *roster, const thole_queue_info *info)
-{
-    json_member(json, "queue", info->queue);
-    json_member_number(json, "waiting", info->waiting);
-    json_member_number(json, "running", info->running);
-    json_member_number(json, "outside", info->outside);
-    json_member_number(json, "poisoned", info->poisoned);
-    json_key(json, "limit");
-    if (info->limit == 0)
-        json_null(json);
-    else
-        json_number(json, info->limit);
-    json_member_number(json, "lease_ms", info->lease_ms);
-    json_key(json, "workers");
-    json_array(json);
-    for (size_t i = 0; i < info->workers_len; i++) {
-        json_object(json);
-        json_member(json, "worker", info->workers[i].worker);
-        json_member_number(json, "activities", info->workers[i].activities);
-        json_member_number(json, "silent_ms", info->workers[i].silent_ms);
-        json_end(json);
-    }
-    json_end(json);
-    serving_members(json, roster, info->queue);
-    activity_members(json, roster, info);
-}
-
 static void queue_row(const struct cli *cli, const struct roster *roster, const thole_queue_info *info,
                       bool first)
 {
@@ -317,7 +237,7 @@ static thole_status print_queue(void *arg, const thole_queue_info *info)
     switch (listing_row(listing, "thole.queue.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: queue_row(listing->cli, &queues->roster, info, listing->rows == 0); break;
-    case LISTING_JSON: queue_members(&listing->json, &queues->roster, info); break;
+    case LISTING_JSON: form_queue(&listing->json, &queues->roster, info); break;
     case LISTING_NAME: listing_name(info->queue); break;
     }
     return listing_row_end(listing);

@@ -1,5 +1,6 @@
 /* rejected: messages that no engine could take. */
 #include "clock.h"
+#include "forms.h"
 #include "listing.h"
 #include "text.h"
 #include <inttypes.h>
@@ -30,19 +31,6 @@ static void age_text(uint64_t then_ms, char *to, size_t cap)
                        s < 48 * 3600 ? "h" : "d");
 }
 
-static void members(struct json *json, const thole_rejected_info *info)
-{
-    json_member_number(json, "number", info->number);
-    json_member(json, "code", info->code);
-    json_member(json, "reason", info->reason);
-    json_member(json, "subject", info->subject);
-    json_member_number(json, "partition", info->partition);
-    json_member_number(json, "sequence", info->sequence);
-    json_member_time(json, "time", info->stored_ms);
-    json_member_number(json, "bytes", info->bytes);
-    json_member_data(json, "payload", info->payload);
-}
-
 static void table_row(const thole_rejected_info *info, bool first)
 {
     char time[TIME_TEXT_BYTES], age[32];
@@ -68,7 +56,7 @@ static thole_status row(void *arg, const thole_rejected_info *info)
     switch (listing_row(listing, "thole.rejected.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_TABLE: table_row(info, listing->rows == 0); break;
-    case LISTING_JSON: members(&listing->json, info); break;
+    case LISTING_JSON: form_rejected(&listing->json, info); break;
     case LISTING_NAME: break; /* they have none */
     }
     listing_place(listing, &info->number, 1, thole_slice_from(whose));

@@ -252,11 +252,9 @@ static thole_status open_client(const struct cli *cli, const thole_client_option
     }
 }
 
-thole_client *cli_connect(const struct cli *cli, int *ret_code)
+void cli_client_options(const struct cli *cli, thole_client_options *ret)
 {
     thole_client_options options;
-    thole_client *client = NULL;
-    thole_error error = {.status = THOLE_OK};
     thole_client_options_init(&options);
     options.nats_url = cli->options.nats_url;
     options.nats_creds = cli->options.nats_creds;
@@ -272,6 +270,15 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
         options.timeout_ms = ROUND_TRIP_MS;
     if (cli->options.payload_max != 0)
         options.payload_max = cli->options.payload_max;
+    *ret = options;
+}
+
+thole_client *cli_connect(const struct cli *cli, int *ret_code)
+{
+    thole_client_options options;
+    thole_client *client = NULL;
+    thole_error error = {.status = THOLE_OK};
+    cli_client_options(cli, &options);
     thole_status const status = open_client(cli, &options, &client, &error);
     error.status = status;
     if (status != THOLE_OK)

@@ -2,10 +2,10 @@
  * With --at or --file all of it is from the history, as far as the point. */
 #include "client_internal.h"
 #include "clock.h"
+#include "forms.h"
 #include "history_input.h"
 #include "inspection.h"
-#include "read_commands.h"
-#include "roster.h"
+#include "pending.h"
 #include "text.h"
 #include "values.h"
 #include <inttypes.h>
@@ -16,16 +16,8 @@ enum {
     DATA_COLUMNS = 200,
     DETAIL_COLUMNS = 1024,
     LINE_BYTES = 8192,
-    SAID_BYTES = 512,
-    ROWS_BYTES_MAX = 64 * 1024 * 1024,
+    ID_BYTES_MAX = 4096,
     PENDING_LINES_MAX = 50 /* for people; JSON has all */
-};
-
-struct row { /* of worker_queue */
-    struct row *next;
-    uint64_t execution, id, silent_ms;
-    thole_slice worker;
-    bool outside;
 };
 
 struct show {
@@ -33,10 +25,7 @@ struct show {
     thole_client *client;
     struct json json;
     struct arena arena;
-    struct row *rows, **last;
-    bool rows_read;
-    struct roster roster;
-    bool past; /* of a point in the history: what is known of rows and workers is of now */
+    struct pending pending;
     thole_inspect_point point;
     thole_slice instance;
     struct inspection *inspection; /* of a file */
@@ -106,143 +95,29 @@ static thole_status show_row(void *arg, const thole_instance_info *info)
         show_table(info);
     } else {
         json_document(&show->json, stdout, "thole.instance.v1");
-        info_members(&show->json, info);
+        form_instance(&show->json, info);
     }
     return THOLE_OK;
 }
 
-/* ---- what is known of an activity beside the history ---- */
-
-static thole_status keep_row(void *arg, const thole_activity_info *info)
-{
-    struct show *show = arg;
-    struct row *row = arena_alloc(&show->arena, sizeof *row);
-    if (row == NULL)
-        return THOLE_NOMEM;
-    *row = (struct row){.execution = info->execution,
-                        .id = info->activity_id,
-                        .silent_ms = info->silent_ms,
-                        .outside = info->outside};
-    *show->last = row;
-    show->last = &row->next;
-    return arena_dup(&show->arena, info->worker, &row->worker);
-}
-
-static const struct row *row_of(const struct show *show, uint64_t execution, uint64_t id)
-{
-    const struct row *row = show->rows;
-    while (row != NULL && (row->id != id || row->execution != execution))
-        row = row->next;
-    return row;
-}
-
-/* Only requested when there is an activity. On a failure the workers' part is left out.
- */
-static void read_workers(struct show *show, const thole_inspection *inspection)
-{
-    thole_error error = {.status = THOLE_OK};
-    bool wanted = false;
-    for (size_t i = 0; i < inspection->pending_len; i++)
-        wanted |= inspection->pending[i].kind == THOLE_PENDING_ACTIVITY;
-    if (!wanted || show->past)
-        return;
-    if (thole_client_activities(show->client, thole_slice_from(show->cli->words[0]), keep_row, show,
-                                &error) == THOLE_OK)
-        show->rows_read = true;
-    else
-        cli_note(show->cli, "which worker has what is not known: %s", error.text);
-    if (roster_read(&show->roster, show->client, &error) != THOLE_OK)
-        cli_note(show->cli, "what the workers know is not known: %s", error.text);
-}
-
-struct said { /* of something that is waited for */
-    const char *state;
-    char text[SAID_BYTES];
-    const struct row *row;
-};
-
-static void say_queued(const struct show *show, const thole_pending *p, struct said *ret)
-{
-    if (show->rows_read && ret->row == NULL) {
-        ret->state = "between";
-        (void)snprintf(ret->text, sizeof ret->text, "on its way to its queue, or completed just now");
-    } else if (roster_complaint(&show->roster, p->queue, p->name, ret->text, sizeof ret->text)) {
-        ret->state = roster_workers(&show->roster, p->queue) == 0 ? "unserved" : "unknown";
-    } else {
-        ret->state = "queued";
-        (void)snprintf(ret->text, sizeof ret->text, "waits for a worker");
-    }
-}
-
-static void say_activity(const struct show *show, uint64_t execution, const thole_pending *p,
-                         struct said *ret)
-{
-    char time[TIME_TEXT_BYTES];
-    text_time(p->due_ms, time);
-    ret->row = row_of(show, execution, p->id);
-    if (show->past && !p->quarantined && !p->waiting) {
-        ret->state = "open";
-        (void)snprintf(ret->text, sizeof ret->text, "had not ended then");
-    } else if (p->quarantined) {
-        ret->state = "quarantined";
-        (void)snprintf(ret->text, sizeof ret->text, "in quarantine%s%s; thole queue poisoned says why",
-                       p->due_ms == 0 ? "" : " until ", p->due_ms == 0 ? "" : time);
-    } else if (p->waiting) {
-        ret->state = "retrying";
-        (void)snprintf(ret->text, sizeof ret->text, "failed, its next try is due at %s", time);
-    } else if (ret->row != NULL && ret->row->outside) {
-        ret->state = "outside";
-        (void)snprintf(ret->text, sizeof ret->text, "is completed from outside, with its token");
-    } else if (ret->row != NULL && ret->row->worker.len > 0) {
-        ret->state = "running";
-        (void)snprintf(ret->text, sizeof ret->text, "worker %.*s has it, heard of %" PRIu64 " s ago",
-                       THOLE_FMT(ret->row->worker), ret->row->silent_ms / 1000);
-    } else {
-        say_queued(show, p, ret);
-    }
-}
-
 /* ---- what is waited for ---- */
 
-static void pending_json(struct show *show, uint64_t execution, const thole_pending *p)
+static void note(void *arg, const char *text)
 {
-    static const char *const kinds[] = {"", "activity", "timer", "event", "child"};
-    struct json *json = &show->json;
-    struct said said = {.state = NULL};
-    json_object(json);
-    json_member_text(json, "kind", kinds[p->kind]);
-    json_member_number(json, "id", p->id);
-    if (p->name.len > 0)
-        json_member(json, "name", p->name);
-    if (p->kind == THOLE_PENDING_CHILD)
-        json_member(json, "child", p->instance);
-    json_member_time(json, "asked_for", p->asked_for_ms);
-    if (p->kind == THOLE_PENDING_TIMER || p->waiting)
-        json_member_time(json, "due", p->due_ms);
-    if (p->kind == THOLE_PENDING_ACTIVITY) {
-        say_activity(show, execution, p, &said);
-        json_member(json, "queue", p->queue);
-        json_member_number(json, "try", p->try_number);
-        json_member_text(json, "state", said.state);
-        json_member_text(json, "text", said.text);
-        if (said.row != NULL && said.row->worker.len > 0) {
-            json_member(json, "worker", said.row->worker);
-            json_member_number(json, "silent_ms", said.row->silent_ms);
-        }
-    }
-    json_end(json);
+    const struct show *show = arg;
+    cli_note(show->cli, "%s", text);
 }
 
 static void pending_line(struct show *show, uint64_t execution, const thole_pending *p)
 {
     char time[TIME_TEXT_BYTES], key[32];
-    struct said said = {.state = NULL};
+    struct pending_said said = {.state = NULL};
     struct buf line;
     buf_init(&line, LINE_BYTES);
     text_time(p->due_ms, time);
     switch (p->kind) {
     case THOLE_PENDING_ACTIVITY:
-        say_activity(show, execution, p, &said);
+        pending_say(&show->pending, execution, p, &said);
         buf_printf(&line, "activity %.*s, queue %.*s, try %" PRIu32 ": %s", THOLE_FMT(p->name),
                    THOLE_FMT(p->queue), p->try_number, said.text);
         break;
@@ -267,24 +142,12 @@ static void pending_lines(struct show *show, const thole_inspection *inspection)
         (void)printf("%-16s%zu more; -o json prints all\n", "and", len - shown);
 }
 
-static void pending_members(struct show *show, const thole_inspection *inspection)
-{
-    json_key(&show->json, "pending");
-    json_array(&show->json);
-    for (size_t i = 0; i < inspection->pending_len; i++)
-        pending_json(show, inspection->execution, &inspection->pending[i]);
-    json_end(&show->json);
-}
-
 static void show_data(struct show *show, const char *key, thole_slice data)
 {
     struct buf line;
     char size[40];
     if (!is_table(show)) {
-        char bytes[40];
-        (void)snprintf(bytes, sizeof bytes, "%s_bytes", key);
-        json_member_data(&show->json, key, data);
-        json_member_number(&show->json, bytes, data.len);
+        form_data(&show->json, key, data, SIZE_MAX);
         return;
     }
     buf_init(&line, LINE_BYTES);
@@ -302,11 +165,11 @@ static thole_status show_inspection(void *arg, const thole_inspection *inspectio
     show_data(show, "input", inspection->input);
     if (ended)
         show_data(show, "output", inspection->output);
-    read_workers(show, inspection);
+    pending_read(&show->pending, show->client, show->instance, inspection, note, show);
     if (is_table(show))
         pending_lines(show, inspection);
     else
-        pending_members(show, inspection);
+        form_pending(&show->json, &show->pending, inspection);
     return THOLE_OK;
 }
 
@@ -479,14 +342,12 @@ int command_show(struct cli *cli)
         return cli_misused(cli, "ID is missing");
     if (!point_read(cli, &show.point))
         return EXIT_USAGE;
-    show.past = cli->options.at != NULL || cli->options.file != NULL;
+    bool const past = cli->options.at != NULL || cli->options.file != NULL;
     show.instance = cli->words_len > 0 ? thole_slice_from(cli->words[0]) : (thole_slice){NULL, 0};
-    show.last = &show.rows;
-    arena_init(&show.arena, ROWS_BYTES_MAX);
-    int const code = cli->options.file != NULL ? show_file(&show)
-                     : show.past               ? show_past(&show)
-                                               : show_now(&show);
-    roster_release(&show.roster);
+    pending_init(&show.pending, past);
+    arena_init(&show.arena, ID_BYTES_MAX);
+    int const code = cli->options.file != NULL ? show_file(&show) : past ? show_past(&show) : show_now(&show);
+    pending_release(&show.pending);
     arena_release(&show.arena);
     return code;
 }

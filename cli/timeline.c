@@ -1,50 +1,11 @@
 /* A history on stdout. */
 #include "timeline.h"
 #include "cells.h"
+#include "forms.h"
 #include "text.h"
 #include <inttypes.h>
 
 enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24 };
-
-static void history_details(struct json *json, const thole_history_event *event)
-{
-    if (event->try_number != 0)
-        json_member_number(json, "try", event->try_number);
-    if (event->version != 0)
-        json_member_number(json, "version", event->version);
-    if (event->status != THOLE_OK)
-        json_member_text(json, "status", thole_status_name(event->status));
-    if (event->error_type.len > 0)
-        json_member(json, "error_type", event->error_type);
-    if (event->cause != NULL)
-        json_member_text(json, "cause", event->cause);
-    if (event->queue.len > 0)
-        json_member(json, "queue", event->queue);
-    if (event->pruned_before != 0)
-        json_member_number(json, "pruned_before", event->pruned_before);
-    if (event->instance.len > 0)
-        json_member(json, "other", event->instance);
-    if (event->request_id.len > 0)
-        json_member(json, "request_id", event->request_id);
-}
-
-void timeline_members(struct json *json, const thole_history_event *event)
-{
-    json_member_number(json, "execution", event->execution);
-    json_member_number(json, "id", event->id);
-    json_member_text(json, "kind", event->kind);
-    if (event->ref != 0)
-        json_member_number(json, "ref", event->ref);
-    if (event->name.len > 0)
-        json_member(json, "name", event->name);
-    json_member_data(json, "data", event->data);
-    history_details(json, event);
-    if (event->due_ms != 0)
-        json_member_time(json, "due", event->due_ms);
-    json_member_time(json, "time", event->time_ms);
-    json_member_number(json, "turn", event->turn);
-    json_member_number(json, "sequence", event->sequence);
-}
 
 /* "of 5", "of 5 try 2", "checkout", "checkout@2". */
 static void history_name(const thole_history_event *event, char *to, size_t cap)
@@ -127,12 +88,12 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
             json_array(json);
         }
         json_object(json);
-        timeline_members(json, event);
+        form_event(json, event, SIZE_MAX);
         json_end(json);
         break;
     case OUTPUT_JSONL:
         begin_document(timeline);
-        timeline_members(json, event);
+        form_event(json, event, SIZE_MAX);
         json_end(json);
         break;
     }

@@ -17,6 +17,4 @@ thole_status timeline_event(void *arg, const thole_history_event *event);
 void timeline_end(struct timeline *timeline, bool complete);
 /* An event in a line: its kind, its name or what it is of, and its data, cut. */
 void timeline_text(const thole_history_event *event, struct buf *to);
-/* An event as members of an object. */
-void timeline_members(struct json *json, const thole_history_event *event);
 #endif

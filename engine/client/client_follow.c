@@ -74,9 +74,9 @@ static thole_status give(void *arg, const thole_history_event *event)
 }
 
 /* Until it has ended. A message that was published may be stored a moment later, or never. */
-static thole_status read_on(struct follow *follow, thole_slice instance, thole_error *reterr)
+static thole_status read_on(struct follow *follow, thole_slice instance, uint64_t behind, thole_error *reterr)
 {
-    uint64_t last = 0, pause_ms = IDLE_MS, away_since_ms = 0;
+    uint64_t last = behind, pause_ms = IDLE_MS, away_since_ms = 0;
     for (;;) {
         uint64_t const before = last;
         thole_status status = client_history_behind(follow->client, instance, &last, give, follow, reterr);
@@ -113,8 +113,8 @@ static thole_status subscribe(struct follow *follow, thole_slice instance, struc
     return status;
 }
 
-thole_status thole_client_history_follow(thole_client *client, thole_slice instance, thole_history_fn *each,
-                                         void *arg, thole_error *reterr)
+thole_status client_history_follow_behind(struct thole_client *client, thole_slice instance, uint64_t behind,
+                                          thole_history_fn *each, void *arg, thole_error *reterr)
 {
     struct follow follow = {.client = client, .each = each, .arg = arg};
     struct subscription *subscription = NULL;
@@ -122,9 +122,15 @@ thole_status thole_client_history_follow(thole_client *client, thole_slice insta
     (void)pthread_mutex_init(&follow.lock, NULL);
     thole_status status = subscribe(&follow, instance, &subscription, reterr);
     if (status == THOLE_OK)
-        status = read_on(&follow, instance, reterr);
+        status = read_on(&follow, instance, behind, reterr);
     subscription_close(subscription);
     pthread_cond_destroy(&follow.changed);
     pthread_mutex_destroy(&follow.lock);
     return status;
+}
+
+thole_status thole_client_history_follow(thole_client *client, thole_slice instance, thole_history_fn *each,
+                                         void *arg, thole_error *reterr)
+{
+    return client_history_follow_behind(client, instance, 0, each, arg, reterr);
 }

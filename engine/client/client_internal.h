@@ -152,6 +152,10 @@ THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_
 THOLE_NODISCARD thole_status client_history_behind(struct thole_client *client, thole_slice instance,
                                                    uint64_t *last, thole_history_fn *each, void *arg,
                                                    thole_error *reterr);
+/* As thole_client_history_follow(), of what is stored behind the record with this sequence; 0: of all. */
+THOLE_NODISCARD thole_status client_history_follow_behind(struct thole_client *client, thole_slice instance,
+                                                          uint64_t behind, thole_history_fn *each, void *arg,
+                                                          thole_error *reterr);
 /* The records that count, in order, as they are stored. Otherwise as thole_client_history(). */
 typedef thole_status client_record_fn(void *arg, uint64_t sequence, thole_slice bytes);
 THOLE_NODISCARD thole_status client_history_records(struct thole_client *client, thole_slice instance,

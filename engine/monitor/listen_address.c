@@ -1,8 +1,10 @@
 #include "listen_address.h"
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static thole_status refuse(const char *text, thole_error *reterr)
 {
@@ -65,4 +67,35 @@ void listen_address_format(const struct sockaddr_storage *address, char ret[LIST
                     host, sizeof host);
     (void)snprintf(ret, LISTEN_ADDRESS_BYTES, is_v6 ? "[%s]:%u" : "%s:%u", host,
                    (unsigned)ntohs(is_v6 ? v6.sin6_port : v4.sin_port));
+}
+
+thole_status listen_address_open(const struct sockaddr_storage *address, int backlog, int *ret,
+                                 thole_error *reterr)
+{
+    char text[LISTEN_ADDRESS_BYTES];
+    int const on = 1;
+    socklen_t const len =
+        address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    listen_address_format(address, text);
+    int const fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "--http: cannot listen on %s: %s", text,
+                          strerror(errno));
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(fd, (const struct sockaddr *)address, len) != 0 || listen(fd, backlog) != 0) {
+        int const why = errno;
+        (void)close(fd);
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "--http: cannot listen on %s: %s", text, strerror(why));
+    }
+    *ret = fd;
+    return THOLE_OK;
+}
+
+void listen_address_of(int fd, char ret[LISTEN_ADDRESS_BYTES])
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t len = sizeof bound;
+    ret[0] = '\0';
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
+        listen_address_format(&bound, ret);
 }

@@ -133,43 +133,14 @@ static void on_log(void *arg, const char *fmt, va_list args)
 
 /* ---- start and stop ---- */
 
-static thole_status open_socket(const struct sockaddr_storage *address, int *ret, thole_error *reterr)
-{
-    char text[LISTEN_ADDRESS_BYTES];
-    int const on = 1;
-    socklen_t const len =
-        address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    listen_address_format(address, text);
-    int const fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "--http: cannot listen on %s: %s", text,
-                          strerror(errno));
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, (const struct sockaddr *)address, len) != 0 || listen(fd, MONITOR_CONNECTIONS_MAX) != 0) {
-        int const why = errno;
-        (void)close(fd);
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "--http: cannot listen on %s: %s", text, strerror(why));
-    }
-    *ret = fd;
-    return THOLE_OK;
-}
-
-static void note_address(struct monitor *monitor, int fd)
-{
-    struct sockaddr_storage bound = {0};
-    socklen_t len = sizeof bound;
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        listen_address_format(&bound, monitor->address);
-}
-
 thole_status monitor_start(const struct sockaddr_storage *address, const struct metrics *metrics,
                            struct monitor **ret, thole_error *reterr)
 {
     int fd = -1;
-    THOLE_TRY(open_socket(address, &fd, reterr));
+    THOLE_TRY(listen_address_open(address, MONITOR_CONNECTIONS_MAX, &fd, reterr));
     struct monitor *const monitor = memory_new(sizeof *monitor);
     monitor->metrics = metrics;
-    note_address(monitor, fd);
+    listen_address_of(fd, monitor->address);
     monitor->daemon = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, monitor,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,

@@ -1,4 +1,5 @@
 #include "roster.h"
+#include "memory.h"
 #include "values.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ bool roster_knows(const struct roster *roster, thole_slice queue, thole_slice ac
 static void nearest(const struct roster *roster, thole_slice queue, const char *wanted,
                     char ret[THOLE_NAME_BYTES_MAX + 1])
 {
-    static char room[NEAR_MAX][THOLE_NAME_BYTES_MAX + 1];
-    static const char *names[NEAR_MAX];
+    char(*const room)[THOLE_NAME_BYTES_MAX + 1] = memory_array(NEAR_MAX, sizeof *room);
+    const char **const names = memory_array(NEAR_MAX, sizeof *names);
     size_t n = 0;
     for (const struct roster_worker *w = roster->first; w != NULL; w = w->next)
         for (size_t i = 0; i < w->activities_len && n < NEAR_MAX && thole_slice_equal(w->queue, queue); i++) {
@@ -71,6 +72,8 @@ static void nearest(const struct roster *roster, thole_slice queue, const char *
         }
     const char *near = word_suggest(wanted, names, n);
     (void)snprintf(ret, THOLE_NAME_BYTES_MAX + 1, "%s", near == NULL ? "" : near);
+    free(names);
+    free(room);
 }
 
 bool roster_complaint(const struct roster *roster, thole_slice queue, thole_slice activity, char *to,

@@ -1,0 +1,91 @@
+/* console: the web console, until a signal ends it. */
+#include "command.h"
+#include "console.h"
+#include "listen_address.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct token {
+    char text[CONSOLE_TOKEN_BYTES_MAX + 2];
+};
+
+/* The first line of the file. False after a complaint. */
+static bool read_token(const struct cli *cli, struct token *to)
+{
+    const char *const path = cli->options.token_file;
+    if (path == NULL)
+        return true;
+    FILE *const from = fopen(path, "re");
+    bool const there = from != NULL && fgets(to->text, sizeof to->text, from) != NULL;
+    int const why = errno;
+    if (from != NULL)
+        (void)fclose(from);
+    to->text[strcspn(to->text, "\r\n")] = '\0';
+    if (there && to->text[0] != '\0')
+        return true;
+    if (from == NULL)
+        (void)cli_misused(cli, "--token-file: cannot read %s: %s", path, strerror(why));
+    else
+        (void)cli_misused(cli, "--token-file: %s has no token in its first line", path);
+    return false;
+}
+
+static void say_address(const struct cli *cli, const struct console *console)
+{
+    struct json json;
+    if (!cli_is_json(cli)) {
+        (void)printf("http://%s/\n", console_address(console));
+    } else {
+        char url[128];
+        (void)snprintf(url, sizeof url, "http://%s/", console_address(console));
+        json_document(&json, stdout, "thole.console.v1");
+        json_member_text(&json, "url", url);
+        json_end(&json);
+    }
+    (void)fflush(stdout);
+}
+
+static int serve(const struct cli *cli, const struct console_options *options)
+{
+    struct console *console = NULL;
+    thole_error error = {.status = THOLE_OK};
+    sigset_t ends, before;
+    int number = 0;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, &before);
+    error.status = console_start(options, &console, &error);
+    if (error.status == THOLE_OK) {
+        say_address(cli, console);
+        (void)sigwait(&ends, &number);
+        console_stop(console);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error.status == THOLE_INVALID)
+        return cli_misused(cli, "%s", error.text);
+    if (error.status != THOLE_OK)
+        return cli_complain_with(cli, "", &error, cli_exit_code(error.status),
+                                 "another --http, for example --http 127.0.0.1:0");
+    return number == SIGINT ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+int command_console(struct cli *cli)
+{
+    struct token token = {.text = ""};
+    thole_client_options client;
+    thole_error error;
+    struct console_options options = {.client = &client,
+                                      .identity_header = cli->options.identity_header,
+                                      .trusted_proxy = cli->options.trusted_proxy,
+                                      .allow_actions = cli->options.allow_actions};
+    if (listen_address_parse(cli->options.http, &options.address, &error) != THOLE_OK)
+        return cli_misused(cli, "--http: %s", error.text);
+    if (!read_token(cli, &token))
+        return EXIT_USAGE;
+    options.token = cli->options.token_file == NULL ? NULL : token.text;
+    cli_client_options(cli, &client);
+    return serve(cli, &options);
+}

@@ -1,0 +1,25 @@
+# cmake -DOUT=assets_data.c "-DFILES=a.js;b.css" -P EmbedAssets.cmake
+# Writes what console/assets.h declares: each file as an array of byte values.
+cmake_minimum_required(VERSION 3.22)
+set(arrays "")
+set(rows "")
+set(number 0)
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" bytes HEX)
+  string(REGEX REPLACE "(................................................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1, " bytes "${bytes}")
+  string(APPEND arrays "static const uint8_t file_${number}[] = {\n${bytes}0};\n")
+  string(APPEND rows "    {\"${name}\", file_${number}, sizeof file_${number} - 1},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+set(text "/* Written by cmake/EmbedAssets.cmake from console/assets. */
+#include \"assets.h\"
+
+${arrays}
+const struct asset assets[] = {
+${rows}};
+const size_t assets_len = ${number};
+")
+file(WRITE "${OUT}.new" "${text}")
+file(RENAME "${OUT}.new" "${OUT}")

@@ -1,0 +1,508 @@
+/* Routes that read. Each answer is the document that the verb of the same name prints with -o json. */
+#include "read_routes.h"
+#include "client_internal.h"
+#include "clock.h"
+#include "forms.h"
+#include "memory.h"
+#include "page.h"
+#include "pending.h"
+#include "text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROWS_NORMALLY = 100,
+    ROWS_MAX = 1000,
+    EVENTS_NORMALLY = 1000,
+    EVENTS_MAX = 10000,
+    DATA_BYTES_MAX = 64 * 1024,       /* in a document; all of it by read_event_data() */
+    DOCUMENT_BYTES = 4 * 1024 * 1024, /* a history's page ends here, whatever its limit */
+};
+
+/* ---- lists ---- */
+
+struct list {
+    struct json json;
+    struct answer *answer;
+    const struct roster *roster;
+    uint64_t rows, limit;
+    bool more;
+    char next[PAGE_TOKEN_BYTES];
+};
+
+static void list_begin(struct list *list, struct answer *answer, const char *schema, const char *name)
+{
+    list->answer = answer;
+    answer_document(answer, &list->json, schema);
+    json_key(&list->json, name);
+    json_array(&list->json);
+}
+
+/* False: the row is beyond the limit. */
+static bool list_row(struct list *list)
+{
+    if (list->limit > 0 && list->rows == list->limit) {
+        list->more = true;
+        return false;
+    }
+    list->rows++;
+    json_object(&list->json);
+    return true;
+}
+
+static void list_end(struct list *list, thole_status status, thole_error *error)
+{
+    if (status != THOLE_OK && !(status == THOLE_CANCELLED && list->more)) {
+        error->status = status;
+        answer_error(list->answer, error);
+        return;
+    }
+    json_end(&list->json);
+    json_member_bool(&list->json, "complete", !list->more);
+    if (list->more)
+        json_member_text(&list->json, "next", list->next);
+    json_end(&list->json);
+}
+
+static void say_invalid(struct answer *answer, thole_error *error, thole_status status)
+{
+    error->status = status;
+    answer_error(answer, error);
+}
+
+/* ---- instances ---- */
+
+static thole_status read_time(const struct request *request, const char *name, uint64_t *ret,
+                              thole_error *reterr)
+{
+    thole_slice const value = request_value(request, name);
+    char text[64];
+    uint64_t ms;
+    if (value.len == 0)
+        return THOLE_OK;
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(value));
+    if (request_number(request, name, 0, INT64_MAX, &ms, NULL) == THOLE_OK) {
+        *ret = ms;
+        return THOLE_OK;
+    }
+    if (value.len < sizeof text && text_time_parse(text, clock_wall_ms(), ret))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID,
+                      "%s: %.40s is no time; expected 2026-11-21T09:30:00Z, milliseconds since 1970, or a "
+                      "duration such as 2h, which is that long ago",
+                      name, text);
+}
+
+static thole_status read_status(const struct request *request, thole_instance_status *ret,
+                                thole_error *reterr)
+{
+    thole_slice const value = request_value(request, "status");
+    char text[32];
+    if (value.len == 0)
+        return THOLE_OK;
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(value));
+    for (int i = THOLE_INSTANCE_RUNNING; i <= THOLE_INSTANCE_CONTINUED_AS_NEW; i++)
+        if (strcasecmp(text, thole_instance_status_name((thole_instance_status)i)) == 0) {
+            *ret = (thole_instance_status)i;
+            return THOLE_OK;
+        }
+    return thole_fail(reterr, THOLE_INVALID, "status: there is no status \"%s\"", text);
+}
+
+thole_status filter_read(const struct request *request, thole_list_filter *ret, thole_error *reterr)
+{
+    *ret = (thole_list_filter){.size = sizeof *ret,
+                               .orchestration = request_value(request, "orchestration"),
+                               .id_prefix = request_value(request, "prefix"),
+                               .parent = request_value(request, "parent")};
+    THOLE_TRY(read_status(request, &ret->status, reterr));
+    THOLE_TRY(read_time(request, "after", &ret->created_after_ms, reterr));
+    return read_time(request, "before", &ret->created_before_ms, reterr);
+}
+
+static thole_status instance_row(void *arg, const thole_instance_info *info)
+{
+    struct list *const list = arg;
+    if (info->foreign)
+        return THOLE_OK;
+    if (!list_row(list))
+        return THOLE_CANCELLED;
+    form_instance(&list->json, info);
+    json_end(&list->json);
+    page_token(list->next, &info->created_ms, 1, info->instance);
+    return THOLE_OK;
+}
+
+void read_instances(thole_client *client, const struct request *request, struct answer *answer)
+{
+    thole_list_filter filter;
+    thole_error error = {.status = THOLE_OK};
+    struct list list = {.rows = 0};
+    struct buf behind;
+    buf_init(&behind, THOLE_ID_BYTES_MAX);
+    thole_status status = filter_read(request, &filter, &error);
+    if (status == THOLE_OK)
+        status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+    if (status == THOLE_OK)
+        status = page_read(request_value(request, "next"), &filter.behind_created_ms, 1, &behind, &error);
+    if (status != THOLE_OK) {
+        say_invalid(answer, &error, status);
+    } else {
+        list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
+        filter.limit = list.limit + 1;
+        filter.behind_instance = buf_bytes(&behind);
+        list_begin(&list, answer, "thole.list.v1", "instances");
+        status = thole_client_list(client, &filter, instance_row, &list, &error);
+        list_end(&list, status, &error);
+    }
+    buf_release(&behind);
+}
+
+/* ---- one instance ---- */
+
+struct one {
+    thole_client *client;
+    thole_slice instance;
+    struct json json;
+    struct answer *answer;
+    struct pending pending;
+    char note[1024];
+};
+
+static thole_status one_row(void *arg, const thole_instance_info *info)
+{
+    struct one *const one = arg;
+    answer_document(one->answer, &one->json, "thole.instance.v1");
+    form_instance(&one->json, info);
+    return THOLE_OK;
+}
+
+static void one_note(void *arg, const char *text)
+{
+    struct one *const one = arg;
+    (void)snprintf(one->note, sizeof one->note, "%s", text);
+}
+
+static thole_status one_inspection(void *arg, const thole_inspection *inspection)
+{
+    struct one *const one = arg;
+    form_data(&one->json, "input", inspection->input, DATA_BYTES_MAX);
+    if (inspection->status != THOLE_INSTANCE_RUNNING && inspection->status != THOLE_INSTANCE_PAUSED)
+        form_data(&one->json, "output", inspection->output, DATA_BYTES_MAX);
+    pending_read(&one->pending, one->client, one->instance, inspection, one_note, one);
+    form_pending(&one->json, &one->pending, inspection);
+    return THOLE_OK;
+}
+
+static void one_rest(struct one *one)
+{
+    thole_error error = {.status = THOLE_OK};
+    thole_status const status = thole_client_inspect(one->client, one->instance, one_inspection, one, &error);
+    if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* never started: events wait for it */
+        (void)snprintf(one->note, sizeof one->note,
+                       "what it waits for is not known, as its history cannot be read: %s", error.text);
+    if (one->note[0] != '\0')
+        json_member_text(&one->json, "note", one->note);
+    json_end(&one->json);
+}
+
+void read_instance(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct one one = {.client = client, .instance = request->parts[1], .answer = answer};
+    thole_error error = {.status = THOLE_OK};
+    pending_init(&one.pending, false);
+    error.status = thole_client_show(client, one.instance, one_row, &one, &error);
+    if (error.status == THOLE_OK)
+        one_rest(&one);
+    else
+        answer_error(answer, &error);
+    pending_release(&one.pending);
+}
+
+/* ---- histories ---- */
+
+struct page {
+    struct json json;
+    struct answer *answer;
+    uint64_t events, limit, sequence, next;
+};
+
+/* A page ends at the end of a record, as a sequence is one of a record. */
+static thole_status page_event(void *arg, const thole_history_event *event)
+{
+    struct page *const page = arg;
+    if (event->sequence != page->sequence &&
+        (page->events >= page->limit || page->answer->body.len >= DOCUMENT_BYTES)) {
+        page->next = event->sequence;
+        return THOLE_CANCELLED;
+    }
+    page->sequence = event->sequence;
+    page->events++;
+    json_object(&page->json);
+    form_event(&page->json, event, DATA_BYTES_MAX);
+    json_end(&page->json);
+    return THOLE_OK;
+}
+
+void read_history(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct page page = {.answer = answer};
+    thole_error error = {.status = THOLE_OK};
+    uint64_t from = 0;
+    thole_status status = request_number(request, "from", 0, INT64_MAX, &from, &error);
+    if (status == THOLE_OK)
+        status = request_number(request, "limit", EVENTS_NORMALLY, EVENTS_MAX, &page.limit, &error);
+    if (status != THOLE_OK) {
+        say_invalid(answer, &error, status);
+        return;
+    }
+    page.limit = page.limit == 0 ? EVENTS_NORMALLY : page.limit;
+    answer_document(answer, &page.json, "thole.history.v1");
+    json_member(&page.json, "instance", request->parts[1]);
+    json_key(&page.json, "events");
+    json_array(&page.json);
+    uint64_t last = from > 0 ? from - 1 : 0;
+    status = client_history_behind(client, request->parts[1], &last, page_event, &page, &error);
+    if (status != THOLE_OK && page.next == 0) {
+        say_invalid(answer, &error, status);
+        return;
+    }
+    json_end(&page.json);
+    json_member_bool(&page.json, "complete", page.next == 0);
+    json_key(&page.json, "next");
+    if (page.next == 0)
+        json_null(&page.json);
+    else
+        json_number(&page.json, page.next);
+    json_end(&page.json);
+}
+
+struct wanted {
+    uint64_t sequence, id;
+    struct buf *to;
+    bool found;
+};
+
+static thole_status take_data(void *arg, const thole_history_event *event)
+{
+    struct wanted *const wanted = arg;
+    if (event->sequence > wanted->sequence)
+        return THOLE_CANCELLED;
+    if (event->sequence < wanted->sequence || (wanted->id != 0 && event->id != wanted->id))
+        return THOLE_OK;
+    wanted->found = true;
+    buf_slice(wanted->to, event->data);
+    return THOLE_CANCELLED;
+}
+
+void read_event_data(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct request_arg const sequence = {"sequence", request->parts[3]};
+    struct request part = {.args = {sequence}, .args_len = 1};
+    struct wanted wanted = {.to = &answer->body};
+    thole_error error = {.status = THOLE_OK};
+    thole_status status = request_number(&part, "sequence", 0, INT64_MAX, &wanted.sequence, &error);
+    if (status == THOLE_OK)
+        status = request_number(request, "id", 0, INT64_MAX, &wanted.id, &error);
+    uint64_t last = wanted.sequence > 0 ? wanted.sequence - 1 : 0;
+    if (status == THOLE_OK)
+        status = client_history_behind(client, request->parts[1], &last, take_data, &wanted, &error);
+    if (wanted.found) {
+        answer->type = "application/octet-stream";
+        answer->download = true;
+        return;
+    }
+    if (status == THOLE_OK || status == THOLE_CANCELLED)
+        status = thole_fail(&error, THOLE_NOT_FOUND, "its history has no such event");
+    say_invalid(answer, &error, status);
+}
+
+/* ---- queues ---- */
+
+static thole_status queue_row(void *arg, const thole_queue_info *info)
+{
+    struct list *const list = arg;
+    if (info->foreign)
+        return THOLE_OK;
+    (void)list_row(list);
+    form_queue(&list->json, list->roster, info);
+    json_end(&list->json);
+    return THOLE_OK;
+}
+
+void read_queues(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct roster roster;
+    struct list list = {.roster = &roster};
+    thole_error error = {.status = THOLE_OK};
+    (void)roster_read(&roster, client, &error); /* "serving" is null then */
+    list_begin(&list, answer, "thole.queue_list.v1", "queues");
+    thole_status const status =
+        thole_client_queues(client, request_value(request, "queue"), queue_row, &list, &error);
+    list_end(&list, status, &error);
+    roster_release(&roster);
+}
+
+static thole_status quarantine_row(void *arg, const thole_poisoned_info *info)
+{
+    struct list *const list = arg;
+    uint64_t const place[] = {info->since_ms, info->execution, info->activity_id};
+    if (info->foreign)
+        return THOLE_OK;
+    if (!list_row(list))
+        return THOLE_CANCELLED;
+    form_poisoned(&list->json, info);
+    json_end(&list->json);
+    page_token(list->next, place, sizeof place / sizeof place[0], info->instance);
+    return THOLE_OK;
+}
+
+void read_quarantine(thole_client *client, const struct request *request, struct answer *answer)
+{
+    thole_poisoned_filter filter = {.size = sizeof filter,
+                                    .queue = request_value(request, "queue"),
+                                    .instance = request_value(request, "instance")};
+    struct list list = {.rows = 0};
+    thole_error error = {.status = THOLE_OK};
+    uint64_t place[3];
+    struct buf behind;
+    buf_init(&behind, THOLE_ID_BYTES_MAX);
+    thole_status status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+    if (status == THOLE_OK)
+        status = page_read(request_value(request, "next"), place, 3, &behind, &error);
+    if (status != THOLE_OK) {
+        say_invalid(answer, &error, status);
+    } else {
+        list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
+        filter.limit = list.limit + 1;
+        filter.behind_instance = buf_bytes(&behind);
+        filter.behind_since_ms = place[0];
+        filter.behind_execution = place[1];
+        filter.behind_activity_id = place[2];
+        list_begin(&list, answer, "thole.poisoned_list.v1", "poisoned");
+        status = thole_client_poisoned(client, &filter, quarantine_row, &list, &error);
+        list_end(&list, status, &error);
+    }
+    buf_release(&behind);
+}
+
+/* ---- engines, workers, partitions ---- */
+
+void read_nodes(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct cluster cluster;
+    struct roster roster;
+    struct list list = {.rows = 0};
+    thole_error error = {.status = THOLE_OK};
+    (void)request;
+    thole_status status =
+        cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
+    thole_status const asked = roster_read(&roster, client, status == THOLE_OK ? &error : NULL);
+    status = status == THOLE_OK ? asked : status;
+    list_begin(&list, answer, "thole.node_list.v1", "nodes");
+    for (const struct cluster_engine *e = cluster.engines; e != NULL && status == THOLE_OK; e = e->next) {
+        (void)list_row(&list);
+        form_engine(&list.json, &cluster, e);
+        json_end(&list.json);
+    }
+    for (const struct roster_worker *w = roster.first; w != NULL && status == THOLE_OK; w = w->next) {
+        (void)list_row(&list);
+        form_worker(&list.json, w);
+        json_end(&list.json);
+    }
+    list_end(&list, status, &error);
+    cluster_release(&cluster);
+    roster_release(&roster);
+}
+
+void read_partitions(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct cluster cluster;
+    struct list list = {.rows = 0};
+    thole_error error = {.status = THOLE_OK};
+    (void)request;
+    thole_status const status =
+        cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
+    list_begin(&list, answer, "thole.partition_list.v1", "partitions");
+    for (uint32_t p = 0; p < cluster.partitions_len && status == THOLE_OK; p++) {
+        (void)list_row(&list);
+        form_partition(&list.json, p, &cluster.partitions[p]);
+        json_end(&list.json);
+    }
+    list_end(&list, status, &error);
+    cluster_release(&cluster);
+}
+
+struct names {
+    struct list list;
+    struct arena arena;
+    thole_slice seen[ROWS_MAX];
+    size_t seen_len;
+};
+
+static thole_status engine_names(void *arg, const thole_engine_info *info)
+{
+    struct names *const names = arg;
+    for (size_t i = 0; i < info->orchestrations_len && names->seen_len < ROWS_MAX; i++) {
+        bool known = false;
+        for (size_t k = 0; k < names->seen_len; k++)
+            known |= thole_slice_equal(names->seen[k], info->orchestrations[i]);
+        if (known)
+            continue;
+        THOLE_TRY(arena_dup(&names->arena, info->orchestrations[i], &names->seen[names->seen_len]));
+        json_string(&names->list.json, names->seen[names->seen_len++]);
+    }
+    return THOLE_OK;
+}
+
+void read_orchestrations(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct names *const names = memory_new(sizeof *names);
+    thole_error error = {.status = THOLE_OK};
+    (void)request;
+    arena_init(&names->arena, DOCUMENT_BYTES);
+    list_begin(&names->list, answer, "thole.orchestration_list.v1", "orchestrations");
+    thole_status const status = thole_client_engines(client, engine_names, names, &error);
+    list_end(&names->list, status, &error);
+    arena_release(&names->arena);
+    free(names);
+}
+
+/* ---- rejected messages ---- */
+
+static const char whose[] = "rejected"; /* in a token: it is of this list */
+
+static thole_status rejected_row(void *arg, const thole_rejected_info *info)
+{
+    struct list *const list = arg;
+    if (!list_row(list))
+        return THOLE_CANCELLED;
+    form_rejected(&list->json, info);
+    json_end(&list->json);
+    page_token(list->next, &info->number, 1, thole_slice_from(whose));
+    return THOLE_OK;
+}
+
+void read_rejected(thole_client *client, const struct request *request, struct answer *answer)
+{
+    struct list list = {.rows = 0};
+    thole_error error = {.status = THOLE_OK};
+    uint64_t behind = 0;
+    struct buf of;
+    buf_init(&of, THOLE_ID_BYTES_MAX);
+    thole_status status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+    if (status == THOLE_OK)
+        status = page_read(request_value(request, "next"), &behind, 1, &of, &error);
+    if (status == THOLE_OK && of.len > 0 && !thole_slice_equal(buf_bytes(&of), thole_slice_from(whose)))
+        status = thole_fail(&error, THOLE_INVALID, "next: this is a token of another list");
+    buf_release(&of);
+    if (status != THOLE_OK) {
+        say_invalid(answer, &error, status);
+        return;
+    }
+    list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
+    list_begin(&list, answer, "thole.rejected_list.v1", "rejected");
+    status = thole_client_rejected(client, behind, list.limit + 1, rejected_row, &list, &error);
+    list_end(&list, status, &error);
+}

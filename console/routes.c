@@ -1,0 +1,60 @@
+#include "routes.h"
+#include "read_routes.h"
+
+static const struct route routes[] = {
+    {false, "instances", read_instances},
+    {false, "instances/*", read_instance},
+    {false, "instances/*/history", read_history},
+    {false, "instances/*/history/*/data", read_event_data},
+    {false, "queues", read_queues},
+    {false, "quarantine", read_quarantine},
+    {false, "nodes", read_nodes},
+    {false, "partitions", read_partitions},
+    {false, "rejected", read_rejected},
+    {false, "orchestrations", read_orchestrations},
+};
+
+thole_client *session_client(struct session *session, struct answer *answer)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (session->client != NULL)
+        return session->client;
+    error.status = thole_client_open(session->options, &session->client, &error);
+    if (error.status == THOLE_OK)
+        return session->client;
+    session->client = NULL;
+    if (error.status == THOLE_NOT_FOUND) /* it is no address that is wrong */
+        error.status = THOLE_UNAVAILABLE;
+    answer_error(answer, &error);
+    return NULL;
+}
+
+void session_end(struct session *session)
+{
+    thole_client_close(session->client);
+    session->client = NULL;
+}
+
+const struct route *route_find(const struct request *request, bool *ret_other)
+{
+    *ret_other = false;
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        if (!request_is(request, routes[i].pattern))
+            continue;
+        if (routes[i].post == request->post)
+            return &routes[i];
+        *ret_other = true;
+    }
+    return NULL;
+}
+
+void route_run(const struct route *route, struct session *session, const struct request *request,
+               struct answer *answer)
+{
+    thole_client *const client = session_client(session, answer);
+    if (client == NULL)
+        return;
+    route->run(client, request, answer);
+    if (buf_status(&answer->body) != THOLE_OK)
+        answer_problem(answer, 413, "LIMIT", "the answer would be too large: use a smaller limit");
+}
