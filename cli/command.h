@@ -20,8 +20,8 @@ struct cli_options {
     /* of one verb or the other */
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
     const char *queue, *instance;
-    const char *event, *event_data, *traceparent, *tracestate, *request_id, *type, *parent, *after, *before,
-        *raw, *file;
+    const char *event, *event_data, *traceparent, *tracestate, *request_id, *type, *parent, *custom_status,
+        *after, *before, *raw, *file;
     const char *executions_before, *next;
     const char *subject, *stream, *bind_instance, *bind_event, *headers; /* of bind */
     const char *to;                                                      /* of export */
@@ -43,6 +43,7 @@ struct cli_options {
     uint64_t rate;
     const char *http, *token_file, *identity_header, *trusted_proxy; /* of console */
     bool allow_actions;
+    uint32_t console_port; /* of dev */
 };
 
 struct command;
@@ -127,6 +128,8 @@ int command_binder(struct cli *cli);
 int command_bind(struct cli *cli);
 int command_migrate(struct cli *cli);
 int command_queue(struct cli *cli);
+enum { CONSOLE_ROWS = 6 };
+extern const struct option_row console_rows[CONSOLE_ROWS]; /* console_command.c */
 int command_console(struct cli *cli);
 int command_context(struct cli *cli);
 int command_completion(struct cli *cli);

@@ -299,6 +299,7 @@ static const struct option_row prune_rows[] = {
          .help = "only those"},                                                                              \
         TEXT_ROW("prefix", "TEXT", prefix, "only ids that begin with it"),                                   \
         TEXT_ROW("parent", "ID", parent, "only its children"),                                               \
+        TEXT_ROW("custom-status", "TEXT", custom_status, "only those whose code has set it"),                \
         TEXT_ROW("after", "TIME", after,                                                                     \
                  "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"),         \
     {                                                                                                        \
@@ -370,6 +371,11 @@ static const struct option_row projections_rows[] = {
      .help = "most instances in a second, so that the servers have room for their work; 0: no limit"},
     LIMIT_ROW("100", 1000000, "differences shown at most; all are counted"),
 };
+#define PORT_ROW(name, normally, member, text)                                                               \
+    {                                                                                                        \
+        .flag = name, .kind = OPTION_NUMBER, .unit = "PORT", .shown = normally, .min = 1, .max = PORT_MAX,   \
+        FIELD(member), .help = text                                                                          \
+    }
 static const struct option_row dev_rows[] = {
     {.flag = "dir",
      .kind = OPTION_TEXT,
@@ -377,22 +383,9 @@ static const struct option_row dev_rows[] = {
      .shown = "a temporary one, removed at the end",
      FIELD(dir),
      .help = "folder for the data, kept"},
-    {.flag = "nats-port",
-     .kind = OPTION_NUMBER,
-     .unit = "PORT",
-     .shown = "a free one",
-     .min = 1,
-     .max = PORT_MAX,
-     FIELD(nats_port),
-     .help = "port of nats-server"},
-    {.flag = "postgres-port",
-     .kind = OPTION_NUMBER,
-     .unit = "PORT",
-     .shown = "a free one",
-     .min = 1,
-     .max = PORT_MAX,
-     FIELD(postgres_port),
-     .help = "port of Postgres"},
+    PORT_ROW("nats-port", "a free one", nats_port, "port of nats-server"),
+    PORT_ROW("postgres-port", "a free one", postgres_port, "port of Postgres"),
+    PORT_ROW("console-port", "8233, or else a free one", console_port, "port of the web console"),
 };
 
 #define NAMES_ROW(name, member, text)                                                                        \
@@ -417,38 +410,6 @@ static const struct option_row doctor_rows[] = {
     NAMES_ROW("event", event, "what a client may raise; default: all"),
     NAMES_ROW("query", queries, "what a client may ask; default: all"),
     NAMES_ROW("stream", stream, "whose messages a binder may take, and rules of thole bind be about"),
-};
-static const struct option_row console_rows[] = {
-    {.flag = "http",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_CONSOLE_HTTP",
-     .unit = "ADDRESS",
-     .fallback = "127.0.0.1:8233",
-     FIELD(http),
-     .help = "where it listens: PORT (of 127.0.0.1), IPV4:PORT or [IPV6]:PORT; port 0: a free one"},
-    {.flag = "allow-actions",
-     .kind = OPTION_SWITCH,
-     FIELD(allow_actions),
-     .help = "everybody on this machine may start, signal, cancel, …; only on a loopback address"},
-    {.flag = "token-file",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_CONSOLE_TOKEN_FILE",
-     .unit = "FILE",
-     FIELD(token_file),
-     .help = "whoever knows the token in its first line may act; beyond loopback also reading needs it"},
-    {.flag = "identity-header",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_CONSOLE_IDENTITY_HEADER",
-     .unit = "NAME",
-     FIELD(identity_header),
-     .help = "header in which the proxy in front says who the user is, who may then act"},
-    {.flag = "trusted-proxy",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_CONSOLE_TRUSTED_PROXY",
-     .unit = "IP",
-     FIELD(trusted_proxy),
-     .help = "with --identity-header: the only address that requests may come from"},
-    PAYLOAD_ROW,
 };
 static const struct option_row migrate_rows[] = {
     {.flag = "grants",

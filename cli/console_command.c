@@ -2,10 +2,46 @@
 #include "command.h"
 #include "console.h"
 #include "listen_address.h"
+#include "shared_options.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FIELD(member) OPTION_FIELD(struct cli_options, member)
+const struct option_row console_rows[CONSOLE_ROWS] = {
+    {.flag = "http",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_CONSOLE_HTTP",
+     .unit = "ADDRESS",
+     .fallback = "127.0.0.1:8233",
+     FIELD(http),
+     .help = "where it listens: PORT (of 127.0.0.1), IPV4:PORT or [IPV6]:PORT; port 0: a free one"},
+    {.flag = "allow-actions",
+     .kind = OPTION_SWITCH,
+     FIELD(allow_actions),
+     .help = "everybody on this machine may start, signal, cancel, …; only on a loopback address"},
+    {.flag = "token-file",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_CONSOLE_TOKEN_FILE",
+     .unit = "FILE",
+     FIELD(token_file),
+     .help = "who knows the token in its first line may act; beyond loopback reading needs it too"},
+    {.flag = "identity-header",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_CONSOLE_IDENTITY_HEADER",
+     .unit = "NAME",
+     FIELD(identity_header),
+     .help = "header in which the proxy in front says who the user is, who may then act"},
+    {.flag = "trusted-proxy",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_CONSOLE_TRUSTED_PROXY",
+     .unit = "IP",
+     FIELD(trusted_proxy),
+     .help = "with --identity-header: the only address that requests may come from"},
+    OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",
+                           .help = "largest input; the same as the engines'"),
+};
 
 struct token {
     char text[CONSOLE_TOKEN_BYTES_MAX + 2];

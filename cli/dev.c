@@ -3,7 +3,9 @@
  * process, port or temporary file is left behind; only after kill -9 the temporary folder stays.
  */
 #include "command.h"
+#include "console.h"
 #include "dev_folder.h"
+#include "listen_address.h"
 #include "servers.h"
 #include <assert.h>
 #include <errno.h>
@@ -25,6 +27,9 @@ struct dev {
     const struct cli *cli;
     struct dev_folder folder;
     struct server nats, postgres;
+    thole_client_options client; /* the console's */
+    struct console *console;     /* NULL: it could not start */
+    char console_url[128];
     bool served;              /* both servers were ready */
     sigset_t signals, before; /* blocked while it runs, and what the mask was */
     bool foreground;          /* the program has the terminal */
@@ -87,6 +92,30 @@ static thole_status start_servers(struct dev *dev, thole_error *reterr)
     return dev_folder_note(&dev->folder, &dev->nats, &dev->postgres, reterr);
 }
 
+/* Port 8233 unless the option names one or it is in use. Its threads have the signals blocked, too. */
+static void start_console(struct dev *dev)
+{
+    uint32_t const wish = dev->cli->options.console_port;
+    struct console_options options = {.client = &dev->client, .allow_actions = true};
+    thole_error error = {.status = THOLE_OK};
+    cli_client_options(dev->cli, &dev->client);
+    dev->client.nats_url = dev->nats.url;
+    dev->client.postgres = dev->postgres.url;
+    dev->client.nats_creds = NULL;
+    listen_address_loopback((uint16_t)(wish != 0 ? wish : CONSOLE_PORT), &options.address);
+    error.status = console_start(&options, &dev->console, &error);
+    if (error.status == THOLE_UNAVAILABLE && wish == 0) {
+        listen_address_loopback(0, &options.address);
+        error.status = console_start(&options, &dev->console, &error);
+    }
+    if (error.status != THOLE_OK)
+        cli_note(dev->cli, "there is no console: %s", error.text);
+    (void)snprintf(dev->console_url, sizeof dev->console_url, "none");
+    if (dev->console != NULL)
+        (void)snprintf(dev->console_url, sizeof dev->console_url, "http://%s/",
+                       console_address(dev->console));
+}
+
 /* On stderr too: stdout is the program's. */
 static void settings_json(const struct dev *dev)
 {
@@ -94,6 +123,8 @@ static void settings_json(const struct dev *dev)
     json_document(&json, stderr, "thole.dev.v1");
     json_member_text(&json, "nats", dev->nats.url);
     json_member_text(&json, "postgres", dev->postgres.url);
+    if (dev->console != NULL)
+        json_member_text(&json, "console", dev->console_url);
     json_member_text(&json, "dir", dev->folder.path);
     json_member_bool(&json, "temporary", dev->folder.temporary);
     json_end(&json);
@@ -106,10 +137,10 @@ static void print_settings(const struct dev *dev)
         return;
     }
     (void)fprintf(stderr,
-                  "NATS      %s\nPostgres  %s\nData      %s%s\n\n"
+                  "NATS      %s\nPostgres  %s\nConsole   %s\nData      %s%s\n\n"
                   "In another terminal type  . %s/env  or these two lines:\n"
                   "export THOLE_NATS_URL='%s'\nexport THOLE_POSTGRES='%s'\n\n",
-                  dev->nats.url, dev->postgres.url, dev->folder.path,
+                  dev->nats.url, dev->postgres.url, dev->console_url, dev->folder.path,
                   dev->folder.temporary ? " (removed at the end)" : "", dev->folder.path, dev->nats.url,
                   dev->postgres.url);
     if (dev->cli->words_len == 0)
@@ -261,6 +292,7 @@ static void finish(struct dev *dev)
         end_leftovers(dev->program);
     if (dev->foreground)
         (void)tcsetpgrp(STDIN_FILENO, getpgrp());
+    console_stop(dev->console);
     server_stop(&dev->postgres);
     server_stop(&dev->nats);
     dev_folder_end(&dev->folder, dev->served);
@@ -278,6 +310,7 @@ static thole_status run_all(struct dev *dev, thole_error *reterr)
     }
     THOLE_TRY(dev_folder_prepare(&dev->folder, dev->cli->options.dir, reterr));
     THOLE_TRY(start_servers(dev, reterr));
+    start_console(dev);
     print_settings(dev);
     if (dev->cli->words_len > 0)
         THOLE_TRY(spawn_program(dev, reterr));

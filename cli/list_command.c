@@ -80,6 +80,7 @@ bool list_filter_make(const struct cli *cli, thole_list_filter *ret)
         .orchestration = thole_slice_from(cli->options.orchestration),
         .id_prefix = thole_slice_from(cli->options.prefix),
         .parent = thole_slice_from(cli->options.parent),
+        .custom_status = thole_slice_from(cli->options.custom_status),
     };
     return read_time(cli, "after", cli->options.after, &ret->created_after_ms) &&
            read_time(cli, "before", cli->options.before, &ret->created_before_ms);

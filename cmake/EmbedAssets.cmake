@@ -1,10 +1,13 @@
-# cmake -DOUT=assets_data.c "-DFILES=a.js;b.css" -P EmbedAssets.cmake
-# Writes what console/assets.h declares: each file as an array of byte values.
+# cmake -DOUT=assets_data.c -DFOLDER=assets -P EmbedAssets.cmake
+# Writes what console/assets.h declares: each file of the folder as an array of byte values, by name; and OUT.d, which
+# says that they, and the folder itself, are what OUT is made of.
 cmake_minimum_required(VERSION 3.22)
+file(GLOB files LIST_DIRECTORIES false "${FOLDER}/*")
+list(SORT files)
 set(arrays "")
 set(rows "")
 set(number 0)
-foreach(file IN LISTS FILES)
+foreach(file IN LISTS files)
   get_filename_component(name "${file}" NAME)
   file(READ "${file}" bytes HEX)
   string(REGEX REPLACE "(................................................................)" "\\1\n" bytes "${bytes}")
@@ -21,5 +24,7 @@ const struct asset assets[] = {
 ${rows}};
 const size_t assets_len = ${number};
 ")
+string(REPLACE ";" " " needs "${files}")
+file(WRITE "${OUT}.d" "${OUT}: ${FOLDER} ${needs}\n")
 file(WRITE "${OUT}.new" "${text}")
 file(RENAME "${OUT}.new" "${OUT}")

@@ -108,10 +108,9 @@ static thole_status check_options(const struct console_options *options, bool lo
     uint8_t bytes[16];
     size_t const len = options->token == NULL ? CONSOLE_TOKEN_BYTES_MIN : strlen(options->token);
     if ((options->identity_header == NULL) != (options->trusted_proxy == NULL))
-        return thole_fail(
-            reterr, THOLE_INVALID,
-            "--identity-header and --trusted-proxy belong together: whoever reaches the console "
-            "without the proxy could write any name into the header");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--identity-header and --trusted-proxy belong together: who reaches the console "
+                          "without the proxy could write any name into the header");
     if (options->trusted_proxy != NULL && !text_bytes(options->trusted_proxy, bytes))
         return thole_fail(reterr, THOLE_INVALID, "--trusted-proxy: \"%.60s\" is no IP address",
                           options->trusted_proxy);
@@ -160,7 +159,7 @@ static bool is_local_host(const char *host)
     return false;
 }
 
-/* Whoever it is, the request must come by the way that the options name. */
+/* From every user a request must come by the way that the options name. */
 static bool came_rightly(const struct access_rules *rules, const struct access_facts *facts,
                          struct access_refusal *ret)
 {

@@ -39,7 +39,7 @@ thole_status console_start(const struct console_options *options, struct console
     struct console *const console = memory_new(sizeof *console);
     console->options = *options;
     for (size_t i = 0; i < CONSOLE_WORKERS; i++)
-        console->sessions[i].options = options->client;
+        console->sessions[i] = (struct session){.options = options->client, .batch = &console->batch};
     thole_status status = access_rules_make(&console->options, &console->rules, reterr);
     if (status == THOLE_OK)
         status = hub_start(options->client, &console->hub, reterr);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 enum {
+    CONSOLE_PORT = 8233, /* where it listens unless it is told otherwise */
     CONSOLE_WORKERS = 4,
     CONSOLE_WAITING_MAX = 64,      /* requests that wait for a worker */
     CONSOLE_CONNECTIONS_MAX = 256, /* further ones wait until one is closed */

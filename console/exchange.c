@@ -292,6 +292,14 @@ static bool may_run(const struct exchange *exchange, struct access_refusal *ret)
     return exchange->request.post ? access_action(rules, &facts, ret) : access_read(rules, &facts, ret);
 }
 
+static bool is_json(const struct exchange *exchange)
+{
+    static const char json[] = "application/json";
+    const char *const type = header(exchange->connection, "Content-Type");
+    size_t const len = sizeof json - 1;
+    return type != NULL && strncasecmp(type, json, len) == 0 && strchr("; ", type[len]) != NULL;
+}
+
 static void keep_user(struct exchange *exchange)
 {
     struct access_facts const facts = facts_of(exchange);
@@ -324,6 +332,8 @@ static enum MHD_Result answer_api(struct exchange *exchange, const char *path)
                      : send_problem(exchange, 404, "NOT_FOUND", "there is nothing at this address");
     if (!may_run(exchange, &refusal))
         return send_refusal(exchange, &refusal);
+    if (request->post && !is_json(exchange))
+        return send_problem(exchange, 415, "TYPE", "an action is JSON: Content-Type: application/json");
     keep_user(exchange);
     if (!session)
         return send_to_worker(exchange);

@@ -115,7 +115,8 @@ thole_status filter_read(const struct request *request, thole_list_filter *ret, 
     *ret = (thole_list_filter){.size = sizeof *ret,
                                .orchestration = request_value(request, "orchestration"),
                                .id_prefix = request_value(request, "prefix"),
-                               .parent = request_value(request, "parent")};
+                               .parent = request_value(request, "parent"),
+                               .custom_status = request_value(request, "custom_status")};
     THOLE_TRY(read_status(request, &ret->status, reterr));
     THOLE_TRY(read_time(request, "after", &ret->created_after_ms, reterr));
     return read_time(request, "before", &ret->created_before_ms, reterr);
@@ -134,8 +135,9 @@ static thole_status instance_row(void *arg, const thole_instance_info *info)
     return THOLE_OK;
 }
 
-void read_instances(thole_client *client, const struct request *request, struct answer *answer)
+void read_instances(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     thole_list_filter filter;
     thole_error error = {.status = THOLE_OK};
     struct list list = {.rows = 0};
@@ -157,6 +159,30 @@ void read_instances(thole_client *client, const struct request *request, struct 
         list_end(&list, status, &error);
     }
     buf_release(&behind);
+}
+
+void read_counts(struct session *session, const struct request *request, struct answer *answer)
+{
+    thole_list_filter filter;
+    thole_instance_counts counts = {.size = sizeof counts};
+    thole_error error = {.status = THOLE_OK};
+    struct json json;
+    thole_status status = filter_read(request, &filter, &error);
+    if (status == THOLE_OK)
+        status = thole_client_count(session->client, &filter, &counts, &error);
+    if (status != THOLE_OK) {
+        say_invalid(answer, &error, status);
+        return;
+    }
+    answer_document(answer, &json, "thole.counts.v1");
+    json_key(&json, "counts");
+    json_object(&json);
+    for (int i = THOLE_INSTANCE_RUNNING; i <= THOLE_INSTANCE_CONTINUED_AS_NEW; i++)
+        if (counts.of[i] > 0)
+            json_member_number(&json, thole_instance_status_name((thole_instance_status)i), counts.of[i]);
+    json_end(&json);
+    json_member_bool(&json, "exact", counts.exact);
+    json_end(&json);
 }
 
 /* ---- one instance ---- */
@@ -207,8 +233,9 @@ static void one_rest(struct one *one)
     json_end(&one->json);
 }
 
-void read_instance(thole_client *client, const struct request *request, struct answer *answer)
+void read_instance(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct one one = {.client = client, .instance = request->parts[1], .answer = answer};
     thole_error error = {.status = THOLE_OK};
     pending_init(&one.pending, false);
@@ -245,8 +272,9 @@ static thole_status page_event(void *arg, const thole_history_event *event)
     return THOLE_OK;
 }
 
-void read_history(thole_client *client, const struct request *request, struct answer *answer)
+void read_history(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct page page = {.answer = answer};
     thole_error error = {.status = THOLE_OK};
     uint64_t from = 0;
@@ -296,8 +324,9 @@ static thole_status take_data(void *arg, const thole_history_event *event)
     return THOLE_CANCELLED;
 }
 
-void read_event_data(thole_client *client, const struct request *request, struct answer *answer)
+void read_event_data(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct request_arg const sequence = {"sequence", request->parts[3]};
     struct request part = {.args = {sequence}, .args_len = 1};
     struct wanted wanted = {.to = &answer->body};
@@ -331,8 +360,9 @@ static thole_status queue_row(void *arg, const thole_queue_info *info)
     return THOLE_OK;
 }
 
-void read_queues(thole_client *client, const struct request *request, struct answer *answer)
+void read_queues(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct roster roster;
     struct list list = {.roster = &roster};
     thole_error error = {.status = THOLE_OK};
@@ -358,8 +388,9 @@ static thole_status quarantine_row(void *arg, const thole_poisoned_info *info)
     return THOLE_OK;
 }
 
-void read_quarantine(thole_client *client, const struct request *request, struct answer *answer)
+void read_quarantine(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     thole_poisoned_filter filter = {.size = sizeof filter,
                                     .queue = request_value(request, "queue"),
                                     .instance = request_value(request, "instance")};
@@ -389,8 +420,9 @@ void read_quarantine(thole_client *client, const struct request *request, struct
 
 /* ---- engines, workers, partitions ---- */
 
-void read_nodes(thole_client *client, const struct request *request, struct answer *answer)
+void read_nodes(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct cluster cluster;
     struct roster roster;
     struct list list = {.rows = 0};
@@ -416,8 +448,9 @@ void read_nodes(thole_client *client, const struct request *request, struct answ
     roster_release(&roster);
 }
 
-void read_partitions(thole_client *client, const struct request *request, struct answer *answer)
+void read_partitions(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct cluster cluster;
     struct list list = {.rows = 0};
     thole_error error = {.status = THOLE_OK};
@@ -456,8 +489,9 @@ static thole_status engine_names(void *arg, const thole_engine_info *info)
     return THOLE_OK;
 }
 
-void read_orchestrations(thole_client *client, const struct request *request, struct answer *answer)
+void read_orchestrations(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct names *const names = memory_new(sizeof *names);
     thole_error error = {.status = THOLE_OK};
     (void)request;
@@ -484,8 +518,9 @@ static thole_status rejected_row(void *arg, const thole_rejected_info *info)
     return THOLE_OK;
 }
 
-void read_rejected(thole_client *client, const struct request *request, struct answer *answer)
+void read_rejected(struct session *session, const struct request *request, struct answer *answer)
 {
+    thole_client *const client = session->client;
     struct list list = {.rows = 0};
     thole_error error = {.status = THOLE_OK};
     uint64_t behind = 0;

@@ -1,8 +1,10 @@
 #include "routes.h"
+#include "action_routes.h"
 #include "read_routes.h"
 
 static const struct route routes[] = {
     {false, "instances", read_instances},
+    {false, "counts", read_counts},
     {false, "instances/*", read_instance},
     {false, "instances/*/history", read_history},
     {false, "instances/*/history/*/data", read_event_data},
@@ -12,6 +14,17 @@ static const struct route routes[] = {
     {false, "partitions", read_partitions},
     {false, "rejected", read_rejected},
     {false, "orchestrations", read_orchestrations},
+    {true, "instances", act_start},
+    {true, "instances/*/signal", act_signal},
+    {true, "instances/*/query", act_query},
+    {true, "instances/*/cancel", act_cancel},
+    {true, "instances/*/terminate", act_terminate},
+    {true, "instances/*/pause", act_pause},
+    {true, "instances/*/resume", act_resume},
+    {true, "instances/*/retry", act_retry},
+    {true, "quarantine/retry", act_quarantine_retry},
+    {true, "quarantine/fail", act_quarantine_fail},
+    {true, "batch", act_batch},
 };
 
 thole_client *session_client(struct session *session, struct answer *answer)
@@ -51,10 +64,9 @@ const struct route *route_find(const struct request *request, bool *ret_other)
 void route_run(const struct route *route, struct session *session, const struct request *request,
                struct answer *answer)
 {
-    thole_client *const client = session_client(session, answer);
-    if (client == NULL)
+    if (session_client(session, answer) == NULL)
         return;
-    route->run(client, request, answer);
+    route->run(session, request, answer);
     if (buf_status(&answer->body) != THOLE_OK)
         answer_problem(answer, 413, "LIMIT", "the answer would be too large: use a smaller limit");
 }

@@ -4,10 +4,12 @@
 #include "answer.h"
 #include "request.h"
 #include "thole/client.h"
+#include <stdatomic.h>
 
 struct session {
     const thole_client_options *options; /* borrowed */
     thole_client *client;                /* opened at the first request that needs it */
+    atomic_bool *batch;                  /* shared: one is under way */
 };
 /* A problem when it cannot be opened. */
 thole_client *session_client(struct session *session, struct answer *answer);
@@ -16,7 +18,7 @@ void session_end(struct session *session);
 struct route {
     bool post;
     const char *pattern; /* request_is() */
-    void (*run)(thole_client *client, const struct request *request, struct answer *answer);
+    void (*run)(struct session *session, const struct request *request, struct answer *answer);
 };
 /* NULL: there is none; *ret_other: but with the other method. */
 const struct route *route_find(const struct request *request, bool *ret_other);

@@ -97,6 +97,7 @@ static thole_status read_page(struct postgres *pg, const thole_list_filter *filt
     call_int8(pg, limit);
     call_text(pg, filter->parent);
     call_int8(pg, filter->created_after_ms < INT64_MAX ? filter->created_after_ms : INT64_MAX);
+    call_bytes_array(pg, &filter->custom_status, sizeof filter->custom_status, 1);
     call_send(pg, STATEMENT_LIST);
     return call_run(pg, reterr);
 }
@@ -153,6 +154,51 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
         status = read_pages(pg, filter, buf_bytes(&pattern), &place, each, arg, reterr);
     buf_release(&pattern);
     buf_release(&place.id);
+    return status;
+}
+
+/* ---- counts ---- */
+
+static thole_status count(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
+                          thole_instance_counts *ret, thole_error *reterr)
+{
+    uint64_t const before_ms = filter->created_before_ms;
+    call_begin(pg, "counting instances");
+    call_text(pg, THOLE_STR("plan_cache_mode"));
+    call_text(pg, THOLE_STR("force_custom_plan"));
+    call_send(pg, STATEMENT_SET);
+    call_text(pg, filter->orchestration);
+    call_text(pg, pattern);
+    call_text(pg, filter->parent);
+    call_bytes_array(pg, &filter->custom_status, sizeof filter->custom_status, 1);
+    call_int8(pg, filter->created_after_ms < INT64_MAX ? filter->created_after_ms : INT64_MAX);
+    call_int8(pg, before_ms > 0 && before_ms < INT64_MAX ? before_ms : INT64_MAX);
+    call_int8(pg, COUNT_MAX);
+    call_send(pg, STATEMENT_COUNT);
+    THOLE_TRY(call_run(pg, reterr));
+    ret->exact = true;
+    memset(ret->of, 0, sizeof ret->of);
+    for (size_t row = 0; row < call_rows(pg, 1); row++) {
+        uint64_t const status = call_cell_int8(pg, 1, row, 0), n = call_cell_int8(pg, 1, row, 1);
+        if (status < sizeof ret->of / sizeof ret->of[0])
+            ret->of[status] = n;
+        ret->exact &= n < COUNT_MAX;
+    }
+    return THOLE_OK;
+}
+
+thole_status query_store_count(struct postgres *pg, const thole_list_filter *filter,
+                               thole_instance_counts *ret, thole_error *reterr)
+{
+    struct buf pattern;
+    buf_init(&pattern, PREFIX_BYTES_MAX);
+    make_pattern(filter->id_prefix, &pattern);
+    thole_status status = buf_status(&pattern);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "the prefix has more than %d bytes", THOLE_ID_BYTES_MAX);
+    else
+        status = count(pg, filter, buf_bytes(&pattern), ret, reterr);
+    buf_release(&pattern);
     return status;
 }
 

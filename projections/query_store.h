@@ -14,6 +14,10 @@ THOLE_NODISCARD thole_status query_store_show(struct postgres *pg, thole_slice i
  */
 THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter,
                                               thole_instance_fn *each, void *arg, thole_error *reterr);
+/* By status, at most COUNT_MAX of each. */
+enum { COUNT_MAX = 10000 };
+THOLE_NODISCARD thole_status query_store_count(struct postgres *pg, const thole_list_filter *filter,
+                                               thole_instance_counts *ret, thole_error *reterr);
 /* The executions of an instance by their numbers, in pages of 500. */
 THOLE_NODISCARD thole_status query_store_executions(struct postgres *pg, thole_slice instance,
                                                     thole_execution_fn *each, void *arg, thole_error *reterr);

@@ -58,6 +58,14 @@
  */
 #define SAME(id) " q.instance = ANY (ARRAY[k.instance]) AND q.execution = k.execution AND q." id " = k.id"
 
+/* Instances with one status, at most $7. It is a constant, so that a partial index can serve it. */
+#define COUNT_OF(status)                                                                                     \
+    "SELECT " status "::int8, count(*) FROM (SELECT 1 FROM instances AS i WHERE i.status = " status          \
+    " AND ($1::text = '' OR i.orchestration = $1::text) AND ($2::text = '' OR i.instance LIKE $2::text)"     \
+    " AND ($3::text = '' OR i.parent = $3::text)"                                                            \
+    " AND (($4::bytea[])[1] = '' OR i.custom_status = ($4::bytea[])[1])"                                     \
+    " AND i.created_ms >= $5::int8 AND i.created_ms < $6::int8 LIMIT $7::int8) AS found"
+
 #define INSTANCE_COLUMNS                                                                                     \
     "i.instance, i.orchestration, i.execution, i.status::int8, i.created_ms, i.updated_ms, i.detail,"        \
     " i.p::int8,"                                                                                            \
@@ -487,8 +495,19 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHERE ($1::int4 = 0 OR i.status = $1::int4) AND ($2::text = '' OR i.orchestration = $2::text)"
          " AND ($3::text = '' OR i.instance LIKE $3::text)"
          " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
+         " AND (($9::bytea[])[1] = '' OR i.custom_status = ($9::bytea[])[1])"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
+    [STATEMENT_COUNT] =
+        {
+            "count", "ii",
+            COUNT_OF("1") " UNION ALL " COUNT_OF("2") " UNION ALL " COUNT_OF("3") " UNION ALL " COUNT_OF("4") " UNION ALL " COUNT_OF(
+                "5") " UNION ALL " COUNT_OF("6") " UNION ALL " COUNT_OF("7") " UNION ALL " COUNT_OF("8") " UN"
+                                                                                                         "ION"
+                                                                                                         " AL"
+                                                                                                         "L"
+                                                                                                         " " COUNT_OF(
+                                                                                                             "9")},
     /* The page after $2. Of an only execution there is no row but that of the instance. */
     [STATEMENT_LIST_EXECUTIONS] =
         {"list_executions", "iiiii",

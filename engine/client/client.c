@@ -137,7 +137,8 @@ struct query {
     const thole_list_filter *filter; /* list; NULL: show */
     thole_instance_fn *each;
     thole_activity_info_fn *each_activity;
-    struct client_queues *queues; /* queues, which has nothing else */
+    thole_instance_counts *counts; /* of filter */
+    struct client_queues *queues;  /* queues, which has nothing else */
     void *arg;
     bool answered; /* a row has been given to the caller: repeating would give it twice */
 };
@@ -193,7 +194,7 @@ static thole_status query_read(struct postgres *pg, struct query *query, thole_e
 {
     struct client_queues *queues = query->queues;
     assert((query->queues != NULL) + (query->each_activity != NULL) + (query->each_execution != NULL) +
-               (query->poisoned != NULL) + (query->each != NULL) ==
+               (query->poisoned != NULL) + (query->each != NULL) + (query->counts != NULL) ==
            1);
     if (queues != NULL) {
         THOLE_TRY(
@@ -205,6 +206,8 @@ static thole_status query_read(struct postgres *pg, struct query *query, thole_e
         return query_store_activities(pg, query->instance, count_activity, query, reterr);
     if (query->each_execution != NULL)
         return query_store_executions(pg, query->instance, count_execution, query, reterr);
+    if (query->counts != NULL)
+        return query_store_count(pg, query->filter, query->counts, reterr);
     if (query->poisoned != NULL)
         return query_store_poisoned(pg, query->poisoned, count_poisoned, query, reterr);
     return query->filter == NULL ? query_store_show(pg, query->instance, count_row, query, reterr)
@@ -268,6 +271,17 @@ thole_status thole_client_list(thole_client *client, const thole_list_filter *fi
     struct query query = {.filter = filter == NULL ? &all : filter, .each = each, .arg = arg};
     if (query.filter->size < sizeof all)
         return thole_fail(reterr, THOLE_INVALID, "thole_list_filter.size is not set");
+    return query_run(client, &query, reterr);
+}
+
+thole_status thole_client_count(thole_client *client, const thole_list_filter *filter,
+                                thole_instance_counts *ret, thole_error *reterr)
+{
+    thole_list_filter const all = {.size = sizeof all};
+    struct query query = {.filter = filter == NULL ? &all : filter, .counts = ret};
+    if (query.filter->size < sizeof all || ret->size < sizeof *ret)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "thole_list_filter.size or thole_instance_counts.size is not set");
     return query_run(client, &query, reterr);
 }
 

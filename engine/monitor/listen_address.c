@@ -55,6 +55,14 @@ thole_status listen_address_parse(const char *text, struct sockaddr_storage *ret
     return THOLE_OK;
 }
 
+void listen_address_loopback(uint16_t port, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in const v4 = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    memset(ret, 0, sizeof *ret);
+    memcpy(ret, &v4, sizeof v4);
+}
+
 void listen_address_format(const struct sockaddr_storage *address, char ret[LISTEN_ADDRESS_BYTES])
 {
     char host[INET6_ADDRSTRLEN] = "";

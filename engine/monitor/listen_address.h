@@ -10,6 +10,8 @@
  */
 THOLE_NODISCARD thole_status listen_address_parse(const char *text, struct sockaddr_storage *ret,
                                                   thole_error *reterr);
+/* 127.0.0.1 and this port. */
+void listen_address_loopback(uint16_t port, struct sockaddr_storage *ret);
 /* As a URL has it: "127.0.0.1:9464", "[::1]:9464". */
 enum { LISTEN_ADDRESS_BYTES = 64 };
 void listen_address_format(const struct sockaddr_storage *address, char ret[LISTEN_ADDRESS_BYTES]);

@@ -141,7 +141,15 @@ typedef struct thole_list_filter {
      * first. */
     thole_slice behind_instance;
     uint64_t behind_created_ms;
+    thole_slice custom_status; /**< exactly this one; empty = any */
 } thole_list_filter;
+
+/** How many instances have each status. Set size. */
+typedef struct thole_instance_counts {
+    size_t size;
+    uint64_t of[16]; /**< by thole_instance_status */
+    bool exact;      /**< false: of a status that has 10,000 there are at least so many */
+} thole_instance_counts;
 
 /** An activity in quarantine: its claims were lost with their workers, so it is not run until a user decides.
  * Slices are borrowed for the call. */
@@ -612,6 +620,13 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_list(thole_client *client,
                                                          const thole_list_filter *filter,
                                                          thole_instance_fn *each, void *arg,
                                                          thole_error *reterr);
+/**
+ * Counts rows of the projection by status, up to 10,000 of each. Of the filter its status, limit and place do
+ * not count. @param filter  NULL = everything.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_count(thole_client *client,
+                                                          const thole_list_filter *filter,
+                                                          thole_instance_counts *ret, thole_error *reterr);
 #ifdef __cplusplus
 }
 #endif

@@ -245,7 +245,7 @@ fresh && mkdir -p "$tree"/engine/partition/{log,projection} && printf 'int room_
 printf '#include "p.h"\n' >"$tree/engine/partition/projection/d.c"
 expect bad layers "a room includes the one before it" 'a room beside'
 plant layers "host includes nats" 'streams/ alone' engine/host/c.c '#include <nats/nats.h>\n'
-plant layers "the engine includes microhttpd" 'monitor/ alone' streams/d.c '#include <microhttpd.h>\n'
+plant layers "the streams include microhttpd" 'console/ alone' streams/d.c '#include <microhttpd.h>\n'
 plant layers "streams include libpq" 'projections/ alone' streams/d.c '#include <libpq-fe.h>\n'
 plant layers "a path in quotes" 'plain name' engine/host/c.c '#include "../core/b.h"\n'
 plant layers "an example includes what is not installed" 'installed' examples/d.c '#include "b.h"\n'

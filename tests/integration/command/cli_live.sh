@@ -406,6 +406,7 @@ for verb in $verbs_of_help; do
         diff) arguments=(nobody nobody) missing=(3 NOT_FOUND) ;;
         export) arguments=(--all --to "$log.nothing") ;;
         dev | doctor | migrate | namespaces | version | help) unreachable= answered+="$verb " ;;
+        console) continue ;; # integration.console
         gateway | binder) continue ;; # a role of thole_main(), which answers as programs do
         *) echo "the verb $verb has no line here" && bad=1 && continue ;;
     esac

@@ -1,7 +1,9 @@
 /* thole dev: how it ends with its program, with signals and with its servers, and what stays of its folder.
  * It runs in a process of its own; the servers are played. */
 #include "command.h"
+#include "console.h"
 #include "dev_folder.h"
+#include "listen_address.h"
 #include "thole_cunit.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -56,6 +58,32 @@ thole_status __wrap_server_postgres_start(const struct postgres_server_options *
                                           thole_error *reterr)
 {
     return start("postgres", options->dir, options->password, options->port, ret, reterr);
+}
+
+static char console_at[LISTEN_ADDRESS_BYTES];
+
+/* Its port is in use, or what was asked for; a free one is 6001. */
+thole_status __wrap_console_start(const struct console_options *options, struct console **ret,
+                                  thole_error *reterr)
+{
+    char text[LISTEN_ADDRESS_BYTES];
+    listen_address_format(&options->address, text);
+    unsigned const port = (unsigned)strtoul(strrchr(text, ':') + 1, NULL, 10);
+    if (__wrap_server_port_is_open((uint16_t)port))
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "port %u is in use", port);
+    (void)snprintf(console_at, sizeof console_at, "127.0.0.1:%u", port == 0 ? 6001 : port);
+    *ret = (struct console *)console_at;
+    return options->allow_actions ? THOLE_OK : THOLE_INVALID;
+}
+
+const char *__wrap_console_address(const struct console *console)
+{
+    return (const char *)console;
+}
+
+void __wrap_console_stop(struct console *console)
+{
+    (void)console;
 }
 
 /* A file says that it was stopped. */
@@ -319,7 +347,8 @@ static void check_said(const char *script, int code, const char *want)
 #define SETTINGS(nats, postgres)                                                                             \
     NOTED("starting Postgres…")                                                                              \
     "{\"schema\":\"thole.dev.v1\",\"nats\":\"nats://PASSWORD@127.0.0.1:" nats "\","                          \
-    "\"postgres\":\"postgres://PASSWORD@127.0.0.1:" postgres "\",\"dir\":\"DIR\",\"temporary\":false}\n"
+    "\"postgres\":\"postgres://PASSWORD@127.0.0.1:" postgres "\","                                           \
+    "\"console\":\"http://127.0.0.1:8233/\",\"dir\":\"DIR\",\"temporary\":false}\n"
 #define COMPLAINED(text)                                                                                     \
     "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"UNAVAILABLE\",\"exit_code\":1,"                  \
     "\"verb\":\"dev\",\"message\":\"" text "\"}}\n"
@@ -330,7 +359,8 @@ static void test_what_it_says(void)
     check_said("echo \"$THOLE_NATS_URL $THOLE_POSTGRES\"", 0,
                STARTS
                "NATS      nats://PASSWORD@127.0.0.1:4001\nPostgres  postgres://PASSWORD@127.0.0.1:5001\n"
-               "Data      DIR\n\nIn another terminal type  . DIR/env  or these two lines:\n"
+               "Console   http://127.0.0.1:8233/\nData      DIR\n\nIn another terminal type  . DIR/env  or "
+               "these two lines:\n"
                "export THOLE_NATS_URL='nats://PASSWORD@127.0.0.1:4001'\n"
                "export THOLE_POSTGRES='postgres://PASSWORD@127.0.0.1:5001'\n\n"
                "nats://PASSWORD@127.0.0.1:4001 postgres://PASSWORD@127.0.0.1:5001\n");
@@ -366,6 +396,27 @@ static void test_ports(void)
     check_said("exit 0", 1,
                COMPLAINED("port 5101 is in use: give Postgres another one with --postgres-port, or leave "
                           "that out for a free one"));
+    end();
+}
+
+/* The console's: the usual one, else a free one; that of the option or none. */
+static void test_console_port(void)
+{
+    char *said = NULL;
+    begin();
+    play.used[0] = 8233;
+    CU_ASSERT_EQUAL(run_whole("exit 0", &said), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "Console   http://127.0.0.1:6001/\n"));
+    free(said);
+    play.options[0] = "--console-port=8300";
+    CU_ASSERT_EQUAL(run_whole("exit 0", &said), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "Console   http://127.0.0.1:8300/\n"));
+    free(said);
+    play.used[0] = 8300;
+    CU_ASSERT_EQUAL(run_whole("exit 0", &said), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "there is no console: port 8300 is in use\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "Console   none\n"));
+    free(said);
     end();
 }
 
@@ -435,6 +486,7 @@ static const struct thole_test tests[] = {
     {"interrupted starts", test_interrupted_starts},
     {"what it says", test_what_it_says},
     {"ports", test_ports},
+    {"the port of the console", test_console_port},
     {"a folder that is kept", test_a_folder_that_is_kept},
     {"folders that go", test_folders_that_go},
 };

@@ -1,0 +1,252 @@
+#include "action_routes.h"
+#include "body.h"
+#include "json_file.h"
+#include "log.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+enum { TEXT_BYTES_MAX = 64 * 1024, PAYLOAD_BYTES_MAX = 4 * 1024 * 1024 };
+
+void act_log(const struct request *request, const char *action, thole_slice instance)
+{
+    thole_slice const user = request->user.len > 0 ? request->user : THOLE_STR("-");
+    log_line(LOG_LEVEL_INFO, "console", "%s of \"%.*s\" by user %.*s", action, THOLE_FMT(instance),
+             THOLE_FMT(user));
+}
+
+/* What an action reads from its body. */
+struct said {
+    thole_slice object;
+    struct buf first, second, data; /* texts, and a payload */
+    thole_error error;
+};
+
+static void said_init(struct said *said, const struct request *request)
+{
+    *said = (struct said){.object = buf_bytes(&request->body)};
+    buf_init(&said->first, TEXT_BYTES_MAX);
+    buf_init(&said->second, TEXT_BYTES_MAX);
+    buf_init(&said->data, PAYLOAD_BYTES_MAX);
+    said->error.status = body_check(request, &said->error);
+}
+
+static void said_release(struct said *said)
+{
+    buf_release(&said->first);
+    buf_release(&said->second);
+    buf_release(&said->data);
+}
+
+static void read_text(struct said *said, const char *key, enum body_need need, struct buf *to)
+{
+    if (said->error.status == THOLE_OK)
+        said->error.status = body_text(said->object, key, need, to, &said->error);
+}
+
+static void read_data(struct said *said, const char *key)
+{
+    if (said->error.status == THOLE_OK)
+        said->error.status = body_data(said->object, key, &said->data, &said->error);
+}
+
+/* {"schema":…,"instance":…,"accepted":…} */
+static void answer_accepted(struct answer *answer, const char *action, thole_slice instance, bool accepted,
+                            bool kept)
+{
+    struct json json;
+    char schema[64];
+    (void)snprintf(schema, sizeof schema, "thole.%s.v1", action);
+    answer_document(answer, &json, schema);
+    json_member(&json, "instance", instance);
+    json_member_bool(&json, "accepted", accepted);
+    if (kept)
+        json_member_bool(&json, "kept", true);
+    json_end(&json);
+}
+
+/* ---- with a reason ---- */
+
+typedef thole_status reason_fn(thole_client *client, thole_slice instance, thole_slice reason,
+                               thole_error *reterr);
+
+static void ask(struct session *session, const struct request *request, struct answer *answer,
+                reason_fn *call, const char *action)
+{
+    struct said said;
+    thole_slice const instance = request->parts[1];
+    said_init(&said, request);
+    read_text(&said, "reason", BODY_OPTIONAL, &said.first);
+    if (said.error.status == THOLE_OK) {
+        act_log(request, action, instance);
+        said.error.status = call(session->client, instance, buf_bytes(&said.first), &said.error);
+    }
+    if (said.error.status == THOLE_OK)
+        answer_accepted(answer, action, instance, true, false);
+    else
+        answer_error(answer, &said.error);
+    said_release(&said);
+}
+
+void act_cancel(struct session *session, const struct request *request, struct answer *answer)
+{
+    ask(session, request, answer, thole_client_cancel, "cancel");
+}
+
+void act_terminate(struct session *session, const struct request *request, struct answer *answer)
+{
+    ask(session, request, answer, thole_client_terminate, "terminate");
+}
+
+void act_pause(struct session *session, const struct request *request, struct answer *answer)
+{
+    ask(session, request, answer, thole_client_pause, "pause");
+}
+
+void act_resume(struct session *session, const struct request *request, struct answer *answer)
+{
+    ask(session, request, answer, thole_client_resume, "resume");
+}
+
+void act_retry(struct session *session, const struct request *request, struct answer *answer)
+{
+    ask(session, request, answer, thole_client_retry, "retry");
+}
+
+/* ---- start ---- */
+
+/* "checkout-3f9c2a7be1d04c58", as the command makes it. */
+static void choose_id(struct said *said)
+{
+    uint64_t random;
+    if (said->error.status != THOLE_OK || said->second.len > 0)
+        return;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        said->error.status = thole_fail(&said->error, THOLE_UNAVAILABLE, "the system has no random numbers");
+    else
+        buf_printf(&said->second, "%s-%016" PRIx64, buf_cstr(&said->first), random);
+}
+
+void act_start(struct session *session, const struct request *request, struct answer *answer)
+{
+    struct said said;
+    uint64_t version = 0;
+    bool accepted = false;
+    said_init(&said, request);
+    read_text(&said, "orchestration", BODY_REQUIRED, &said.first);
+    read_text(&said, "id", BODY_OPTIONAL, &said.second);
+    read_data(&said, "input");
+    if (said.error.status == THOLE_OK)
+        said.error.status = body_number(said.object, "version", 0, &version, &said.error);
+    if (said.error.status == THOLE_OK && version > UINT32_MAX)
+        said.error.status = thole_fail(&said.error, THOLE_INVALID, "\"version\" is no version");
+    choose_id(&said);
+    if (said.error.status == THOLE_OK) {
+        thole_start_options const with = {.size = sizeof with, .version = (uint32_t)version};
+        act_log(request, "start", buf_bytes(&said.second));
+        said.error.status =
+            thole_client_start_with(session->client, buf_bytes(&said.second), buf_bytes(&said.first),
+                                    buf_bytes(&said.data), &with, &accepted, &said.error);
+    }
+    if (said.error.status == THOLE_OK)
+        answer_accepted(answer, "start", buf_bytes(&said.second), accepted, false);
+    else
+        answer_error(answer, &said.error);
+    said_release(&said);
+}
+
+/* ---- events and queries ---- */
+
+void act_signal(struct session *session, const struct request *request, struct answer *answer)
+{
+    struct said said;
+    thole_slice const instance = request->parts[1];
+    bool kept = false;
+    said_init(&said, request);
+    read_text(&said, "name", BODY_REQUIRED, &said.first);
+    read_text(&said, "request_id", BODY_OPTIONAL, &said.second);
+    read_data(&said, "data");
+    if (said.error.status == THOLE_OK) {
+        act_log(request, "signal", instance);
+        said.error.status =
+            thole_client_signal(session->client, instance, buf_bytes(&said.first), buf_bytes(&said.data),
+                                buf_bytes(&said.second), &kept, &said.error);
+    }
+    if (said.error.status == THOLE_OK)
+        answer_accepted(answer, "signal", instance, true, kept);
+    else
+        answer_error(answer, &said.error);
+    said_release(&said);
+}
+
+void act_query(struct session *session, const struct request *request, struct answer *answer)
+{
+    struct said said;
+    struct json json;
+    thole_slice output = {NULL, 0};
+    thole_slice const instance = request->parts[1];
+    said_init(&said, request);
+    read_text(&said, "name", BODY_REQUIRED, &said.first);
+    read_data(&said, "input");
+    if (said.error.status == THOLE_OK)
+        said.error.status = thole_client_query(session->client, instance, buf_bytes(&said.first),
+                                               buf_bytes(&said.data), &output, &said.error);
+    if (said.error.status == THOLE_OK) {
+        answer_document(answer, &json, "thole.query.v1");
+        json_member(&json, "instance", instance);
+        json_member(&json, "name", buf_bytes(&said.first));
+        json_member_data(&json, "output", output);
+        json_end(&json);
+    } else {
+        answer_error(answer, &said.error);
+    }
+    thole_client_release(output);
+    said_release(&said);
+}
+
+/* ---- quarantine ---- */
+
+typedef thole_status decision_fn(thole_client *client, thole_slice instance, uint64_t execution,
+                                 uint64_t activity_id, uint32_t try_number, thole_error *reterr);
+
+static void decide(struct session *session, const struct request *request, struct answer *answer,
+                   decision_fn *call, const char *decision)
+{
+    struct said said;
+    uint64_t numbers[3] = {0};
+    static const char *const keys[] = {"execution", "activity_id", "try"};
+    said_init(&said, request);
+    read_text(&said, "instance", BODY_REQUIRED, &said.first);
+    for (size_t i = 0; i < 3 && said.error.status == THOLE_OK; i++)
+        said.error.status = body_number(said.object, keys[i], 0, &numbers[i], &said.error);
+    if (said.error.status == THOLE_OK && (numbers[0] == 0 || numbers[1] == 0 || numbers[2] > UINT32_MAX))
+        said.error.status =
+            thole_fail(&said.error, THOLE_INVALID, "\"execution\" and \"activity_id\" are numbers from 1");
+    if (said.error.status == THOLE_OK) {
+        act_log(request, decision, buf_bytes(&said.first));
+        said.error.status = call(session->client, buf_bytes(&said.first), numbers[0], numbers[1],
+                                 (uint32_t)numbers[2], &said.error);
+    }
+    if (said.error.status == THOLE_OK) {
+        struct json json;
+        answer_document(answer, &json, "thole.queue_decision.v1");
+        json_member(&json, "instance", buf_bytes(&said.first));
+        json_member_number(&json, "execution", numbers[0]);
+        json_member_number(&json, "activity_id", numbers[1]);
+        json_member_text(&json, "decision", decision);
+        json_end(&json);
+    } else {
+        answer_error(answer, &said.error);
+    }
+    said_release(&said);
+}
+
+void act_quarantine_retry(struct session *session, const struct request *request, struct answer *answer)
+{
+    decide(session, request, answer, thole_client_poisoned_retry, "retry");
+}
+
+void act_quarantine_fail(struct session *session, const struct request *request, struct answer *answer)
+{
+    decide(session, request, answer, thole_client_poisoned_fail, "fail");
+}

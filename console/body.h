@@ -1,0 +1,19 @@
+/* What an action's JSON body says. */
+#ifndef THOLE_BODY_H
+#define THOLE_BODY_H
+#include "request.h"
+
+/* THOLE_INVALID: it is no JSON object. */
+THOLE_NODISCARD thole_status body_check(const struct request *request, thole_error *reterr);
+/* Appends a text; nothing when it is not there, unless it is @p required. THOLE_INVALID: not a text. */
+enum body_need { BODY_OPTIONAL, BODY_REQUIRED };
+THOLE_NODISCARD thole_status body_text(thole_slice object, const char *key, enum body_need need,
+                                       struct buf *to, thole_error *reterr);
+/* Appends a payload: the text of a string, the JSON of any other value, or the bytes of KEY_base64. */
+THOLE_NODISCARD thole_status body_data(thole_slice object, const char *key, struct buf *to,
+                                       thole_error *reterr);
+/* A number; @p normally when it is not there. */
+THOLE_NODISCARD thole_status body_number(thole_slice object, const char *key, uint64_t normally,
+                                         uint64_t *ret, thole_error *reterr);
+bool body_is_true(thole_slice object, const char *key);
+#endif
