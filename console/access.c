@@ -93,7 +93,7 @@ static bool has_cookie(const struct access_rules *rules, const struct access_fac
 {
     static const char name[] = "thole_stream=";
     const char *at = facts->cookie == NULL ? NULL : strstr(facts->cookie, name);
-    char value[ACCESS_SECRET_BYTES];
+    char value[2 * ACCESS_SECRET_BYTES];
     if (at == NULL)
         return false;
     (void)snprintf(value, sizeof value, "%.*s", (int)strcspn(at + sizeof name - 1, "; "),

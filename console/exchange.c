@@ -212,6 +212,15 @@ static void resume(void *arg)
     MHD_resume_connection(exchange->connection);
 }
 
+static bool is_gone(void *arg)
+{
+    const struct exchange *const exchange = arg;
+    const union MHD_ConnectionInfo *const info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    return info != NULL && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static ssize_t read_stream(void *arg, uint64_t at, char *to, size_t max)
 {
     struct exchange *const exchange = arg;
@@ -223,7 +232,7 @@ static ssize_t read_stream(void *arg, uint64_t at, char *to, size_t max)
 static thole_status open_stream(struct exchange *exchange, thole_error *reterr)
 {
     struct request *const request = &exchange->request;
-    struct feed_owner const owner = {.sleep = suspend, .wake = resume, .arg = exchange};
+    struct feed_owner const owner = {.sleep = suspend, .wake = resume, .gone = is_gone, .arg = exchange};
     const char *const last = header(exchange->connection, "Last-Event-ID");
     uint64_t from = 0;
     if (last != NULL && request_value(request, "from").len == 0)

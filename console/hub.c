@@ -74,7 +74,7 @@ size_t feed_read(struct feed *stream, char *to, size_t max)
         compact(stream);
         stream->lost = stream->lost && stream->waiting.len > stream->sent;
         (void)pthread_cond_broadcast(&hub->changed);
-    } else if (hub->closing) {
+    } else if (hub->closing || stream->gone) {
         n = SIZE_MAX;
     } else {
         stream->asleep = true;
@@ -292,8 +292,22 @@ static void connect_client(struct hub *hub)
     pthread_mutex_unlock(&hub->lock);
 }
 
+/* A connection that sleeps does not notice that its reader has gone away. */
+static void look_for_readers(struct hub *hub)
+{
+    for (struct feed *s = hub->streams; s != NULL; s = s->next)
+        if (s->asleep && s->owner.gone(s->owner.arg)) {
+            s->gone = true;
+            wake(s);
+        }
+}
+
 static void tick(struct hub *hub, uint64_t now_ms)
 {
+    if (now_ms - hub->looked_ms >= HUB_LOOK_MS) {
+        hub->looked_ms = now_ms;
+        look_for_readers(hub);
+    }
     if (hub->many && take_allowance(hub)) {
         hub->many = false;
         put_changed(hub, (thole_slice){NULL, 0});

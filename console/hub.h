@@ -16,6 +16,7 @@ enum {
     HUB_STREAM_BYTES_MAX = 1024 * 1024, /* that wait in one */
     HUB_CHANGES_PER_S = 10,
     HUB_PING_MS = 15000,
+    HUB_LOOK_MS = 500,      /* for readers that have gone away */
     HUB_STALLED_MS = 30000, /* a buffer that is full for so long: what follows is lost */
     HUB_EVENT_DATA_MAX = 64 * 1024,
 };
@@ -27,6 +28,7 @@ struct feed;
 struct feed_owner {
     void (*sleep)(void *arg);
     void (*wake)(void *arg);
+    bool (*gone)(void *arg); /* the reader of one that sleeps has gone away */
     void *arg;
 };
 

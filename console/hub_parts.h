@@ -18,7 +18,7 @@ struct feed {
     struct buf waiting;
     size_t sent; /* bytes of it */
     unsigned users;
-    bool asleep, closed;
+    bool asleep, closed, gone;
     bool lost;   /* the buffer was full, and has not been empty since */
     bool resets; /* what waits is to be replaced by "reload" */
 };
@@ -32,7 +32,7 @@ struct hub {
     struct feed *streams;
     size_t streams_len;
     uint64_t allowance, allowed_ms; /* of changes that may be told now; up to when it has grown */
-    uint64_t pinged_ms;
+    uint64_t pinged_ms, looked_ms;
     bool many; /* more has changed than could be told */
     bool closing, ends;
 };

@@ -1,0 +1,206 @@
+/* Streams to browsers: what waits for whom, how often changes are told, what a slow reader loses, the end;
+ * and the workers that answer requests. No server is there. */
+#include "clock.h"
+#include "hub.h"
+#include "hub_parts.h"
+#include "jobs.h"
+#include "thole_cunit.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static struct hub *hub;
+static struct reader {
+    struct feed *feed;
+    atomic_uint slept, woken;
+    atomic_bool left;
+} readers[HUB_STREAMS_MAX + 1];
+
+static void slept(void *arg)
+{
+    ((struct reader *)arg)->slept++;
+}
+
+static void woken(void *arg)
+{
+    ((struct reader *)arg)->woken++;
+}
+
+static bool gone(void *arg)
+{
+    return ((struct reader *)arg)->left;
+}
+
+static void begin(void)
+{
+    static thole_client_options nowhere;
+    thole_client_options_init(&nowhere);
+    nowhere.nats_url = "nats://127.0.0.1:1";
+    nowhere.timeout_ms = 100;
+    memset(readers, 0, sizeof readers);
+    CU_ASSERT_EQUAL(hub_start(&nowhere, &hub, NULL), THOLE_OK);
+}
+
+static thole_status join(struct reader *reader)
+{
+    struct feed_owner const owner = {slept, woken, gone, reader};
+    return feed_open(hub, (thole_slice){NULL, 0}, 0, owner, &reader->feed, NULL);
+}
+
+/* All that waits; then it sleeps. */
+static const char *read_all(struct reader *reader)
+{
+    static char text[2 * HUB_STREAM_BYTES_MAX];
+    size_t len = 0, n;
+    while ((n = feed_read(reader->feed, text + len, 1000)) > 0 && n != SIZE_MAX)
+        len += n;
+    text[len] = '\0';
+    return text;
+}
+
+/* It is read once. */
+static void check_read(const char *row, struct reader *reader, const char *want)
+{
+    const char *const got = read_all(reader);
+    CHECK_STR(row, got, want);
+}
+
+static void end(void)
+{
+    hub_close(hub);
+    for (size_t i = 0; i < HUB_STREAMS_MAX; i++)
+        if (readers[i].feed != NULL)
+            feed_close(readers[i].feed);
+    hub_stop(hub);
+}
+
+static void test_changes(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    CU_ASSERT_EQUAL(join(&readers[1]), THOLE_OK);
+    check_read("begin", &readers[0], "retry: 1000\n\n");
+    CU_ASSERT_EQUAL(readers[0].slept, 1);
+    hub_changed(hub, THOLE_STR("a\"\n"));
+    CU_ASSERT_EQUAL(readers[0].woken, 1);
+    CU_ASSERT_EQUAL(readers[1].woken, 0); /* it does not sleep */
+    check_read("one", &readers[0], "event: changed\ndata: {\"instance\":\"a\\\"\\n\"}\n\n");
+    check_read("other", &readers[1], "retry: 1000\n\nevent: changed\ndata: {\"instance\":\"a\\\"\\n\"}\n\n");
+    end();
+}
+
+/* Of 100 at once ten are told, the last as "many", before long. */
+static void test_many(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    for (int i = 0; i < 100; i++)
+        hub_changed(hub, THOLE_STR("x"));
+    char told[8192] = "";
+    uint64_t const until = clock_monotonic_ms() + 10000;
+    while (strstr(told, "{\"many\":true}") == NULL && clock_monotonic_ms() < until)
+        (void)snprintf(told + strlen(told), sizeof told - strlen(told), "%s", read_all(&readers[0]));
+    CU_ASSERT_PTR_NOT_NULL(strstr(told, "{\"many\":true}"));
+    unsigned named = 0;
+    for (const char *at = told; (at = strstr(at, "\"instance\"")) != NULL; at++)
+        named++;
+    CU_ASSERT_TRUE(named >= 1 && named <= HUB_CHANGES_PER_S);
+    end();
+}
+
+/* A buffer that is full loses all that waits; the event that is half sent is sent to its end. */
+static void test_slow_reader(void)
+{
+    char *const big = malloc(HUB_STREAM_BYTES_MAX), first[8];
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    memset(big, 'x', HUB_STREAM_BYTES_MAX);
+    memcpy(big, "data: ", 6);
+    memcpy(big + HUB_STREAM_BYTES_MAX - 202, "\n\n", 2);
+    CU_ASSERT_EQUAL(feed_read(readers[0].feed, first, 5), 5);
+    CU_ASSERT_TRUE(
+        feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, HUB_STREAM_BYTES_MAX - 200}));
+    for (int i = 0; i < 9; i++)
+        hub_changed(hub, THOLE_STR("some instance"));
+    check_read("reload", &readers[0], ": 1000\n\nevent: reload\ndata: {}\n\n");
+    struct timespec const pause = clock_timespec(2000 / HUB_CHANGES_PER_S);
+    (void)nanosleep(&pause, NULL); /* another change may be told */
+    hub_changed(hub, THOLE_STR("later"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(read_all(&readers[0]), "event: changed"));
+    end();
+    free(big);
+}
+
+/* One that sleeps and whose reader has gone away is woken, to its end. */
+static void test_reader_leaves(void)
+{
+    char byte;
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    (void)read_all(&readers[0]);
+    readers[0].left = true;
+    uint64_t const until = clock_monotonic_ms() + 10000;
+    while (atomic_load(&readers[0].woken) == 0 && clock_monotonic_ms() < until)
+        ;
+    CU_ASSERT_EQUAL(readers[0].woken, 1);
+    CU_ASSERT_EQUAL(feed_read(readers[0].feed, &byte, 1), SIZE_MAX);
+    end();
+}
+
+static void test_bounds_and_end(void)
+{
+    char byte;
+    begin();
+    for (size_t i = 0; i < HUB_STREAMS_MAX; i++)
+        CU_ASSERT_EQUAL(join(&readers[i]), THOLE_OK);
+    CU_ASSERT_EQUAL(join(&readers[HUB_STREAMS_MAX]), THOLE_UNAVAILABLE);
+    feed_close(readers[7].feed);
+    CU_ASSERT_EQUAL(join(&readers[7]), THOLE_OK);
+    (void)read_all(&readers[0]);
+    hub_close(hub);
+    CU_ASSERT_EQUAL(readers[0].woken, 1);
+    CU_ASSERT_EQUAL(feed_read(readers[0].feed, &byte, 1), SIZE_MAX);
+    CU_ASSERT_EQUAL(join(&readers[HUB_STREAMS_MAX]), THOLE_UNAVAILABLE);
+    end();
+}
+
+/* ---- workers ---- */
+
+static atomic_uint begun, ended;
+static atomic_bool held;
+
+static void run(void *arg, size_t worker, void *job)
+{
+    (void)arg;
+    (void)job;
+    CU_ASSERT_TRUE(worker < 2);
+    atomic_fetch_add(&begun, 1);
+    while (atomic_load(&held))
+        ;
+    atomic_fetch_add(&ended, 1);
+}
+
+static void test_jobs(void)
+{
+    struct jobs *jobs = NULL;
+    int job = 0;
+    unsigned taken = 0;
+    atomic_store(&held, true);
+    CU_ASSERT_EQUAL(jobs_start(2, 3, run, NULL, &jobs, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(jobs_put(jobs, &job) && jobs_put(jobs, &job));
+    while (atomic_load(&begun) < 2)
+        ;
+    for (int i = 0; i < 10; i++)
+        taken += jobs_put(jobs, &job);
+    CU_ASSERT_EQUAL(taken, 3);
+    atomic_store(&held, false);
+    jobs_stop(jobs);
+    CU_ASSERT_EQUAL(atomic_load(&ended), 5);
+    jobs_stop(NULL);
+}
+
+static const struct thole_test tests[] = {
+    {"changes", test_changes},         {"many", test_many},
+    {"slow reader", test_slow_reader}, {"reader leaves", test_reader_leaves},
+    {"bounds", test_bounds_and_end},   {"jobs", test_jobs},
+};
+THOLE_TEST_MAIN("console_hub", tests)
