@@ -1,0 +1,199 @@
+// One instance: what it is, what it waits for, its timeline and its events; it follows what happens.
+import { get, instancePath } from './api.js';
+import { actionBar } from './actions.js';
+import { h, fill, line, number, throttle, debounce } from './dom.js';
+import { EventTable } from './events.js';
+import { History } from './history.js';
+import { payloadOf, payloadNode, preview } from './payload.js';
+import { pendingNode } from './pending.js';
+import { instanceHref } from './router.js';
+import { badge, hasEnded } from './status.js';
+import { timeNode, spanText, toMs, now } from './time.js';
+import { Timeline } from './timeline.js';
+import { childrenTree } from './tree.js';
+import { copyButton, errorBox, facts, section, empty } from './ui.js';
+
+const PAGE_EVENTS = 1000;
+const SHOW_MS = 250; // the row is read again at most so often
+const DRAW_MS = 60;
+
+class InstancePage {
+  constructor(context) {
+    this.context = context;
+    this.id = context.params.id;
+    this.history = new History();
+    this.wanted = context.query.event ?? null;
+    this.reread = throttle(() => this.show(), SHOW_MS);
+    this.redraw = throttle(() => this.drawHistory(), DRAW_MS);
+    this.childrenSoon = debounce(() => childrenTree(this.childBox, this.id), SHOW_MS);
+    this.build();
+    this.show();
+    this.read(0);
+    childrenTree(this.childBox, this.id);
+  }
+
+  build() {
+    this.timeline = new Timeline(this.history, {
+      onPick: (key) => this.events.pick(key),
+      onChild: (id) => this.context.go(instanceHref(id)),
+    });
+    this.events = new EventTable(this.id, this.history, (key) => this.picked(key));
+    this.head = h('div', { class: 'instance-head' }, h('h1', { class: 'mono' }, line(this.id)));
+    this.message = h('div');
+    this.actions = h('div', { class: 'actions' });
+    this.waits = h('div');
+    this.data = h('div', { class: 'two' });
+    this.childBox = h('div', { class: 'children' });
+    this.state = h('p', { class: 'quiet', role: 'status' }, 'reading the history …');
+    this.body = h(
+      'div',
+      { class: 'stack' },
+      h('div', { class: 'two' }, section('Waits for', 'h-waits', this.waits), section('Children', 'h-children', this.childBox)),
+      section('Timeline', 'h-timeline', this.timeline.node),
+      section('Events', 'h-events', this.state, this.events.node, this.saveButton()),
+      section('Input and output', 'h-data', this.data),
+    );
+    this.node = h('div', { class: 'page' }, this.head, this.message, this.actions, this.body);
+  }
+
+  saveButton() {
+    const save = () => {
+      const plain = this.history.events.map(({ key, at, ...event }) => JSON.stringify(event)).join('\n');
+      const url = URL.createObjectURL(new Blob([`${plain}\n`], { type: 'application/jsonl' }));
+      h('a', { href: url, download: `${this.id.replace(/[^A-Za-z0-9_.-]+/g, '_')}.jsonl` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 1000);
+    };
+    return h('p', null, h('button', { type: 'button', class: 'small', onclick: save }, 'Save the events (JSON lines)'));
+  }
+
+  async show() {
+    try {
+      this.info = await get(instancePath(this.id));
+      fill(this.message);
+      this.drawHead();
+    } catch (error) {
+      if (this.closed) return;
+      if (error.status === 404) this.missing(error);
+      else fill(this.message, errorBox(error, () => this.show()));
+    }
+  }
+
+  missing(error) {
+    fill(this.message, errorBox(error), empty('There is no such instance.', 'It may have been deleted, or its start is not taken yet.', 'thole list'));
+    this.body.hidden = true;
+    fill(this.actions);
+  }
+
+  drawHead() {
+    const info = this.info;
+    this.body.hidden = false;
+    const ended = hasEnded(info.status);
+    const to = ended ? toMs(info.updated) : now();
+    const detail = preview(info, 'detail', 4000);
+    fill(
+      this.head,
+      h('p', { class: 'crumbs' }, info.parent ? ['child of ', h('a', { href: instanceHref(info.parent), class: 'mono' }, line(info.parent))] : h('a', { href: '/instances' }, 'Instances')),
+      h('div', { class: 'title-line' }, h('h1', { class: 'mono' }, line(this.id)), badge(info.status), copyButton(this.id, 'the id')),
+      detail && h('p', { class: `detail ${info.status === 'Completed' ? '' : 'loud'}` }, line(detail), this.advice()),
+      facts([
+        ['orchestration', line(info.orchestration ?? '') + (info.version ? `@${info.version}` : '')],
+        ['custom status', line(preview(info, 'custom_status', 1000))],
+        [ended ? 'took' : 'runs for', spanText(to - toMs(info.created))],
+        ['created', timeNode(info.created, { fraction: true })],
+        [ended ? 'ended' : 'updated', timeNode(info.updated, { fraction: true })],
+        ['execution', info.execution],
+        ['turns', number(info.turns)],
+        ['open', `${number(info.open_activities)} activities, ${number(info.open_timers)} timers`],
+        ['partition', info.partition],
+        ['actor', typeof info.actor === 'string' ? line(info.actor) : null],
+      ]),
+    );
+    fill(this.actions, actionBar(this.context, info, () => this.reread()));
+    fill(this.waits, ended ? h('p', { class: 'none' }, 'It has ended.') : pendingNode(info.pending, (id) => this.events.pick(`${info.execution}.${id}`)));
+    this.drawData();
+  }
+
+  advice() {
+    if (this.info.status !== 'Stuck') return null;
+    return h('span', { class: 'hint' }, ' See ', h('a', { href: '/stuck' }, 'what to do with stuck instances'), '.');
+  }
+
+  drawData() {
+    const key = JSON.stringify([this.info.input_bytes, this.info.output_bytes, this.info.execution]);
+    if (key === this.dataKey) return;
+    this.dataKey = key;
+    const block = (name) => h('div', null, h('h3', null, name), payloadNode(payloadOf(this.info, name), name));
+    const has = (name) => this.info[name] !== undefined || this.info[`${name}_base64`] !== undefined;
+    fill(this.data, has('input') && block('input'), has('output') && block('output'), !has('input') && h('p', { class: 'none' }, 'The history has not been read.'));
+  }
+
+  /** All events behind a sequence, page by page; drawn as they come. */
+  async read(from) {
+    try {
+      let next = from;
+      do {
+        const page = await get(instancePath(this.id, '/history'), { from: next || undefined, limit: PAGE_EVENTS });
+        if (this.closed) return;
+        for (const event of page.events) this.history.add(event);
+        this.drawHistory();
+        next = page.events.length > 0 ? (page.next ?? null) : null;
+      } while (next);
+      fill(this.state);
+    } catch (error) {
+      if (!this.closed && error.status !== 404) fill(this.state, h('span', { class: 'warn-text' }, error.message));
+    }
+  }
+
+  drawHistory() {
+    if (this.closed) return;
+    this.events.draw();
+    this.timeline.draw();
+    if (this.wanted && this.events.pick(this.wanted)) this.wanted = null;
+  }
+
+  picked(key) {
+    this.timeline.pick(key);
+    this.context.setQuery({ ...this.context.query, event: key });
+  }
+
+  onHistory(event) {
+    if (!this.history.add(event)) return;
+    this.redraw();
+    this.reread();
+    if (/^(Child|Detached)/.test(event.kind)) this.childrenSoon();
+  }
+
+  tick() {
+    if (!this.info || hasEnded(this.info.status)) return;
+    this.timeline.draw();
+    this.drawHead();
+  }
+
+  close() {
+    this.closed = true;
+    for (const fn of [this.reread, this.redraw, this.childrenSoon]) fn.stop();
+    this.timeline.close();
+    this.events.close();
+  }
+}
+
+export function mount(context) {
+  const page = new InstancePage(context);
+  return {
+    title: line(page.id),
+    node: page.node,
+    table: page.events.table,
+    search: page.events.filter,
+    follow: page.id,
+    history: (event) => page.onHistory(event),
+    changed: (data) => (data.many || data.instance === page.id) && page.reread(),
+    end: () => page.reread(),
+    reconnected: () => {
+      page.read(page.history.sequence);
+      page.reread();
+    },
+    tick: () => page.tick(),
+    close: () => page.close(),
+    back: '/instances',
+  };
+}
