@@ -3,9 +3,10 @@ const SVG = 'http://www.w3.org/2000/svg';
 
 function apply(node, props) {
   for (const [key, value] of Object.entries(props ?? {})) {
-    if (value === undefined || value === null || value === false) continue;
+    const words = key.startsWith('aria-'); // true and false are values there
+    if (value === undefined || value === null || (value === false && !words)) continue;
     if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value === true ? '' : String(value));
+    else node.setAttribute(key, value === true && !words ? '' : String(value));
   }
 }
 

@@ -38,7 +38,7 @@ function dataText(event) {
 const COLUMNS = [
   { name: 'Time', class: 'c-time', cell: (e) => timeNode(e.at, { fraction: true }) },
   { name: 'Event', class: 'c-event', cell: (e) => `${e.execution > 1 ? `${e.execution}.` : ''}${e.id}` },
-  { name: 'Kind', class: 'c-kind', cell: (e) => h('span', { class: `tone-${tone(e.kind)}` }, e.kind) },
+  { name: 'Kind', class: 'c-kind', cell: (e) => h('span', { class: `tone-${tone(e.kind)}` }, line(e.kind)) },
   { name: 'Of', class: 'c-name', cell: what },
   { name: 'Data', class: 'c-detail mono', cell: dataText },
 ];
@@ -63,14 +63,15 @@ function actorOf(event) {
 }
 
 export function eventNode(instance, event, pick) {
-  const label = `${event.kind} ${event.execution}.${event.id}`;
+  const kind = line(event.kind);
+  const label = `${kind} ${event.execution}.${event.id}`;
   const ref = event.ref && h('button', { type: 'button', class: 'link', onclick: () => pick(`${event.execution}.${event.ref}`) }, `event ${event.ref}`);
-  const whole = instancePath(instance, `/history/${event.sequence}/data${event.execution ? `?event=${event.id}` : ''}`);
+  const whole = instancePath(instance, `/history/${event.sequence}/data?id=${event.id}`);
   const link = `${location.origin}${instanceHref(instance, `?event=${event.key}`)}`;
   return h(
     'div',
     { class: 'event-detail' },
-    h('h3', null, h('span', { class: `tone-${tone(event.kind)}` }, event.kind), ` ${event.name ? line(event.name) : ''}`),
+    h('h3', null, h('span', { class: `tone-${tone(event.kind)}` }, kind), ` ${event.name ? line(event.name) : ''}`),
     facts([
       ['event', `${event.id} of execution ${event.execution}`],
       ['time', timeNode(event.at, { fraction: true, always: true })],

@@ -25,6 +25,7 @@ class InstancePage {
     this.wanted = context.query.event ?? null;
     this.reread = throttle(() => this.show(), SHOW_MS);
     this.redraw = throttle(() => this.drawHistory(), DRAW_MS);
+    this.again = debounce(() => this.reread(), SHOW_MS);
     this.childrenSoon = debounce(() => childrenTree(this.childBox, this.id), SHOW_MS);
     this.build();
     this.show();
@@ -105,7 +106,6 @@ class InstancePage {
         ['turns', number(info.turns)],
         ['open', `${number(info.open_activities)} activities, ${number(info.open_timers)} timers`],
         ['partition', info.partition],
-        ['actor', typeof info.actor === 'string' ? line(info.actor) : null],
       ]),
     );
     fill(this.actions, actionBar(this.context, info, () => this.reread()));
@@ -139,8 +139,11 @@ class InstancePage {
         next = page.events.length > 0 ? (page.next ?? null) : null;
       } while (next);
       fill(this.state);
+      this.context.follow(this.id, this.history.sequence);
     } catch (error) {
-      if (!this.closed && error.status !== 404) fill(this.state, h('span', { class: 'warn-text' }, error.message));
+      if (this.closed) return;
+      if (error.status !== 404) fill(this.state, h('span', { class: 'warn-text' }, error.message));
+      this.context.follow(this.id, this.history.sequence);
     }
   }
 
@@ -159,8 +162,14 @@ class InstancePage {
   onHistory(event) {
     if (!this.history.add(event)) return;
     this.redraw();
-    this.reread();
+    this.rereadSoon();
     if (/^(Child|Detached)/.test(event.kind)) this.childrenSoon();
+  }
+
+  /** And once more: the row may follow its event by some milliseconds. */
+  rereadSoon() {
+    this.reread();
+    this.again();
   }
 
   tick() {
@@ -171,7 +180,7 @@ class InstancePage {
 
   close() {
     this.closed = true;
-    for (const fn of [this.reread, this.redraw, this.childrenSoon]) fn.stop();
+    for (const fn of [this.reread, this.again, this.redraw, this.childrenSoon]) fn.stop();
     this.timeline.close();
     this.events.close();
   }
@@ -184,10 +193,10 @@ export function mount(context) {
     node: page.node,
     table: page.events.table,
     search: page.events.filter,
-    follow: page.id,
+    follows: true,
     history: (event) => page.onHistory(event),
-    changed: (data) => (data.many || data.instance === page.id) && page.reread(),
-    end: () => page.reread(),
+    changed: (data) => (data.many || data.instance === page.id) && page.rereadSoon(),
+    end: () => page.rereadSoon(),
     reconnected: () => {
       page.read(page.history.sequence);
       page.reread();

@@ -11,6 +11,7 @@ import { empty, errorBox } from './ui.js';
 
 const PAGE_ROWS = 100;
 const REFRESH_MS = 150; // at most so often while much happens
+const LATER_MS = [0, 100, 600]; // a row may follow its event by some milliseconds
 const COUNTS_MS = 1000;
 const TYPING_MS = 150;
 const FIELDS = ['prefix', 'orchestration', 'custom_status', 'parent', 'after', 'before'];
@@ -254,7 +255,7 @@ class ListPage {
 
   /** Rows on the first page come with it; one behind it is read alone. */
   onChanged(data) {
-    this.refresh();
+    for (const ms of LATER_MS) setTimeout(() => !this.closed && this.refresh(), ms);
     this.recount();
     const at = data.instance === undefined ? -1 : this.rows.findIndex((row) => row.instance === data.instance);
     if (at >= PAGE_ROWS) this.readRow(data.instance);
@@ -273,6 +274,7 @@ class ListPage {
   }
 
   close() {
+    this.closed = true;
     this.busy?.abort();
     for (const fn of [this.refresh, this.recount, this.typed]) fn.stop();
     this.table.close();

@@ -37,7 +37,8 @@ class App {
     try {
       this.session = await session();
     } catch (error) {
-      fill(byId('main'), h('div', { class: 'page' }, errorBox(error, () => this.begin())));
+      this.refused = error.status === 401;
+      fill(byId('main'), h('div', { class: 'page' }, errorBox(error, () => this.begin()), this.signIn()));
       return;
     }
     setServerClock(this.session.now_ms ?? Date.now());
@@ -70,7 +71,7 @@ class App {
 
   /** A button, where a token would help. */
   signIn() {
-    if (/--identity-header|proxy/i.test(this.session.actions_why ?? '') && !/token/i.test(this.session.actions_why)) return null;
+    if (!this.session?.token && !this.refused) return null;
     return h('button', { type: 'button', class: 'small', onclick: () => this.askToken() }, 'Enter a token…');
   }
 
@@ -92,8 +93,7 @@ class App {
           setToken(before);
           throw error;
         }
-        this.drawSession();
-        this.show(this.router.here());
+        this.begin();
       },
     });
   }
@@ -122,6 +122,7 @@ class App {
         this.keepList(place.page);
       },
       signIn: () => this.signIn(),
+      follow: (id, from) => this.follow(id, from),
     };
     this.page = PAGES[place.page] ? PAGES[place.page].mount(context) : lost();
     this.keepList(place.page);
@@ -129,7 +130,7 @@ class App {
     document.title = `${this.page.title} – thole`;
     byId('where').textContent = this.page.title; // a screen reader says where it is now
     for (const link of document.querySelectorAll('nav a')) mark(link, place.page);
-    this.follow(this.page.follow ?? null);
+    if (!this.page.follows) this.follow(null, null);
     if (this.page.every) this.every = setInterval(this.page.every[1], this.page.every[0]);
     if (was) {
       byId('main').scrollTop = 0;
@@ -141,14 +142,16 @@ class App {
     if (page === 'list') this.lastList = location.pathname + location.search;
   }
 
-  follow(id) {
+  /** One stream a tab: of a page with an instance from what that has read already. */
+  follow(id, from) {
     if (this.stream && this.stream.instance === id) return;
     this.stream?.close();
     const to = (name) => (data) => this.page?.[name]?.(data);
-    this.stream = new Stream(id, {
+    this.stream = new Stream(id, from, {
       history: to('history'),
       changed: to('changed'),
       end: to('end'),
+      reload: to('reconnected'),
       opened: (again) => this.live(true, again),
       lost: () => this.live(false),
     });

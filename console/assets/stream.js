@@ -4,21 +4,21 @@ import { query } from './api.js';
 const RETRY_MS = 1000;
 
 export class Stream {
-  /** on: {history(event), changed(data), end(data), opened(again), lost()} */
-  constructor(instance, on) {
+  /** on: {history(event), changed(data), end(data), missing(data), reload(), opened(again), lost()} */
+  constructor(instance, from, on) {
     this.instance = instance;
     this.on = on;
-    this.last = null;
+    this.last = from; // of a history: the sequence that is known already
     this.opened = 0;
     this.open();
   }
 
   open() {
-    const source = new EventSource(`/api/v1/stream${query({ instance: this.instance, from: this.last })}`);
+    const source = new EventSource(`/api/v1/stream${query({ instance: this.instance, from: this.instance ? this.last || null : null })}`);
     this.source = source;
     source.addEventListener('open', () => this.on.opened?.(this.opened++ > 0));
     source.addEventListener('error', () => this.failed(source));
-    for (const type of ['history', 'changed', 'end'])
+    for (const type of ['history', 'changed', 'end', 'missing', 'reload'])
       source.addEventListener(type, (event) => this.take(type, event));
   }
 

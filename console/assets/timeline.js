@@ -355,7 +355,7 @@ function spanTitle(span) {
 export function markText(mark) {
   const { event } = mark;
   const at = localText(mark.at, { fraction: true, always: true });
-  if (mark.kind !== 'cancel') return `${event.kind}${event.name ? ` ${line(event.name)}` : ''} at ${at}`;
+  if (mark.kind !== 'cancel') return `${line(event.kind)}${event.name ? ` ${line(event.name)}` : ''} at ${at}`;
   const late = mark.spans.filter((span) => span.latency !== undefined).map((span) => `${line(span.name)} stopped after ${spanText(span.latency)}`);
   const count = mark.spans.length > 0 ? `; it cancelled ${number(mark.spans.length)}` : '';
   return [`${event.kind} at ${at}${event.data ? `: ${line(event.data)}` : ', no reason given'}${count}`, ...late].join('\n');

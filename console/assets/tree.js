@@ -12,24 +12,16 @@ async function level(parent) {
 }
 
 function row(child) {
-  const inner = h('div', { class: 'tree-inner' });
-  const details = h(
-    'details',
-    null,
-    h(
-      'summary',
-      null,
-      badge(child.status),
-      ' ',
-      h('a', { href: instanceHref(child.instance), class: 'mono' }, line(child.instance)),
-      h('span', { class: 'quiet' }, ` ${line(child.orchestration)}`),
-    ),
-    inner,
-  );
-  details.addEventListener('toggle', () => {
-    if (details.open && !inner.hasChildNodes()) show(inner, child.instance, 'no children');
+  const inner = h('div', { class: 'tree-inner', hidden: true });
+  const button = h('button', { type: 'button', class: 'small', 'aria-expanded': false, 'aria-label': `Children of ${line(child.instance)}` }, '+');
+  button.addEventListener('click', () => {
+    inner.hidden = !inner.hidden;
+    button.setAttribute('aria-expanded', !inner.hidden);
+    button.textContent = inner.hidden ? '+' : '−';
+    if (!inner.hidden) show(inner, child.instance, 'no children');
   });
-  return h('li', null, details);
+  const link = h('a', { href: instanceHref(child.instance), class: 'mono' }, line(child.instance));
+  return h('li', null, h('div', { class: 'tree-row' }, button, badge(child.status), link, h('span', { class: 'quiet' }, line(child.orchestration))), inner);
 }
 
 async function show(box, parent, none) {

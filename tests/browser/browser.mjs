@@ -20,7 +20,7 @@ export async function open(browser, url, options = {}) {
   const page = await context.newPage();
   page.faults = [];
   page.on('pageerror', (error) => page.faults.push(String(error)));
-  page.on('console', (message) => message.type() === 'error' && !/status of [345]\d\d/.test(message.text()) && page.faults.push(message.text()));
+  page.on('console', (message) => message.type() === 'error' && !/status of [345]\d\d|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION/.test(message.text()) && page.faults.push(message.text()));
   await page.goto(url);
   return page;
 }

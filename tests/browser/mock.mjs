@@ -157,7 +157,7 @@ export class Mock {
     const name = decodeURIComponent(id ?? '');
     const row = this.instances.find((i) => i.instance === name);
     if (!row) return problem(response, 404, notFound(name));
-    if (sequence) return this.data(response, name, Number(sequence));
+    if (sequence) return this.data(response, name, Number(sequence), params.get('id'));
     if (!what) return json(response, row);
     const events = this.histories[name] ?? [];
     const from = Number(params.get('from') ?? 0);
@@ -166,8 +166,8 @@ export class Mock {
     return json(response, { events: rest.slice(0, limit), next: rest.length > limit ? rest[limit].sequence : null });
   }
 
-  data(response, id, sequence) {
-    const event = this.histories[id].find((e) => e.sequence === sequence);
+  data(response, id, sequence, want) {
+    const event = this.histories[id].find((e) => e.sequence === sequence && String(e.id) === want);
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-disposition': 'attachment' });
     response.end(event.whole);
   }

@@ -71,7 +71,7 @@ export function longStory(count) {
     events.push({ execution: 1, id, kind: 'ActivityScheduled', name: `step_${i % 7}`, queue: 'default', data: `{"n":${i}}`, time: iso(at), turn: i, sequence: i + 2 });
     events.push({ execution: 1, id: id + 1, kind: 'ActivityCompleted', ref: id, try: 1, data: `done ${i}`, time: iso(at + 35), turn: i, sequence: i + 2 });
   }
-  return events;
+  return events.slice(0, count);
 }
 
 export const queues = [
