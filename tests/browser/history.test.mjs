@@ -32,6 +32,8 @@ test('tries, timers, events and children become spans', () => {
     'event approved completed 4000',
     'activity send_mail completed 6900',
     'activity refund open open',
+    'timer  open open',
+    'event parcel_back open open',
   ]);
   const charge = all.spans[3];
   assert.deepEqual(charge.tries.map((t) => `${t.number} ${t.outcome}`), ['1 failed', '2 failed', '3 cancelled']);

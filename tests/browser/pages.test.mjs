@@ -7,6 +7,7 @@ import { launch, open, seriousFaults } from './browser.mjs';
 
 const FIRST_PAINT_MS = 500;
 const LIVE_MS = 200;
+const SCROLL_MS = 33; // two frames, on a machine with other work
 const PATHS = ['/instances', '/instances/order-7?event=1.8', '/queues', '/engines', '/stuck', '/rejected', '/start', '/nowhere'];
 let browser;
 let mock;
@@ -127,7 +128,7 @@ test('one instance follows its history, within 200 ms, and draws it', async () =
   await settled();
   await page.waitForSelector('.events .vt-body .vt-row');
   await page.waitForTimeout(300);
-  const seen = page.waitForSelector('text=23 events');
+  const seen = page.waitForSelector('text=25 events');
   const from = performance.now();
   mock.append('order-7', { kind: 'ActivityScheduled', name: 'thank', queue: 'default' });
   await seen;
@@ -146,28 +147,28 @@ test('an event can be linked to, and its payload read', async () => {
   await page.locator('.tl-row').first().click();
   await page.waitForURL(/event=1\.(2|4)/);
   await page.click('.pending .link >> nth=0');
-  await page.waitForURL(/event=1\.12/);
+  await page.waitForURL(/event=1\.21/);
 });
 
 test('10,000 events stay smooth', async () => {
   const state = { instances: [instance('long')], histories: { long: longStory(10000) } };
   await at('/instances/long', state);
   await page.waitForSelector('text=10,000 events', { timeout: 20000 });
-  const worst = await page.evaluate(async () => {
-    const table = document.querySelector('.vt.events');
-    const gantt = document.querySelector('.tl-scroll');
+  const worst = await page.evaluate(() => {
+    const boxes = [document.querySelector('.vt.events'), document.querySelector('.tl-scroll')];
     const times = [];
     for (let i = 1; i <= 60; i++) {
       const from = performance.now();
-      table.scrollTop = i * 5000;
-      gantt.scrollTop = i * 2000;
-      await new Promise(requestAnimationFrame);
+      boxes[0].scrollTop = i * 5000;
+      boxes[1].scrollTop = i * 2000;
+      for (const box of boxes) box.dispatchEvent(new Event('scroll')); // drawn at once
+      void document.body.offsetHeight;
       times.push(performance.now() - from);
     }
     return times.sort((a, b) => a - b)[54];
   });
-  console.log(`90% of the frames of scrolling through 10,000 events within ${Math.round(worst)} ms`);
-  assert.ok(worst < 100, `${worst} ms`);
+  console.log(`a step of scrolling through 10,000 events takes ${worst.toFixed(1)} ms at the 90th percentile`);
+  assert.ok(worst < SCROLL_MS, `${worst} ms`);
   assert.ok((await page.locator('.vt-body .vt-row').count()) < 80);
   assert.ok((await page.locator('.tl-row').count()) < 60);
 });
@@ -231,11 +232,11 @@ test('an action, its confirmation, and its refusal', async () => {
 test('signal, query and start', async () => {
   await at('/instances/order-7');
   await page.click('text=Signal…');
-  assert.equal(await page.inputValue('dialog input'), 'approved');
+  assert.equal(await page.inputValue('dialog input'), 'parcel_back');
   await page.fill('dialog textarea', '{"by":"me"}');
   await page.click('dialog button:has-text("Send")');
-  await page.waitForFunction(() => document.getElementById('toast').textContent.includes('approved sent'));
-  assert.deepEqual(mock.posts[0].body, { name: 'approved', data: '{"by":"me"}' });
+  await page.waitForFunction(() => document.getElementById('toast').textContent.includes('parcel_back sent'));
+  assert.deepEqual(mock.posts[0].body, { name: 'parcel_back', data: '{"by":"me"}' });
   await page.click('text=Query…');
   await page.fill('dialog input', 'items');
   await page.click('dialog button:has-text("Ask")');

@@ -49,16 +49,17 @@ export function story(start = Date.now() - 40000) {
   done(fraud, 1000, '{"score":0.02}', { started_ms: start + 2500 });
   add('ActivityTryStarted', 3000, { ref: charge, try: 3, name: 'charge', queue: 'payments' });
   const limit = add('TimerCreated', 0, { due: iso(at + 60000) });
-  const approval = add('EventAwaited', 0, { name: 'approved' });
+  add('EventAwaited', 0, { name: 'approved' });
   add('EventReceived', 4000, { name: 'approved', data: '{"by":"grace"}', request_id: 'b77e' });
   add('ChildCompleted', 1500, { ref: child, data: '{"parcel":"NO-4411"}' });
   const mail = add('ActivityScheduled', 300, { name: 'send_mail', queue: 'default', data: '{"template":"receipt"}' });
   add('CancelRequested', 6000, { data: 'customer changed their mind', request_id: 'c012' });
   add('ActivityCancelled', 0, { ref: charge, data: 'customer changed their mind', cause: 'requested', ended_ms: at + 12, worker: WORKERS[0] });
   add('TimerCancelled', 0, { ref: limit, data: 'customer changed their mind', cause: 'requested' });
-  const refund = add('ActivityScheduled', 0, { name: 'refund', queue: 'payments', data: '{"amount":4150}' });
+  add('ActivityScheduled', 0, { name: 'refund', queue: 'payments', data: '{"amount":4150}' });
+  add('TimerCreated', 0, { due: iso(at + 60000) });
+  add('EventAwaited', 0, { name: 'parcel_back' });
   done(mail, 900, '', {});
-  void [approval, refund];
   return events;
 }
 
@@ -101,12 +102,11 @@ export const rejected = [
 ];
 
 export function shop() {
+  const asked = { asked_for: iso(Date.now() - 15000) };
   const waiting = [
-    { kind: 'activity', id: 12, name: 'charge', asked_for: iso(Date.now() - 17000), queue: 'payments', try: 3, state: 'running', text: `worker ${WORKERS[0]} has it, heard of 1 s ago`, worker: WORKERS[0], silent_ms: 1100 },
-    { kind: 'activity', id: 19, name: 'refund', asked_for: iso(Date.now() - 900), queue: 'payments', try: 1, state: 'unserved', text: 'no worker serves queue payments' },
-    { kind: 'timer', id: 13, asked_for: iso(Date.now() - 17000), due: iso(Date.now() + 43000) },
-    { kind: 'event', id: 14, name: 'approved', asked_for: iso(Date.now() - 17000) },
-    { kind: 'child', id: 5, name: 'shipment', child: 'order-7-shipment', asked_for: iso(Date.now() - 30000) },
+    { kind: 'activity', id: 21, name: 'refund', ...asked, queue: 'payments', try: 1, state: 'running', text: `worker ${WORKERS[0]} has it, heard of 1 s ago`, worker: WORKERS[0], silent_ms: 1100 },
+    { kind: 'timer', id: 22, ...asked, due: iso(Date.now() + 45000) },
+    { kind: 'event', id: 23, ...asked, name: 'parcel_back' },
   ];
   const input = '{"order":7,"items":[{"sku":"tea","count":2},{"sku":"cup","count":1}],"total":4150}';
   const first = instance('order-7', { version: 2, parent: 'basket-3', custom_status: 'waits for the payment', created: iso(Date.now() - 40000), open_activities: 2, open_timers: 1, turns: 9, pending: waiting, input, input_bytes: input.length });
