@@ -32,7 +32,11 @@ struct cli_options {
     uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
-    const char *key; /* of audit; a list with commas */
+    const char *key;                                                   /* of audit; a list with commas */
+    const char *by;                                                    /* of hold */
+    const char *ended_before, *older_than, *to_command, *back_command; /* of archive */
+    uint64_t file_size, total_size;                                    /* the same */
+    bool unsealed;                                                     /* the same */
     uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch;
@@ -108,6 +112,8 @@ int command_query(struct cli *cli);
 int command_complete(struct cli *cli);
 int command_fail(struct cli *cli);
 int command_replay(struct cli *cli);
+int command_hold(struct cli *cli);
+int command_archive(struct cli *cli);
 int command_audit(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);

@@ -1,18 +1,12 @@
 /* The table of verbs. */
-#include "bind_rule.h"
-#include "command.h"
 #include "shared_options.h"
 #include "subject.h"
+#include "verb_options.h"
 
-#define FIELD(member) OPTION_FIELD(struct cli_options, member)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROWS(a) .rows = a, .rows_len = COUNT(a)
 
 enum { PORT_MAX = 65535 };
-
-static const char *const statuses[] = {"any",       "running",          "waiting",   "stuck",
-                                       "completed", "failed",           "cancelled", "terminated",
-                                       "paused",    "continued-as-new", NULL};
 
 static const char *const outputs[] = {"table", "json", "jsonl", "name",
                                       "wide",  "yaml", NULL}; /* enum output */
@@ -52,15 +46,6 @@ static const struct option_row global_rows[] = {
         .flag = "id", .kind = OPTION_TEXT, .unit = "ID", .shown = "made up and printed", FIELD(id),          \
         .help = "instance id, unique in the namespace"                                                       \
     }
-#define INPUT_ROW                                                                                            \
-    {                                                                                                        \
-        .flag = "input", .letter = 'i', .kind = OPTION_TEXT, .unit = "TEXT|@FILE|-", .shown = "empty",       \
-        FIELD(input), .help = "input: text, the bytes of a file, or of stdin"                                \
-    }
-#define PAYLOAD_ROW                                                                                          \
-    OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",                                         \
-                           .help = "largest input; the same as the engines'")
-
 #define LIMIT_ROW(normally, most, text)                                                                      \
     {                                                                                                        \
         .flag = "limit", .kind = OPTION_NUMBER, .unit = "N", .fallback = normally, .min = 1, .max = most,    \
@@ -129,75 +114,6 @@ static const struct option_row signal_rows[] = {
      .help = "the same for every repetition: the event is delivered once"},
     PAYLOAD_ROW,
 };
-static const struct option_row bind_rows[] = {
-    {.flag = "subject",
-     .kind = OPTION_TEXT,
-     .unit = "FILTER",
-     FIELD(subject),
-     .help = "of set: which messages; * is any token, > all that follow. Of test: the message's subject"},
-    {.flag = "stream",
-     .kind = OPTION_TEXT,
-     .unit = "STREAM",
-     .shown = "the one that takes the subject",
-     FIELD(stream),
-     .help = "where they are stored"},
-    {.flag = "action",
-     .kind = OPTION_CHOICE,
-     .choices = bind_action_names,
-     .fallback = "start",
-     FIELD(action),
-     .help = "what a message does"},
-    {.flag = "orchestration",
-     .kind = OPTION_NAME,
-     .unit = "NAME",
-     FIELD(orchestration),
-     .help = "what is started; not of a signal"},
-    {.flag = "to",
-     .kind = OPTION_TEXT,
-     .unit = "TEMPLATE",
-     FIELD(bind_instance),
-     .help = "the instance's id, of {subject.N}, {header.NAME}, {ce.ATTRIBUTE}, {json.PATH}, {stream}, "
-             "{sequence}"},
-    {.flag = "event-name",
-     .kind = OPTION_TEXT,
-     .unit = "TEMPLATE",
-     FIELD(bind_event),
-     .help = "the event's name; {...|name} writes _ for what no name may have; not of a start"},
-    {.flag = "data",
-     .kind = OPTION_CHOICE,
-     .choices = bind_data_names,
-     .fallback = "data",
-     FIELD(bind_data),
-     .help = "what the instance gets: the message's data, or the whole CloudEvent as JSON"},
-    {.flag = "from",
-     .kind = OPTION_CHOICE,
-     .choices = bind_from_names,
-     .fallback = "all",
-     FIELD(bind_from),
-     .help = "where a rule that is new to the stream begins: all that it holds, or only new messages"},
-    {.flag = "in-flight",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "256",
-     .min = 1,
-     .max = BIND_IN_FLIGHT_MAX,
-     FIELD(in_flight),
-     .help = "messages at a time, over all binders; 1 keeps the stream's order in any case"},
-    {.flag = "revision",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .shown = "any",
-     FIELD(revision),
-     .help = "of set: only if the rule has this revision (thole bind show)"},
-    {.flag = "headers",
-     .kind = OPTION_TEXT,
-     .unit = "TEXT|@FILE|-",
-     .shown = "none",
-     FIELD(headers),
-     .help = "of test: the message's headers, lines of NAME: VALUE"},
-    INPUT_ROW,
-    PAYLOAD_ROW,
-};
 static const struct option_row fail_rows[] = {
     {.flag = "type",
      .kind = OPTION_TEXT,
@@ -207,10 +123,6 @@ static const struct option_row fail_rows[] = {
      .help = "error type, for the orchestration and its retry policy"},
     PAYLOAD_ROW,
 };
-#define TEXT_ROW(name, what, member, text)                                                                   \
-    {                                                                                                        \
-        .flag = name, .kind = OPTION_TEXT, .unit = what, FIELD(member), .help = text                         \
-    }
 #define FILE_ROW(text) TEXT_ROW("file", "FILE|-", file, text)
 static const struct option_row show_rows[] = {
     {.flag = "at",
@@ -288,7 +200,7 @@ static const struct option_row prune_rows[] = {
 #define FILTER_ROWS                                                                                          \
     {.flag = "status",                                                                                       \
      .kind = OPTION_CHOICE,                                                                                  \
-     .choices = statuses,                                                                                    \
+     .choices = cli_statuses,                                                                                \
      .fallback = "any",                                                                                      \
      FIELD(status),                                                                                          \
      .help = "only those"},                                                                                  \
@@ -395,7 +307,7 @@ static const struct option_row dev_rows[] = {
 static const struct option_row doctor_rows[] = {
     TEXT_ROW("nats-permissions", "ROLE,...", nats_permissions,
              "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
-             "binder, remote-worker, remote-client, notary"),
+             "binder, remote-worker, remote-client, notary, archivist"),
     {.flag = "partitions",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -566,7 +478,7 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = 1,
      .run = command_delete,
-     .conflict_hint = "thole delete ID --force, which terminates it first"},
+     .conflict_hint = "thole delete ID --force, which terminates it first; of a hold: thole hold list ID"},
     {.name = "prune",
      .usage = "ID",
      .summary = "remove histories of old executions of an instance that continues as new",
@@ -678,6 +590,35 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = INT32_MAX,
      .run = command_audit},
+    {.name = "archive",
+     .usage = "run|verify|list [FILE|FOLDER]...",
+     .summary = "move ended instances to files that prove what they were, and purge them",
+     .example = "thole archive run --older-than 30d --dir /var/lib/thole/archive --key audit.pub\n"
+                "  thole archive run --older-than 30d --dir spool --key audit.pub --dry-run\n"
+                "  thole archive run --older-than 90d --status completed --dir spool --key audit.pub \\\n"
+                "    --to-command 'aws s3 cp \"$1\" s3://bucket/' --every 1h\n"
+                "  thole archive verify /var/lib/thole/archive --key audit.pub\n"
+                "  thole archive list archive/default-20261124T101500Z-1.thole",
+     .rows = archive_rows,
+     .rows_len = ARCHIVE_ROWS,
+     .words_min = 1,
+     .words_max = INT32_MAX,
+     .run = command_archive,
+     .names = true,
+     .unavailable_hint = "the same command, which goes on where this one stopped"},
+    {.name = "hold",
+     .usage = "set|release|list [ID]...",
+     .summary = "put instances under legal hold: they are not deleted, pruned or archived",
+     .example = "thole hold set order-17 --reason 'case 4711' --by legal@example.com\n"
+                "  thole hold list\n  thole hold list order-17   # all that was ever said of it\n"
+                "  thole hold release order-17 --reason 'case 4711 is closed'",
+     .rows = hold_rows,
+     .rows_len = HOLD_ROWS,
+     .words_min = 1,
+     .words_max = INT32_MAX,
+     .run = command_hold,
+     .names = true,
+     .conflict_hint = "thole hold list"},
     {.name = "dev",
      .usage = "[-- PROGRAM [ARGUMENT]...]",
      .summary = "private nats-server and Postgres for as long as it (or PROGRAM) runs",
@@ -712,7 +653,8 @@ static const struct command commands[] = {
          "--event-name '{ce.type|name}'\n"
          "  thole bind test new-orders --subject orders.eu.created --input @order.json\n"
          "  thole bind list -o json\n  thole bind delete new-orders",
-     ROWS(bind_rows),
+     .rows = bind_rows,
+     .rows_len = BIND_ROWS,
      .words_min = 1,
      .words_max = 2,
      .run = command_bind,

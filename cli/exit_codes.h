@@ -11,8 +11,8 @@
       "failed: out of memory, a damaged history, stdout that cannot be written; diff: they differ")          \
     X(USAGE, 2, "wrong usage, or a value that is refused: too large, no such time, not a token")             \
     X(NOT_FOUND, 3, "there is no such instance, query, queue entry or file; the namespace was never set up") \
-    X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended (delete)")                     \
-    X(DIVERGED, 5, "replay: code and history differ; audit: a history is not what was written")              \
+    X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended, or is held (delete)")         \
+    X(DIVERGED, 5, "replay: code and history differ; audit, archive: a history is not what was written")     \
     X(UNREACHABLE, 6, "a server cannot be reached or is too old; no engine answers")                         \
     X(DENIED, 7, "a server denies the permission")                                                           \
     X(TIMEOUT, 8, "timed out: it has not ended yet")                                                         \
@@ -22,7 +22,8 @@
     X(NO_CODE, 11,                                                                                           \
       "no code: no live engine has it (start --require-known), PROGRAM has it for no history (replay)")      \
     X(UNHEALTHY, 12, "doctor: a check failed")                                                               \
-    X(INCOMPLETE, 13, "export: an instance is missing in it; the manifest says which and why")               \
+    X(INCOMPLETE, 13,                                                                                        \
+      "export: an instance is missing in it; the manifest says which and why; archive: one stays, damaged")  \
     X(DRIFTED, 15, "projections: rows are not what the histories say")                                       \
     X(CANNOT_RUN, 126, "replay, dev: PROGRAM cannot be run")                                                 \
     X(NO_PROGRAM, 127, "replay, dev: PROGRAM does not exist")                                                \

@@ -47,6 +47,8 @@ enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), 
 #define WAITING (UINT64_C(1) << 32) /* reads the messages to instances that wait */
 #define NOTARY (UINT64_C(1) << 33)  /* publishes checkpoints of the logs */
 #define HEAR (UINT64_C(1) << 34)    /* hears CloudEvents, also those that are stored */
+#define HELD (UINT64_C(1) << 35)    /* reads whether an instance is under legal hold */
+#define HOLD (UINT64_C(1) << 36)    /* sets and releases holds */
 
 enum streams {
     IN = 1 << 0,
@@ -61,6 +63,7 @@ enum streams {
     BINDINGS = 1 << 8,
     AUDITS = 1 << 9,
     TOLD = 1 << 10, /* CloudEvents; an engine makes it when it is asked to */
+    HOLDS = 1 << 11,
 };
 
 /*
@@ -108,6 +111,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, "$KV.THOLE_{ns}_CRASHES.*.*", 0},
     {ENGINE, PUB, "$KV.THOLE_{ns}_SECRET.nonces", 0},
     {ENGINE | NOTARY, PUB, "thole.{ns}.audit.*.*", 0},
+    {HOLD, PUB, "$KV.THOLE_{ns}_HOLDS.*", 0},
     /* Core NATS. */
     {QUERY, PUB, "thole.{ns}.query.*.{query}.*", 0},
     {ROLL_CALL, PUB, "thole.{ns}.workers", 0},
@@ -132,6 +136,9 @@ static const struct row rows[] = {
     {ENGINE | REPLAY, PUB, API "STREAM.INFO.{stream}", AUDITS},
     {ENGINE | NOTARY, PUB, API "STREAM.CREATE.{stream}", AUDITS},
     {ENGINE | REPLAY, PUB, API "STREAM.MSG.GET.{stream}", AUDITS},
+    {HELD | HOLD, PUB, API "STREAM.INFO.{stream}", HOLDS},
+    {HOLD, PUB, API "STREAM.CREATE.{stream}", HOLDS},
+    {ENGINE | HELD | HOLD, PUB, API "STREAM.MSG.GET.{stream}", HOLDS},
     {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY | TOLD},
     {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
@@ -226,9 +233,9 @@ static const struct {
     {"pause", CONTROL(PAUSE)},
     {"resume", CONTROL(RESUME)},
     {"retry", CONTROL(RETRY)},
-    {"delete", CONTROL(DELETE) | EVENTS},
-    {"force-delete", CONTROL(FORCE_DELETE) | EVENTS},
-    {"prune", CONTROL(PRUNE) | EVENTS},
+    {"delete", CONTROL(DELETE) | EVENTS | HELD},
+    {"force-delete", CONTROL(FORCE_DELETE) | EVENTS | HELD},
+    {"prune", CONTROL(PRUNE) | EVENTS | HELD},
     {"complete", COMPLETE},
     {"fail", COMPLETE},
     {"nodes", HISTORIES | ENGINES | ROLL_CALL},
@@ -239,6 +246,8 @@ static const struct {
     {"replay", REPLAY | HISTORIES},
     {"projections", REPLAY | HISTORIES | WAITING},
     {"audit", REPLAY | HISTORIES},
+    {"hold", HOLD},
+    {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS},
     {"bind", RULES},
     {"call", CALL},
     {"events", HEAR},
@@ -263,6 +272,7 @@ static const struct {
     {"remote-worker", REMOTE_WORKER, NULL},
     {"remote-client", REMOTE_CLIENT, NULL},
     {"notary", NOTARY | REPLAY | HISTORIES | SETTINGS, NULL},
+    {"archivist", 0, "archive,hold"},
 };
 
 /* ---- lists of names ---- */
@@ -435,7 +445,7 @@ static bool stream(const struct expansion *expansion, size_t i, char *ret, size_
         {"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
         {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
         {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}, {"KV_THOLE", "BINDINGS", false},
-        {"THOLE", "AUDIT", false},      {"THOLE", "EVENTS", false}};
+        {"THOLE", "AUDIT", false},      {"THOLE", "EVENTS", false},    {"KV_THOLE", "HOLDS", false}};
     const struct permission_wish *wish = &expansion->permissions->wish;
     for (size_t kind = 0; kind < COUNT(names); kind++) {
         size_t const n = names[kind].partitioned ? wish->partitions : 1;

@@ -212,9 +212,10 @@ bool audit_place_of_log(struct audit *audit, const struct audit_scan *scan, cons
 /* Its turns are numbered, and some may be removed with their executions by a pruning. */
 static bool note_turn(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
 {
-    bool const same = scan->execution == audit->execution;
+    bool const first = audit->last.sequence == 0;
+    bool const same = !first && scan->execution == audit->execution; /* events that came early: execution 0 */
     uint64_t const expected = same ? audit->turn : 1;
-    bool const first = audit->last.sequence == 0, next = same || scan->execution == audit->execution + 1;
+    bool const next = same || scan->execution == audit->execution + 1;
     if (scan->kind != RECORD_TURN) { /* what it names may be removed */
         audit->execution = scan->execution;
         audit->turn = 1;

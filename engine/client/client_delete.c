@@ -1,4 +1,6 @@
 /* delete: asks the engine, and waits for its answer. */
+#include "client_archive.h"
+#include "client_holds.h"
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
@@ -39,9 +41,17 @@ static bool events_wait(const struct record *record)
            turn->events[turn->events_len - 1].kind != EVENT_DISCARDED;
 }
 
-/* Looks up the instance and whether it may be deleted. *ret_execution: the execution to delete; 0: any. */
-static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uint64_t *ret_execution,
-                         thole_error *reterr)
+static thole_status not_archived(const struct watch *watch, thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_NOT_FOUND,
+                      "instance \"%.*s\" is not the one that was archived; nothing was changed",
+                      THOLE_FMT(watch->instance));
+}
+
+/* Looks up the instance and whether it may be deleted. *ret_execution: the execution to delete; 0: any.
+ * @p only_sequence: of the record that must be its last; 0: any. */
+static thole_status look(struct watch *watch, bool force, uint64_t only_sequence, uint64_t until_ms,
+                         uint64_t *ret_execution, thole_error *reterr)
 {
     struct arena arena;
     struct record record = {.kind = RECORD_UNKNOWN};
@@ -53,7 +63,9 @@ static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uin
         status = THOLE_OK;
     else if (status == THOLE_OK && sequence == 0 && !events_wait(&record))
         status = not_there(watch, reterr);
-    else if (status == THOLE_OK && sequence > 0 && turn_end(&record.turn) == NULL && !force)
+    if (status == THOLE_OK && only_sequence > 0 && (damaged || sequence != only_sequence))
+        status = not_archived(watch, reterr);
+    if (status == THOLE_OK && !damaged && sequence > 0 && turn_end(&record.turn) == NULL && !force)
         status = not_ended(watch, reterr);
     *ret_execution = damaged ? 0 : record.turn.execution;
     arena_release(&arena);
@@ -70,6 +82,16 @@ static thole_status is_gone(struct watch *watch, uint64_t execution, bool *ret, 
     return THOLE_OK;
 }
 
+/* Of one that is held the engine takes no request, and answers none. What cannot be found out is the engine's
+ * to say. */
+static thole_status check_hold(struct watch *watch, thole_error *reterr)
+{
+    thole_error held = {.status = THOLE_OK};
+    if (client_check_hold(watch->client, watch->instance, &held) != THOLE_CONFLICT)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CONFLICT, "%s", held.text);
+}
+
 /* A notice may be lost: the record counts. */
 static thole_status await(struct watch *watch, uint64_t execution, uint64_t until_ms, bool *ret_accepted,
                           thole_error *reterr)
@@ -83,16 +105,18 @@ static thole_status await(struct watch *watch, uint64_t execution, uint64_t unti
             *ret_accepted = true;
         else if (execution > 0)
             THOLE_TRY(is_gone(watch, execution, ret_accepted, reterr));
+        if (!*ret_accepted && pause_ms == FIRST_PAUSE_MS)
+            THOLE_TRY(check_hold(watch, reterr));
     }
     return THOLE_OK;
 }
 
-static thole_status delete_watched(struct watch *watch, struct message *message, bool *ret_accepted,
-                                   thole_error *reterr)
+static thole_status delete_watched(struct watch *watch, struct message *message, uint64_t only_sequence,
+                                   bool *ret_accepted, thole_error *reterr)
 {
     struct letter letter;
     uint64_t const until_ms = client_now_ms() + watch->client->timeout_ms;
-    THOLE_TRY(look(watch, message->force, until_ms, &message->execution, reterr));
+    THOLE_TRY(look(watch, message->force, only_sequence, until_ms, &message->execution, reterr));
     buf_init(&letter.body, MESSAGE_BYTES_MAX);
     thole_status status = client_encode(message, &letter, reterr);
     if (status == THOLE_OK)
@@ -103,27 +127,57 @@ static thole_status delete_watched(struct watch *watch, struct message *message,
     return status;
 }
 
-thole_status thole_client_delete(thole_client *client, thole_slice instance,
-                                 const thole_delete_options *options, bool *ret_accepted, thole_error *reterr)
+static thole_status delete_it(thole_client *client, struct message *message, uint64_t only_sequence,
+                              bool *ret_accepted, thole_error *reterr)
 {
-    thole_delete_options const none = {.size = sizeof none};
-    struct message message = {.kind = MESSAGE_DELETE, .instance = instance};
     struct request_id id;
     struct watch watch;
     bool accepted = false;
-    options = options == NULL ? &none : options;
-    if (options->size < sizeof none)
-        return thole_fail(reterr, THOLE_INVALID, "thole_delete_options.size is not set");
-    THOLE_TRY(client_check_id(instance, reterr));
-    THOLE_TRY(client_check_reason(options->reason, reterr));
+    THOLE_TRY(client_check_id(message->instance, reterr));
+    THOLE_TRY(client_check_reason(message->data, reterr));
     THOLE_TRY(request_id_make(&id, reterr));
-    message.request_id = thole_slice_from(id.text);
-    message.data = options->reason;
-    message.force = options->force;
-    THOLE_TRY(watch_open(client, WATCH_NOTICES, instance, message.request_id, &watch, reterr));
-    thole_status const status = delete_watched(&watch, &message, &accepted, reterr);
+    message->request_id = thole_slice_from(id.text);
+    THOLE_TRY(watch_open(client, WATCH_NOTICES, message->instance, message->request_id, &watch, reterr));
+    thole_status const status = delete_watched(&watch, message, only_sequence, &accepted, reterr);
     watch_close(&watch);
     if (status == THOLE_OK && ret_accepted != NULL)
         *ret_accepted = accepted;
     return status;
+}
+
+thole_status thole_client_delete(thole_client *client, thole_slice instance,
+                                 const thole_delete_options *options, bool *ret_accepted, thole_error *reterr)
+{
+    thole_delete_options const none = {.size = sizeof none};
+    options = options == NULL ? &none : options;
+    if (options->size < sizeof none)
+        return thole_fail(reterr, THOLE_INVALID, "thole_delete_options.size is not set");
+    struct message message = {
+        .kind = MESSAGE_DELETE, .instance = instance, .data = options->reason, .force = options->force};
+    return delete_it(client, &message, 0, ret_accepted, reterr);
+}
+
+thole_status client_delete_archived(thole_client *client, thole_slice instance, uint64_t last_sequence,
+                                    thole_slice reason, bool *ret_accepted, thole_error *reterr)
+{
+    struct message message = {.kind = MESSAGE_DELETE, .instance = instance, .data = reason};
+    assert(last_sequence > 0);
+    return delete_it(client, &message, last_sequence, ret_accepted, reterr);
+}
+
+thole_status client_is_open(thole_client *client, thole_slice instance, bool *ret, thole_error *reterr)
+{
+    struct arena arena;
+    struct watch watch;
+    struct record record = {.kind = RECORD_UNKNOWN};
+    uint64_t sequence = 0;
+    THOLE_TRY(watch_open(client, WATCH_QUIET, instance, (thole_slice){NULL, 0}, &watch, reterr));
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status status =
+        watch_take_look(&watch, client_now_ms() + client->timeout_ms, &arena, &sequence, &record, reterr);
+    bool const damaged = status != THOLE_OK && sequence > 0;
+    *ret = damaged || (sequence > 0 && turn_end(&record.turn) == NULL);
+    arena_release(&arena);
+    watch_close(&watch);
+    return damaged ? THOLE_OK : status;
 }

@@ -1,4 +1,5 @@
 /* Durable requests to an instance: cancel, terminate, pause, resume, signal; and completions from outside. */
+#include "client_holds.h"
 #include "nonce.h"
 #include "text.h"
 #include "watch.h"
@@ -200,6 +201,10 @@ thole_status thole_client_prune(thole_client *client, thole_slice instance, uint
 {
     if (before == 0)
         return thole_fail(reterr, THOLE_INVALID, "executions are counted from 1: there are none before 0");
+    THOLE_TRY(client_check_id(instance, reterr));
+    thole_error held = {.status = THOLE_OK}; /* what cannot be found out is the engine's to say */
+    if (client_check_hold(client, instance, &held) == THOLE_CONFLICT)
+        return thole_fail(reterr, THOLE_CONFLICT, "%s", held.text);
     struct message message = {
         .kind = MESSAGE_PRUNE, .instance = instance, .execution = before, .data = reason};
     return request_of(client, &message, reterr);

@@ -39,10 +39,10 @@ static const uint64_t run_bounds[] = {MILLI,
     VALUES("rejected_none", "rejected_subject", "rejected_partition", "rejected_malformed",                  \
            "rejected_unsupported", "rejected_instance", "rejected_request_id", "rejected_too_large",         \
            "rejected_too_many", "rejected_route", "rejected_nonce", "rejected_unreadable", "rejected_event", \
-           "rejected_not_kept", "heartbeats_ignored", "nodes_too_many", "nodes_joined", "nodes_left",        \
-           "nodes_gone", "nodes_silent", "nodes_absent", "not_answering", "not_opened", "requeued",          \
-           "unknown_rows", "not_sent", "messages_refused", "work_refused", "work_forged",                    \
-           "removals_delayed", "traces_ignored", "events_not_stored")
+           "rejected_held", "rejected_hold_unknown", "rejected_not_kept", "heartbeats_ignored",              \
+           "nodes_too_many", "nodes_joined", "nodes_left", "nodes_gone", "nodes_silent", "nodes_absent",     \
+           "not_answering", "not_opened", "requeued", "unknown_rows", "not_sent", "messages_refused",        \
+           "work_refused", "work_forged", "removals_delayed", "traces_ignored", "events_not_stored")
 
 #define GATEWAY_REQUESTS                                                                                     \
     VALUES("open", "next", "renew", "complete", "close", "start", "signal", "cancel", "terminate", "query",  \

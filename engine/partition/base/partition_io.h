@@ -87,6 +87,8 @@ enum reject_code {
     REJECT_NONCE,      /* a result without the nonce of its activity */
     REJECT_UNREADABLE, /* a decision on a quarantine, or a prune, and the history cannot be read */
     REJECT_EVENT,      /* of the host: a CloudEvent that the stream of events will never take */
+    REJECT_HELD,       /* a deletion or a prune of an instance under legal hold */
+    REJECT_HOLD_UNKNOWN, /* likewise, and whether it is held could not be found out */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */

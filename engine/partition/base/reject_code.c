@@ -16,6 +16,8 @@ const char *reject_code_name(enum reject_code code)
     case REJECT_NONCE: return "nonce";
     case REJECT_UNREADABLE: return "unreadable";
     case REJECT_EVENT: return "event";
+    case REJECT_HELD: return "held";
+    case REJECT_HOLD_UNKNOWN: return "hold_unknown";
     }
     return "none";
 }

@@ -32,15 +32,22 @@ static thole_status take_trace(struct pending *pending, const struct trace *trac
     return trace->list.len == 0 ? THOLE_OK : arena_dup(&pending->arena, trace->list, &m->trace.list);
 }
 
+static const char *why_refused(enum reject_code code)
+{
+    switch (code) {
+    case REJECT_PARTITION: return "the instance's CRC-32 says that another partition has it";
+    case REJECT_HELD: return "the instance is under legal hold";
+    case REJECT_HOLD_UNKNOWN: return "whether the instance is under legal hold could not be found out";
+    default: return "the subject's last token is not an instance id, percent-encoded";
+    }
+}
+
 /* Decodes the message and checks whether the partition can take it. */
 static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
                                 thole_error *ret)
 {
     if (in->refused != REJECT_NONE) {
-        (void)thole_fail(ret, THOLE_INVALID, "%s",
-                         in->refused == REJECT_PARTITION
-                             ? "the instance's CRC-32 says that another partition has it"
-                             : "the subject's last token is not an instance id, percent-encoded");
+        (void)thole_fail(ret, THOLE_INVALID, "%s", why_refused(in->refused));
         return in->refused;
     }
     thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, ret);

@@ -21,6 +21,8 @@ const struct log_kind engine_lines[ENGINE_LINES] = {
     [LINE_REJECTED + REJECT_UNREADABLE] = REJECTED(unreadable),
     [LINE_REJECTED + REJECT_EVENT] = {LOG_LEVEL_WARN, "partition", "rejected_event",
                                       "CloudEvents were rejected; thole rejected lists them", 1},
+    [LINE_REJECTED + REJECT_HELD] = REJECTED(held),
+    [LINE_REJECTED + REJECT_HOLD_UNKNOWN] = REJECTED(hold_unknown),
     [LINE_NOT_KEPT] = {LOG_LEVEL_ERROR, "partition", "rejected_not_kept",
                        "rejected messages could not be kept", 1},
     [LINE_HEARTBEAT_IGNORED] = {LOG_LEVEL_WARN, "membership", "heartbeats_ignored", "heartbeats were ignored",

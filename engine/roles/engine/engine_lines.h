@@ -6,7 +6,7 @@
 
 enum engine_line {
     LINE_REJECTED, /* and one for each enum reject_code behind it */
-    LINE_REJECTED_LAST = LINE_REJECTED + REJECT_EVENT,
+    LINE_REJECTED_LAST = LINE_REJECTED + REJECT_HOLD_UNKNOWN,
     LINE_NOT_KEPT,
     LINE_HEARTBEAT_IGNORED,
     LINE_NODES_TOO_MANY,

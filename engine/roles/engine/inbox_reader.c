@@ -7,6 +7,7 @@
  * opened again, with a consumer that may be on another server.
  */
 #include "header_names.h"
+#include "holds.h"
 #include "memory.h"
 #include "messages.pb-c.h"
 #include "proto_json.h"
@@ -63,18 +64,41 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
+/* Holds count at the moment in which the message is taken: one that was set before it was sent is seen. */
+static enum reject_code judge_hold(const struct inbox_reader *reader, const struct delivery *delivery,
+                                   thole_slice instance)
+{
+    const struct engine_host *const engine = reader->shard->engine;
+    thole_slice const kind = subject_nth(delivery->subject, INBOX_TOKEN_KIND),
+                      verb = subject_nth(delivery->subject, INBOX_TOKEN_KIND + 1);
+    bool held = false;
+    if (!thole_slice_equal(kind, THOLE_STR("control")) ||
+        (!thole_slice_equal(verb, THOLE_STR("delete")) &&
+         !thole_slice_equal(verb, THOLE_STR("force_delete")) && !thole_slice_equal(verb, THOLE_STR("prune"))))
+        return REJECT_NONE;
+    if (holds_find(engine->connection, engine->topology.ns, instance, &held, NULL, NULL, NULL) != THOLE_OK)
+        return REJECT_HOLD_UNKNOWN;
+    return held ? REJECT_HELD : REJECT_NONE;
+}
+
+static enum reject_code judge_subject(const struct inbox_reader *reader, const struct delivery *delivery,
+                                      struct buf *ret_id)
+{
+    if (subject_token_decode(subject_nth(delivery->subject, INBOX_TOKEN_INSTANCE), ret_id, NULL) != THOLE_OK)
+        return REJECT_SUBJECT;
+    if (subject_partition(buf_bytes(ret_id), reader->shard->engine->topology.partitions) != reader->p)
+        return REJECT_PARTITION;
+    return judge_hold(reader, delivery, buf_bytes(ret_id));
+}
+
 static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
                          thole_slice body)
 {
     if (!enter_backlog(reader, sequence, body.len))
         return;
     struct buf id;
-    enum reject_code refused = REJECT_NONE;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    if (subject_token_decode(subject_nth(delivery->subject, INBOX_TOKEN_INSTANCE), &id, NULL) != THOLE_OK)
-        refused = REJECT_SUBJECT;
-    else if (subject_partition(buf_bytes(&id), reader->shard->engine->topology.partitions) != reader->p)
-        refused = REJECT_PARTITION;
+    enum reject_code const refused = judge_subject(reader, delivery, &id);
     bool const taken = refused == REJECT_NONE;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};

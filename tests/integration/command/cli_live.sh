@@ -378,6 +378,8 @@ json_error 6 UNAVAILABLE namespaces -o json --nats nats://127.0.0.1:1
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
 json_answer audit audit verify j-7
+json_answer holds hold list
+json_answer archive_run archive run --older-than 1d --unsealed --dry-run
 json_answer replay replay j-7 -- "$verbs"
 json_answer doctor doctor
 json_answer version version
@@ -402,6 +404,8 @@ for verb in $verbs_of_help; do
         bind) arguments=(show nobody) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         audit) arguments=(verify nobody) missing=(3 NOT_FOUND) ;;
+        hold) arguments=(list) ;;
+        archive) arguments=(run --older-than 1d --unsealed --dry-run) ;;
         replay) arguments=(--all -- "$verbs") ;;
         diff) arguments=(nobody nobody) missing=(3 NOT_FOUND) ;;
         export) arguments=(--all --to "$log.nothing") ;;

@@ -1,4 +1,5 @@
 /* Deleting instances with real servers: rows, records, the id's next life; an owner that dies on the way. */
+#include "holds.h"
 #include "link.h"
 #include "reader.h"
 #include "stack.h"
@@ -260,9 +261,41 @@ static void an_owner_dies_on_the_way(void)
     CHECK_STATUS(delete_it("large", false), THOLE_OK);
 }
 
+/* The engine refuses: also what comes from a client that does not ask first. */
+static void what_is_held_stays(void)
+{
+    struct hold hold = {.instance = text("held"),
+                        .held = true,
+                        .by = text("legal@example.com"),
+                        .reason = text("case 4711"),
+                        .time_ms = 1};
+    run_to_its_end("held");
+    CHECK_STATUS(holds_ensure(connection, "default", 0, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(delete_it("held", false), THOLE_CONFLICT);
+    CHECK_STR("why", stack.err.text,
+              "instance \"held\" is under legal hold since 1970-01-01T00:00:00.001Z, by legal@example.com: "
+              "case 4711; nothing was changed");
+    CHECK_STATUS(delete_it("held", true), THOLE_CONFLICT);
+    CU_ASSERT_TRUE(stack_logged(engine, "rejected (held): the instance is under legal hold", 1, WAIT_MS));
+    run_to_its_end("not-held");
+    CHECK_STATUS(delete_it("not-held", false), THOLE_OK);
+    stack_kill9(engine);
+    engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    check("it is there", row("held"), "Completed #1");
+    CHECK_STATUS(delete_it("held", false), THOLE_CONFLICT);
+    hold.held = false;
+    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(delete_it("held", false), THOLE_OK);
+    is_gone("held");
+}
+
 static const struct thole_test tests[] = {
     {"what has ended goes", what_has_ended_goes},
     {"force deletes whatever it is", force_deletes_whatever_it_is},
+    {"what is held stays", what_is_held_stays},
     {"the id lives again", the_id_lives_again},
     {"a waiter does not hang", a_waiter_does_not_hang},
     {"an owner dies on the way", an_owner_dies_on_the_way},

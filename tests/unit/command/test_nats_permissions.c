@@ -101,6 +101,11 @@ static const struct row rows[] = {
       "$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>"},
      {"thole.ns.in.", "thole.ns.hist.", "CONSUMER.DELETE", "STREAM.UPDATE", "MSG.DELETE", "PURGE", "SECRET",
       "$KV"}},
+    {{.roles = "archivist"},
+     PERMISSION_PUBLISH,
+     {"$KV.THOLE_ns_HOLDS.*", "thole.ns.in.*.control.delete.*", "$JS.API.STREAM.MSG.GET.KV_THOLE_ns_HOLDS",
+      "$JS.API.CONSUMER.CREATE.THOLE_ns_AUDIT.>"},
+     {"force_delete", "thole.ns.hist.", "thole.ns.audit", "STREAM.UPDATE", "MSG.DELETE", "PURGE"}},
     {{.roles = "console", .verbs = "queue-limit", .queues = "gpu"},
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_CONFIG.queue_gpu"},
@@ -172,7 +177,7 @@ static void test_rows(void)
 static void test_nothing_wide(void)
 {
     static const char *const roles[] = {"engine",  "worker",        "client",        "auditor", "console",
-                                        "service", "remote-worker", "remote-client", "notary"};
+                                        "service", "remote-worker", "remote-client", "notary",  "archivist"};
     static const char *const wide[] = {" > ",       " *.",          " $JS.> ",      " $JS.API.> ",
                                        " $KV.> ",   " thole.> ",    "thole.*",      " $SYS",
                                        " _INBOX.>", "THOLE_other_", " thole.ns.> ", "STREAM.DELETE"};
@@ -193,10 +198,10 @@ static void test_refused(void)
     } bad[] = {
         {{.roles = "root"},
          "there is no role \"root\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, binder, remote-worker, remote-client, notary"},
+         "service, gateway, binder, remote-worker, remote-client, notary, archivist"},
         {{.roles = "engine,"},
          "there is no role \"\"; there are: engine, worker, client, auditor, console, "
-         "service, gateway, binder, remote-worker, remote-client, notary"},
+         "service, gateway, binder, remote-worker, remote-client, notary, archivist"},
         {{.roles = "binder"},
          "name the streams whose messages may be bound, with --stream: who may make a consumer of a stream "
          "may "
@@ -229,7 +234,8 @@ static void test_refused(void)
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, projections, audit, bind, call, events");
+        "partitions, doctor, queue, queue-limit, replay, projections, audit, hold, archive, bind, call, "
+        "events");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);

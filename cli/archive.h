@@ -1,0 +1,9 @@
+/* The verbs of `thole archive`. */
+#ifndef THOLE_ARCHIVE_H
+#define THOLE_ARCHIVE_H
+#include "command.h"
+
+int archive_run(struct cli *cli);
+int archive_verify(struct cli *cli);
+int archive_list(struct cli *cli);
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Whether an archive is what was written, without a server: its form, its digest, each history's chain of
+ * hashes, and, with keys, whether each record is in a signed checkpoint.
+ */
+#ifndef THOLE_ARCHIVE_CHECK_H
+#define THOLE_ARCHIVE_CHECK_H
+#include "archive_facts.h"
+#include "audit.h"
+#include "audit_keys.h"
+
+struct archive_checkpoint {
+    uint32_t partition;
+    uint64_t size, records; /* records: of the file, that it has */
+};
+/* A finding's slices and text are borrowed for the call. */
+typedef void archive_found_fn(void *arg, uint32_t partition, const struct audit_finding *finding);
+struct archive_check {
+    const struct audit_keys *keys; /* len 0: checkpoints are not looked at */
+    archive_found_fn *found;
+    void *arg;
+    /* What it has, afterwards: */
+    char ns[THOLE_NAME_BYTES_MAX + 1];
+    struct archive_facts *instances;
+    size_t instances_len, instances_cap;
+    struct archive_checkpoint *checkpoints;
+    size_t checkpoints_len, checkpoints_cap;
+    uint64_t records, bytes, findings;
+    char sha256[65]; /* of the manifest */
+};
+/* THOLE_OK with findings 0: it is whole. THOLE_CORRUPT: it is cut off, or no archive. Released in any case.
+ */
+THOLE_NODISCARD thole_status archive_check_file(struct archive_check *check, const char *path,
+                                                thole_error *reterr);
+void archive_check_release(struct archive_check *check); /* also when zeroed */
+#endif

@@ -1,0 +1,182 @@
+#include "archive_folder.h"
+#include "memory.h"
+#include "text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAMES_MAX = 1000 * 1000, SAME_SECOND_MAX = 100000, PERMISSIONS = 0777, FILE_PERMISSIONS = 0666 };
+
+static thole_status failed(const char *what, const char *path, thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_INVALID, "cannot %s %.300s: %s", what, path, strerror(errno));
+}
+
+/* ---- names ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t const len = strlen(name), end_len = strlen(end);
+    return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static thole_status join(const char *folder, const char *name, char ret[ARCHIVE_PATH_BYTES],
+                         thole_error *reterr)
+{
+    int const n = snprintf(ret, ARCHIVE_PATH_BYTES, "%s/%s", folder, name);
+    return n > 0 && n < ARCHIVE_PATH_BYTES ? THOLE_OK
+                                           : thole_fail(reterr, THOLE_INVALID, "the path is too long");
+}
+
+thole_status archive_folder_list(const char *folder, const char *end, struct archive_names *ret,
+                                 thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    *ret = (struct archive_names){.len = 0};
+    DIR *const opened = opendir(folder);
+    if (opened == NULL)
+        return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_INVALID, "cannot open %.300s: %s",
+                          folder, strerror(errno));
+    for (const struct dirent *item; status == THOLE_OK && (item = readdir(opened)) != NULL;) {
+        if (!ends_with(item->d_name, end))
+            continue;
+        if (ret->len == NAMES_MAX)
+            status = thole_fail(reterr, THOLE_LIMIT, "%.300s has more than %d archives", folder, NAMES_MAX);
+        ret->items = memory_reserve(ret->items, &ret->cap, ret->len + 1, sizeof *ret->items);
+        if (status == THOLE_OK)
+            status = join(folder, item->d_name, ret->items[ret->len++], reterr);
+    }
+    (void)closedir(opened);
+    if (ret->len > 0)
+        qsort(ret->items, ret->len, sizeof *ret->items, by_name);
+    return status;
+}
+
+void archive_names_release(struct archive_names *names)
+{
+    free(names->items);
+    *names = (struct archive_names){.len = 0};
+}
+
+/* ---- the folder ---- */
+
+thole_status archive_folder_lock(const char *folder, int *ret_lock, thole_error *reterr)
+{
+    char path[ARCHIVE_PATH_BYTES];
+    if (mkdir(folder, PERMISSIONS) != 0 && errno != EEXIST)
+        return failed("make", folder, reterr);
+    THOLE_TRY(join(folder, ".lock", path, reterr));
+    int const lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, FILE_PERMISSIONS);
+    if (lock < 0)
+        return failed("write", path, reterr);
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        (void)close(lock);
+        return thole_fail(reterr, THOLE_CONFLICT, "another run uses %.300s", folder);
+    }
+    *ret_lock = lock;
+    return THOLE_OK;
+}
+
+thole_status archive_folder_clean(const char *folder, thole_error *reterr)
+{
+    struct archive_names names;
+    thole_status status = archive_folder_list(folder, ".thole.part", &names, reterr);
+    for (size_t i = 0; i < names.len && status == THOLE_OK; i++)
+        if (unlink(names.items[i]) != 0)
+            status = failed("remove", names.items[i], reterr);
+    archive_names_release(&names);
+    return status;
+}
+
+bool archive_mark_is_there(const char *path, const char *end)
+{
+    char mark[ARCHIVE_PATH_BYTES + 16];
+    (void)snprintf(mark, sizeof mark, "%s%s", path, end);
+    return access(mark, F_OK) == 0;
+}
+
+/* Times as 20261124T154500Z: names sort by them. */
+thole_status archive_folder_name(const char *folder, const char *ns, uint64_t now_ms,
+                                 char ret[ARCHIVE_PATH_BYTES], thole_error *reterr)
+{
+    char time[TIME_TEXT_BYTES], digits[TIME_TEXT_BYTES], name[256];
+    size_t n = 0;
+    text_time(now_ms, time);
+    for (size_t i = 0; time[i] != '\0' && time[i] != '.'; i++)
+        if (time[i] != '-' && time[i] != ':')
+            digits[n++] = time[i];
+    digits[n] = '\0';
+    for (int i = 1; i <= SAME_SECOND_MAX; i++) {
+        (void)snprintf(name, sizeof name, "%s-%sZ-%d.thole", ns, digits, i);
+        THOLE_TRY(join(folder, name, ret, reterr));
+        if (!archive_mark_is_there(ret, "") && !archive_mark_is_there(ret, ".done") &&
+            !archive_mark_is_there(ret, ".part"))
+            return THOLE_OK;
+    }
+    return thole_fail(reterr, THOLE_LIMIT, "%.300s has too many archives of this second", folder);
+}
+
+/* ---- marks ---- */
+
+static bool write_all(int fd, thole_slice text)
+{
+    while (text.len > 0) {
+        ssize_t const n = write(fd, text.ptr, text.len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        text.ptr += n;
+        text.len -= (size_t)n;
+    }
+    return true;
+}
+
+static void sync_folder_of(const char *path)
+{
+    char folder[ARCHIVE_PATH_BYTES];
+    const char *const slash = strrchr(path, '/');
+    (void)snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+                   slash == NULL ? "." : path);
+    int const fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+}
+
+thole_status archive_mark_write(const char *path, const char *end, thole_slice text, thole_error *reterr)
+{
+    char mark[ARCHIVE_PATH_BYTES + 16], part[ARCHIVE_PATH_BYTES + 32];
+    (void)snprintf(mark, sizeof mark, "%s%s", path, end);
+    (void)snprintf(part, sizeof part, "%s.tmp", mark);
+    int const fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_PERMISSIONS);
+    if (fd < 0)
+        return failed("write", part, reterr);
+    bool const written = write_all(fd, text) && fsync(fd) == 0;
+    int const why = errno;
+    (void)close(fd);
+    errno = why;
+    if (!written || rename(part, mark) != 0)
+        return failed("write", mark, reterr);
+    sync_folder_of(mark);
+    return THOLE_OK;
+}
+
+void archive_mark_remove(const char *path, const char *end)
+{
+    char mark[ARCHIVE_PATH_BYTES + 16];
+    (void)snprintf(mark, sizeof mark, "%s%s", path, end);
+    (void)unlink(mark); /* what cannot be removed stays, and the next run looks at it again */
+}

@@ -1,0 +1,144 @@
+#include "archive_purge.h"
+#include "archive_folder.h"
+#include "archive_hook.h"
+#include "client_archive.h"
+#include "clock.h"
+#include "text.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { RECEIPT_BYTES_MAX = 64 * 1024, DELETE_TRIES = 3, REASON_BYTES = 512 };
+
+struct finding_text {
+    bool said;
+    thole_error *reterr;
+};
+
+/* The first is the error. */
+static void on_finding(void *arg, uint32_t partition, const struct audit_finding *finding)
+{
+    struct finding_text *text = arg;
+    if (!text->said)
+        (void)thole_fail(text->reterr, THOLE_CORRUPT,
+                         "the archive is not what was written: %s, partition %" PRIu32 " #%" PRIu64
+                         ": %s; nothing of it was purged",
+                         audit_fault_name(finding->fault), partition, finding->sequence, finding->text);
+    text->said = true;
+}
+
+static thole_status verify(const struct archive_finisher *finisher, const char *path,
+                           struct archive_check *check, thole_error *reterr)
+{
+    struct finding_text text = {.reterr = reterr};
+    check->keys = finisher->keys;
+    check->found = on_finding;
+    check->arg = &text;
+    THOLE_TRY(archive_check_file(check, path, reterr));
+    if (check->findings > 0)
+        return THOLE_CORRUPT;
+    if (strcmp(check->ns, finisher->client->topology.ns) != 0)
+        return thole_fail(reterr, THOLE_INVALID, "it is an archive of namespace %s: its folder is not of %s",
+                          check->ns, finisher->client->topology.ns);
+    return THOLE_OK;
+}
+
+static thole_status store(const struct archive_finisher *finisher, const char *path, thole_error *reterr)
+{
+    const struct cli_options *const o = &finisher->cli->options;
+    if (o->to_command == NULL || archive_mark_is_there(path, ".sent"))
+        return THOLE_OK;
+    THOLE_TRY(archive_hook_send(o->to_command, path, reterr));
+    if (o->back_command != NULL)
+        THOLE_TRY(archive_hook_compare(o->back_command, path, reterr));
+    return archive_mark_write(path, ".sent", THOLE_STR("stored by --to-command\n"), reterr);
+}
+
+/* ---- purging ---- */
+
+static thole_status purge_one(const struct archive_finisher *finisher, const struct archive_facts *facts,
+                              thole_slice reason, struct archive_result *result, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    bool accepted = false;
+    thole_status status = THOLE_UNAVAILABLE;
+    for (int i = 0; i < DELETE_TRIES && (status == THOLE_UNAVAILABLE || (status == THOLE_OK && !accepted));
+         i++)
+        status = client_delete_archived(finisher->client, facts->instance, facts->last_sequence, reason,
+                                        &accepted, &why);
+    if (status == THOLE_CONFLICT) {
+        cli_note(finisher->cli, "%s", why.text);
+        result->kept++;
+        return THOLE_OK;
+    }
+    if (status != THOLE_OK && status != THOLE_NOT_FOUND)
+        return thole_fail(reterr, status, "%s", why.text);
+    if (status == THOLE_OK && !accepted)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no engine has taken the deletion of \"%.*s\"",
+                          THOLE_FMT(facts->instance));
+    result->purged++;
+    return THOLE_OK;
+}
+
+static thole_status purge(const struct archive_finisher *finisher, const char *path,
+                          const struct archive_check *check, struct archive_result *result,
+                          thole_error *reterr)
+{
+    char reason[REASON_BYTES];
+    const char *const slash = strrchr(path, '/');
+    (void)snprintf(reason, sizeof reason, "archived in %.300s, sha256 %.64s",
+                   slash == NULL ? path : slash + 1, check->sha256);
+    for (size_t i = 0; i < check->instances_len; i++) {
+        finisher->progress(finisher->arg, "purged", i, check->instances_len);
+        THOLE_TRY(purge_one(finisher, &check->instances[i], thole_slice_from(reason), result, reterr));
+    }
+    return THOLE_OK;
+}
+
+static thole_status write_receipt(const char *path, const struct archive_check *check,
+                                  const struct archive_result *result, thole_error *reterr)
+{
+    char time[TIME_TEXT_BYTES];
+    struct buf text;
+    struct json json;
+    buf_init(&text, RECEIPT_BYTES_MAX);
+    json_to_buf(&json, &text);
+    json_object(&json);
+    json_member_text(&json, "schema", "thole.archive_receipt.v1");
+    json_member_text(&json, "namespace", check->ns);
+    text_time(clock_wall_ms(), time);
+    json_member_text(&json, "time", time);
+    json_member_text(&json, "sha256", check->sha256);
+    json_member_number(&json, "instances", result->instances);
+    json_member_number(&json, "records", result->records);
+    json_member_number(&json, "bytes", result->bytes);
+    json_member_number(&json, "purged", result->purged);
+    json_member_number(&json, "kept", result->kept);
+    json_end(&json);
+    buf_text(&text, "\n");
+    thole_status const status = archive_mark_write(path, ".done", buf_bytes(&text), reterr);
+    buf_release(&text);
+    return status;
+}
+
+thole_status archive_finish(const struct archive_finisher *finisher, const char *path,
+                            struct archive_result *ret, thole_error *reterr)
+{
+    struct archive_check check = {.records = 0};
+    *ret = (struct archive_result){.instances = 0};
+    thole_status status = verify(finisher, path, &check, reterr);
+    ret->instances = check.instances_len;
+    ret->records = check.records;
+    ret->bytes = check.bytes;
+    if (status == THOLE_OK)
+        status = store(finisher, path, reterr);
+    if (status == THOLE_OK)
+        status = purge(finisher, path, &check, ret, reterr);
+    if (status == THOLE_OK)
+        status = write_receipt(path, &check, ret, reterr);
+    if (status == THOLE_OK && finisher->cli->options.to_command != NULL) {
+        archive_mark_remove(path, ".sent");
+        archive_mark_remove(path, "");
+    }
+    archive_check_release(&check);
+    return status;
+}

@@ -1,0 +1,197 @@
+#include "archive_write.h"
+#include "clock.h"
+#include "memory.h"
+#include "text.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANIFEST_BYTES_MAX = 64 * 1024, SECTION_BYTES_MAX = 100 * 1024 * 1024 };
+
+struct adding { /* one instance */
+    struct archive_writer *writer;
+    struct archive_facts facts;
+    struct archive_seal *seal; /* NULL: without checkpoints */
+    size_t taken_before;
+    bool unsealed;
+};
+
+void archive_writer_init(struct archive_writer *writer, thole_client *client, const struct audit_keys *keys)
+{
+    uint32_t const partitions = client->topology.partitions;
+    *writer = (struct archive_writer){.client = client, .keys = keys};
+    writer->seals = memory_array(partitions, sizeof *writer->seals);
+    for (uint32_t p = 0; p < partitions; p++)
+        writer->seals[p].partition = p;
+}
+
+void archive_writer_release(struct archive_writer *writer)
+{
+    archive_writer_drop(writer);
+    for (uint32_t p = 0; p < writer->client->topology.partitions; p++)
+        archive_seal_release(&writer->seals[p]);
+    free(writer->seals);
+}
+
+thole_status archive_writer_begin(struct archive_writer *writer, const char *path, thole_slice selection,
+                                  thole_error *reterr)
+{
+    struct export_options const options = {.path = path,
+                                           .form = HISTORY_BINARY,
+                                           .ns = writer->client->topology.ns,
+                                           .partitions = writer->client->topology.partitions,
+                                           .selection = selection,
+                                           .begun_ms = clock_wall_ms()};
+    writer->instances = writer->records = writer->bytes = 0;
+    thole_status const status = export_file_open(&writer->file, &options, reterr);
+    writer->open = status == THOLE_OK;
+    if (!writer->open)
+        export_file_release(&writer->file);
+    return status;
+}
+
+void archive_writer_drop(struct archive_writer *writer)
+{
+    if (!writer->open)
+        return;
+    export_file_remove(&writer->file);
+    export_file_release(&writer->file);
+    for (uint32_t p = 0; p < writer->client->topology.partitions; p++)
+        writer->seals[p].taken_len = 0;
+    writer->open = false;
+}
+
+/* ---- one instance ---- */
+
+static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct adding *adding = arg;
+    struct archive_writer *writer = adding->writer;
+    uint64_t index;
+    archive_facts_take(&adding->facts, sequence, bytes);
+    history_writer_record(&writer->file.writer, sequence, bytes);
+    if (adding->seal != NULL) {
+        struct record_hash const hash =
+            record_hash_make(thole_slice_from(writer->client->topology.ns), adding->seal->partition, bytes);
+        if (archive_seal_find(adding->seal, &hash, &index))
+            archive_seal_take(adding->seal, index);
+        else
+            adding->unsealed = true;
+    }
+    return ferror(writer->file.work) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static thole_status begin_adding(struct archive_writer *writer, thole_slice instance, struct adding *ret,
+                                 thole_error *reterr)
+{
+    uint32_t const p = subject_partition(instance, writer->client->topology.partitions);
+    *ret = (struct adding){.writer = writer};
+    if (writer->keys->len > 0) {
+        ret->seal = &writer->seals[p];
+        if (ret->seal->seal == NULL)
+            THOLE_TRY(archive_seal_read(ret->seal, writer->client, writer->keys, reterr));
+        ret->taken_before = ret->seal->taken_len;
+    }
+    archive_facts_begin(&ret->facts, p, instance);
+    return THOLE_OK;
+}
+
+static enum archive_added judge(const struct adding *adding, thole_status read)
+{
+    if (read == THOLE_NOT_FOUND)
+        return ARCHIVE_GONE;
+    if (read != THOLE_OK || adding->facts.damaged)
+        return ARCHIVE_DAMAGED;
+    if (adding->facts.status == THOLE_INSTANCE_UNKNOWN)
+        return ARCHIVE_NOT_ENDED;
+    return adding->unsealed ? ARCHIVE_UNSEALED : ARCHIVE_ADDED;
+}
+
+thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance, enum archive_added *ret,
+                                thole_error *reterr)
+{
+    struct adding adding;
+    thole_error why = {.status = THOLE_OK};
+    THOLE_TRY(begin_adding(writer, instance, &adding, reterr));
+    export_file_begin(&writer->file, instance);
+    thole_status status = client_history_records(writer->client, instance, write_record, &adding, &why);
+    if (ferror(writer->file.work))
+        status = thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", writer->file.options.path,
+                            strerror(errno));
+    else if (status == THOLE_UNAVAILABLE || status == THOLE_DENIED)
+        status = thole_fail(reterr, status, "%s", why.text);
+    else {
+        *ret = judge(&adding, status);
+        status = THOLE_OK;
+    }
+    if (status == THOLE_OK && *ret == ARCHIVE_ADDED) {
+        status = export_file_keep(&writer->file, reterr);
+        writer->instances++;
+        writer->records += adding.facts.records;
+        writer->bytes += adding.facts.bytes;
+    } else {
+        export_file_drop(&writer->file);
+        if (adding.seal != NULL)
+            adding.seal->taken_len = adding.taken_before;
+    }
+    archive_facts_release(&adding.facts);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static thole_status put_checkpoints(struct archive_writer *writer, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    for (uint32_t p = 0; p < writer->client->topology.partitions && status == THOLE_OK; p++) {
+        struct buf section;
+        if (writer->seals[p].taken_len == 0)
+            continue;
+        buf_init(&section, SECTION_BYTES_MAX);
+        status = archive_seal_section(&writer->seals[p], &section, reterr);
+        if (status == THOLE_OK)
+            history_writer_section(&writer->file.writer, "checkpoint", buf_bytes(&section));
+        buf_release(&section);
+    }
+    return status;
+}
+
+static void put_manifest(const struct archive_writer *writer, struct buf *to)
+{
+    char time[TIME_TEXT_BYTES], digest[HISTORY_DIGEST_TEXT_LEN + 1];
+    struct json json;
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_text(&json, "schema", "thole.export.manifest.v1");
+    json_member_text(&json, "namespace", writer->client->topology.ns);
+    text_time(clock_wall_ms(), time);
+    json_member_text(&json, "ended", time);
+    json_member_number(&json, "instances", writer->file.writer.totals.instances);
+    json_member_number(&json, "records", writer->file.writer.totals.records);
+    history_digest_text(&writer->file.writer.totals.digest, digest);
+    json_member_text(&json, "sha256", digest);
+    json_member_bool(&json, "complete", true);
+    json_member_number(&json, "missing_count", 0);
+    json_key(&json, "missing");
+    json_array(&json);
+    json_end(&json);
+    json_end(&json);
+}
+
+thole_status archive_writer_finish(struct archive_writer *writer, thole_error *reterr)
+{
+    struct buf manifest;
+    buf_init(&manifest, MANIFEST_BYTES_MAX);
+    put_manifest(writer, &manifest);
+    thole_status status = put_checkpoints(writer, reterr);
+    if (status == THOLE_OK)
+        status = export_file_finish(&writer->file, buf_bytes(&manifest), reterr);
+    buf_release(&manifest);
+    if (status != THOLE_OK) {
+        archive_writer_drop(writer);
+        return status;
+    }
+    export_file_release(&writer->file);
+    writer->open = false;
+    return THOLE_OK;
+}

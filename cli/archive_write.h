@@ -1,0 +1,34 @@
+/* Writes one archive: an export (export_file.h) with a section `checkpoint` for each partition. */
+#ifndef THOLE_ARCHIVE_WRITE_H
+#define THOLE_ARCHIVE_WRITE_H
+#include "archive_facts.h"
+#include "archive_seal.h"
+#include "export_file.h"
+
+struct archive_writer {
+    thole_client *client;
+    const struct audit_keys *keys; /* len 0: without checkpoints */
+    struct archive_seal *seals;    /* one for each partition; stay from file to file */
+    struct export_file file;
+    bool open;
+    uint64_t instances, records, bytes; /* of the file in hand */
+};
+void archive_writer_init(struct archive_writer *writer, thole_client *client, const struct audit_keys *keys);
+void archive_writer_release(struct archive_writer *writer);
+
+/* @p selection: a JSON value. A .part that is there is overwritten. */
+THOLE_NODISCARD thole_status archive_writer_begin(struct archive_writer *writer, const char *path,
+                                                  thole_slice selection, thole_error *reterr);
+enum archive_added {
+    ARCHIVE_ADDED,
+    ARCHIVE_NOT_ENDED, /* by its history, which counts */
+    ARCHIVE_UNSEALED,  /* a record came behind the last checkpoint */
+    ARCHIVE_DAMAGED,
+    ARCHIVE_GONE,
+};
+THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance,
+                                                enum archive_added *ret, thole_error *reterr);
+/* The file has its name, and is on the disk. */
+THOLE_NODISCARD thole_status archive_writer_finish(struct archive_writer *writer, thole_error *reterr);
+void archive_writer_drop(struct archive_writer *writer); /* the file in hand, if there is one */
+#endif

@@ -1,0 +1,153 @@
+/* hold: instances that must not be deleted, pruned or archived. */
+#include "client_internal.h"
+#include "clock.h"
+#include "holds.h"
+#include "listing.h"
+#include "message.h"
+#include "text.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CELL_BYTES = 2048, COLUMNS_MAX = 200, BY_BYTES_MAX = 256 };
+
+/* ---- rows ---- */
+
+static void cell(thole_slice text, int columns)
+{
+    struct buf safe;
+    buf_init(&safe, CELL_BYTES);
+    text_safe(&safe, text, COLUMNS_MAX);
+    (void)printf("%-*s  ", columns, buf_cstr(&safe));
+    buf_release(&safe);
+}
+
+static void table_row(const struct hold *hold, bool first)
+{
+    char time[TIME_TEXT_BYTES];
+    if (first)
+        (void)printf("%-36s  %-8s  %-24s  %-24s  %s\n", "INSTANCE", "STATE", "SINCE", "BY", "REASON");
+    text_time(hold->time_ms, time);
+    cell(hold->instance, 36);
+    (void)printf("%-8s  %-24s  ", hold->held ? "held" : "released", time);
+    cell(hold->by, 24);
+    cell(hold->reason, 0);
+    (void)printf("\n");
+}
+
+static thole_status print_hold(void *arg, const struct hold *hold)
+{
+    struct listing *listing = arg;
+    struct json *json = &listing->json;
+    switch (listing_row(listing, "thole.hold.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: table_row(hold, listing->rows == 0); break;
+    case LISTING_NAME: listing_name(hold->instance); break;
+    case LISTING_JSON:
+        json_member(json, "instance", hold->instance);
+        json_member_bool(json, "held", hold->held);
+        json_member_time(json, "time", hold->time_ms);
+        json_member(json, "by", hold->by);
+        json_member(json, "reason", hold->reason);
+        json_member_number(json, "revision", hold->revision);
+        break;
+    }
+    return listing_row_end(listing);
+}
+
+/* ---- who ---- */
+
+/* --by, or USER@HOST: what the caller says of itself. */
+static void name_caller(const struct cli *cli, char ret[BY_BYTES_MAX])
+{
+    char host[64] = "";
+    const char *user = getenv("USER");
+    (void)gethostname(host, sizeof host - 1);
+    if (cli->options.by != NULL)
+        (void)snprintf(ret, BY_BYTES_MAX, "%s", cli->options.by);
+    else
+        (void)snprintf(ret, BY_BYTES_MAX, "%.150s@%s", user == NULL ? "uid" : user, host);
+}
+
+/* ---- the verbs ---- */
+
+static thole_status change_one(thole_client *client, const struct hold *hold, struct listing *listing,
+                               thole_error *reterr)
+{
+    const char *const ns = client->topology.ns;
+    THOLE_TRY(holds_put(client->connection, ns, hold, reterr));
+    return print_hold(listing, hold);
+}
+
+static int change(struct cli *cli, thole_client *client, bool held)
+{
+    char by[BY_BYTES_MAX];
+    thole_error error = {.status = THOLE_OK};
+    struct listing listing;
+    const char *object = "";
+    name_caller(cli, by);
+    thole_status status = held ? holds_ensure(client->connection, client->topology.ns, 0, &error) : THOLE_OK;
+    listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
+    for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
+        object = cli->words[i];
+        struct hold const hold = {.instance = thole_slice_from(object),
+                                  .held = held,
+                                  .by = thole_slice_from(by),
+                                  .reason = thole_slice_from(cli->options.reason),
+                                  .time_ms = clock_wall_ms()};
+        status = change_one(client, &hold, &listing, &error);
+    }
+    if (status == THOLE_OK || status == THOLE_CANCELLED)
+        return listing_end(&listing, status, &error, "");
+    return cli_complain(cli, object, &error);
+}
+
+static int list(struct cli *cli, thole_client *client)
+{
+    thole_error error = {.status = THOLE_OK};
+    thole_status status = THOLE_OK;
+    struct listing listing;
+    listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
+    if (cli->words_len == 1)
+        status = holds_list(client->connection, client->topology.ns, print_hold, &listing, &error);
+    for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
+        thole_slice const id = thole_slice_from(cli->words[i]);
+        status = client_check_id(id, &error);
+        if (status == THOLE_OK)
+            status = holds_history(client->connection, client->topology.ns, id, print_hold, &listing, &error);
+    }
+    return listing_end(&listing, status, &error,
+                       cli->words_len == 1 ? "no instance is under legal hold" : "there was no hold");
+}
+
+static bool has_words(const struct cli *cli, int *ret_code)
+{
+    const char *const reason = cli->options.reason;
+    if (cli->words_len < 2)
+        *ret_code = cli_misused(cli, "which instances? thole hold %s ID...", cli->words[0]);
+    else if (reason == NULL || reason[0] == '\0')
+        *ret_code = cli_misused(cli, "--reason is missing: it is kept with the hold");
+    else if (strlen(reason) > REASON_BYTES_MAX)
+        *ret_code = cli_misused(cli, "--reason: more than %d bytes", REASON_BYTES_MAX);
+    else if (cli->options.by != NULL && strlen(cli->options.by) >= BY_BYTES_MAX)
+        *ret_code = cli_misused(cli, "--by: more than %d bytes", BY_BYTES_MAX - 1);
+    else
+        return true;
+    return false;
+}
+
+int command_hold(struct cli *cli)
+{
+    bool const set = strcmp(cli->words[0], "set") == 0, lists = strcmp(cli->words[0], "list") == 0;
+    int code = EXIT_USAGE;
+    if (!set && !lists && strcmp(cli->words[0], "release") != 0)
+        return cli_misused(cli, "unknown word: %.60s; expected set, release or list", cli->words[0]);
+    if (!lists && !has_words(cli, &code))
+        return code;
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    code = lists ? list(cli, client) : change(cli, client, set);
+    thole_client_close(client);
+    return code;
+}

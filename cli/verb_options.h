@@ -1,0 +1,27 @@
+/* Options of verbs: what their tables share, and those that do not stand in commands.c. */
+#ifndef THOLE_VERB_OPTIONS_H
+#define THOLE_VERB_OPTIONS_H
+#include "command.h"
+#include "shared_options.h"
+
+#define FIELD(member) OPTION_FIELD(struct cli_options, member)
+#define TEXT_ROW(name, what, member, text)                                                                   \
+    {                                                                                                        \
+        .flag = name, .kind = OPTION_TEXT, .unit = what, FIELD(member), .help = text                         \
+    }
+#define INPUT_ROW                                                                                            \
+    {                                                                                                        \
+        .flag = "input", .letter = 'i', .kind = OPTION_TEXT, .unit = "TEXT|@FILE|-", .shown = "empty",       \
+        FIELD(input), .help = "input: text, the bytes of a file, or of stdin"                                \
+    }
+#define PAYLOAD_ROW                                                                                          \
+    OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",                                         \
+                           .help = "largest input; the same as the engines'")
+
+extern const char *const cli_statuses[]; /* by thole_instance_status, from 0 */
+
+enum { ARCHIVE_ROWS = 14, HOLD_ROWS = 2, BIND_ROWS = 13 };
+extern const struct option_row archive_rows[ARCHIVE_ROWS]; /* archive_options.c */
+extern const struct option_row hold_rows[HOLD_ROWS];       /* the same */
+extern const struct option_row bind_rows[BIND_ROWS];       /* bind_options.c */
+#endif

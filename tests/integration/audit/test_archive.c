@@ -1,0 +1,271 @@
+/* thole archive and thole hold with real servers: what goes and what stays, the proof that is left, a run
+ * that is killed in front of each of its steps, archives that are forged. */
+#include "stack.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { WAIT_MS = 20000, OUTPUT_BYTES = 256 * 1024, INSTANCES = 6, STEPS_MAX = 200 };
+
+static struct stack stack;
+static thole_client *client;
+static const thole_slice nothing = {NULL, 0};
+
+/* ---- the command ---- */
+
+static const char *run(const char *line) /* "CODE: output". Static. */
+{
+    static char said[OUTPUT_BYTES];
+    char output[OUTPUT_BYTES - 16];
+    FILE *from = popen(line, "r");
+    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    output[len] = '\0';
+    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+    return said;
+}
+
+static void check(const char *line, int code, const char *text)
+{
+    char want[32];
+    const char *got = run(line);
+    (void)snprintf(want, sizeof want, "%d: ", code);
+    bool const good = strncmp(got, want, strlen(want)) == 0 && strstr(got, text) != NULL;
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s]\n    got  %s\n    want %s…%s\n", line, got, want, text);
+}
+
+/* ---- instances ---- */
+
+static void start(const char *id, const char *orchestration)
+{
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration),
+                                THOLE_STR("in"), NULL, &stack.err),
+             &stack.err);
+}
+
+struct seen {
+    thole_instance_status status;
+};
+
+static thole_status see(void *arg, const thole_instance_info *info)
+{
+    ((struct seen *)arg)->status = info->status;
+    return THOLE_OK;
+}
+
+static bool row_is(const char *id, thole_instance_status status)
+{
+    struct seen seen = {THOLE_INSTANCE_UNKNOWN};
+    return thole_client_show(client, thole_slice_from(id), see, &seen, NULL) == THOLE_OK &&
+           seen.status == status;
+}
+
+static void wait_ended(const char *id)
+{
+    thole_outcome outcome;
+    CHECK_OK(thole_client_wait(client, thole_slice_from(id), WAIT_MS, &outcome, &stack.err), &stack.err);
+    thole_outcome_release(&outcome);
+    for (int i = 0; i < WAIT_MS / 10 && !row_is(id, THOLE_INSTANCE_COMPLETED); i++)
+        pause_ms(10);
+}
+
+static void run_instances(const char *prefix)
+{
+    char id[32];
+    for (int i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        start(id, "steps");
+    }
+    for (int i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        wait_ended(id);
+    }
+}
+
+static bool is_there(const char *id)
+{
+    return strcmp(stack_history(client, id), "NOT_FOUND") != 0;
+}
+
+/* ---- tests ---- */
+
+static void test_what_goes(void)
+{
+    check("$T audit keygen audit.example.com --key $D/key >$D/pub", 0, "");
+    run_instances("a");
+    start("family", "parent"); /* its child ends first */
+    start("runs", "gate");
+    CHECK_OK(thole_client_signal(client, THOLE_STR("family-child"), THOLE_STR("other"), nothing, nothing,
+                                 NULL, &stack.err),
+             &stack.err);
+    check("$T hold set a-3 --reason 'case 4711' --by legal", 0, "held");
+    check("$T hold set a-3 --reason again 2>&1", 4, "already under legal hold");
+    check("$T hold list -o json", 0, "\"instance\":\"a-3\",\"held\":true");
+    check("$T archive run --older-than 0s --dir $D/arch 2>&1", 2, "--key is missing");
+    check("$T archive run --dir $D/arch --key $D/pub 2>&1", 2, "how long ago");
+    check("$T archive run --older-than 0s --dir $D/arch --key $D/pub 2>&1", 0,
+          "5 stay: no checkpoint by --key has all of their records yet");
+    check("$T audit checkpoint --key $D/key", 0, "new");
+    check("$T archive run --older-than 0s --key $D/pub --dry-run 2>&1", 0, "5 instances with ");
+    check("$T archive run --older-than 1h --dir $D/arch --key $D/pub 2>&1", 0, "nothing to archive");
+    check("ls $D/arch", 0, "");
+    CU_ASSERT_TRUE(is_there("a-0"));
+    check("$T archive run --older-than 0s --dir $D/arch --key $D/pub -o json 2>$D/notes", 0,
+          "\"instances\":5,");
+    check("cat $D/notes", 0, "1 stay: they are under legal hold");
+    CU_ASSERT_FALSE(is_there("a-0"));
+    CU_ASSERT_TRUE(is_there("a-3"));
+    CU_ASSERT_TRUE(is_there("runs"));
+    check("$T archive run --older-than 0s --dir $D/arch --key $D/pub 2>&1", 0, "nothing to archive");
+}
+
+static void test_the_proof(void)
+{
+    check("$T archive verify $D/arch --key $D/pub", 0, "5 instances, ");
+    check("$T archive verify $D/arch --key $D/pub", 0, "all in signed checkpoints of 1 partitions");
+    check("$T archive verify $D/arch --key $D/pub -o json", 0, "\"included\":true");
+    check("$T archive verify $D/arch", 0, "by their hashes alone");
+    check("$T archive list $D/arch -o name | sort | tr '\\n' ' '", 0, "a-0 a-1 a-2 a-4 a-5 ");
+    check("$T history --file $D/arch/*.thole a-1", 0, "Completed");
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+    check("$T audit verify a-1 --key $D/pub", 0, "whole");
+    check("$T audit keygen other.example.com --key $D/other >$D/other.pub; "
+          "$T archive verify $D/arch --key $D/other.pub",
+          5, "its checkpoint is not signed by --key");
+}
+
+/* A byte of the records, of the proof, of the note; a cut. */
+static void test_forgeries(void)
+{
+    check("F=$(ls $D/arch/*.thole); cp $F $D/forged; $T archive verify $D/forged --key $D/pub", 0, "whole");
+    check("F=$(ls $D/arch/*.thole); head -c $(($(wc -c <$F) - 40)) $F >$D/forged; "
+          "$T archive verify $D/forged --key $D/pub 2>&1",
+          5, "forged: ");
+    check("F=$(ls $D/arch/*.thole); sed 's/\"proof\":\\[\"./\"proof\":[\"~/' $F >$D/forged; "
+          "$T archive verify $D/forged --key $D/pub",
+          5, "checkpoint  partition 0: ");
+    check("F=$(ls $D/arch/*.thole); sed 's/audit.example.com [A-Za-z0-9]/audit.example.com _/' $F "
+          ">$D/forged; $T archive verify $D/forged --key $D/pub",
+          5, "checkpoint  partition 0: ");
+    check("F=$(ls $D/arch/*.thole); grep -av '^{.*checkpoint.v1' $F >$D/forged; "
+          "$T archive verify $D/forged --key $D/pub 2>&1",
+          5, "");
+    check("$T archive verify $D/key --key $D/pub 2>&1", 5, "");
+    check("$T archive verify $D/nowhere --key $D/pub 2>&1", 3, "cannot open");
+}
+
+/* Whatever step it is killed in front of: what is gone is in an archive that verifies; the next run ends it.
+ */
+static void test_kill9(void)
+{
+    char line[1024];
+    int step = 1;
+    bool ended = false;
+    for (; step < STEPS_MAX && !ended && CU_get_number_of_failures() == 0; step++) {
+        char prefix[16];
+        (void)snprintf(prefix, sizeof prefix, "k%d", step);
+        run_instances(prefix);
+        check("$T audit checkpoint --key $D/key >/dev/null", 0, "");
+        (void)snprintf(line, sizeof line,
+                       "rm -rf $D/spool; mkdir -p $D/spool $D/s3; LD_PRELOAD=%s/kill_preload.so "
+                       "THOLE_TEST_KILL=%d $T archive run --older-than 0s --prefix %s- --dir $D/spool --key "
+                       "$D/pub --to-command 'cp \"$1\" $D/s3/' --back-command 'cat $D/s3/$(basename \"$1\")' "
+                       ">/dev/null 2>&1; echo $?",
+                       THOLE_TEST_PROGRAMS, step, prefix);
+        ended = strcmp(run(line), "0: 0\n") == 0;
+        for (int i = 0; i < INSTANCES; i++) {
+            char id[32];
+            (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+            if (is_there(id))
+                continue;
+            (void)snprintf(line, sizeof line,
+                           "$T archive verify $D/s3 --key $D/pub >/dev/null && "
+                           "$T archive list $D/s3 -o name | grep -x '%s'",
+                           id);
+            check(line, 0, id);
+        }
+        check("$T archive run --older-than 0s --prefix k --dir $D/spool --key $D/pub --to-command "
+              "'cp \"$1\" $D/s3/' --back-command 'cat $D/s3/$(basename \"$1\")' 2>&1",
+              0, "");
+        for (int i = 0; i < INSTANCES; i++) {
+            char id[32];
+            (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+            CU_ASSERT_FALSE(is_there(id));
+        }
+        check("ls $D/spool | grep -v done$ | wc -l", 0, "0: 0\n");
+    }
+    CU_ASSERT_TRUE(ended);
+    CU_ASSERT(step > 15);
+    fprintf(stderr, " killed in front of %d steps ", step - 2);
+    check("$T archive list $D/s3 -o name | sort | uniq -d", 0, "");
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+}
+
+static void test_hooks(void)
+{
+    run_instances("h");
+    check("$T audit checkpoint --key $D/key >/dev/null", 0, "");
+    check("$T archive run --older-than 0s --prefix h --dir $D/hooks --key $D/pub --to-command 'exit 3' 2>&1",
+          6, "exit code 3; nothing of this archive was purged");
+    CU_ASSERT_TRUE(is_there("h-0"));
+    check("$T archive run --older-than 0s --prefix h --dir $D/hooks --key $D/pub --to-command true "
+          "--back-command 'echo other' 2>&1",
+          5, "what came back is not");
+    CU_ASSERT_TRUE(is_there("h-0"));
+    check("flock $D/hooks/.lock $T archive run --older-than 0s --dir $D/hooks --key $D/pub 2>&1", 4,
+          "another run uses");
+    check("for f in $D/hooks/*.thole; do printf x | dd of=$f bs=1 seek=900 conv=notrunc 2>/dev/null; done; "
+          "$T archive run --older-than 0s --prefix h --dir $D/hooks --key $D/pub 2>&1",
+          5, "");
+    CU_ASSERT_TRUE(is_there("h-0"));
+    check("rm $D/hooks/*.thole; $T archive run --older-than 0s --prefix h --dir $D/hooks --key $D/pub 2>&1",
+          0, "        6");
+    CU_ASSERT_FALSE(is_there("h-0"));
+}
+
+static void test_holds(void)
+{
+    check("$T delete a-3 2>&1", 4, "is under legal hold since ");
+    check("$T hold release a-3 --reason closed --by legal", 0, "released");
+    check("$T hold release a-3 --reason closed 2>&1", 4, "not under legal hold");
+    check("$T hold list 2>&1", 0, "no instance is under legal hold");
+    check("$T hold list a-3", 0, "case 4711");
+    check("$T hold set a-4 2>&1", 2, "--reason is missing");
+    check("$T delete a-3", 0, "accepted");
+}
+
+/* A child that has ended, of a parent that waits for another event. */
+static void test_family(void)
+{
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("family"), nothing, &stack.err), &stack.err);
+    for (int i = 0; i < WAIT_MS / 10 && !row_is("family", THOLE_INSTANCE_TERMINATED); i++)
+        pause_ms(10);
+    check("$T archive run --older-than 0s --unsealed --dir $D/family --prefix family 2>&1", 0, "        ");
+    check("$T archive list $D/family -o name | sort | tr '\\n' ' '", 0, "family ");
+    check("$T archive verify $D/family", 0, "by their hashes alone");
+    check("$T archive verify $D/family --key $D/pub", 5, "it is in no checkpoint of this archive by --key");
+}
+
+static const struct thole_test tests[] = {
+    {"what goes", test_what_goes}, {"the proof", test_the_proof}, {"forgeries", test_forgeries},
+    {"hooks", test_hooks},         {"holds", test_holds},         {"family", test_family},
+    {"kill -9", test_kill9},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    setenv("T", THOLE_COMMAND, 1);
+    setenv("D", stack.dir, 1);
+    (void)stack_program_with(&stack, "program_verbs", "verbs", "run", "--partitions", "1", NULL);
+    client = stack_client(&stack);
+    int const failed = thole_run_suite("archive", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
