@@ -1,6 +1,7 @@
 /* The Merkle tree, with the values that Certificate Transparency's implementations share, and all proofs of
  * small trees. */
 #include "merkle.h"
+#include "merkle_many.h"
 #include "thole_cunit.h"
 #include <stdio.h>
 #include <string.h>
@@ -104,9 +105,73 @@ static void test_consistency(void)
         }
 }
 
+struct many_proof {
+    struct merkle_hash hashes[TREES];
+    size_t len;
+};
+
+static struct merkle_hash leaf_at(const void *arg, uint64_t index)
+{
+    return ((const struct merkle_hash *)arg)[index];
+}
+
+static void add_hash(void *arg, const struct merkle_hash *hash)
+{
+    struct many_proof *proof = arg;
+    CU_ASSERT_FATAL(proof->len < TREES);
+    proof->hashes[proof->len++] = *hash;
+}
+
+/* Whether what is proven is the tree's root; with a leaf, an index or a hash of the proof changed. */
+static void check_many(size_t size, uint64_t set)
+{
+    uint64_t indices[TREES];
+    struct merkle_indexed those[TREES];
+    struct many_proof proof = {.len = 0};
+    struct merkle_hash const want = root_of(size);
+    struct merkle_hash got;
+    size_t n = 0;
+    for (size_t i = 0; i < size; i++)
+        if ((set >> i & 1) != 0) {
+            those[n] = (struct merkle_indexed){i, leaves[i]};
+            indices[n++] = i;
+        }
+    merkle_prove_many(size, indices, n, leaf_at, leaves, add_hash, &proof);
+    CU_ASSERT_TRUE(merkle_root_of_many(size, those, n, proof.hashes, proof.len, &got));
+    CU_ASSERT_TRUE(merkle_equal(&got, &want));
+    CU_ASSERT_FALSE(merkle_root_of_many(size, those, n, proof.hashes, proof.len + 1, &got));
+    if (proof.len > 0) {
+        CU_ASSERT_FALSE(merkle_root_of_many(size, those, n, proof.hashes, proof.len - 1, &got));
+        proof.hashes[proof.len - 1].bytes[0] ^= 1;
+        CU_ASSERT_TRUE(merkle_root_of_many(size, those, n, proof.hashes, proof.len, &got));
+        CU_ASSERT_FALSE(merkle_equal(&got, &want));
+        proof.hashes[proof.len - 1].bytes[0] ^= 1;
+    }
+    those[0].leaf.bytes[0] ^= 1;
+    CU_ASSERT_TRUE(merkle_root_of_many(size, those, n, proof.hashes, proof.len, &got));
+    CU_ASSERT_FALSE(merkle_equal(&got, &want));
+    those[0].leaf.bytes[0] ^= 1;
+    those[n - 1].index = size;
+    CU_ASSERT_FALSE(merkle_root_of_many(size, those, n, proof.hashes, proof.len, &got));
+}
+
+/* All sets of leaves of small trees. */
+static void test_many(void)
+{
+    struct merkle_indexed const twice[] = {{0, leaves[0]}, {0, leaves[0]}};
+    struct merkle_hash got;
+    make_leaves();
+    for (size_t size = 1; size <= 10; size++)
+        for (uint64_t set = 1; set < UINT64_C(1) << size; set++)
+            check_many(size, set);
+    CU_ASSERT_FALSE(merkle_root_of_many(2, twice, 2, NULL, 0, &got));
+    CU_ASSERT_FALSE(merkle_root_of_many(2, twice, 0, leaves, 1, &got));
+}
+
 static const struct thole_test tests[] = {
     {"roots of eight leaves", test_roots},
     {"inclusion", test_inclusion},
     {"consistency", test_consistency},
+    {"many leaves at once", test_many},
 };
 THOLE_TEST_MAIN("merkle", tests)
