@@ -87,6 +87,8 @@ def check_document(document):
             fail(where, f"annotation {key} is {value!r}")
     if document["kind"] == "Pod":
         check_pod(where, document)
+    if document["kind"] == "CronJob":
+        check_pod(where, document["spec"]["jobTemplate"]["spec"]["template"])
     if document["kind"] in WORKLOADS:
         check_pod(where, document["spec"]["template"])
         selector = document["spec"].get("selector", {}).get("matchLabels", {})
