@@ -1,5 +1,6 @@
 /* thole archive and thole hold with real servers: what goes and what stays, the proof that is left, a run
  * that is killed in front of each of its steps, archives that are forged. */
+#include "sanitized.h"
 #include "stack.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -164,6 +165,8 @@ static void test_kill9(void)
     char line[1024];
     int step = 1;
     bool ended = false;
+    if (SANITIZED) /* its library wants to be loaded first */
+        return;
     for (; step < STEPS_MAX && !ended && CU_get_number_of_failures() == 0; step++) {
         char prefix[16];
         (void)snprintf(prefix, sizeof prefix, "k%d", step);

@@ -23,6 +23,7 @@ enum {
 #define Y (1u << USER_GATEWAY)
 #define R (1u << USER_REMOTE_WORKER)
 #define S (1u << USER_REMOTE_CLIENT)
+#define V (1u << USER_ARCHIVIST)
 #define ALL (E | W | C | G | A | K | R | S)
 
 struct attempt {
@@ -85,6 +86,22 @@ static const struct attempt attempts[] = {
     {Y, "thole.default.in.>", NULL},
     {Y, "thole.default.hist.>", NULL},
     {Y, "thole.other.gateway.>", NULL},
+    /* of archives */
+    {V, IN "start.gate.victim", "x"},
+    {V, IN "control.terminate.victim", "x"},
+    {V, IN "control.force_delete.victim", "x"},
+    {V, IN "control.prune.victim", "x"},
+    {V, "thole.default.hist.0.victim.1", "x"},
+    {V, "thole.default.hist.0.victim.deleted", "x"},
+    {V, "thole.default.audit.0.checkpoint", "x"},
+    {V, "$KV.THOLE_default_CONFIG.partitions", "7"},
+    {V, API "STREAM.DELETE.KV_THOLE_default_HOLDS", ""},
+    {V, API "STREAM.PURGE.KV_THOLE_default_HOLDS", ""},
+    {V, API "STREAM.UPDATE.KV_THOLE_default_HOLDS", "{}"},
+    {V, API "STREAM.MSG.DELETE.KV_THOLE_default_HOLDS", "{\"seq\":1}"},
+    {V, API "STREAM.MSG.DELETE." HIST, "{\"seq\":1}"},
+    {V, API "STREAM.MSG.GET.KV_THOLE_default_SECRET", "{\"last_by_subj\":\">\"}"},
+    {E | W | C | G | A | K, "$KV.THOLE_default_HOLDS.victim", "{\"held\":false}"},
     /* messages to instances */
     {E | W | A | K, IN "start.gate.victim", "x"},
     {E | W | C | A | K, IN "start.steps.victim", "x"},

@@ -75,6 +75,20 @@ static void console(void)
     rights_expect(USER_AUDITOR, 0, "", "replay --all -- " THOLE_TEST_PROGRAMS "/program_verbs");
 }
 
+static void archivist(void)
+{
+    rights_expect(USER_SERVICE, 0, "x", "run steps --id arch-1 --input x --timeout 60s");
+    rights_expect(USER_SERVICE, 0, "x", "run steps --id arch-2 --input x --timeout 60s");
+    pause_ms(500); /* until the rows are there */
+    rights_expect(USER_ARCHIVIST, 0, "held", "hold set arch-2 --reason why");
+    rights_expect(USER_ARCHIVIST, 0, "arch-2", "hold list");
+    rights_expect(USER_CONSOLE, 4, "is under legal hold", "delete arch-2");
+    rights_expect(USER_ARCHIVIST, 0, "stay: they are under legal hold",
+                  "archive run --older-than 0s --unsealed --prefix arch- --dir %s/arch", rights_stack.dir);
+    rights_expect(USER_ARCHIVIST, 0, "arch-1", "archive list %s/arch -o name", rights_stack.dir);
+    rights_expect(USER_ARCHIVIST, 0, "released", "hold release arch-2 --reason why");
+}
+
 /* A message that nobody can take: who reads the list sees it. */
 static void rejected(void)
 {
@@ -177,6 +191,7 @@ void rights_day(void)
     rights_expect(USER_CLIENT, 0, "", "signal g-1 go two");
     rights_expect(USER_CLIENT, 0, "two", "wait g-1 --timeout 60s");
     console();
+    archivist();
     rejected();
     a_worker_dies(worker);
     struct stack_program *const third = rights_program(VERBS, USER_ENGINE, "e-3", "--node-ttl=2s");
