@@ -229,6 +229,17 @@ static void test_hooks(void)
     CU_ASSERT_FALSE(is_there("h-0"));
 }
 
+/* The archive of an earlier instance, whose run did not come to its end: the next one of that id stays. */
+static void test_another_life(void)
+{
+    check("ls $D/hooks/*.done | wc -l; rm $D/hooks/*.done", 0, "1");
+    start("h-0", "steps");
+    wait_ended("h-0");
+    check("$T archive run --older-than 1h --dir $D/hooks --key $D/pub", 0, " 6      0  ");
+    CU_ASSERT_TRUE(is_there("h-0"));
+    CU_ASSERT_FALSE(is_there("h-1"));
+}
+
 static void test_holds(void)
 {
     check("$T delete a-3 2>&1", 4, "is under legal hold since ");
@@ -253,8 +264,13 @@ static void test_family(void)
 }
 
 static const struct thole_test tests[] = {
-    {"what goes", test_what_goes}, {"the proof", test_the_proof}, {"forgeries", test_forgeries},
-    {"hooks", test_hooks},         {"holds", test_holds},         {"family", test_family},
+    {"what goes", test_what_goes},
+    {"the proof", test_the_proof},
+    {"forgeries", test_forgeries},
+    {"hooks", test_hooks},
+    {"another life", test_another_life},
+    {"holds", test_holds},
+    {"family", test_family},
     {"kill -9", test_kill9},
 };
 
