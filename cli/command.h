@@ -84,6 +84,7 @@ struct command {
     bool local;      /* uses no server: settings in the environment are not checked */
     bool program;    /* what follows -- is the command line of a program */
     bool names;      /* prints a list that --output name makes sense of */
+    bool stays;      /* does not end by itself, so nothing can be converted at its end */
     bool early_stop; /* options end at the first word: the rest is the command line of a program */
 };
 

@@ -44,7 +44,7 @@ static int settle_output(struct cli *cli)
     case OUTPUT_YAML: break;
     }
     options->output = OUTPUT_JSON;
-    if (command->program || command->early_stop || options->follow || options->watch)
+    if (command->program || command->early_stop || command->stays || options->follow || options->watch)
         return cli_misused(cli, "--output yaml is converted at the end; here use jsonl");
     return EXIT_DONE;
 }

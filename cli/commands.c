@@ -634,7 +634,8 @@ static const struct command commands[] = {
      .example = "thole console\n  thole console --http 127.0.0.1:9000 --allow-actions\n"
                 "  thole console --http 0.0.0.0:8233 --token-file console.token",
      ROWS(console_rows),
-     .run = command_console},
+     .run = command_console,
+     .stays = true},
     {.name = "gateway",
      .usage = "[OPTION]...",
      .summary = "lets workers and clients without a database take part; thole gateway --help",

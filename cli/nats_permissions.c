@@ -249,6 +249,7 @@ static const struct {
     {"hold", HOLD},
     {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS},
     {"bind", RULES},
+    {"console", HISTORIES | FOLLOW | EVENTS | ENGINES | ROLL_CALL | QUEUES | REJECTED | SETTINGS},
     {"call", CALL},
     {"events", HEAR},
 };
@@ -263,7 +264,8 @@ static const struct {
     {"client", 0, "start,run,wait,signal,query,cancel,list"},
     {"auditor", 0, "wait,show,history,export,diff,list,nodes,partitions,doctor,rejected,replay,audit"},
     {"console", 0,
-     "show,history,list,nodes,partitions,doctor,rejected,query,cancel,terminate,pause,resume,retry,delete,"
+     "console,show,history,list,nodes,partitions,doctor,rejected,start,signal,query,cancel,terminate,pause,"
+     "resume,retry,delete,"
      "prune,"
      "queue"},
     {"service", 0, "start,start-many,run,wait,signal,query,cancel,complete,fail,list"},

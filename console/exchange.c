@@ -325,8 +325,6 @@ static enum MHD_Result answer_api(struct exchange *exchange, const char *path)
     thole_error error = {.status = THOLE_OK};
     void *both[] = {exchange, &error};
     bool other;
-    if (buf_status(&request->body) != THOLE_OK)
-        return send_problem(exchange, 413, "LIMIT", "the body has more than 1 MiB");
     error.status = request_path(request, path + sizeof api - 1, &error);
     if (error.status == THOLE_OK)
         (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, take_arg, both);
@@ -341,6 +339,8 @@ static enum MHD_Result answer_api(struct exchange *exchange, const char *path)
                      : send_problem(exchange, 404, "NOT_FOUND", "there is nothing at this address");
     if (!may_run(exchange, &refusal))
         return send_refusal(exchange, &refusal);
+    if (buf_status(&request->body) != THOLE_OK)
+        return send_problem(exchange, 413, "LIMIT", "the body has more than 1 MiB");
     if (request->post && !is_json(exchange))
         return send_problem(exchange, 415, "TYPE", "an action is JSON: Content-Type: application/json");
     keep_user(exchange);
@@ -372,11 +372,14 @@ static enum MHD_Result answer_request(struct exchange *exchange, const char *pat
 static struct exchange *begin(struct console *console, struct MHD_Connection *connection, bool post)
 {
     struct exchange *const exchange = memory_new(sizeof *exchange);
+    struct access_refusal refusal;
     exchange->console = console;
     exchange->connection = connection;
     request_init(&exchange->request, CONSOLE_BODY_BYTES_MAX);
     answer_init(&exchange->answer);
     exchange->request.post = post;
+    if (post && !may_run(exchange, &refusal)) /* what will be refused is read, and not kept */
+        exchange->request.body.max = 0;
     return exchange;
 }
 

@@ -69,6 +69,17 @@ expect 0 '{"schema":"thole.namespace_list.v1","namespaces":[{"namespace":"a_b","
 expect 0 '{"schema":"thole.namespace.v1","namespace":"shop","partitions":5,"replicas":1,"format":' namespaces -o jsonl
 kill -TERM "$other" && wait "$other"
 
+# The web console, until it is asked to end; its verb has no other output. integration.console is about what it serves.
+"$thole" console --http 127.0.0.1:0 -o json >"$log.console" &
+console=$!
+for _ in $(seq 100); do [ -s "$log.console" ] && break || sleep 0.1; done
+address=$(sed -n 's,^{"schema":"thole.console.v1"\,"url":"http://\(.*\)/"}$,\1,p' "$log.console")
+expect 6 "cannot listen on $address" console --http "$address"
+exec 3<>"/dev/tcp/${address/:/\/}" && printf 'GET /api/v1/nodes HTTP/1.0\r\nHost: %s\r\n\r\n' "$address" >&3
+grep -q '"node":"n-1"' <&3 || { echo "console: $address does not answer" && bad=1; }
+exec 3>&-
+kill -TERM "$console" && wait "$console" || { echo "console: exit code $?" && bad=1; }
+
 # The doctor: all is well with an engine and a worker, as far as one server can be.
 "$checkout" worker --node w-2 >"$log.worker" 2>&1 &
 worker=$!

@@ -397,6 +397,11 @@ static void test_refusals(void)
     post_with(headers, "/api/v1/instances", start, 403, "\"code\":\"ORIGIN\"");
     (void)snprintf(headers, sizeof headers, "Content-Type: text/plain\r\nX-Thole-Csrf: %s\r\n", csrf);
     post_with(headers, "/api/v1/instances", start, 415, "application/json");
+    char *const big = malloc(2 * CONSOLE_BODY_BYTES_MAX);
+    memset(big, ' ', 2 * CONSOLE_BODY_BYTES_MAX - 1);
+    big[2 * CONSOLE_BODY_BYTES_MAX - 1] = '\0';
+    post_with(type, "/api/v1/instances", big, 403, "\"code\":\"CSRF\"");
+    free(big);
     get("/api/v1/instances/refused", 404, "refused");
 }
 

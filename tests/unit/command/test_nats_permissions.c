@@ -110,6 +110,15 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_CONFIG.queue_gpu"},
      {"CONFIG.*", "q_*", "q_default", "thole.ns.in."}},
+    {{.roles = "client", .verbs = "console"},
+     PERMISSION_PUBLISH,
+     {"$JS.API.STREAM.MSG.GET.THOLE_ns_HIST_0", "$JS.API.CONSUMER.INFO.THOLE_ns_WORK.*", "thole.ns.workers"},
+     {"thole.ns.in.", "thole.ns.query", "CONSUMER.DELETE", "CONFIG.queue"}},
+    {{.roles = "client", .verbs = "console"},
+     PERMISSION_SUBSCRIBE,
+     {"thole.ns.event.*.*.*", "thole.ns.hist.>"},
+     {"thole.ns.in."}},
+    {{.roles = "console"}, PERMISSION_PUBLISH, {"thole.ns.in.*.start.*.*"}, {"force_delete"}},
     {{.roles = "service"},
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.result.outside.*"},
@@ -234,7 +243,8 @@ static void test_refused(void)
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, projections, audit, hold, archive, bind, call, "
+        "partitions, doctor, queue, queue-limit, replay, projections, audit, hold, archive, bind, console, "
+        "call, "
         "events");
     CU_ASSERT_EQUAL(
         ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
