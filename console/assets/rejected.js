@@ -7,11 +7,20 @@ import { empty, errorBox, facts } from './ui.js';
 
 const PAGE_ROWS = 50;
 
-/** By code; docs/errors.md has the same. */
+const SENDER = 'Mend the sender: docs/wire.md has the bytes of each message to compare with.';
+/** By code, as docs/errors.md has it. */
 const ADVICE = {
-  format: 'A client sent what this version cannot read: update it, or ask who writes to this subject.',
-  unknown: 'A newer client sent a kind of message that these engines do not know: update the engines.',
-  limit: 'The message is larger than the namespace allows: send less, or start the engines with a higher --payload-max.',
+  subject: 'The sender does not percent-encode the id, or not as docs/wire.md says.',
+  partition: "The sender's CRC-32 or its number of partitions is wrong.",
+  malformed: SENDER,
+  unsupported: 'Update the engines first, then send it again.',
+  instance: SENDER,
+  request_id: SENDER,
+  too_large: 'Send a reference instead of the data.',
+  too_many: 'Too many events wait: are the id and the name of the event right? Start the instance, or delete the id to give them up.',
+  route: 'Kind or name in the subject are not those of the message. ' + SENDER,
+  nonce: 'A result that is not from a worker with the work message: look who may publish to this subject.',
+  unreadable: 'The history of the instance is damaged: terminate it.',
 };
 
 function card(r) {
@@ -19,7 +28,7 @@ function card(r) {
     'article',
     { class: 'card', 'aria-label': `message ${r.number}` },
     h('div', { class: 'title-line' }, h('span', { class: 'badge s-failed' }, line(r.code)), h('h2', { class: 'as-text' }, line(r.reason)), h('span', { class: 'quiet' }, timeNode(r.time, { ago: true }))),
-    h('p', null, ADVICE[String(r.code).toLowerCase()] ?? 'The engines have skipped it and go on; its sender was told if it waited. See the code in errors.md.'),
+    h('p', null, ADVICE[r.code] ?? 'docs/errors.md says what its code means.'),
     facts([
       ['number', number(r.number)],
       ['subject', h('span', { class: 'mono' }, line(r.subject))],

@@ -1,5 +1,7 @@
 // The modules that need no browser: what a history says, payloads, paths, times.
 import test from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { readdirSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { History } from '../../console/assets/history.js';
 import { match, instanceHref } from '../../console/assets/router.js';
@@ -94,4 +96,19 @@ test('times, ranges, verbs', () => {
   assert.equal(ranges([0, 1, 2, 5, 7, 8]), '0-2, 5, 7-8');
   assert.deepEqual(verbsFor('Completed'), ['query']);
   assert.ok(verbsFor('Stuck').includes('retry') && verbsFor('Paused').includes('resume'));
+});
+
+test('all of it has at most 60 KiB when compressed, and nothing from elsewhere', () => {
+  const folder = new URL('../../console/assets/', import.meta.url);
+  const files = readdirSync(folder).map((name) => [name, readFileSync(new URL(name, folder))]);
+  const bytes = files.reduce((sum, [, content]) => sum + gzipSync(content, { level: 9 }).length, 0);
+  console.log(`${files.length} files, ${bytes} bytes compressed`);
+  assert.ok(bytes <= 60 * 1024, `${bytes} bytes`);
+  for (const [name, content] of files) {
+    const text = content.toString().replaceAll('http://www.w3.org/2000/svg', '');
+    assert.ok(!/https?:|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|style="/.test(text), name);
+  }
+  const wanted = files.map(([name]) => name).filter((name) => name.endsWith('.js'));
+  const index = readFileSync(new URL('index.html', folder), 'utf8');
+  for (const name of wanted) assert.ok(index.includes(`/assets/${name}`), `index.html does not load ${name} ahead`);
 });

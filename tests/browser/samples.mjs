@@ -97,7 +97,7 @@ export const partitions = Array.from({ length: 8 }, (_, p) => ({
   partition: p, owner: p === 7 ? null : p < 4 ? 'engine-a-10.0.0.4' : 'engine-b-10.0.0.5', epoch: p < 4 ? 1 : 2,
   opened_by: p < 4 ? 'engine-a-10.0.0.4' : 'engine-b-10.0.0.5', opened: iso(Date.now() - (p < 4 ? 7200000 : 30000)) }));
 export const rejected = [
-  { number: 3, code: 'format', reason: 'the message is no thole.Start: field 3 has wire type 5', subject: 'thole.shop.in.3.start.b3JkZXItNw', partition: 3, sequence: 512,
+  { number: 3, code: 'malformed', reason: 'the body is no Start: field 3 has wire type 5', subject: 'thole.shop.in.3.start.b3JkZXItNw', partition: 3, sequence: 512,
     time: iso(Date.now() - 600000), bytes: 42, payload_base64: 'CgVoZWxsbwD/gIEKAg==' },
 ];
 
