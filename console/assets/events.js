@@ -14,7 +14,7 @@ const TONE = [
 ];
 const KNOWN = new Set(['key', 'at', 'execution', 'id', 'kind', 'ref', 'name', 'data', 'data_base64', 'data_bytes', 'time', 'due',
   'turn', 'sequence', 'other', 'try', 'version', 'queue', 'status', 'error_type', 'cause', 'request_id', 'worker', 'host',
-  'started_ms', 'ended_ms', 'started', 'ended', 'actor', 'pruned_before', 'schema', 'instance']);
+  'run_started', 'run_ended', 'attempt', 'actor', 'actor_authenticated', 'client', 'schema', 'instance']);
 
 function tone(kind) {
   return TONE.find(([pattern]) => pattern.test(kind))?.[1] ?? 'plain';
@@ -51,15 +51,16 @@ function others(event) {
 }
 
 function worked(event) {
-  const started = toMs(event.started_ms ?? event.started);
-  const ended = toMs(event.ended_ms ?? event.ended);
+  const started = toMs(event.run_started);
+  const ended = toMs(event.run_ended);
   if (started === null || ended === null) return null;
   return [timeNode(started, { fraction: true }), ' to ', timeNode(ended, { fraction: true }), `, ${spanText(ended - started)}`];
 }
 
 function actorOf(event) {
   if (!event.actor) return null;
-  return line(typeof event.actor === 'object' ? JSON.stringify(event.actor) : event.actor);
+  const stated = event.actor_authenticated === false ? ' (only stated)' : '';
+  return `${line(event.actor)}${stated}${event.client ? `, by ${line(event.client)}` : ''}`;
 }
 
 export function eventNode(instance, event, pick) {
@@ -81,6 +82,7 @@ export function eventNode(instance, event, pick) {
       ['worker', event.worker && line(event.worker)],
       ['host', event.host && line(event.host)],
       ['worked', worked(event)],
+      ['attempt', event.attempt],
       ['asked for by', actorOf(event)],
       ['due', event.due && timeNode(event.due, { fraction: true })],
       ['cause', event.cause],

@@ -126,7 +126,7 @@ export class History {
 
   /** From what made it lose, or from the request, to the end of what was running. */
   noteLatency(span, event) {
-    const ended = toMs(event.ended_ms ?? event.ended);
+    const ended = toMs(event.run_ended);
     const cause = event.cause === 'requested' || event.cause === 'terminated' ? this.cancelled : null;
     const from = cause ? cause.at : event.at;
     if (ended !== null) span.latency = ended - from;
@@ -215,7 +215,7 @@ function finishTry(one, event, outcome) {
   one.outcome = outcome;
   one.worker = event.worker ?? '';
   one.host = event.host ?? '';
-  one.started = toMs(event.started_ms ?? event.started);
-  one.ended = toMs(event.ended_ms ?? event.ended);
+  one.started = toMs(event.run_started);
+  one.ended = toMs(event.run_ended);
   one.text = outcome === 'completed' ? '' : (event.data ?? '');
 }

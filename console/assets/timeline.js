@@ -166,7 +166,7 @@ export class Timeline {
     this.rows.setAttribute('height', height);
     this.rows.setAttribute('width', width);
     this.axis.setAttribute('width', width);
-    this.rows.setAttribute('aria-label', this.summary(spans));
+    this.describe(spans);
     const first = Math.max(0, Math.floor(this.scroll.scrollTop / ROW_PX) - EXTRA_ROWS);
     const last = Math.min(spans.length, first + Math.ceil(this.scroll.clientHeight / ROW_PX) + 2 * EXTRA_ROWS);
     const visible = spans.slice(first, last).map((span, i) => this.row(span, first + i));
@@ -192,6 +192,13 @@ export class Timeline {
     if (all.length < 2 || this.executionBox.length === all.length + 1) return;
     const option = (value, text) => h('option', { value, selected: String(this.execution ?? '') === String(value) }, text);
     fill(this.executionBox, option('', `all ${all.length} executions`), all.map((n) => option(n, `execution ${n}`)));
+  }
+
+  describe(spans) {
+    const state = `${this.history.events.length} ${this.execution}`;
+    if (state === this.described) return;
+    this.described = state;
+    this.rows.setAttribute('aria-label', this.summary(spans));
   }
 
   summary(spans) {

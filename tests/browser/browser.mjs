@@ -25,6 +25,16 @@ export async function open(browser, url, options = {}) {
   return page;
 }
 
+/** Gives a function: milliseconds of the processor that the page's main thread has had; other work on the machine is not in it. */
+export async function cpuMeter(page) {
+  const debuggerSession = await page.context().newCDPSession(page);
+  await debuggerSession.send('Performance.enable', { timeDomain: 'threadTicks' });
+  return async () => {
+    const { metrics } = await debuggerSession.send('Performance.getMetrics');
+    return metrics.find((m) => m.name === 'TaskDuration').value * 1000;
+  };
+}
+
 /** What axe-core finds that is serious or worse. */
 export async function seriousFaults(page) {
   await page.evaluate(axeSource); // in the page by the debugger: the policy stays as it is

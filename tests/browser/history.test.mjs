@@ -64,7 +64,7 @@ test('the same event twice is there once; an end closes what is open in its exec
 });
 
 test('where a result says when it was worked on, waiting in the queue is drawn apart', () => {
-  const all = history(event(1, 'ActivityScheduled', 0, { name: 'a' }), event(2, 'ActivityCompleted', 100, { ref: 1, started_ms: 1e12 + 40, worker: 'w' }));
+  const all = history(event(1, 'ActivityScheduled', 0, { name: 'a' }), event(2, 'ActivityCompleted', 100, { ref: 1, run_started: at(40), worker: 'w' }));
   assert.deepEqual(parts(all.spans[0]).map((p) => `${p.look} ${p.to - p.from}`), ['queued 40', 'completed 60']);
 });
 

@@ -3,11 +3,9 @@ import test, { before, after, afterEach } from 'node:test';
 import assert from 'node:assert/strict';
 import { Mock, instance } from './mock.mjs';
 import { shop, rows, longStory } from './samples.mjs';
-import { launch, open, seriousFaults } from './browser.mjs';
+import { cpuMeter, launch, open, seriousFaults } from './browser.mjs';
+import { within, FIRST_PAINT_MS, LIVE_MS, SCROLL_MS } from './bounds.mjs';
 
-const FIRST_PAINT_MS = 500;
-const LIVE_MS = 200;
-const SCROLL_MS = 33; // two frames, on a machine with other work
 const PATHS = ['/instances', '/instances/order-7?event=1.8', '/queues', '/engines', '/stuck', '/rejected', '/start', '/nowhere'];
 let browser;
 let mock;
@@ -80,12 +78,11 @@ test('without data each page says what to do next', async () => {
 
 test('100,000 instances: the first paint, and the last row', async () => {
   await at('/instances', { instances: rows(100000) });
-  await page.waitForSelector('.vt-body .vt-row:nth-child(5)');
-  await page.goto(`${mock.url}/instances`); // the browser itself is warm
-  await page.waitForSelector('.vt-body .vt-row:nth-child(5)');
-  const ms = await page.evaluate(() => performance.getEntriesByName('rows')[0].startTime);
-  console.log(`first rows of 100,000 after ${Math.round(ms)} ms`);
-  assert.ok(ms <= FIRST_PAINT_MS, `${ms} ms`);
+  await within(FIRST_PAINT_MS, 'first rows of 100,000', async () => {
+    await page.goto(`${mock.url}/instances`);
+    await page.waitForSelector('.vt-body .vt-row:nth-child(5)');
+    return page.evaluate(() => performance.getEntriesByName('rows')[0].startTime);
+  });
   assert.match(await text('[data-status=Completed]'), /50,000/);
   await page.evaluate(() => (document.querySelector('.vt').scrollTop = 1e9));
   await page.waitForFunction(() => document.querySelector('.vt').getAttribute('aria-rowcount') > 300);
@@ -113,14 +110,14 @@ test('the list shows within 200 ms what has happened', async () => {
   await settled();
   await page.waitForSelector('text=order-7');
   await page.waitForTimeout(300);
-  const seen = page.waitForSelector('text=order-new');
-  const from = performance.now();
-  mock.instances.unshift(instance('order-new'));
-  mock.changed('order-new');
-  await seen;
-  const ms = performance.now() - from;
-  console.log(`a new row after ${Math.round(ms)} ms`);
-  assert.ok(ms <= LIVE_MS, `${ms} ms`);
+  await within(LIVE_MS, 'a new row', async (n) => {
+    const seen = page.waitForSelector(`text=order-new-${n}`);
+    const from = performance.now();
+    mock.instances.unshift(instance(`order-new-${n}`));
+    mock.changed(`order-new-${n}`);
+    await seen;
+    return performance.now() - from;
+  });
 });
 
 test('one instance follows its history, within 200 ms, and draws it', async () => {
@@ -128,13 +125,13 @@ test('one instance follows its history, within 200 ms, and draws it', async () =
   await settled();
   await page.waitForSelector('.events .vt-body .vt-row');
   await page.waitForTimeout(300);
-  const seen = page.waitForSelector('text=25 events');
-  const from = performance.now();
-  mock.append('order-7', { kind: 'ActivityScheduled', name: 'thank', queue: 'default' });
-  await seen;
-  const ms = performance.now() - from;
-  console.log(`a new event after ${Math.round(ms)} ms`);
-  assert.ok(ms <= LIVE_MS, `${ms} ms`);
+  await within(LIVE_MS, 'a new event', async (n) => {
+    const seen = page.waitForSelector(`text=${25 + n} events`);
+    const from = performance.now();
+    mock.append('order-7', { kind: 'ActivityScheduled', name: 'thank', queue: 'default' });
+    await seen;
+    return performance.now() - from;
+  });
   await page.waitForFunction(() => [...document.querySelectorAll('.tl-label')].some((n) => n.textContent === 'thank'));
   assert.match(await text('.tl-notes'), /customer changed their mind; it cancelled 2; charge stopped after 12 ms/);
 });
@@ -150,25 +147,29 @@ test('an event can be linked to, and its payload read', async () => {
   await page.waitForURL(/event=1\.21/);
 });
 
+const STEPS = 60;
+
+/** Runs in the page: both tables, drawn at once at each step. */
+function scrollBoth(steps) {
+  const [events, timeline] = [document.querySelector('.vt.events'), document.querySelector('.tl-scroll')];
+  for (let i = 1; i <= steps; i++) {
+    events.scrollTop = i * 5000;
+    timeline.scrollTop = i * 2000;
+    for (const box of [events, timeline]) box.dispatchEvent(new Event('scroll'));
+    void document.body.offsetHeight;
+  }
+}
+
 test('10,000 events stay smooth', async () => {
   const state = { instances: [instance('long')], histories: { long: longStory(10000) } };
   await at('/instances/long', state);
-  await page.waitForSelector('text=10,000 events', { timeout: 20000 });
-  const worst = await page.evaluate(() => {
-    const boxes = [document.querySelector('.vt.events'), document.querySelector('.tl-scroll')];
-    const times = [];
-    for (let i = 1; i <= 60; i++) {
-      const from = performance.now();
-      boxes[0].scrollTop = i * 5000;
-      boxes[1].scrollTop = i * 2000;
-      for (const box of boxes) box.dispatchEvent(new Event('scroll')); // drawn at once
-      void document.body.offsetHeight;
-      times.push(performance.now() - from);
-    }
-    return times.sort((a, b) => a - b)[54];
+  await page.waitForSelector('text=10,000 events', { timeout: 60000 });
+  const cpuMs = await cpuMeter(page);
+  await within(SCROLL_MS, 'a step of scrolling through 10,000 events, of the processor', async () => {
+    const from = await cpuMs();
+    await page.evaluate(scrollBoth, STEPS);
+    return (await cpuMs() - from) / STEPS;
   });
-  console.log(`a step of scrolling through 10,000 events takes ${worst.toFixed(1)} ms at the 90th percentile`);
-  assert.ok(worst < SCROLL_MS, `${worst} ms`);
   assert.ok((await page.locator('.vt-body .vt-row').count()) < 80);
   assert.ok((await page.locator('.tl-row').count()) < 60);
 });
