@@ -64,6 +64,13 @@ export class Namespace {
     return (await run(thole, words, { env: this.env })).stdout;
   }
 
+  /** Another console, with these options; its address. */
+  async console(...options) {
+    const child = spawn(thole, ['console', '--http', '127.0.0.1:0', ...options], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    (this.programs ??= []).push(child);
+    return (await said(child, /(http:\/\/\S+?)\/\s/))[1];
+  }
+
   /** A statement in the schema of the namespace, by psql. */
   async sql(statement) {
     const psql = process.env.POSTGRES_BIN ? join(process.env.POSTGRES_BIN, 'psql') : 'psql';

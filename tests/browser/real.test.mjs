@@ -1,6 +1,8 @@
 // The pages with thole dev's console: real nats-server, real Postgres, a real engine and worker (examples/checkout).
 import test, { before, after, afterEach } from 'node:test';
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Namespace } from './namespace.mjs';
 import { launch, open, seriousFaults } from './browser.mjs';
 import { within, FIRST_PAINT_MS, LIVE_MS } from './bounds.mjs';
@@ -143,6 +145,27 @@ test('a batch cancels what fits', async () => {
   await page.fill('dialog input >> nth=1', '3');
   await page.click('dialog button.danger');
   await page.waitForFunction(() => document.querySelectorAll('.vt-body .s-cancelled').length === 3);
+});
+
+test('a console with a token: it only reads until the right one is typed', async () => {
+  const token = 'a-token-of-the-tests-0123456789';
+  const file = join(real.folder, 'token');
+  await writeFile(file, `${token}\n`, { mode: 0o600 });
+  page = await open(browser, `${await real.console('--token-file', file)}/instances/live-2`);
+  await page.waitForSelector('.read-only');
+  await page.click('.read-only >> text=Enter a token…');
+  await page.fill('dialog input', 'a-wrong-token-0123456789');
+  await page.click('dialog button.primary');
+  await page.waitForSelector('dialog .error');
+  await page.fill('dialog input', token);
+  await page.click('dialog button.primary');
+  await page.waitForSelector('text=Pause…');
+  await page.click('text=Pause…');
+  await page.click('dialog button.primary');
+  await page.waitForSelector('.title-line .badge:has-text("Paused")');
+  await page.waitForSelector('text=Resume…');
+  await page.click('text=Sign out');
+  await page.waitForSelector('.read-only');
 });
 
 test('100,000 instances: the first rows within 500 ms', async () => {
