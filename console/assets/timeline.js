@@ -296,10 +296,10 @@ export class Timeline {
       'data-event': part.event,
     });
     const numbered = part.number && span.tries.length > 1 && width > 16;
-    return numbered ? svg('g', null, rect, svg('text', { class: 'tl-try', x: x + 4, y: y + 17 }, part.number)) : rect;
+    return numbered ? svg('g', null, rect, svg('text', { class: `tl-try on-bar on-${part.look}`, x: x + 4, y: y + 17 }, part.number)) : rect;
   }
 
-  /** Behind the bar: queue, worker, how long; where no room is, left of it. */
+  /** Behind the bar: queue, worker, how long; where no room is, left of it, or on it. */
   after(span, y) {
     const end = this.x(span.to ?? Math.max(now(), span.due ?? 0)) + 6;
     const start = this.x(span.from) - 6;
@@ -307,6 +307,9 @@ export class Timeline {
       const wide = text.length * TEXT_PX;
       if (end + wide <= this.width) return svg('text', { class: 'tl-note', x: end, y: y + 17 }, text);
       if (start - wide > this.labels) return svg('text', { class: 'tl-note', x: start, y: y + 17, 'text-anchor': 'end' }, text);
+      const last = parts(span).pop();
+      if (end - this.x(last.from) > wide + 24 && end <= this.width + 6)
+        return svg('text', { class: `tl-note on-bar on-${last.look}`, x: end - 12, y: y + 17, 'text-anchor': 'end' }, text);
     }
     return svg('g', null);
   }
