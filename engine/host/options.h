@@ -62,18 +62,20 @@ struct host_options {
                                none */
     uint64_t instance_memory_max; /* --instance-memory-max THOLE_INSTANCE_MEMORY_MAX  64 MiB, bytes */
     /* worker */
-    const char *queue;       /* --queue       THOLE_QUEUE       default */
-    uint32_t slots;          /* --slots       THOLE_SLOTS       16 */
-    uint64_t lease_ms;       /* --lease       THOLE_LEASE       what the queue has, else 30s */
-    uint64_t renew_every_ms; /* --renew-every THOLE_RENEW_EVERY  0: a third of the lease */
-    uint64_t grace_ms;       /* --grace       THOLE_GRACE       10s */
-    uint32_t poison_after;   /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
+    const char *queue;             /* --queue       THOLE_QUEUE       default */
+    uint32_t slots;                /* --slots       THOLE_SLOTS       16 */
+    uint64_t lease_ms;             /* --lease       THOLE_LEASE       what the queue has, else 30s */
+    uint64_t renew_every_ms;       /* --renew-every THOLE_RENEW_EVERY  0: a third of the lease */
+    uint64_t grace_ms;             /* --grace       THOLE_GRACE       10s */
+    uint32_t postgres_connections; /* --postgres-connections THOLE_POSTGRES_CONNECTIONS 16; of a gateway */
+    uint32_t poison_after; /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
     uint64_t
         process_memory_max; /* --process-memory-max THOLE_PROCESS_MEMORY_MAX  none; bytes of address space */
     bool own_all; /* --test-own-all: own every partition, regardless of other engines; for tests, not in
                      --help */
     struct forkserver
-        *forkserver; /* no option: for activities that run in processes; NULL = there are none */
+        *forkserver;           /* no option: for activities that run in processes; NULL = there are none */
+    struct row_pool *row_pool; /* no option: connections to Postgres that workers share; NULL = own ones */
     struct crash_reporter *crash_reporter; /* no option: of this worker; NULL = there is none */
     struct crash_page
         *crash_page;         /* no option: where this engine notes what it runs; NULL = in one of its own */

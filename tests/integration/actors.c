@@ -408,6 +408,7 @@ void actor_start_elsewhere(struct actor_worker *worker, const struct stack *stac
     thole_error err = {0};
     worker->options.nats_url = worker->nats_url;
     worker->options.postgres = worker->postgres_url;
+    worker->options.postgres_connections = 4;
     if (gateway_host_start(&worker->options, &never, &worker->gateway, &err) != THOLE_OK)
         give_up("a gateway", &err);
     struct remote_worker_options const options = {.nats_url = stack->nats.url,

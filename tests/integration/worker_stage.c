@@ -238,6 +238,7 @@ void stage_begin(struct stage *stage, const char *ns)
     must(stage, projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err), "partition");
     must(stage, projector_store_complete(stage->pg, 0, 1, &stage->err), "rows");
     stage->options = (struct host_options){.nats_url = stage->nats.url,
+                                           .postgres_connections = 16,
                                            .postgres = stage->postgres.url,
                                            .ns = stage->ns,
                                            .node = "node-1",

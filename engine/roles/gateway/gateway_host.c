@@ -3,8 +3,10 @@
 #include "inbox_prefix.h"
 #include "instance_calls.h"
 #include "memory.h"
+#include "row_pool.h"
 #include "session.h"
 #include "topology.h"
+#include "worker_host.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -16,6 +18,7 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
+    IDLE_IN_TRANSACTION_MS = 10000,
     PAUSE_MS = 500,
     SAY_EVERY_MS = 10000,
     ID_BYTES = 17,
@@ -256,12 +259,29 @@ static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
     return connection_flush(gateway->connection, reterr);
 }
 
+/* A call takes no longer than a worker's of its own connection: it must not use up a lease. */
+static void make_pool(struct gateway_host *gateway)
+{
+    uint64_t const timeout_ms = worker_call_timeout_ms(gateway->options.lease_ms);
+    struct row_pool_options const options = {.postgres = {.conninfo = gateway->options.postgres,
+                                                          .ns = gateway->options.ns,
+                                                          .application = "thole-gateway",
+                                                          .connect_timeout_ms = timeout_ms,
+                                                          .statement_timeout_ms = timeout_ms,
+                                                          .idle_in_transaction_ms = IDLE_IN_TRANSACTION_MS},
+                                             .connections = gateway->options.postgres_connections,
+                                             .wait_ms = timeout_ms,
+                                             .metrics = gateway->options.metrics};
+    gateway->options.row_pool = row_pool_create(&options);
+}
+
 static thole_status start(struct gateway_host *gateway, const struct stop_check *stop, thole_error *reterr)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
     (void)snprintf(gateway->id, sizeof gateway->id, "%016" PRIx64, random);
+    make_pool(gateway);
     THOLE_TRY(until_done(gateway, open_connection, stop, reterr));
     THOLE_TRY(until_done(gateway, open_client, stop, reterr));
     gateway->instance_calls = instance_calls_create(gateway->client);
@@ -311,6 +331,7 @@ void gateway_host_stop(struct gateway_host *gateway)
     services_stop(gateway->services);
     thole_client_close(gateway->client);
     connection_close(gateway->connection);
+    row_pool_destroy(gateway->options.row_pool);
     metrics_return_cells(gateway->cells);
     free(gateway->sessions);
     (void)pthread_cond_destroy(&gateway->fewer);

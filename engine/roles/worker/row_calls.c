@@ -20,7 +20,8 @@ struct row_calls {
     struct row_calls_options options;
     struct mailbox inbox;
     pthread_t thread;
-    struct postgres *pg;
+    struct postgres *pg; /* with a pool: while a call or a transaction has one */
+    enum row_pool_use use;
     struct metric_cells *cells;
     uint32_t failures;
     uint64_t gate_ms; /* not tried again before this */
@@ -78,7 +79,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
 
 /* ---- the thread ---- */
 
-static thole_status perform(struct row_calls *calls, struct row_call *call, thole_error *reterr)
+static thole_status execute(struct row_calls *calls, struct row_call *call, thole_error *reterr)
 {
     thole_slice const worker = calls->options.worker;
     switch (call->kind) {
@@ -98,6 +99,39 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
     return thole_fail(reterr, THOLE_INVALID, "call %d", (int)call->kind);
 }
 
+/* ---- with a pool ---- */
+
+static thole_status take_connection(struct row_calls *calls, enum row_call_kind kind, thole_error *reterr)
+{
+    assert(calls->pg == NULL);
+    if (kind == ROW_CALL_COMMIT)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "there is no transaction");
+    calls->use = kind == ROW_CALL_RENEW   ? ROW_POOL_RENEWAL
+                 : kind == ROW_CALL_BEGIN ? ROW_POOL_COMPLETION
+                                          : ROW_POOL_OTHER;
+    return row_pool_take(calls->options.pool, calls->use, &calls->pg, reterr);
+}
+
+static void give_connection(struct row_calls *calls)
+{
+    row_pool_give(calls->options.pool, calls->use, calls->pg);
+    calls->pg = NULL;
+}
+
+static thole_status perform(struct row_calls *calls, struct row_call *call, thole_error *reterr)
+{
+    if (calls->options.pool == NULL)
+        return execute(calls, call, reterr);
+    if (calls->pg == NULL && call->kind == ROW_CALL_ROLLBACK)
+        return THOLE_OK;
+    if (calls->pg == NULL)
+        THOLE_TRY(take_connection(calls, call->kind, reterr));
+    thole_status const status = execute(calls, call, reterr);
+    if (call->kind != ROW_CALL_BEGIN || status != THOLE_OK)
+        give_connection(calls); /* an open transaction keeps it */
+    return status;
+}
+
 /* 0.5 to 1 times the delay, so that workers do not all reconnect at the same time. */
 static uint64_t jittered_ms(uint64_t delay_ms)
 {
@@ -109,6 +143,8 @@ static uint64_t jittered_ms(uint64_t delay_ms)
 
 static void count_link(struct row_calls *calls, bool up)
 {
+    if (calls->options.pool != NULL)
+        return; /* it counts its own */
     metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP, up);
     metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN, !up);
 }
@@ -196,6 +232,7 @@ thole_status row_calls_create(const struct row_calls_options *options, struct ro
 {
     struct row_calls *const calls = memory_new(sizeof *calls);
     calls->options = *options;
+    assert((options->pg == NULL) == (options->pool != NULL));
     calls->pg = options->pg;
     calls->cells = metrics_cells(options->metrics);
     count_link(calls, true);
@@ -222,7 +259,12 @@ void row_calls_destroy(struct row_calls *calls)
         return;
     mailbox_close(&calls->inbox);
     (void)pthread_join(calls->thread, NULL);
-    postgres_close(calls->pg);
+    if (calls->options.pool == NULL) {
+        postgres_close(calls->pg);
+    } else if (calls->pg != NULL) {
+        worker_store_complete_rollback(calls->pg);
+        give_connection(calls);
+    }
     mailbox_release(&calls->inbox);
     metrics_return_cells(calls->cells);
     free(calls);

@@ -1,11 +1,11 @@
 /*
- * Statements on the worker's rows in Postgres, by a thread with a connection of its own. While Postgres
- * cannot be reached, calls are answered "unknown" at once and a new connection is tried with capped backoff
- * and jitter. Nothing is sent without a call.
+ * Statements on the worker's rows in Postgres, by a thread with a connection of its own, or with one of a
+ * pool for each call, from a BEGIN to its end. While Postgres cannot be reached, calls are answered "unknown"
+ * at once and a new connection is tried with capped backoff and jitter. Nothing is sent without a call.
  */
 #ifndef THOLE_ROW_CALLS_H
 #define THOLE_ROW_CALLS_H
-#include "metrics.h"
+#include "row_pool.h"
 #include "worker.h"
 #include "worker_mail.h"
 #include "worker_store.h"
@@ -42,8 +42,9 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
 struct row_calls;
 struct row_calls_options {
     const char *name;    /* static text, for logs: "claims" */
-    struct postgres *pg; /* taken */
-    thole_slice worker;  /* incarnation; borrowed for the thread's life */
+    struct postgres *pg; /* taken; NULL: each call takes one of the pool */
+    struct row_pool *pool;
+    thole_slice worker; /* incarnation; borrowed for the thread's life */
     struct claim_policy policy;
     struct mailbox *answers; /* where answered calls are sent */
     struct metrics *metrics; /* NULL: nothing is counted */

@@ -156,12 +156,17 @@ static void on_question(void *arg, const struct delivery *delivery)
 
 /* ---- steps of the start ---- */
 
+uint64_t worker_call_timeout_ms(uint64_t lease_ms)
+{
+    uint64_t const sixth_ms = lease_ms / 6;
+    if (lease_ms == 0 || sixth_ms > CALL_TIMEOUT_MS_MAX)
+        return CALL_TIMEOUT_MS_MAX;
+    return sixth_ms > CALL_TIMEOUT_MS_MIN ? sixth_ms : CALL_TIMEOUT_MS_MIN;
+}
+
 static uint64_t call_timeout_ms(const struct worker_host *host)
 {
-    uint64_t const sixth_ms = host->lease_ms / 6;
-    if (sixth_ms < CALL_TIMEOUT_MS_MIN)
-        return CALL_TIMEOUT_MS_MIN;
-    return sixth_ms < CALL_TIMEOUT_MS_MAX ? sixth_ms : CALL_TIMEOUT_MS_MAX;
+    return worker_call_timeout_ms(host->lease_ms);
 }
 
 static uint64_t idle_in_transaction_ms(const struct worker_host *host)
@@ -234,12 +239,19 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
                                              .statement_timeout_ms = call_timeout_ms(host),
                                              .idle_in_transaction_ms = idle_in_transaction_ms(host)};
     struct claim nobody = {.key = {.instance = THOLE_STR("-"), .try_number = 1}};
+    struct row_pool *const pool = host->options.row_pool;
     struct postgres *pg = NULL;
-    THOLE_TRY(postgres_open(&options, &pg, reterr));
+    THOLE_TRY(pool == NULL ? postgres_open(&options, &pg, reterr)
+                           : row_pool_take(pool, ROW_POOL_OTHER, &pg, reterr));
     thole_status status = worker_store_renew(pg, host->incarnation_slice, &nobody, 1, reterr);
+    if (pool != NULL) {
+        row_pool_give(pool, ROW_POOL_OTHER, pg);
+        pg = NULL;
+    }
     struct row_calls_options const calls = {
         .name = name,
         .pg = pg,
+        .pool = pool,
         .worker = host->incarnation_slice,
         .policy = {.candidate_after = worker_candidate_after(host->options.poison_after),
                    .strikes_max = worker_strikes_max(host->options.poison_after)},

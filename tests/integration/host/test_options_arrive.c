@@ -408,6 +408,7 @@ static const struct option_arrival {
     {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
     {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
     {"poison-after", "9", RUN_FIRST, "row_calls_create.candidate_after+strikes_max 9"},
+    {"postgres-connections", NULL, RUN_NOT, NULL}, /* integration.gateway_pool */
     {"process-memory-max", "3GiB", RUN_FIRST, "forkserver_start.memory_max 3221225472"},
     {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
     {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */

@@ -136,7 +136,6 @@ static void test_secrets(void)
     static const struct row rows[] = {
         {"p run --postgres postgres://u:p@h/db", POSTGRES},
         {"p --postgres=postgresql://h/db?password=p run", POSTGRES},
-        {"p run --postg password=p", POSTGRES}, /* shortened */
         {"p run --postgres sslpassword=p", POSTGRES},
         {"p run --postgres x --postgres password=p", POSTGRES},
         {"p run --postgres postgres://u@h/db?passfile=/f", ""},

@@ -51,6 +51,7 @@ static void *start_main(void *arg)
                                                 .node = "gate",
                                                 .queue = "not this one",
                                                 .slots = 7,
+                                                .postgres_connections = 3,
                                                 .grace_ms = 1500,
                                                 .stop_limit_ms = 2500};
     thole_error error = {.status = THOLE_OK};
