@@ -137,13 +137,14 @@ static thole_status publish(struct log *log, thole_error *reterr)
 {
     struct notary *notary = log->notary;
     thole_client *client = notary->client;
+    struct log_place const place = audit_place_of_last(log->audit);
     struct buf message;
     buf_init(&message, PUBLISHED_BYTES_MAX);
     thole_status status = publish_leaves(log, &message, reterr);
     buf_clear(&message);
     if (status == THOLE_OK)
-        status = seal_checkpoint_message(log->published.seal, notary->keys.keys, notary->keys.len, &message,
-                                         reterr);
+        status = seal_checkpoint_message(log->published.seal, &place, notary->keys.keys, notary->keys.len,
+                                         &message, reterr);
     if (status == THOLE_OK)
         status = audit_stream_publish(client->connection, client->topology.ns, log->partition,
                                       AUDIT_CHECKPOINT_SUBJECT, buf_bytes(&message), reterr);

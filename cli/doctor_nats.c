@@ -1,4 +1,5 @@
 /* doctor: the NATS server, the namespace, engines and workers. */
+#include "audit_stream.h"
 #include "clock.h"
 #include "cluster.h"
 #include "doctor_checks.h"
@@ -9,7 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ARENA_BYTES_MAX = 64 * 1024 * 1024, LIST_BYTES_MAX = 400, REPLICAS_SAFE = 3 };
+enum {
+    ARENA_BYTES_MAX = 64 * 1024 * 1024,
+    LIST_BYTES_MAX = 400,
+    REPLICAS_SAFE = 3,
+    CHECKPOINT_LATE_MS = 10 * 60 * 1000,
+};
 
 struct looking {
     struct doctor_report *report;
@@ -200,6 +206,34 @@ static void check_workers(const struct looking *looking)
     arena_release(&arena);
 }
 
+static void check_checkpoints(const struct looking *looking)
+{
+    struct doctor_report *const report = looking->report;
+    uint64_t const now_ms = looking->found.now_ms;
+    struct audit_waiting waiting = {.checkpoints = 0};
+    thole_error error = {.status = THOLE_OK};
+    error.status = audit_stream_waiting(looking->connection, looking->ns, looking->topology.partitions,
+                                        &waiting, &error);
+    uint64_t const waits_ms =
+        waiting.stored_ms > 0 && waiting.stored_ms < now_ms ? now_ms - waiting.stored_ms : 0;
+    if (error.status == THOLE_DENIED)
+        report_add(report, "audit", FINDING_SKIP, NULL, "this user cannot see checkpoints: an auditor can");
+    else if (error.status != THOLE_OK)
+        report_error(report, "audit", "auditor", NULL, &error);
+    else if (waiting.checkpoints == 0)
+        report_add(report, "audit", FINDING_SKIP, NULL, "nobody signs checkpoints of the histories");
+    else if (waits_ms > CHECKPOINT_LATE_MS)
+        report_add(report, "audit", FINDING_WARN,
+                   "is there an engine with --audit-key? Its log, area audit; thole audit verify --all",
+                   "a record of partition %" PRIu32 " has waited %" PRIu64 " s for a signed checkpoint",
+                   waiting.p, waits_ms / 1000);
+    else
+        report_add(report, "audit", FINDING_OK, NULL,
+                   "checkpoints of %" PRIu64 " partitions; no record has waited for one longer than %" PRIu64
+                   " s",
+                   waiting.checkpoints, waits_ms / 1000);
+}
+
 void doctor_nats(struct doctor_report *report)
 {
     struct looking looking = {.report = report, .ns = report->cli->options.ns};
@@ -207,6 +241,7 @@ void doctor_nats(struct doctor_report *report)
         check_durability(&looking);
         check_cluster(&looking);
         check_workers(&looking);
+        check_checkpoints(&looking);
     }
     connection_close(looking.connection);
 }

@@ -2,11 +2,12 @@
 #include "api.h"
 #include "jscan.h"
 #include "link.h"
+#include "log_place.h"
 #include "subject.h"
 #include "topology_spec.h"
 #include <stdio.h>
 
-enum { TOKEN_WHAT = 4 };
+enum { TOKEN_WHAT = 4, NANOS_IN_MILLI = 1000000 };
 
 thole_status audit_stream_ensure(struct connection *connection, const char *ns, uint32_t replicas,
                                  thole_error *reterr)
@@ -129,4 +130,74 @@ thole_status audit_stream_publish_leaves(struct connection *connection, const ch
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)*sequence);
     struct header const expected = {"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
     return publish(connection, ns, p, AUDIT_LEAVES, &expected, body, sequence, reterr);
+}
+
+/* When the first record behind @p sequence was stored; 0: there is none. */
+static thole_status stored_behind(struct connection *connection, const char *stream, uint64_t sequence,
+                                  uint64_t *ret_ms, thole_error *reterr)
+{
+    struct api_body body;
+    struct buf answer;
+    thole_slice time;
+    uint32_t code = 0;
+    uint64_t ns = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    api_body_begin(&body);
+    json_member_number(&body.json, "seq", sequence + 1);
+    json_member_text(&body.json, "next_by_subj", ">");
+    thole_status status =
+        api_call(connection, "STREAM.MSG.GET", stream, api_body_end(&body), &answer, &code, reterr);
+    if (status == THOLE_OK &&
+        !(json_path(buf_bytes(&answer), "message.time", &time) && json_time_ns(time, &ns)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: a record has no time", stream);
+    buf_release(&answer);
+    *ret_ms = ns / NANOS_IN_MILLI;
+    return status == THOLE_NOT_FOUND && code == API_MESSAGE_NOT_FOUND ? THOLE_OK : status;
+}
+
+/* Of the last checkpoint, as it says: it is not verified here. 0: there is none, or it does not say. */
+static thole_status covered_until(struct connection *connection, const char *ns, uint32_t p, uint64_t *ret,
+                                  thole_error *reterr)
+{
+    struct buf message;
+    struct checkpoint checkpoint;
+    struct log_place place;
+    struct merkle_tree tree;
+    uint64_t sequence = 0;
+    buf_init(&message, NOTE_TEXT_BYTES_MAX);
+    thole_status const status =
+        audit_stream_last(connection, ns, p, AUDIT_CHECKPOINT_SUBJECT, &sequence, &message, reterr);
+    bool const is = status == THOLE_OK && sequence > 0 &&
+                    checkpoint_parse(buf_bytes(&message), &checkpoint, NULL) == THOLE_OK &&
+                    log_place_parse(&checkpoint, &place, &tree);
+    *ret = is ? place.sequence : 0;
+    buf_release(&message);
+    return status;
+}
+
+thole_status audit_stream_waiting(struct connection *connection, const char *ns, uint32_t partitions,
+                                  struct audit_waiting *ret, thole_error *reterr)
+{
+    struct audit_waiting waiting = {.checkpoints = 0};
+    struct buf stream;
+    thole_status status = THOLE_OK;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    for (uint32_t p = 0; p < partitions && status == THOLE_OK; p++) {
+        uint64_t covered = 0, stored_ms = 0;
+        buf_clear(&stream);
+        status = stream_name(&stream, ns, "HIST", (int64_t)p, reterr);
+        if (status == THOLE_OK)
+            status = covered_until(connection, ns, p, &covered, reterr);
+        if (status == THOLE_OK)
+            status = stored_behind(connection, buf_cstr(&stream), covered, &stored_ms, reterr);
+        waiting.checkpoints += covered > 0;
+        if (stored_ms > 0 && (waiting.stored_ms == 0 || stored_ms < waiting.stored_ms)) {
+            waiting.stored_ms = stored_ms;
+            waiting.p = p;
+        }
+    }
+    buf_release(&stream);
+    if (status == THOLE_OK)
+        *ret = waiting;
+    return status;
 }

@@ -14,6 +14,15 @@ THOLE_NODISCARD thole_status audit_stream_ensure(struct connection *connection, 
 THOLE_NODISCARD thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p,
                                                uint64_t from, stream_delivery_fn *each, void *arg,
                                                thole_error *reterr);
+/* The partition whose oldest record behind its last checkpoint has waited longest. */
+struct audit_waiting {
+    uint64_t checkpoints; /* partitions that have one; 0: nobody signs */
+    uint32_t p;
+    uint64_t stored_ms; /* when that record was stored, by the server's clock; 0: none waits */
+};
+THOLE_NODISCARD thole_status audit_stream_waiting(struct connection *connection, const char *ns,
+                                                  uint32_t partitions, struct audit_waiting *ret,
+                                                  thole_error *reterr);
 #define AUDIT_LEAVES "leaves"
 #define AUDIT_CHECKPOINT_SUBJECT "checkpoint"
 bool audit_stream_is(thole_slice subject, const char *what); /* leaves or checkpoint */

@@ -37,6 +37,12 @@ struct audit_summary audit_summary(const struct audit *audit)
     return audit->summary;
 }
 
+struct log_place audit_place_of_last(const struct audit *audit)
+{
+    const struct audit_place *last = &audit->last;
+    return (struct log_place){last->sequence, last->epoch, last->n, last->hash};
+}
+
 /* ---- one record ---- */
 
 static void count(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)

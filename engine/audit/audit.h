@@ -13,6 +13,7 @@
 #ifndef THOLE_AUDIT_H
 #define THOLE_AUDIT_H
 #include "event.h"
+#include "log_place.h"
 #include "seal.h"
 
 enum audit_fault {
@@ -70,6 +71,8 @@ void audit_take(struct audit *audit, const struct audit_record *record);
 void audit_end(struct audit *audit); /* there are no more */
 /* So far nothing is wrong, nor doubtful: what comes next decides on nothing before it. */
 bool audit_is_clean(struct audit *audit);
+
+struct log_place audit_place_of_last(const struct audit *audit); /* AUDIT_PARTITION; sequence 0: none */
 
 struct audit_summary {
     uint64_t records;        /* that count */

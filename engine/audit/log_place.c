@@ -63,3 +63,20 @@ bool log_place_parse(const struct checkpoint *checkpoint, struct log_place *ret,
     *ret_tree = tree;
     return true;
 }
+
+thole_status checkpoint_sign(thole_slice origin, const struct log_place *place,
+                             const struct merkle_tree *tree, const struct note_key *keys, size_t keys_len,
+                             struct buf *to, thole_error *reterr)
+{
+    struct buf line;
+    buf_init(&line, LOG_PLACE_BYTES_MAX);
+    log_place_text(place, tree, &line);
+    struct checkpoint const checkpoint = {
+        .origin = origin, .size = tree->size, .root = merkle_root(tree), .extension = buf_bytes(&line)};
+    checkpoint_text(&checkpoint, to);
+    thole_status status = buf_status(&line);
+    buf_release(&line);
+    for (size_t i = 0; i < keys_len && status == THOLE_OK; i++)
+        status = note_sign(to, &keys[i], reterr);
+    return status == THOLE_OK ? buf_status(to) : status;
+}

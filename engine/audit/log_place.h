@@ -18,4 +18,8 @@ void log_place_text(const struct log_place *place, const struct merkle_tree *tre
 /* Of a checkpoint; false: it has no such line, or one that is not of its size and root. */
 bool log_place_parse(const struct checkpoint *checkpoint, struct log_place *ret,
                      struct merkle_tree *ret_tree);
+/* Appends the checkpoint of that tree, with the line, signed with each key. */
+THOLE_NODISCARD thole_status checkpoint_sign(thole_slice origin, const struct log_place *place,
+                                             const struct merkle_tree *tree, const struct note_key *keys,
+                                             size_t keys_len, struct buf *to, thole_error *reterr);
 #endif

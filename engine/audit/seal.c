@@ -308,16 +308,12 @@ uint64_t seal_checkpoints(const struct seal *seal)
     return seal->fits;
 }
 
-thole_status seal_checkpoint_message(const struct seal *seal, const struct note_key *keys, size_t keys_len,
-                                     struct buf *to, thole_error *reterr)
+thole_status seal_checkpoint_message(const struct seal *seal, const struct log_place *place,
+                                     const struct note_key *keys, size_t keys_len, struct buf *to,
+                                     thole_error *reterr)
 {
     struct merkle_tree tree = {.size = 0};
     while (tree.size < seal->len)
         add_leaf(seal, &tree);
-    struct checkpoint const checkpoint = {
-        .origin = thole_slice_from(seal->origin), .size = seal->len, .root = merkle_root(&tree)};
-    checkpoint_text(&checkpoint, to);
-    for (size_t i = 0; i < keys_len; i++)
-        THOLE_TRY(note_sign(to, &keys[i], reterr));
-    return buf_status(to);
+    return checkpoint_sign(thole_slice_from(seal->origin), place, &tree, keys, keys_len, to, reterr);
 }

@@ -5,8 +5,7 @@
  */
 #ifndef THOLE_SEAL_H
 #define THOLE_SEAL_H
-#include "note.h"
-#include "record_hash.h"
+#include "log_place.h"
 
 enum {
     LEAF_BYTES = 64,           /* the record's hash, then that of its instance's id */
@@ -59,7 +58,8 @@ uint64_t seal_checkpoints(const struct seal *seal); /* how many fit */
 
 /* Appends a message of leaves first..first + n - 1. */
 void seal_leaves_message(const struct seal *seal, uint64_t first, uint64_t n, struct buf *to);
-/* Appends the signed checkpoint over all leaves. */
-THOLE_NODISCARD thole_status seal_checkpoint_message(const struct seal *seal, const struct note_key *keys,
-                                                     size_t keys_len, struct buf *to, thole_error *reterr);
+/* Appends the signed checkpoint over all leaves; @p place: of the last one's record. */
+THOLE_NODISCARD thole_status seal_checkpoint_message(const struct seal *seal, const struct log_place *place,
+                                                     const struct note_key *keys, size_t keys_len,
+                                                     struct buf *to, thole_error *reterr);
 #endif

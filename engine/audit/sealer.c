@@ -261,24 +261,13 @@ thole_status sealer_checkpoint_message(const struct sealer *sealer, struct buf *
                                        thole_error *reterr)
 {
     struct merkle_tree tree = sealer->tree;
-    struct buf line;
     assert(sealer->taken <= sealer->published);
     *ret_any = sealer->taken > 0;
     if (!*ret_any)
         return THOLE_OK;
     grow(&tree, sealer->leaves, sealer->taken);
-    buf_init(&line, LOG_PLACE_BYTES_MAX);
-    log_place_text(&sealer->place, &tree, &line);
-    struct checkpoint const checkpoint = {.origin = thole_slice_from(sealer->origin),
-                                          .size = tree.size,
-                                          .root = merkle_root(&tree),
-                                          .extension = buf_bytes(&line)};
-    checkpoint_text(&checkpoint, to);
-    thole_status status = buf_status(&line);
-    buf_release(&line);
-    for (size_t i = 0; i < sealer->options.keys_len && status == THOLE_OK; i++)
-        status = note_sign(to, &sealer->options.keys[i], reterr);
-    return status == THOLE_OK ? buf_status(to) : status;
+    return checkpoint_sign(thole_slice_from(sealer->origin), &sealer->place, &tree, sealer->options.keys,
+                           sealer->options.keys_len, to, reterr);
 }
 
 void sealer_signed(struct sealer *sealer)

@@ -59,6 +59,29 @@
 {{- end }}
 {{- end }}
 
+{{/* The key of an engine's checkpoints: of (dict "of" its values). */}}
+{{- define "thole.audit.env" -}}
+{{- if and .of.audit .of.audit.existingSecret }}
+- name: THOLE_AUDIT_KEY
+  value: {{ printf "/etc/thole/audit/%s" .of.audit.key | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "thole.audit.mounts" -}}
+{{- if and .of.audit .of.audit.existingSecret }}
+- {name: audit, mountPath: /etc/thole/audit, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "thole.audit.volumes" -}}
+{{- if and .of.audit .of.audit.existingSecret }}
+- name: audit
+  secret:
+    secretName: {{ .of.audit.existingSecret | quote }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
 {{- define "thole.postgres.env" -}}
 - name: THOLE_POSTGRES
 {{- if .postgres.existingSecret }}

@@ -70,6 +70,7 @@ spec:
         {{- end }}
         {{- include "thole.nats.env" $nats | nindent 8 }}
         {{- if $hasPostgres }}{{ include "thole.postgres.env" $postgres | nindent 8 }}{{ end }}
+        {{- include "thole.audit.env" . | nindent 8 }}
         {{- with $of.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -94,6 +95,7 @@ spec:
         - {name: tmp, mountPath: /tmp}
         {{- include "thole.nats.mounts" $nats | nindent 8 }}
         {{- if $hasPostgres }}{{ include "thole.postgres.mounts" $postgres | nindent 8 }}{{ end }}
+        {{- include "thole.audit.mounts" . | nindent 8 }}
         {{- with $of.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -104,6 +106,7 @@ spec:
     - {name: tmp, emptyDir: {}}
     {{- include "thole.nats.volumes" $nats | nindent 4 }}
     {{- if $hasPostgres }}{{ include "thole.postgres.volumes" $postgres | nindent 4 }}{{ end }}
+    {{- include "thole.audit.volumes" . | nindent 4 }}
     {{- with $of.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

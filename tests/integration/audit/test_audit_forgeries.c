@@ -63,6 +63,23 @@ static void run_instances(const char *prefix)
     }
 }
 
+/* Two with more records than the others. */
+static void run_long(void)
+{
+    static const char *const ids[] = {"w-1", "w-2"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        thole_outcome outcome;
+        thole_slice const id = thole_slice_from(ids[i]);
+        CHECK_OK(thole_client_start(client, id, THOLE_STR("halts"), THOLE_STR("in"), NULL, &stack.err),
+                 &stack.err);
+        CHECK_OK(thole_client_signal(client, id, THOLE_STR("go"), THOLE_STR("in"), THOLE_STR(""), NULL,
+                                     &stack.err),
+                 &stack.err);
+        CHECK_OK(thole_client_wait(client, id, WAIT_MS, &outcome, &stack.err), &stack.err);
+        thole_outcome_release(&outcome);
+    }
+}
+
 static struct stack_program *start_engine(void)
 {
     return stack_program_with(&stack, "program_verbs", "verbs", "run", "--partitions", "1", NULL);
@@ -84,6 +101,7 @@ static void test_histories(void)
     stack_kill9(verbs);
     verbs = start_engine();
     run_instances("b");
+    run_long();
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
     check("$T audit verify --all --key $D/pub", 0, "whole");
     check("$T audit checkpoint --key $D/key -o json", 0, "\"new\":true");
@@ -221,6 +239,86 @@ static void f_all(void)
     records_len = 0;
 }
 
+static void change(struct stored *record, size_t at)
+{
+    memcpy(changed, record->bytes, record->len);
+    changed[at] ^= 1;
+    record->bytes = changed;
+}
+static void f_last(void)
+{
+    change(&records[records_len - 1], records[records_len - 1].len - 1);
+}
+static void f_last_garbage(void)
+{
+    memcpy(changed, "garbage", 7);
+    records[records_len - 1].bytes = changed;
+    records[records_len - 1].len = 7;
+}
+static void f_strip(void) /* previous: tag, length, 32 bytes */
+{
+    static const uint8_t tag[] = {0x82, 0x01, 0x20};
+    struct stored *record = &records[9];
+    const uint8_t *at = memmem(record->bytes, record->len, tag, sizeof tag);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    size_t const before = (size_t)(at - record->bytes);
+    memcpy(changed, record->bytes, before);
+    memcpy(changed + before, at + 35, record->len - before - 35);
+    record->bytes = changed;
+    record->len -= 35;
+}
+static void f_subjects(void)
+{
+    char subject[SUBJECT_BYTES_MAX];
+    memcpy(subject, records[9].subject, sizeof subject);
+    memcpy(records[9].subject, records[10].subject, sizeof subject);
+    memcpy(records[10].subject, subject, sizeof subject);
+}
+static void f_twice(void)
+{
+    memmove(&records[10], &records[9], (records_len - 9) * sizeof records[0]);
+    records_len++;
+}
+static void f_reverse(void)
+{
+    for (size_t i = 0; i < 3; i++) {
+        struct stored const first = records[9 + i];
+        records[9 + i] = records[14 - i];
+        records[14 - i] = first;
+    }
+}
+static void f_take_out_all(const char *subject, size_t from)
+{
+    size_t to = from;
+    for (size_t i = from; i < records_len; i++)
+        if (strncmp(records[i].subject, subject, strlen(subject)) != 0)
+            records[to++] = records[i];
+    CU_ASSERT(to < records_len);
+    records_len = to;
+}
+static void f_opening(void)
+{
+    f_take_out_all("thole.default.ctl.0.epoch", 1);
+}
+static void f_instance(void)
+{
+    f_take_out_all("thole.default.hist.0.a-5.", 0);
+}
+static void f_rename(void) /* an instance, throughout */
+{
+    static uint8_t renamed[8][RECORD_BYTES_MAX / 8];
+    size_t n = 0;
+    for (size_t i = 0; i < records_len && n < 8; i++)
+        if (strncmp(records[i].subject, "thole.default.hist.0.a-5.", 25) == 0) {
+            memcpy(renamed[n], records[i].bytes, records[i].len);
+            uint8_t *at = memmem(renamed[n], records[i].len, "a-5", 3);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+            memcpy(at, "z-5", 3);
+            records[i].bytes = renamed[n++];
+            records[i].subject[21] = 'z';
+        }
+}
+
 static const struct forgery {
     const char *name;
     void (*forge)(void);
@@ -238,6 +336,15 @@ static const struct forgery {
     {"garbage", f_garbage, 5, "unreadable  partition 0 #10"},
     {"another subject", f_subject, 5, "replayed    partition 0 #10"},
     {"the beginning is cut off", f_beginning, 5, "truncated   partition 0 #1"},
+    {"a bit of the last record", f_last, 5, "changed     partition 0 #"},
+    {"the last record is garbage", f_last_garbage, 5, "unreadable  partition 0 #"},
+    {"a hash is taken out", f_strip, 5, "changed     partition 0 #10"},
+    {"two subjects have changed places", f_subjects, 5, "replayed    partition 0 #10"},
+    {"a record is there twice", f_twice, 5, "added       partition 0 #10"},
+    {"six stand in the reverse order", f_reverse, 5, "reordered   partition 0 #10"},
+    {"the opening of an epoch is taken out", f_opening, 5, "missing     partition 0"},
+    {"an instance is taken out", f_instance, 5, "missing     partition 0"},
+    {"an instance has another name", f_rename, 5, "changed     partition 0 #"},
     {"all is gone", f_all, 5, "truncated   partition 0"},
 };
 
@@ -256,6 +363,54 @@ static void test_forgeries(void)
     write_stream();
     for (size_t i = 0; i < kept_len; i++)
         free(kept[i].bytes);
+}
+
+/* ---- files ---- */
+
+static const struct file_forgery {
+    const char *name, *found, *found_with_key; /* NULL: as without */
+} file_forgeries[] = {
+    {"nothing", "", ""},
+    {"flip", "changed ", NULL},
+    {"flip_last", "", "changed "},
+    {"hash", "changed ", NULL},
+    {"garbage", "unreadable ", NULL},
+    {"cut_off", "", "truncated "},
+    {"beginning", "truncated ", NULL},
+    {"take_out", "missing ", NULL},
+    {"swap", "reordered ", NULL},
+    {"twice", "reordered ", NULL},
+    {"other_record", "replayed ", NULL},
+    {"moved", "reordered ", NULL},
+    {"rename", "replayed ", NULL},
+    {"name", "replayed ", NULL},
+    {"namespace", "replayed ", NULL},
+    {"partition", "replayed ", NULL},
+    {"exchange", "replayed ", NULL},
+    {"payload", "replayed ", NULL},
+    {"all_but_one", "", "truncated "},
+    {"again", "reordered ", NULL},
+};
+
+/* What `thole export` wrote, changed with all that says how much there is, in both forms. */
+static void test_files(void)
+{
+    static const char *const forms[] = {"binary", "jsonl"};
+    char line[512];
+    check("$T export --all --form binary --to $D/export", 0, "");
+    for (size_t i = 0; i < ARRAY_LEN(file_forgeries); i++)
+        for (size_t form = 0; form < ARRAY_LEN(forms); form++)
+            for (int key = 0; key < 2; key++) {
+                const struct file_forgery *const forgery = &file_forgeries[i];
+                const char *const found = key ? forgery->found_with_key : forgery->found;
+                if (key && forgery->found_with_key == NULL)
+                    continue;
+                (void)snprintf(line, sizeof line,
+                               "python3 " THOLE_SOURCE_DIR "/tests/integration/audit/forge_export.py %s %s "
+                               "<$D/export >$D/forged && $T audit verify --file $D/forged%s 2>&1",
+                               forgery->name, forms[form], key ? " --key $D/pub" : "");
+                check(line, found[0] == '\0' ? 0 : 5, found);
+            }
 }
 
 /* The log is as it was; then records go, by a deletion and under its cover. */
@@ -284,6 +439,7 @@ static void test_deletions(void)
 static const struct thole_test tests[] = {
     {"histories", test_histories},
     {"forgeries", test_forgeries},
+    {"files", test_files},
     {"deletions", test_deletions},
 };
 

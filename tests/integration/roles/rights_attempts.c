@@ -24,6 +24,7 @@ enum {
 #define R (1u << USER_REMOTE_WORKER)
 #define S (1u << USER_REMOTE_CLIENT)
 #define V (1u << USER_ARCHIVIST)
+#define N (1u << USER_NOTARY)
 #define ALL (E | W | C | G | A | K | R | S)
 
 struct attempt {
@@ -68,6 +69,26 @@ static const struct attempt attempts[] = {
     {E | W | C | G | A | K, "thole.default.gateway.session.a.b.complete", "x"},
     {E | W | C | G | A | K, "thole.default.gateway.client.terminate", "x"},
     {E | W | C | G | A | K, "thole.default.gateway.>", NULL},
+    /* checkpoints */
+    {ALL | N, API "STREAM.DELETE.THOLE_default_AUDIT", ""},
+    {ALL | N, API "STREAM.PURGE.THOLE_default_AUDIT", ""},
+    {ALL | N, API "STREAM.MSG.DELETE.THOLE_default_AUDIT", "{\"seq\":1}"},
+    {ALL | N, API "STREAM.UPDATE.THOLE_default_AUDIT", "{}"},
+    {W | C | G | A | K | R | S, "thole.default.audit.0.leaves", "x"},
+    {W | C | G | A | K | R | S, "thole.default.audit.0.checkpoint", "x"},
+    {N, IN "start.gate.victim", "x"},
+    {N, IN "control.delete.victim", "x"},
+    {N, "thole.default.hist.0.victim.1", "x"},
+    {N, "thole.default.ctl.0.epoch", "x"},
+    {N, "thole.default.work.default.victim.1.2.1", "x"},
+    {N, "thole.default.cancel.victim.1", "x"},
+    {N, "$KV.THOLE_default_CONFIG.partitions", "7"},
+    {N, API "STREAM.MSG.DELETE." HIST, "{\"seq\":1}"},
+    {N, API "STREAM.PURGE." HIST, ""},
+    {N, API "STREAM.MSG.GET.KV_THOLE_default_SECRET", "{\"last_by_subj\":\"$KV.*.nonces\"}"},
+    {N, "thole.other.audit.0.leaves", "x"},
+    {N, "thole.>", NULL},
+    {N, "_INBOX_auditor.*.*", NULL},
     {Y, IN "control.pause.victim", "x"},
     {Y, IN "control.delete.victim", "x"},
     {Y, IN "engine.start.victim", "x"},

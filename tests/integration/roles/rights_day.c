@@ -10,6 +10,8 @@
 enum { WAIT_MS = 30000 };
 
 /* The token of the activity that waits outside. */
+static char audit_key[SERVER_PATH_BYTES + 16];
+
 static void read_token(char *ret, size_t cap)
 {
     uint64_t const end = clock_monotonic_ms() + WAIT_MS;
@@ -179,8 +181,33 @@ static void an_engine_crashes(struct stack_program *engine)
     rights_expect(USER_SERVICE, 9, "", "wait c-1 --timeout 60s");
 }
 
+/* Engines sign with a key of theirs from the first one on; see signs(). */
+static void give_key(void)
+{
+    int code;
+    (void)rights_shell(&code, "%s audit keygen engines --key %s/audit.key >%s/audit.pub", THOLE_COMMAND,
+                       rights_stack.dir, rights_stack.dir);
+    CU_ASSERT_EQUAL(code, 0);
+    (void)snprintf(audit_key, sizeof audit_key, "%s/audit.key", rights_stack.dir);
+    setenv("THOLE_AUDIT_KEY", audit_key, 1);
+    setenv("THOLE_AUDIT_EVERY", "100ms", 1);
+}
+
+/* What they signed is seen by those who may look; and a notary signs, too. */
+static void signs(void)
+{
+    int code;
+    rights_expect(USER_AUDITOR, 0, "", "audit verify --all --key %s/audit.pub", rights_stack.dir);
+    (void)rights_shell(&code, "%s audit keygen notary --key %s/notary.key >%s/notary.pub", THOLE_COMMAND,
+                       rights_stack.dir, rights_stack.dir);
+    CU_ASSERT_EQUAL(code, 0);
+    rights_expect(USER_NOTARY, 0, "new", "audit checkpoint --key %s/notary.key", rights_stack.dir);
+    rights_expect(USER_AUDITOR, 0, "", "audit verify --all --key %s/notary.pub", rights_stack.dir);
+}
+
 void rights_day(void)
 {
+    give_key();
     struct stack_program *const first = rights_program(VERBS, USER_ENGINE, "e-1", "--node-ttl=2s");
     thole_client_close(stack_client(&rights_stack)); /* the namespace is set up */
     elsewhere();
@@ -193,6 +220,7 @@ void rights_day(void)
     console();
     archivist();
     rejected();
+    signs();
     a_worker_dies(worker);
     struct stack_program *const third = rights_program(VERBS, USER_ENGINE, "e-3", "--node-ttl=2s");
     stack_kill9(second); /* take-over */

@@ -10,9 +10,9 @@ static const char password[] = "geheim";
 /* The worker has an NKey, the others a password. */
 static const char worker_seed[] = "SUAPUTCCHXSTHNBASBA6HBNFFJ2DFDQEUFEDQPBG2H2ZTVPCVZ6CPXIFOM",
                   worker_public[] = "UANNP4UVODEYGGMJR44NTZGGOHPGGHZMVCQJWQVGFC4EQUIJ4KRPLUOH";
-const char *const rights_user_names[USERS] = {"engine",        "worker",   "client",  "service",
-                                              "auditor",       "console",  "gateway", "remote-worker",
-                                              "remote-client", "archivist"};
+const char *const rights_user_names[USERS] = {"engine",        "worker",    "client",  "service",
+                                              "auditor",       "console",   "gateway", "remote-worker",
+                                              "remote-client", "archivist", "notary"};
 
 /* What narrows each. */
 static const char *const options[USERS] = {
@@ -28,9 +28,10 @@ static const char *const options[USERS] = {
     [USER_REMOTE_WORKER] = "--queue default",
     [USER_REMOTE_CLIENT] = "--orchestration gate --event go --query passed",
     [USER_ARCHIVIST] = "",
+    [USER_NOTARY] = "",
 };
-static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader",
-                                                  "reader", "worker", "reader", "reader", "reader"};
+static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader", "reader",
+                                                  "worker", "reader", "reader", "reader", "reader"};
 
 struct stack rights_stack;
 static char folder[SERVER_PATH_BYTES]; /* of the permissions, and of the worker's seed */

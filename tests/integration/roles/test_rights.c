@@ -8,6 +8,7 @@ static void check_doctor(void)
     rights_expect(USER_AUDITOR, 0, "queue default", "nodes");
     rights_expect(USER_AUDITOR, 0, "PARTITION", "partitions");
     rights_expect(USER_AUDITOR, 0, "each of 2 has an owner", "doctor --timeout 1s");
+    rights_expect(USER_AUDITOR, 0, "checkpoints of ", "doctor --timeout 1s");
     rights_expect(USER_CLIENT, 12,
                   "Try: what the role auditor may do is enough: thole doctor --nats-permissions auditor",
                   "doctor --timeout 1s");

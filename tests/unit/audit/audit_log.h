@@ -3,7 +3,7 @@
 #define THOLE_AUDIT_LOG_H
 #include "audit.h"
 
-enum { LOG_MAX = 64, SAID_BYTES = 1024, LOG_INSTANCES = 3 };
+enum { LOG_MAX = 10064, SAID_BYTES = 1024, LOG_INSTANCES = 3 };
 
 struct log {
     struct arena arena;

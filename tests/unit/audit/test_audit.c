@@ -368,7 +368,44 @@ static void test_instance_forgeries(void)
     }
 }
 
+/* The n-th number of a seed (SplitMix64). */
+static uint64_t draw(uint64_t seed, uint64_t n)
+{
+    uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + n * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* One bit of one of 10,000 records: of 500 seeds, in each a record and a bit of it. The last record is in
+ * unit.seal: no record names it. */
+static void test_ten_thousand(void)
+{
+    enum { RECORDS = 10000, SEEDS = 500 };
+    struct log *log = story_written();
+    while (log->len < RECORDS)
+        if (log->len % 1000 == 0)
+            story_open_epoch(log);
+        else
+            story_turn(log, log->len % LOG_INSTANCES);
+    (void)story_check(log);
+    CU_ASSERT_STRING_EQUAL(log->said, "");
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct audit_record *record = &log->records[draw(seed, 1) % (RECORDS - 1)];
+        uint64_t const bit = draw(seed, 2) % (8 * record->bytes.len);
+        uint8_t *byte = (uint8_t *)(uintptr_t)record->bytes.ptr + bit / 8;
+        *byte ^= (uint8_t)(1u << bit % 8);
+        (void)story_check(log);
+        if (log->findings == 0)
+            printf("\n  seed %d: bit %d of record %d\n", (int)seed, (int)bit, (int)record->sequence);
+        CU_ASSERT(log->findings > 0);
+        *byte ^= (uint8_t)(1u << bit % 8);
+    }
+    story_end(log);
+}
+
 static const struct thole_test tests[] = {
+    {"a bit of 10,000 records", test_ten_thousand},
     {"what is right", test_right},
     {"a deletion", test_deletion},
     {"a pruning", test_pruning},

@@ -42,9 +42,11 @@ static void publish(struct published *published, struct log *log)
     log->extends = true;
     (void)story_check(log);
     CU_ASSERT_STRING_EQUAL(log->said, "");
+    struct log_place const place = {log->len, log->epoch, log->n - 1, log->newest};
     seal_leaves_message(log->seal, 0, seal_leaves(log->seal), &published->leaves);
-    CU_ASSERT_EQUAL(seal_checkpoint_message(log->seal, &published->key, 1, &published->checkpoint, NULL),
-                    THOLE_OK);
+    CU_ASSERT_EQUAL(
+        seal_checkpoint_message(log->seal, &place, &published->key, 1, &published->checkpoint, NULL),
+        THOLE_OK);
     seal_destroy(log->seal);
     log->seal = NULL;
     log->extends = false;

@@ -233,6 +233,8 @@ thole_status __wrap_connection_request(struct connection *connection, const char
         answer_server(ret);
     else if (strstr(subject, "_CONFIG") != NULL)
         answer_setting(text, ret);
+    else if (strstr(subject, "_AUDIT") != NULL)
+        answer_none(ret);
     else if (strstr(subject, "_NODES") != NULL)
         answer_heartbeat(text, ret);
     else if (strstr(subject, "HIST_") != NULL)

@@ -1,4 +1,5 @@
 /* What the doctor makes of what servers say: each finding, and the exit code. Servers are played. */
+#include "audit_stream.h"
 #include "captured.h"
 #include "clock.h"
 #include "cluster.h"
@@ -27,6 +28,7 @@ enum failing {
     SERVER,
     CLUSTER,
     ROLL,
+    AUDIT,
     PG_OPEN,
     APPLIED,
     RIGHTS,
@@ -41,9 +43,10 @@ static struct play {
     bool clustered, sync_always, no_engine, pooled;
     uint64_t heartbeat_ms;
     uint32_t unowned;
-    size_t workers, behind; /* migrations that are not applied; SIZE_MAX: all */
-    bool no_roles;          /* of deploy/postgres */
-    const char *lacking;    /* what they lack; NULL: nothing */
+    uint64_t checkpoints, waits_ms; /* of the histories; how long a record has waited for one */
+    size_t workers, behind;         /* migrations that are not applied; SIZE_MAX: all */
+    bool no_roles;                  /* of deploy/postgres */
+    const char *lacking;            /* what they lack; NULL: nothing */
     /* the world */
     uint64_t now_ms;
     unsigned open;
@@ -160,6 +163,16 @@ thole_status __wrap_roll_call(struct connection *connection, const char *ns, str
     return may_fail(ROLL, reterr);
 }
 
+thole_status __wrap_audit_stream_waiting(struct connection *connection, const char *ns, uint32_t partitions,
+                                         struct audit_waiting *ret, thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)partitions;
+    ret->checkpoints = play.checkpoints;
+    ret->p = 3;
+    ret->stored_ms = play.waits_ms == 0 ? 0 : NOW_MS - play.waits_ms;
+    return may_fail(AUDIT, reterr);
+}
+
 thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
                                   thole_error *reterr)
 {
@@ -253,6 +266,23 @@ static const struct {
     {{.workers = 2}, "OK    postgres_clock   the clock of Postgres is 0 ms away from", NULL, 0},
     {{.workers = 2}, "OK    workers          2 answer", NULL, 0},
     {{.workers = 0}, "WARN  workers          no worker answers", "start one", 0},
+    {{.workers = 1}, "SKIP  audit            nobody signs checkpoints", NULL, 0},
+    {{.workers = 1, .checkpoints = 8, .waits_ms = 5000},
+     "OK    audit            checkpoints of 8 partitions",
+     NULL,
+     0},
+    {{.workers = 1, .checkpoints = 8, .waits_ms = 700000},
+     "WARN  audit            a record of partition 3 has waited 700 s",
+     "--audit-key",
+     0},
+    {{.workers = 1, .fails = AUDIT, .with = THOLE_DENIED},
+     "SKIP  audit            this user cannot see",
+     NULL,
+     0},
+    {{.workers = 1, .fails = AUDIT, .with = THOLE_UNAVAILABLE},
+     "FAIL  audit            it says no",
+     NULL,
+     12},
     {{.nats_ms = NOW_MS + 1020},
      "OK    nats_clock       the clock of the NATS server is 1000 ms ahead of",
      NULL,
