@@ -14,7 +14,6 @@ thole_status audit_stream_ensure(struct connection *connection, const char *ns, 
 {
     struct stream_spec spec = {.purpose = "checkpoints in it must stay",
                                .retention = "limits",
-                               .replicas = replicas,
                                .subjects_len = 1,
                                .deny_purge = true,
                                .deny_delete = true};
@@ -24,7 +23,11 @@ thole_status audit_stream_ensure(struct connection *connection, const char *ns, 
     (void)snprintf(spec.name, sizeof spec.name, "%s", buf_cstr(&name));
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.audit.>", ns);
     if (status == THOLE_OK)
+        status = spec_verify(connection, &spec, reterr); /* with any number of replicas */
+    if (status == THOLE_NOT_FOUND) {
+        spec.replicas = replicas;
         status = spec_ensure(connection, &spec, reterr);
+    }
     buf_release(&name);
     return status;
 }

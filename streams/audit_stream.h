@@ -6,7 +6,7 @@
 #define THOLE_AUDIT_STREAM_H
 #include "reader.h"
 
-/* Makes the stream, unless it is there: nothing may be removed from it. */
+/* Makes the stream with so many replicas (0: 1), unless it is there: nothing may be removed from it. */
 THOLE_NODISCARD thole_status audit_stream_ensure(struct connection *connection, const char *ns,
                                                  uint32_t replicas, thole_error *reterr);
 /* All messages about the partition from that sequence on, in order. None when there is no stream. Uses a

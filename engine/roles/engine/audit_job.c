@@ -301,7 +301,7 @@ static bool has_stream(struct audit_job *job)
     const struct engine_host *engine = job->engine;
     thole_error err = {.status = THOLE_OK};
     if (!job->has_stream && audit_stream_ensure(engine->connection, engine->topology.ns,
-                                                engine->options.replicas, &err) != THOLE_OK)
+                                                engine->topology.replicas, &err) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, "audit", "cannot publish checkpoints now: %s", err.text);
     else
         job->has_stream = true;
