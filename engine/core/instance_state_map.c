@@ -117,7 +117,6 @@ static struct state_node *insert(struct instance *in, thole_slice key)
         map->head = node_create(in);
         if (map->head == NULL)
             return NULL;
-        map->head->height = HEIGHT_MAX;
     }
     struct state_node *node = node_create(in);
     if (node == NULL)

@@ -325,6 +325,36 @@ static void test_a_turn_in_parts(void)
     end(s);
 }
 
+/* Whatever a turn has beside its events: none of its records is larger than one may be. */
+static void test_each_text_of_a_turn_is_counted(void)
+{
+    static uint8_t text[1500], data[400];
+    thole_slice const long_text = {memset(text, 'a', sizeof text), sizeof text};
+    struct event events[20];
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        events[i] = (struct event){.id = i + 1, .kind = EVENT_CUSTOM_STATUS_SET, .data = {data, sizeof data}};
+    struct turn turns[] = {{.blocked = BLOCKED_NO_CODE, .blocked_text = long_text},
+                           {.orchestration = long_text},
+                           {.trace.parent = long_text},
+                           {.trace.list = long_text}};
+    for (size_t row = 0; row < ARRAY_LEN(turns); row++) {
+        struct stand *s = begin_open();
+        struct partition_out out;
+        struct log_saying const saying = {.position = {.floor = 20}};
+        struct turn *const turn = &turns[row];
+        turn->instance = THOLE_STR("a");
+        turn->execution = turn->number = 1;
+        turn->events = events;
+        s->env.options.record_max = 4000;
+        for (turn->events_len = 1; turn->events_len <= ARRAY_LEN(events); turn->events_len++)
+            (void)log_append_turn(s->log, turn, NULL, 0, &saying, &tags[0]);
+        while (env_poll(&s->env, &out))
+            if (out.kind == PARTITION_OUT_APPEND)
+                CU_ASSERT(out.append.bytes.len <= s->env.options.record_max);
+        end(s);
+    }
+}
+
 /* Who reads the tail counts on over what was removed once a stored record says that it was committed. */
 static void test_what_is_confirmed(void)
 {
@@ -395,6 +425,7 @@ static const struct thole_test tests[] = {
     {"log: a record elsewhere", test_a_record_elsewhere},
     {"log: answers to nothing", test_answers_to_nothing},
     {"log: a turn in parts", test_a_turn_in_parts},
+    {"log: each text of a turn is counted", test_each_text_of_a_turn_is_counted},
     {"log: what is confirmed", test_what_is_confirmed},
 };
 THOLE_TEST_MAIN("log room", tests)

@@ -125,6 +125,45 @@ static void test_a_push_names_its_try(void)
     end(s);
 }
 
+/* What catches up looks for the parent of an instance in its history. An answer that comes twice stands for
+ * one question. */
+static void test_a_parent_is_looked_up_once(void)
+{
+    static const struct event ends[] = {
+        {.id = 2,
+         .kind = EVENT_EVENT_SENT,
+         .target = {(const uint8_t *)"j", 1},
+         .name = {(const uint8_t *)"e", 1}},
+        {.id = 3, .kind = EVENT_COMPLETED},
+    };
+    struct log_rule const rule = {.epoch = 3};
+    struct in_history const nothing = {.instance = THOLE_STR("i")};
+    struct stand *s = begin();
+    open_at(s, 0);
+    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
+    check_said(s, "reads", "open 3, log from 1");
+    s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 2, 2, ends, 2)};
+    projection_log(s->projection, &(struct in_log){s->records, 1});
+    check_said(s, "its row", "apply 1");
+    projection_applied(s->projection, &(struct in_applied){0});
+    projection_pump(s->projection);
+    listen(s);
+    CU_ASSERT_EQUAL_FATAL(s->tokens_len, 2);
+    uint64_t const send = s->tokens[0], load = s->tokens[1];
+    CU_ASSERT_FATAL((load & PROJECTION_TOKEN) != 0 && (send & PROJECTION_TOKEN) == 0);
+    for (int again = 0; again < 2; again++) {
+        projection_history(s->projection, load, &nothing, &rule);
+        CU_ASSERT_FALSE(projection_idle(s->projection));
+    }
+    projection_sent(s->projection, send);
+    CU_ASSERT_TRUE(projection_idle(s->projection));
+    projection_history(s->projection, load, &nothing, &rule); /* its batch is gone */
+    s->said.text[0] = '\0';
+    check_said(s, "that is all", "");
+    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
+    end(s);
+}
+
 static void test_one_receiver_one_message_at_a_time(void)
 {
     struct stand *s = begin_current();
@@ -648,6 +687,7 @@ static const struct thole_test tests[] = {
     {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},
     {"projection: each message of work is stored", test_each_message_of_work_is_stored},
     {"projection: a push names its try", test_a_push_names_its_try},
+    {"projection: a parent is looked up once", test_a_parent_is_looked_up_once},
     {"projection: one receiver, one message at a time", test_one_receiver_one_message_at_a_time},
     {"projection: parts come with the last one", test_parts_come_with_the_last_one},
     {"projection: a newer epoch", test_a_newer_epoch},

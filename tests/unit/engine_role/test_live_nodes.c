@@ -306,6 +306,23 @@ static void test_a_new_heartbeat_of_the_same_process(void)
     end();
 }
 
+/* A heartbeat of one that is not there is a reason to ask, each time; of one that is there it is none. */
+static void test_who_is_heard_again_is_asked_again(void)
+{
+    begin();
+    hear("b", 7, 2);
+    nobody("b");
+    for (unsigned n = 1; n <= 3; n++) {
+        CU_ASSERT_EQUAL(play.asked, n);
+        hear("b", 7, 2);
+    }
+    answer("b", 7, 2);
+    CU_ASSERT_PTR_NOT_NULL(is_there("b"));
+    hear("b", 7, 2);
+    CU_ASSERT_EQUAL(play.asked, 4);
+    end();
+}
+
 /* More than there may be: who is there stays, who comes finds room. */
 static void test_a_flood(void)
 {
@@ -360,6 +377,7 @@ static const struct thole_test tests[] = {
     {"leaving", test_leaving},
     {"nobody for a moment", test_nobody_for_a_moment},
     {"a new heartbeat of the same process", test_a_new_heartbeat_of_the_same_process},
+    {"who is heard again is asked again", test_who_is_heard_again_is_asked_again},
     {"a flood", test_a_flood},
     {"dead before we came", test_dead_before_we_came},
 };

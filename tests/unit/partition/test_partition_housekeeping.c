@@ -226,6 +226,18 @@ static void a_name_lives_as_long_as_an_instance(void)
     stage_end(s);
 }
 
+/* It is counted once, in whichever execution. */
+static void a_name_is_counted_once_for_an_instance(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "leaves");
+    check_live(s, "leaves");
+    stage_tell(s, "i", MESSAGE_EVENT, "item");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "2.1 ran"));
+    check_live(s, NULL);
+    stage_end(s);
+}
+
 /* An activity that is scheduled while the rows are counted may be among them, or not. */
 static void what_changes_while_it_is_counted_is_counted_again(void)
 {
@@ -548,6 +560,7 @@ static const struct thole_test tests[] = {
     {"who was loaded last stays", who_was_loaded_last_stays},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
+    {"a name is counted once for an instance", a_name_is_counted_once_for_an_instance},
     {"what changes while it is counted is counted again", what_changes_while_it_is_counted_is_counted_again},
     {"rows ahead of the log are made again", rows_ahead_of_the_log_are_made_again},
     {"two at a time", two_at_a_time},
