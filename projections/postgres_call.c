@@ -462,7 +462,7 @@ thole_status call_run(struct postgres *pg, thole_error *reterr)
         return report_failed(pg, reterr);
     if (!send_all(pg)) {
         thole_status status = session_failed(pg, pg->what, NULL, reterr);
-        session_drop(pg); /* a part may have been sent, which the next call must not complete */
+        assert(pg->conn == NULL); /* a part may have been sent, which the next call must not complete */
         return status;
     }
     return read_results(pg, deadline_ms, reterr);

@@ -9,12 +9,22 @@
 enum { PLANS_MAX = 8 };
 
 /* How each start ends; behind the last: as that. */
-enum plan { NO_PLACE, NO_FORK, NO_GUARD, EXITS };
+enum plan { NO_PLACE, NO_FORK, NO_GUARD, RESET, EXITS };
 static struct {
     enum plan plans[PLANS_MAX];
     size_t len, spawned;
     uint64_t at_ms[16];
+    bool reset; /* the guard has died with something in its socket that it had not read */
 } play;
+
+ssize_t __real_recv(int fd, void *to, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *to, size_t len, int flags)
+{
+    if (!play.reset || len != sizeof(struct life_message))
+        return __real_recv(fd, to, len, flags);
+    errno = ECONNRESET;
+    return -1;
+}
 
 thole_status __wrap_forkserver_spawn(struct forkserver *forkserver, size_t entry, const int fds[PROCESS_FDS],
                                      thole_error *reterr)
@@ -28,7 +38,8 @@ thole_status __wrap_forkserver_spawn(struct forkserver *forkserver, size_t entry
         return thole_fail(reterr, THOLE_NOMEM, "no place");
     struct life_message const ended = {
         .kind = LIFE_ENDED, .pid = 77, .error = plan == NO_FORK ? EAGAIN : 0, .status = 3 << 8};
-    if (plan != NO_GUARD) /* else its socket is only closed */
+    play.reset = plan == RESET;
+    if (plan != NO_GUARD && plan != RESET) /* else its socket is only closed */
         process_life_send(fds[PROCESS_LIFE], &ended);
     return THOLE_OK;
 }
@@ -54,6 +65,7 @@ static const struct start_case {
     {"no process once", {NO_FORK, EXITS}, 2, 4, {50, 0, 0}},
     {"no place once", {NO_PLACE, EXITS}, 2, 4, {50, 0, 0}},
     {"no guard once", {NO_GUARD, EXITS}, 2, 4, {50, 0, 0}},
+    {"a reset once", {RESET, EXITS}, 2, 4, {50, 0, 0}},
     {"no process, longer and longer", {NO_FORK, NO_PLACE, NO_FORK, EXITS}, 4, 6, {50, 100, 200, 0, 0}},
     {"in between", {EXITS, EXITS, NO_FORK, EXITS}, 4, 4, {0, 0, 50}},
 };

@@ -1,5 +1,6 @@
 /* What a call of the client holds while it waits, and what it refuses before it asks anybody. */
 #include "event.h"
+#include "notice.h"
 #include "thole_cunit.h"
 #include "watch.h"
 #include "wrap_mutexes.h"
@@ -69,6 +70,75 @@ static void test_who_is_found_can_look(void)
     (void)pthread_mutex_destroy(&client.lock);
 }
 
+/* ---- notices of an instance that several calls watch ---- */
+
+enum { TOGETHER = 3 };
+static struct {
+    struct watch watches[TOGETHER];
+    bool open[TOGETHER];
+    uint64_t looked[2 * TOGETHER]; /* tokens */
+    size_t looked_len;
+} together;
+
+thole_status __wrap_event_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                       struct event_notice *ret, thole_error *reterr)
+{
+    (void)delivery, (void)arena, (void)reterr;
+    *ret = (struct event_notice){.kind = "failed", .execution = 1};
+    return THOLE_OK;
+}
+
+static bool has_looked(const struct watch *watch)
+{
+    for (size_t i = 0; i < together.looked_len; i++)
+        if (together.looked[i] == watch->token)
+            return true;
+    return false;
+}
+
+/* The client's lock is away: the first time, another call ends, whichever comes next in the list. */
+thole_status __wrap_requests_send(struct requests *requests, const char *subject, thole_slice body,
+                                  uint64_t token, thole_error *reterr)
+{
+    (void)requests, (void)subject, (void)body, (void)reterr;
+    CU_ASSERT_FATAL(together.looked_len < ARRAY_LEN(together.looked));
+    together.looked[together.looked_len++] = token;
+    for (size_t i = 0; i < TOGETHER && together.looked_len == 1; i++) {
+        if (together.watches[i].token != token)
+            continue;
+        struct watch *const next = watch_table_next_named(&together.watches[i]);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(next);
+        together.open[next - together.watches] = false;
+        watch_close(next);
+        memset(next, 0xff, sizeof *next); /* its caller's stack is used for something else */
+    }
+    return THOLE_OK;
+}
+
+static void test_a_call_that_ends_while_others_look(void)
+{
+    struct delivery const failed = {.subject = THOLE_STR("thole.test.event.charge.order.failed")};
+    begin();
+    memset(&together, 0, sizeof together);
+    for (size_t i = 0; i < TOGETHER; i++) {
+        CU_ASSERT_EQUAL_FATAL(watch_open(&client, WATCH_QUIET, THOLE_STR("order"), (thole_slice){0},
+                                         &together.watches[i], NULL),
+                              THOLE_OK);
+        together.open[i] = true;
+    }
+    CU_ASSERT_TRUE(watches_on_notice(&client, &failed));
+    CU_ASSERT_EQUAL(together.looked_len, TOGETHER - 1);
+    for (size_t i = 0; i < TOGETHER; i++) {
+        if (!together.open[i])
+            continue;
+        CU_ASSERT_TRUE(has_looked(&together.watches[i]));
+        together.watches[i].look = LOOK_NONE; /* as if it had been answered */
+        watch_close(&together.watches[i]);
+    }
+    CU_ASSERT_PTR_NULL(client.watches.first);
+    (void)pthread_mutex_destroy(&client.lock);
+}
+
 /* There is no connection: whatever went further would not come back. */
 static void test_a_reason_that_is_too_long(void)
 {
@@ -85,6 +155,7 @@ static void test_a_reason_that_is_too_long(void)
 static const struct thole_test tests[] = {
     {"nothing of a watch stays", test_nothing_of_a_watch_stays},
     {"who is found can look", test_who_is_found_can_look},
+    {"a call that ends while others look", test_a_call_that_ends_while_others_look},
     {"a reason that is too long", test_a_reason_that_is_too_long},
 };
 THOLE_TEST_MAIN("client_watch", tests)
