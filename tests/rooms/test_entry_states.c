@@ -572,7 +572,45 @@ static void test_the_reason_is_the_newest(void)
     end(s);
 }
 
+/* Rows of activities, as the events of their tries say: an activity has one while a try of it is there, and
+ * none while it waits for the next try. */
+static void test_tries_that_have_rows(void)
+{
+    static const struct {
+        enum event_kind kind;
+        uint64_t ref;
+        int more, rows; /* rows: of all, behind it */
+    } events[] = {
+        {EVENT_ACTIVITY_SCHEDULED, 0, 1, 1},
+        {EVENT_ACTIVITY_SCHEDULED, 0, 1, 2},
+        {EVENT_ACTIVITY_SCHEDULED, 0, 1, 3},
+        {EVENT_ACTIVITY_TRY_FAILED, 2, -1, 2},
+        {EVENT_ACTIVITY_QUARANTINED, 3, -1, 1},
+        {EVENT_TIMER_FIRED, 2, 0, 1},
+        {EVENT_ACTIVITY_TRY_STARTED, 3, 1, 2},
+        {EVENT_ACTIVITY_CANCELLED, 2, 0, 2},
+        {EVENT_ACTIVITY_FAILED, 4, -1, 1},
+        {EVENT_ACTIVITY_COMPLETED, 3, -1, 0},
+        {EVENT_ACTIVITY_SCHEDULED, 0, 1, 1},
+        {EVENT_ACTIVITY_TRY_FAILED, 9, -1, 0},
+        {EVENT_STARTED, 0, 0, 0},
+        {EVENT_ACTIVITY_SCHEDULED, 0, 1, 1},
+        {EVENT_ACTIVITY_COMPLETED, 9, -1, 0}, /* that one waits in the execution before this one */
+    };
+    struct entry entry = {.waiting_len = 0};
+    int rows = 0;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct event const event = {.id = i + 1, .kind = events[i].kind, .ref = events[i].ref};
+        int const more = entry_note_tries(&entry, &event);
+        rows += more;
+        CU_ASSERT_EQUAL(more, events[i].more);
+        CU_ASSERT_EQUAL(rows, events[i].rows);
+    }
+    free(entry.waiting);
+}
+
 static const struct thole_test tests[] = {
+    {"entry: tries that have rows", test_tries_that_have_rows},
     {"entry: each transition", test_each_transition},
     {"entry: no other transition", test_no_other_transition},
     {"entry: what must not be is noticed", test_what_must_not_be_is_noticed},

@@ -200,6 +200,12 @@ static void test_what_no_rule_is(void)
     CHECK_STR(
         "stream", checked(rule),
         "the stream's name is not one of a stream: 1 to 100 bytes without blanks, dots, *, > and slashes");
+    static uint8_t name[BIND_STREAM_MAX + 1];
+    memset(name, 'S', sizeof name);
+    for (size_t len = 0; len <= sizeof name; len++) {
+        rule.stream = (thole_slice){name, len};
+        CU_ASSERT_EQUAL(strcmp(checked(rule), "good") == 0, len > 0 && len <= BIND_STREAM_MAX);
+    }
 }
 
 /* ---- plans ---- */

@@ -200,9 +200,12 @@ static const struct {
 
 static void test_programs(void)
 {
-    static const thole_program wrong[] = {{.size = 0, .name = "no size"},
-                                          {.size = sizeof(thole_program), .name = NULL}};
+    thole_program wrong[] = {program, program, program}; /* each would serve, but for one field */
+    wrong[0].size = 0;
+    wrong[1].size--;
+    wrong[2].name = NULL;
     started = THOLE_OK;
+    check("no program", code_of(NULL, "engine", NULL), 2);
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
         check("a program that is none", code_of(&wrong[i], "engine", NULL), 2);
     for (size_t i = 0; i < ARRAY_LEN(programs); i++) {

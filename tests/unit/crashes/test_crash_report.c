@@ -313,11 +313,43 @@ static void test_levels(void)
     free(said);
 }
 
+static thole_status code(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)input, (void)ret_output;
+    return THOLE_OK;
+}
+
+/* What a report says of the code that ran is what the machine said of it; nothing is of the run before. */
+static void test_a_place_is_its_last_run(void)
+{
+    struct crash_page *const page = crash_page_create();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+    struct crash_place *const place = &page->places[0];
+    struct code_run const runs[] = {
+        {CODE_REPLAY, 9, 8, 7, 6, THOLE_STR("a longer id"), THOLE_STR("a_longer_name"), NULL},
+        {CODE_TURN, 1, 2, 3, 4, THOLE_STR("id"), THOLE_STR("name"), code},
+        {CODE_QUERY, 5, 6, 7, 8, THOLE_STR("i"), THOLE_STR(""), code}};
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        const struct code_run *const run = &runs[i];
+        play.now_ms = 1000 + i;
+        crash_begins(place, run);
+        CU_ASSERT_EQUAL(place->kind, run->kind);
+        CU_ASSERT_EQUAL(place->partition, run->partition);
+        CU_ASSERT_EQUAL(place->version, run->version);
+        CU_ASSERT_EQUAL(place->execution, run->execution);
+        CU_ASSERT_EQUAL(place->event, run->event);
+        CU_ASSERT_TRUE(place->code == run->code);
+        CU_ASSERT_TRUE(thole_slice_equal((thole_slice){place->instance, place->instance_len}, run->instance));
+        CU_ASSERT_TRUE(thole_slice_equal(thole_slice_from(place->orchestration), run->orchestration));
+        CU_ASSERT_EQUAL(atomic_load(&place->since_ms), 1000 + i);
+        CU_ASSERT_EQUAL(atomic_load(&place->runs), i + 1);
+    }
+    crash_page_destroy(page);
+}
+
 static const struct thole_test tests[] = {
-    {"who is blamed", test_who_is_blamed},
-    {"while NATS is away", test_while_nats_is_away},
-    {"hostile pages", test_hostile_pages},
-    {"what is not stored", test_what_is_not_stored},
-    {"levels", test_levels},
+    {"a place is its last run", test_a_place_is_its_last_run}, {"who is blamed", test_who_is_blamed},
+    {"while NATS is away", test_while_nats_is_away},           {"hostile pages", test_hostile_pages},
+    {"what is not stored", test_what_is_not_stored},           {"levels", test_levels},
 };
 THOLE_TEST_MAIN("crash_report", tests)

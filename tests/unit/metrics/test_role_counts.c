@@ -19,6 +19,7 @@ static struct {
     struct worker_host worker;
     struct thole_activity act;
     struct owned owned[OWNED];
+    bool unsent;
 } play;
 
 static const char *const activities[] = {"charge", "ship"};
@@ -138,10 +139,19 @@ static void message(const char *words)
     shard_count_message(&world.shard, strtoull(words, NULL, 10));
 }
 
+thole_status __wrap_cancel_notice_publish(struct connection *connection, const char *ns,
+                                          const struct nonce_key *key, const struct cancel_notice *notice,
+                                          thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)key, (void)notice;
+    return play.unsent ? thole_fail(reterr, THOLE_UNAVAILABLE, "NATS is away") : THOLE_OK;
+}
+
 static void push(const char *words)
 {
+    play.unsent = strstr(words, "unsent") != NULL;
     struct cancel_notice notice = {.activity_ids_len = 3, .decided_ms = strtoull(words, NULL, 10)};
-    shard_count_push(&world.shard, &notice);
+    notice_cancel(&world.shard, &notice);
 }
 
 static void opened(const char *words)

@@ -96,6 +96,15 @@ static void test_pages(void)
 {
     struct worker_crash_page page = page_of("w-1");
     CHECK_STR("as written", taken(&page), "w-1 1 id");
+    for (uint8_t written = 0; written < 4; written++) { /* what is no bool must not be read as one */
+        struct worker_crash crash;
+        char worker[WORKER_CRASH_WORKER_BYTES];
+        uint8_t got;
+        memcpy(&page.crash.fault, &written, sizeof written);
+        CU_ASSERT_TRUE(worker_crash_take(&page, &crash, worker));
+        memcpy(&got, &crash.fault, sizeof got);
+        CU_ASSERT_EQUAL(got, written != 0);
+    }
     page.crash.in.instance_len = UINT32_MAX;
     CHECK_STR("a length", taken(&page), "w-1 1 ");
     page = page_of("w-1");

@@ -127,8 +127,15 @@ static void test_when_the_next_sweep_is(void)
         run_at(NOW_MS);
         struct request *const request = submitted_last(REQ_FIND_ORPHANS);
         request->orphans.next_in_ms = rows[i].next_in_ms;
+        request->orphans.waiting_ms = 77;
+        world.owned.sweeps.waiting_ms = 5; /* as the last one said */
         orphans_answered(&world.owned, rows[i].fails ? fails(request) : request);
         CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), NOW_MS + rows[i].pause_ms);
+        CU_ASSERT_EQUAL(world.owned.sweeps.waiting_ms, rows[i].fails ? 5 : 77);
+        CU_ASSERT_FALSE(world.owned.sweeps.sweeping);
+        play.open_activities = 0;
+        run_at(NOW_MS + 9 * SWEEP_MS);
+        CU_ASSERT_EQUAL(world.owned.sweeps.waiting_ms, 0); /* nothing is open that could wait */
         end();
     }
 }

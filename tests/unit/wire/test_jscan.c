@@ -366,6 +366,14 @@ static void test_times(void)
         CU_ASSERT(json_time_ns(text, &ns));
         CU_ASSERT_EQUAL(ns, rows[i].want);
         drop(text);
+        for (size_t len = 0; len < text.len; len++) { /* cut off, and with a byte that is another one */
+            thole_slice const cut = exact(rows[i].text, len), other = exact(rows[i].text, text.len);
+            ((uint8_t *)(uintptr_t)other.ptr)[len] = '~';
+            CU_ASSERT_FALSE(json_time_ns(cut, &ns));
+            CU_ASSERT_FALSE(json_time_ns(other, &ns));
+            drop(cut);
+            drop(other);
+        }
     }
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         thole_slice const text = exact(bad[i], strlen(bad[i]));

@@ -43,6 +43,30 @@ static thole_status parse(const struct row *row, struct arena *arena, struct can
     return status;
 }
 
+/* As long as a reason may be, and one byte more. */
+static void test_the_longest_reason(void)
+{
+    static char reason[REASON_BYTES_MAX + 1];
+    memset(reason, 'r', sizeof reason);
+    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
+    for (size_t len = REASON_BYTES_MAX - 1; len <= sizeof reason; len++) {
+        natsMsg *message = NULL;
+        struct arena arena;
+        struct cancel_notice notice = {.execution = 0};
+        arena_init(&arena, 100000);
+        CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, SUBJECT, NULL, reason, (int)len), NATS_OK);
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_ACTIVITIES, "7"), NATS_OK);
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_PROOFS, P), NATS_OK);
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_KIND, "TIMEOUT"), NATS_OK);
+        struct delivery const delivery = link_delivery(message);
+        thole_status const status = cancel_notice_parse(&delivery, &arena, &notice, NULL);
+        CU_ASSERT_EQUAL(status, len <= REASON_BYTES_MAX ? THOLE_OK : THOLE_CORRUPT);
+        CU_ASSERT_EQUAL(notice.reason.len, status == THOLE_OK ? len : 0);
+        natsMsg_Destroy(message);
+        arena_release(&arena);
+    }
+}
+
 /* A notice for one try must not end the next one, whose number it does not have. */
 static void test_what_a_cancel_notice_says(void)
 {
@@ -195,6 +219,7 @@ static void test_a_rejected_message_is_kept_once(void)
 
 static const struct thole_test tests[] = {
     {"what an event notice says", test_what_an_event_notice_says},
+    {"the longest reason", test_the_longest_reason},
     {"what a cancel notice says", test_what_a_cancel_notice_says},
     {"no room", test_no_room},
     {"a rejected message is kept once", test_a_rejected_message_is_kept_once},
