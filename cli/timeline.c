@@ -5,7 +5,7 @@
 #include "text.h"
 #include <inttypes.h>
 
-enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24 };
+enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24, WHO_COLUMNS = 32 };
 
 /* "of 5", "of 5 try 2", "checkout", "checkout@2". */
 static void history_name(const thole_history_event *event, char *to, size_t cap)
@@ -47,17 +47,45 @@ void timeline_text(const thole_history_event *event, struct buf *to)
         to->len--;
 }
 
+/* "alice", "alice?" of a name that is only stated, "worker-7 on host-3 in 20 ms". */
+static void history_who(const thole_history_event *event, struct buf *to)
+{
+    if (event->actor.len > 0)
+        buf_printf(to, "%.*s%s", THOLE_FMT(event->actor), event->actor_authenticated ? "" : "?");
+    if (event->worker.len > 0)
+        buf_printf(to, "%s%.*s", to->len > 0 ? " " : "", THOLE_FMT(event->worker));
+    if (event->host.len > 0)
+        buf_printf(to, " on %.*s", THOLE_FMT(event->host));
+    if (event->run_ended_ms != 0)
+        buf_printf(to, " in %" PRIu64 " ms",
+                   event->run_ended_ms > event->run_started_ms ? event->run_ended_ms - event->run_started_ms
+                                                               : 0);
+}
+
+static void print_who(const thole_history_event *event)
+{
+    struct buf who;
+    buf_init(&who, CELL_BYTES_MAX);
+    history_who(event, &who);
+    print_cell(buf_bytes(&who), WHO_COLUMNS, CELL_BYTES_MAX);
+    buf_release(&who);
+}
+
 static void history_row(struct timeline *timeline, const thole_history_event *event)
 {
+    bool const wide = timeline->cli->wide;
     char time[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 48];
     struct buf data;
     if (timeline->events == 0)
-        (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %s\n", "TIME", "EXEC", "ID", "EVENT", "NAME", "DATA");
+        (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %*s%s%s\n", "TIME", "EXEC", "ID", "EVENT", "NAME",
+                     wide ? -WHO_COLUMNS : 0, wide ? "WHO" : "", wide ? "  " : "", "DATA");
     text_time(event->time_ms, time);
     history_name(event, name, sizeof name);
     (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  ", time, event->execution, event->id);
     print_toned(tone_of_event(event->kind), event->kind, 20);
     print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
+    if (wide)
+        print_who(event);
     buf_init(&data, CELL_BYTES_MAX);
     history_data(event, &data);
     print_last_cell(buf_bytes(&data), DATA_COLUMNS);

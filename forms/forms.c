@@ -62,6 +62,29 @@ static bool data_within(struct json *json, const char *key, thole_slice data, si
     return shown.len < data.len;
 }
 
+/* Who asked for it, and where it ran. */
+static void event_origin(struct json *json, const thole_history_event *event)
+{
+    if (event->actor.len > 0) {
+        json_member(json, "actor", event->actor);
+        json_member_bool(json, "actor_authenticated", event->actor_authenticated);
+    }
+    if (event->client.len > 0)
+        json_member(json, "client", event->client);
+    if (event->traceparent.len > 0)
+        json_member(json, "traceparent", event->traceparent);
+    if (event->worker.len > 0)
+        json_member(json, "worker", event->worker);
+    if (event->host.len > 0)
+        json_member(json, "host", event->host);
+    if (event->attempt != 0)
+        json_member_number(json, "attempt", event->attempt);
+    if (event->run_started_ms != 0)
+        json_member_time(json, "run_started", event->run_started_ms);
+    if (event->run_ended_ms != 0)
+        json_member_time(json, "run_ended", event->run_ended_ms);
+}
+
 void form_event(struct json *json, const thole_history_event *event, size_t data_max)
 {
     json_member_number(json, "execution", event->execution);
@@ -74,6 +97,7 @@ void form_event(struct json *json, const thole_history_event *event, size_t data
     if (data_within(json, "data", event->data, data_max))
         json_member_number(json, "data_bytes", event->data.len);
     event_details(json, event);
+    event_origin(json, event);
     if (event->due_ms != 0)
         json_member_time(json, "due", event->due_ms);
     json_member_time(json, "time", event->time_ms);

@@ -12,7 +12,10 @@
 #define HEADER_PROOFS "Thole-Proofs"
 #define HEADER_REQUEST "Thole-Request"
 #define HEADER_TRY "Thole-Try"
-/* of starts, work and live events: W3C Trace Context */
+/* of messages to an instance: who sends it, and with what */
+#define HEADER_ACTOR "Thole-Actor"
+#define HEADER_CLIENT "Thole-Client"
+/* of messages to an instance, work and live events: W3C Trace Context */
 #define HEADER_TRACEPARENT "traceparent"
 #define HEADER_TRACESTATE "tracestate"
 /* of answers to a roll call */
@@ -27,9 +30,10 @@
 #define HEADER_SUBJECT "Thole-Subject"
 #define HEADER_TIME "Thole-Time"
 #define HEADERS_OF_CONTRACT                                                                                  \
-    HEADER_ACTIVITIES, HEADER_DECIDED, HEADER_EARLY, HEADER_EXECUTION, HEADER_KIND, HEADER_PROOFS,           \
-        HEADER_REQUEST, HEADER_TRY, HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE,    \
-        HEADER_REASON, HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME, HEADER_TRACEPARENT, HEADER_TRACESTATE
+    HEADER_ACTIVITIES, HEADER_ACTOR, HEADER_CLIENT, HEADER_DECIDED, HEADER_EARLY, HEADER_EXECUTION,          \
+        HEADER_KIND, HEADER_PROOFS, HEADER_REQUEST, HEADER_TRY, HEADER_QUEUE, HEADER_SLOTS, HEADER_WORKER,   \
+        HEADER_BYTES, HEADER_CODE, HEADER_REASON, HEADER_SEQUENCE, HEADER_SUBJECT, HEADER_TIME,              \
+        HEADER_TRACEPARENT, HEADER_TRACESTATE
 
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"

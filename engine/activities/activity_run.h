@@ -73,6 +73,7 @@ struct thole_activity {
     thole_cancel_kind fired_kind; /* reason and time of its cancellation; NONE: not cancelled */
     uint64_t fired_ms;
     uint64_t started_us; /* when it was given to a handler */
+    uint64_t started_ms; /* the same by the wall clock; 0: to none */
     bool forgotten;      /* the machine no longer holds it, but it is running */
 
     /* the handler threads', under their lock */

@@ -4,10 +4,14 @@
 #include "locked.h"
 #include "memory.h"
 #include "message.h"
+#include "utf8.h"
 #include "watch.h"
 #include <assert.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAYLOAD_MAX_MAX = MESSAGE_BYTES_MAX / 2 };
 
@@ -27,6 +31,28 @@ static const char *setting(const char *given, const char *env, const char *fallb
     return given == NULL || given[0] == '\0' ? fallback : given;
 }
 
+/* What the client says of itself. */
+static thole_status check_said(const char *what, const char *text, size_t bytes_max, thole_error *reterr)
+{
+    if (text == NULL || (strlen(text) <= bytes_max && utf8_is_valid(thole_slice_from(text))))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "%s must be UTF-8 of at most %zu bytes", what, bytes_max);
+}
+
+/* USER@HOST, as far as the system knows them. */
+static char *own_actor(void)
+{
+    enum { PASSWORD_ENTRY_BYTES = 1024, HOST_BYTES = 65 };
+    char host[HOST_BYTES] = "", entry[PASSWORD_ENTRY_BYTES], text[ACTOR_NAME_BYTES_MAX + 1];
+    struct passwd user, *found = NULL;
+    (void)gethostname(host, sizeof host - 1); /* cut is fine */
+    if (getpwuid_r(geteuid(), &user, entry, sizeof entry, &found) == 0 && found != NULL)
+        (void)snprintf(text, sizeof text, "%s@%s", user.pw_name, host);
+    else
+        (void)snprintf(text, sizeof text, "%u@%s", (unsigned)geteuid(), host);
+    return memory_text(text);
+}
+
 static thole_status resolve(const thole_client_options *given, thole_client_options *ret, thole_error *reterr)
 {
     thole_client_options_init(ret);
@@ -44,6 +70,10 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
     ret->nats_inbox = setting(ret->nats_inbox, "THOLE_NATS_INBOX", INBOX_PREFIX_DEFAULT);
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
+    ret->actor = setting(ret->actor, "THOLE_ACTOR", NULL);
+    ret->client_name = setting(ret->client_name, "", "thole " THOLE_VERSION);
+    THOLE_TRY(check_said("actor", ret->actor, ACTOR_NAME_BYTES_MAX, reterr));
+    THOLE_TRY(check_said("client_name", ret->client_name, ACTOR_CLIENT_BYTES_MAX, reterr));
     if (ret->timeout_ms == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
         return thole_fail(reterr, THOLE_INVALID, "timeout_ms must not be 0, payload_max must be at most %d",
                           PAYLOAD_MAX_MAX);
@@ -92,6 +122,8 @@ thole_status thole_client_open(const thole_client_options *options, thole_client
     pthread_mutex_init(&client->postgres_lock, NULL);
     client->conninfo = resolved.postgres == NULL ? NULL : memory_text(resolved.postgres);
     client->ns = memory_text(resolved.ns);
+    client->actor = resolved.actor == NULL ? own_actor() : memory_text(resolved.actor);
+    client->name = memory_text(resolved.client_name);
     thole_status const status = client_connect(client, &resolved, reterr);
     if (status != THOLE_OK) {
         thole_client_close(client);
@@ -120,6 +152,8 @@ void thole_client_close(thole_client *client)
     postgres_close(client->postgres);
     forget_text(client->conninfo);
     free(client->ns);
+    free(client->actor);
+    free(client->name);
     pthread_mutex_destroy(&client->postgres_lock);
     pthread_mutex_destroy(&client->listening.turn);
     pthread_mutex_destroy(&client->lock);

@@ -75,9 +75,13 @@ thole_status request_id_make(struct request_id *ret, thole_error *reterr)
     return THOLE_OK;
 }
 
-thole_status client_encode(const struct message *message, struct letter *to, thole_error *reterr)
+thole_status client_encode(const struct thole_client *client, const struct message *message,
+                           struct letter *to, thole_error *reterr)
 {
-    thole_status const status = message_encode(message, &to->body);
+    struct message said = *message;
+    said.sender.name = thole_slice_from(client->actor);
+    said.sender.client = thole_slice_from(client->name);
+    thole_status const status = message_encode(&said, &to->body);
     to->route = message_route(message, SENDER_CLIENT);
     return status == THOLE_OK
                ? THOLE_OK

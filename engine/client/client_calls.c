@@ -342,7 +342,7 @@ static thole_status starting_open(thole_client *client, struct message *start, s
         start->request_id = thole_slice_from(ret->id.text);
     }
     buf_init(&ret->letter.body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(start, &ret->letter, reterr);
+    thole_status status = client_encode(client, start, &ret->letter, reterr);
     if (status == THOLE_OK)
         status = watch_open(client, WATCH_NOTICES, start->instance, start->request_id, &ret->watch, reterr);
     if (status != THOLE_OK)

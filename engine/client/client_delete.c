@@ -118,7 +118,7 @@ static thole_status delete_watched(struct watch *watch, struct message *message,
     uint64_t const until_ms = client_now_ms() + watch->client->timeout_ms;
     THOLE_TRY(look(watch, message->force, only_sequence, until_ms, &message->execution, reterr));
     buf_init(&letter.body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(message, &letter, reterr);
+    thole_status status = client_encode(watch->client, message, &letter, reterr);
     if (status == THOLE_OK)
         status = watch_publish(watch, &letter, until_ms, reterr);
     if (status == THOLE_OK)

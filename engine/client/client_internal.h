@@ -64,6 +64,7 @@ struct thole_client {
     struct postgres *postgres;
     char *conninfo;
     char *ns;
+    char *actor, *name; /* of all its requests */
 };
 
 /* Milliseconds of the monotonic clock; for deadlines. UINT64_MAX in a task that was abandoned: all its time
@@ -80,8 +81,8 @@ struct letter {
     struct buf body;
 };
 /* The letter's body must be initialised. */
-THOLE_NODISCARD thole_status client_encode(const struct message *message, struct letter *to,
-                                           thole_error *reterr);
+THOLE_NODISCARD thole_status client_encode(const struct thole_client *client, const struct message *message,
+                                           struct letter *to, thole_error *reterr);
 /* THOLE_LIMIT unless so many bytes of payload are allowed and fit into a message. @p what: "input". */
 THOLE_NODISCARD thole_status client_check_payload(const struct thole_client *client, const char *what,
                                                   size_t bytes, thole_error *reterr);

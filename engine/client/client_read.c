@@ -67,6 +67,10 @@ static bool is_cancellation(enum event_kind kind)
 
 thole_history_event history_event_of(uint64_t sequence, const struct turn *turn, const struct event *event)
 {
+    static const struct actor nobody;
+    static const struct activity_place nowhere;
+    const struct actor *const actor = event->actor == NULL ? &nobody : event->actor;
+    const struct activity_place *const place = event->place == NULL ? &nowhere : event->place;
     return (thole_history_event){
         .sequence = sequence,
         .execution = turn->execution,
@@ -87,6 +91,15 @@ thole_history_event history_event_of(uint64_t sequence, const struct turn *turn,
         .queue = event->queue,
         .instance = event->kind == EVENT_STARTED ? event->parent.instance : event->target,
         .request_id = event->request_id,
+        .actor = actor->name,
+        .actor_authenticated = actor->authenticated,
+        .client = actor->client,
+        .traceparent = event->kind == EVENT_STARTED ? event->traceparent : actor->trace.parent,
+        .worker = event->kind == EVENT_ACTIVITY_QUARANTINED ? event->worker : place->worker,
+        .host = place->host,
+        .attempt = place->attempt,
+        .run_started_ms = place->started_ms,
+        .run_ended_ms = place->ended_ms,
     };
 }
 

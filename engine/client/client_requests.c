@@ -107,7 +107,7 @@ static thole_status send_message(thole_client *client, const struct message *mes
     assert(must == NOT_LOOKED_AT || message->request_id.len > 0);
     uint64_t const until = client_now_ms() + client->timeout_ms;
     buf_init(&letter.body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(message, &letter, reterr);
+    thole_status status = client_encode(client, message, &letter, reterr);
     if (status == THOLE_OK)
         status = watch_open(client, WATCH_QUIET, message->instance, message->request_id, &watch, reterr);
     if (status == THOLE_OK) {

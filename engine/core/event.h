@@ -101,6 +101,23 @@ struct retry {
     uint32_t poison; /* an enum poison_policy */
 };
 
+enum { ACTOR_NAME_BYTES_MAX = 200, ACTOR_CLIENT_BYTES_MAX = 64, RUN_HOST_BYTES_MAX = 255 };
+
+/* Who asked for something. Zeroed: it is not known. No orchestration sees it. */
+struct actor {
+    thole_slice name;
+    thole_slice client;
+    struct trace trace; /* of the request; valid */
+    bool authenticated;
+};
+
+/* The run of an activity, as its worker says. Zeroed: it is not known. */
+struct activity_place {
+    thole_slice worker, host;
+    uint64_t attempt; /* the number of its claim */
+    uint64_t started_ms, ended_ms;
+};
+
 /* One flat struct for all kinds: which fields each kind uses is said in record.c's table. */
 struct event {
     enum event_kind kind;
@@ -141,6 +158,10 @@ struct event {
         struct origin parent; /* STARTED */
         uint64_t kept;        /* HISTORY_PRUNED */
     };
+    /* NULL: nobody, or not known. Borrowed: of an event that is received, from the message that it came with.
+     */
+    const struct actor *actor;          /* of what a client asked for */
+    const struct activity_place *place; /* of a result */
     const struct retry *retry; /* ACTIVITY_SCHEDULED; NULL = all zero. ACTIVITY_TRY_STARTED: try_timeout_ms */
 };
 
@@ -205,6 +226,7 @@ struct deletion {
     thole_slice orchestration, reason, request_id;
     thole_slice started_by; /* request id of its STARTED */
     struct origin parent;   /* its parent's event; instance empty: a root instance */
+    struct actor actor;     /* who asked for it */
 };
 
 enum record_kind {
@@ -243,8 +265,14 @@ THOLE_NODISCARD thole_status record_encode(const struct record *record, struct b
  */
 THOLE_NODISCARD thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret,
                                            thole_error *reterr);
-/* Largest size of the event in a record, in bytes: for splitting a turn. */
+/* Largest size of the event in a record, in bytes, without who asked for it and where it ran: what
+ * orchestrations are told of their history's size. */
 size_t event_bytes_max(const struct event *event);
+/* With both: for splitting a turn. */
+size_t event_room_bytes(const struct event *event);
+/* Whether anything of it is known. */
+bool actor_known(const struct actor *actor);
+bool activity_place_known(const struct activity_place *place);
 /* Renders "#3 ActivityScheduled charge(input)" into @p to for tests and error texts; cuts long data. */
 void event_render(const struct event *event, struct buf *to);
 #endif

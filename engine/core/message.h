@@ -40,16 +40,18 @@ struct message {
     thole_slice instance;
     /* START: orchestration, version, data = input, request_id, parent; event_name (empty = none), event_data:
      * delivered too, with request_id. ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1),
-     * data = output or failure text, error_type, final, details, attempt, worker; lost > 0: it was not run,
+     * data = output or failure text, error_type, final, details, place; lost > 0: it was not run,
      * lost_worker, queue, input. EVENT: event_name, event_data, request_id. CHILD_RESULT: execution, task,
      * status, data, error_type, child. CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id.
      * DELETE: data = reason, request_id, execution (the newest that the client saw; 0 = any), force. PRUNE:
      * data = reason, request_id, execution (those before it are pruned). RELEASE: execution, task, try_number
      * (0 = any), fail (else it is tried again). */
-    thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
+    thole_slice orchestration, data, request_id, event_name, event_data, error_type, details, child;
     struct origin parent;
-    struct trace trace;                /* START: valid */
-    uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
+    struct trace trace;          /* START: valid */
+    struct actor sender;         /* who says that it sends it; authenticated is not in the message */
+    struct activity_place place; /* ACTIVITY_RESULT */
+    uint64_t execution, task;    /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;
     thole_slice nonce; /* ACTIVITY_RESULT: see nonce.h */
     uint32_t status, try_number, version, lost;

@@ -8,6 +8,7 @@
 
 enum {
     EVENT_FRAME_BYTES_MAX = 160,
+    BESIDE_FRAME_BYTES_MAX = 64, /* of an actor, of a place */
     FINAL_TYPE_FRAME_BYTES_MAX = 6,
     FORMAT_FIRST = 1,
     FORMAT_DELETED = 2,
@@ -23,6 +24,17 @@ size_t event_bytes_max(const struct event *event)
                    event->parent.instance.len + event->input.len + event->worker.len;
     for (size_t i = 0; event->retry != NULL && i < event->retry->final_types_len; i++)
         bytes += FINAL_TYPE_FRAME_BYTES_MAX + event->retry->final_types[i].len;
+    return bytes;
+}
+
+size_t event_room_bytes(const struct event *event)
+{
+    size_t bytes = event_bytes_max(event);
+    if (event->actor != NULL)
+        bytes += BESIDE_FRAME_BYTES_MAX + event->actor->name.len + event->actor->client.len +
+                 event->actor->trace.parent.len + event->actor->trace.list.len;
+    if (event->place != NULL)
+        bytes += BESIDE_FRAME_BYTES_MAX + event->place->worker.len + event->place->host.len;
     return bytes;
 }
 
@@ -162,7 +174,53 @@ static const struct {
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 _Static_assert(KINDS_LEN == EVENT_LAST - EVENT_STARTED + 1, "a row for each kind");
 
+/* ---- who and where ---- */
+
+bool actor_known(const struct actor *actor)
+{
+    return actor->name.len > 0 || actor->client.len > 0 || actor->trace.parent.len > 0 ||
+           actor->authenticated;
+}
+
+bool activity_place_known(const struct activity_place *place)
+{
+    return place->worker.len > 0 || place->host.len > 0 || place->attempt > 0 || place->started_ms > 0 ||
+           place->ended_ms > 0;
+}
+
+#undef CODEC_PLAIN
+#define CODEC_PLAIN struct actor
+
+static const struct codec_message actor_table = {
+    &thole__v1__actor__descriptor,
+    PB_FIELDS(PB_UPTO(Actor, name, name, ACTOR_NAME_BYTES_MAX, "name of an actor"),
+              PB_BOOL(Actor, authenticated, authenticated),
+              PB_UPTO(Actor, client, client, ACTOR_CLIENT_BYTES_MAX, "name of a client"),
+              PB_UPTO(Actor, traceparent, trace.parent, TRACEPARENT_BYTES, "traceparent"),
+              PB_UPTO(Actor, tracestate, trace.list, TRACESTATE_BYTES_MAX, "tracestate"))};
+
+#undef CODEC_PLAIN
+#define CODEC_PLAIN struct activity_place
+
+static const struct codec_message place_table = {
+    &thole__v1__run__descriptor,
+    PB_FIELDS(PB_UPTO(Run, worker, worker, THOLE_ID_BYTES_MAX, "worker id"),
+              PB_UPTO(Run, host, host, RUN_HOST_BYTES_MAX, "name of a host"), PB_U64(Run, attempt, attempt),
+              PB_U64(Run, started_ms, started_ms), PB_U64(Run, ended_ms, ended_ms))};
+
 /* ---- encoding ---- */
+
+static thole_status beside_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event *pb)
+{
+    ProtobufCMessage *actor = NULL, *place = NULL;
+    if (e->actor != NULL && actor_known(e->actor))
+        THOLE_TRY(codec_to_pb(&actor_table, e->actor, arena, &actor));
+    if (e->place != NULL && activity_place_known(e->place))
+        THOLE_TRY(codec_to_pb(&place_table, e->place, arena, &place));
+    pb->actor = (Thole__V1__Actor *)actor;
+    pb->run = (Thole__V1__Run *)place;
+    return THOLE_OK;
+}
 
 static thole_status body_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event *pb)
 {
@@ -184,6 +242,7 @@ static thole_status event_to_pb(const struct event *e, struct arena *arena, Thol
     thole__v1__event__init(pb);
     pb->id = e->id;
     pb->ref = e->ref;
+    THOLE_TRY(beside_to_pb(e, arena, pb));
     *ret = pb;
     return e->kind < EVENT_STARTED || e->kind > EVENT_LAST ? THOLE_OK : body_to_pb(e, arena, pb);
 }
@@ -290,8 +349,13 @@ static thole_status deleted_encode(const struct record *record, struct buf *to)
     ProtobufCMessage *body = NULL;
     struct arena arena;
     arena_init(&arena, CODEC_SCRATCH_MAX);
+    ProtobufCMessage *actor = NULL;
     thole_status status = codec_to_pb(&deleted_table, &record->deletion, &arena, &body);
     pb.deleted = (Thole__V1__Deleted *)body;
+    if (status == THOLE_OK && actor_known(&record->deletion.actor))
+        status = codec_to_pb(&actor_table, &record->deletion.actor, &arena, &actor);
+    if (status == THOLE_OK)
+        pb.deleted->actor = (Thole__V1__Actor *)actor;
     if (status == THOLE_OK)
         status = record_pack(pb, record, to);
     arena_release(&arena);
@@ -355,6 +419,32 @@ static bool retry_is_empty(const struct retry *r)
            r->final_types_len == 0 && r->poison == 0;
 }
 
+static thole_status actor_decode(const struct decoding *d, const Thole__V1__Actor *pb, struct actor *ret)
+{
+    THOLE_TRY(codec_from_pb(&actor_table, &pb->base, d->arena, ret, d->reterr));
+    ret->trace = trace_valid(&ret->trace);
+    return THOLE_OK;
+}
+
+static thole_status beside_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
+{
+    struct actor *const actor = pb->actor == NULL ? NULL : arena_alloc(d->arena, sizeof *actor);
+    struct activity_place *const place = pb->run == NULL ? NULL : arena_alloc(d->arena, sizeof *place);
+    if ((actor == NULL) != (pb->actor == NULL) || (place == NULL) != (pb->run == NULL))
+        return codec_full(d->arena, d->reterr);
+    if (actor != NULL) {
+        *actor = (struct actor){.authenticated = false};
+        THOLE_TRY(actor_decode(d, pb->actor, actor));
+    }
+    if (place != NULL) {
+        *place = (struct activity_place){.attempt = 0};
+        THOLE_TRY(codec_from_pb(&place_table, &pb->run->base, d->arena, place, d->reterr));
+    }
+    ret->actor = actor;
+    ret->place = place;
+    return THOLE_OK;
+}
+
 static thole_status event_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
 {
     struct whole_event whole = {
@@ -369,6 +459,7 @@ static thole_status event_decode(const struct decoding *d, const Thole__V1__Even
     memcpy(&body, &pb->started, sizeof body);
     THOLE_TRY(codec_from_pb(&kinds[row].body, body, d->arena, &whole, d->reterr));
     THOLE_TRY(event_check(&whole.event, kinds[row].must, d->reterr));
+    THOLE_TRY(beside_decode(d, pb, &whole.event));
     if (!retry_is_empty(&whole.retry)) {
         struct retry *retry = arena_alloc(d->arena, sizeof *retry);
         if (retry == NULL)
@@ -470,6 +561,8 @@ static thole_status deleted_decode(const struct decoding *d, const Thole__V1__De
 {
     THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), d->reterr), d->reterr));
     THOLE_TRY(codec_from_pb(&deleted_table, &pb->base, d->arena, ret, d->reterr));
+    if (pb->actor != NULL)
+        THOLE_TRY(actor_decode(d, pb->actor, &ret->actor));
     if (ret->parent.instance.len > 0 && (ret->parent.execution == 0 || ret->parent.event == 0))
         return thole_fail(d->reterr, THOLE_CORRUPT, "a deletion has a parent without a number");
     return THOLE_OK;

@@ -41,6 +41,11 @@ typedef struct thole_client_options {
     /** What the servers' certificates must be for: a host name or an address; default
      * $THOLE_NATS_SERVER_NAME, else the host of the URL. */
     const char *nats_server_name;
+    /** Who asks, at most 200 bytes: recorded with all that the client asks for, as something that it says of
+     * itself (docs/audit.md). Default $THOLE_ACTOR, else the user and the host of this process. */
+    const char *actor;
+    /** With which program, at most 64 bytes; default "thole" and the library's version. */
+    const char *client_name;
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */
@@ -87,11 +92,19 @@ typedef struct thole_history_event {
     uint32_t version;    /**< of the orchestration that is started; 0 = none, or not chosen yet */
     thole_status status; /**< of a failure, else THOLE_OK */
     const char *cause; /**< why something was cancelled: "requested", "select_loser", …; static; else NULL */
-    thole_slice error_type; /**< of a failure; may be empty */
-    thole_slice queue;      /**< of an activity, else empty */
-    thole_slice instance;   /**< the other one: child, parent, receiver of an event; else empty */
-    thole_slice request_id; /**< of what a client or another instance asked for, else empty */
-    uint64_t pruned_before; /**< of HistoryPruned: executions before it, but the first, are removed */
+    thole_slice error_type;   /**< of a failure; may be empty */
+    thole_slice queue;        /**< of an activity, else empty */
+    thole_slice instance;     /**< the other one: child, parent, receiver of an event; else empty */
+    thole_slice request_id;   /**< of what a client or another instance asked for, else empty */
+    uint64_t pruned_before;   /**< of HistoryPruned: executions before it, but the first, are removed */
+    thole_slice actor;        /**< who asked for it; empty: nobody outside did, or it is not known */
+    bool actor_authenticated; /**< false: the sender says so; docs/audit.md says what the other one proves */
+    thole_slice client;       /**< the program of who asked for it, such as "thole 0.9.0"; may be empty */
+    thole_slice traceparent;  /**< W3C Trace Context of the request; may be empty */
+    thole_slice worker;       /**< that ran the activity of a result, as it says; empty: not known */
+    thole_slice host;         /**< of that worker */
+    uint64_t attempt;         /**< the number of the worker's claim, from 1; 0: not known */
+    uint64_t run_started_ms, run_ended_ms; /**< of that run, by its host's clock; 0: not known */
 } thole_history_event;
 /** Called for each event in order, on the caller's thread. Any status but THOLE_OK stops reading and is
  * returned. It may call other functions of the client. */

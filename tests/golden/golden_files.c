@@ -133,6 +133,12 @@ static void sample_deletion(struct sampling *s)
     sample_record(s, "records", "begun_traced", &traced);
     traced.turn.orchestration = THOLE_STR("checkout");
     sample_record(s, "records", "begun_told", &traced);
+    struct record said = begun, asked = deleted;
+    said.turn.events = sample_events_said;
+    said.turn.events_len = 2;
+    asked.deletion.actor = *sample_events_said[0].actor;
+    sample_record(s, "records", "turn_said", &said);
+    sample_record(s, "records", "deleted_said", &asked);
 }
 
 static void sample_every_record(struct sampling *s)

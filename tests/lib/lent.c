@@ -200,8 +200,10 @@ static void lend_message(struct loan **loans, struct in_message *message)
     lend_slice(loans, &message->route);
     lend_slice(loans, &message->subject);
     lend_slice(loans, &message->bytes);
-    lend_slice(loans, &message->trace.parent);
-    lend_slice(loans, &message->trace.list);
+    lend_slice(loans, &message->sender.name);
+    lend_slice(loans, &message->sender.client);
+    lend_slice(loans, &message->sender.trace.parent);
+    lend_slice(loans, &message->sender.trace.list);
 }
 
 static void lend_query(struct loan **loans, struct in_query *query)

@@ -9,6 +9,7 @@
 /* In the order of their kinds. Ids are 1, 2, 3, …; what they refer to is of no meaning. */
 extern const struct event sample_events[];
 extern const size_t sample_events_len;
+extern const struct event sample_events_said[2]; /* with who asked for it, and where it ran */
 extern const struct message sample_messages[];
 extern const size_t sample_messages_len;
 

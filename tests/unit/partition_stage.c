@@ -523,7 +523,7 @@ void stage_complete(struct stage *s, const char *instance, uint64_t activity, th
                                     .execution = 1,
                                     .task = activity,
                                     .data = output,
-                                    .attempt = 1};
+                                    .place.attempt = 1};
     stage_message(s, &message);
 }
 

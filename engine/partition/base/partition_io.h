@@ -449,7 +449,7 @@ struct in_message {
     thole_slice route;        /* the subject's kind and name: see message_route.h */
     thole_slice subject;      /* of a refused message, instead of both */
     thole_slice bytes;        /* the body */
-    struct trace trace;       /* valid, from its headers; for a start that says nothing itself */
+    struct actor sender;      /* from its headers and its subject; for a message that says nothing itself */
 };
 /* The result of an activity's try, as it is stored in the inbox. */
 struct partition_result {

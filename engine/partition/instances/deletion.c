@@ -35,8 +35,10 @@ static bool drop(struct instances *p, struct entry *entry, const char *kind)
 static bool terminate(struct instances *p, struct entry *entry, struct intake *in)
 {
     const struct message *m = &entry->first->message;
-    struct event const event = {
-        .kind = EVENT_TERMINATE_REQUESTED, .data = m->data, .request_id = m->request_id};
+    struct event const event = {.kind = EVENT_TERMINATE_REQUESTED,
+                                .data = m->data,
+                                .request_id = m->request_id,
+                                .actor = pending_actor(entry->first)};
     if (entry_instance(entry) != NULL && !instance_accepts(entry_instance(entry), &event))
         return drop(p, entry, "rejected");
     in->events[in->len++] = event;

@@ -32,8 +32,24 @@ static bool seen(const struct early *early, thole_slice request_id)
     return false;
 }
 
+static thole_status copy_actor(struct arena *arena, const struct actor **at)
+{
+    struct actor *const copy = arena_alloc(arena, sizeof *copy);
+    if (copy == NULL)
+        return arena_status(arena);
+    *copy = **at;
+    *at = copy;
+    THOLE_TRY(arena_dup(arena, copy->name, &copy->name));
+    THOLE_TRY(arena_dup(arena, copy->client, &copy->client));
+    THOLE_TRY(arena_dup(arena, copy->trace.parent, &copy->trace.parent));
+    return arena_dup(arena, copy->trace.list, &copy->trace.list);
+}
+
 static thole_status copy_event(struct early *early, struct event *event)
 {
+    event->place = NULL;
+    if (event->actor != NULL)
+        THOLE_TRY(copy_actor(&early->arena, &event->actor));
     THOLE_TRY(arena_dup(&early->arena, event->name, &event->name));
     THOLE_TRY(arena_dup(&early->arena, event->data, &event->data));
     return arena_dup(&early->arena, event->request_id, &event->request_id);

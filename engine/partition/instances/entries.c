@@ -280,6 +280,13 @@ void pending_destroy(struct pending *pending)
     free(pending);
 }
 
+/* What executions and workers send was asked for by no client. */
+const struct actor *pending_actor(const struct pending *pending)
+{
+    bool const asked = pending->sender == SENDER_CLIENT && actor_known(&pending->message.sender);
+    return asked ? &pending->message.sender : NULL;
+}
+
 static size_t pending_bytes(const struct pending *pending)
 {
     return sizeof *pending + pending->arena.held;

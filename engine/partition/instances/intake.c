@@ -22,14 +22,27 @@ static enum reject_code code_of(thole_status decoded)
     return decoded == THOLE_LIMIT ? REJECT_TOO_LARGE : REJECT_MALFORMED;
 }
 
-/* The headers of a start say what its body does not. */
-static thole_status take_trace(struct pending *pending, const struct trace *trace)
+static thole_status take_trace(struct arena *arena, const struct trace *from, struct trace *to)
+{
+    if (to->parent.len > 0 || from->parent.len == 0)
+        return THOLE_OK;
+    THOLE_TRY(arena_dup(arena, from->parent, &to->parent));
+    return arena_dup(arena, from->list, &to->list);
+}
+
+/* The headers say what the body does not. */
+static thole_status take_sender(struct pending *pending, const struct actor *sender)
 {
     struct message *const m = &pending->message;
-    if (m->kind != MESSAGE_START || m->trace.parent.len > 0 || trace->parent.len == 0)
-        return THOLE_OK;
-    THOLE_TRY(arena_dup(&pending->arena, trace->parent, &m->trace.parent));
-    return trace->list.len == 0 ? THOLE_OK : arena_dup(&pending->arena, trace->list, &m->trace.list);
+    struct actor *const to = &m->sender;
+    bool const start = m->kind == MESSAGE_START;
+    if (to->name.len == 0)
+        THOLE_TRY(arena_dup(&pending->arena, sender->name, &to->name));
+    if (to->client.len == 0)
+        THOLE_TRY(arena_dup(&pending->arena, sender->client, &to->client));
+    if (start) /* its trace is the execution's */
+        to->trace = (struct trace){{NULL, 0}, {NULL, 0}};
+    return take_trace(&pending->arena, &sender->trace, start ? &m->trace : &to->trace);
 }
 
 static const char *why_refused(enum reject_code code)
@@ -52,7 +65,7 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
     }
     thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
     if (status == THOLE_OK)
-        status = take_trace(pending, &in->trace);
+        status = take_sender(pending, &in->sender);
     if (status == THOLE_NOMEM)
         env_no_memory(p->env);
     if (status != THOLE_OK)
@@ -102,6 +115,11 @@ void instances_timer(struct instances *p, thole_slice instance, uint64_t executi
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
+
+static const struct activity_place *place_of(const struct message *m)
+{
+    return m->kind == MESSAGE_ACTIVITY_RESULT && activity_place_known(&m->place) ? &m->place : NULL;
+}
 
 static struct event result_event(const struct message *m, enum event_kind completed, enum event_kind failed)
 {
@@ -185,7 +203,7 @@ static struct event pruned_event(const struct entry *entry, const struct message
  * instance waits for it. */
 static bool fits(struct instances *p, const struct pending *pending, struct event *event)
 {
-    if (event_bytes_max(event) <= p->event_room)
+    if (event_room_bytes(event) <= p->event_room)
         return true;
     bool const activity = event->kind == EVENT_ACTIVITY_COMPLETED || event->kind == EVENT_ACTIVITY_FAILED;
     if (activity || event->kind == EVENT_CHILD_COMPLETED || event->kind == EVENT_CHILD_FAILED) {
@@ -249,6 +267,10 @@ enum taken {
 static enum taken put(struct instances *p, const struct pending *pending, struct intake *in,
                       struct event event)
 {
+    if (pending->inbox_sequence != 0) {
+        event.actor = pending_actor(pending);
+        event.place = place_of(&pending->message);
+    }
     if (!fits(p, pending, &event))
         return HELD;
     in->events[in->len++] = event;
@@ -268,6 +290,7 @@ static enum taken take_first_start(struct instances *p, const struct entry *entr
     }
     struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
     started.before = entry->tombstone;
+    started.actor = raised.actor = pending_actor(pending);
     bool const signals = pending->message.event_name.len > 0;
     if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
         return HELD;
@@ -291,6 +314,7 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
     if (pending->message.kind != MESSAGE_EVENT)
         return DROPPED;
     struct event event = raised_event(&pending->message);
+    event.actor = pending_actor(pending);
     if (!fits(p, pending, &event))
         return HELD;
     switch (early_keep(entry->state == ENTRY_EARLY ? &entry->early : &in->early, &event)) {

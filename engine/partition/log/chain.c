@@ -212,7 +212,7 @@ static size_t events_of_a_record(const struct turn *turn, size_t first, size_t r
 {
     size_t bytes = 0, n = 0;
     while (first + n < turn->events_len) {
-        size_t const more = event_bytes_max(&turn->events[first + n]);
+        size_t const more = event_room_bytes(&turn->events[first + n]);
         if (n > 0 && (bytes + more > room || n == RECORD_EVENTS_MAX))
             break;
         bytes += more;

@@ -25,8 +25,10 @@ struct inbox_mail {
     uint64_t sequence, stored_ns;
     enum reject_code refused;
     bool trace_ignored;
-    size_t named_len, route_len, body_len, parent_len, state_len;
-    uint8_t bytes[]; /* the instance and the route, or (refused) the subject; the body; the trace */
+    size_t named_len, route_len, body_len;
+    struct actor sender; /* its slices are lengths alone: they stand behind the body, in order */
+    uint8_t
+        bytes[]; /* the instance and the route, or (refused) the subject; the body; what the sender says */
 };
 
 struct inbox_reader {
@@ -91,6 +93,24 @@ static enum reject_code judge_subject(const struct inbox_reader *reader, const s
     return judge_hold(reader, delivery, buf_bytes(ret_id));
 }
 
+/* What is too long is not passed on. */
+static thole_slice header_upto(const struct delivery *delivery, const char *name, size_t bytes_max)
+{
+    thole_slice const value = delivery_header(delivery, name);
+    return value.len <= bytes_max ? value : (thole_slice){NULL, 0};
+}
+
+static struct actor sender_of(const struct delivery *delivery, bool *ret_trace_ignored)
+{
+    struct trace const given = {delivery_header(delivery, HEADER_TRACEPARENT),
+                                delivery_header(delivery, HEADER_TRACESTATE)};
+    struct trace const trace = trace_valid(&given);
+    *ret_trace_ignored = given.parent.len > trace.parent.len || given.list.len > trace.list.len;
+    return (struct actor){.name = header_upto(delivery, HEADER_ACTOR, ACTOR_NAME_BYTES_MAX),
+                          .client = header_upto(delivery, HEADER_CLIENT, ACTOR_CLIENT_BYTES_MAX),
+                          .trace = trace};
+}
+
 static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
                          thole_slice body)
 {
@@ -102,13 +122,13 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     bool const taken = refused == REJECT_NONE;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
-    struct trace const given = {delivery_header(delivery, HEADER_TRACEPARENT),
-                                delivery_header(delivery, HEADER_TRACESTATE)};
-    struct trace const trace = trace_valid(&given);
-    struct inbox_mail *mail = shard_mail_create(SHARD_INBOX, reader->p,
-                                                sizeof *mail + named.len + route.len + body.len +
-                                                    trace.parent.len + trace.list.len);
-    mail->trace_ignored = given.parent.len > trace.parent.len || given.list.len > trace.list.len;
+    bool trace_ignored;
+    struct actor const sender = sender_of(delivery, &trace_ignored);
+    struct inbox_mail *mail =
+        shard_mail_create(SHARD_INBOX, reader->p,
+                          sizeof *mail + named.len + route.len + body.len + sender.trace.parent.len +
+                              sender.trace.list.len + sender.name.len + sender.client.len);
+    mail->trace_ignored = trace_ignored;
     mail->mail.generation = reader->generation;
     mail->refused = refused;
     mail->sequence = sequence;
@@ -116,9 +136,9 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     mail->named_len = named.len;
     mail->route_len = route.len;
     mail->body_len = body.len;
-    mail->parent_len = trace.parent.len;
-    mail->state_len = trace.list.len;
-    thole_slice const parts[] = {named, route, body, trace.parent, trace.list};
+    mail->sender = sender;
+    thole_slice const parts[] = {named,       route,        body, sender.trace.parent, sender.trace.list,
+                                 sender.name, sender.client};
     uint8_t *to = mail->bytes;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; to += parts[i].len, i++)
         if (parts[i].len > 0)
@@ -170,15 +190,18 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     pthread_mutex_unlock(&shard->backlog.lock);
     thole_slice const named = {message->bytes, message->named_len};
     thole_slice const route = {message->bytes + named.len, message->route_len};
-    const uint8_t *const parent = route.ptr + route.len + message->body_len;
+    struct actor sender = message->sender;
+    const uint8_t *at = route.ptr + route.len + message->body_len;
+    thole_slice *const parts[] = {&sender.trace.parent, &sender.trace.list, &sender.name, &sender.client};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; at += parts[i]->len, i++)
+        parts[i]->ptr = at;
     struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                               .generation = mail->generation,
                               .message = {.sequence = message->sequence,
                                           .stored_ns = message->stored_ns,
                                           .refused = message->refused,
                                           .bytes = {route.ptr + route.len, message->body_len},
-                                          .trace = {{parent, message->parent_len},
-                                                    {parent + message->parent_len, message->state_len}}}};
+                                          .sender = sender}};
     if (message->trace_ignored)
         say_trace_ignored(shard, mail->p, message->refused == REJECT_NONE ? named : (thole_slice){NULL, 0});
     if (message->refused == REJECT_NONE)

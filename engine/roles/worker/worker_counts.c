@@ -86,6 +86,7 @@ void worker_count_fired(struct worker_host *host, const struct worker_out *out)
 void worker_count_started(struct worker_host *host, struct thole_activity *act)
 {
     act->started_us = clock_monotonic_us();
+    act->started_ms = clock_wall_ms();
     host->running++;
 }
 

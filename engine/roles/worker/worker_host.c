@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
@@ -387,6 +388,7 @@ static thole_status make_incarnation(struct worker_host *host, thole_error *rete
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
     (void)snprintf(host->incarnation, sizeof host->incarnation, "%s-%016" PRIx64, host->options.node, random);
     host->incarnation_slice = thole_slice_from(host->incarnation);
+    (void)gethostname(host->host_name, sizeof host->host_name - 1); /* cut is fine */
     return THOLE_OK;
 }
 

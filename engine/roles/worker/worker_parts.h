@@ -55,6 +55,7 @@ struct worker_host {
     uint64_t lease_ms;
     char incarnation[WORKER_INCARNATION_BYTES]; /* unique for ever */
     thole_slice incarnation_slice;
+    char host_name[RUN_HOST_BYTES_MAX + 1]; /* the name of this host */
 
     struct connection *connection;
     struct subscription *cancels, *questions;

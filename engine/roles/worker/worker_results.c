@@ -20,6 +20,19 @@ static void add_details(struct thole_activity *act, size_t payload_max, struct b
         message->data.len = payload_max - message->details.len;
 }
 
+/* The wall clock may jump while it runs: the end is its beginning and what the monotonic clock says. */
+static struct activity_place place_of(const struct worker_host *host, const struct thole_activity *act)
+{
+    enum { MICROS_IN_MILLI = 1000 };
+    struct activity_place place = {.worker = host->incarnation_slice,
+                                   .host = thole_slice_from(host->host_name),
+                                   .attempt = act->attempt,
+                                   .started_ms = act->started_ms};
+    if (act->started_ms > 0 && !act->poisoned) /* else no handler ran */
+        place.ended_ms = act->started_ms + (clock_monotonic_us() - act->started_us) / MICROS_IN_MILLI;
+    return place;
+}
+
 static thole_status encode(const struct worker_host *host, struct thole_activity *act, struct buf *subject,
                            struct buf *body, thole_error *reterr)
 {
@@ -33,9 +46,8 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
                               .execution = item->execution,
                               .task = item->activity_id,
                               .try_number = thole_activity_try(act),
-                              .attempt = act->attempt,
-                              .nonce = item->nonce,
-                              .worker = host->incarnation_slice};
+                              .place = place_of(host, act),
+                              .nonce = item->nonce};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)

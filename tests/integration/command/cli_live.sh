@@ -47,7 +47,7 @@ expect 0 '"state":"running","text":"worker ' show c-4 -o json
 expect 0 '"running":1,"outside":0,"poisoned":0,"limit":null,"lease_ms":30000,"workers":[{"worker":"' \
     queue list --queue default -o json
 expect 0 '{"schema":"thole.queue.v1","queue":"default","waiting":' queue list -o jsonl
-expect 0 '"accepted":true' cancel c-4 --reason 'no more' -o json
+expect 0 '"accepted":true' cancel c-4 --actor ann --reason 'no more' -o json
 expect 9 'was cancelled: no more' wait c-4 --timeout 60s
 expect 9 '"status":"Cancelled"' wait c-4 --timeout 60s -o json
 # What has ended says so, instead of accepting what would change nothing.
@@ -67,6 +67,12 @@ expect 0 '"schema":"thole.history.v1","instance":"c-1","events":[{"execution":1,
     history c-1 -o json
 expect 0 '"complete":true}' history c-1 -o json
 expect 0 '"kind":"CancelRequested","data":"no more"' history c-4 -o jsonl
+# Who asked for it, and where it ran.
+expect 0 'ann?' history c-4 -o wide
+expect 0 '"actor":"ann","actor_authenticated":false,"client":"thole ' history c-4 -o jsonl
+expect 0 "\"actor\":\"$(id -un)@$(hostname)\",\"actor_authenticated\":false" history c-1 -o json
+expect 0 "\"host\":\"$(hostname)\",\"attempt\":1,\"run_started\":\"20" history c-1 -o json
+expect 0 " on $(hostname) in " history c-1 -o wide
 expect 2 'instance id' start checkout --id "$(printf 'x%.0s' $(seq 201))"
 expect 2 'orchestration' start 'check.out'
 expect 2 'more than 262144 bytes' start checkout --input @/dev/zero

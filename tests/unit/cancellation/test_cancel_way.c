@@ -117,7 +117,7 @@ static void time_out(struct stage *s)
                                     .status = THOLE_TIMEOUT,
                                     .data = THOLE_STR("timeout"),
                                     .error_type = THOLE_STR("timeout"),
-                                    .attempt = 1};
+                                    .place.attempt = 1};
     stage_message(s, &message);
 }
 

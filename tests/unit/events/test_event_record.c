@@ -48,6 +48,43 @@ static void round_trip_of_every_kind(void)
     arena_release(&arena);
 }
 
+/* Who asked for it and where it ran is read back, costs what docs/audit.md says, and is nothing that a replay
+ * compares or that counts as a history's size. */
+static void who_and_where(void)
+{
+    enum { ACTOR_BYTES = 91, PLACE_BYTES = 24 };
+    static const size_t costs[] = {ACTOR_BYTES, PLACE_BYTES};
+    for (size_t i = 0; i < ARRAY_LEN(costs); i++) {
+        struct event plain = sample_events_said[i];
+        plain.actor = NULL;
+        plain.place = NULL;
+        struct record said = turn_record(&sample_events_said[i], 1), unsaid = turn_record(&plain, 1), to;
+        struct buf bytes, without, got, want;
+        struct arena arena;
+        record_bytes(&said, &bytes);
+        record_bytes(&unsaid, &without);
+        CU_ASSERT_EQUAL(bytes.len - without.len, costs[i]);
+        CU_ASSERT_EQUAL(event_bytes_max(&plain), event_bytes_max(&sample_events_said[i]));
+        CU_ASSERT(bytes.len - without.len <=
+                  event_room_bytes(&sample_events_said[i]) - event_bytes_max(&plain));
+        CU_ASSERT(event_equal(&plain, &sample_events_said[i]));
+        CU_ASSERT_EQUAL(record_read(&bytes, &arena, &to, NULL), THOLE_OK);
+        buf_release(&bytes); /* everything was copied */
+        buf_init(&got, 10000);
+        buf_init(&want, 10000);
+        show_event(&to.turn.events[0], &got);
+        show_event(&sample_events_said[i], &want);
+        CHECK_STR("said", buf_cstr(&got), buf_cstr(&want));
+        arena_release(&arena);
+        CU_ASSERT_EQUAL(record_read(&without, &arena, &to, NULL), THOLE_OK);
+        CU_ASSERT(to.turn.events[0].actor == NULL && to.turn.events[0].place == NULL);
+        arena_release(&arena);
+        buf_release(&without);
+        buf_release(&got);
+        buf_release(&want);
+    }
+}
+
 static void round_trip_of_other_records(void)
 {
     static const uint64_t above[] = {9, 11};
@@ -450,6 +487,7 @@ static void hashes_of_records_before(void)
 
 static const struct thole_test tests[] = {
     {"round trip of every kind", round_trip_of_every_kind},
+    {"who and where", who_and_where},
     {"round trip of other records", round_trip_of_other_records},
     {"the bytes are for ever", the_bytes_are_for_ever},
     {"sizes of events", sizes_of_events},
