@@ -79,8 +79,8 @@ thole_status client_encode(const struct thole_client *client, const struct messa
                            struct letter *to, thole_error *reterr)
 {
     struct message said = *message;
-    said.sender.name = thole_slice_from(client->actor);
-    said.sender.client = thole_slice_from(client->name);
+    said.source.actor.name = thole_slice_from(client->actor);
+    said.source.actor.client = thole_slice_from(client->name);
     thole_status const status = message_encode(&said, &to->body);
     to->route = message_route(message, SENDER_CLIENT);
     return status == THOLE_OK

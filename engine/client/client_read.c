@@ -67,10 +67,10 @@ static bool is_cancellation(enum event_kind kind)
 
 thole_history_event history_event_of(uint64_t sequence, const struct turn *turn, const struct event *event)
 {
-    static const struct actor nobody;
-    static const struct activity_place nowhere;
-    const struct actor *const actor = event->actor == NULL ? &nobody : event->actor;
-    const struct activity_place *const place = event->place == NULL ? &nowhere : event->place;
+    static const struct event_source unknown;
+    const struct event_source *const source = event->source == NULL ? &unknown : event->source;
+    const struct actor *const actor = &source->actor;
+    const struct activity_place *const place = &source->place;
     return (thole_history_event){
         .sequence = sequence,
         .execution = turn->execution,

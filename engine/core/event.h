@@ -118,19 +118,25 @@ struct activity_place {
     uint64_t started_ms, ended_ms;
 };
 
+/* What is recorded of where an event comes from. It decides nothing. */
+struct event_source {
+    struct actor actor;          /* of what a client asked for */
+    struct activity_place place; /* of a result */
+};
+
 /* One flat struct for all kinds: which fields each kind uses is said in record.c's table. */
 struct event {
     enum event_kind kind;
-    uint64_t id;  /* position in the execution's history, from 1 */
-    uint64_t ref; /* what this resolves or cancels; 0 = none */
+    uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
+                      of STARTED, close_policy of CHILD_SCHEDULED */
+    uint64_t id;   /* position in the execution's history, from 1 */
+    uint64_t ref;  /* what this resolves or cancels; 0 = none */
     union {
         uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when
                             the total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
         uint64_t before; /* STARTED: executions up to this one were deleted. HISTORY_PRUNED: those before this
                             one, and after `kept`, are removed */
     };
-    uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
-                      of STARTED, close_policy of CHILD_SCHEDULED */
     uint32_t try_number; /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
     uint32_t version;    /* of the orchestration's code; 0 = not chosen */
     bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
@@ -158,10 +164,7 @@ struct event {
         struct origin parent; /* STARTED */
         uint64_t kept;        /* HISTORY_PRUNED */
     };
-    /* NULL: nobody, or not known. Borrowed: of an event that is received, from the message that it came with.
-     */
-    const struct actor *actor;          /* of what a client asked for */
-    const struct activity_place *place; /* of a result */
+    const struct event_source *source; /* NULL: not known. Of what is received: borrowed from its message */
     const struct retry *retry; /* ACTIVITY_SCHEDULED; NULL = all zero. ACTIVITY_TRY_STARTED: try_timeout_ms */
 };
 

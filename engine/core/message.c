@@ -20,10 +20,10 @@ static const struct codec_message start_event_table = {
 
 static const struct codec_message sender_table = {
     &thole__v1__sender__descriptor,
-    PB_FIELDS(PB_UPTO(Sender, actor, sender.name, ACTOR_NAME_BYTES_MAX, "name of an actor"),
-              PB_UPTO(Sender, client, sender.client, ACTOR_CLIENT_BYTES_MAX, "name of a client"),
-              PB_BYTES(Sender, traceparent, sender.trace.parent),
-              PB_BYTES(Sender, tracestate, sender.trace.list))};
+    PB_FIELDS(PB_UPTO(Sender, actor, source.actor.name, ACTOR_NAME_BYTES_MAX, "name of an actor"),
+              PB_UPTO(Sender, client, source.actor.client, ACTOR_CLIENT_BYTES_MAX, "name of a client"),
+              PB_BYTES(Sender, traceparent, source.actor.trace.parent),
+              PB_BYTES(Sender, tracestate, source.actor.trace.list))};
 
 #define KIND(kind, message, ...)                                                                             \
     [MESSAGE_##kind - MESSAGE_START] = {&thole__v1__##message##__descriptor, PB_FIELDS(__VA_ARGS__)}
@@ -35,12 +35,13 @@ static const struct codec_message kinds[] = {
          PB_BYTES(Start, traceparent, trace.parent), PB_BYTES(Start, tracestate, trace.list)),
     KIND(ACTIVITY_RESULT, activity_result, PB_U64(ActivityResult, execution, execution),
          PB_U64(ActivityResult, activity_id, task), PB_U32(ActivityResult, status, status),
-         PB_BYTES(ActivityResult, data, data), PB_U64(ActivityResult, attempt, place.attempt),
-         PB_UPTO(ActivityResult, worker, place.worker, THOLE_ID_BYTES_MAX, "worker id"),
-         PB_UPTO(ActivityResult, host, place.host, RUN_HOST_BYTES_MAX, "name of a host"),
-         PB_U64(ActivityResult, started_ms, place.started_ms),
-         PB_U64(ActivityResult, ended_ms, place.ended_ms), PB_TRY(ActivityResult, try_number, try_number),
-         PB_TYPE(ActivityResult, error_type, error_type), PB_BOOL(ActivityResult, final, final),
+         PB_BYTES(ActivityResult, data, data), PB_U64(ActivityResult, attempt, source.place.attempt),
+         PB_UPTO(ActivityResult, worker, source.place.worker, THOLE_ID_BYTES_MAX, "worker id"),
+         PB_UPTO(ActivityResult, host, source.place.host, RUN_HOST_BYTES_MAX, "name of a host"),
+         PB_U64(ActivityResult, started_ms, source.place.started_ms),
+         PB_U64(ActivityResult, ended_ms, source.place.ended_ms),
+         PB_TRY(ActivityResult, try_number, try_number), PB_TYPE(ActivityResult, error_type, error_type),
+         PB_BOOL(ActivityResult, final, final),
          PB_UPTO(ActivityResult, details, details, DETAILS_BYTES_MAX, "details"),
          PB_U32(ActivityResult, lost, lost),
          PB_UPTO(ActivityResult, lost_worker, lost_worker, THOLE_ID_BYTES_MAX, "worker id"),
@@ -96,7 +97,7 @@ static thole_status message_pack(const struct message *message, struct arena *ar
     Thole__V1__InboxMessage pb = THOLE__V1__INBOX_MESSAGE__INIT;
     ProtobufCMessage *body, *sender = NULL;
     THOLE_TRY(codec_to_pb(&kinds[message->kind - MESSAGE_START], message, arena, &body));
-    if (actor_known(&message->sender))
+    if (actor_known(&message->source.actor))
         THOLE_TRY(codec_to_pb(&sender_table, message, arena, &sender));
     pb.sender = (Thole__V1__Sender *)sender;
     pb.format = MESSAGE_FORMAT;
@@ -160,7 +161,7 @@ static thole_status message_from_pb(const Thole__V1__InboxMessage *pb, struct ar
     if (pb->sender != NULL)
         THOLE_TRY(codec_from_pb(&sender_table, &pb->sender->base, arena, ret, reterr));
     ret->trace = trace_valid(&ret->trace);
-    ret->sender.trace = trace_valid(&ret->sender.trace);
+    ret->source.actor.trace = trace_valid(&ret->source.actor.trace);
     return numbers_check(ret, reterr);
 }
 

@@ -48,10 +48,10 @@ struct message {
      * (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, event_name, event_data, error_type, details, child;
     struct origin parent;
-    struct trace trace;          /* START: valid */
-    struct actor sender;         /* who says that it sends it; authenticated is not in the message */
-    struct activity_place place; /* ACTIVITY_RESULT */
-    uint64_t execution, task;    /* task: id of the event that scheduled it */
+    struct trace trace;         /* START: valid */
+    struct event_source source; /* who says that it sends it: authenticated is not in the message;
+                                   ACTIVITY_RESULT: where it ran */
+    uint64_t execution, task;   /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;
     thole_slice nonce; /* ACTIVITY_RESULT: see nonce.h */
     uint32_t status, try_number, version, lost;

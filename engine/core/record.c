@@ -8,7 +8,7 @@
 
 enum {
     EVENT_FRAME_BYTES_MAX = 160,
-    BESIDE_FRAME_BYTES_MAX = 64, /* of an actor, of a place */
+    SOURCE_FRAME_BYTES_MAX = 64, /* of an actor, of a place */
     FINAL_TYPE_FRAME_BYTES_MAX = 6,
     FORMAT_FIRST = 1,
     FORMAT_DELETED = 2,
@@ -30,12 +30,12 @@ size_t event_bytes_max(const struct event *event)
 size_t event_room_bytes(const struct event *event)
 {
     size_t bytes = event_bytes_max(event);
-    if (event->actor != NULL)
-        bytes += BESIDE_FRAME_BYTES_MAX + event->actor->name.len + event->actor->client.len +
-                 event->actor->trace.parent.len + event->actor->trace.list.len;
-    if (event->place != NULL)
-        bytes += BESIDE_FRAME_BYTES_MAX + event->place->worker.len + event->place->host.len;
-    return bytes;
+    if (event->source == NULL)
+        return bytes;
+    const struct actor *const actor = &event->source->actor;
+    const struct activity_place *const place = &event->source->place;
+    return bytes + 2 * SOURCE_FRAME_BYTES_MAX + actor->name.len + actor->client.len +
+           actor->trace.parent.len + actor->trace.list.len + place->worker.len + place->host.len;
 }
 
 /* ---- the table of events ---- */
@@ -210,13 +210,13 @@ static const struct codec_message place_table = {
 
 /* ---- encoding ---- */
 
-static thole_status beside_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event *pb)
+static thole_status source_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event *pb)
 {
     ProtobufCMessage *actor = NULL, *place = NULL;
-    if (e->actor != NULL && actor_known(e->actor))
-        THOLE_TRY(codec_to_pb(&actor_table, e->actor, arena, &actor));
-    if (e->place != NULL && activity_place_known(e->place))
-        THOLE_TRY(codec_to_pb(&place_table, e->place, arena, &place));
+    if (e->source != NULL && actor_known(&e->source->actor))
+        THOLE_TRY(codec_to_pb(&actor_table, &e->source->actor, arena, &actor));
+    if (e->source != NULL && activity_place_known(&e->source->place))
+        THOLE_TRY(codec_to_pb(&place_table, &e->source->place, arena, &place));
     pb->actor = (Thole__V1__Actor *)actor;
     pb->run = (Thole__V1__Run *)place;
     return THOLE_OK;
@@ -242,7 +242,7 @@ static thole_status event_to_pb(const struct event *e, struct arena *arena, Thol
     thole__v1__event__init(pb);
     pb->id = e->id;
     pb->ref = e->ref;
-    THOLE_TRY(beside_to_pb(e, arena, pb));
+    THOLE_TRY(source_to_pb(e, arena, pb));
     *ret = pb;
     return e->kind < EVENT_STARTED || e->kind > EVENT_LAST ? THOLE_OK : body_to_pb(e, arena, pb);
 }
@@ -426,22 +426,19 @@ static thole_status actor_decode(const struct decoding *d, const Thole__V1__Acto
     return THOLE_OK;
 }
 
-static thole_status beside_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
+static thole_status source_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
 {
-    struct actor *const actor = pb->actor == NULL ? NULL : arena_alloc(d->arena, sizeof *actor);
-    struct activity_place *const place = pb->run == NULL ? NULL : arena_alloc(d->arena, sizeof *place);
-    if ((actor == NULL) != (pb->actor == NULL) || (place == NULL) != (pb->run == NULL))
+    if (pb->actor == NULL && pb->run == NULL)
+        return THOLE_OK;
+    struct event_source *const source = arena_alloc(d->arena, sizeof *source);
+    if (source == NULL)
         return codec_full(d->arena, d->reterr);
-    if (actor != NULL) {
-        *actor = (struct actor){.authenticated = false};
-        THOLE_TRY(actor_decode(d, pb->actor, actor));
-    }
-    if (place != NULL) {
-        *place = (struct activity_place){.attempt = 0};
-        THOLE_TRY(codec_from_pb(&place_table, &pb->run->base, d->arena, place, d->reterr));
-    }
-    ret->actor = actor;
-    ret->place = place;
+    *source = (struct event_source){.place.attempt = 0};
+    if (pb->actor != NULL)
+        THOLE_TRY(actor_decode(d, pb->actor, &source->actor));
+    if (pb->run != NULL)
+        THOLE_TRY(codec_from_pb(&place_table, &pb->run->base, d->arena, &source->place, d->reterr));
+    ret->source = source;
     return THOLE_OK;
 }
 
@@ -459,7 +456,7 @@ static thole_status event_decode(const struct decoding *d, const Thole__V1__Even
     memcpy(&body, &pb->started, sizeof body);
     THOLE_TRY(codec_from_pb(&kinds[row].body, body, d->arena, &whole, d->reterr));
     THOLE_TRY(event_check(&whole.event, kinds[row].must, d->reterr));
-    THOLE_TRY(beside_decode(d, pb, &whole.event));
+    THOLE_TRY(source_decode(d, pb, &whole.event));
     if (!retry_is_empty(&whole.retry)) {
         struct retry *retry = arena_alloc(d->arena, sizeof *retry);
         if (retry == NULL)

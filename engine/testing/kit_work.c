@@ -156,8 +156,8 @@ static void report(struct kit_work *w, struct message *result)
     result->execution = w->row.execution;
     result->task = w->row.activity_id;
     result->try_number = w->row.try_number;
-    result->place.attempt = w->attempt;
-    result->place.worker = THOLE_STR("test");
+    result->source.place.attempt = w->attempt;
+    result->source.place.worker = THOLE_STR("test");
     if (result->status != THOLE_OK && result->details.len == 0)
         result->details =
             w->act != NULL && w->act->noted_count > 0 ? buf_bytes(&w->act->noted) : w->row.details;

@@ -136,7 +136,7 @@ static void sample_deletion(struct sampling *s)
     struct record said = begun, asked = deleted;
     said.turn.events = sample_events_said;
     said.turn.events_len = 2;
-    asked.deletion.actor = *sample_events_said[0].actor;
+    asked.deletion.actor = sample_events_said[0].source->actor;
     sample_record(s, "records", "turn_said", &said);
     sample_record(s, "records", "deleted_said", &asked);
 }

@@ -411,7 +411,7 @@ static bool read_last(struct stage *stage, const char *stream, const char *insta
                                            .activity_id = message.task,
                                            .try_number = message.try_number,
                                            .final = message.final,
-                                           .attempt = message.place.attempt};
+                                           .attempt = message.source.place.attempt};
         snprintf(stage_last.error_type, sizeof stage_last.error_type, "%.*s", THOLE_FMT(message.error_type));
         snprintf(stage_last.details, sizeof stage_last.details, "%.*s", THOLE_FMT(message.details));
         snprintf(stage_last.data, sizeof stage_last.data, "%.*s", THOLE_FMT(message.data));

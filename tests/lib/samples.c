@@ -143,25 +143,25 @@ const struct event sample_events[] = {
 };
 const size_t sample_events_len = sizeof sample_events / sizeof sample_events[0];
 
-static const struct actor sample_actor = {
-    .name = S("jos\xc3\xa9"),
-    .client = S("thole 1.0.0"),
-    .trace = {S("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), S("rojo=1")},
-    .authenticated = true};
-static const struct activity_place sample_place = {
-    .worker = S("w-1"), .host = S("host-1"), .attempt = 3, .started_ms = 1000, .ended_ms = 1020};
+static const struct event_source sample_actor = {
+    .actor = {.name = S("jos\xc3\xa9"),
+              .client = S("thole 1.0.0"),
+              .trace = {S("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), S("rojo=1")},
+              .authenticated = true}};
+static const struct event_source sample_place = {
+    .place = {.worker = S("w-1"), .host = S("host-1"), .attempt = 3, .started_ms = 1000, .ended_ms = 1020}};
 const struct event sample_events_said[2] = {
     {.kind = EVENT_CANCEL_REQUESTED,
      .id = 1,
      .data = S("why"),
      .request_id = S("r-8"),
-     .actor = &sample_actor},
+     .source = &sample_actor},
     {.kind = EVENT_ACTIVITY_COMPLETED,
      .id = 2,
      .ref = 2,
      .try_number = 1,
      .data = S("done"),
-     .place = &sample_place},
+     .source = &sample_place},
 };
 
 const struct message sample_messages[] = {
@@ -180,7 +180,7 @@ const struct message sample_messages[] = {
      .task = UINT64_MAX,
      .status = THOLE_APP,
      .data = S("declined"),
-     .place = {.attempt = 3, .worker = S("w-1")},
+     .source.place = {.attempt = 3, .worker = S("w-1")},
      .try_number = 2,
      .error_type = S("card_declined"),
      .final = true,
@@ -314,10 +314,10 @@ void show_event(const struct event *event, struct buf *to)
     show_number(to, "kept", event->kind == EVENT_HISTORY_PRUNED ? event->kept : 0);
     if (event->retry != NULL)
         show_retry(to, event->retry);
-    if (event->actor != NULL)
-        show_actor(to, event->actor);
-    if (event->place != NULL)
-        show_place(to, event->place);
+    if (event->source != NULL)
+        show_actor(to, &event->source->actor);
+    if (event->source != NULL)
+        show_place(to, &event->source->place);
 }
 
 const char *message_kind_text(enum message_kind kind)
@@ -346,7 +346,7 @@ void show_message(const struct message *m, struct buf *to)
     show_slice(to, "orchestration", m->orchestration);
     show_slice(to, "data", m->data);
     show_slice(to, "request_id", m->request_id);
-    show_slice(to, "worker", m->place.worker);
+    show_slice(to, "worker", m->source.place.worker);
     show_slice(to, "event_name", m->event_name);
     show_slice(to, "event_data", m->event_data);
     show_slice(to, "error_type", m->error_type);
@@ -355,7 +355,7 @@ void show_message(const struct message *m, struct buf *to)
     show_origin(to, &m->parent);
     show_number(to, "execution", m->execution);
     show_number(to, "task", m->task);
-    show_number(to, "attempt", m->place.attempt);
+    show_number(to, "attempt", m->source.place.attempt);
     show_number(to, "status", m->status);
     show_number(to, "try_number", m->try_number);
     show_number(to, "version", m->version);
@@ -366,10 +366,10 @@ void show_message(const struct message *m, struct buf *to)
     show_slice(to, "queue", m->queue);
     show_slice(to, "input", m->input);
     show_number(to, "force", m->force);
-    show_slice(to, "host", m->place.host);
-    show_number(to, "started_ms", m->place.started_ms);
-    show_number(to, "ended_ms", m->place.ended_ms);
-    show_actor(to, &m->sender);
+    show_slice(to, "host", m->source.place.host);
+    show_number(to, "started_ms", m->source.place.started_ms);
+    show_number(to, "ended_ms", m->source.place.ended_ms);
+    show_actor(to, &m->source.actor);
 }
 
 void show_heartbeat(const struct heartbeat *h, struct buf *to)

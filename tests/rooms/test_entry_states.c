@@ -69,7 +69,7 @@ static void say_result(struct stand *s)
     uint64_t const execution = the_entry(s)->execution;
     give(s,
          &(struct message){
-             .kind = MESSAGE_ACTIVITY_RESULT, .execution = execution, .task = 2, .place.attempt = 1},
+             .kind = MESSAGE_ACTIVITY_RESULT, .execution = execution, .task = 2, .source.place.attempt = 1},
          "i");
 }
 

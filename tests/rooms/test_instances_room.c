@@ -35,11 +35,13 @@ static void test_what_changes_nothing_is_not_recorded(void)
     listen(s);
     struct entry *entry = record(s, "starts", "1.1 ran; #1 Started plain@1(); #2 ActivityScheduled work()");
     commit(s, entry);
-    struct message unknown = {.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 9, .place.attempt = 1};
+    struct message unknown = {
+        .kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 9, .source.place.attempt = 1};
     give(s, &unknown, "i");
     CU_ASSERT_PTR_NULL(record(s, "of an activity that is not there", ""));
     CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 2); /* and incorporated */
-    struct message result = {.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 2, .place.attempt = 1};
+    struct message result = {
+        .kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 2, .source.place.attempt = 1};
     give(s, &result, "i");
     entry = record(s, "ends", "1.2 ran; #3 ActivityCompleted #2 (); #4 Completed ()");
     (void)entry;

@@ -191,7 +191,7 @@ static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
     message.kind = MESSAGE_ACTIVITY_RESULT;
     message.instance = w->instances[instance];
     message.data = THOLE_STR("nobody asked");
-    message.place.attempt = 1;
+    message.source.place.attempt = 1;
     if (rnd(w, 2) == 0) {
         send_message(w, delay_ms, instance, &message);
         return;

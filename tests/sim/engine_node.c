@@ -503,7 +503,7 @@ static void expire(struct world *w, const struct seat *seat)
                                         .status = THOLE_TIMEOUT,
                                         .data = THOLE_STR("the try took too long"),
                                         .error_type = THOLE_STR("timeout"),
-                                        .place.attempt = row->attempt};
+                                        .source.place.attempt = row->attempt};
         struct buf bytes;
         buf_init(&bytes, MESSAGE_BYTES_MAX);
         if (message_encode(&message, &bytes) != THOLE_OK)

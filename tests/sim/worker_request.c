@@ -359,8 +359,8 @@ void worker_publishes(struct world *w, struct worker *worker, struct held *h)
                               .data = h->output,
                               .error_type = thole_slice_from(h->run.error_type),
                               .final = h->run.final && h->run.status == THOLE_APP,
-                              .place.attempt = h->attempt,
-                              .place.worker = worker->identity};
+                              .source.place.attempt = h->attempt,
+                              .source.place.worker = worker->identity};
     if (h->poisoned)
         poison_result(h, &message);
     struct buf bytes;

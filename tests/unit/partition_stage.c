@@ -523,7 +523,7 @@ void stage_complete(struct stage *s, const char *instance, uint64_t activity, th
                                     .execution = 1,
                                     .task = activity,
                                     .data = output,
-                                    .place.attempt = 1};
+                                    .source.place.attempt = 1};
     stage_message(s, &message);
 }
 

@@ -38,7 +38,7 @@ static bool terminate(struct instances *p, struct entry *entry, struct intake *i
     struct event const event = {.kind = EVENT_TERMINATE_REQUESTED,
                                 .data = m->data,
                                 .request_id = m->request_id,
-                                .actor = pending_actor(entry->first)};
+                                .source = pending_source(entry->first)};
     if (entry_instance(entry) != NULL && !instance_accepts(entry_instance(entry), &event))
         return drop(p, entry, "rejected");
     in->events[in->len++] = event;

@@ -32,13 +32,15 @@ static bool seen(const struct early *early, thole_slice request_id)
     return false;
 }
 
-static thole_status copy_actor(struct arena *arena, const struct actor **at)
+/* Of an event that a client raised: it ran nowhere. */
+static thole_status copy_source(struct arena *arena, const struct event_source **at)
 {
-    struct actor *const copy = arena_alloc(arena, sizeof *copy);
-    if (copy == NULL)
+    struct event_source *const source = arena_alloc(arena, sizeof *source);
+    if (source == NULL)
         return arena_status(arena);
-    *copy = **at;
-    *at = copy;
+    *source = (struct event_source){.actor = (*at)->actor};
+    *at = source;
+    struct actor *const copy = &source->actor;
     THOLE_TRY(arena_dup(arena, copy->name, &copy->name));
     THOLE_TRY(arena_dup(arena, copy->client, &copy->client));
     THOLE_TRY(arena_dup(arena, copy->trace.parent, &copy->trace.parent));
@@ -47,9 +49,8 @@ static thole_status copy_actor(struct arena *arena, const struct actor **at)
 
 static thole_status copy_event(struct early *early, struct event *event)
 {
-    event->place = NULL;
-    if (event->actor != NULL)
-        THOLE_TRY(copy_actor(&early->arena, &event->actor));
+    if (event->source != NULL)
+        THOLE_TRY(copy_source(&early->arena, &event->source));
     THOLE_TRY(arena_dup(&early->arena, event->name, &event->name));
     THOLE_TRY(arena_dup(&early->arena, event->data, &event->data));
     return arena_dup(&early->arena, event->request_id, &event->request_id);

@@ -280,11 +280,10 @@ void pending_destroy(struct pending *pending)
     free(pending);
 }
 
-/* What executions and workers send was asked for by no client. */
-const struct actor *pending_actor(const struct pending *pending)
+const struct event_source *pending_source(const struct pending *pending)
 {
-    bool const asked = pending->sender == SENDER_CLIENT && actor_known(&pending->message.sender);
-    return asked ? &pending->message.sender : NULL;
+    const struct event_source *const source = &pending->message.source;
+    return actor_known(&source->actor) || activity_place_known(&source->place) ? source : NULL;
 }
 
 static size_t pending_bytes(const struct pending *pending)

@@ -159,8 +159,8 @@ void entry_give_back(struct entries *entries, struct entry *entry,
                      struct pending *pending);                            /* as the first */
 struct pending *entry_take(struct entries *entries, struct entry *entry); /* the first; NULL = none */
 void pending_destroy(struct pending *pending);
-/* Who asked for it; NULL: an execution or a worker sends it, or it is not known. Borrowed. */
-const struct actor *pending_actor(const struct pending *pending);
+/* Who asked for it and where it ran; NULL: neither is known. Borrowed. */
+const struct event_source *pending_source(const struct pending *pending);
 struct pending *pending_create(void);
 void entry_ask(struct entries *entries, struct entry *entry, struct question *question); /* as the last */
 /* Frees the questions: all are answered. */

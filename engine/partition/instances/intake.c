@@ -34,7 +34,7 @@ static thole_status take_trace(struct arena *arena, const struct trace *from, st
 static thole_status take_sender(struct pending *pending, const struct actor *sender)
 {
     struct message *const m = &pending->message;
-    struct actor *const to = &m->sender;
+    struct actor *const to = &m->source.actor;
     bool const start = m->kind == MESSAGE_START;
     if (to->name.len == 0)
         THOLE_TRY(arena_dup(&pending->arena, sender->name, &to->name));
@@ -77,6 +77,8 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
     if (message_route_check(&pending->message, in->route, ret) != THOLE_OK)
         return REJECT_ROUTE;
     pending->sender = message_route_sender(in->route);
+    if (pending->sender != SENDER_CLIENT) /* what executions and workers send was asked for by no client */
+        pending->message.source.actor = (struct actor){.authenticated = false};
     if (nonce_check(p->env->options.nonce_key, &pending->message, pending->sender, ret) != THOLE_OK)
         return REJECT_NONCE;
     return rejections_check(p, &pending->message, ret);
@@ -115,11 +117,6 @@ void instances_timer(struct instances *p, thole_slice instance, uint64_t executi
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
-
-static const struct activity_place *place_of(const struct message *m)
-{
-    return m->kind == MESSAGE_ACTIVITY_RESULT && activity_place_known(&m->place) ? &m->place : NULL;
-}
 
 static struct event result_event(const struct message *m, enum event_kind completed, enum event_kind failed)
 {
@@ -267,10 +264,8 @@ enum taken {
 static enum taken put(struct instances *p, const struct pending *pending, struct intake *in,
                       struct event event)
 {
-    if (pending->inbox_sequence != 0) {
-        event.actor = pending_actor(pending);
-        event.place = place_of(&pending->message);
-    }
+    if (pending->inbox_sequence != 0)
+        event.source = pending_source(pending);
     if (!fits(p, pending, &event))
         return HELD;
     in->events[in->len++] = event;
@@ -290,7 +285,7 @@ static enum taken take_first_start(struct instances *p, const struct entry *entr
     }
     struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
     started.before = entry->tombstone;
-    started.actor = raised.actor = pending_actor(pending);
+    started.source = raised.source = pending_source(pending);
     bool const signals = pending->message.event_name.len > 0;
     if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
         return HELD;
@@ -314,7 +309,7 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
     if (pending->message.kind != MESSAGE_EVENT)
         return DROPPED;
     struct event event = raised_event(&pending->message);
-    event.actor = pending_actor(pending);
+    event.source = pending_source(pending);
     if (!fits(p, pending, &event))
         return HELD;
     switch (early_keep(entry->state == ENTRY_EARLY ? &entry->early : &in->early, &event)) {

@@ -206,7 +206,7 @@ static void record_deletion(struct instances *p, struct entry *entry)
                           .request_id = m->request_id,
                           .started_by = entry->request_id,
                           .parent = entry->parent,
-                          .actor = m->sender};
+                          .actor = m->source.actor};
     intake_done(p, &run->in);
     entry_become(&p->entries, entry, ENTRY_ABSENT);
     run->life = entry_renew(entry); /* the record borrows from it */

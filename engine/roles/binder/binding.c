@@ -144,8 +144,8 @@ static thole_status send_message(struct bound *bound, const struct message *mess
     buf_init(&body, MESSAGE_BYTES_MAX);
     buf_init(&subject, SUBJECT_BYTES_MAX);
     struct message said = *message;
-    said.sender.name = thole_slice_from(bound->binding->name);
-    said.sender.client = THOLE_STR("thole bind");
+    said.source.actor.name = thole_slice_from(bound->binding->name);
+    said.source.actor.client = THOLE_STR("thole bind");
     thole_status status = message_encode(&said, &body);
     *ret_never = status != THOLE_OK && status != THOLE_NOMEM;
     if (status == THOLE_OK && body.len + MESSAGE_OVERHEAD > connection_max_payload(host->connection)) {

@@ -87,7 +87,7 @@ static void publish(struct deadlines *deadlines, uint32_t p, const struct expire
                                     .data = THOLE_STR("timeout"),
                                     .error_type = THOLE_STR("timeout"),
                                     .try_number = expired->row.try_number,
-                                    .place.attempt = expired->attempt,
+                                    .source.place.attempt = expired->attempt,
                                     .details = expired->row.details};
     struct buf subject, body;
     thole_error err = {0};

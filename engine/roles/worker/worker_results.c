@@ -46,7 +46,7 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
                               .execution = item->execution,
                               .task = item->activity_id,
                               .try_number = thole_activity_try(act),
-                              .place = place_of(host, act),
+                              .source.place = place_of(host, act),
                               .nonce = item->nonce};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
         payload_max = server_max - HEADER_ROOM_BYTES;

@@ -340,7 +340,7 @@ static bool is_result(thole_slice body)
     struct message message;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
     bool const result = message_decode(body, &arena, &message, NULL) == THOLE_OK &&
-                        message.kind == MESSAGE_ACTIVITY_RESULT && message.place.worker.len > 0;
+                        message.kind == MESSAGE_ACTIVITY_RESULT && message.source.place.worker.len > 0;
     arena_release(&arena);
     return result;
 }

@@ -489,7 +489,8 @@ static void say_message(thole_slice body)
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
     if (message_decode(body, &arena, &m, NULL) == THOLE_OK) {
         CU_ASSERT_PTR_NOT_NULL_FATAL(kinds[m.kind]);
-        CU_ASSERT(m.sender.name.len > 0 && thole_slice_equal(m.sender.client, THOLE_STR("thole bind")));
+        CU_ASSERT(m.source.actor.name.len > 0 &&
+                  thole_slice_equal(m.source.actor.client, THOLE_STR("thole bind")));
         (void)fprintf(play.said,
                       "%s instance=%.*s orchestration=%.*s version=%u request=%.*s data=", kinds[m.kind],
                       THOLE_FMT(m.instance), THOLE_FMT(m.orchestration), m.version, THOLE_FMT(m.request_id));

@@ -117,7 +117,7 @@ static void time_out(struct stage *s)
                                     .status = THOLE_TIMEOUT,
                                     .data = THOLE_STR("timeout"),
                                     .error_type = THOLE_STR("timeout"),
-                                    .place.attempt = 1};
+                                    .source.place.attempt = 1};
     stage_message(s, &message);
 }
 

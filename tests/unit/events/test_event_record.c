@@ -56,8 +56,7 @@ static void who_and_where(void)
     static const size_t costs[] = {ACTOR_BYTES, PLACE_BYTES};
     for (size_t i = 0; i < ARRAY_LEN(costs); i++) {
         struct event plain = sample_events_said[i];
-        plain.actor = NULL;
-        plain.place = NULL;
+        plain.source = NULL;
         struct record said = turn_record(&sample_events_said[i], 1), unsaid = turn_record(&plain, 1), to;
         struct buf bytes, without, got, want;
         struct arena arena;
@@ -77,7 +76,7 @@ static void who_and_where(void)
         CHECK_STR("said", buf_cstr(&got), buf_cstr(&want));
         arena_release(&arena);
         CU_ASSERT_EQUAL(record_read(&without, &arena, &to, NULL), THOLE_OK);
-        CU_ASSERT(to.turn.events[0].actor == NULL && to.turn.events[0].place == NULL);
+        CU_ASSERT(to.turn.events[0].source == NULL);
         arena_release(&arena);
         buf_release(&without);
         buf_release(&got);

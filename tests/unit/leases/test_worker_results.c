@@ -45,7 +45,7 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
     said_add(&play.said,
              "%.*s %" PRIu64 ".%" PRIu64 ".%u attempt %" PRIu64 " by %.*s, nonce %.*s: %s \"%.*s\" (%.*s)%s",
              THOLE_FMT(message.instance), message.execution, message.task, (unsigned)message.try_number,
-             message.place.attempt, THOLE_FMT(message.place.worker), THOLE_FMT(message.nonce),
+             message.source.place.attempt, THOLE_FMT(message.source.place.worker), THOLE_FMT(message.nonce),
              thole_status_name((thole_status)message.status), THOLE_FMT(message.data),
              THOLE_FMT(message.error_type), message.final ? ", final" : "");
     play.sent++;

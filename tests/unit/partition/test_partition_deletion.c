@@ -55,7 +55,7 @@ static void complete(struct stage *s, const char *instance, uint64_t execution)
                                     .execution = execution,
                                     .task = 2,
                                     .data = THOLE_STR("done"),
-                                    .place.attempt = 1};
+                                    .source.place.attempt = 1};
     stage_message(s, &message);
 }
 

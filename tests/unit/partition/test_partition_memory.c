@@ -148,7 +148,7 @@ static const thole_orchestration_entry entries[] = {
 #define RESULT(id, activity)                                                                                 \
     {                                                                                                        \
         .kind = MESSAGE_ACTIVITY_RESULT, .instance = {(const uint8_t *)(id), sizeof(id) - 1},                \
-        .execution = 1, .task = (activity), .place.attempt = 1, .data = {                                    \
+        .execution = 1, .task = (activity), .source.place.attempt = 1, .data = {                             \
             (const uint8_t *)"done",                                                                         \
             4                                                                                                \
         }                                                                                                    \

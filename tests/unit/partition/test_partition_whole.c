@@ -258,7 +258,7 @@ static struct message result(uint64_t task, uint32_t try_number)
                             .execution = 1,
                             .task = task,
                             .try_number = try_number,
-                            .place.attempt = 1};
+                            .source.place.attempt = 1};
 }
 
 static void the_rows_are_whole(void)

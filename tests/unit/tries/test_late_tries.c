@@ -92,7 +92,7 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
     CU_ASSERT_TRUE(m.kind == MESSAGE_ACTIVITY_RESULT && m.status == THOLE_TIMEOUT);
     said_add(&play.said, "%s %.*s %llu.%llu.%u attempt %llu %.*s (%.*s) %.*s\n  ", publish->subject,
              THOLE_FMT(m.instance), (unsigned long long)m.execution, (unsigned long long)m.task,
-             (unsigned)m.try_number, (unsigned long long)m.place.attempt, THOLE_FMT(m.data),
+             (unsigned)m.try_number, (unsigned long long)m.source.place.attempt, THOLE_FMT(m.data),
              THOLE_FMT(m.error_type), THOLE_FMT(m.details));
     arena_release(&arena);
     THOLE_TRY(called("publish", reterr));

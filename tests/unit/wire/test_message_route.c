@@ -35,11 +35,11 @@ static const struct {
     {{.kind = MESSAGE_PRUNE, I}, "control.prune", "control.prune", "engine.prune"},
     {{.kind = MESSAGE_RETRY, I}, "control.retry", "control.retry", "engine.retry"},
     /* what only workers send */
-    {{.kind = MESSAGE_ACTIVITY_RESULT, I, .place.attempt = 1},
+    {{.kind = MESSAGE_ACTIVITY_RESULT, I, .source.place.attempt = 1},
      "result.worker",
      "result.worker",
      "engine.result"},
-    {{.kind = MESSAGE_ACTIVITY_RESULT, I, .place.worker = TEXT("w")},
+    {{.kind = MESSAGE_ACTIVITY_RESULT, I, .source.place.worker = TEXT("w")},
      "result.worker",
      "result.worker",
      "engine.result"},
