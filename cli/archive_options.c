@@ -65,11 +65,5 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
 };
 
 const struct option_row hold_rows[HOLD_ROWS] = {
-    TEXT_ROW("reason", "TEXT", reason, "set, release: why; kept with the hold"),
-    {.flag = "by",
-     .kind = OPTION_TEXT,
-     .unit = "NAME",
-     .shown = "USER@HOST",
-     FIELD(by),
-     .help = "set, release: who; kept with the hold"},
+    TEXT_ROW("reason", "TEXT", reason, "set, release: why; kept with the hold, and with --actor"),
 };

@@ -33,7 +33,6 @@ struct cli_options {
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *key;                                                   /* of audit; a list with commas */
-    const char *by;                                                    /* of hold */
     const char *ended_before, *older_than, *to_command, *back_command; /* of archive */
     uint64_t file_size, total_size;                                    /* the same */
     bool unsealed;                                                     /* the same */

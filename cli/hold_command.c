@@ -5,11 +5,9 @@
 #include "listing.h"
 #include "message.h"
 #include "text.h"
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { CELL_BYTES = 2048, COLUMNS_MAX = 200, BY_BYTES_MAX = 256 };
+enum { CELL_BYTES = 2048, COLUMNS_MAX = 200 };
 
 /* ---- rows ---- */
 
@@ -55,20 +53,6 @@ static thole_status print_hold(void *arg, const struct hold *hold)
     return listing_row_end(listing);
 }
 
-/* ---- who ---- */
-
-/* --by, or USER@HOST: what the caller says of itself. */
-static void name_caller(const struct cli *cli, char ret[BY_BYTES_MAX])
-{
-    char host[64] = "";
-    const char *user = getenv("USER");
-    (void)gethostname(host, sizeof host - 1);
-    if (cli->options.by != NULL)
-        (void)snprintf(ret, BY_BYTES_MAX, "%s", cli->options.by);
-    else
-        (void)snprintf(ret, BY_BYTES_MAX, "%.150s@%s", user == NULL ? "uid" : user, host);
-}
-
 /* ---- the verbs ---- */
 
 static thole_status change_one(thole_client *client, const struct hold *hold, struct listing *listing,
@@ -81,18 +65,16 @@ static thole_status change_one(thole_client *client, const struct hold *hold, st
 
 static int change(struct cli *cli, thole_client *client, bool held)
 {
-    char by[BY_BYTES_MAX];
     thole_error error = {.status = THOLE_OK};
     struct listing listing;
     const char *object = "";
-    name_caller(cli, by);
     thole_status status = held ? holds_ensure(client->connection, client->topology.ns, 0, &error) : THOLE_OK;
     listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
     for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
         object = cli->words[i];
         struct hold const hold = {.instance = thole_slice_from(object),
                                   .held = held,
-                                  .by = thole_slice_from(by),
+                                  .by = thole_slice_from(client->actor),
                                   .reason = thole_slice_from(cli->options.reason),
                                   .time_ms = clock_wall_ms()};
         status = change_one(client, &hold, &listing, &error);
@@ -129,8 +111,6 @@ static bool has_words(const struct cli *cli, int *ret_code)
         *ret_code = cli_misused(cli, "--reason is missing: it is kept with the hold");
     else if (strlen(reason) > REASON_BYTES_MAX)
         *ret_code = cli_misused(cli, "--reason: more than %d bytes", REASON_BYTES_MAX);
-    else if (cli->options.by != NULL && strlen(cli->options.by) >= BY_BYTES_MAX)
-        *ret_code = cli_misused(cli, "--by: more than %d bytes", BY_BYTES_MAX - 1);
     else
         return true;
     return false;

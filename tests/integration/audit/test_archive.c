@@ -102,7 +102,7 @@ static void test_what_goes(void)
     CHECK_OK(thole_client_signal(client, THOLE_STR("family-child"), THOLE_STR("other"), nothing, nothing,
                                  NULL, &stack.err),
              &stack.err);
-    check("$T hold set a-3 --reason 'case 4711' --by legal", 0, "held");
+    check("$T hold set a-3 --reason 'case 4711' --actor legal", 0, "held");
     check("$T hold set a-3 --reason again 2>&1", 4, "already under legal hold");
     check("$T hold list -o json", 0, "\"instance\":\"a-3\",\"held\":true");
     check("$T archive run --older-than 0s --dir $D/arch 2>&1", 2, "--key is missing");
@@ -243,7 +243,7 @@ static void test_another_life(void)
 static void test_holds(void)
 {
     check("$T delete a-3 2>&1", 4, "is under legal hold since ");
-    check("$T hold release a-3 --reason closed --by legal", 0, "released");
+    check("$T hold release a-3 --reason closed --actor legal", 0, "released");
     check("$T hold release a-3 --reason closed 2>&1", 4, "not under legal hold");
     check("$T hold list 2>&1", 0, "no instance is under legal hold");
     check("$T hold list a-3", 0, "case 4711");
