@@ -168,7 +168,7 @@ static void test_files(void)
     check("$T history steps-1 --raw $D/steps && cat $D/counter $D/steps >$D/both && $T replay --file $D/both "
           "-- $V",
           0, "2 instances, 4 executions", "0 diverged");
-    check("head -c 400 $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 1, "cut: a record that is cut off",
+    check("head -c 300 $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 1, "cut: a record that is cut off",
           "");
     check("grep -av '^end' $D/steps >$D/cut; $V replay --file $D/cut 2>&1", 1, "neither a record nor an end",
           "");
