@@ -65,6 +65,7 @@
     " AND ($3::text = '' OR i.parent = $3::text)"                                                            \
     " AND (($4::bytea[])[1] = '' OR i.custom_status = ($4::bytea[])[1])"                                     \
     " AND i.created_ms >= $5::int8 AND i.created_ms < $6::int8 LIMIT $7::int8) AS found"
+#define AND_OF(status) " UNION ALL " COUNT_OF(status)
 
 #define INSTANCE_COLUMNS                                                                                     \
     "i.instance, i.orchestration, i.execution, i.status::int8, i.created_ms, i.updated_ms, i.detail,"        \
@@ -498,16 +499,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND (($9::bytea[])[1] = '' OR i.custom_status = ($9::bytea[])[1])"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
-    [STATEMENT_COUNT] =
-        {
-            "count", "ii",
-            COUNT_OF("1") " UNION ALL " COUNT_OF("2") " UNION ALL " COUNT_OF("3") " UNION ALL " COUNT_OF("4") " UNION ALL " COUNT_OF(
-                "5") " UNION ALL " COUNT_OF("6") " UNION ALL " COUNT_OF("7") " UNION ALL " COUNT_OF("8") " UN"
-                                                                                                         "ION"
-                                                                                                         " AL"
-                                                                                                         "L"
-                                                                                                         " " COUNT_OF(
-                                                                                                             "9")},
+    [STATEMENT_COUNT] = {"count", "ii",
+                         COUNT_OF("1") AND_OF("2") AND_OF("3") AND_OF("4") AND_OF("5") AND_OF("6") AND_OF("7")
+                             AND_OF("8") AND_OF("9")},
     /* The page after $2. Of an only execution there is no row but that of the instance. */
     [STATEMENT_LIST_EXECUTIONS] =
         {"list_executions", "iiiii",

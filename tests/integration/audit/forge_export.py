@@ -73,7 +73,7 @@ def forge(name, histories):
     other = next(h for h in histories if h is not victim and len(h[3]) >= 4)
     records, middle = victim[3], len(victim[3]) // 2
     if name == "flip":
-        records[middle][1] = flip(records[middle][1], len(records[middle][1]) // 2)
+        records[middle][1] = flip(records[middle][1], records[middle][1].rindex(b"in"))
     elif name == "flip_last":
         records[-1][1] = flip(records[-1][1], records[-1][1].rindex(b"in"))
     elif name == "hash":

@@ -427,12 +427,26 @@ static const struct option_arrival {
 
 static struct stack stack;
 
+/* Postgres's URL without its password, which no flag may have: PGPASSWORD has it. */
+static const char *open_url(void)
+{
+    static char url[SERVER_PATH_BYTES];
+    const char *const user = strstr(stack.postgres.url, "://") + 3;
+    const char *const password = strchr(user, ':'), *const host = strchr(user, '@');
+    if (getenv("PGPASSWORD") == NULL) {
+        snprintf(url, sizeof url, "%.*s", (int)(host - password - 1), password + 1);
+        setenv("PGPASSWORD", url, 1);
+    }
+    snprintf(url, sizeof url, "%.*s%s", (int)(password - stack.postgres.url), stack.postgres.url, host);
+    return url;
+}
+
 /* What %s in a row stands for. */
 static const char *own_text(const struct option_arrival *row)
 {
     if (strcmp(row->flag, "nats") == 0)
         return stack.nats.url;
-    return strcmp(row->flag, "postgres") == 0 ? stack.postgres.url : stack.dir;
+    return strcmp(row->flag, "postgres") == 0 ? open_url() : stack.dir;
 }
 
 static void fill(char *to, size_t cap, const char *text, const struct option_arrival *row)
