@@ -34,8 +34,12 @@ size_t event_room_bytes(const struct event *event)
         return bytes;
     const struct actor *const actor = &event->source->actor;
     const struct activity_place *const place = &event->source->place;
-    return bytes + 2 * SOURCE_FRAME_BYTES_MAX + actor->name.len + actor->client.len +
-           actor->trace.parent.len + actor->trace.list.len + place->worker.len + place->host.len;
+    if (actor_known(actor))
+        bytes += SOURCE_FRAME_BYTES_MAX + actor->name.len + actor->client.len + actor->trace.parent.len +
+                 actor->trace.list.len;
+    if (activity_place_known(place))
+        bytes += SOURCE_FRAME_BYTES_MAX + place->worker.len + place->host.len;
+    return bytes;
 }
 
 /* ---- the table of events ---- */
