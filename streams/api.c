@@ -116,3 +116,11 @@ thole_status api_call(struct connection *connection, const char *verb, const cha
         connection_pause(connection, NO_LEADER_PAUSE_MS);
     }
 }
+
+bool api_is_wrong_last(thole_slice error)
+{
+    thole_slice code;
+    uint64_t number = 0;
+    return json_find(error, "err_code", &code) && json_uint(code, &number) &&
+           (number == API_WRONG_LAST || number == API_WRONG_LAST_BUSY);
+}

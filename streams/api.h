@@ -18,6 +18,7 @@ enum api_error {
     API_CONSUMER_EXISTS = 10013,
     API_CONSUMER_EXISTS_OTHER = 10148,
     API_WRONG_LAST = 10071,
+    API_WRONG_LAST_BUSY = 10164, /* another such write is under way */
     API_NOT_ENABLED = 10076,
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
 };
@@ -48,4 +49,7 @@ THOLE_NODISCARD thole_status api_call(struct connection *connection, const char 
 /* The same classification for an answer that was received otherwise. */
 THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                                        uint32_t *ret_error, thole_error *reterr);
+/* Of the "error" of an answer: another writer was first (Nats-Expected-Last-Sequence,
+ * -Last-Subject-Sequence). */
+bool api_is_wrong_last(thole_slice error);
 #endif

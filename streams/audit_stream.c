@@ -88,10 +88,9 @@ bool audit_stream_is(thole_slice subject, const char *what)
 static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret_sequence,
                           thole_error *reterr)
 {
-    thole_slice error, code, sequence;
+    thole_slice error, sequence;
     if (json_find(answer, "error", &error)) {
-        if (json_find(error, "err_code", &code) &&
-            (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164"))))
+        if (api_is_wrong_last(error))
             return thole_fail(reterr, THOLE_CONFLICT, "publish to %s: another one was first", subject);
         return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: the server says: %.*s", subject,
                           THOLE_FMT(error));

@@ -53,10 +53,9 @@ thole_status bindings_ensure(struct connection *connection, const char *ns, uint
 static thole_status judge_write(thole_slice answer, const char *subject, thole_slice name,
                                 uint64_t *ret_revision, thole_error *reterr)
 {
-    thole_slice error, code, sequence;
+    thole_slice error, sequence;
     if (json_find(answer, "error", &error)) {
-        if (json_find(error, "err_code", &code) &&
-            (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164"))))
+        if (api_is_wrong_last(error))
             return thole_fail(reterr, THOLE_CONFLICT, "rule %.*s has another revision: nothing was changed",
                               THOLE_FMT(name));
         return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,

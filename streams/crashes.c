@@ -97,7 +97,7 @@ static thole_status write(struct connection *connection, const char *subject, ui
     struct header headers[2];
     size_t n = 0;
     struct buf answer;
-    thole_slice found, code;
+    thole_slice found;
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)expected);
     if (expected != UINT64_MAX)
         headers[n++] = (struct header){"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
@@ -106,10 +106,7 @@ static thole_status write(struct connection *connection, const char *subject, ui
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = connection_request_with(connection, subject, headers, n, value, &answer, reterr);
     if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &found)) {
-        bool const other =
-            json_find(found, "err_code", &code) &&
-            (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164")));
-        status = thole_fail(reterr, other ? THOLE_CONFLICT : THOLE_UNAVAILABLE,
+        status = thole_fail(reterr, api_is_wrong_last(found) ? THOLE_CONFLICT : THOLE_UNAVAILABLE,
                             "write to %s: the server says: %.*s", subject, THOLE_FMT(found));
     } else if (status == THOLE_OK && !json_find(buf_bytes(&answer), "seq", &found)) {
         status =

@@ -129,10 +129,9 @@ thole_status holds_find(struct connection *connection, const char *ns, thole_sli
 static thole_status judge_write(thole_slice answer, const char *subject, thole_slice instance,
                                 thole_error *reterr)
 {
-    thole_slice error, code, sequence;
+    thole_slice error, sequence;
     if (json_find(answer, "error", &error)) {
-        if (json_find(error, "err_code", &code) &&
-            (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164"))))
+        if (api_is_wrong_last(error))
             return thole_fail(reterr, THOLE_CONFLICT,
                               "the hold of \"%.*s\" was changed by another at the same moment; "
                               "nothing was changed",

@@ -1,5 +1,6 @@
 /* The window of requests. */
 #include "requests.h"
+#include "api.h"
 #include "jscan.h"
 #include "link.h"
 #include "memory.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERR_WRONG_LAST = 10071, ERR_WRONG_LAST_BUSY = 10164, ERR_TOO_MANY = 10167 };
+enum { ERR_TOO_MANY = 10167 };
 enum { REPLY_BYTES = LINK_INBOX_BYTES + 24, NUMBER_DIGITS = 10 /* of a uint32_t */ };
 static_assert(REPLY_BYTES - LINK_INBOX_BYTES >= 2 * (1 + NUMBER_DIGITS), "an inbox and an address fit");
 #define NO_SLOT UINT32_MAX
@@ -101,7 +102,7 @@ static void decode_error(thole_slice error, struct request_done *done)
     if (json_find(error, "code", &value))
         (void)json_uint(value, &http);
     done->err_code = code <= UINT32_MAX ? (uint32_t)code : 0;
-    if (code == ERR_WRONG_LAST || code == ERR_WRONG_LAST_BUSY)
+    if (code == API_WRONG_LAST || code == API_WRONG_LAST_BUSY)
         done->result = REQUEST_REFUSED;
     else if (code == ERR_TOO_MANY || http == 503)
         done->result = REQUEST_BUSY;

@@ -196,13 +196,11 @@ static thole_status key_create(struct connection *connection, const char *subjec
                                thole_error *reterr)
 {
     struct buf answer;
-    thole_slice error, code;
+    thole_slice error;
     struct header const create = {"Nats-Expected-Last-Subject-Sequence", THOLE_STR("0")};
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = connection_request_with(connection, subject, &create, 1, value, &answer, reterr);
-    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &error) &&
-        !(json_find(error, "err_code", &code) &&
-          (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164")))))
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &error) && !api_is_wrong_last(error))
         status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
                             THOLE_FMT(error));
     buf_release(&answer);

@@ -36,7 +36,7 @@ static bool is_engines(const struct message *m)
 
 static bool is_workers(const struct message *m)
 {
-    return m->source.place.attempt > 0 || m->source.place.worker.len > 0 || m->lost > 0;
+    return activity_place_known(&m->source.place) || m->lost > 0;
 }
 
 struct message_route message_route(const struct message *m, enum message_sender sender)

@@ -159,7 +159,7 @@ static const struct option_row engine_rows[] = {
      .min = 1,
      .max = 1000000,
      FIELD(audit_records),
-     .help = "with --audit-key: or when a partition has so many records without one"},
+     .help = "with --audit-key: sooner, when a partition has so many records that no checkpoint has"},
     {.flag = "early-events",
      .kind = OPTION_DURATION,
      .env = "THOLE_EARLY_EVENTS",

@@ -157,11 +157,11 @@ const struct metric_rule metric_rules[METRICS] = {
          .kind = METRIC_GAUGE,
          .roles = METRIC_ENGINE,
          .help = "committed records whose effects outside (rows, messages) are not all done"},
-    [METRIC_ENGINE_EVENTS_WAITING] =
-        {.name = "thole_engine_events_waiting",
-         .kind = METRIC_GAUGE,
-         .roles = METRIC_ENGINE,
-         .help = "CloudEvents from the first on, in each partition, that is not stored"},
+    [METRIC_ENGINE_EVENTS_WAITING] = {.name = "thole_engine_events_waiting",
+                                      .kind = METRIC_GAUGE,
+                                      .roles = METRIC_ENGINE,
+                                      .help = "CloudEvents that are not stored yet, and those behind them "
+                                              "that are; at 8192 in a partition its turns pause"},
     [METRIC_ENGINE_INSTANCES] = {.name = "thole_engine_instances",
                                  .kind = METRIC_GAUGE,
                                  .roles = METRIC_ENGINE,

@@ -2,13 +2,13 @@
 #include "audit_key_file.h"
 #include "audit_stream.h"
 #include "clock.h"
+#include "job_thread.h"
 #include "log_work.h"
 #include "memory.h"
 #include "metrics.h"
 #include "reader.h"
 #include "sealer.h"
 #include "subject.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,9 @@ enum {
     RETRY_MS = 5000,        /* after an outage */
     REFUSED_MS = 60 * 1000, /* a log that is not whole is read again */
     MESSAGE_BYTES = 512 * 1024,
-    CONFLICTS_MAX = 8, /* one behind the other: others publish as well */
-    PARTS_MAX = 16,    /* of LEAVES_MESSAGE_MAX records, in one round: an engine that stops waits for it */
+    CONFLICTS_MAX = 8,    /* one behind the other: others publish as well */
+    PARTS_MAX = 16,       /* of LEAVES_MESSAGE_MAX records of a partition, in one round */
+    LAST_ROUND_MS = 5000, /* an engine that stops waits for it; the next owners cover what is left */
 };
 
 struct sealed_log { /* of one partition */
@@ -39,12 +40,15 @@ struct audit_job {
     struct audit_key_list keys;
     struct sealed_log *logs; /* by partition */
     struct buf message, name;
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards the next two */
-    pthread_cond_t wake;
-    bool stopping;
-    bool has_stream; /* that it is there was seen */
+    struct job_thread thread;
+    uint64_t until_ms; /* monotonic: the last round ends then; 0: the engine does not stop */
+    bool has_stream;   /* that it is there was seen */
 };
+
+static bool goes_on(struct audit_job *job)
+{
+    return job->until_ms > 0 ? clock_monotonic_ms() < job->until_ms : !job_thread_is_stopping(&job->thread);
+}
 
 /* ---- what is published ---- */
 
@@ -233,7 +237,7 @@ static thole_status cover(struct sealed_log *log, const char *stream, uint64_t t
 {
     if (log->sealer == NULL)
         THOLE_TRY(open_log(log, stream, reterr));
-    for (unsigned part = 0; log->covered < to && part < PARTS_MAX; part++) {
+    for (unsigned part = 0; log->covered < to && part < PARTS_MAX && goes_on(log->job); part++) {
         uint64_t next = 0;
         THOLE_TRY(stream_next(nats(log), stream, sealer_place(log->sealer)->sequence + 1, &next, reterr));
         if (next == 0 || next > to) { /* the others are removed: the next one that is there tells how many */
@@ -285,15 +289,16 @@ static bool round_of(struct sealed_log *log, uint64_t committed, uint64_t now_ms
     return status == THOLE_CORRUPT;
 }
 
-static bool is_due(struct sealed_log *log, uint64_t committed, bool last, uint64_t now_ms)
+static bool is_due(struct sealed_log *log, uint64_t committed, uint64_t now_ms)
 {
     const struct host_options *options = &log->job->engine->options;
     if (committed <= log->covered)
         return false;
     if (log->behind_ms == 0)
         log->behind_ms = now_ms;
-    return last || (now_ms >= log->not_before_ms && (now_ms - log->behind_ms >= options->audit_ms ||
-                                                     committed - log->covered >= options->audit_records));
+    return log->job->until_ms > 0 ||
+           (now_ms >= log->not_before_ms && (now_ms - log->behind_ms >= options->audit_ms ||
+                                             committed - log->covered >= options->audit_records));
 }
 
 static bool has_stream(struct audit_job *job)
@@ -308,17 +313,16 @@ static bool has_stream(struct audit_job *job)
     return job->has_stream;
 }
 
-/* @p last: what is left is covered, until a server does not answer. */
-static void run_once(struct audit_job *job, bool last)
+static void run_once(struct audit_job *job)
 {
     struct engine_host *engine = job->engine;
     uint64_t const now_ms = clock_monotonic_ms();
     uint64_t oldest_ms = now_ms, refused = 0;
-    for (uint32_t p = 0; p < engine->topology.partitions; p++) {
+    for (uint32_t p = 0; p < engine->topology.partitions && goes_on(job); p++) {
         struct sealed_log *log = &job->logs[p];
         uint64_t const committed = atomic_load_explicit(&engine->committed[p], memory_order_relaxed);
-        if (is_due(log, committed, last, now_ms) && !round_of(log, committed, now_ms) && last)
-            return;
+        if (is_due(log, committed, now_ms) && !round_of(log, committed, now_ms) && job->until_ms > 0)
+            return; /* a server does not answer */
         if (log->behind_ms > 0 && log->behind_ms < oldest_ms)
             oldest_ms = log->behind_ms;
         refused += log->refused;
@@ -327,29 +331,16 @@ static void run_once(struct audit_job *job, bool last)
     metric_set(job->cells, METRIC_ENGINE_AUDIT_REFUSED, 0, refused);
 }
 
-/* False: the engine stops. */
-static bool wait_for_next(struct audit_job *job)
-{
-    uint64_t const pause_ms = job->has_stream ? LOOK_EVERY_MS : RETRY_MS;
-    struct timespec const until = clock_timespec(clock_monotonic_ms() + pause_ms);
-    int waited = 0;
-    (void)pthread_mutex_lock(&job->lock);
-    while (!job->stopping && waited == 0)
-        waited = pthread_cond_timedwait(&job->wake, &job->lock, &until);
-    bool const on = !job->stopping;
-    (void)pthread_mutex_unlock(&job->lock);
-    return on;
-}
-
 static void *audit_main(void *arg)
 {
     struct audit_job *const job = arg;
     do {
         if (has_stream(job))
-            run_once(job, false);
-    } while (wait_for_next(job));
+            run_once(job);
+    } while (job_thread_sleep(&job->thread, job->has_stream ? LOOK_EVERY_MS : RETRY_MS));
+    job->until_ms = clock_monotonic_ms() + LAST_ROUND_MS;
     if (job->has_stream)
-        run_once(job, true);
+        run_once(job);
     return NULL;
 }
 
@@ -360,8 +351,6 @@ static void release(struct audit_job *job)
     for (uint32_t p = 0; p < job->engine->topology.partitions; p++)
         sealer_destroy(job->logs[p].sealer);
     free(job->logs);
-    (void)pthread_cond_destroy(&job->wake);
-    (void)pthread_mutex_destroy(&job->lock);
     buf_release(&job->message);
     buf_release(&job->name);
     metrics_return_cells(job->cells);
@@ -392,11 +381,9 @@ thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret,
     job->cells = metrics_cells(engine->options.metrics);
     buf_init(&job->message, MESSAGE_BYTES);
     buf_init(&job->name, STREAM_NAME_BYTES_MAX);
-    (void)pthread_mutex_init(&job->lock, NULL);
-    clock_condition_init(&job->wake);
     thole_status status = audit_key_list_read(engine->options.audit_key, &job->keys, reterr);
-    if (status == THOLE_OK && pthread_create(&job->thread, NULL, audit_main, job) != 0)
-        status = thole_fail(reterr, THOLE_NOMEM, "cannot start the thread that signs checkpoints");
+    if (status == THOLE_OK)
+        status = job_thread_start(&job->thread, audit_main, job, "that signs checkpoints", reterr);
     if (status == THOLE_OK)
         *ret = job;
     else
@@ -408,10 +395,6 @@ void audit_job_stop(struct audit_job *job)
 {
     if (job == NULL)
         return;
-    (void)pthread_mutex_lock(&job->lock);
-    job->stopping = true;
-    (void)pthread_cond_signal(&job->wake);
-    (void)pthread_mutex_unlock(&job->lock);
-    (void)pthread_join(job->thread, NULL);
+    job_thread_stop(&job->thread);
     release(job);
 }

@@ -1,5 +1,5 @@
 #include "drift_job.h"
-#include "clock.h"
+#include "job_thread.h"
 #include "log_work.h"
 #include "memory.h"
 #include "metrics.h"
@@ -8,7 +8,6 @@
 #include "row_checker.h"
 #include "subject.h"
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,20 +23,14 @@ enum {
 struct drift_job {
     struct engine_host *engine;
     struct metric_cells *cells;
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards the next two */
-    pthread_cond_t wake;
-    bool stopping;
+    struct job_thread thread;
     uint32_t p;   /* that is being checked */
     size_t lines; /* of this round */
 };
 
 static bool is_stopping(struct drift_job *job)
 {
-    (void)pthread_mutex_lock(&job->lock);
-    bool const stopping = job->stopping;
-    (void)pthread_mutex_unlock(&job->lock);
-    return stopping;
+    return job_thread_is_stopping(&job->thread);
 }
 
 static bool on_progress(void *arg, uint32_t p, uint64_t done, uint64_t of)
@@ -164,25 +157,18 @@ static void run_once(struct drift_job *job)
     postgres_close(pg);
 }
 
-/* False: the engine stops. */
-static bool wait_for_next(struct drift_job *job)
-{
-    struct timespec const until = clock_timespec(clock_monotonic_ms() + job->engine->options.drift_ms);
-    int waited = 0;
-    (void)pthread_mutex_lock(&job->lock);
-    while (!job->stopping && waited == 0)
-        waited = pthread_cond_timedwait(&job->wake, &job->lock, &until);
-    bool const on = !job->stopping;
-    (void)pthread_mutex_unlock(&job->lock);
-    return on;
-}
-
 static void *drift_main(void *arg)
 {
     struct drift_job *const job = arg;
-    while (wait_for_next(job))
+    while (job_thread_sleep(&job->thread, job->engine->options.drift_ms))
         run_once(job);
     return NULL;
+}
+
+static void release(struct drift_job *job)
+{
+    metrics_return_cells(job->cells);
+    free(job);
 }
 
 thole_status drift_job_start(struct engine_host *engine, struct drift_job **ret, thole_error *reterr)
@@ -193,30 +179,18 @@ thole_status drift_job_start(struct engine_host *engine, struct drift_job **ret,
     struct drift_job *const job = memory_new(sizeof *job);
     job->engine = engine;
     job->cells = metrics_cells(engine->options.metrics);
-    (void)pthread_mutex_init(&job->lock, NULL);
-    clock_condition_init(&job->wake);
-    if (pthread_create(&job->thread, NULL, drift_main, job) == 0) {
+    thole_status const status = job_thread_start(&job->thread, drift_main, job, "that compares rows", reterr);
+    if (status == THOLE_OK)
         *ret = job;
-        return THOLE_OK;
-    }
-    (void)pthread_cond_destroy(&job->wake);
-    (void)pthread_mutex_destroy(&job->lock);
-    metrics_return_cells(job->cells);
-    free(job);
-    return thole_fail(reterr, THOLE_NOMEM, "cannot start the thread that compares rows");
+    else
+        release(job);
+    return status;
 }
 
 void drift_job_stop(struct drift_job *job)
 {
     if (job == NULL)
         return;
-    (void)pthread_mutex_lock(&job->lock);
-    job->stopping = true;
-    (void)pthread_cond_signal(&job->wake);
-    (void)pthread_mutex_unlock(&job->lock);
-    (void)pthread_join(job->thread, NULL);
-    (void)pthread_cond_destroy(&job->wake);
-    (void)pthread_mutex_destroy(&job->lock);
-    metrics_return_cells(job->cells);
-    free(job);
+    job_thread_stop(&job->thread);
+    release(job);
 }

@@ -106,11 +106,13 @@ static bool window_has_room(const struct shard *shard)
 static thole_status send(struct request *request, const struct emitted_event *event, thole_error *reterr)
 {
     struct shard *const shard = request->shard;
+    bool const room = window_has_room(shard); /* only this thread takes of it: it stays until it is used */
     thole_status status = THOLE_LIMIT;
     if (request->emission.refused == NULL)
         status = shard->engine->topology.events_stored ? publish(request, event, reterr)
                                                        : send_once(request, event, reterr);
-    if (request->emission.refused == NULL && status == THOLE_LIMIT && window_has_room(shard))
+    if (request->emission.refused == NULL && status == THOLE_LIMIT &&
+        (room || !shard->engine->topology.events_stored))
         refuse(request, "it is larger than the max_payload of nats-server");
     return request->emission.refused == NULL ? status : reject(request, event, reterr);
 }
@@ -151,10 +153,9 @@ static void say_not_kept(const struct request *request, uint64_t now)
     log_limits_line(
         shard->engine->lines, now, LINE_NOT_KEPT,
         LOG_INSTANCE(request->mail.p, request->emission.of.instance, request->emission.of.execution),
-        "the rejected event %llu, a CloudEvent, cannot be kept: stream THOLE_%s_REJECTED takes nothing. Is "
-        "it "
+        "the rejected event %llu, a CloudEvent, cannot be kept (error %u): is stream THOLE_%s_REJECTED "
         "there, and has it a leader? It is dropped",
-        (unsigned long long)request->emission.of.event, shard->engine->topology.ns);
+        (unsigned long long)request->emission.of.event, request->reply.err_code, shard->engine->topology.ns);
 }
 
 void emission_answered(struct owned *owned, struct request *request)

@@ -249,10 +249,11 @@ void engine_host_stop(struct engine_host *engine)
     atomic_store(&engine->ready, false);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_stop(&engine->shards[i]);
-    audit_job_stop(engine->audit); /* it covers what the shards have written to the end */
     watchdog_stop(engine->watchdog);
     subscription_close(engine->epochs);
     membership_stop(engine->membership);
+    audit_job_stop(
+        engine->audit); /* it covers what the shards have written to the end; nobody waits for it */
     loader_stop(engine->loader);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_release(&engine->shards[i]);

@@ -18,7 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS_MIN = 1000, RESULTS_MIN = 64 };
+enum {
+    LOOK_MS_MIN = 1000,
+    RESULTS_MIN = 64,
+    HOLDS_AWAY_MS = 5000, /* not asked again for so long when there was no answer */
+};
 
 struct inbox_mail {
     struct shard_mail mail;
@@ -36,6 +40,7 @@ struct inbox_reader {
     uint32_t p;
     uint64_t generation;
     struct ordered_reader *ordered;
+    uint64_t holds_away_until_ms; /* monotonic; of the thread that delivers */
     /* under the backlog's lock */
     bool open, closing; /* not open: no message is delivered yet */
     bool held;          /* a message waits for room */
@@ -66,8 +71,9 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
-/* Holds count at the moment in which the message is taken: one that was set before it was sent is seen. */
-static enum reject_code judge_hold(const struct inbox_reader *reader, const struct delivery *delivery,
+/* Holds count at the moment in which the message is taken: one that was set before it was sent is seen. The
+ * partition's other messages wait for the answer, so without one deletions are refused for a while. */
+static enum reject_code judge_hold(struct inbox_reader *reader, const struct delivery *delivery,
                                    thole_slice instance)
 {
     const struct engine_host *const engine = reader->shard->engine;
@@ -78,12 +84,16 @@ static enum reject_code judge_hold(const struct inbox_reader *reader, const stru
         (!thole_slice_equal(verb, THOLE_STR("delete")) &&
          !thole_slice_equal(verb, THOLE_STR("force_delete")) && !thole_slice_equal(verb, THOLE_STR("prune"))))
         return REJECT_NONE;
-    if (holds_find(engine->connection, engine->topology.ns, instance, &held, NULL, NULL, NULL) != THOLE_OK)
+    if (clock_monotonic_ms() < reader->holds_away_until_ms)
         return REJECT_HOLD_UNKNOWN;
+    if (holds_find(engine->connection, engine->topology.ns, instance, &held, NULL, NULL, NULL) != THOLE_OK) {
+        reader->holds_away_until_ms = clock_monotonic_ms() + HOLDS_AWAY_MS;
+        return REJECT_HOLD_UNKNOWN;
+    }
     return held ? REJECT_HELD : REJECT_NONE;
 }
 
-static enum reject_code judge_subject(const struct inbox_reader *reader, const struct delivery *delivery,
+static enum reject_code judge_subject(struct inbox_reader *reader, const struct delivery *delivery,
                                       struct buf *ret_id)
 {
     if (subject_token_decode(subject_nth(delivery->subject, INBOX_TOKEN_INSTANCE), ret_id, NULL) != THOLE_OK)

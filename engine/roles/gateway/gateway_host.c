@@ -259,7 +259,7 @@ static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
     return connection_flush(gateway->connection, reterr);
 }
 
-/* A call takes no longer than a worker's of its own connection: it must not use up a lease. */
+/* The sessions' leases are not known yet: a statement may take what one of --lease may. */
 static void make_pool(struct gateway_host *gateway)
 {
     uint64_t const timeout_ms = worker_call_timeout_ms(gateway->options.lease_ms);
@@ -270,7 +270,6 @@ static void make_pool(struct gateway_host *gateway)
                                                           .statement_timeout_ms = timeout_ms,
                                                           .idle_in_transaction_ms = IDLE_IN_TRANSACTION_MS},
                                              .connections = gateway->options.postgres_connections,
-                                             .wait_ms = timeout_ms,
                                              .metrics = gateway->options.metrics};
     gateway->options.row_pool = row_pool_create(&options);
 }

@@ -109,7 +109,7 @@ static thole_status take_connection(struct row_calls *calls, enum row_call_kind 
     calls->use = kind == ROW_CALL_RENEW   ? ROW_POOL_RENEWAL
                  : kind == ROW_CALL_BEGIN ? ROW_POOL_COMPLETION
                                           : ROW_POOL_OTHER;
-    return row_pool_take(calls->options.pool, calls->use, &calls->pg, reterr);
+    return row_pool_take(calls->options.pool, calls->use, calls->options.wait_ms, &calls->pg, reterr);
 }
 
 static void give_connection(struct row_calls *calls)
@@ -143,9 +143,8 @@ static uint64_t jittered_ms(uint64_t delay_ms)
 
 static void count_link(struct row_calls *calls, bool up)
 {
-    if (calls->options.pool != NULL)
-        return; /* it counts its own */
-    metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP, up);
+    if (calls->options.pool == NULL) /* else it counts its own */
+        metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_UP, up);
     metric_set(calls->cells, METRIC_POSTGRES_CONNECTIONS, CONNECTIONS_DOWN, !up);
 }
 

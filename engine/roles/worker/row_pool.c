@@ -97,11 +97,11 @@ static void leave(struct queue *queue, struct waiter *waiter)
 }
 
 /* True: it has a place. */
-static bool await_place(struct row_pool *pool, enum row_pool_use use)
+static bool await_place(struct row_pool *pool, enum row_pool_use use, uint64_t wait_ms)
 {
     struct queue *const queue = &pool->waiting[use];
     struct waiter me = {.granted = false};
-    uint64_t const until_ms = clock_monotonic_ms() + pool->options.wait_ms;
+    uint64_t const until_ms = clock_monotonic_ms() + wait_ms;
     struct timespec const until = clock_timespec(until_ms);
     clock_condition_init(&me.granted_now);
     if (queue->last != NULL)
@@ -146,15 +146,15 @@ static thole_status open_one(struct row_pool *pool, struct postgres **ret, thole
     return THOLE_OK;
 }
 
-thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, struct postgres **ret,
-                           thole_error *reterr)
+thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, uint64_t wait_ms,
+                           struct postgres **ret, thole_error *reterr)
 {
     struct postgres *pg = NULL;
     (void)pthread_mutex_lock(&pool->lock);
     bool const at_once = has_room(pool, use) && !is_behind(pool, use);
     if (at_once)
         pool->used[use]++;
-    bool const has_place = at_once || await_place(pool, use);
+    bool const has_place = at_once || await_place(pool, use, wait_ms);
     if (has_place && pool->idle_len > 0)
         pg = pool->idle[--pool->idle_len];
     (void)pthread_mutex_unlock(&pool->lock);
@@ -162,7 +162,7 @@ thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, struct 
         return thole_fail(reterr, THOLE_UNAVAILABLE,
                           "none of the %zu connections to Postgres was free for %llu ms: allow more by "
                           "--postgres-connections",
-                          pool->options.connections, (unsigned long long)pool->options.wait_ms);
+                          pool->options.connections, (unsigned long long)wait_ms);
     if (pg == NULL) {
         thole_status const status = open_one(pool, &pg, reterr);
         if (status != THOLE_OK) {

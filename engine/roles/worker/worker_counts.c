@@ -58,8 +58,8 @@ void worker_count_link(struct worker_host *host)
 /* The clocks of engine and worker may differ: what seems to be yet to come is now. */
 uint64_t worker_since_ms(uint64_t wall_ms)
 {
-    uint64_t const wall_now_ms = clock_wall_us() / MICROS_IN_MILLI;
-    uint64_t const now_ms = clock_monotonic_us() / MICROS_IN_MILLI;
+    uint64_t const wall_now_ms = clock_wall_ms();
+    uint64_t const now_ms = clock_monotonic_ms();
     uint64_t const age_ms = wall_ms < wall_now_ms ? wall_now_ms - wall_ms : 0;
     if (wall_ms == 0)
         return 0;

@@ -243,7 +243,7 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
     struct row_pool *const pool = host->options.row_pool;
     struct postgres *pg = NULL;
     THOLE_TRY(pool == NULL ? postgres_open(&options, &pg, reterr)
-                           : row_pool_take(pool, ROW_POOL_OTHER, &pg, reterr));
+                           : row_pool_take(pool, ROW_POOL_OTHER, call_timeout_ms(host), &pg, reterr));
     thole_status status = worker_store_renew(pg, host->incarnation_slice, &nobody, 1, reterr);
     if (pool != NULL) {
         row_pool_give(pool, ROW_POOL_OTHER, pg);
@@ -253,6 +253,7 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
         .name = name,
         .pg = pg,
         .pool = pool,
+        .wait_ms = call_timeout_ms(host),
         .worker = host->incarnation_slice,
         .policy = {.candidate_after = worker_candidate_after(host->options.poison_after),
                    .strikes_max = worker_strikes_max(host->options.poison_after)},

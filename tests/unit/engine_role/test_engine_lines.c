@@ -12,7 +12,7 @@ static void test_each_is_whole(void)
         for (size_t k = 0; k < i; k++)
             CU_ASSERT_NOT_EQUAL(strcmp(kind->name, engine_lines[k].name), 0);
     }
-    for (enum reject_code code = REJECT_SUBJECT; code <= REJECT_EVENT; code++) {
+    for (enum reject_code code = REJECT_SUBJECT; code <= REJECT_HOLD_UNKNOWN; code++) {
         char name[64];
         (void)snprintf(name, sizeof name, "rejected_%s", reject_code_name(code));
         CHECK_STR(name, engine_lines[LINE_REJECTED + code].name, name);

@@ -29,12 +29,15 @@ void __wrap_postgres_close(struct postgres *pg)
     atomic_fetch_add(&closed, 1);
 }
 
+static uint64_t patience_ms;
+
 static struct row_pool *begin(uint64_t wait_ms)
 {
+    patience_ms = wait_ms;
     atomic_store(&opened, 0);
     atomic_store(&closed, 0);
     atomic_store(&away, false);
-    return row_pool_create(&(struct row_pool_options){.connections = CONNECTIONS, .wait_ms = wait_ms});
+    return row_pool_create(&(struct row_pool_options){.connections = CONNECTIONS});
 }
 
 static void end(struct row_pool *pool)
@@ -46,7 +49,7 @@ static void end(struct row_pool *pool)
 static struct postgres *take(struct row_pool *pool, enum row_pool_use use)
 {
     struct postgres *pg = NULL;
-    CU_ASSERT_EQUAL_FATAL(row_pool_take(pool, use, &pg, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(row_pool_take(pool, use, patience_ms, &pg, NULL), THOLE_OK);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pg);
     return pg;
 }
@@ -70,7 +73,7 @@ static void test_completions_leave_some(void)
     thole_error error = {.status = THOLE_OK};
     for (size_t i = 0; i < CONNECTIONS - 1; i++)
         held[i] = take(pool, ROW_POOL_COMPLETION);
-    CU_ASSERT_EQUAL(row_pool_take(pool, ROW_POOL_COMPLETION, &pg, &error), THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(row_pool_take(pool, ROW_POOL_COMPLETION, patience_ms, &pg, &error), THOLE_UNAVAILABLE);
     CHECK_STR(
         "text", error.text,
         "none of the 4 connections to Postgres was free for 50 ms: allow more by --postgres-connections");
@@ -89,7 +92,7 @@ static void test_one_that_cannot_be_opened_takes_no_place(void)
     struct postgres *pg = NULL;
     atomic_store(&away, true);
     for (int i = 0; i < 2 * CONNECTIONS; i++)
-        CU_ASSERT_EQUAL(row_pool_take(pool, ROW_POOL_OTHER, &pg, NULL), THOLE_UNAVAILABLE);
+        CU_ASSERT_EQUAL(row_pool_take(pool, ROW_POOL_OTHER, patience_ms, &pg, NULL), THOLE_UNAVAILABLE);
     atomic_store(&away, false);
     row_pool_give(pool, ROW_POOL_OTHER, take(pool, ROW_POOL_OTHER));
     end(pool);
