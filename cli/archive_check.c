@@ -284,6 +284,8 @@ static thole_status on_section(void *arg, thole_slice name, thole_slice json)
     thole_slice value;
     if (thole_slice_equal(name, THOLE_STR("checkpoint")) && reading->check->keys->len > 0)
         take_checkpoint(reading, json);
+    if (thole_slice_equal(name, THOLE_STR("export")))
+        reading->check->is_archive = json_path(json, "selection.archive", &value) && json_is_true(value);
     if (thole_slice_equal(name, THOLE_STR("manifest"))) {
         reading->manifest = true;
         if (json_find(json, "sha256", &value) && value.len == sizeof reading->check->sha256 + 1)

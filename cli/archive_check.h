@@ -26,6 +26,7 @@ struct archive_check {
     size_t checkpoints_len, checkpoints_cap;
     uint64_t records, bytes, findings;
     char sha256[65]; /* of the manifest */
+    bool is_archive; /* thole archive run has written it, no other export */
 };
 /* THOLE_OK with findings 0: it is whole. THOLE_CORRUPT: it is cut off, or no archive. Released in any case.
  */

@@ -88,15 +88,36 @@ thole_status archive_folder_lock(const char *folder, int *ret_lock, thole_error 
     return THOLE_OK;
 }
 
-thole_status archive_folder_clean(const char *folder, thole_error *reterr)
+static thole_status remove_each(const char *folder, const char *end, bool (*is_spent)(const char *),
+                                thole_error *reterr)
 {
     struct archive_names names;
-    thole_status status = archive_folder_list(folder, ".thole.part", &names, reterr);
+    thole_status status = archive_folder_list(folder, end, &names, reterr);
     for (size_t i = 0; i < names.len && status == THOLE_OK; i++)
-        if (unlink(names.items[i]) != 0)
+        if (is_spent(names.items[i]) && unlink(names.items[i]) != 0)
             status = failed("remove", names.items[i], reterr);
     archive_names_release(&names);
     return status;
+}
+
+static bool is_part(const char *path)
+{
+    (void)path;
+    return true;
+}
+
+/* A mark whose archive is removed. */
+static bool is_left_over(const char *mark)
+{
+    char path[ARCHIVE_PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%.*s", (int)(strlen(mark) - strlen(".sent")), mark);
+    return !archive_mark_is_there(path, "");
+}
+
+thole_status archive_folder_clean(const char *folder, thole_error *reterr)
+{
+    THOLE_TRY(remove_each(folder, ".thole.part", is_part, reterr));
+    return remove_each(folder, ".thole.sent", is_left_over, reterr);
 }
 
 bool archive_mark_is_there(const char *path, const char *end)

@@ -25,7 +25,7 @@ void archive_names_release(struct archive_names *names);
 /* Makes the folder unless it is there. THOLE_CONFLICT: another run uses it. *ret_lock: a descriptor, to be
  * closed. */
 THOLE_NODISCARD thole_status archive_folder_lock(const char *folder, int *ret_lock, thole_error *reterr);
-/* Removes what was being written. */
+/* Removes what was being written, and marks whose archive is gone. */
 THOLE_NODISCARD thole_status archive_folder_clean(const char *folder, thole_error *reterr);
 /* A path that no file and no receipt has. */
 THOLE_NODISCARD thole_status archive_folder_name(const char *folder, const char *ns, uint64_t now_ms,

@@ -36,6 +36,10 @@ static thole_status verify(const struct archive_finisher *finisher, const char *
     THOLE_TRY(archive_check_file(check, path, reterr));
     if (check->findings > 0)
         return THOLE_CORRUPT;
+    if (!check->is_archive)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "it is an export, which thole archive run has not written: move it out of --dir; "
+                          "nothing of it was purged");
     if (strcmp(check->ns, finisher->client->topology.ns) != 0)
         return thole_fail(reterr, THOLE_INVALID, "it is an archive of namespace %s: its folder is not of %s",
                           check->ns, finisher->client->topology.ns);
@@ -136,8 +140,8 @@ thole_status archive_finish(const struct archive_finisher *finisher, const char 
     if (status == THOLE_OK)
         status = write_receipt(path, &check, ret, reterr);
     if (status == THOLE_OK && finisher->cli->options.to_command != NULL) {
-        archive_mark_remove(path, ".sent");
         archive_mark_remove(path, "");
+        archive_mark_remove(path, ".sent");
     }
     archive_check_release(&check);
     return status;

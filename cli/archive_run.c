@@ -120,9 +120,9 @@ static thole_status finish_old(struct run *run, thole_error *reterr)
     for (size_t i = 0; i < names.len && status == THOLE_OK; i++) {
         if (!archive_mark_is_there(names.items[i], ".done"))
             status = finish_one(run, names.items[i], reterr);
-        else if (run->cli->options.to_command != NULL) {
-            archive_mark_remove(names.items[i], ".sent");
+        else if (archive_mark_is_there(names.items[i], ".sent")) { /* and is stored elsewhere */
             archive_mark_remove(names.items[i], "");
+            archive_mark_remove(names.items[i], ".sent");
         }
     }
     archive_names_release(&names);

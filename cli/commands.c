@@ -617,7 +617,7 @@ static const struct command commands[] = {
      .usage = "set|release|list [ID]...",
      .summary = "put instances under legal hold: they are not deleted, pruned or archived",
      .example = "thole hold set order-17 --reason 'case 4711' --actor legal@example.com\n"
-                "  thole hold list\n  thole hold list order-17   # all that was ever said of it\n"
+                "  thole hold list\n  thole hold list order-17   # what was said of it\n"
                 "  thole hold release order-17 --reason 'case 4711 is closed'",
      .rows = hold_rows,
      .rows_len = HOLD_ROWS,

@@ -67,21 +67,19 @@ static int change(struct cli *cli, thole_client *client, bool held)
 {
     thole_error error = {.status = THOLE_OK};
     struct listing listing;
-    const char *object = "";
-    thole_status status = held ? holds_ensure(client->connection, client->topology.ns, 0, &error) : THOLE_OK;
+    thole_status status =
+        held ? holds_ensure(client->connection, client->topology.ns, client->topology.replicas, &error)
+             : THOLE_OK;
     listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
     for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
-        object = cli->words[i];
-        struct hold const hold = {.instance = thole_slice_from(object),
+        struct hold const hold = {.instance = thole_slice_from(cli->words[i]),
                                   .held = held,
                                   .by = thole_slice_from(client->actor),
                                   .reason = thole_slice_from(cli->options.reason),
                                   .time_ms = clock_wall_ms()};
         status = change_one(client, &hold, &listing, &error);
     }
-    if (status == THOLE_OK || status == THOLE_CANCELLED)
-        return listing_end(&listing, status, &error, "");
-    return cli_complain(cli, object, &error);
+    return listing_end(&listing, status, &error, "");
 }
 
 static int list(struct cli *cli, thole_client *client)

@@ -274,7 +274,7 @@ static const struct {
     {"remote-worker", REMOTE_WORKER, NULL},
     {"remote-client", REMOTE_CLIENT, NULL},
     {"notary", NOTARY | REPLAY | HISTORIES | SETTINGS, NULL},
-    {"archivist", 0, "archive,hold"},
+    {"archivist", 0, "archive"},
 };
 
 /* ---- lists of names ---- */

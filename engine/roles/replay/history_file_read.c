@@ -209,7 +209,7 @@ static thole_status take_binary_section(struct reading *reading, const char *nam
     (void)snprintf(kept, sizeof kept, "%s", name);
     if (number_parse(take_word(&at), &len, NULL) != THOLE_OK || *at != '\0')
         return corrupt(reading, "a section without a length");
-    if (len > RECORD_BYTES_MAX)
+    if (len > DOCUMENT_BYTES_MAX)
         return corrupt(reading, "a section that is larger than one can be");
     THOLE_TRY(read_body(reading, len, "a section that is cut off"));
     return take_section(reading, thole_slice_from(kept), buf_bytes(&reading->body));
@@ -376,7 +376,7 @@ static thole_status read_documents(struct reading *reading)
 thole_status history_file_read(FILE *from, const struct history_file_reader *reader, thole_error *reterr)
 {
     struct reading reading = {.from = from, .reader = reader, .reterr = reterr};
-    buf_init(&reading.body, RECORD_BYTES_MAX);
+    buf_init(&reading.body, DOCUMENT_BYTES_MAX);
     buf_init(&reading.instance, THOLE_ID_BYTES_MAX);
     buf_init(&reading.document, DOCUMENT_BYTES_MAX);
     history_digest_init(&reading.totals.digest);

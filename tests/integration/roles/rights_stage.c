@@ -27,7 +27,7 @@ static const char *const options[USERS] = {
     [USER_GATEWAY] = "",
     [USER_REMOTE_WORKER] = "--queue default",
     [USER_REMOTE_CLIENT] = "--orchestration gate --event go --query passed",
-    [USER_ARCHIVIST] = "",
+    [USER_ARCHIVIST] = "--verb archive,hold",
     [USER_NOTARY] = "",
 };
 static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader", "reader",
