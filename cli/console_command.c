@@ -97,9 +97,9 @@ static int serve(const struct cli *cli, const struct console_options *options)
     if (error.status == THOLE_OK) {
         say_address(cli, console);
         (void)sigwait(&ends, &number);
-        console_stop(console);
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* a second signal ends it at once */
+    console_stop(console);
     if (error.status == THOLE_INVALID)
         return cli_misused(cli, "%s", error.text);
     if (error.status != THOLE_OK)

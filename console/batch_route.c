@@ -55,13 +55,32 @@ static thole_status read_action(struct batch *batch, thole_error *reterr)
     return THOLE_OK;
 }
 
+/* A name that is not known selects more than was meant. */
+static thole_status check_names(thole_slice object, const char *const *names, size_t names_len,
+                                thole_error *reterr)
+{
+    size_t at = 0;
+    thole_slice key, value;
+    while (json_field(object, &at, &key, &value)) {
+        bool known = false;
+        for (size_t i = 0; i < names_len; i++)
+            known = known || thole_slice_equal(key, thole_slice_from(names[i]));
+        if (!known)
+            return thole_fail(reterr, THOLE_INVALID, "filter: there is no \"%.*s\"", THOLE_FMT(key));
+    }
+    return THOLE_OK;
+}
+
 static thole_status read_filter(struct batch *batch, thole_error *reterr)
 {
     static const char *const names[] = {"status",        "orchestration", "prefix", "parent",
                                         "custom_status", "after",         "before"};
     struct request *const to = &batch->filter_request;
-    thole_slice object = {NULL, 0};
-    (void)json_find(batch->object, "filter", &object);
+    thole_slice object;
+    if (!json_find(batch->object, "filter", &object) || object.len == 0 || object.ptr[0] != '{')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "\"filter\" is missing: an object; {} selects every instance");
+    THOLE_TRY(check_names(object, names, sizeof names / sizeof names[0], reterr));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct buf text;
         thole_slice raw;
@@ -164,13 +183,15 @@ static void run_all(struct batch *batch)
     answer_document(batch->answer, &json, "thole.batch.v1");
     json_key(&json, "errors");
     json_array(&json);
-    for (size_t i = 0; i < batch->count; i++) {
+    bool away = false; /* the servers: the rest would wait as long, each */
+    for (size_t i = 0; i < batch->count && !away; i++) {
         thole_slice const id = thole_slice_from(at);
         thole_error error = {.status = THOLE_OK};
         at += id.len + 1;
         error.status = batch->call(batch->session->client, id, buf_bytes(&batch->reason), &error);
         done += error.status == THOLE_OK;
         failed += error.status != THOLE_OK;
+        away = error.status == THOLE_UNAVAILABLE;
         if (error.status == THOLE_OK || failed > ERRORS_MAX)
             continue;
         json_object(&json);
@@ -181,7 +202,7 @@ static void run_all(struct batch *batch)
     }
     json_end(&json);
     json_member_number(&json, "done", done);
-    json_member_number(&json, "failed", failed);
+    json_member_number(&json, "failed", batch->count - done);
     json_end(&json);
 }
 

@@ -66,12 +66,12 @@ void console_stop(struct console *console)
 {
     if (console == NULL)
         return;
-    atomic_store(&console->stopping, true);
     if (console->hub != NULL)
         hub_close(console->hub);
     jobs_stop(console->jobs);
     if (console->daemon != NULL)
         MHD_stop_daemon(console->daemon);
+    jobs_free(console->jobs); /* only now does no request come */
     hub_stop(console->hub);
     for (size_t i = 0; i < CONSOLE_WORKERS; i++)
         session_end(&console->sessions[i]);

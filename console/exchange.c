@@ -276,7 +276,7 @@ static enum MHD_Result take_arg(void *arg, enum MHD_ValueKind kind, const char *
 static enum MHD_Result send_to_worker(struct exchange *exchange)
 {
     MHD_suspend_connection(exchange->connection);
-    if (!atomic_load(&exchange->console->stopping) && jobs_put(exchange->console->jobs, exchange))
+    if (jobs_put(exchange->console->jobs, exchange))
         return MHD_YES;
     answer_problem(&exchange->answer, 503, "BUSY", "so many requests wait already; try again in a moment");
     exchange->answered = true;

@@ -20,7 +20,7 @@ struct console {
     struct jobs *jobs;
     struct hub *hub;
     struct session sessions[CONSOLE_WORKERS];
-    atomic_bool stopping, batch;
+    atomic_bool batch;
     char address[64];
 };
 

@@ -52,12 +52,17 @@ static void put(struct feed *stream, thole_slice text)
 static void begin_anew(struct feed *stream)
 {
     thole_slice const rest = {stream->waiting.ptr + stream->sent, stream->waiting.len - stream->sent};
-    const uint8_t *const end =
-        stream->sent == 0 || rest.len < 2 ? NULL : memmem(rest.ptr, rest.len, "\n\n", 2);
+    const uint8_t *const end = !stream->within || rest.len < 2 ? NULL : memmem(rest.ptr, rest.len, "\n\n", 2);
     size_t const keep = end == NULL ? 0 : (size_t)(end - rest.ptr) + 2;
     stream->waiting.len = stream->sent + keep;
     buf_text(&stream->waiting, "event: reload\ndata: {}\n\n");
     stream->resets = false;
+}
+
+static bool ends_within(const struct feed *stream)
+{
+    const uint8_t *const end = stream->waiting.ptr + stream->sent;
+    return stream->sent < 2 || memcmp(end - 2, "\n\n", 2) != 0;
 }
 
 size_t feed_read(struct feed *stream, char *to, size_t max)
@@ -71,6 +76,7 @@ size_t feed_read(struct feed *stream, char *to, size_t max)
     if (n > 0) {
         memcpy(to, stream->waiting.ptr + stream->sent, n);
         stream->sent += n;
+        stream->within = ends_within(stream);
         compact(stream);
         stream->lost = stream->lost && stream->waiting.len > stream->sent;
         (void)pthread_cond_broadcast(&hub->changed);

@@ -17,6 +17,7 @@ struct feed {
     /* Under the hub's lock: */
     struct buf waiting;
     size_t sent; /* bytes of it */
+    bool within; /* they end inside an event */
     unsigned users;
     bool asleep, closed, gone;
     bool lost;   /* the buffer was full, and has not been empty since */

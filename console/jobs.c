@@ -76,6 +76,7 @@ thole_status jobs_start(size_t workers, size_t waiting_max, job_fn *run, void *a
         int const code = pthread_create(&jobs->workers[i].thread, NULL, work, &jobs->workers[i]);
         if (code != 0) {
             jobs_stop(jobs);
+            jobs_free(jobs);
             return thole_fail(reterr, THOLE_UNAVAILABLE, "the system has no thread left: %s", strerror(code));
         }
         jobs->workers_len++;
@@ -94,6 +95,12 @@ void jobs_stop(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->lock);
     for (size_t i = 0; i < jobs->workers_len; i++)
         (void)pthread_join(jobs->workers[i].thread, NULL);
+}
+
+void jobs_free(struct jobs *jobs)
+{
+    if (jobs == NULL)
+        return;
     (void)pthread_cond_destroy(&jobs->more);
     (void)pthread_mutex_destroy(&jobs->lock);
     free(jobs->workers);

@@ -13,6 +13,8 @@ THOLE_NODISCARD thole_status jobs_start(size_t workers, size_t waiting_max, job_
                                         struct jobs **ret, thole_error *reterr);
 /* False: so many wait that it is refused. Any thread. */
 bool jobs_put(struct jobs *jobs, void *job);
-/* Does what waits, joins the threads. NULL-safe. No job may be put any more. */
+/* Does what waits, joins the threads; jobs_put() refuses from then on. NULL-safe. */
 void jobs_stop(struct jobs *jobs);
+/* They are stopped, and no thread puts any more. NULL-safe. */
+void jobs_free(struct jobs *jobs);
 #endif

@@ -28,15 +28,17 @@ install_chromium() {
 
 # need_browser: 0, or 1 with the reason in BROWSER_MISSING.
 need_browser() {
-    local major
-    major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
-    [ "${major:-0}" -ge 20 ] || no_browser "node 20 or newer is not here" || return
+    local version
+    version=$(node --version 2>/dev/null | sed 's/^v//')
+    at_least 20.11 "$version" ||
+        no_browser "node 20.11 or newer is not here (found: ${version:-none}); see https://nodejs.org/en/download" || return
     find_chromium || install_chromium || no_browser "chromium is not here; set CHROMIUM to its path" || return
-    [ -d "$THOLE_BROWSER_TOOLS/node_modules/axe-core" ] && [ -d "$THOLE_BROWSER_TOOLS/node_modules/playwright-core" ] && return
+    [ "$(cat "$THOLE_BROWSER_TOOLS/packages" 2>/dev/null)" = "$BROWSER_PACKAGES" ] && return
     command -v npm >/dev/null || no_browser "npm is not here" || return
     say "fetching playwright-core and axe-core into build/tools"
     mkdir -p "$THOLE_BROWSER_TOOLS"
     # shellcheck disable=SC2086
-    (cd "$THOLE_BROWSER_TOOLS" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --silent \
-        --prefix . $BROWSER_PACKAGES >npm.log 2>&1) || no_browser "npm cannot fetch $BROWSER_PACKAGES"
+    (cd "$THOLE_BROWSER_TOOLS" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 timeout -k 10 300 npm install --no-save --no-audit --no-fund --silent \
+        --prefix . $BROWSER_PACKAGES >npm.log 2>&1) || no_browser "npm cannot fetch $BROWSER_PACKAGES" || return
+    echo "$BROWSER_PACKAGES" >"$THOLE_BROWSER_TOOLS/packages"
 }

@@ -208,3 +208,6 @@ need_nats() {
     fi
     export NATS_SERVER
 }
+
+# at_least MINIMUM VERSION
+at_least() { [ -n "$2" ] && [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }

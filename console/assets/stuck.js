@@ -94,6 +94,7 @@ export function mount(context) {
     title: 'Stuck',
     node: page.node,
     changed: () => page.refresh(),
+    every: [2000, () => page.refresh()], // nothing is told when an instance becomes Stuck
     reconnected: () => page.refresh(),
     close: () => page.refresh.stop(),
   };

@@ -57,9 +57,10 @@ export class Mock {
   }
 
   async stop() {
+    const closed = new Promise((done) => this.server.close(done)); // first: none may come behind those that are closed
     for (const { response } of this.streams) response.end();
     this.server.closeAllConnections();
-    await new Promise((done) => this.server.close(done));
+    await closed;
   }
 
   // ---- what happens ----

@@ -13,7 +13,8 @@ let real;
 let page;
 
 before(async () => {
-  real = await new Namespace().start();
+  real = new Namespace();
+  await real.start();
   browser = await launch();
 });
 after(async () => {
@@ -21,9 +22,10 @@ after(async () => {
   await real?.stop();
 });
 afterEach(async () => {
-  if (page) assert.deepEqual(page.faults, [], 'a script failed, or the policy was broken');
+  const faults = page?.faults ?? [];
   await page?.context().close();
   page = null;
+  assert.deepEqual(faults, [], 'a script failed, or the policy was broken');
 });
 
 async function at(path) {

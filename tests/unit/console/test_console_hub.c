@@ -130,6 +130,31 @@ static void test_slow_reader(void)
     free(big);
 }
 
+/* The same when so much of the event is sent that its bytes were moved. */
+static void test_half_sent(void)
+{
+    enum { READ = 600 * 1024 };
+    char *const big = malloc(HUB_STREAM_BYTES_MAX);
+    static char first[READ];
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    (void)read_all(&readers[0]);
+    memset(big, 'x', HUB_STREAM_BYTES_MAX);
+    memcpy(big + HUB_STREAM_BYTES_MAX - 302, "\n\n", 2);
+    CU_ASSERT_TRUE(
+        feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, HUB_STREAM_BYTES_MAX - 300}));
+    CU_ASSERT_EQUAL(feed_read(readers[0].feed, first, READ), READ);
+    memcpy(big + READ - 2, "\n\n", 2);
+    CU_ASSERT_TRUE(feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, READ}));
+    for (int i = 0; i < 9; i++)
+        hub_changed(hub, THOLE_STR("an instance with a name that fills what is left"));
+    const char *const got = read_all(&readers[0]);
+    CU_ASSERT_EQUAL(strspn(got, "x"), HUB_STREAM_BYTES_MAX - 302 - READ);
+    CHECK_STR("reload", got + strspn(got, "x"), "\n\nevent: reload\ndata: {}\n\n");
+    end();
+    free(big);
+}
+
 /* One that sleeps and whose reader has gone away is woken, to its end. */
 static void test_reader_leaves(void)
 {
@@ -195,12 +220,16 @@ static void test_jobs(void)
     atomic_store(&held, false);
     jobs_stop(jobs);
     CU_ASSERT_EQUAL(atomic_load(&ended), 5);
+    CU_ASSERT_FALSE(jobs_put(jobs, &job)); /* also when it comes too late */
+    jobs_free(jobs);
     jobs_stop(NULL);
+    jobs_free(NULL);
 }
 
 static const struct thole_test tests[] = {
     {"changes", test_changes},         {"many", test_many},
     {"slow reader", test_slow_reader}, {"reader leaves", test_reader_leaves},
     {"bounds", test_bounds_and_end},   {"jobs", test_jobs},
+    {"half sent", test_half_sent},
 };
 THOLE_TEST_MAIN("console_hub", tests)
