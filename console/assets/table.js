@@ -27,7 +27,10 @@ export class VirtualTable {
     this.node.addEventListener('scroll', () => this.draw(), { passive: true });
     this.node.addEventListener('keydown', (event) => this.keydown(event));
     this.body.addEventListener('click', (event) => this.click(event));
-    this.observer = new ResizeObserver(() => this.measure());
+    this.observer = new ResizeObserver(() => {
+      this.measure();
+      this.draw();
+    });
     this.observer.observe(this.node);
   }
 
@@ -35,7 +38,7 @@ export class VirtualTable {
     this.observer.disconnect();
   }
 
-  /** Of the style sheet: rows are taller where the screen is narrow. */
+  /** Of the style sheet: rows are taller where the screen is narrow. Nothing is known while the table is not shown. */
   measure() {
     const probe = h('div', { class: 'vt-row probe' });
     this.body.append(probe);
@@ -46,7 +49,6 @@ export class VirtualTable {
       for (const { node } of this.drawn.values()) node.remove();
       this.drawn.clear();
     }
-    this.draw();
   }
 
   setRows(rows) {
@@ -56,10 +58,8 @@ export class VirtualTable {
   }
 
   draw() {
-    if (!this.height) {
-      if (this.node.isConnected) this.measure();
-      return;
-    }
+    if (!this.height) this.measure();
+    if (!this.height) return;
     this.body.style.height = `${this.rows.length * this.height}px`;
     const top = Math.max(0, this.node.scrollTop - this.body.offsetTop + (this.node.firstChild.offsetHeight ?? 0));
     const first = Math.max(0, Math.floor(top / this.height) - EXTRA_ROWS);

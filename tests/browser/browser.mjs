@@ -19,7 +19,7 @@ export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: 'Europe/Oslo', locale: 'en-GB', ...options });
   const page = await context.newPage();
   page.faults = [];
-  page.on('pageerror', (error) => page.faults.push(String(error)));
+  page.on('pageerror', (error) => page.faults.push(error.stack ?? String(error)));
   page.on('console', (message) => message.type() === 'error' && !/status of [345]\d\d|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION/.test(message.text()) && page.faults.push(message.text()));
   await page.goto(url);
   return page;
