@@ -22,6 +22,7 @@ static const char *const formats[] = {"auto", "logfmt", "json", NULL};
 static const char *const dumps[] = {"none", "full", NULL};
 static const char *const outputs[] = {"table", "json", "jsonl", NULL};
 static const char *const events_out[] = {"none", "emitted", "all", NULL}; /* enum events_out */
+static const char *const events_mode[] = {"binary", "structured", NULL};  /* enum events_mode */
 
 static const struct option_row shared_rows[] = {
     OPTION_ROW_CONFIG(OPTION_FIELD(struct host_options, config), .shown = "none"),
@@ -177,6 +178,14 @@ static const struct option_row engine_rows[] = {
      .choices = events_out,
      FIELD(events),
      .help = "CloudEvents: none; emitted, by code; all: also the lifecycle of instances"},
+    {.flag = "events-mode",
+     .kind = OPTION_CHOICE,
+     .env = "THOLE_EVENTS_MODE",
+     .unit = "MODE",
+     .fallback = "binary",
+     .choices = events_mode,
+     FIELD(events_mode),
+     .help = "how: binary, attributes as headers; structured, the whole event as JSON"},
     {.flag = "events-age",
      .kind = OPTION_DURATION,
      .env = "THOLE_EVENTS_AGE",

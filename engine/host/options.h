@@ -52,6 +52,7 @@ struct host_options {
     uint64_t audit_records;  /* --audit-records THOLE_AUDIT_RECORDS 10000: or when there are so many */
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
     int events;              /* --events THOLE_EVENTS emitted; an enum events_out: none, emitted, all */
+    int events_mode;         /* --events-mode THOLE_EVENTS_MODE binary; or structured: an enum events_mode */
     uint64_t events_age_ms;  /* --events-age THOLE_EVENTS_AGE what is there, else events are not stored */
     uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t

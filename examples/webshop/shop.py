@@ -30,7 +30,8 @@ async def main(order: int, pay_ms: int, cancel_after_ms: "int | None") -> None:
     ends = asyncio.get_running_loop().create_future()
 
     async def heard(msg) -> None:
-        kind = msg.headers["ce-type"].rsplit(".", 1)[1]
+        event = json.loads(msg.data)  # structured mode: the whole CloudEvent
+        kind = event["type"].rsplit(".", 1)[1]
         print(f"order {order}: {kind}", flush=True)
         if kind in ("shipped", "cancelled") and not ends.done():
             ends.set_result(kind)

@@ -37,7 +37,7 @@ start() {
 
 run() {
     case $1 in
-        engine) start engine "$webshop" engine --events-age 1h --node-ttl 2s ;;
+        engine) start engine "$webshop" engine --events-age 1h --events-mode structured --node-ttl 2s ;;
         gateway) start gateway "$thole" gateway --lease 2s --node "gateway-$RANDOM" ;;
         binder) start binder "$thole" binder ;;
         pay) start pay "$pay" ;;

@@ -12,8 +12,7 @@
 #define NANOS_IN_MS UINT64_C(1000000)
 enum {
     EMIT_RETRY_MS = 250,
-    EMIT_SAID_MS = 10000, /* how long it is tried before it is said, and from then on */
-    EMIT_BYTES_MAX = 16 * 1024,
+    EMIT_SAID_MS = 10000,  /* how long it is tried before it is said, and from then on */
     EMIT_REJECT_MS = 3000, /* for a stream of rejected messages that takes nothing */
 };
 
@@ -119,11 +118,13 @@ static thole_status send(struct request *request, const struct emitted_event *ev
 
 thole_status emission_send(struct request *request, thole_error *reterr)
 {
+    const struct engine_host *const engine = request->shard->engine;
+    enum events_mode const mode = (enum events_mode)engine->options.events_mode;
     struct emitted_event event;
     struct arena arena;
-    arena_init(&arena, EMIT_BYTES_MAX);
-    thole_status status = emitted_event_make(request->shard->engine->topology.ns, &request->emission.of,
-                                             &arena, &event, reterr);
+    arena_init(&arena, emitted_event_room(mode, &request->emission.of));
+    thole_status status =
+        emitted_event_make(engine->topology.ns, mode, &request->emission.of, &arena, &event, reterr);
     assert(status == THOLE_OK || status == THOLE_NOMEM); /* what it says was checked before it was recorded */
     if (status == THOLE_OK)
         status = send(request, &event, reterr);

@@ -3,6 +3,7 @@
  * its instance, although the engine is killed again and again, and what comes again has the same id.
  */
 #include "api.h"
+#include "cloud_event.h"
 #include "connection.h"
 #include "reader.h"
 #include "stack.h"
@@ -381,19 +382,27 @@ static void test_without_the_stream_events_wait(void)
     CU_ASSERT_EQUAL(arrived, EACH);
 }
 
+/* An engine of another namespace, and a client of it. */
+static struct stack_program *start_other(const char *ns, thole_client **ret, const char *option,
+                                         const char *value)
+{
+    struct stack_program *const other =
+        stack_program_with(&stack, "program_bindings", ns, "engine", "--namespace", ns, option, value, NULL);
+    thole_client_options options;
+    thole_client_options_init(&options);
+    options.ns = ns;
+    for (int i = 0; i < WAIT_MS / 50 && thole_client_open(&options, ret, &stack.err) != THOLE_OK; i++)
+        pause_ms(50);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(*ret);
+    return other;
+}
+
 /* Without a stream, and in a namespace that asked for nothing: what is emitted goes to who listens. */
 static void test_without_a_stream(void)
 {
-    struct stack_program *const other =
-        stack_program_with(&stack, "program_bindings", "other", "engine", "--namespace", "quiet", NULL);
     struct subscription *const all = listen_to("thole.quiet.event.*.*.ce.>", &quiet);
     thole_client *by = NULL;
-    thole_client_options options;
-    thole_client_options_init(&options);
-    options.ns = "quiet";
-    for (int i = 0; i < WAIT_MS / 50 && thole_client_open(&options, &by, &stack.err) != THOLE_OK; i++)
-        pause_ms(50);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(by);
+    struct stack_program *const other = start_other("quiet", &by, NULL, NULL);
     start(by, "q");
     ended(by, "q");
     for (int i = 0; i < WAIT_MS / 20 && heard_len(&quiet) < STEPS + 2; i++)
@@ -406,12 +415,84 @@ static void test_without_a_stream(void)
     CU_ASSERT_EQUAL(stack_terminate(other, WAIT_MS), 0);
 }
 
+/* ---- structured mode ---- */
+
+struct whole { /* what came in structured mode; "TYPE DATA" of each */
+    pthread_mutex_t lock;
+    size_t len;
+    char texts[4 * (STEPS + 2)][2 * ID_MAX];
+    bool wrong; /* one was not in structured mode, or is no CloudEvent */
+};
+static struct whole whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void on_whole(void *arg, const struct delivery *delivery)
+{
+    struct whole *const to = arg;
+    struct arena arena;
+    struct cloud_event event = {.present = false};
+    thole_slice const type = delivery_header(delivery, "Content-Type");
+    struct event_header const header = {THOLE_STR("Content-Type"), type};
+    struct event_message const message = {
+        .subject = delivery->subject, .body = delivery->body, .headers = &header, .headers_len = 1};
+    arena_init(&arena, 1 << 20);
+    bool const right = thole_slice_equal(type, THOLE_STR("application/cloudevents+json")) &&
+                       delivery_header(delivery, "ce-id").len == 0 &&
+                       delivery_header(delivery, "Nats-Msg-Id").len > 0 &&
+                       cloud_event_read(&message, &arena, &event, NULL) == THOLE_OK && event.present;
+    (void)pthread_mutex_lock(&to->lock);
+    to->wrong |= !right;
+    if (right && to->len < ARRAY_LEN(to->texts))
+        (void)snprintf(to->texts[to->len++], sizeof to->texts[0], "%.*s %.*s",
+                       THOLE_FMT(cloud_event_attribute(&event, THOLE_STR("type"))), THOLE_FMT(event.data));
+    (void)pthread_mutex_unlock(&to->lock);
+    arena_release(&arena);
+}
+
+static size_t whole_len(void)
+{
+    (void)pthread_mutex_lock(&whole.lock);
+    size_t const len = whole.len;
+    (void)pthread_mutex_unlock(&whole.lock);
+    return len;
+}
+
+/* Data of each kind: JSON, text, bytes that are no text (the input is part of what the instance emits), none.
+ */
+static void test_structured_mode(void)
+{
+    struct subscription *all = NULL;
+    thole_client *by = NULL;
+    bool accepted = false;
+    CHECK_OK(
+        connection_subscribe(connection, "thole.whole.event.*.*.ce.>", on_whole, &whole, &all, &stack.err),
+        &stack.err);
+    struct stack_program *const other = start_other("whole", &by, "--events-mode", "structured");
+    CHECK_OK(thole_client_start(by, THOLE_STR("w"), THOLE_STR("announce"), THOLE_STR("\xff"), &accepted,
+                                &stack.err),
+             &stack.err);
+    ended(by, "w");
+    start(by, "x");
+    ended(by, "x");
+    for (int i = 0; i < WAIT_MS / 20 && whole_len() < 2 * (STEPS + 2); i++)
+        pause_ms(20);
+    CU_ASSERT_EQUAL(whole_len(), 2 * (STEPS + 2));
+    CU_ASSERT_FALSE(whole.wrong);
+    CHECK_STR("bytes", whole.texts[0], "com.example.step {\"of\":\"\xff\",\"step\":0}");
+    CHECK_STR("text", whole.texts[STEPS], "com.example.almost over");
+    CHECK_STR("nothing", whole.texts[STEPS + 1], "over ");
+    CHECK_STR("JSON", whole.texts[STEPS + 2], "com.example.step {\"of\":\"x\",\"step\":0}");
+    thole_client_close(by);
+    subscription_close(all);
+    CU_ASSERT_EQUAL(stack_terminate(other, WAIT_MS), 0);
+}
+
 static const struct thole_test tests[] = {
     {"kill -9 around the sending", test_kill9_around_the_sending},
     {"a full stream stops nobody", test_a_full_stream_stops_nobody},
     {"what is too large holds nothing up", test_what_is_too_large_holds_nothing_up},
     {"without the stream events wait", test_without_the_stream_events_wait},
     {"without a stream", test_without_a_stream},
+    {"structured mode", test_structured_mode},
 };
 
 int main(void)

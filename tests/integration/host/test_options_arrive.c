@@ -243,6 +243,7 @@ thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, stru
                                 thole_error *reterr)
 {
     arrived("shard_start.turn_limit_ms %" PRIu64, engine->options.turn_limit_ms);
+    arrived("shard_start.events_mode %d", engine->options.events_mode);
     arrived("shard_start.index %u of %zu", index, engine->shards_len);
     return __real_shard_start(engine, index, shard, reterr);
 }
@@ -392,6 +393,7 @@ static const struct option_arrival {
     {"audit-records", "777", RUN_FIRST, "audit_job_start.records 777"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"events", "all", RUN_FIRST, "partition_create.events 2"},
+    {"events-mode", "structured", RUN_FIRST, "shard_start.events_mode 1"},
     {"events-age", "5h", RUN_FIRST, "topology_ensure.events_age_ms 18000000"},
     {"quarantine", "77s", RUN_FIRST, "partition_create.quarantine_ms 77000"},
     {"engine-threads", "3", RUN_FIRST, "shard_start.index 2 of 3"},

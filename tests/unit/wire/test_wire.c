@@ -1,5 +1,6 @@
 /* docs/wire.md is what others build on: each row of its tables is compared with the code. */
 #include "calls.h"
+#include "emitted_event.h"
 #include "gateway_host.h"
 #include "header_names.h"
 #include "instance.h"
@@ -414,6 +415,32 @@ static void test_kinds_of_cancellation(void)
     CU_ASSERT_EQUAL(n, THOLE_CANCEL_TERMINATED);
 }
 
+static void check_cloud_event(const struct row *row)
+{
+    uint8_t bytes[ID_MAX];
+    struct arena arena;
+    struct emitted_event event;
+    struct emission const of = {.instance = S("order-17"),
+                                .orchestration = S("checkout"),
+                                .type = S("com.example.order.shipped"),
+                                .data = unhex(row->cells[0], bytes, sizeof bytes),
+                                .execution = 2,
+                                .event = 7,
+                                .time_ms = 1700000000123};
+    char body[CELL_BYTES];
+    arena_init(&arena, emitted_event_room(EVENTS_MODE_STRUCTURED, &of));
+    CU_ASSERT_EQUAL_FATAL(emitted_event_make("shop", EVENTS_MODE_STRUCTURED, &of, &arena, &event, NULL),
+                          THOLE_OK);
+    (void)snprintf(body, sizeof body, "%.*s", THOLE_FMT(event.body));
+    CHECK_STR("structured mode", body, row->cells[1]);
+    arena_release(&arena);
+}
+
+static void test_cloud_events(void)
+{
+    CU_ASSERT_EQUAL(each_row("cloudevents", check_cloud_event), 5);
+}
+
 static bool read_page(void)
 {
     FILE *file = fopen(THOLE_SOURCE_DIR "/docs/wire.md", "r");
@@ -437,6 +464,7 @@ static const struct thole_test tests[] = {
     {"version", test_version},
     {"live_events", test_live_events},
     {"headers", test_headers},
+    {"cloud_events", test_cloud_events},
     {"kinds_of_cancellation", test_kinds_of_cancellation},
 };
 THOLE_TEST_MAIN("wire", tests)
