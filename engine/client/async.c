@@ -81,6 +81,15 @@ static void request_free(struct async_request *request)
     free(request);
 }
 
+static thole_status keep_sender(struct async_request *request, thole_sender *sender)
+{
+    thole_slice *const texts[] = {&sender->actor, &sender->client_name, &sender->traceparent,
+                                  &sender->tracestate};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        THOLE_TRY(arena_dup(&request->arena, *texts[i], texts[i]));
+    return THOLE_OK;
+}
+
 /* Options of another size are refused by the call, which looks no further. */
 static thole_status keep_start(struct async_request *request, const thole_start_options *from)
 {
@@ -96,7 +105,8 @@ static thole_status keep_start(struct async_request *request, const thole_start_
     THOLE_TRY(arena_dup(&request->arena, from->event_data, &to->event_data));
     THOLE_TRY(arena_dup(&request->arena, from->request_id, &to->request_id));
     THOLE_TRY(arena_dup(&request->arena, from->traceparent, &to->traceparent));
-    return arena_dup(&request->arena, from->tracestate, &to->tracestate);
+    THOLE_TRY(arena_dup(&request->arena, from->tracestate, &to->tracestate));
+    return keep_sender(request, &to->sender);
 }
 
 static thole_status keep_end(struct async_request *request, const thole_end_options *from)
@@ -110,7 +120,8 @@ static thole_status keep_end(struct async_request *request, const thole_end_opti
         return THOLE_OK;
     *to = *from;
     THOLE_TRY(arena_dup(&request->arena, from->reason, &to->reason));
-    return arena_dup(&request->arena, from->request_id, &to->request_id);
+    THOLE_TRY(arena_dup(&request->arena, from->request_id, &to->request_id));
+    return keep_sender(request, &to->sender);
 }
 
 static thole_status keep_arguments(struct async_request *request, const struct async_request *given)

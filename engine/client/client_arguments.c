@@ -1,6 +1,8 @@
 /* What a caller gives: checked, named, and encoded as a message. */
 #include "client_internal.h"
 #include "message.h"
+#include "trace.h"
+#include "utf8.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -75,12 +77,31 @@ thole_status request_id_make(struct request_id *ret, thole_error *reterr)
     return THOLE_OK;
 }
 
+static thole_status check_name_of_sender(const char *what, thole_slice text, size_t bytes_max,
+                                         thole_error *reterr)
+{
+    if (text.len <= bytes_max && utf8_is_valid(text))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "%s must be UTF-8 of at most %zu bytes", what, bytes_max);
+}
+
+thole_status client_sender(const thole_sender *given, struct actor *ret, thole_error *reterr)
+{
+    struct trace const trace = {given->traceparent, given->tracestate};
+    THOLE_TRY(check_name_of_sender("sender.actor", given->actor, ACTOR_NAME_BYTES_MAX, reterr));
+    THOLE_TRY(check_name_of_sender("sender.client_name", given->client_name, ACTOR_CLIENT_BYTES_MAX, reterr));
+    *ret = (struct actor){.name = given->actor, .client = given->client_name, .trace = trace_valid(&trace)};
+    return THOLE_OK;
+}
+
 thole_status client_encode(const struct thole_client *client, const struct message *message,
                            struct letter *to, thole_error *reterr)
 {
     struct message said = *message;
-    said.source.actor.name = thole_slice_from(client->actor);
-    said.source.actor.client = thole_slice_from(client->name);
+    if (said.source.actor.name.len == 0 && said.source.actor.client.len == 0) {
+        said.source.actor.name = thole_slice_from(client->actor);
+        said.source.actor.client = thole_slice_from(client->name);
+    }
     thole_status const status = message_encode(&said, &to->body);
     to->route = message_route(message, SENDER_CLIENT);
     return status == THOLE_OK

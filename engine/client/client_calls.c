@@ -376,6 +376,8 @@ thole_status thole_client_start_with(thole_client *client, thole_slice instance,
                             .request_id = options->request_id,
                             .trace = {options->traceparent, options->tracestate}};
     start.trace = trace_valid(&start.trace);
+    THOLE_TRY(client_sender(&options->sender, &start.source.actor, reterr));
+    start.source.actor.trace = (struct trace){.list = {NULL, 0}}; /* it has its own */
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
     uint64_t const until = deadline(client->timeout_ms);
     thole_status const status =

@@ -80,7 +80,9 @@ struct letter {
     struct message_route route;
     struct buf body;
 };
-/* The letter's body must be initialised. */
+/* THOLE_INVALID: a name that is too long, or no UTF-8. Borrows. */
+THOLE_NODISCARD thole_status client_sender(const thole_sender *given, struct actor *ret, thole_error *reterr);
+/* The letter's body must be initialised. A message whose sender has no name has the client's. */
 THOLE_NODISCARD thole_status client_encode(const struct thole_client *client, const struct message *message,
                                            struct letter *to, thole_error *reterr);
 /* THOLE_LIMIT unless so many bytes of payload are allowed and fit into a message. @p what: "input". */

@@ -157,6 +157,7 @@ static thole_status request_end(thole_client *client, enum message_kind kind, th
         return thole_fail(reterr, THOLE_INVALID, "thole_end_options.size is not set");
     struct message message = {
         .kind = kind, .instance = instance, .data = options->reason, .request_id = options->request_id};
+    THOLE_TRY(client_sender(&options->sender, &message.source.actor, reterr));
     return request_of(client, &message, reterr);
 }
 
@@ -218,29 +219,43 @@ thole_status thole_client_retry(thole_client *client, thole_slice instance, thol
 
 /* ---- events ---- */
 
-thole_status thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                 thole_slice data, thole_slice request_id, bool *ret_kept,
-                                 thole_error *reterr)
+thole_status thole_client_signal_with(thole_client *client, thole_slice instance, thole_slice name,
+                                      thole_slice data, const thole_signal_options *options, bool *ret_kept,
+                                      thole_error *reterr)
 {
+    thole_signal_options const none = {.size = sizeof none};
     struct request_id id;
     bool exists = false;
+    if (options == NULL)
+        options = &none;
+    if (options->size < sizeof none)
+        return thole_fail(reterr, THOLE_INVALID, "thole_signal_options.size is not set");
+    struct message message = {.kind = MESSAGE_EVENT,
+                              .instance = instance,
+                              .event_name = name,
+                              .event_data = data,
+                              .request_id = options->request_id};
     THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(name_check(name, "event", reterr));
     THOLE_TRY(client_check_payload(client, "data", data.len, reterr));
-    THOLE_TRY(client_check_request_id(request_id, reterr));
-    if (request_id.len == 0) {
+    THOLE_TRY(client_check_request_id(message.request_id, reterr));
+    THOLE_TRY(client_sender(&options->sender, &message.source.actor, reterr));
+    if (message.request_id.len == 0) {
         THOLE_TRY(request_id_make(&id, reterr));
-        request_id = thole_slice_from(id.text);
+        message.request_id = thole_slice_from(id.text);
     }
-    struct message const message = {.kind = MESSAGE_EVENT,
-                                    .instance = instance,
-                                    .event_name = name,
-                                    .event_data = data,
-                                    .request_id = request_id};
     THOLE_TRY(send_message(client, &message, MAY_EXIST, &exists, reterr));
     if (ret_kept != NULL)
         *ret_kept = !exists;
     return THOLE_OK;
+}
+
+thole_status thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
+                                 thole_slice data, thole_slice request_id, bool *ret_kept,
+                                 thole_error *reterr)
+{
+    thole_signal_options const options = {.size = sizeof options, .request_id = request_id};
+    return thole_client_signal_with(client, instance, name, data, &options, ret_kept, reterr);
 }
 
 /* ---- activities that are completed from outside ---- */

@@ -326,6 +326,17 @@ THOLE_API void thole_client_close(thole_client *client);
 THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, thole_slice instance,
                                                           thole_slice orchestration, thole_slice input,
                                                           bool *ret_accepted, thole_error *reterr);
+/**
+ * Who asks for one request, when that is not the client itself: a service that acts for its users. It is
+ * recorded as something that the caller says (docs/audit.md). With neither actor nor client_name it is what
+ * the client's own options say. Slices are borrowed for the call; all may be empty.
+ */
+typedef struct thole_sender {
+    thole_slice actor;       /**< at most 200 bytes of UTF-8 */
+    thole_slice client_name; /**< its program; at most 64 bytes of UTF-8 */
+    thole_slice traceparent; /**< W3C Trace Context of the request; what is not valid is ignored */
+    thole_slice tracestate;
+} thole_sender;
 /** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
 typedef struct thole_start_options {
     size_t size;       /**< sizeof(thole_start_options) */
@@ -341,6 +352,7 @@ typedef struct thole_start_options {
                                 orchestrations, live events and log lines. What is not valid is ignored, as
                                 that specification asks for. Not used if the instance exists. Empty = none */
     thole_slice tracestate;  /**< at most 512 bytes; a longer one is ignored. Empty = none */
+    thole_sender sender;     /**< its trace is not looked at: a start has its own, above */
 } thole_start_options;
 /** thole_client_start() with options. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *client, thole_slice instance,
@@ -426,6 +438,7 @@ typedef struct thole_end_options {
     /** The same for every repetition of one request: UTF-8 like an instance id, not beginning with '<'. An
      * instance that has ended of this very request is then no conflict. Empty = a new one. */
     thole_slice request_id;
+    thole_sender sender;
 } thole_end_options;
 /** thole_client_cancel() with options; NULL: none. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel_with(thole_client *client, thole_slice instance,
@@ -447,6 +460,17 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client,
                                                            thole_slice name, thole_slice data,
                                                            thole_slice request_id, bool *ret_kept,
                                                            thole_error *reterr);
+/** Fill with zeroes, set size, then what differs. */
+typedef struct thole_signal_options {
+    size_t size;            /**< sizeof(thole_signal_options) */
+    thole_slice request_id; /**< as of thole_client_signal() */
+    thole_sender sender;
+} thole_signal_options;
+/** thole_client_signal() with options; NULL: none. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_signal_with(thole_client *client, thole_slice instance,
+                                                                thole_slice name, thole_slice data,
+                                                                const thole_signal_options *options,
+                                                                bool *ret_kept, thole_error *reterr);
 /** Ends the instance at once; its code does not run again. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_terminate(thole_client *client, thole_slice instance,
                                                               thole_slice reason, thole_error *reterr);

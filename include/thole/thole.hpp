@@ -149,13 +149,13 @@ class client
     void cancel(std::string_view instance, std::string_view reason, std::string_view request_id = {})
     {
         thole_error err{};
-        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id), {}};
         check(thole_client_cancel_with(handle_, slice(instance), &options, &err), err);
     }
     void terminate(std::string_view instance, std::string_view reason, std::string_view request_id = {})
     {
         thole_error err{};
-        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id), {}};
         check(thole_client_terminate_with(handle_, slice(instance), &options, &err), err);
     }
     std::string query(std::string_view instance, std::string_view name, std::string_view input = {})
@@ -255,13 +255,13 @@ class async
     uint64_t cancel(std::string_view instance, std::string_view reason, callback done,
                     std::string_view request_id = {})
     {
-        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id), {}};
         return request(std::move(done), thole_async_cancel, slice(instance), &options);
     }
     uint64_t terminate(std::string_view instance, std::string_view reason, callback done,
                        std::string_view request_id = {})
     {
-        thole_end_options const options{sizeof options, slice(reason), slice(request_id)};
+        thole_end_options const options{sizeof options, slice(reason), slice(request_id), {}};
         return request(std::move(done), thole_async_terminate, slice(instance), &options);
     }
     uint64_t query(std::string_view instance, std::string_view name, std::string_view input, callback done)

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "memory.h"
 #include "message.h"
+#include "sender_headers.h"
 #include "subject.h"
 #include "tagged_hash.h"
 #include <inttypes.h>
@@ -42,6 +43,7 @@ struct calls {
 struct call {
     struct calls *calls;
     char *orchestration, *instance, *reply, *traceparent, *tracestate;
+    char *actor, *client; /* who asks, as it says */
     uint8_t *input;
     size_t input_len;
     uint64_t wait_ms;
@@ -106,10 +108,12 @@ static void answer_outcome(const struct call *call, const thole_outcome *outcome
 
 static thole_status start(const struct call *call, thole_error *reterr)
 {
-    thole_start_options const options = {.size = sizeof options,
-                                         .request_id = thole_slice_from(call->request_id),
-                                         .traceparent = thole_slice_from(call->traceparent),
-                                         .tracestate = thole_slice_from(call->tracestate)};
+    thole_start_options const options = {
+        .size = sizeof options,
+        .request_id = thole_slice_from(call->request_id),
+        .traceparent = thole_slice_from(call->traceparent),
+        .tracestate = thole_slice_from(call->tracestate),
+        .sender = {.actor = thole_slice_from(call->actor), .client_name = thole_slice_from(call->client)}};
     return thole_client_start_with(call->calls->client, thole_slice_from(call->instance),
                                    thole_slice_from(call->orchestration),
                                    (thole_slice){call->input, call->input_len}, &options, NULL, reterr);
@@ -162,6 +166,8 @@ static void call_free(struct call *call)
     free(call->reply);
     free(call->traceparent);
     free(call->tracestate);
+    free(call->actor);
+    free(call->client);
     free(call->input);
     free(call);
 }
@@ -244,8 +250,11 @@ static thole_status read_call(struct call *call, const struct delivery *delivery
 {
     call->reply = text_of(delivery->reply);
     call->orchestration = text_of(subject_nth(delivery->subject, TOKEN_ORCHESTRATION));
-    call->traceparent = text_of(delivery_header(delivery, HEADER_TRACEPARENT));
-    call->tracestate = text_of(delivery_header(delivery, HEADER_TRACESTATE));
+    struct actor const sender = sender_headers_read(delivery, NULL);
+    call->traceparent = text_of(sender.trace.parent);
+    call->tracestate = text_of(sender.trace.list);
+    call->actor = text_of(sender.name);
+    call->client = text_of(sender.client);
     call->input = (uint8_t *)text_of(delivery->body);
     call->input_len = delivery->body.len;
     THOLE_TRY(name_check(thole_slice_from(call->orchestration), "orchestration", reterr));

@@ -6,12 +6,12 @@
  * regularly asked for the next message. If the stream already had one at the last check, the partition is
  * opened again, with a consumer that may be on another server.
  */
-#include "header_names.h"
 #include "holds.h"
 #include "memory.h"
 #include "messages.pb-c.h"
 #include "proto_json.h"
 #include "reader.h"
+#include "sender_headers.h"
 #include "shard_parts.h"
 #include "subject.h"
 #include <assert.h>
@@ -103,24 +103,6 @@ static enum reject_code judge_subject(struct inbox_reader *reader, const struct 
     return judge_hold(reader, delivery, buf_bytes(ret_id));
 }
 
-/* What is too long is not passed on. */
-static thole_slice header_upto(const struct delivery *delivery, const char *name, size_t bytes_max)
-{
-    thole_slice const value = delivery_header(delivery, name);
-    return value.len <= bytes_max ? value : (thole_slice){NULL, 0};
-}
-
-static struct actor sender_of(const struct delivery *delivery, bool *ret_trace_ignored)
-{
-    struct trace const given = {delivery_header(delivery, HEADER_TRACEPARENT),
-                                delivery_header(delivery, HEADER_TRACESTATE)};
-    struct trace const trace = trace_valid(&given);
-    *ret_trace_ignored = given.parent.len > trace.parent.len || given.list.len > trace.list.len;
-    return (struct actor){.name = header_upto(delivery, HEADER_ACTOR, ACTOR_NAME_BYTES_MAX),
-                          .client = header_upto(delivery, HEADER_CLIENT, ACTOR_CLIENT_BYTES_MAX),
-                          .trace = trace};
-}
-
 static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
                          thole_slice body)
 {
@@ -133,7 +115,7 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
     bool trace_ignored;
-    struct actor const sender = sender_of(delivery, &trace_ignored);
+    struct actor const sender = sender_headers_read(delivery, &trace_ignored);
     struct inbox_mail *mail =
         shard_mail_create(SHARD_INBOX, reader->p,
                           sizeof *mail + named.len + route.len + body.len + sender.trace.parent.len +

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "memory.h"
 #include "proto_json.h"
+#include "sender_headers.h"
 #include "subject.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -68,6 +69,22 @@ static thole_status read_message(struct gateway_request *request, thole_slice bo
     return THOLE_OK;
 }
 
+static thole_status read_sender(struct gateway_request *request, const struct delivery *delivery,
+                                thole_error *reterr)
+{
+    struct actor const actor = sender_headers_read(delivery, NULL);
+    thole_sender *const to = &request->sender;
+    struct arena *const arena = &request->scratch.arena;
+    thole_status status = arena_dup(arena, actor.name, &to->actor);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, actor.client, &to->client_name);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, actor.trace.parent, &to->traceparent);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, actor.trace.list, &to->tracestate);
+    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "no memory for the request");
+}
+
 static char *text_of(thole_slice slice)
 {
     return memory_copy(slice.ptr, slice.len);
@@ -98,6 +115,8 @@ struct gateway_request *gateway_request_take(struct connection *connection, stru
     thole_status status = find_form(delivery, &request->form, &error);
     if (status == THOLE_OK)
         status = read_message(request, delivery->body, &error);
+    if (status == THOLE_OK && endpoint->of_client)
+        status = read_sender(request, delivery, &error);
     if (status == THOLE_OK)
         return request;
     gateway_refuse(request, status == THOLE_CORRUPT ? THOLE_INVALID : status, "%s", error.text);

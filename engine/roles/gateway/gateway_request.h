@@ -8,6 +8,7 @@
 #include "connection.h"
 #include "endpoints.h"
 #include "gateway.pb-c.h"
+#include "thole/client.h"
 
 enum { GATEWAY_MESSAGE_BYTES_MAX = 8 * 1024 * 1024 };
 
@@ -22,6 +23,7 @@ struct gateway_request {
     char *name; /* the last token of the subject: of what the request is about */
     struct codec_scratch scratch;
     const ProtobufCMessage *message; /* in scratch; of the endpoint's kind */
+    thole_sender sender;             /* in scratch; of a client's request: who asks, as it says */
 };
 
 /* NULL: it cannot be read, and has been refused; or nobody waits for an answer. */

@@ -54,11 +54,14 @@ static void start(const struct instance_calls *calls, struct gateway_request *re
     }
     (void)snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
     const char *const instance = asked->instance[0] != '\0' ? asked->instance : id;
-    thole_start_options const options = {.size = sizeof options,
-                                         .version = asked->version,
-                                         .request_id = thole_slice_from(asked->request_id),
-                                         .traceparent = thole_slice_from(asked->traceparent),
-                                         .tracestate = thole_slice_from(asked->tracestate)};
+    bool const traced = asked->traceparent[0] != '\0';
+    thole_start_options const options = {
+        .size = sizeof options,
+        .version = asked->version,
+        .request_id = thole_slice_from(asked->request_id),
+        .traceparent = traced ? thole_slice_from(asked->traceparent) : request->sender.traceparent,
+        .tracestate = traced ? thole_slice_from(asked->tracestate) : request->sender.tracestate,
+        .sender = request->sender};
     thole_status const status =
         thole_client_start_with(calls->client, thole_slice_from(instance), thole_slice_from(request->name),
                                 bytes(asked->input), &options, NULL, &error);
@@ -72,9 +75,11 @@ static void signal_instance(const struct instance_calls *calls, struct gateway_r
     thole_error error = {.status = THOLE_OK};
     Thole__V1__Accepted answer;
     thole__v1__accepted__init(&answer);
+    thole_signal_options const options = {
+        .size = sizeof options, .request_id = thole_slice_from(asked->request_id), .sender = request->sender};
     thole_status const status =
-        thole_client_signal(calls->client, thole_slice_from(asked->instance), thole_slice_from(request->name),
-                            bytes(asked->data), thole_slice_from(asked->request_id), NULL, &error);
+        thole_client_signal_with(calls->client, thole_slice_from(asked->instance),
+                                 thole_slice_from(request->name), bytes(asked->data), &options, NULL, &error);
     gateway_answer(request, &answer.base, status, status == THOLE_OK ? "" : error.text);
 }
 
@@ -87,7 +92,8 @@ static void end_instance(const struct instance_calls *calls, struct gateway_requ
     thole__v1__accepted__init(&answer);
     thole_end_options const options = {.size = sizeof options,
                                        .reason = thole_slice_from(asked->reason),
-                                       .request_id = thole_slice_from(asked->request_id)};
+                                       .request_id = thole_slice_from(asked->request_id),
+                                       .sender = request->sender};
     thole_status const status = (terminate ? thole_client_terminate_with : thole_client_cancel_with)(
         calls->client, thole_slice_from(asked->instance), &options, &error);
     gateway_answer(request, &answer.base, status, status == THOLE_OK ? "" : error.text);

@@ -374,6 +374,49 @@ static void test_repeated_end(void)
     check("cancelled once", end_of("cancelled-by-1"), "Cancelled #1 no more");
 }
 
+static thole_status note_sender(void *arg, const thole_history_event *event)
+{
+    struct buf *const to = arg;
+    if (event->actor.len + event->client.len + event->traceparent.len > 0)
+        buf_printf(to, "%s: %.*s, %.*s, %.*s; ", event->kind, THOLE_FMT(event->actor),
+                   THOLE_FMT(event->client), THOLE_FMT(event->traceparent));
+    return THOLE_OK;
+}
+
+/* A service that acts for its users says for each request who asks. */
+static void test_senders(void)
+{
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    static uint8_t large[201];
+    memset(large, 'x', sizeof large);
+    thole_slice const id = THOLE_STR("acted-for");
+    thole_sender const anna = {.actor = THOLE_STR("anna"), .client_name = THOLE_STR("desk 7")};
+    thole_start_options const begin = {.size = sizeof begin, .sender = anna, .traceparent = THOLE_STR(TRACE)};
+    thole_signal_options const say = {
+        .size = sizeof say, .sender = {.client_name = THOLE_STR("desk 8"), .traceparent = THOLE_STR(TRACE)}};
+    thole_signal_options const unset = {.size = 0};
+    thole_end_options end = {.size = sizeof end, .sender = anna};
+    struct buf said;
+    buf_init(&said, 4096);
+    CHECK_OK(thole_client_start_with(client, id, THOLE_STR("gate"), THOLE_STR("2"), &begin, NULL, &stack.err),
+             &stack.err);
+    CHECK_OK(thole_client_signal_with(client, id, THOLE_STR("go"), nothing, &say, NULL, &stack.err),
+             &stack.err);
+    CHECK_OK(thole_client_cancel_with(client, id, &end, &stack.err), &stack.err);
+    check("cancelled", end_of("acted-for"), "Cancelled #1 ");
+    CHECK_OK(thole_client_history(client, id, note_sender, &said, &stack.err), &stack.err);
+    check("senders", buf_cstr(&said),
+          "Started: anna, desk 7, " TRACE "; EventReceived: , desk 8, " TRACE
+          "; CancelRequested: anna, desk 7, ; ");
+    CHECK_STATUS(thole_client_signal_with(client, id, THOLE_STR("go"), nothing, &unset, NULL, &stack.err),
+                 THOLE_INVALID);
+    end.sender.actor = (thole_slice){large, sizeof large};
+    CHECK_STATUS(thole_client_cancel_with(client, id, &end, &stack.err), THOLE_INVALID);
+    end.sender.actor = THOLE_STR("\xff");
+    CHECK_STATUS(thole_client_cancel_with(client, id, &end, &stack.err), THOLE_INVALID);
+    buf_release(&said);
+}
+
 /* Who asks something of what has ended is told so, and the history is as it was. An event that it has taken
  * is no news: the first answer may have been lost. */
 static void test_ended(void)
@@ -617,6 +660,7 @@ static const struct thole_test tests[] = {
     {"ended", test_ended},
     {"cancel", test_cancel},
     {"repeated_end", test_repeated_end},
+    {"senders", test_senders},
     {"child", test_child},
     {"continue_as_new", test_continue_as_new},
     {"versions", test_versions},

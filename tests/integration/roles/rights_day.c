@@ -108,12 +108,14 @@ static void rejected(void)
 /* The status of an answer of the gateway. */
 static unsigned ask(struct connection *client, const char *subject, const char *message)
 {
-    struct header const json = {"Content-Type", THOLE_STR("application/json")};
+    struct header const headers[] = {{"Content-Type", THOLE_STR("application/json")},
+                                     {"Thole-Actor", THOLE_STR("anna")},
+                                     {"Thole-Client", THOLE_STR("desk 7")}};
     struct buf answer;
     thole_slice value;
     uint64_t status = 0;
     buf_init(&answer, 64 * 1024);
-    CHECK_OK(connection_request_with(client, subject, &json, 1, thole_slice_from(message), &answer,
+    CHECK_OK(connection_request_with(client, subject, headers, 3, thole_slice_from(message), &answer,
                                      &rights_stack.err),
              &rights_stack.err);
     if (json_find(buf_bytes(&answer), "status", &value))
@@ -146,6 +148,8 @@ static void elsewhere(void)
     CU_ASSERT_EQUAL(ask(client, CLIENT "cancel", "{\"instance\":\"far-3\"}"), THOLE_OK);
     CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-3\",\"waitMs\":20000}"), THOLE_CANCELLED);
     connection_close(client);
+    rights_expect(USER_AUDITOR, 0, "\"actor\":\"anna\",\"actor_authenticated\":false,\"client\":\"desk 7\"",
+                  "history far-3 -o jsonl");
     CU_ASSERT_EQUAL(stack_count(worker->log, "serving by way of"), 1);
     CU_ASSERT_EQUAL(stack_terminate(worker, WAIT_MS), 0);
     CU_ASSERT_EQUAL(stack_terminate(gateway, WAIT_MS), 0);

@@ -206,9 +206,12 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_TRUE(o->size == sizeof *o && ret_accepted == NULL);
-    played_say("starts %.*s of %.*s: input=%.*s version=%u request=%.*s trace=%.*s,%.*s", THOLE_FMT(instance),
-               THOLE_FMT(orchestration), THOLE_FMT(input), o->version, THOLE_FMT(o->request_id),
-               THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate));
+    bool const said = o->sender.actor.len + o->sender.client_name.len > 0;
+    played_say("starts %.*s of %.*s: input=%.*s version=%u request=%.*s trace=%.*s,%.*s%s%.*s%s%.*s",
+               THOLE_FMT(instance), THOLE_FMT(orchestration), THOLE_FMT(input), o->version,
+               THOLE_FMT(o->request_id), THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate),
+               said ? " by " : "", THOLE_FMT(o->sender.actor), said ? " with " : "",
+               THOLE_FMT(o->sender.client_name));
     return played_ends(CALL_ASKED, reterr);
 }
 

@@ -7,6 +7,7 @@
  *   start, stop                   the gateway; up: start, and say nothing of connections and listeners
  *   ask, binary, plain, tell SUBJECT BODY    a request in JSON, in protobuf (hex digits), without a
  *                                 Content-Type, or without a reply; "as TYPE SUBJECT BODY"
+ *   with NAME: VALUE              a header of the requests that follow
  *   run ID ACTIVITY INPUT [TIMEOUT_MS [DETAILS]]; fire ID REASON; hurry ID; ended ID stored|lost; stopped
  *                                 the worker role
  * In subjects ~ is thole.shop.gateway. and @N the session whose random bytes are N. In bodies #N is so many
@@ -236,6 +237,8 @@ static void step(const char *text)
         return;
     if (strcmp(verb, "ask") == 0 || strcmp(verb, "tell") == 0) {
         ask(rest, "application/json", verb[0] == 'a');
+    } else if (strcmp(verb, "with") == 0) {
+        played_with(rest);
     } else if (strcmp(verb, "plain") == 0) {
         ask(rest, NULL, true);
     } else if (strcmp(verb, "binary") == 0) {

@@ -20,6 +20,7 @@ struct listened {
 
 struct played_gateway gate;
 static struct listened listened[LISTENED_MAX];
+enum { HEADERS_MAX = 8 };
 static const char some_subscription[LISTENED_MAX], some_host, some_connection, some_client;
 static int opened; /* connections and clients */
 
@@ -129,13 +130,28 @@ static bool matches(const char *pattern, const char *subject)
     return *pattern == *subject || *pattern == '>';
 }
 
+static struct {
+    char name[64], value[1024];
+} with[HEADERS_MAX];
+static size_t with_len;
+
+void played_with(const char *header)
+{
+    CU_ASSERT_FATAL(with_len < HEADERS_MAX - 1);
+    CU_ASSERT_FATAL(sscanf(header, "%63[^:]: %1023[^\n]", with[with_len].name, with[with_len].value) == 2);
+    with_len++;
+}
+
 void played_deliver(const char *subject, const char *reply, const char *type, const void *body, size_t len)
 {
     natsMsg *message = NULL;
     bool heard = false;
-    struct header const header = {"Content-Type", thole_slice_from(type)};
-    if (link_message(subject, reply, &header, type != NULL, (thole_slice){body, len}, &message, NULL) !=
-        THOLE_OK)
+    struct header headers[HEADERS_MAX];
+    for (size_t i = 0; i < with_len; i++)
+        headers[i] = (struct header){with[i].name, thole_slice_from(with[i].value)};
+    headers[with_len] = (struct header){"Content-Type", thole_slice_from(type)};
+    if (link_message(subject, reply, headers, with_len + (type != NULL), (thole_slice){body, len}, &message,
+                     NULL) != THOLE_OK)
         abort();
     struct delivery delivery = link_delivery(message);
     /* neither has a NUL behind it */
@@ -278,6 +294,16 @@ void played_ended(struct thole_activity *act, bool stored)
 
 /* ---- the client library ---- */
 
+/* " by ACTOR with CLIENT, trace PARENT,LIST"; nothing: it says nothing. */
+static const char *said_by(const thole_sender *sender)
+{
+    static char text[1024];
+    (void)snprintf(text, sizeof text, " by %.*s with %.*s, trace %.*s,%.*s", THOLE_FMT(sender->actor),
+                   THOLE_FMT(sender->client_name), THOLE_FMT(sender->traceparent),
+                   THOLE_FMT(sender->tracestate));
+    return sender->actor.len + sender->client_name.len + sender->traceparent.len > 0 ? text : "";
+}
+
 thole_status __wrap_thole_client_open(const thole_client_options *o, thole_client **ret, thole_error *reterr)
 {
     SAY_ALWAYS("a client at %s and %s of %s: creds %s, ca %s, cert %s, key %s, server %s, inbox %s",
@@ -303,20 +329,22 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_EQUAL(o->size, sizeof *o);
     (void)ret_accepted;
-    played_say("starts %.*s of %.*s: input=%.*s version=%u request=%.*s trace=%.*s,%.*s", THOLE_FMT(instance),
-               THOLE_FMT(orchestration), THOLE_FMT(input), o->version, THOLE_FMT(o->request_id),
-               THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate));
+    played_say("starts %.*s of %.*s: input=%.*s version=%u request=%.*s trace=%.*s,%.*s%s",
+               THOLE_FMT(instance), THOLE_FMT(orchestration), THOLE_FMT(input), o->version,
+               THOLE_FMT(o->request_id), THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate),
+               said_by(&o->sender));
     return played_ends(CALL_ASKED, reterr);
 }
 
-thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                        thole_slice data, thole_slice request_id, bool *ret_kept,
-                                        thole_error *reterr)
+thole_status __wrap_thole_client_signal_with(thole_client *client, thole_slice instance, thole_slice name,
+                                             thole_slice data, const thole_signal_options *o, bool *ret_kept,
+                                             thole_error *reterr)
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
+    CU_ASSERT_EQUAL(o->size, sizeof *o);
     (void)ret_kept;
-    played_say("signals %.*s: event=%.*s data=%.*s request=%.*s", THOLE_FMT(instance), THOLE_FMT(name),
-               THOLE_FMT(data), THOLE_FMT(request_id));
+    played_say("signals %.*s: event=%.*s data=%.*s request=%.*s%s", THOLE_FMT(instance), THOLE_FMT(name),
+               THOLE_FMT(data), THOLE_FMT(o->request_id), said_by(&o->sender));
     return played_ends(CALL_ASKED, reterr);
 }
 
@@ -325,8 +353,8 @@ thole_status __wrap_thole_client_cancel_with(thole_client *client, thole_slice i
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_EQUAL(options->size, sizeof *options);
-    played_say("cancels %.*s: %.*s request=%.*s", THOLE_FMT(instance), THOLE_FMT(options->reason),
-               THOLE_FMT(options->request_id));
+    played_say("cancels %.*s: %.*s request=%.*s%s", THOLE_FMT(instance), THOLE_FMT(options->reason),
+               THOLE_FMT(options->request_id), said_by(&options->sender));
     return played_ends(CALL_ASKED, reterr);
 }
 
@@ -335,8 +363,8 @@ thole_status __wrap_thole_client_terminate_with(thole_client *client, thole_slic
 {
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_EQUAL(options->size, sizeof *options);
-    played_say("terminates %.*s: %.*s request=%.*s", THOLE_FMT(instance), THOLE_FMT(options->reason),
-               THOLE_FMT(options->request_id));
+    played_say("terminates %.*s: %.*s request=%.*s%s", THOLE_FMT(instance), THOLE_FMT(options->reason),
+               THOLE_FMT(options->request_id), said_by(&options->sender));
     return played_ends(CALL_ASKED, reterr);
 }
 
@@ -392,6 +420,7 @@ void gateway_world_begin(FILE *said)
     gate = (struct played_gateway){.max_payload = 1 << 20};
     CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK); /* once; its messages need it */
     opened = 0;
+    with_len = 0;
     memset(listened, 0, sizeof listened);
 }
 

@@ -24,6 +24,8 @@ extern struct played_gateway gate;
 void gateway_world_begin(FILE *said);
 void gateway_world_end(void); /* all threads have ended, and nothing is left open */
 /* To whoever listens. Without @p type no header; @p reply may be NULL. */
+/* "NAME: VALUE": a header of all that is delivered from now on, in this script. */
+void played_with(const char *header);
 void played_deliver(const char *subject, const char *reply, const char *type, const void *body, size_t len);
 struct worker_host *played_host(void); /* the only one */
 /* The worker role's part in an activity is over. */
