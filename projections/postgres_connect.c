@@ -218,7 +218,7 @@ static thole_status check_pooler(struct postgres *pg, thole_error *reterr)
     return status;
 }
 
-static thole_status settle_pooled(struct postgres *pg, thole_error *reterr)
+static thole_status keep_settings(struct postgres *pg, thole_error *reterr)
 {
     struct buf sql;
     buf_init(&sql, SETTINGS_BYTES_MAX);
@@ -229,8 +229,13 @@ static thole_status settle_pooled(struct postgres *pg, thole_error *reterr)
         pg->settings = memory_text(buf_cstr(&sql));
     }
     buf_release(&sql);
-    if (status != THOLE_OK)
-        return thole_fail(reterr, status, "out of memory for a connection's settings");
+    return status == THOLE_OK ? THOLE_OK
+                              : thole_fail(reterr, status, "out of memory for a connection's settings");
+}
+
+static thole_status settle_pooled(struct postgres *pg, thole_error *reterr)
+{
+    THOLE_TRY(keep_settings(pg, reterr));
     return check_pooler(pg, reterr);
 }
 
@@ -311,4 +316,22 @@ thole_status session_open(struct postgres *pg, thole_error *reterr)
         session_drop(pg);
     assert((pg->conn != NULL) == (status == THOLE_OK));
     return status;
+}
+
+static thole_status tell_timeout(struct postgres *pg, thole_error *reterr)
+{
+    char sql[64];
+    (void)snprintf(sql, sizeof sql, "SET statement_timeout = %llu",
+                   (unsigned long long)pg->statement_timeout_ms);
+    return session_sql(pg, "setting a timeout", sql, pg->connect_timeout_ms, NULL, reterr);
+}
+
+void postgres_set_timeout(struct postgres *pg, uint64_t timeout_ms)
+{
+    assert(!pg->in_transaction && timeout_ms > 0);
+    if (pg->statement_timeout_ms == timeout_ms && pg->connect_timeout_ms == timeout_ms)
+        return;
+    pg->statement_timeout_ms = pg->connect_timeout_ms = timeout_ms;
+    if (pg->conn != NULL && (pg->pooled ? keep_settings(pg, NULL) : tell_timeout(pg, NULL)) != THOLE_OK)
+        session_drop(pg);
 }

@@ -259,15 +259,11 @@ static thole_status listen_to(struct gateway_host *gateway, thole_error *reterr)
     return connection_flush(gateway->connection, reterr);
 }
 
-/* The sessions' leases are not known yet: a statement may take what one of --lease may. */
 static void make_pool(struct gateway_host *gateway)
 {
-    uint64_t const timeout_ms = worker_call_timeout_ms(gateway->options.lease_ms);
     struct row_pool_options const options = {.postgres = {.conninfo = gateway->options.postgres,
                                                           .ns = gateway->options.ns,
                                                           .application = "thole-gateway",
-                                                          .connect_timeout_ms = timeout_ms,
-                                                          .statement_timeout_ms = timeout_ms,
                                                           .idle_in_transaction_ms = IDLE_IN_TRANSACTION_MS},
                                              .connections = gateway->options.postgres_connections,
                                              .metrics = gateway->options.metrics};

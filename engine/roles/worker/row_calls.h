@@ -44,7 +44,7 @@ struct row_calls_options {
     const char *name;    /* static text, for logs: "claims" */
     struct postgres *pg; /* taken; NULL: each call takes one of the pool */
     struct row_pool *pool;
-    uint64_t wait_ms;   /* with a pool: how long a call waits for a connection */
+    uint64_t wait_ms;   /* with a pool: how long a call waits for a connection, and a statement may take */
     thole_slice worker; /* incarnation; borrowed for the thread's life */
     struct claim_policy policy;
     struct mailbox *answers; /* where answered calls are sent */

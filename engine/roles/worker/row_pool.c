@@ -136,9 +136,12 @@ static void give_place(struct row_pool *pool, enum row_pool_use use, struct post
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-static thole_status open_one(struct row_pool *pool, struct postgres **ret, thole_error *reterr)
+static thole_status open_one(struct row_pool *pool, uint64_t timeout_ms, struct postgres **ret,
+                             thole_error *reterr)
 {
-    THOLE_TRY(postgres_open(&pool->options.postgres, ret, reterr));
+    struct postgres_options options = pool->options.postgres;
+    options.connect_timeout_ms = options.statement_timeout_ms = timeout_ms;
+    THOLE_TRY(postgres_open(&options, ret, reterr));
     (void)pthread_mutex_lock(&pool->lock);
     pool->opened++;
     count(pool);
@@ -146,7 +149,7 @@ static thole_status open_one(struct row_pool *pool, struct postgres **ret, thole
     return THOLE_OK;
 }
 
-thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, uint64_t wait_ms,
+thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, uint64_t timeout_ms,
                            struct postgres **ret, thole_error *reterr)
 {
     struct postgres *pg = NULL;
@@ -154,7 +157,7 @@ thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, uint64_
     bool const at_once = has_room(pool, use) && !is_behind(pool, use);
     if (at_once)
         pool->used[use]++;
-    bool const has_place = at_once || await_place(pool, use, wait_ms);
+    bool const has_place = at_once || await_place(pool, use, timeout_ms);
     if (has_place && pool->idle_len > 0)
         pg = pool->idle[--pool->idle_len];
     (void)pthread_mutex_unlock(&pool->lock);
@@ -162,9 +165,11 @@ thole_status row_pool_take(struct row_pool *pool, enum row_pool_use use, uint64_
         return thole_fail(reterr, THOLE_UNAVAILABLE,
                           "none of the %zu connections to Postgres was free for %llu ms: allow more by "
                           "--postgres-connections",
-                          pool->options.connections, (unsigned long long)wait_ms);
-    if (pg == NULL) {
-        thole_status const status = open_one(pool, &pg, reterr);
+                          pool->options.connections, (unsigned long long)timeout_ms);
+    if (pg != NULL) {
+        postgres_set_timeout(pg, timeout_ms);
+    } else {
+        thole_status const status = open_one(pool, timeout_ms, &pg, reterr);
         if (status != THOLE_OK) {
             give_place(pool, use, NULL);
             return status;

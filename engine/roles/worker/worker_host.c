@@ -157,17 +157,13 @@ static void on_question(void *arg, const struct delivery *delivery)
 
 /* ---- steps of the start ---- */
 
-uint64_t worker_call_timeout_ms(uint64_t lease_ms)
-{
-    uint64_t const sixth_ms = lease_ms / 6;
-    if (lease_ms == 0 || sixth_ms > CALL_TIMEOUT_MS_MAX)
-        return CALL_TIMEOUT_MS_MAX;
-    return sixth_ms > CALL_TIMEOUT_MS_MIN ? sixth_ms : CALL_TIMEOUT_MS_MIN;
-}
-
+/* Of a statement, and of the wait for a connection. */
 static uint64_t call_timeout_ms(const struct worker_host *host)
 {
-    return worker_call_timeout_ms(host->lease_ms);
+    uint64_t const sixth_ms = host->lease_ms / 6;
+    if (host->lease_ms == 0 || sixth_ms > CALL_TIMEOUT_MS_MAX)
+        return CALL_TIMEOUT_MS_MAX;
+    return sixth_ms > CALL_TIMEOUT_MS_MIN ? sixth_ms : CALL_TIMEOUT_MS_MIN;
 }
 
 static uint64_t idle_in_transaction_ms(const struct worker_host *host)

@@ -29,8 +29,6 @@ void worker_host_returned(struct worker_host *worker, struct thole_activity *act
 void worker_host_died(struct worker_host *worker, const char *report);
 /* Its name in rows and logs; of the queue and the namespace. */
 thole_slice worker_host_name(const struct worker_host *worker);
-/* How long a call to Postgres or NATS may take with that lease; 0: it is not known. */
-uint64_t worker_call_timeout_ms(uint64_t lease_ms);
 uint64_t worker_host_lease_ms(const struct worker_host *worker);
 uint64_t worker_host_payload_max(const struct worker_host *worker);
 #endif

@@ -5,7 +5,9 @@
 #include "gateway_host.h"
 #include "jscan.h"
 #include "link.h"
+#include "row_pool.h"
 #include "worker_stage.h"
+#include "worker_store.h"
 #include <libpq-fe.h>
 #include <stdarg.h>
 
@@ -135,6 +137,30 @@ static void complete(size_t i)
     CHECK_STR("result", at(claims[i], "status", status, sizeof status), "");
 }
 
+/* While others lock the table a statement ends after the time of who has taken the connection. */
+static void check_timeouts(PGconn *conn)
+{
+    static const uint64_t timeouts_ms[] = {1500, 500, 1500};
+    struct row_pool *const pool = row_pool_create(&(struct row_pool_options){
+        .postgres = {.conninfo = stage.postgres.url, .ns = "pool", .application = "pool"},
+        .connections = ROW_POOL_MIN});
+    PQclear(PQexec(conn, "BEGIN; LOCK TABLE thole_pool.worker_queue"));
+    for (size_t i = 0; i < ARRAY_LEN(timeouts_ms); i++) {
+        struct claim nobody = {.key = {.instance = THOLE_STR("-"), .try_number = 1}};
+        struct postgres *pg = NULL;
+        CHECK_OK(row_pool_take(pool, ROW_POOL_RENEWAL, timeouts_ms[i], &pg, &stage.err), &stage.err);
+        uint64_t const from_ms = clock_monotonic_ms();
+        CU_ASSERT_EQUAL(worker_store_renew(pg, THOLE_STR("nobody"), &nobody, 1, &stage.err),
+                        THOLE_UNAVAILABLE);
+        uint64_t const took_ms = clock_monotonic_ms() - from_ms;
+        CU_ASSERT(took_ms >= timeouts_ms[i] && took_ms < timeouts_ms[i] + 900);
+        row_pool_give(pool, ROW_POOL_RENEWAL, pg);
+    }
+    PQclear(PQexec(conn, "ROLLBACK"));
+    CU_ASSERT_EQUAL(count(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pool'"), 1);
+    row_pool_destroy(pool);
+}
+
 static void test_many_sessions_share_few_connections(void)
 {
     unsigned most = 0, n;
@@ -168,6 +194,7 @@ static void test_many_sessions_share_few_connections(void)
         CU_ASSERT_EQUAL(stage_results(&stage, id, SESSIONS, 5000), SESSIONS);
         CU_ASSERT_EQUAL(stage_last.attempt, 1); /* nobody lost a lease */
     }
+    check_timeouts(conn);
     fprintf(stderr, "\n  %d sessions, at most %u connections\n", SESSIONS, most);
     CU_ASSERT(most > 0 && most <= CONNECTIONS);
     PQfinish(conn);

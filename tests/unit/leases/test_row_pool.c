@@ -10,12 +10,14 @@ enum { CONNECTIONS = 4, WAIT_MS = 20000, SHORT_MS = 50 };
 static char played[CONNECTIONS];
 static atomic_size_t opened, closed;
 static atomic_bool away;
+static atomic_ullong timeout; /* of the connection that was taken last */
 
 thole_status __wrap_postgres_open(const struct postgres_options *, struct postgres **, thole_error *);
 thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
                                   thole_error *reterr)
 {
-    (void)options;
+    CU_ASSERT_EQUAL(options->connect_timeout_ms, options->statement_timeout_ms);
+    atomic_store(&timeout, options->statement_timeout_ms);
     if (atomic_load(&away))
         return thole_fail(reterr, THOLE_UNAVAILABLE, "away");
     *ret = (struct postgres *)(void *)&played[atomic_fetch_add(&opened, 1)];
@@ -27,6 +29,13 @@ void __wrap_postgres_close(struct postgres *pg)
 {
     CU_ASSERT_PTR_NOT_NULL(pg);
     atomic_fetch_add(&closed, 1);
+}
+
+void __wrap_postgres_set_timeout(struct postgres *, uint64_t);
+void __wrap_postgres_set_timeout(struct postgres *pg, uint64_t timeout_ms)
+{
+    CU_ASSERT_PTR_NOT_NULL(pg);
+    atomic_store(&timeout, timeout_ms);
 }
 
 static uint64_t patience_ms;
@@ -52,6 +61,19 @@ static struct postgres *take(struct row_pool *pool, enum row_pool_use use)
     CU_ASSERT_EQUAL_FATAL(row_pool_take(pool, use, patience_ms, &pg, NULL), THOLE_OK);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pg);
     return pg;
+}
+
+/* Each worker's lease says how long a statement of its may take, whoever had the connection before. */
+static void test_statements_have_the_takers_time(void)
+{
+    struct row_pool *const pool = begin(WAIT_MS);
+    row_pool_give(pool, ROW_POOL_OTHER, take(pool, ROW_POOL_OTHER));
+    CU_ASSERT_EQUAL(atomic_load(&timeout), WAIT_MS);
+    patience_ms = SHORT_MS;
+    row_pool_give(pool, ROW_POOL_OTHER, take(pool, ROW_POOL_OTHER));
+    CU_ASSERT_EQUAL(atomic_load(&timeout), SHORT_MS);
+    CU_ASSERT_EQUAL(atomic_load(&opened), 1);
+    end(pool);
 }
 
 static void test_one_is_used_again(void)
@@ -155,6 +177,7 @@ static void test_renewals_go_first(void)
 
 static const struct thole_test tests[] = {
     {"one is used again", test_one_is_used_again},
+    {"statements have the taker's time", test_statements_have_the_takers_time},
     {"completions leave some", test_completions_leave_some},
     {"one that cannot be opened takes no place", test_one_that_cannot_be_opened_takes_no_place},
     {"renewals go first", test_renewals_go_first},
