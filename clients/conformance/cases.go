@@ -15,7 +15,7 @@ func cases() []testCase {
 	all = append(all, sessionCases...)
 	all = append(all, networkCases...)
 	all = append(all, closeCases...)
-	return append(all, clientCases...)
+	return append(append(all, clientCases...), senderCases...)
 }
 
 var activities = []string{"echo", "fail", "sleep", "stubborn", "beat", "key", "resume", "big", "panic", "bytes"}

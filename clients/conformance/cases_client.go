@@ -354,6 +354,61 @@ var clientCases = []testCase{
 	}},
 }
 
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// senders does each operation that changes something, and gives their headers by subject.
+func (c *env) senders(more fields) map[string][]string {
+	seen := map[string][]string{}
+	c.clients(func(r *request) any {
+		h := r.msg.Header
+		seen[r.topic] = []string{h.Get("Thole-Actor"), h.Get("traceparent"), h.Get("tracestate")}
+		if r.n%2 == 1 {
+			return plain{statusUnavailable, "not now"} // a repetition says the same
+		}
+		return instanceStarted{Instance: "order-1"}
+	})
+	for op, fields := range map[string]fields{"start": {"orchestration": "checkout"}, "signal": {"event": "paid"}, "cancel": {}, "terminate": {}} {
+		fields["instance"] = "order-1"
+		for key, value := range more {
+			fields[key] = value
+		}
+		c.status(c.do(op, fields), 0, "")
+	}
+	return seen
+}
+
+func (c *env) said(seen map[string][]string, want ...string) {
+	for _, topic := range []string{"start.checkout", "signal.paid", "cancel", "terminate"} {
+		c.same(topic, seen[topic], want)
+	}
+}
+
+var senderCases = []testCase{
+	{"client-actor", "who asks is in the header Thole-Actor, and the program in Thole-Client", func(c *env) {
+		c.more = []string{"CONF_ACTOR=anna (desk 7) <a@example.com>"}
+		c.said(c.senders(nil), "anna (desk 7) <a@example.com>", "", "")
+		c.finish()
+	}},
+	{"client-actor-default", "without a name who asks is $THOLE_ACTOR, and there is no trace", func(c *env) {
+		c.more = []string{"THOLE_ACTOR=batch-7"}
+		c.said(c.senders(nil), "batch-7", "", "")
+		c.finish()
+	}},
+	{"client-actor-refused", "a name that no header can have, or that is too long: INVALID, nothing is sent", func(c *env) {
+		for _, name := range []string{"a\r\nThole-Client: b", strings.Repeat("x", 201), "\t", "ü"} {
+			c.more, c.d = []string{"CONF_ACTOR=" + name}, nil
+			c.status(c.do("cancel", fields{"instance": "order-1"}), statusInvalid, "")
+			c.finish()
+		}
+		c.locked(func() { c.same("requests", c.g.counts["client"], 0) })
+	}},
+	{"client-trace", "the trace of a request is in its headers, also of repetitions", func(c *env) {
+		c.more = []string{"CONF_ACTOR=anna"}
+		c.said(c.senders(fields{"traceparent": trace, "tracestate": "a=b"}), "anna", trace, "a=b")
+		c.finish()
+	}},
+}
+
 func (c *env) once() {
 	c.locked(func() {
 		if n := len(c.g.requests); n != 1 {

@@ -107,6 +107,14 @@ var taskCases = []testCase{
 		t := c.give("key", "")
 		c.expectOutput(t, []byte(t.wire.Key))
 	}},
+	{"task-trace", "the trace of the start reaches the handler", func(c *env) {
+		c.worker()
+		t := c.task("trace", "")
+		t.wire.Traceparent, t.wire.Tracestate = trace, "a=b"
+		c.enqueue(t)
+		c.expectOutput(t, []byte(trace+" a=b"))
+		c.expectOutput(c.give("trace", ""), []byte(" "))
+	}},
 	{"resume", "details of the heartbeat before reach the handler", func(c *env) {
 		c.worker()
 		t := c.task("resume", "")

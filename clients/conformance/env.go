@@ -18,6 +18,7 @@ type env struct {
 	net     *network
 	g       *gateway
 	d       *driver
+	more    []string // NAME=VALUE of the driver's environment
 	reasons []string
 	stopped bool // the case has stopped the driver itself
 	tasks   int
@@ -53,7 +54,7 @@ func (c *env) startWorker() {
 }
 
 func (c *env) start(mode string) {
-	d, err := startDriver(c.command, mode, c.net.url(), c.log)
+	d, err := startDriver(c.command, mode, c.net.url(), c.more, c.log)
 	if err != nil {
 		c.fatal("the driver does not start: %v", err)
 	}

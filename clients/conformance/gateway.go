@@ -14,6 +14,14 @@ import (
 
 const namespace = "conf"
 
+// printable is what a header may have: clients of some languages refuse others.
+var printable = func() (all string) {
+	for c := ' '; c <= '~'; c++ {
+		all += string(c)
+	}
+	return
+}()
+
 // request is one request of the client under test, on its way through the gateway.
 type request struct {
 	g     *gateway
@@ -649,6 +657,11 @@ func (g *gateway) client(m *nats.Msg) {
 	defer g.mu.Unlock()
 	topic := strings.TrimPrefix(m.Subject, "thole."+namespace+".gateway.client.")
 	r, _ := g.enter("client", topic, nil, m, nil)
+	for name, max := range map[string]int{"Thole-Actor": 200, "Thole-Client": 64} {
+		if value := m.Header.Get(name); value == "" || len(value) > max || strings.Trim(value, printable) != "" {
+			g.problem("%s has the header %s: %q", topic, name, value)
+		}
+	}
 	if g.clients == nil {
 		return
 	}

@@ -309,7 +309,7 @@ def wait_gives_up(thole, session, call):
     real = thole.Client.wait
 
     async def wait(self, instance, *, timeout=None):
-        answer = await self._call("wait", {"instance": instance, "waitMs": 1000}, 5, None)
+        answer = await self._call("wait", {"instance": instance, "waitMs": 1000}, 5, None, self._sender())
         return thole.Outcome(0, answer["state"])
 
     thole.Client.wait = wait
@@ -322,12 +322,43 @@ def repeats_errors(thole, session, call):
     async def request(self, operation, message, timeout):
         for _ in range(3):
             try:
-                return await self._call(operation, message, 5, None)
+                return await self._call(operation, message, 5, None, self._sender())
             except thole.Error as error:
                 last = error
         raise last
 
     client.Client._request = request
+
+
+@breakage("client-actor", "client-actor-default")
+def actor_is_fixed(thole, session, call):
+    real = thole.Client._sender
+    thole.Client._sender = lambda self: {**real(self), "Thole-Actor": "somebody"}
+
+
+@breakage("client-actor-refused")
+def actor_is_not_checked(thole, session, call):
+    thole.Client._sender = lambda self: {"Thole-Actor": self.actor, "Thole-Client": "thole"}
+
+
+@breakage("client-trace")
+def repetitions_have_no_trace(thole, session, call):
+    real, seen = thole.Client._call, set()
+
+    async def once(self, operation, request, timeout, deadline, sender):
+        kept = {name: value for name, value in sender.items() if operation not in seen or name.startswith("Thole-")}
+        seen.add(operation)
+        return await real(self, operation, request, timeout, deadline, kept)
+
+    thole.Client._call = once
+
+
+@breakage("task-trace")
+def tasks_have_no_trace(thole, session, call):
+    import dataclasses
+
+    real = session.read_task
+    session.read_task = lambda message, payload_max: dataclasses.replace(real(message, payload_max), traceparent="")
 
 
 def drive(name):

@@ -54,6 +54,8 @@ type taskWire struct {
 	Details       []byte `json:"details,omitempty"`
 	TimeoutMs     uint64 `json:"timeoutMs,string,omitempty"`
 	Queue         string `json:"queue,omitempty"`
+	Traceparent   string `json:"traceparent,omitempty"`
+	Tracestate    string `json:"tracestate,omitempty"`
 }
 
 type renewTasks struct {

@@ -96,7 +96,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // call makes one request. Without an error the answer's status is 0; an *Error has another one. Nothing is sent while
 // there is no connection: what waits in the connection's buffer would arrive when nobody waits for its answer any more.
-func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, request, answer any) error {
+func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request, answer any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return &Error{Status: StatusInvalid, Text: err.Error()}
@@ -108,6 +108,9 @@ func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Durat
 	defer cancel()
 	message := nats.NewMsg(subject)
 	message.Data = data
+	for name, values := range sender {
+		message.Header[name] = values
+	}
 	message.Header.Set("Content-Type", "application/json")
 	reply, err := nc.RequestMsgWithContext(ctx, message)
 	switch {

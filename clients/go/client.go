@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,6 +25,49 @@ const (
 type Client struct {
 	nc     *nats.Conn
 	prefix string
+
+	// Actor is who asks, at most 200 bytes of printable ASCII: recorded with what this client asks for. Default:
+	// $THOLE_ACTOR, else USER@HOST.
+	Actor string
+	// Trace, if it is set, adds the W3C Trace Context of a request, such as OpenTelemetry's
+	// propagator.Inject(ctx, propagation.MapCarrier(carrier)).
+	Trace func(ctx context.Context, carrier map[string]string)
+}
+
+const program = "thole for Go"
+
+var unprintable = regexp.MustCompile(`[^ -~]`)
+
+func ownActor() string {
+	if actor := os.Getenv("THOLE_ACTOR"); actor != "" {
+		return actor
+	}
+	name, host := "", ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ = os.Hostname()
+	return unprintable.ReplaceAllString(fmt.Sprintf("%.100s@%.99s", name, host), "?")
+}
+
+// sender says in headers who asks.
+func (c *Client) sender(ctx context.Context) (nats.Header, error) {
+	header := nats.Header{"Thole-Actor": {c.Actor}, "Thole-Client": {program}}
+	carrier := map[string]string{}
+	if c.Trace != nil {
+		c.Trace(ctx, carrier)
+	}
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if carrier[name] != "" {
+			header.Set(name, carrier[name])
+		}
+	}
+	for name, values := range header {
+		if len(c.Actor) > 200 || unprintable.MatchString(values[0]) {
+			return nil, &Error{Status: StatusInvalid, Text: fmt.Sprintf("%s %.80q is no text of printable ASCII, or too long", name, values[0])}
+		}
+	}
+	return header, nil
 }
 
 // NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
@@ -29,7 +75,7 @@ func NewClient(nc *nats.Conn, namespace string) *Client {
 	if namespace == "" {
 		namespace = "default"
 	}
-	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client."}
+	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client.", Actor: ownActor()}
 }
 
 // StartOptions of an instance.
@@ -80,7 +126,10 @@ type Outcome struct {
 // Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout. StatusNotFound: there is none.
 func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 	var pause backoff
-	var last error
+	sender, last := c.sender(ctx)
+	if last != nil {
+		return nil, last
+	}
 	for {
 		wait := waitMax
 		if deadline, ok := ctx.Deadline(); ok {
@@ -88,7 +137,7 @@ func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 		}
 		var answer instanceOutcome
 		sent := time.Now()
-		err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, waitInstance{instance, wait.Milliseconds()}, &answer)
+		err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, sender, waitInstance{instance, wait.Milliseconds()}, &answer)
 		status, ok := answered(err)
 		switch {
 		case ok && status == StatusTimeout:
@@ -134,9 +183,13 @@ func (c *Client) request(ctx context.Context, operation string, request, answer 
 		ctx, cancel = context.WithTimeout(ctx, requestWait)
 		defer cancel()
 	}
+	sender, err := c.sender(ctx)
+	if err != nil {
+		return err
+	}
 	var pause backoff
 	for {
-		err := call(ctx, c.nc, c.prefix+operation, tryWait, request, answer)
+		err := call(ctx, c.nc, c.prefix+operation, tryWait, sender, request, answer)
 		if status, ok := answered(err); ok && status != StatusUnavailable {
 			return err
 		}

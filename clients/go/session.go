@@ -57,7 +57,7 @@ func (w *Worker) open(ctx, run context.Context) (*session, error) {
 	request := openSession{Worker: w.options.Name, Slots: w.options.Slots, Activities: w.names, Inbox: s.inbox.Subject}
 	var answer sessionOpened
 	sent := time.Now()
-	err = call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, answerWait, request, &answer)
+	err = call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, answerWait, nil, request, &answer)
 	if err == nil && (answer.Subject == "" || answer.LeaseMs == 0) {
 		err = errBroken
 	}
@@ -89,7 +89,7 @@ func (s *session) call(ctx context.Context, operation string, timeout time.Durat
 	if s.expired() {
 		return errNoAnswer
 	}
-	err := call(ctx, s.worker.nc, s.subject+"."+operation, timeout, request, answer)
+	err := call(ctx, s.worker.nc, s.subject+"."+operation, timeout, nil, request, answer)
 	if err == nil {
 		s.mu.Lock()
 		s.answers++

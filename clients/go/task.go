@@ -25,6 +25,8 @@ type Task struct {
 	Details       []byte        // of the last heartbeat before this claim
 	Timeout       time.Duration // until this try's deadline, when it was claimed; 0: it has none
 	Queue         string
+	Traceparent   string // W3C Trace Context of the start; empty: it had none
+	Tracestate    string
 
 	held *held
 }
@@ -81,7 +83,8 @@ const timeoutMaxMs = math.MaxInt64 / uint64(time.Millisecond) // what a time.Dur
 func newTask(m *taskMessage) *Task {
 	return &Task{Activity: m.Activity, Instance: m.Instance, Execution: m.Execution, ActivityID: m.ActivityID, Try: m.TryNumber,
 		Attempt: m.Attempt, Input: m.Input, Key: m.Key, Orchestration: m.Orchestration, Version: m.Version, Details: m.Details,
-		Timeout: time.Duration(min(m.TimeoutMs, timeoutMaxMs)) * time.Millisecond, Queue: m.Queue}
+		Timeout: time.Duration(min(m.TimeoutMs, timeoutMaxMs)) * time.Millisecond, Queue: m.Queue,
+		Traceparent: m.Traceparent, Tracestate: m.Tracestate}
 }
 
 // run runs the handler and delivers its outcome.

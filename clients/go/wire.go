@@ -43,6 +43,8 @@ type taskMessage struct {
 	Details       []byte `json:"details"`
 	TimeoutMs     uint64 `json:"timeoutMs,string"`
 	Queue         string `json:"queue"`
+	Traceparent   string `json:"traceparent"`
+	Tracestate    string `json:"tracestate"`
 }
 
 type renewTasks struct {

@@ -95,6 +95,7 @@ async def work(nc):
     worker.register("fail", fail)
     worker.register("resume", lambda task: task.details)
     worker.register("key", lambda task: task.key.encode())
+    worker.register("trace", lambda task: f"{task.traceparent} {task.tracestate}".encode())
     worker.register("panic", thread_panic if threads else panic)
     worker.register("sleep", thread_sleep if threads else sleep)
     worker.register("stubborn", thread_stubborn if threads else stubborn)
@@ -127,10 +128,11 @@ async def command(client, c):
 
 
 async def control(nc):
-    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"])
+    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""))
     while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
         c = json.loads(line)
         result = {"status": 0}
+        client.trace = lambda carrier: carrier.update({name: c[name] for name in ("traceparent", "tracestate") if name in c})
         try:
             result.update(await command(client, c))
         except thole.Error as error:

@@ -23,7 +23,11 @@ func main() {
 	nc, err := nats.Connect(os.Getenv("NATS_URL"), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err == nil {
 		if os.Getenv("CONF_MODE") == "client" {
-			client(thole.NewClient(nc, os.Getenv("THOLE_NAMESPACE")))
+			c := thole.NewClient(nc, os.Getenv("THOLE_NAMESPACE"))
+			if actor := os.Getenv("CONF_ACTOR"); actor != "" {
+				c.Actor = actor
+			}
+			client(c)
 			return
 		}
 		err = work(nc)
@@ -69,6 +73,9 @@ func work(nc *nats.Conn) error {
 	})
 	worker.Register("resume", func(_ context.Context, t *thole.Task) ([]byte, error) { return t.Details, nil })
 	worker.Register("key", func(_ context.Context, t *thole.Task) ([]byte, error) { return []byte(t.Key), nil })
+	worker.Register("trace", func(_ context.Context, t *thole.Task) ([]byte, error) {
+		return []byte(t.Traceparent + " " + t.Tracestate), nil
+	})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second SIGTERM kills
 	return worker.Run(ctx)
@@ -104,6 +111,8 @@ type command struct {
 	Event         string `json:"event"`
 	Query         string `json:"query"`
 	Reason        string `json:"reason"`
+	Traceparent   string `json:"traceparent"`
+	Tracestate    string `json:"tracestate"`
 }
 
 type result struct {
@@ -134,6 +143,9 @@ func do(c *thole.Client, command *command) result {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(command.TimeoutMs)*time.Millisecond)
 	defer cancel()
 	r := result{ID: command.ID, Instance: command.Instance}
+	c.Trace = func(_ context.Context, carrier map[string]string) {
+		carrier["traceparent"], carrier["tracestate"] = command.Traceparent, command.Tracestate
+	}
 	var err error
 	switch command.Op {
 	case "start":

@@ -27,6 +27,7 @@ const activities = {
   panic: () => { throw new TypeError("the driver panics"); },
   key: (task) => task.key,
   resume: (task) => task.details,
+  trace: (task) => `${task.traceparent} ${task.tracestate}`,
   async sleep(task) {
     await pause(Number(task.input), task.signal);
     if (task.signal.aborted) throw ended(task);
@@ -68,10 +69,12 @@ async function command(client, { op, timeout_ms: timeoutMs, ...c }) {
 }
 
 async function commands() {
-  const client = new Client(nc, { namespace });
+  let asked = {};
+  const trace = (carrier) => Object.assign(carrier, { traceparent: asked.traceparent, tracestate: asked.tracestate });
+  const client = new Client(nc, { namespace, actor: process.env.CONF_ACTOR, trace });
   for await (const line of createInterface({ input: process.stdin })) {
     if (line.trim() === "") continue;
-    const asked = JSON.parse(line);
+    asked = JSON.parse(line);
     let result;
     try {
       result = (await command(client, asked)) ?? {};

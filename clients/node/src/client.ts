@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { hostname, userInfo } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { name, TholeError } from "./errors.js";
 import { Link, Pause, sleep } from "./link.js";
@@ -11,6 +12,16 @@ export interface CallOptions {
   /** How long to try, all repetitions together; the client's if it is left out. */
   timeoutMs?: number;
   signal?: AbortSignal;
+}
+
+export interface ClientOptions {
+  namespace?: string;
+  /** For each call, all repetitions together: 30 s. */
+  timeoutMs?: number;
+  /** Who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST. */
+  actor?: string;
+  /** Adds the W3C Trace Context of a request: `(carrier) => propagation.inject(context.active(), carrier)` of OpenTelemetry. */
+  trace?: (carrier: Record<string, string>) => void;
 }
 
 export interface InstanceOutcome {
@@ -27,11 +38,25 @@ export class Client {
   private readonly link: Link;
   private readonly prefix: string;
   private readonly timeoutMs: number;
+  private readonly actor: string;
 
-  constructor(nc: NatsConnection, options: { namespace?: string; timeoutMs?: number } = {}) {
+  constructor(nc: NatsConnection, private readonly options: ClientOptions = {}) {
     this.link = Link.of(nc);
     this.prefix = `thole.${name("namespace", options.namespace ?? "default")}.gateway.client.`;
     this.timeoutMs = options.timeoutMs ?? 30_000;
+    this.actor = options.actor || process.env.THOLE_ACTOR || ownActor();
+  }
+
+  /** Who asks, as headers. */
+  private sender(): Record<string, string> {
+    const carrier: Record<string, string> = {};
+    this.options.trace?.(carrier);
+    const { traceparent = "", tracestate = "" } = carrier;
+    const said = { "Thole-Actor": this.actor, "Thole-Client": "thole for Node", traceparent, tracestate };
+    for (const [name, value] of Object.entries(said))
+      if (!/^[ -~]*$/.test(value) || this.actor.length > 200)
+        throw new TholeError(Status.INVALID, `${name} ${JSON.stringify(value.slice(0, 80))} is no text of printable ASCII, or too long`);
+    return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== ""));
   }
 
   /** Starts an instance, once, however often it is repeated. Returns its id: a random one if none is given. */
@@ -79,7 +104,7 @@ export class Client {
   /** Repeats until there is an answer that counts, or no time. */
   private async ask<T extends Answer>(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<T> {
     const deadline = performance.now() + (options.timeoutMs ?? this.timeoutMs);
-    const pause = new Pause();
+    const pause = new Pause(), sender = this.sender();
     let last: Answer = { status: NO_ANSWER, text: "no answer" };
     for (;;) {
       options.signal?.throwIfAborted();
@@ -87,7 +112,7 @@ export class Client {
       if (leftMs <= 0) break;
       const message = body(leftMs);
       const timeoutMs = (message.waitMs ?? 0) + Math.min(leftMs, Math.max(leftMs / 2, 500), ANSWER_MS);
-      const answer = await this.link.request<T>(this.prefix + operation, message, Math.min(timeoutMs, leftMs), options.signal);
+      const answer = await this.link.request<T>(this.prefix + operation, message, Math.min(timeoutMs, leftMs), options.signal, sender);
       if (answer.status !== NO_ANSWER || last.status === NO_ANSWER) last = answer;
       if (answer.status === Status.TIMEOUT && message.waitMs !== undefined) {
         pause.reset();
@@ -98,6 +123,12 @@ export class Client {
     }
     throw new TholeError(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
   }
+}
+
+function ownActor(): string {
+  let user = "";
+  try { user = userInfo().username; } catch { /* the system does not know it */ }
+  return `${user.slice(0, 100)}@${hostname().slice(0, 99)}`.replace(/[^ -~]/g, "?");
 }
 
 /** Leaves time for a repetition when an answer is lost. */

@@ -1,4 +1,4 @@
-export { Client, type CallOptions, type InstanceOutcome } from "./client.js";
+export { Client, type CallOptions, type ClientOptions, type InstanceOutcome } from "./client.js";
 export { ActivityFailure, Cancelled, TholeError } from "./errors.js";
 export type { Activity, Task } from "./task.js";
 export { Status } from "./wire.js";

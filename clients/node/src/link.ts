@@ -42,7 +42,7 @@ export class Link {
   }
 
   /** Asks once the connection is there. Never throws: without an answer the status is NO_ANSWER or NO_RESPONDERS. */
-  async request<T extends Answer>(subject: string, body: object, timeoutMs: number, signal?: AbortSignal): Promise<T> {
+  async request<T extends Answer>(subject: string, body: object, timeoutMs: number, signal?: AbortSignal, sender = {}): Promise<T> {
     const deadline = performance.now() + timeoutMs;
     while (!this.connected && !signal?.aborted && performance.now() < deadline)
       await until((done) => { this.back.add(done); return () => this.back.delete(done); }, deadline - performance.now(), signal);
@@ -50,17 +50,17 @@ export class Link {
     let answer: Answer = { status: NO_ANSWER, text: this.connected ? "no answer" : "not connected to NATS" };
     if (!this.connected || leftMs <= 0 || signal?.aborted) return answer as T;
     await until((done) => {
-      this.ask(subject, body, leftMs).then((got) => { answer = got; done(); });
+      this.ask(subject, body, leftMs, sender).then((got) => { answer = got; done(); });
       this.cut.add(done);
       return () => this.cut.delete(done);
     }, leftMs, signal);
     return answer as T;
   }
 
-  private async ask(subject: string, body: object, timeout: number): Promise<Answer> {
+  private async ask(subject: string, body: object, timeout: number, sender: Record<string, string>): Promise<Answer> {
     try {
       const h = headers();
-      h.set("Content-Type", "application/json");
+      for (const [name, value] of Object.entries({ "Content-Type": "application/json", ...sender })) h.set(name, value);
       const message = await this.nc.request(subject, JSON.stringify(body), { timeout, headers: h });
       const answer = JSON.parse(message.string()) as Partial<Answer> | null;
       const status = answer?.status ?? Status.OK;

@@ -21,6 +21,9 @@ export interface Task {
   readonly details: Buffer;
   /** Until this try's deadline, when it came; 0: it has none. */
   readonly timeoutMs: number;
+  /** W3C Trace Context of the start; empty: it had none. */
+  readonly traceparent: string;
+  readonly tracestate: string;
   /** Aborts when the task is to end; `signal.reason` is a `Cancelled`. */
   readonly signal: AbortSignal;
   /** Says that it goes on, and stores `details` with the next renewal. The newest one counts. */
@@ -45,7 +48,8 @@ export class Held {
       version: message.version ?? 0, instance: message.instance ?? "", execution: BigInt(message.execution ?? 0),
       activityId: BigInt(message.activityId ?? 0), tryNumber: message.tryNumber ?? 0, attempt: message.attempt ?? 0,
       input: decode(message.input), key: message.key ?? "", details: decode(message.details),
-      timeoutMs: Number(message.timeoutMs ?? 0), signal: this.abort.signal, heartbeat: (details) => this.heartbeat(details),
+      timeoutMs: Number(message.timeoutMs ?? 0), traceparent: message.traceparent ?? "", tracestate: message.tracestate ?? "",
+      signal: this.abort.signal, heartbeat: (details) => this.heartbeat(details),
     };
   }
 

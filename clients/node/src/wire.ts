@@ -18,7 +18,7 @@ export interface SessionOpened extends Answer {
 export interface TaskMessage {
   claim: string; activity?: string; instance?: string; execution?: string | number; activityId?: string | number; tryNumber?: number;
   attempt?: number; input?: string; key?: string; orchestration?: string; version?: number; details?: string;
-  timeoutMs?: string | number; queue?: string;
+  timeoutMs?: string | number; queue?: string; traceparent?: string; tracestate?: string;
 }
 export interface Tasks extends Answer { tasks?: TaskMessage[] }
 

@@ -25,7 +25,8 @@ async fn main() -> Result<(), Failed> {
         .connect(var("NATS_URL"))
         .await?;
     if var("CONF_MODE") == "client" {
-        commands(Client::new(nats, &var("THOLE_NAMESPACE"))).await
+        let client = Client::new(nats, &var("THOLE_NAMESPACE"));
+        commands(if var("CONF_ACTOR").is_empty() { client } else { client.with_actor(var("CONF_ACTOR")) }).await
     } else {
         work(nats).await
     }
@@ -65,6 +66,7 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         .activity("panic", panics)
         .activity("key", |task| async move { Ok(task.key) })
         .activity("resume", |task| async move { Ok(task.details) })
+        .activity("trace", |task| async move { Ok(format!("{} {}", task.traceparent, task.tracestate)) })
         .activity("sleep", sleeps)
         .activity("stubborn", |task| async move {
             sleep(Duration::from_millis(number(&task)? as u64)).await;
@@ -139,6 +141,10 @@ async fn commands(client: Client) -> Result<(), Failed> {
 async fn command(client: &Client, asked: &Value) -> Result<(String, Ended), Error> {
     let text = |name: &str| asked[name].as_str().unwrap_or_default().to_string();
     let client = client.with_timeout(Duration::from_millis(asked["timeout_ms"].as_u64().unwrap_or(10_000)));
+    let trace = ["traceparent", "tracestate"].map(|name| (name.to_string(), text(name)));
+    let client = client.with_trace(move |carrier| {
+        carrier.extend(trace.iter().filter(|(_, value)| !value.is_empty()).cloned());
+    });
     let input = Bytes::from(STANDARD.decode(text("input")).unwrap_or_default());
     let mut instance = text("instance");
     let mut ended =

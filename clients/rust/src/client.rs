@@ -1,5 +1,8 @@
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::HeaderMap;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
@@ -17,6 +20,8 @@ pub struct Client {
     link: Link,
     namespace: String,
     timeout: Duration,
+    actor: String,
+    trace: Option<Arc<dyn Fn(&mut HashMap<String, String>) + Send + Sync>>,
 }
 
 /// How to start an instance; all may be left at their defaults.
@@ -45,7 +50,40 @@ pub struct Ended {
 
 impl Client {
     pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
-        Self { link: Link { nats }, namespace: namespace.into(), timeout: Duration::from_secs(30) }
+        let (link, namespace) = (Link { nats }, namespace.into());
+        Self { link, namespace, timeout: Duration::from_secs(30), actor: own_actor(), trace: None }
+    }
+
+    /// The same client for another one who asks, at most 200 bytes of printable ASCII: recorded with what is asked
+    /// for. Without it: `$THOLE_ACTOR`, else `USER@HOST`.
+    pub fn with_actor(&self, actor: impl Into<String>) -> Self {
+        Self { actor: actor.into(), ..self.clone() }
+    }
+
+    /// The same client with what adds the W3C Trace Context of a request, as
+    /// `|carrier| propagator.inject_context(&Context::current(), carrier)` of OpenTelemetry.
+    pub fn with_trace(&self, trace: impl Fn(&mut HashMap<String, String>) + Send + Sync + 'static) -> Self {
+        Self { trace: Some(Arc::new(trace)), ..self.clone() }
+    }
+
+    /// Who asks, as headers.
+    fn sender(&self) -> Result<HeaderMap, Error> {
+        let mut carrier = HashMap::new();
+        if let Some(trace) = &self.trace {
+            trace(&mut carrier);
+        }
+        carrier.retain(|name, _| name == "traceparent" || name == "tracestate");
+        carrier.insert("Thole-Actor".into(), self.actor.clone());
+        carrier.insert("Thole-Client".into(), "thole for Rust".into());
+        let mut headers = HeaderMap::new();
+        for (name, value) in &carrier {
+            if !value.chars().all(is_printable) || self.actor.len() > 200 {
+                let text = format!("{name} {value:.80?} is no text of printable ASCII, or too long");
+                return Err(Error::new(status::INVALID, text));
+            }
+            headers.insert(name.as_str(), value.as_str());
+        }
+        Ok(headers)
     }
 
     /// The same client with another time for each call, all repetitions together; 30 s if it is not set.
@@ -123,6 +161,7 @@ impl Client {
         check_name("namespace", &self.namespace)?;
         let subject = format!("thole.{}.gateway.client.{operation}", self.namespace);
         let deadline = Instant::now() + self.timeout;
+        let sender = self.sender()?;
         let mut pause = Pause::default();
         let mut last = Error::new(status::UNAVAILABLE, "no answer");
         loop {
@@ -136,7 +175,7 @@ impl Client {
                 ask.wait_ms = wait.as_millis() as u32;
                 timeout += wait;
             }
-            match self.link.request(subject.clone(), &ask, timeout.min(left)).await {
+            match self.link.request(subject.clone(), &ask, timeout.min(left), sender.clone()).await {
                 Answer::Told { status: status::TIMEOUT, text, .. } if waits => {
                     last = Error { status: status::TIMEOUT, text }; // it still runs
                     pause.reset();
@@ -153,6 +192,21 @@ impl Client {
             sleep(pause.next().min(deadline.saturating_duration_since(Instant::now()))).await;
         }
     }
+}
+
+fn is_printable(c: char) -> bool {
+    (' '..='~').contains(&c)
+}
+
+fn own_actor() -> String {
+    let told = std::env::var("THOLE_ACTOR").unwrap_or_default();
+    if !told.is_empty() {
+        return told;
+    }
+    let user = std::env::var("USER").unwrap_or_default();
+    let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let own = format!("{user:.100}@{:.99}", host.trim());
+    own.chars().map(|c| if is_printable(c) { c } else { '?' }).collect()
 }
 
 fn new_id() -> String {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 fn left_out(kind: &str) -> &'static [&'static str] {
     match kind {
         "SessionOpened" => &["session", "gateway"],
-        "Task" | "Tasks" | "StartInstance" => &["traceparent", "tracestate"],
+        "StartInstance" => &["traceparent", "tracestate"],
         "OutcomeResult" | "TasksCompleted" => &["claim"],
         _ => &[],
     }
@@ -123,7 +123,7 @@ fn task(got: &TaskMessage) -> Value {
     json!({"claim": got.claim, "activity": got.activity, "instance": got.instance, "execution": got.execution.to_string(),
         "activityId": got.activity_id.to_string(), "tryNumber": got.try_number, "attempt": got.attempt, "input": base64(&got.input),
         "key": got.key, "orchestration": got.orchestration, "version": got.version, "details": base64(&got.details),
-        "timeoutMs": got.timeout_ms.to_string(), "queue": got.queue})
+        "timeoutMs": got.timeout_ms.to_string(), "queue": got.queue, "traceparent": got.traceparent, "tracestate": got.tracestate})
 }
 
 fn notice(got: &Notice) -> Value {

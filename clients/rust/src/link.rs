@@ -41,6 +41,7 @@ impl Link {
         subject: String,
         body: &impl Serialize,
         timeout: Duration,
+        mut headers: HeaderMap,
     ) -> Answer<T> {
         let deadline = Instant::now() + timeout;
         while !self.is_connected() {
@@ -49,7 +50,6 @@ impl Link {
             }
             sleep(LOOK).await;
         }
-        let mut headers = HeaderMap::new();
         headers.insert("Content-Type", "application/json");
         let text = serde_json::to_vec(body).expect("messages are plain data");
         let left = deadline.saturating_duration_since(Instant::now());

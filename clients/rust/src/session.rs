@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use async_nats::Subscriber;
+use async_nats::{HeaderMap, Subscriber};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
@@ -86,7 +86,8 @@ impl Session {
         if self.is_over() {
             return Answer::None("the session is over".into());
         }
-        let answer = self.link.request(format!("{}.{operation}", self.opened.subject), body, timeout).await;
+        let answer =
+            self.link.request(format!("{}.{operation}", self.opened.subject), body, timeout, HeaderMap::new()).await;
         match &answer {
             Answer::Told { status: status::OK, .. } => self.state().unknown = false,
             Answer::NoResponders | Answer::Told { status: status::NOT_FOUND, .. } => {

@@ -37,6 +37,9 @@ pub struct Task {
     pub details: Bytes,
     /// Until this try's deadline, when it came; 0: it has none.
     pub timeout_ms: u64,
+    /// W3C Trace Context of the start; empty: it had none.
+    pub traceparent: String,
+    pub tracestate: String,
     shared: Arc<Shared>,
 }
 
@@ -105,6 +108,8 @@ impl Held {
             key: message.key,
             details: message.details,
             timeout_ms: message.timeout_ms,
+            traceparent: message.traceparent,
+            tracestate: message.tracestate,
             shared: Arc::clone(&shared),
         };
         (Self { claim: message.claim, shared }, task)

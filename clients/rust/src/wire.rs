@@ -59,6 +59,8 @@ pub struct TaskMessage {
     #[serde(deserialize_with = "number")]
     pub timeout_ms: u64,
     pub queue: String,
+    pub traceparent: String,
+    pub tracestate: String,
 }
 
 #[derive(Serialize, Default)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_nats::HeaderMap;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -163,7 +164,12 @@ impl Inner {
                 let sent_at = Instant::now();
                 match self
                     .link
-                    .request::<SessionOpened>(format!("thole.{namespace}.gateway.open.{queue}"), &body, OPEN)
+                    .request::<SessionOpened>(
+                        format!("thole.{namespace}.gateway.open.{queue}"),
+                        &body,
+                        OPEN,
+                        HeaderMap::new(),
+                    )
                     .await
                 {
                     Answer::Told { status: status::OK, body, .. } if !body.subject.is_empty() => {

@@ -8,7 +8,7 @@ import binascii
 import enum
 import json
 import re
-from typing import Any, Awaitable, Dict, List, Optional, TypeVar
+from typing import Any, Awaitable, Dict, List, Mapping, Optional, TypeVar
 
 import nats.errors
 from nats.aio.client import Client as NATS
@@ -86,13 +86,13 @@ async def race(work: Awaitable[T], *events: asyncio.Event) -> Optional[T]:
             one.cancel()
 
 
-async def call(nc: NATS, subject: str, request: Dict[str, Any], timeout: float) -> Dict[str, Any]:
+async def call(nc: NATS, subject: str, request: Dict[str, Any], timeout: float, sender: Mapping[str, str] = {}) -> Dict[str, Any]:
     """One request. Raises Error for a status that is not 0, else NoAnswer. Nothing is sent while there is no connection:
     what waits in the connection's buffer would arrive when nobody waits for its answer any more."""
     if not nc.is_connected:
         raise NoAnswer("not connected")
     data = json.dumps(request).encode()
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **sender}
     try:
         reply = await asyncio.wait_for(nc.request(subject, data, timeout=timeout, headers=headers), timeout)
     except nats.errors.NoRespondersError:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
+import re
 import secrets
+import socket
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from nats.aio.client import Client as NATS
 
@@ -28,11 +32,27 @@ class Outcome:
 
 
 class Client:
-    """What has no answer is repeated, with the same request id, for at most `timeout` seconds; then Error UNAVAILABLE."""
+    """What has no answer is repeated, with the same request id, for at most `timeout` seconds; then Error UNAVAILABLE.
 
-    def __init__(self, nc: NATS, *, namespace: str = "default") -> None:
+    `actor` is who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST.
+    `trace` adds the W3C Trace Context of a request to a dict, as OpenTelemetry's `propagate.inject` does."""
+
+    def __init__(self, nc: NATS, *, namespace: str = "default", actor: str = "", trace: Optional[Callable[[Dict[str, str]], Any]] = None) -> None:
         self.nc = nc
+        self.actor = actor or os.environ.get("THOLE_ACTOR") or _own_actor()
+        self.trace = trace
         self._prefix = f"thole.{namespace}.gateway.client."
+
+    def _sender(self) -> Dict[str, str]:
+        carrier: Dict[str, str] = {}
+        if self.trace:
+            self.trace(carrier)
+        said = {"Thole-Actor": self.actor, "Thole-Client": "thole for Python"}
+        said.update({name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)})
+        for name, value in said.items():
+            if not re.fullmatch("[ -~]*", value) or len(self.actor) > 200:
+                raise Error(Status.INVALID, f"{name} {value[:80]!r} is no text of printable ASCII, or too long")
+        return said
 
     async def start(self, orchestration: str, input: bytes = b"", *, instance: str = "", version: int = 0, timeout: float = 30.0) -> str:
         """Starts an instance and returns its id (a random one for "") when that is stored. CONFLICT: it is in use."""
@@ -59,12 +79,12 @@ class Client:
     async def wait(self, instance: str, *, timeout: Optional[float] = None) -> Outcome:
         """Waits until an instance has ended, however it ended. Error TIMEOUT: it still runs; NOT_FOUND: there is none."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        pause, last = Backoff(), Error(Status.UNAVAILABLE, "no answer")
+        pause, last, sender = Backoff(), Error(Status.UNAVAILABLE, "no answer"), self._sender()
         while True:
             begin = time.monotonic()
             wait = WAIT_SECONDS if deadline is None else max(min(WAIT_SECONDS, deadline - begin), 0.001)
             try:
-                answer = await self._call("wait", {"instance": instance, "waitMs": max(int(wait * 1000), 1)}, wait + 5.0, deadline)
+                answer = await self._call("wait", {"instance": instance, "waitMs": max(int(wait * 1000), 1)}, wait + 5.0, deadline, sender)
                 if text(answer, "state"):
                     return Outcome(Status.OK, text(answer, "state"), output=octets(answer, "output"))
             except Error as error:
@@ -82,17 +102,19 @@ class Client:
                     last = Error(Status.UNAVAILABLE, str(error))
             await _pause(pause, deadline, last)
 
-    async def _call(self, operation: str, request: Dict[str, Any], timeout: float, deadline: Optional[float]) -> Dict[str, Any]:
+    async def _call(
+        self, operation: str, request: Dict[str, Any], timeout: float, deadline: Optional[float], sender: Dict[str, str]
+    ) -> Dict[str, Any]:
         if deadline is not None:
             timeout = max(min(timeout, deadline + 0.5 - time.monotonic()), 0.05)  # an answer at the deadline still counts
-        return await call(self.nc, self._prefix + operation, request, timeout)
+        return await call(self.nc, self._prefix + operation, request, timeout, sender)
 
     async def _request(self, operation: str, request: Dict[str, Any], timeout: float) -> Dict[str, Any]:
         named(*operation.split(".", 1)[1:])
-        pause, deadline = Backoff(), time.monotonic() + timeout
+        pause, deadline, sender = Backoff(), time.monotonic() + timeout, self._sender()
         while True:
             try:
-                return await self._call(operation, request, TRY_SECONDS, deadline)
+                return await self._call(operation, request, TRY_SECONDS, deadline, sender)
             except Error as error:
                 if error.status != Status.UNAVAILABLE:
                     raise
@@ -100,6 +122,14 @@ class Client:
             except NoAnswer as error:
                 last = Error(Status.UNAVAILABLE, str(error))
             await _pause(pause, deadline, last)
+
+
+def _own_actor() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # the system does not know its user
+        name = str(os.getuid())
+    return re.sub("[^ -~]", "?", f"{name[:100]}@{socket.gethostname()[:99]}")
 
 
 async def _pause(pause: Backoff, deadline: Optional[float], last: Error) -> None:

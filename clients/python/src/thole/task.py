@@ -50,6 +50,8 @@ class Task:
     details: bytes  # of the last heartbeat before this claim
     timeout: Optional[float]  # seconds until this try's deadline, when it was claimed; None: it has none
     queue: str
+    traceparent: str = ""  # W3C Trace Context of the start; empty: it had none
+    tracestate: str = ""
     cancel: Optional[Cancelled] = None
     _event: threading.Event = field(default_factory=threading.Event, repr=False)
     _payload_max: int = 0
@@ -95,5 +97,7 @@ def read_task(message: Dict[str, Any], payload_max: int) -> Task:
         details=octets(message, "details"),
         timeout=timeout_ms / 1000 if timeout_ms else None,
         queue=text(message, "queue"),
+        traceparent=text(message, "traceparent"),
+        tracestate=text(message, "tracestate"),
         _payload_max=payload_max,
     )

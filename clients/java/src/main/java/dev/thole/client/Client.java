@@ -3,10 +3,18 @@ package dev.thole.client;
 import dev.thole.client.Wire.Answer;
 import dev.thole.client.Wire.Ask;
 import io.nats.client.Connection;
+import io.nats.client.impl.Headers;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time left, then
@@ -20,21 +28,66 @@ public final class Client implements AutoCloseable {
     private final Link link;
     private final String prefix;
     private final Duration timeout;
+    private final String actor;
+    private final Consumer<Map<String, String>> trace;
 
     /** With 30 s for each call, all repetitions together. */
     public Client(Connection nats, String namespace) {
-        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30));
+        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), carrier -> {});
     }
 
-    private Client(Link link, String prefix, Duration timeout) {
+    private Client(Link link, String prefix, Duration timeout, String actor, Consumer<Map<String, String>> trace) {
         this.link = link;
         this.prefix = prefix;
         this.timeout = timeout;
+        this.actor = actor;
+        this.trace = trace;
     }
 
     /** The same client with another time for each call; closing one closes both. */
     public Client withTimeout(Duration value) {
-        return new Client(link, prefix, value);
+        return new Client(link, prefix, value, actor, trace);
+    }
+
+    /**
+     * The same client for another one who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Without it:
+     * $THOLE_ACTOR, else USER@HOST.
+     */
+    public Client withActor(String value) {
+        return new Client(link, prefix, timeout, value, trace);
+    }
+
+    /** The same client with what adds the W3C Trace Context of a request: {@code carrier -> propagator.inject(Context.current(), carrier, Map::put)}. */
+    public Client withTrace(Consumer<Map<String, String>> value) {
+        return new Client(link, prefix, timeout, actor, value);
+    }
+
+    private static String ownActor() {
+        String told = System.getenv("THOLE_ACTOR");
+        if (told != null && !told.isEmpty()) return told;
+        String host;
+        try {
+            host = InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException err) {
+            host = "";
+        }
+        return String.format("%.100s@%.99s", System.getProperty("user.name"), host).replaceAll("[^ -~]", "?");
+    }
+
+    /** Who asks, as headers. */
+    private Headers sender() throws TholeException {
+        Map<String, String> carrier = new HashMap<>();
+        trace.accept(carrier);
+        Map<String, String> said = new LinkedHashMap<>(Map.of("Thole-Actor", actor, "Thole-Client", "thole for Java"));
+        carrier.keySet().retainAll(Set.of("traceparent", "tracestate"));
+        said.putAll(carrier);
+        Headers headers = new Headers();
+        for (Map.Entry<String, String> one : said.entrySet()) {
+            if (!one.getValue().matches("[ -~]*") || actor.length() > 200)
+                throw new TholeException(Status.INVALID, one.getKey() + " is no text of printable ASCII, or too long");
+            headers.put(one.getKey(), one.getValue());
+        }
+        return headers;
     }
 
     /**
@@ -114,6 +167,7 @@ public final class Client implements AutoCloseable {
     private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
         long deadline = System.nanoTime() + timeout.toNanos();
         boolean waits = asked.waitMs() != null;
+        Headers sender = sender();
         Pause pause = new Pause();
         Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
         for (;;) {
@@ -122,7 +176,7 @@ public final class Client implements AutoCloseable {
             long waitMs = waits ? Math.max(1, Math.min(leftMs / 2, WAIT_MS)) : 0; // leaves time for a repetition
             long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
             Ask body = !waits ? asked : new Ask(asked.instance(), null, null, null, null, null, waitMs);
-            Answer answer = link.request(prefix + operation, body, timeoutMs, NEVER);
+            Answer answer = link.request(prefix + operation, body, timeoutMs, NEVER, sender);
             if (answer.status >= 0 || last.status != Status.TIMEOUT) last = answer;
             if (waits && answer.status == Status.TIMEOUT) {
                 pause.reset();

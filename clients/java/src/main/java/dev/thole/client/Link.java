@@ -22,6 +22,8 @@ import java.util.concurrent.atomic.AtomicLong;
  * come to an inbox of its own: jnats does not tell "no responders" from "no answer" unless its user's options say so.
  */
 final class Link implements AutoCloseable {
+    static final Headers NO_HEADERS = new Headers();
+
     private final Connection nats;
     private final Dispatcher dispatcher;
     private final String inbox;
@@ -82,7 +84,7 @@ final class Link implements AutoCloseable {
     }
 
     /** Asks at once; the future is never exceptional, and is completed by a thread that must not be blocked. */
-    CompletableFuture<Answer> ask(String subject, Object body, long timeoutMs) {
+    CompletableFuture<Answer> ask(String subject, Object body, long timeoutMs, Headers sender) {
         CompletableFuture<Answer> answer = new CompletableFuture<>();
         String token = Long.toString(number.incrementAndGet(), Character.MAX_RADIX);
         pending.put(token, answer);
@@ -93,7 +95,7 @@ final class Link implements AutoCloseable {
             return answer;
         }
         try {
-            Headers headers = new Headers().put("Content-Type", "application/json");
+            Headers headers = new Headers(sender).put("Content-Type", "application/json");
             nats.publish(subject, inbox + token, headers, Wire.GSON.toJson(body).getBytes(StandardCharsets.UTF_8));
         } catch (IllegalStateException | IllegalArgumentException err) {
             answer.complete(Answer.none(Status.NO_ANSWER, String.valueOf(err.getMessage())));
@@ -102,14 +104,14 @@ final class Link implements AutoCloseable {
     }
 
     /** Asks as soon as the connection is there, and waits. Returns no answer when {@code end} is done. */
-    Answer request(String subject, Object body, long timeoutMs, CompletableFuture<?> end) throws InterruptedException {
+    Answer request(String subject, Object body, long timeoutMs, CompletableFuture<?> end, Headers sender) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
         CompletableFuture<Void> again = back;
         while (!isConnected() && !end.isDone() && deadline - System.nanoTime() > 0) {
             Pause.sleep(Math.min(100, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()) + 1), CompletableFuture.anyOf(again, end));
             again = back;
         }
-        CompletableFuture<Answer> answer = ask(subject, body, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
+        CompletableFuture<Answer> answer = ask(subject, body, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()), sender);
         try {
             CompletableFuture.anyOf(answer, end).get();
         } catch (ExecutionException err) {

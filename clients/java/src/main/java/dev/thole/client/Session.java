@@ -92,14 +92,14 @@ final class Session {
     private Answer request(String operation, Object body, long timeoutMs, CompletableFuture<?> end) throws InterruptedException {
         lookAtLease();
         if (end.isDone()) return Answer.none(Status.NO_ANSWER, "the session is over");
-        Answer answer = link.request(opened.subject + "." + operation, body, timeoutMs, end);
+        Answer answer = link.request(opened.subject + "." + operation, body, timeoutMs, end, Link.NO_HEADERS);
         return isOver() ? answer : judged(operation, answer);
     }
 
     /** Asks for tasks and takes them. The future has the status. */
     CompletableFuture<Integer> next(int max, long waitMs) {
         lookAtLease();
-        return link.ask(opened.subject + ".next", new NextTasks(max, waitMs), waitMs + NEXT_MORE_MS).thenApply(answer -> {
+        return link.ask(opened.subject + ".next", new NextTasks(max, waitMs), waitMs + NEXT_MORE_MS, Link.NO_HEADERS).thenApply(answer -> {
             if (isOver()) return answer.status;
             if (judged("next", answer).status == Status.OK) answer.tasks.stream().filter(Objects::nonNull).forEach(this::take);
             return answer.status;
@@ -129,7 +129,7 @@ final class Session {
         }
         long sentAt = System.nanoTime();
         // Others go out before this one is answered or given up: a slow answer counts, a lost one costs no lease.
-        link.ask(opened.subject + ".renew", new RenewTasks(running), opened.leaseMs).thenAccept(answer -> {
+        link.ask(opened.subject + ".renew", new RenewTasks(running), opened.leaseMs, Link.NO_HEADERS).thenAccept(answer -> {
             if (isOver()) return;
             if (judged("renew", answer).status == Status.OK) renewed(answer, sentAt, running);
             else renewSoon(sent);

@@ -25,6 +25,15 @@ public final class Task {
         return message.queue;
     }
 
+    /** W3C Trace Context of the start; empty: it had none. */
+    public String traceparent() {
+        return message.traceparent;
+    }
+
+    public String tracestate() {
+        return message.tracestate;
+    }
+
     public String orchestration() {
         return message.orchestration;
     }

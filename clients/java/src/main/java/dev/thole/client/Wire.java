@@ -78,6 +78,8 @@ final class Wire {
         byte[] details = {};
         long timeoutMs;
         String queue = "";
+        String traceparent = "";
+        String tracestate = "";
     }
 
     static final class Notice {

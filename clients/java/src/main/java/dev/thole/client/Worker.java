@@ -209,7 +209,7 @@ public final class Worker implements AutoCloseable {
             long sentAt = System.nanoTime();
             OpenSession body = new OpenSession(options.name, options.slots, List.copyOf(options.activities.keySet()), inbox);
             String subject = "thole." + options.namespace + ".gateway.open." + options.queue;
-            Answer answer = link.request(subject, body, OPEN_MS, link.closed());
+            Answer answer = link.request(subject, body, OPEN_MS, link.closed(), Link.NO_HEADERS);
             if (answer.status == Status.OK && !answer.subject.isEmpty()) {
                 Session session = new Session(this, link, answer, inbox, sentAt);
                 made.set(session);

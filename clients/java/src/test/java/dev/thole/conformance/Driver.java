@@ -37,7 +37,9 @@ public final class Driver {
             .reconnectWait(Duration.ofMillis(100)).reconnectJitter(Duration.ofMillis(10)).build();
         Connection nats = Nats.connectReconnectOnConnect(options);
         try {
-            if ("client".equals(System.getenv("CONF_MODE"))) commands(new Client(nats, System.getenv("THOLE_NAMESPACE")));
+            Client client = new Client(nats, System.getenv("THOLE_NAMESPACE"));
+            String actor = System.getenv("CONF_ACTOR");
+            if ("client".equals(System.getenv("CONF_MODE"))) commands(actor == null || actor.isEmpty() ? client : client.withActor(actor));
             else work(nats);
         } catch (TholeException err) {
             System.err.println(err.status() + ": " + err.getMessage());
@@ -58,6 +60,7 @@ public final class Driver {
             })
             .activity("key", task -> bytes(task.key()))
             .activity("resume", Task::details)
+            .activity("trace", task -> bytes(task.traceparent() + " " + task.tracestate()))
             .activity("sleep", task -> {
                 pause(task, number(task));
                 return task.input();
@@ -146,13 +149,17 @@ public final class Driver {
             result.put("id", asked.get("id"));
             long timeoutMs = asked.has("timeout_ms") ? asked.get("timeout_ms").getAsLong() : 10_000;
             try {
-                command(client.withTimeout(Duration.ofMillis(timeoutMs)), asked, result);
+                command(client.withTimeout(Duration.ofMillis(timeoutMs)).withTrace(carrier -> trace(asked, carrier)), asked, result);
             } catch (TholeException err) {
                 result.put("status", err.status());
                 result.put("text", err.getMessage());
             }
             OUT.println(GSON.toJson(result));
         }
+    }
+
+    private static void trace(JsonObject asked, Map<String, String> carrier) {
+        for (String name : new String[] {"traceparent", "tracestate"}) if (asked.has(name)) carrier.put(name, text(asked, name));
     }
 
     private static String text(JsonObject asked, String name) {
