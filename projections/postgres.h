@@ -51,8 +51,8 @@ bool postgres_has_secret(const char *conninfo);
 THOLE_NODISCARD thole_status postgres_open(const struct postgres_options *options, struct postgres **ret,
                                            thole_error *reterr);
 void postgres_close(struct postgres *pg); /* NULL-safe */
-/* Another connect and statement timeout for the calls that follow, outside of a transaction. A round trip where
- * it differs; if that fails the next call makes a new connection. */
+/* Another connect and statement timeout for the calls that follow, outside of a transaction. A round trip
+ * where it differs; if that fails the next call makes a new connection. */
 void postgres_set_timeout(struct postgres *pg, uint64_t timeout_ms);
 /* The socket, for poll(2): readable while no statement runs means that the connection may be going away, see
  * postgres_check_idle(). -1 while there is no connection. Another one after a reconnect. */
