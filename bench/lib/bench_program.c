@@ -143,7 +143,8 @@ bool program_role(int argc, char **argv, int *ret_code)
     const char *const role = argc > 1 ? argv[1] : "";
     if (strcmp(role, "client") == 0)
         *ret_code = load_main(argc, argv);
-    else if (strcmp(role, "engine") == 0 || strcmp(role, "worker") == 0 || strcmp(role, "replay") == 0)
+    else if (strcmp(role, "engine") == 0 || strcmp(role, "worker") == 0 || strcmp(role, "replay") == 0 ||
+             strcmp(role, "gateway") == 0)
         *ret_code = program_main(argc, argv);
     else
         return false;

@@ -59,6 +59,7 @@ static bool role_of_root(const struct stand *stand, pid_t pid, enum bench_role *
         pid_t pid;
         enum bench_role role;
     } const roots[] = {{stand->client, ROLE_CLIENT},
+                       {stand->remote, ROLE_CLIENT},
                        {stand->worker, ROLE_WORKER},
                        {stand->nats.pid, ROLE_NATS},
                        {stand->postgres.pid, ROLE_PG_REST}};

@@ -179,8 +179,9 @@ bool postgres_backends(struct stand *stand, enum bench_role *roles, pid_t *pids,
         pids[*ret_len] = (pid_t)cell(result, row, 0);
         roles[(*ret_len)++] = PQgetvalue(result, row, 2)[0] == 't'     ? ROLES
                               : strncmp(name, "thole-engine", 12) == 0 ? ROLE_PG_ENGINE
-                              : strncmp(name, "thole-worker", 12) == 0 ? ROLE_PG_WORKER
-                                                                       : ROLE_PG_REST;
+                              : strncmp(name, "thole-worker", 12) == 0 || strcmp(name, "thole-gateway") == 0
+                                  ? ROLE_PG_WORKER
+                                  : ROLE_PG_REST;
     }
     PQclear(result);
     return true;

@@ -153,14 +153,14 @@ bool stand_arm(const struct stand *stand, enum bench_role role)
     return setenv("THOLE_LEDGER_ALLOCATIONS", path, 1) == 0 && setenv("LD_PRELOAD", library, 1) == 0;
 }
 
-static bool start_program(struct stand *stand, enum bench_role role, const char *node,
+static bool start_program(struct stand *stand, enum bench_role role, const char *name, const char *node,
                           const char *const *arguments, pid_t *ret)
 {
     static struct process process; /* large */
     thole_error error = {.status = THOLE_OK};
     memset(&process, 0, sizeof process);
     process_arg(&process, "%s", bench_self());
-    process_arg(&process, "%s", bench_role_names[role]);
+    process_arg(&process, "%s", name);
     process_arg(&process, "--log-level=warn");
     process_arg(&process, "--node=%s", node);
     for (; arguments != NULL && *arguments != NULL; arguments++)
@@ -177,7 +177,7 @@ bool stand_start_engine(struct stand *stand, size_t index, const char *const *ar
     if (index >= STAND_ENGINES_MAX || stand->engines[index] != 0)
         return bench_fail("engine", "there is no place for one more");
     (void)snprintf(node, sizeof node, "engine-%zu", index);
-    return start_program(stand, ROLE_ENGINE, node, arguments, &stand->engines[index]);
+    return start_program(stand, ROLE_ENGINE, "engine", node, arguments, &stand->engines[index]);
 }
 
 bool stand_start_worker(struct stand *stand, unsigned slots)
@@ -185,7 +185,16 @@ bool stand_start_worker(struct stand *stand, unsigned slots)
     char text[32];
     const char *const arguments[] = {text, NULL};
     (void)snprintf(text, sizeof text, "--slots=%u", slots);
-    return start_program(stand, ROLE_WORKER, "worker", arguments, &stand->worker);
+    return start_program(stand, ROLE_WORKER, "worker", "worker", arguments, &stand->worker);
+}
+
+bool stand_start_gateway(struct stand *stand, unsigned slots)
+{
+    char text[32];
+    const char *const arguments[] = {text, NULL};
+    (void)snprintf(text, sizeof text, "--slots=%u", slots);
+    return start_program(stand, ROLE_WORKER, "gateway", "gateway", NULL, &stand->worker) &&
+           start_program(stand, ROLE_CLIENT, "remote", "remote", arguments, &stand->remote);
 }
 
 void stand_stop(pid_t *pid)
@@ -205,10 +214,16 @@ void stand_kill9(pid_t *pid)
     *pid = 0;
 }
 
+void stand_stop_worker(struct stand *stand)
+{
+    stand_stop(&stand->remote);
+    stand_stop(&stand->worker);
+}
+
 void stand_stop_programs(struct stand *stand)
 {
     stand_kill9(&stand->client);
-    stand_stop(&stand->worker);
+    stand_stop_worker(stand);
     for (size_t i = 0; i < STAND_ENGINES_MAX; i++)
         stand_stop(&stand->engines[i]);
 }

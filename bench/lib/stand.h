@@ -37,8 +37,10 @@ struct stand {
     bool missing;        /* a server is not installed */
     bool has_statements; /* pg_stat_statements is there */
     bool counted;        /* system calls, allocations and statements are counted, which costs time itself */
-    pid_t client, engines[STAND_ENGINES_MAX], worker; /* 0: not running */
-    pid_t guard;                                      /* removes the folder if this process is killed */
+    pid_t client, engines[STAND_ENGINES_MAX]; /* 0: not running, as the next two */
+    pid_t worker;                             /* or a gateway */
+    pid_t remote;                             /* the worker behind it; what it costs counts as the client's */
+    pid_t guard;                              /* removes the folder if this process is killed */
     int guard_pipe;
 };
 
@@ -51,6 +53,9 @@ void stand_close(struct stand *stand);
 /* This program in the role engine or worker, with more arguments (NULL-terminated). */
 bool stand_start_engine(struct stand *stand, size_t index, const char *const *arguments);
 bool stand_start_worker(struct stand *stand, unsigned slots);
+/* A gateway in the worker's place, and this program with the role "remote" and the slots as its argument. */
+bool stand_start_gateway(struct stand *stand, unsigned slots);
+void stand_stop_worker(struct stand *stand);
 void stand_stop_programs(struct stand *stand);
 void stand_stop(pid_t *pid);
 /* SIGKILL to the process and its children. */
