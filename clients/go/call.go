@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
 
@@ -80,14 +81,19 @@ func (b *backoff) next() time.Duration {
 	return b.pause
 }
 
-// wait pauses, or returns false when the context ends before.
-func (b *backoff) wait(ctx context.Context) bool { return sleep(ctx, b.next()) }
+// wait pauses, or returns false when the context, or another one, ends before.
+func (b *backoff) wait(ctx context.Context, others ...context.Context) bool {
+	return sleep(b.next(), ctx, others...)
+}
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+func sleep(d time.Duration, ctx context.Context, others ...context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, other := range others {
+		defer context.AfterFunc(other, cancel)()
+	}
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -96,51 +102,39 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // call makes one request. Without an error the answer's status is 0; an *Error has another one. Nothing is sent while
 // there is no connection: what waits in the connection's buffer would arrive when nobody waits for its answer any more.
-func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request, answer any) error {
+func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request ask) (*answer, error) {
 	data, err := json.Marshal(request)
 	if err != nil {
-		return &Error{Status: StatusInvalid, Text: err.Error()}
+		return nil, &Error{Status: StatusInvalid, Text: err.Error()}
 	}
 	if !nc.IsConnected() {
-		return errNoAnswer
+		return nil, errNoAnswer
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	message := nats.NewMsg(subject)
-	message.Data = data
-	for name, values := range sender {
-		message.Header[name] = values
-	}
-	message.Header.Set("Content-Type", "application/json")
+	message := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{"Content-Type": {"application/json"}}}
+	maps.Copy(message.Header, sender)
 	reply, err := nc.RequestMsgWithContext(ctx, message)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return errNoResponders
+		return nil, errNoResponders
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject):
-		return &Error{Status: StatusInvalid, Text: err.Error()}
+		return nil, &Error{Status: StatusInvalid, Text: err.Error()}
 	case err != nil:
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	return read(reply.Data, answer)
+	return read(reply.Data)
 }
 
-func read(data []byte, answer any) error {
-	var head *struct { // a pointer: null is no object
-		Status Status `json:"status"`
-		Text   string `json:"text"`
+func read(data []byte) (*answer, error) {
+	var a *answer // a pointer: null is no object
+	if err := json.Unmarshal(data, &a); err != nil || a == nil {
+		return nil, fmt.Errorf("%w: %.80q", errBroken, data)
 	}
-	if err := json.Unmarshal(data, &head); err != nil || head == nil {
-		return fmt.Errorf("%w: %.80q", errBroken, data)
+	if a.Status != StatusOK {
+		return a, &Error{Status: a.Status, Text: a.Text}
 	}
-	if answer != nil {
-		if err := json.Unmarshal(data, answer); err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
-		}
-	}
-	if head.Status != StatusOK {
-		return &Error{Status: head.Status, Text: head.Text}
-	}
-	return nil
+	return a, nil
 }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

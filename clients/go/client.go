@@ -86,32 +86,32 @@ type StartOptions struct {
 
 // Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start.
 func (c *Client) Start(ctx context.Context, orchestration string, input []byte, options StartOptions) (string, error) {
-	request := startInstance{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}
-	var answer instanceStarted
-	err := c.named(ctx, "start", orchestration, request, &answer)
-	return answer.Instance, err
+	started, err := c.named(ctx, "start", orchestration, ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version})
+	return started.Instance, err
 }
 
 // Signal sends an event to an instance. StatusConflict: it has ended.
 func (c *Client) Signal(ctx context.Context, instance, event string, data []byte) error {
-	return c.named(ctx, "signal", event, signalInstance{Instance: instance, Data: data, RequestID: requestID()}, nil)
+	_, err := c.named(ctx, "signal", event, ask{Instance: instance, Data: data, RequestID: requestID()})
+	return err
 }
 
 // Cancel asks an instance to end. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Cancel(ctx context.Context, instance, reason string) error {
-	return c.request(ctx, "cancel", endInstance{instance, reason, requestID()}, nil)
+	_, err := c.request(ctx, "cancel", ask{Instance: instance, Reason: reason, RequestID: requestID()})
+	return err
 }
 
 // Terminate ends an instance without asking it. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Terminate(ctx context.Context, instance, reason string) error {
-	return c.request(ctx, "terminate", endInstance{instance, reason, requestID()}, nil)
+	_, err := c.request(ctx, "terminate", ask{Instance: instance, Reason: reason, RequestID: requestID()})
+	return err
 }
 
 // Query asks an instance.
 func (c *Client) Query(ctx context.Context, instance, query string, input []byte) ([]byte, error) {
-	var answer queryResult
-	err := c.named(ctx, "query", query, queryInstance{instance, input}, &answer)
-	return answer.Output, err
+	told, err := c.named(ctx, "query", query, ask{Instance: instance, Input: input})
+	return told.Output, err
 }
 
 // Outcome says how an instance ended.
@@ -135,9 +135,8 @@ func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 		if deadline, ok := ctx.Deadline(); ok {
 			wait = max(min(wait, time.Until(deadline)), time.Millisecond)
 		}
-		var answer instanceOutcome
 		sent := time.Now()
-		err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, sender, waitInstance{instance, wait.Milliseconds()}, &answer)
+		told, err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, sender, ask{Instance: instance, WaitMs: wait.Milliseconds()})
 		status, ok := answered(err)
 		switch {
 		case ok && status == StatusTimeout:
@@ -148,13 +147,8 @@ func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 					continue
 				}
 			}
-		case ok && (status == StatusOK && answer.State != "" || status == StatusApp || status == StatusCancelled):
-			outcome := &Outcome{Status: status, State: answer.State, ErrorType: answer.ErrorType, Output: answer.Output}
-			var e *Error
-			if errors.As(err, &e) {
-				outcome.Text = e.Text
-			}
-			return outcome, nil
+		case ok && (status == StatusOK && told.State != "" || status == StatusApp || status == StatusCancelled):
+			return &Outcome{status, told.State, told.Text, told.ErrorType, told.Output}, nil
 		case ok && status != StatusUnavailable && status != StatusOK:
 			return nil, err
 		case ctx.Err() != nil && errors.Is(err, errNoAnswer): // the end of ctx came before the gateway's answer
@@ -169,15 +163,15 @@ func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 }
 
 // named is a request whose subject ends with a name: only what is one may get there.
-func (c *Client) named(ctx context.Context, operation, name string, request, answer any) error {
+func (c *Client) named(ctx context.Context, operation, name string, request ask) (*answer, error) {
 	if !isName(name) {
-		return &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", name)}
+		return &answer{}, &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", name)}
 	}
-	return c.request(ctx, operation+"."+name, request, answer)
+	return c.request(ctx, operation+"."+name, request)
 }
 
-// request repeats a request until there is a final answer or ctx ends.
-func (c *Client) request(ctx context.Context, operation string, request, answer any) error {
+// request repeats a request until there is a final answer or ctx ends. Its answer is never nil.
+func (c *Client) request(ctx context.Context, operation string, request ask) (*answer, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestWait)
@@ -185,16 +179,16 @@ func (c *Client) request(ctx context.Context, operation string, request, answer 
 	}
 	sender, err := c.sender(ctx)
 	if err != nil {
-		return err
+		return &answer{}, err
 	}
 	var pause backoff
 	for {
-		err := call(ctx, c.nc, c.prefix+operation, tryWait, sender, request, answer)
+		told, err := call(ctx, c.nc, c.prefix+operation, tryWait, sender, request)
 		if status, ok := answered(err); ok && status != StatusUnavailable {
-			return err
+			return told, err
 		}
 		if !pause.wait(ctx) {
-			return ended(ctx, err)
+			return &answer{}, ended(ctx, err)
 		}
 	}
 }

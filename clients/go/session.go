@@ -1,6 +1,7 @@
 package thole
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,27 +55,23 @@ func (w *Worker) open(ctx, run context.Context) (*session, error) {
 		return nil, err
 	}
 	context.AfterFunc(s.ctx, func() { _ = s.inbox.Unsubscribe() })
-	request := openSession{Worker: w.options.Name, Slots: w.options.Slots, Activities: w.names, Inbox: s.inbox.Subject}
-	var answer sessionOpened
+	request := ask{Worker: w.options.Name, Slots: w.options.Slots, Activities: w.names, Inbox: s.inbox.Subject}
 	sent := time.Now()
-	err = call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, answerWait, nil, request, &answer)
-	if err == nil && (answer.Subject == "" || answer.LeaseMs == 0) {
+	opened, err := call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, answerWait, nil, request)
+	if err == nil && (opened.Subject == "" || opened.LeaseMs == 0) {
 		err = errBroken
 	}
 	if err != nil {
 		s.end()
 		return nil, err
 	}
-	s.subject, s.payloadMax, s.leaseStart = answer.Subject, answer.PayloadMax, sent
-	s.lease = time.Duration(answer.LeaseMs) * time.Millisecond
-	s.renewEvery = time.Duration(answer.RenewMs) * time.Millisecond
+	s.subject, s.payloadMax, s.leaseStart = opened.Subject, cmp.Or(opened.PayloadMax, 256*1024), sent
+	s.lease = time.Duration(opened.LeaseMs) * time.Millisecond
+	s.renewEvery = time.Duration(opened.RenewMs) * time.Millisecond
 	if s.renewEvery <= 0 || s.renewEvery > s.lease/2 {
 		s.renewEvery = s.lease / 3
 	}
-	if s.payloadMax == 0 {
-		s.payloadMax = 256 * 1024
-	}
-	s.log = w.log.With("session", answer.Session, "gateway", answer.Gateway)
+	s.log = w.log.With("session", opened.Session, "gateway", opened.Gateway)
 	s.log.Info("session opened")
 	w.mu.Lock()
 	w.sessions[s] = true
@@ -85,11 +82,11 @@ func (w *Worker) open(ctx, run context.Context) (*session, error) {
 
 // call makes a request of the session, unless its lease is over by now: the process may have been stopped for long, and
 // what runs first then need not be the renewals.
-func (s *session) call(ctx context.Context, operation string, timeout time.Duration, request, answer any) error {
+func (s *session) call(ctx context.Context, operation string, timeout time.Duration, request ask) (*answer, error) {
 	if s.expired() {
-		return errNoAnswer
+		return nil, errNoAnswer
 	}
-	err := call(ctx, s.worker.nc, s.subject+"."+operation, timeout, nil, request, answer)
+	told, err := call(ctx, s.worker.nc, s.subject+"."+operation, timeout, nil, request)
 	if err == nil {
 		s.mu.Lock()
 		s.answers++
@@ -101,7 +98,7 @@ func (s *session) call(ctx context.Context, operation string, timeout time.Durat
 	if unknown(err) && s.inHand() == 0 {
 		s.over("the gateway does not know it")
 	}
-	return err
+	return told, err
 }
 
 // expired ends the session when its lease is over.
@@ -201,11 +198,7 @@ func (s *session) takeTasks(ctx context.Context) {
 			return
 		case errors.Is(err, context.Canceled): // asked anew after a reconnection
 		default:
-			merged, cancel := context.WithCancel(s.ctx)
-			stop := context.AfterFunc(ctx, cancel)
-			pause.wait(merged)
-			stop()
-			cancel()
+			pause.wait(s.ctx, ctx)
 		}
 	}
 }
@@ -216,28 +209,27 @@ func (s *session) next(free int) error {
 	s.mu.Lock()
 	s.reconnects, s.nextCancel = s.worker.nc.Stats().Reconnects, cancel
 	s.mu.Unlock()
-	var answer tasksAnswer
-	err := s.call(ctx, "next", nextWait+spareWait, nextTasks{Max: free, WaitMs: nextWait.Milliseconds()}, &answer)
+	told, err := s.call(ctx, "next", nextWait+spareWait, ask{Max: free, WaitMs: nextWait.Milliseconds()})
 	if err == nil && !s.expired() {
-		for i := range answer.Tasks {
-			s.begin(&answer.Tasks[i])
+		for _, task := range told.Tasks {
+			s.begin(task)
 		}
 	}
 	return err
 }
 
 // begin runs a task, unless its claim is known: a task may come twice.
-func (s *session) begin(m *taskMessage) {
+func (s *session) begin(task *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[m.Claim] != nil || s.completed[m.Claim] || s.ctx.Err() != nil {
+	if s.held[task.Claim] != nil || s.completed[task.Claim] || s.ctx.Err() != nil {
 		return
 	}
-	h := &held{session: s, claim: m.Claim, task: newTask(m)}
-	h.task.held = h
+	h := &held{session: s, claim: task.Claim, task: task}
+	task.held = h
 	h.sending, h.drop = context.WithCancel(s.ctx)
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(s.ctx))
-	s.held[m.Claim] = h
+	s.held[h.claim] = h
 	s.worker.take()
 	for i := range s.early {
 		if s.early[i].Claim == h.claim {
@@ -256,11 +248,8 @@ func (s *session) forget(h *held) {
 		delete(s.held, h.claim)
 		s.remember(h.claim)
 	}
-	empty := s.retired && len(s.held) == 0
 	s.mu.Unlock()
-	if empty {
-		s.over("its gateway stops")
-	}
+	s.endIfEmpty()
 }
 
 // retire takes no further tasks; those that run are renewed and completed.
@@ -268,7 +257,13 @@ func (s *session) retire() {
 	s.log.Info("the gateway stops")
 	s.mu.Lock()
 	s.retired = true
-	empty := len(s.held) == 0
+	s.mu.Unlock()
+	s.endIfEmpty()
+}
+
+func (s *session) endIfEmpty() {
+	s.mu.Lock()
+	empty := s.retired && len(s.held) == 0
 	s.mu.Unlock()
 	if empty {
 		s.over("its gateway stops")
@@ -279,10 +274,9 @@ func (s *session) retire() {
 func (s *session) complete(h *held, result outcome) {
 	var pause backoff
 	for h.sending.Err() == nil {
-		var answer tasksCompleted
-		err := s.call(h.sending, "complete", answerWait, completeTasks{[]outcome{result}}, &answer)
-		if err == nil && len(answer.Results) == 1 && final(answer.Results[0].Status) {
-			if r := answer.Results[0]; r.Status != StatusOK {
+		told, err := s.call(h.sending, "complete", answerWait, ask{Outcomes: []outcome{result}})
+		if err == nil && len(told.Results) == 1 && final(told.Results[0].Status) {
+			if r := told.Results[0]; r.Status != StatusOK {
 				s.log.Warn("an outcome is refused", "activity", h.task.Activity, "instance", h.task.Instance, "status", r.Status, "text", r.Text)
 			}
 			return
@@ -303,7 +297,7 @@ func (s *session) renewals() {
 	next := time.Now().Add(s.renewEvery)
 	for {
 		end := s.leaseEnd()
-		if !sleep(s.ctx, min(time.Until(next), time.Until(end))) {
+		if !sleep(min(time.Until(next), time.Until(end)), s.ctx) {
 			s.over("closed")
 			return
 		}
@@ -312,13 +306,12 @@ func (s *session) renewals() {
 		}
 		sent := time.Now()
 		request, beats := s.running()
-		var answer tasksRenewed
 		timeout := max(min(max(s.renewEvery, renewWait), (s.lease-s.renewEvery)/2, end.Sub(sent)), time.Millisecond)
-		err := s.call(s.ctx, "renew", timeout, request, &answer)
+		told, err := s.call(s.ctx, "renew", timeout, request)
 		next = sent.Add(s.renewEvery)
 		if err == nil {
 			pause.reset()
-			s.renewed(sent, &answer, beats)
+			s.renewed(sent, told, beats)
 		} else if s.ctx.Err() == nil {
 			s.log.Warn("not renewed", "error", err)
 			next = time.Now().Add(min(pause.next(), s.renewEvery))
@@ -327,10 +320,10 @@ func (s *session) renewals() {
 }
 
 // running lists what is in hand with heartbeats, as many as one message takes; the others come next time.
-func (s *session) running() (renewTasks, map[*held]uint64) {
+func (s *session) running() (ask, map[*held]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var request renewTasks
+	var request ask
 	beats := map[*held]uint64{}
 	budget := int(s.worker.nc.MaxPayload()) / 2
 	for claim, h := range s.held {
@@ -346,17 +339,17 @@ func (s *session) running() (renewTasks, map[*held]uint64) {
 	return request, beats
 }
 
-func (s *session) renewed(sent time.Time, answer *tasksRenewed, beats map[*held]uint64) {
+func (s *session) renewed(sent time.Time, told *answer, beats map[*held]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaseStart = sent
 	for h, beat := range beats {
 		h.beaten = beat
 	}
-	for i := range answer.Cancelled {
-		s.notify(&answer.Cancelled[i])
+	for i := range told.Cancelled {
+		s.notify(&told.Cancelled[i])
 	}
-	for _, claim := range answer.Gone {
+	for _, claim := range told.Gone {
 		if h := s.held[claim]; h != nil {
 			s.log.Warn("a claim is gone", "activity", h.task.Activity, "instance", h.task.Instance)
 			s.lose(h)
@@ -395,7 +388,7 @@ func (s *session) close(limit time.Duration) {
 	defer cancel()
 	var pause backoff
 	for ctx.Err() == nil {
-		err := s.call(ctx, "close", limit+closeSpare, closeSession{LimitMs: limit.Milliseconds()}, nil)
+		_, err := s.call(ctx, "close", limit+closeSpare, ask{LimitMs: limit.Milliseconds()})
 		if err == nil {
 			break
 		}

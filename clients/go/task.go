@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -12,21 +11,22 @@ import (
 
 // Task is one activity to run.
 type Task struct {
-	Activity      string
-	Instance      string
-	Execution     uint64
-	ActivityID    uint64 // in the execution
-	Try           uint32
-	Attempt       uint32 // how often this try has been claimed
-	Input         []byte
-	Key           string // idempotency key: the same for every try and every run of this activity
-	Orchestration string
-	Version       uint32
-	Details       []byte        // of the last heartbeat before this claim
-	Timeout       time.Duration // until this try's deadline, when it was claimed; 0: it has none
-	Queue         string
-	Traceparent   string // W3C Trace Context of the start; empty: it had none
-	Tracestate    string
+	Claim         string `json:"claim"` // names it in its session
+	Activity      string `json:"activity"`
+	Instance      string `json:"instance"`
+	Execution     uint64 `json:"execution,string"`
+	ActivityID    uint64 `json:"activityId,string"` // in the execution
+	Try           uint32 `json:"tryNumber"`
+	Attempt       uint32 `json:"attempt"` // how often this try has been claimed
+	Input         []byte `json:"input"`
+	Key           string `json:"key"` // idempotency key: the same for every try and every run of this activity
+	Orchestration string `json:"orchestration"`
+	Version       uint32 `json:"version"`
+	Details       []byte `json:"details"`          // of the last heartbeat before this claim
+	TimeoutMs     uint64 `json:"timeoutMs,string"` // until this try's deadline, when it was claimed; 0: it has none
+	Queue         string `json:"queue"`
+	Traceparent   string `json:"traceparent"` // W3C Trace Context of the start; empty: it had none
+	Tracestate    string `json:"tracestate"`
 
 	held *held
 }
@@ -76,15 +76,6 @@ type held struct {
 	details []byte // of the newest heartbeat
 	beat    uint64 // its number
 	beaten  uint64 // the newest that was sent and answered
-}
-
-const timeoutMaxMs = math.MaxInt64 / uint64(time.Millisecond) // what a time.Duration takes
-
-func newTask(m *taskMessage) *Task {
-	return &Task{Activity: m.Activity, Instance: m.Instance, Execution: m.Execution, ActivityID: m.ActivityID, Try: m.TryNumber,
-		Attempt: m.Attempt, Input: m.Input, Key: m.Key, Orchestration: m.Orchestration, Version: m.Version, Details: m.Details,
-		Timeout: time.Duration(min(m.TimeoutMs, timeoutMaxMs)) * time.Millisecond, Queue: m.Queue,
-		Traceparent: m.Traceparent, Tracestate: m.Tracestate}
 }
 
 // run runs the handler and delivers its outcome.

@@ -1,54 +1,45 @@
 package thole
 
-// The messages of proto/gateway.proto in their JSON mapping.
+// The messages of proto/gateway.proto in their JSON mapping: what a message does not have is left out, or zero.
 
-type openSession struct {
-	Worker     string   `json:"worker"`
-	Slots      int      `json:"slots"`
-	Activities []string `json:"activities"`
-	Inbox      string   `json:"inbox"`
+// ask is any request.
+type ask struct {
+	Worker     string        `json:"worker,omitempty"` // OpenSession
+	Slots      int           `json:"slots,omitempty"`
+	Activities []string      `json:"activities,omitempty"`
+	Inbox      string        `json:"inbox,omitempty"`
+	Max        int           `json:"max,omitempty"` // NextTasks; WaitMs: WaitInstance, too
+	WaitMs     int64         `json:"waitMs,omitempty"`
+	Running    []runningTask `json:"running,omitempty"`  // RenewTasks
+	Outcomes   []outcome     `json:"outcomes,omitempty"` // CompleteTasks
+	LimitMs    int64         `json:"limitMs,omitempty"`  // CloseSession
+	Instance   string        `json:"instance,omitempty"` // a client's
+	Input      []byte        `json:"input,omitempty"`
+	Data       []byte        `json:"data,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	RequestID  string        `json:"requestId,omitempty"`
+	Version    uint32        `json:"version,omitempty"`
 }
 
-type sessionOpened struct {
-	Session    string `json:"session"`
-	Subject    string `json:"subject"`
-	LeaseMs    uint32 `json:"leaseMs"`
-	RenewMs    uint32 `json:"renewMs"`
-	GraceMs    uint32 `json:"graceMs"`
-	PayloadMax uint64 `json:"payloadMax,string"`
-	Gateway    string `json:"gateway"`
-}
-
-type nextTasks struct {
-	Max    int   `json:"max"`
-	WaitMs int64 `json:"waitMs"`
-}
-
-type tasksAnswer struct {
-	Tasks []taskMessage `json:"tasks"`
-}
-
-type taskMessage struct {
-	Claim         string `json:"claim"`
-	Activity      string `json:"activity"`
-	Instance      string `json:"instance"`
-	Execution     uint64 `json:"execution,string"`
-	ActivityID    uint64 `json:"activityId,string"`
-	TryNumber     uint32 `json:"tryNumber"`
-	Attempt       uint32 `json:"attempt"`
-	Input         []byte `json:"input"`
-	Key           string `json:"key"`
-	Orchestration string `json:"orchestration"`
-	Version       uint32 `json:"version"`
-	Details       []byte `json:"details"`
-	TimeoutMs     uint64 `json:"timeoutMs,string"`
-	Queue         string `json:"queue"`
-	Traceparent   string `json:"traceparent"`
-	Tracestate    string `json:"tracestate"`
-}
-
-type renewTasks struct {
-	Running []runningTask `json:"running,omitempty"`
+// answer is any answer.
+type answer struct {
+	Status     Status          `json:"status"`
+	Text       string          `json:"text"`
+	Session    string          `json:"session"` // SessionOpened
+	Subject    string          `json:"subject"`
+	LeaseMs    uint32          `json:"leaseMs"`
+	RenewMs    uint32          `json:"renewMs"`
+	GraceMs    uint32          `json:"graceMs"`
+	PayloadMax uint64          `json:"payloadMax,string"`
+	Gateway    string          `json:"gateway"`
+	Tasks      []*Task         `json:"tasks"`     // Tasks
+	Cancelled  []notice        `json:"cancelled"` // TasksRenewed
+	Gone       []string        `json:"gone"`
+	Results    []outcomeResult `json:"results"`  // TasksCompleted
+	Instance   string          `json:"instance"` // to a client
+	State      string          `json:"state"`
+	Output     []byte          `json:"output"`
+	ErrorType  string          `json:"errorType"`
 }
 
 type runningTask struct {
@@ -57,20 +48,11 @@ type runningTask struct {
 	Heartbeat bool   `json:"heartbeat,omitempty"`
 }
 
-type tasksRenewed struct {
-	Cancelled []notice `json:"cancelled"`
-	Gone      []string `json:"gone"`
-}
-
 type notice struct {
 	Claim   string `json:"claim"`
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason"`
 	GraceMs uint32 `json:"graceMs"`
-}
-
-type completeTasks struct {
-	Outcomes []outcome `json:"outcomes"`
 }
 
 type outcome struct {
@@ -86,59 +68,8 @@ type taskFailure struct {
 	Final bool   `json:"final,omitempty"`
 }
 
-type tasksCompleted struct {
-	Results []outcomeResult `json:"results"`
-}
-
 type outcomeResult struct {
 	Claim  string `json:"claim"`
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-}
-
-type closeSession struct {
-	LimitMs int64 `json:"limitMs"`
-}
-
-type startInstance struct {
-	Instance  string `json:"instance,omitempty"`
-	Input     []byte `json:"input,omitempty"`
-	RequestID string `json:"requestId"`
-	Version   uint32 `json:"version,omitempty"`
-}
-
-type instanceStarted struct {
-	Instance string `json:"instance"`
-}
-
-type signalInstance struct {
-	Instance  string `json:"instance"`
-	Data      []byte `json:"data,omitempty"`
-	RequestID string `json:"requestId"`
-}
-
-type endInstance struct {
-	Instance  string `json:"instance"`
-	Reason    string `json:"reason,omitempty"`
-	RequestID string `json:"requestId"`
-}
-
-type queryInstance struct {
-	Instance string `json:"instance"`
-	Input    []byte `json:"input,omitempty"`
-}
-
-type queryResult struct {
-	Output []byte `json:"output"`
-}
-
-type waitInstance struct {
-	Instance string `json:"instance"`
-	WaitMs   int64  `json:"waitMs"`
-}
-
-type instanceOutcome struct {
-	State     string `json:"state"`
-	Output    []byte `json:"output"`
-	ErrorType string `json:"errorType"`
 }

@@ -2,6 +2,7 @@
 package thole
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -46,24 +47,12 @@ type Worker struct {
 
 // NewWorker makes a worker on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
 func NewWorker(nc *nats.Conn, options Options) *Worker {
-	if options.Namespace == "" {
-		options.Namespace = "default"
-	}
-	if options.Queue == "" {
-		options.Queue = "default"
-	}
-	if options.Name == "" {
-		options.Name = fmt.Sprintf("go-%d", os.Getpid())
-	}
-	if options.Slots <= 0 {
-		options.Slots = 10
-	}
-	if options.CloseLimit <= 0 {
-		options.CloseLimit = 30 * time.Second
-	}
-	if options.Logger == nil {
-		options.Logger = slog.Default()
-	}
+	options.Namespace = cmp.Or(options.Namespace, "default")
+	options.Queue = cmp.Or(options.Queue, "default")
+	options.Name = cmp.Or(options.Name, fmt.Sprintf("go-%d", os.Getpid()))
+	options.Slots = cmp.Or(max(options.Slots, 0), 10)
+	options.CloseLimit = cmp.Or(max(options.CloseLimit, 0), 30*time.Second)
+	options.Logger = cmp.Or(options.Logger, slog.Default())
 	return &Worker{nc: nc, options: options, log: options.Logger.With("worker", options.Name, "queue", options.Queue),
 		handlers: map[string]Handler{}, freed: make(chan struct{}, 1), sessions: map[*session]bool{}}
 }
@@ -101,21 +90,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			w.log.Warn("no session", "error", err)
 		}
-		if ctx.Err() == nil {
-			merged, cancel := context.WithCancel(ctx)
-			stop := context.AfterFunc(run, cancel)
-			pause.wait(merged)
-			stop()
-			cancel()
-		}
+		pause.wait(ctx, run)
 	}
 	if run.Err() == nil {
 		w.close()
 	}
-	if cause := context.Cause(run); cause != nil {
-		return cause
-	}
-	return nil
+	return context.Cause(run)
 }
 
 // close closes all sessions, and returns when they hold nothing any more.
