@@ -142,22 +142,23 @@ impl Client {
     /// # Errors
     /// [`status::TIMEOUT`]: it still runs. [`status::NOT_FOUND`]: there is none.
     pub async fn wait(&self, instance: &str) -> Result<Ended, Error> {
-        let (status, text, told) = self.ask("wait", Ask { instance, ..Ask::default() }, true).await?;
-        if told.state.is_empty() || told.state == "running" {
+        let Told { status, text, state, output, error_type, .. } =
+            self.ask("wait", Ask { instance, ..Ask::default() }, true).await?;
+        if state.is_empty() || state == "running" {
             return Err(Error { status, text });
         }
-        Ok(Ended { state: told.state, status, output: told.output, text, error_type: told.error_type })
+        Ok(Ended { state, status, output, text, error_type })
     }
 
     async fn call(&self, operation: &str, ask: Ask<'_>) -> Result<Told, Error> {
         match self.ask(operation, ask, false).await? {
-            (status::OK, _, told) => Ok(told),
-            (status, text, _) => Err(Error { status, text }),
+            told if told.status == status::OK => Ok(told),
+            Told { status, text, .. } => Err(Error { status, text }),
         }
     }
 
     /// Repeats until there is an answer that counts, or no time.
-    async fn ask(&self, operation: &str, mut ask: Ask<'_>, waits: bool) -> Result<(u32, String, Told), Error> {
+    async fn ask(&self, operation: &str, mut ask: Ask<'_>, waits: bool) -> Result<Told, Error> {
         check_name("namespace", &self.namespace)?;
         let subject = format!("thole.{}.gateway.client.{operation}", self.namespace);
         let deadline = Instant::now() + self.timeout;
@@ -172,19 +173,19 @@ impl Client {
             let mut timeout = (left / 2).clamp(Duration::from_millis(500), ANSWER);
             if waits {
                 let wait = (left / 2).min(WAIT).max(Duration::from_millis(1)); // leaves time for a repetition
-                ask.wait_ms = wait.as_millis() as u32;
+                ask.wait_ms = wait.as_millis() as u64;
                 timeout += wait;
             }
             match self.link.request(subject.clone(), &ask, timeout.min(left), sender.clone()).await {
-                Answer::Told { status: status::TIMEOUT, text, .. } if waits => {
+                Answer::Told(Told { status: status::TIMEOUT, text, .. }) if waits => {
                     last = Error { status: status::TIMEOUT, text }; // it still runs
                     pause.reset();
                     continue;
                 }
-                Answer::Told { status: status::UNAVAILABLE, text, .. } => {
+                Answer::Told(Told { status: status::UNAVAILABLE, text, .. }) => {
                     last = Error { status: status::UNAVAILABLE, text }
                 }
-                Answer::Told { status, text, body } => return Ok((status, text, body)),
+                Answer::Told(told) => return Ok(told),
                 Answer::NoResponders => last = Error::new(status::UNAVAILABLE, "no gateway answers"),
                 Answer::None(text) if last.status == status::UNAVAILABLE => last.text = text,
                 Answer::None(_) => {}

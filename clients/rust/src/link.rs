@@ -3,22 +3,16 @@ use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{HeaderMap, Request, RequestErrorKind};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use crate::wire::Plain;
+use crate::wire::{Ask, Told, message};
 
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What became of a request.
-pub enum Answer<T> {
+pub enum Answer {
     /// The gateway's answer, whatever its status.
-    Told {
-        status: u32,
-        text: String,
-        body: T,
-    },
+    Told(Told),
     NoResponders,
     /// None, or one that cannot be read, or the connection was cut.
     None(String),
@@ -36,13 +30,7 @@ impl Link {
     }
 
     /// Asks, as soon as the connection is there. Stops when it is dropped.
-    pub async fn request<T: DeserializeOwned>(
-        &self,
-        subject: String,
-        body: &impl Serialize,
-        timeout: Duration,
-        mut headers: HeaderMap,
-    ) -> Answer<T> {
+    pub async fn request(&self, subject: String, ask: &Ask<'_>, timeout: Duration, mut headers: HeaderMap) -> Answer {
         let deadline = Instant::now() + timeout;
         while !self.is_connected() {
             if Instant::now() + LOOK >= deadline {
@@ -51,7 +39,7 @@ impl Link {
             sleep(LOOK).await;
         }
         headers.insert("Content-Type", "application/json");
-        let text = serde_json::to_vec(body).expect("messages are plain data");
+        let text = message(ask).to_string();
         let left = deadline.saturating_duration_since(Instant::now());
         let request = Request::new().payload(text.into()).headers(headers).timeout(Some(left));
         tokio::select! {
@@ -74,14 +62,13 @@ impl Link {
     }
 }
 
-fn read<T: DeserializeOwned>(payload: &[u8]) -> Answer<T> {
+fn read(payload: &[u8]) -> Answer {
     if !payload.trim_ascii_start().starts_with(b"{") {
         return Answer::None("the answer is none of a gateway".into());
     }
-    let head = serde_json::from_slice::<Plain>(payload);
-    match (head, serde_json::from_slice(payload)) {
-        (Ok(Plain { status, text }), Ok(body)) => Answer::Told { status, text, body },
-        (Err(err), _) | (_, Err(err)) => Answer::None(format!("the answer cannot be read: {err}")),
+    match serde_json::from_slice(payload) {
+        Ok(told) => Answer::Told(told),
+        Err(err) => Answer::None(format!("the answer cannot be read: {err}")),
     }
 }
 

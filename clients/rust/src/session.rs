@@ -5,8 +5,6 @@ use std::time::Duration;
 use async_nats::{HeaderMap, Subscriber};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +22,7 @@ const TEXT_MAX: usize = 4096;
 
 /// One session with a gateway: renews what is in hand until it is closed, lost, or forgotten by the gateway.
 pub struct Session {
-    opened: SessionOpened,
+    opened: Told,
     link: Link,
     owner: Arc<Inner>,
     over: CancellationToken,
@@ -43,13 +41,7 @@ struct State {
 
 impl Session {
     /// `sent_at`: when the open was sent; the lease counts from then.
-    pub fn begin(
-        owner: Arc<Inner>,
-        link: Link,
-        opened: SessionOpened,
-        inbox: Subscriber,
-        sent_at: Instant,
-    ) -> Arc<Self> {
+    pub fn begin(owner: Arc<Inner>, link: Link, opened: Told, inbox: Subscriber, sent_at: Instant) -> Arc<Self> {
         let state = State {
             hand: HashMap::new(),
             done: HashSet::new(),
@@ -76,55 +68,48 @@ impl Session {
         self.state.lock().unwrap()
     }
 
-    async fn request<T: DeserializeOwned>(
-        &self,
-        operation: &str,
-        body: &impl Serialize,
-        timeout: Duration,
-    ) -> Answer<T> {
+    async fn request(&self, operation: &str, ask: &Ask<'_>, timeout: Duration) -> Answer {
         self.look_at_lease();
         if self.is_over() {
             return Answer::None("the session is over".into());
         }
-        let answer =
-            self.link.request(format!("{}.{operation}", self.opened.subject), body, timeout, HeaderMap::new()).await;
+        let subject = format!("{}.{operation}", self.opened.subject);
+        let answer = self.link.request(subject, ask, timeout, HeaderMap::new()).await;
         match &answer {
-            Answer::Told { status: status::OK, .. } => self.state().unknown = false,
-            Answer::NoResponders | Answer::Told { status: status::NOT_FOUND, .. } => {
+            Answer::Told(Told { status: status::OK, .. }) => self.state().unknown = false,
+            Answer::NoResponders | Answer::Told(Told { status: status::NOT_FOUND, .. }) => {
                 self.state().unknown = true;
                 self.end_if_forgotten();
             }
-            Answer::Told { status: code @ (status::INVALID | status::DENIED), text, .. } => {
+            Answer::Told(Told { status: code @ (status::INVALID | status::DENIED), text, .. }) => {
                 self.owner.fatal(Error::new(*code, format!("{operation}: {text}")));
             }
-            Answer::Told { .. } | Answer::None(_) => {}
+            Answer::Told(_) | Answer::None(_) => {}
         }
         answer
     }
 
     /// Asks for tasks and takes them. Returns the status, if there was one.
     pub async fn next(self: Arc<Self>, max: usize, wait: Duration) -> Option<u32> {
-        let body = NextTasks { max, wait_ms: wait.as_millis() as u64 };
+        let ask = Ask { max, wait_ms: wait.as_millis() as u64, ..Ask::default() };
         let answer = tokio::select! {
-            answer = self.request::<Tasks>("next", &body, wait + NEXT_MORE) => answer,
+            answer = self.request("next", &ask, wait + NEXT_MORE) => answer,
             () = self.over.cancelled() => return None,
         };
-        let Answer::Told { status, body, .. } = answer else { return None };
-        if status == status::OK && !self.is_over() {
-            for message in body.tasks {
-                self.take(message);
-            }
+        let Answer::Told(told) = answer else { return None };
+        if told.status == status::OK && !self.is_over() {
+            told.tasks.into_iter().for_each(|task| self.take(task));
         }
-        Some(status)
+        Some(told.status)
     }
 
-    fn take(self: &Arc<Self>, message: TaskMessage) {
+    fn take(self: &Arc<Self>, mut task: Task) {
         let details_max = self.payload_max().min(self.link.nats.max_payload() / 2);
         let mut state = self.state();
-        if message.claim.is_empty() || state.hand.contains_key(&message.claim) || state.done.contains(&message.claim) {
+        if task.claim.is_empty() || state.hand.contains_key(&task.claim) || state.done.contains(&task.claim) {
             return;
         }
-        let (held, task): (Held, Task) = Held::new(message, details_max);
+        let held = Held::new(&mut task, details_max);
         state.hand.insert(held.claim.clone(), held.clone());
         drop(state);
         Inner::run_task(&self.owner, Arc::clone(self), held, task);
@@ -171,7 +156,7 @@ impl Session {
 
     async fn renew(&self, number: u64) -> (u64, bool) {
         let sent_at = Instant::now();
-        let (mut body, mut beats) = (RenewTasks::default(), Vec::new());
+        let (mut ask, mut beats) = (Ask::default(), Vec::new());
         {
             let state = self.state();
             if state.closing && state.hand.is_empty() {
@@ -181,15 +166,15 @@ impl Session {
             for held in state.hand.values() {
                 let (message, beat) = held.running(room);
                 room -= message.details.len();
-                body.running.push(message);
+                ask.running.push(message);
                 beats.extend(beat.map(|beat| (held.clone(), beat)));
             }
         }
         if !self.link.is_connected() {
             return (number, false);
         }
-        let answer = self.request::<TasksRenewed>("renew", &body, Duration::from_millis(self.opened.lease_ms)).await;
-        let Answer::Told { status: status::OK, body, .. } = answer else { return (number, false) };
+        let answer = self.request("renew", &ask, Duration::from_millis(self.opened.lease_ms)).await;
+        let Answer::Told(Told { status: status::OK, cancelled, gone, .. }) = answer else { return (number, false) };
         {
             let mut state = self.state();
             state.renewed_at = state.renewed_at.max(sent_at);
@@ -197,8 +182,8 @@ impl Session {
         for (held, beat) in beats {
             held.beat_arrived(beat);
         }
-        body.cancelled.into_iter().for_each(|notice| self.notice(notice));
-        for claim in body.gone {
+        cancelled.into_iter().for_each(|notice| self.notice(notice));
+        for claim in gone {
             let held = self.state().hand.get(&claim).cloned();
             if let Some(held) = held {
                 held.lose("lease_lost", "the claim is gone");
@@ -245,17 +230,17 @@ impl Session {
     }
 
     async fn completed(&self, outcome: &Outcome) -> bool {
-        let body = CompleteTasks { outcomes: [outcome] };
-        match self.request::<TasksCompleted>("complete", &body, COMPLETE).await {
-            Answer::Told { status: status::OK, body, .. } => match body.results.first() {
-                None | Some(Plain { status: status::UNAVAILABLE | status::TIMEOUT, .. }) => false,
-                Some(Plain { status: status::OK | status::FENCED, .. }) => true,
-                Some(Plain { status, text }) => {
+        let ask = Ask { outcomes: vec![outcome], ..Ask::default() };
+        match self.request("complete", &ask, COMPLETE).await {
+            Answer::Told(Told { status: status::OK, results, .. }) => match results.first() {
+                None | Some(Told { status: status::UNAVAILABLE | status::TIMEOUT, .. }) => false,
+                Some(Told { status: status::OK | status::FENCED, .. }) => true,
+                Some(Told { status, text, .. }) => {
                     tracing::warn!(claim = outcome.claim, status, text, "an outcome was refused");
                     true
                 }
             },
-            Answer::Told { status, .. } => status == status::FENCED,
+            Answer::Told(told) => told.status == status::FENCED,
             Answer::NoResponders | Answer::None(_) => false,
         }
     }
@@ -323,9 +308,9 @@ impl Session {
                     break;
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
-                let body = CloseSession { limit_ms: left.as_micros().div_ceil(1000) as u64 };
-                let answer = self.request::<Plain>("close", &body, left + CLOSE_MORE).await;
-                if matches!(answer, Answer::Told { status: status::OK, .. }) {
+                let ask = Ask { limit_ms: left.as_micros().div_ceil(1000) as u64, ..Ask::default() };
+                let answer = self.request("close", &ask, left + CLOSE_MORE).await;
+                if matches!(answer, Answer::Told(Told { status: status::OK, .. })) {
                     break;
                 }
                 sleep(pause.next()).await;

@@ -1,10 +1,11 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, status};
-use crate::wire::{RunningTask, TaskMessage};
+use crate::wire::{RunningTask, decode, number};
 
 /// Why a task is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,31 +19,41 @@ pub struct Cancellation {
 }
 
 /// One try of an activity.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
+    pub(crate) claim: String,
     pub activity: String,
     pub queue: String,
     pub orchestration: String,
     pub version: u32,
     pub instance: String,
+    #[serde(deserialize_with = "number")]
     pub execution: u64,
+    #[serde(deserialize_with = "number")]
     pub activity_id: u64,
     pub try_number: u32,
     /// How often this try has been claimed.
     pub attempt: u32,
+    #[serde(deserialize_with = "decode")]
     pub input: Bytes,
     /// The same for every try and every run of this activity: pass it on to services that must not do it twice.
     pub key: String,
     /// Of the last heartbeat before this claim.
+    #[serde(deserialize_with = "decode")]
     pub details: Bytes,
     /// Until this try's deadline, when it came; 0: it has none.
+    #[serde(deserialize_with = "number")]
     pub timeout_ms: u64,
     /// W3C Trace Context of the start; empty: it had none.
     pub traceparent: String,
     pub tracestate: String,
+    #[serde(skip)]
     shared: Arc<Shared>,
 }
 
+#[derive(Default)]
 struct Shared {
     token: CancellationToken,
     lost: CancellationToken,
@@ -86,33 +97,9 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn new(message: TaskMessage, details_max: usize) -> (Self, Task) {
-        let shared = Arc::new(Shared {
-            token: CancellationToken::new(),
-            lost: CancellationToken::new(),
-            why: OnceLock::new(),
-            beat: Mutex::new((0, None)),
-            details_max,
-        });
-        let task = Task {
-            activity: message.activity,
-            queue: message.queue,
-            orchestration: message.orchestration,
-            version: message.version,
-            instance: message.instance,
-            execution: message.execution,
-            activity_id: message.activity_id,
-            try_number: message.try_number,
-            attempt: message.attempt,
-            input: message.input,
-            key: message.key,
-            details: message.details,
-            timeout_ms: message.timeout_ms,
-            traceparent: message.traceparent,
-            tracestate: message.tracestate,
-            shared: Arc::clone(&shared),
-        };
-        (Self { claim: message.claim, shared }, task)
+    pub fn new(task: &mut Task, details_max: usize) -> Self {
+        task.shared = Arc::new(Shared { details_max, ..Shared::default() });
+        Self { claim: task.claim.clone(), shared: Arc::clone(&task.shared) }
     }
 
     /// Is cancelled when nothing may be sent for it any more.

@@ -1,112 +1,50 @@
-//! The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them.
+//! The messages of proto/gateway.proto in the JSON mapping: what a message does not have is left out, or empty.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
-#[derive(Serialize)]
-pub struct OpenSession<'a> {
-    pub worker: &'a str,
+use crate::task::Task;
+
+/// Any request.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask<'a> {
+    pub worker: &'a str, // OpenSession
     pub slots: usize,
     pub activities: Vec<&'a str>,
     pub inbox: &'a str,
-}
-
-#[derive(Deserialize, Default, Clone)]
-#[serde(default, rename_all = "camelCase")]
-pub struct SessionOpened {
-    pub subject: String,
-    pub lease_ms: u64,
-    pub renew_ms: u64,
-    pub grace_ms: u64,
-    #[serde(deserialize_with = "number")]
-    pub payload_max: u64,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NextTasks {
-    pub max: usize,
-    pub wait_ms: u64,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct Tasks {
-    pub tasks: Vec<TaskMessage>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-pub struct TaskMessage {
-    pub claim: String,
-    pub activity: String,
-    pub instance: String,
-    #[serde(deserialize_with = "number")]
-    pub execution: u64,
-    #[serde(deserialize_with = "number")]
-    pub activity_id: u64,
-    pub try_number: u32,
-    pub attempt: u32,
-    #[serde(deserialize_with = "decode")]
+    pub max: usize,                 // NextTasks
+    pub wait_ms: u64,               // NextTasks, WaitInstance
+    pub running: Vec<RunningTask>,  // RenewTasks
+    pub outcomes: Vec<&'a Outcome>, // CompleteTasks
+    pub limit_ms: u64,              // CloseSession
+    pub instance: &'a str,          // a client's
+    #[serde(serialize_with = "encode")]
     pub input: Bytes,
-    pub key: String,
-    pub orchestration: String,
+    #[serde(serialize_with = "encode")]
+    pub data: Bytes,
+    pub reason: &'a str,
+    pub request_id: &'a str,
     pub version: u32,
-    #[serde(deserialize_with = "decode")]
-    pub details: Bytes,
-    #[serde(deserialize_with = "number")]
-    pub timeout_ms: u64,
-    pub queue: String,
-    pub traceparent: String,
-    pub tracestate: String,
-}
-
-#[derive(Serialize, Default)]
-pub struct RenewTasks {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub running: Vec<RunningTask>,
 }
 
 #[derive(Serialize)]
 pub struct RunningTask {
     pub claim: String,
-    #[serde(serialize_with = "encode", skip_serializing_if = "Bytes::is_empty")]
+    #[serde(serialize_with = "encode")]
     pub details: Bytes,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub heartbeat: bool,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct TasksRenewed {
-    pub cancelled: Vec<Notice>,
-    pub gone: Vec<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Notice {
-    pub claim: String,
-    pub kind: String,
-    pub reason: String,
-    pub grace_ms: u64,
-}
-
-#[derive(Serialize)]
-pub struct CompleteTasks<'a> {
-    pub outcomes: [&'a Outcome; 1],
 }
 
 #[derive(Serialize, Default)]
 pub struct Outcome {
     pub claim: String,
-    #[serde(serialize_with = "encode", skip_serializing_if = "Bytes::is_empty")]
+    #[serde(serialize_with = "encode")]
     pub output: Bytes,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<TaskFailure>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
 
@@ -119,80 +57,71 @@ pub struct TaskFailure {
     pub last: bool,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct TasksCompleted {
-    pub results: Vec<Plain>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CloseSession {
-    pub limit_ms: u64,
-}
-
-/// What every answer has, and each result of a `complete`.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct Plain {
-    pub status: u32,
-    pub text: String,
-}
-
-/// A client's request, whatever it is: the fields that it does not have are empty.
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-pub struct Ask<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub instance: &'a str,
-    #[serde(serialize_with = "encode", skip_serializing_if = "Bytes::is_empty")]
-    pub input: Bytes,
-    #[serde(serialize_with = "encode", skip_serializing_if = "Bytes::is_empty")]
-    pub data: Bytes,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub request_id: &'a str,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub version: u32,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub wait_ms: u32,
-}
-
-/// The answer to a client's request, whatever it was.
+/// Any answer, and each result of a `complete`.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Told {
-    pub instance: String,
+    pub status: u32,
+    pub text: String,
+    pub subject: String, // SessionOpened
+    pub lease_ms: u64,
+    pub renew_ms: u64,
+    pub grace_ms: u64,
+    #[serde(deserialize_with = "number")]
+    pub payload_max: u64,
+    pub tasks: Vec<Task>,       // Tasks
+    pub cancelled: Vec<Notice>, // TasksRenewed
+    pub gone: Vec<String>,
+    pub results: Vec<Told>, // TasksCompleted
+    pub instance: String,   // to a client
     pub state: String,
     #[serde(deserialize_with = "decode")]
     pub output: Bytes,
     pub error_type: String,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Notice {
+    pub claim: String,
+    pub kind: String,
+    pub reason: String,
+    pub grace_ms: u64,
+}
+
+/// A message as it is sent: without members that have their defaults.
+pub fn message(of: &impl Serialize) -> Value {
+    fn is_default(value: &Value) -> bool {
+        matches!(value, Value::Null | Value::Bool(false))
+            || [Value::from(""), 0.into(), Value::Array(vec![])].contains(value)
+    }
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|_, member| {
+                strip(member);
+                !is_default(member)
+            }),
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::to_value(of).expect("messages are plain data");
+    strip(&mut value);
+    value
 }
 
 fn encode<S: Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&STANDARD.encode(bytes))
 }
 
-fn decode<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+pub fn decode<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     let text = String::deserialize(from)?;
     STANDARD.decode(text).map(Bytes::from).map_err(serde::de::Error::custom)
 }
 
 /// A 64-bit number is a string in JSON, and may be a number.
-fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either {
-        Number(u64),
-        Text(String),
-    }
-    match Either::deserialize(from)? {
-        Either::Number(number) => Ok(number),
-        Either::Text(text) => text.parse().map_err(serde::de::Error::custom),
-    }
+pub fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let value = Value::deserialize(from)?;
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    number.ok_or_else(|| serde::de::Error::custom(format!("no number: {value}")))
 }

@@ -17,7 +17,7 @@ use crate::error::{ActivityError, Error, check_name, status};
 use crate::link::{Answer, Link, Pause};
 use crate::session::{Session, failure};
 use crate::task::{Held, Task};
-use crate::wire::{OpenSession, Outcome, SessionOpened};
+use crate::wire::{Ask, Outcome, Told};
 
 const OPEN: Duration = Duration::from_secs(5);
 
@@ -155,32 +155,25 @@ impl Inner {
         while !self.stop.is_cancelled() {
             let inbox = self.link.nats.new_inbox();
             if let Ok(subscriber) = self.link.nats.subscribe(inbox.clone()).await {
-                let body = OpenSession {
+                let ask = Ask {
                     worker: name,
                     slots: *slots,
                     activities: activities.keys().map(String::as_str).collect(),
                     inbox: &inbox,
+                    ..Ask::default()
                 };
+                let subject = format!("thole.{namespace}.gateway.open.{queue}");
                 let sent_at = Instant::now();
-                match self
-                    .link
-                    .request::<SessionOpened>(
-                        format!("thole.{namespace}.gateway.open.{queue}"),
-                        &body,
-                        OPEN,
-                        HeaderMap::new(),
-                    )
-                    .await
-                {
-                    Answer::Told { status: status::OK, body, .. } if !body.subject.is_empty() => {
-                        let session = Session::begin(Arc::clone(self), self.link.clone(), body, subscriber, sent_at);
+                match self.link.request(subject, &ask, OPEN, HeaderMap::new()).await {
+                    Answer::Told(told) if told.status == status::OK && !told.subject.is_empty() => {
+                        let session = Session::begin(Arc::clone(self), self.link.clone(), told, subscriber, sent_at);
                         self.sessions.lock().unwrap().push(Arc::clone(&session));
                         return Some(session);
                     }
-                    Answer::Told { status: code @ (status::INVALID | status::DENIED), text, .. } => {
+                    Answer::Told(Told { status: code @ (status::INVALID | status::DENIED), text, .. }) => {
                         self.fatal(Error::new(code, format!("open: {text}")));
                     }
-                    Answer::Told { .. } | Answer::NoResponders | Answer::None(_) => {}
+                    Answer::Told(_) | Answer::NoResponders | Answer::None(_) => {}
                 }
             }
             self.sleep(pause.next()).await;
