@@ -10,7 +10,6 @@ import dev.thole.client.Wire.Outcome;
 import dev.thole.client.Wire.RenewTasks;
 import dev.thole.client.Wire.Result;
 import dev.thole.client.Wire.RunningTask;
-import dev.thole.client.Wire.TaskMessage;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -38,7 +37,7 @@ final class Session {
     private final Answer opened;
     private final String inbox;
     private final Pause renewPause = new Pause();
-    private final Map<String, Held> hand = new HashMap<>();
+    private final Map<String, Task> hand = new HashMap<>();
     private final Set<String> done = new LinkedHashSet<>();
     private Future<?> renewal;
     private Future<?> leaseWatch;
@@ -106,11 +105,11 @@ final class Session {
         });
     }
 
-    private synchronized void take(TaskMessage message) {
-        if (isOver() || message.claim.isEmpty() || hand.containsKey(message.claim) || done.contains(message.claim)) return;
-        Held held = new Held(message, Math.min(payloadMax(), link.maxPayload() / 2), owner.executor());
-        hand.put(held.claim, held);
-        owner.take(this, held);
+    private synchronized void take(Task task) {
+        if (isOver() || task.claim.isEmpty() || hand.containsKey(task.claim) || done.contains(task.claim)) return;
+        task.begin(Math.min(payloadMax(), link.maxPayload() / 2), owner.executor());
+        hand.put(task.claim, task);
+        owner.take(this, task);
     }
 
     // ---- lease ----
@@ -122,8 +121,8 @@ final class Session {
         if (!link.isConnected() || closing && hand.isEmpty()) return;
         List<RunningTask> running = new ArrayList<>();
         long room = link.maxPayload() / 16 * 9; // in base64 three quarters of what fits
-        for (Held held : hand.values()) {
-            RunningTask message = held.running(room);
+        for (Task task : hand.values()) {
+            RunningTask message = task.running(room);
             room -= message.details() == null ? 0 : message.details().length;
             running.add(message);
         }
@@ -142,15 +141,15 @@ final class Session {
         if (sentAt - renewedAt > 0) renewedAt = sentAt;
         watchLease();
         for (RunningTask sent : running) {
-            Held held = hand.get(sent.claim());
-            if (held != null && sent.details() != null) held.arrived(sent.details());
+            Task task = hand.get(sent.claim());
+            if (task != null && sent.details() != null) task.arrived(sent.details());
         }
         answer.cancelled.forEach(this::notice);
         for (String claim : answer.gone) {
-            Held held = hand.get(claim);
-            if (held == null) continue;
-            held.lose("lease_lost", "the claim is gone");
-            drop(held);
+            Task task = hand.get(claim);
+            if (task == null) continue;
+            task.lose("lease_lost", "the claim is gone");
+            drop(task);
         }
     }
 
@@ -176,22 +175,22 @@ final class Session {
     }
 
     synchronized void notice(Notice notice) {
-        Held held = notice == null ? null : hand.get(notice.claim);
-        if (held != null) held.cancel(notice.kind, notice.reason, notice.graceMs);
+        Task task = notice == null ? null : hand.get(notice.claim);
+        if (task != null) task.cancel(notice.kind, notice.reason, notice.graceMs);
     }
 
     // ---- the end of a task ----
 
     /** Sends an outcome until it is answered, or the task is lost. */
-    void complete(Held held, Outcome outcome) throws InterruptedException {
+    void complete(Task task, Outcome outcome) throws InterruptedException {
         CompleteTasks body = new CompleteTasks(List.of(fitting(outcome)));
         Pause pause = new Pause();
-        while (!held.lost.isDone()) {
-            if (isSettled(request("complete", body, COMPLETE_MS, held.lost))) {
-                drop(held);
+        while (!task.lost.isDone()) {
+            if (isSettled(request("complete", body, COMPLETE_MS, task.lost))) {
+                drop(task);
                 return;
             }
-            Pause.sleep(pause.next(), held.lost);
+            Pause.sleep(pause.next(), task.lost);
         }
     }
 
@@ -216,9 +215,9 @@ final class Session {
         return new Outcome(claim, null, new Failure(cut, allowed.substring(0, Math.min(allowed.length(), 64)), last), null);
     }
 
-    private synchronized void drop(Held held) {
-        if (hand.remove(held.claim) == null) return;
-        done.add(held.claim);
+    private synchronized void drop(Task task) {
+        if (hand.remove(task.claim) == null) return;
+        done.add(task.claim);
         if (done.size() > DONE_MAX) done.remove(done.iterator().next());
         endIfForgotten();
         owner.changed();
@@ -240,7 +239,7 @@ final class Session {
         });
     }
 
-    /** Closes it: what runs after the limit is told to end. Returns when nothing is held. */
+    /** Closes it: what runs after the limit is told to end. Returns when nothing is task. */
     void close(long limitMs) throws InterruptedException {
         boolean first;
         synchronized (this) {
@@ -279,7 +278,7 @@ final class Session {
         if (renewal != null) renewal.cancel(false);
         if (leaseWatch != null) leaseWatch.cancel(false);
         link.forget(inbox);
-        hand.values().forEach(held -> held.lose(kind, reason));
+        hand.values().forEach(task -> task.lose(kind, reason));
         hand.clear();
         owner.changed();
     }

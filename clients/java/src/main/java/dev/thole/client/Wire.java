@@ -46,7 +46,7 @@ final class Wire {
         long renewMs;
         long graceMs;
         long payloadMax;
-        List<TaskMessage> tasks = List.of(); // Tasks
+        List<Task> tasks = List.of(); // Tasks
         List<Notice> cancelled = List.of(); // TasksRenewed
         List<String> gone = List.of();
         List<Result> results = List.of(); // TasksCompleted
@@ -61,25 +61,6 @@ final class Wire {
             answer.text = text;
             return answer;
         }
-    }
-
-    static final class TaskMessage {
-        String claim = "";
-        String activity = "";
-        String instance = "";
-        long execution;
-        long activityId;
-        int tryNumber;
-        int attempt;
-        byte[] input = {};
-        String key = "";
-        String orchestration = "";
-        int version;
-        byte[] details = {};
-        long timeoutMs;
-        String queue = "";
-        String traceparent = "";
-        String tracestate = "";
     }
 
     static final class Notice {

@@ -271,34 +271,34 @@ public final class Worker implements AutoCloseable {
         notifyAll();
     }
 
-    void take(Session session, Held held) {
+    void take(Session session, Task task) {
         count(1);
         threads.execute(() -> {
             try {
-                session.complete(held, outcome(held));
+                session.complete(task, outcome(task));
             } catch (InterruptedException err) {
-                held.lose("shutdown", "the worker ends");
+                task.lose("shutdown", "the worker ends");
             } finally {
                 count(-1);
             }
         });
     }
 
-    private Outcome outcome(Held held) {
-        Activity activity = options.activities.get(held.task.activity());
+    private Outcome outcome(Task task) {
+        Activity activity = options.activities.get(task.activity());
         if (activity == null)
-            return Session.failure(held.claim, "this worker has no activity " + held.task.activity(), "unknown_activity", false);
-        held.runsOn(Thread.currentThread());
+            return Session.failure(task.claim, "this worker has no activity " + task.activity(), "unknown_activity", false);
+        task.runsOn(Thread.currentThread());
         try {
-            byte[] output = activity.run(held.task);
-            return new Outcome(held.claim, output == null ? new byte[0] : output, null, null);
+            byte[] output = activity.run(task);
+            return new Outcome(task.claim, output == null ? new byte[0] : output, null, null);
         } catch (ActivityFailure failure) {
-            return Session.failure(held.claim, String.valueOf(failure.getMessage()), failure.type(), failure.isLast());
+            return Session.failure(task.claim, String.valueOf(failure.getMessage()), failure.type(), failure.isLast());
         } catch (Throwable err) { // whatever it is, it must not end the worker
-            if (held.why() != null) return new Outcome(held.claim, null, null, true);
-            return Session.failure(held.claim, err.getMessage() == null ? err.toString() : err.getMessage(), err.getClass().getSimpleName(), false);
+            if (task.isCancelled()) return new Outcome(task.claim, null, null, true);
+            return Session.failure(task.claim, err.getMessage() == null ? err.toString() : err.getMessage(), err.getClass().getSimpleName(), false);
         } finally {
-            held.ended();
+            task.ended();
         }
     }
 
