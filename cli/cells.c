@@ -1,6 +1,7 @@
 /* Cells of tables. */
 #include "cells.h"
 #include "text.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,18 @@ void print_last_cell(thole_slice text, size_t columns_max)
     text_safe(&cell, text, columns_max);
     (void)printf("%s\n", buf_cstr(&cell));
     buf_release(&cell);
+}
+
+void age_text(uint64_t ms, char ret[AGE_TEXT_BYTES])
+{
+    static const struct {
+        uint64_t ms;
+        const char *name;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (i + 1 < sizeof units / sizeof units[0] && ms < 2 * units[i].ms) /* 90s rather than 1m */
+        i++;
+    (void)snprintf(ret, AGE_TEXT_BYTES, "%" PRIu64 "%s", ms / units[i].ms, units[i].name);
 }
 
 void print_toned(enum tone tone, const char *text, int columns)

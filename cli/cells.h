@@ -8,6 +8,9 @@
 void print_cell(thole_slice text, size_t columns, size_t columns_max);
 /* With the line's end. */
 void print_last_cell(thole_slice text, size_t columns_max);
+/* How long ago, short: "850ms", "90s", "5m", "30h", "2d". */
+enum { AGE_TEXT_BYTES = 32 };
+void age_text(uint64_t ms, char ret[AGE_TEXT_BYTES]);
 /* A word of thole's own, in a colour. */
 void print_toned(enum tone tone, const char *text, int columns);
 #endif

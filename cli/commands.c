@@ -261,6 +261,9 @@ static const struct option_row watch_rows[] = {
     FILTER_ROWS,
     LIMIT_ROW("100", 100000, "rows at most, newest first"),
 };
+static const struct option_row partitions_rows[] = {
+    {.flag = "lag", .kind = OPTION_SWITCH, FIELD(lag), .help = "what each is behind by; needs Postgres"},
+};
 static const struct option_row rejected_rows[] = {
     LIMIT_ROW("50", 10000, "rows at most, newest first"),
     NEXT_ROW,
@@ -560,7 +563,8 @@ static const struct command commands[] = {
     {.name = "partitions",
      .usage = "",
      .summary = "list the partitions, and who owns each",
-     .example = "thole partitions -o jsonl",
+     .example = "thole partitions -o jsonl\n  thole partitions --lag",
+     ROWS(partitions_rows),
      .run = command_partitions,
      .names = true},
     {.name = "projections",

@@ -49,6 +49,7 @@ enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), 
 #define HEAR (UINT64_C(1) << 34)    /* hears CloudEvents, also those that are stored */
 #define HELD (UINT64_C(1) << 35)    /* reads whether an instance is under legal hold */
 #define HOLD (UINT64_C(1) << 36)    /* sets and releases holds */
+#define LAG (UINT64_C(1) << 37)     /* learns how many messages to instances there were */
 
 enum streams {
     IN = 1 << 0,
@@ -131,6 +132,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY | TOLD},
     {SETTINGS, PUB, API "STREAM.INFO.{stream}", CONFIG | NODES},
     {WORKER, PUB, API "STREAM.INFO.{stream}", WORK},
+    {LAG, PUB, API "STREAM.INFO.{stream}", IN},
     {REJECTED, PUB, API "STREAM.INFO.{stream}", REJECTS},
     {REPLAY | IDS, PUB, API "STREAM.INFO.{stream}", HIST},
     {ENGINE | REPLAY, PUB, API "STREAM.INFO.{stream}", AUDITS},
@@ -239,7 +241,7 @@ static const struct {
     {"complete", COMPLETE},
     {"fail", COMPLETE},
     {"nodes", HISTORIES | ENGINES | ROLL_CALL},
-    {"partitions", HISTORIES | ENGINES},
+    {"partitions", HISTORIES | ENGINES | LAG},
     {"doctor", HISTORIES | ENGINES | ROLL_CALL},
     {"queue", QUEUES | ROLL_CALL | RELEASE},
     {"queue-limit", QUEUE_LIMIT},
@@ -249,7 +251,7 @@ static const struct {
     {"hold", HOLD},
     {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS},
     {"bind", RULES},
-    {"console", HISTORIES | FOLLOW | EVENTS | ENGINES | ROLL_CALL | QUEUES | REJECTED | SETTINGS},
+    {"console", HISTORIES | FOLLOW | EVENTS | ENGINES | ROLL_CALL | QUEUES | REJECTED | SETTINGS | LAG},
     {"call", CALL},
     {"events", HEAR},
 };

@@ -1,4 +1,5 @@
 /* queue: what is in queues and in quarantine, limits. */
+#include "cells.h"
 #include "client_internal.h"
 #include "forms.h"
 #include "listing.h"
@@ -187,17 +188,19 @@ static void queue_row(const struct cli *cli, const struct roster *roster, const 
                       bool first)
 {
     char complaint[2 * THOLE_NAME_BYTES_MAX + 128], serving[24] = "?";
-    char limit[24] = "-";
+    char limit[24] = "-", oldest[AGE_TEXT_BYTES] = "-";
     if (first)
-        (void)printf("%-20s  %9s  %9s  %9s  %9s  %9s  %9s  %s\n", "QUEUE", "WAITING", "RUNNING", "OUTSIDE",
-                     "POISONED", "LIMIT", "SERVED BY", "WORKERS");
+        (void)printf("%-20s  %9s  %9s  %9s  %9s  %9s  %9s  %9s  %s\n", "QUEUE", "WAITING", "OLDEST",
+                     "RUNNING", "OUTSIDE", "POISONED", "LIMIT", "SERVED BY", "WORKERS");
     if (info->limit != 0)
         (void)snprintf(limit, sizeof limit, "%" PRIu64, info->limit);
     if (roster->asked)
         (void)snprintf(serving, sizeof serving, "%zu", roster_workers(roster, info->queue));
+    if (info->oldest_ms != 0)
+        age_text(info->oldest_ms, oldest);
     cell(info->queue, 20);
-    (void)printf("%9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9s  %9s  ", info->waiting,
-                 info->running, info->outside, info->poisoned, limit, serving);
+    (void)printf("%9" PRIu64 "  %9s  %9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9s  %9s  ", info->waiting,
+                 oldest, info->running, info->outside, info->poisoned, limit, serving);
     for (size_t i = 0; i < info->workers_len; i++) {
         const thole_queue_worker *const worker = &info->workers[i];
         cell(worker->worker, 0);

@@ -3,12 +3,21 @@
 #include "client_internal.h"
 #include "clock.h"
 #include "cluster.h"
+#include "hash.h"
 #include "live.h"
 #include "roster.h"
 #include "text.h"
 #include <inttypes.h>
+#include <string.h>
 
-enum { QUEUE_COLUMNS = 24, NODE_COLUMNS = 36, SHARES_BYTES = 32 * 1024, TOP_MS = 2000 };
+enum {
+    QUEUE_COLUMNS = 24,
+    NODE_COLUMNS = 36,
+    SHARES_BYTES = 32 * 1024,
+    TOP_MS = 2000,
+    RATE_BYTES = 32,
+    HANDED_OUT_BYTES_MAX = 1024 * 1024
+};
 
 struct top {
     const struct cli *cli;
@@ -16,6 +25,13 @@ struct top {
     struct cluster cluster;
     struct roster roster;
     uint64_t queues;
+    struct buf before, now; /* struct handed_out, of the last drawing and of this one, by queue */
+    uint64_t before_ms, now_ms;
+};
+
+struct handed_out { /* how many activities a queue had given to workers */
+    uint64_t queue; /* hash */
+    uint64_t count;
 };
 
 /* ---- queues ---- */
@@ -31,25 +47,47 @@ static void queue_workers(const struct top *top, const thole_queue_info *info, u
         }
 }
 
+/* "3.5": activities handed to workers each second since the last drawing; "-": it is the first one, or
+ * another consumer counts anew. */
+static void queue_rate(struct top *top, const thole_queue_info *info, char ret[RATE_BYTES])
+{
+    struct handed_out const here = {hash_bytes(0, info->queue), info->delivered};
+    uint64_t const passed_ms = top->now_ms - top->before_ms;
+    (void)snprintf(ret, RATE_BYTES, "-");
+    buf_append(&top->now, &here, sizeof here);
+    for (size_t at = 0; at + sizeof here <= top->before.len; at += sizeof here) {
+        struct handed_out before;
+        memcpy(&before, top->before.ptr + at, sizeof before);
+        if (before.queue == here.queue && before.count <= here.count && passed_ms > 0)
+            (void)snprintf(ret, RATE_BYTES, "%.1f",
+                           (double)(here.count - before.count) * 1000 / (double)passed_ms);
+    }
+}
+
 static thole_status queue_row(void *arg, const thole_queue_info *info)
 {
     struct top *top = arg;
     uint64_t workers, slots, silent = 0;
+    char oldest[AGE_TEXT_BYTES] = "-", rate[RATE_BYTES];
     if (info->foreign)
         return THOLE_OK;
     if (top->queues++ == 0)
-        (void)printf("\n%-24s  %9s  %9s  %9s  %9s  %8s  %8s  %s\n", "QUEUE", "WAITING", "RUNNING", "OUTSIDE",
-                     "POISONED", "WORKERS", "SLOTS", "SILENT");
+        (void)printf("\n%-24s  %9s  %7s  %7s  %9s  %9s  %9s  %8s  %8s  %s\n", "QUEUE", "WAITING", "OLDEST",
+                     "RATE/S", "RUNNING", "OUTSIDE", "POISONED", "WORKERS", "SLOTS", "SILENT");
     queue_workers(top, info, &workers, &slots);
     for (size_t i = 0; i < info->workers_len; i++)
         silent += info->lease_ms != 0 && info->workers[i].silent_ms >= info->lease_ms;
+    if (info->oldest_ms != 0)
+        age_text(info->oldest_ms, oldest);
+    queue_rate(top, info, rate);
     print_cell(info->queue, QUEUE_COLUMNS, THOLE_NAME_BYTES_MAX);
     enum tone const poisoned = info->poisoned > 0 ? TONE_BAD : TONE_PLAIN;
     enum tone const idle = workers == 0 && info->waiting > 0 ? TONE_WARN : TONE_PLAIN;
-    (void)printf("%9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %s%9" PRIu64 "%s  %s%8" PRIu64 "%s  %8" PRIu64
-                 "  %" PRIu64 "\n",
-                 info->waiting, info->running, info->outside, tone_begin(poisoned), info->poisoned,
-                 tone_end(poisoned), tone_begin(idle), workers, tone_end(idle), slots, silent);
+    (void)printf("%9" PRIu64 "  %7s  %7s  %9" PRIu64 "  %9" PRIu64 "  %s%9" PRIu64 "%s  %s%8" PRIu64
+                 "%s  %8" PRIu64 "  %" PRIu64 "\n",
+                 info->waiting, oldest, rate, info->running, info->outside, tone_begin(poisoned),
+                 info->poisoned, tone_end(poisoned), tone_begin(idle), workers, tone_end(idle), slots,
+                 silent);
     return THOLE_OK;
 }
 
@@ -97,6 +135,8 @@ static thole_status draw(void *arg, thole_error *reterr)
 {
     struct top *top = arg;
     top->queues = 0;
+    top->now.len = 0;
+    top->now_ms = clock_monotonic_ms();
     thole_status status = cluster_read(&top->cluster, top->client->connection, top->client->topology.ns,
                                        top->client->topology.partitions, reterr);
     thole_status const asked = roster_read(&top->roster, top->client, status == THOLE_OK ? reterr : NULL);
@@ -110,6 +150,10 @@ static thole_status draw(void *arg, thole_error *reterr)
             (void)printf("\nnothing is in a queue\n");
         engines(top);
     }
+    struct buf const before = top->before;
+    top->before = top->now;
+    top->before_ms = top->now_ms;
+    top->now = before;
     cluster_release(&top->cluster);
     roster_release(&top->roster);
     return status;
@@ -125,12 +169,16 @@ int command_top(struct cli *cli)
     top.client = cli_connect(cli, &code);
     if (top.client == NULL)
         return code;
+    buf_init(&top.before, HANDED_OUT_BYTES_MAX);
+    buf_init(&top.now, HANDED_OUT_BYTES_MAX);
     if (terminal_there()) {
         code = live_run(cli, top.client, TOP_MS, draw, &top);
     } else {
         error.status = draw(&top, &error);
         code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, "", &error);
     }
+    buf_release(&top.before);
+    buf_release(&top.now);
     thole_client_close(top.client);
     return code;
 }

@@ -457,6 +457,8 @@ void read_partitions(struct session *session, const struct request *request, str
     (void)request;
     thole_status const status =
         cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
+    if (status == THOLE_OK) /* those that are not known are left out */
+        (void)cluster_read_lags(&cluster, client, NULL);
     list_begin(&list, answer, "thole.partition_list.v1", "partitions");
     for (uint32_t p = 0; p < cluster.partitions_len && status == THOLE_OK; p++) {
         (void)list_row(&list);

@@ -1,4 +1,5 @@
 #include "cluster.h"
+#include "client_internal.h"
 #include "event.h"
 #include "message.h"
 #include "overview.h"
@@ -95,6 +96,85 @@ static thole_status read_partition(struct cluster *cluster, struct connection *c
     buf_release(&subject);
     buf_release(&body);
     return status;
+}
+
+/* ---- what they are behind by ---- */
+
+static thole_status inbox_last(struct thole_client *client, uint32_t p, uint64_t *ret, thole_error *reterr)
+{
+    struct stream_bounds bounds = {.last = 0};
+    struct buf stream;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    thole_status status = stream_name(&stream, client->topology.ns, "IN", p, reterr);
+    if (status == THOLE_OK)
+        status = stream_bounds(client->connection, buf_cstr(&stream), &bounds, reterr);
+    *ret = bounds.last;
+    buf_release(&stream);
+    return status;
+}
+
+static thole_status log_last(struct thole_client *client, uint32_t p, uint64_t *ret_sequence,
+                             struct buf *ret_body, thole_error *reterr)
+{
+    struct buf stream;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    thole_status status = stream_name(&stream, client->topology.ns, "HIST", p, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(client->connection, buf_cstr(&stream), "thole.>", ret_sequence,
+                                        ret_body, reterr);
+    buf_release(&stream);
+    return status;
+}
+
+/* Messages of the inbox up to @p last that the position does not have. */
+static uint64_t behind(const struct position *position, uint64_t last)
+{
+    uint64_t above = 0;
+    for (size_t i = 0; i < position->above_len; i++)
+        above += position->above[i] <= last;
+    return last > position->floor + above ? last - position->floor - above : 0;
+}
+
+/* A last record that changes no row is projected with the next one. */
+static uint64_t unprojected(const struct record *last, uint64_t sequence, uint64_t watermark)
+{
+    if (last->kind == RECORD_EPOCH_OPENED || last->kind == RECORD_POSITION)
+        sequence--;
+    return sequence > watermark ? sequence - watermark : 0;
+}
+
+/* The inbox is read first: what the log has by then can only be more. */
+static thole_status read_lag(struct thole_client *client, uint32_t p, struct cluster_partition *to,
+                             thole_error *reterr)
+{
+    uint64_t waiting_to = 0, sequence = 0, watermark = 0;
+    struct record record = {.kind = RECORD_UNKNOWN};
+    struct arena arena;
+    struct buf body;
+    buf_init(&body, RECORD_BYTES_MAX);
+    arena_init(&arena, CLUSTER_BYTES_MAX);
+    thole_status status = inbox_last(client, p, &waiting_to, reterr);
+    if (status == THOLE_OK)
+        status = client_read_watermark(client, p, &watermark, reterr);
+    if (status == THOLE_OK)
+        status = log_last(client, p, &sequence, &body, reterr);
+    if (status == THOLE_OK && sequence > 0)
+        status = record_decode(buf_bytes(&body), &arena, &record, reterr);
+    if (status == THOLE_OK) {
+        to->lag_known = true;
+        to->inbox_lag = behind(&record.position, waiting_to);
+        to->projection_lag = unprojected(&record, sequence, watermark);
+    }
+    buf_release(&body);
+    arena_release(&arena);
+    return status;
+}
+
+thole_status cluster_read_lags(struct cluster *cluster, struct thole_client *client, thole_error *reterr)
+{
+    for (uint32_t p = 0; p < cluster->partitions_len; p++)
+        THOLE_TRY(read_lag(client, p, &cluster->partitions[p], reterr));
+    return THOLE_OK;
 }
 
 thole_status cluster_read(struct cluster *cluster, struct connection *connection, const char *ns,

@@ -180,6 +180,12 @@ void form_queue(struct json *json, const struct roster *roster, const thole_queu
     else
         json_number(json, info->limit);
     json_member_number(json, "lease_ms", info->lease_ms);
+    json_key(json, "oldest_ms");
+    if (info->oldest_ms == 0)
+        json_null(json);
+    else
+        json_number(json, info->oldest_ms);
+    json_member_number(json, "delivered", info->delivered);
     json_key(json, "workers");
     json_array(json);
     for (size_t i = 0; i < info->workers_len; i++) {
@@ -237,6 +243,10 @@ void form_partition(struct json *json, uint32_t p, const struct cluster_partitio
         return;
     json_member(json, "opened_by", partition->last);
     json_member_time(json, "opened", partition->opened_ms);
+    if (!partition->lag_known)
+        return;
+    json_member_number(json, "inbox_lag", partition->inbox_lag);
+    json_member_number(json, "projection_lag", partition->projection_lag);
 }
 
 /* ---- rejected messages ---- */

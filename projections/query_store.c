@@ -376,7 +376,8 @@ thole_status query_store_queues(struct postgres *pg, thole_slice queue, struct a
         rows[row] = (struct queue_row){.activities = call_cell_int8(pg, 0, row, 2),
                                        .outside = call_cell_int8(pg, 0, row, 3),
                                        .poisoned = call_cell_int8(pg, 0, row, 4),
-                                       .silent_ms = call_cell_int8(pg, 0, row, 5)};
+                                       .silent_ms = call_cell_int8(pg, 0, row, 5),
+                                       .oldest_ms = call_cell_int8(pg, 0, row, 6)};
         status = arena_dup(arena, call_cell_text(pg, 0, row, 0), &rows[row].queue);
         if (status == THOLE_OK)
             status = arena_dup(arena, call_cell_text(pg, 0, row, 1), &rows[row].worker);

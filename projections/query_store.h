@@ -44,6 +44,7 @@ struct queue_row {
     thole_slice queue, worker;
     uint64_t activities, outside, poisoned;
     uint64_t silent_ms; /* since the worker's last claim or renewal */
+    uint64_t oldest_ms; /* how long the oldest of them without a lease has been there */
 };
 /* Of that queue, or of all when it is empty, by queue and worker. One statement that reads all rows of
  * worker_queue. The rows are the arena's. */

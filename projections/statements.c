@@ -525,14 +525,16 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " ORDER BY q.since_ms DESC, q.instance, q.execution, q.activity_id LIMIT $7::int8"},
     /* Reads every row once: what is asked of them changes with each claim, so no index has it. */
     [STATEMENT_QUEUES] =
-        {"queues", "ttiiii",
+        {"queues", "ttiiiii",
          "SELECT q.queue, coalesce(CASE WHEN NOT q.later THEN q.worker END, '') AS holder,"
          " count(*) FILTER (WHERE NOT q.later), count(*) FILTER (WHERE q.later), 0::int8,"
          " greatest(0, coalesce(floor(extract(epoch FROM statement_timestamp()"
          " - max(greatest(q.claimed_at, q.renewed_at)) FILTER (WHERE NOT q.later AND q.worker IS NOT NULL)) "
-         "* 1000), 0))::int8"
+         "* 1000), 0))::int8,"
+         " greatest(0, coalesce(floor(extract(epoch FROM clock_timestamp()"
+         " - min(q.created_at) FILTER (WHERE NOT q.later AND " FREE ")) * 1000), 0))::int8"
          " FROM worker_queue AS q WHERE ($1::text = '' OR q.queue = $1::text) GROUP BY q.queue, holder"
-         " UNION ALL SELECT q.queue, '', 0, 0, count(*), 0 FROM quarantine AS q"
+         " UNION ALL SELECT q.queue, '', 0, 0, count(*), 0, 0 FROM quarantine AS q"
          " WHERE ($1::text = '' OR q.queue = $1::text) GROUP BY q.queue ORDER BY 1, 2"},
     /* Up to where the rows of partition $1 are projected, its epoch, and whether they are complete. */
     [STATEMENT_ROWS_PARTITION] =

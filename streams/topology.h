@@ -75,7 +75,9 @@ THOLE_NODISCARD thole_status topology_limit_queue(struct connection *connection,
 THOLE_NODISCARD thole_status topology_queue_depth(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t *ret_pending,
                                                   uint64_t *ret_ack_pending, thole_error *reterr);
-/* The lease of its consumer; 0: it has none, as no worker has served the queue. */
+/* The lease of its consumer, and how often that has delivered a message; 0: it has none, as no worker has
+ * served the queue. */
 THOLE_NODISCARD thole_status topology_queue_lease(struct connection *connection, const char *ns,
-                                                  thole_slice queue, uint64_t *ret, thole_error *reterr);
+                                                  thole_slice queue, uint64_t *ret_lease_ms,
+                                                  uint64_t *ret_delivered, thole_error *reterr);
 #endif

@@ -23,8 +23,9 @@ enum {
 
 /* The properties of a consumer that may differ. */
 struct queue_state {
-    uint64_t lease_ms, delivered, pending, ack_pending;
-    int64_t ack_pending_max; /* <= 0: no limit */
+    uint64_t lease_ms, pending, ack_pending;
+    uint64_t delivered, deliveries; /* the last sequence; how many there were */
+    int64_t ack_pending_max;        /* <= 0: no limit */
 };
 
 /* @p limit 0: none. */
@@ -120,6 +121,8 @@ static thole_status verify_queue(struct connection *connection, const struct wor
                                 json_uint(delivered, &ret->delivered)))
         status = thole_fail(reterr, THOLE_CORRUPT,
                             "consumer %s: the server's answer has no delivered.stream_seq", names->consumer);
+    if (status == THOLE_OK && json_path(buf_bytes(&answer), "delivered.consumer_seq", &there))
+        (void)json_uint(there, &ret->deliveries);
     if (status == THOLE_OK && json_find(buf_bytes(&answer), "num_pending", &there))
         (void)json_uint(there, &ret->pending);
     if (status == THOLE_OK && json_find(buf_bytes(&answer), "num_ack_pending", &there))
@@ -231,13 +234,14 @@ thole_status topology_queue_limit(struct connection *connection, const char *ns,
 }
 
 thole_status topology_queue_lease(struct connection *connection, const char *ns, thole_slice queue,
-                                  uint64_t *ret, thole_error *reterr)
+                                  uint64_t *ret_lease_ms, uint64_t *ret_delivered, thole_error *reterr)
 {
     struct work_names names;
     struct queue_state state;
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
     thole_status const status = verify_queue(connection, &names, 0, &state, reterr);
-    *ret = state.lease_ms;
+    *ret_lease_ms = state.lease_ms;
+    *ret_delivered = state.deliveries;
     return status == THOLE_NOT_FOUND ? THOLE_OK : status;
 }
 

@@ -47,8 +47,7 @@ function workerTable(workers) {
 }
 
 function partitionTable(partitions) {
-  const has = (name) => partitions.some((p) => p[name] !== undefined);
-  const lag = (name, title) => has(name) && [title, (p) => (p[name] === undefined || p[name] === null ? '–' : number(p[name]))];
+  const lag = (name, title) => [title, (p) => (p[name] === undefined ? '–' : number(p[name]))];
   const columns = [
     ['Partition', (p) => p.partition],
     ['Owner', (p) => (p.owner ? h('span', { class: 'mono' }, line(p.owner)) : h('span', { class: 'warn-text' }, p.opened_by ? `no owner; last ${line(p.opened_by)}` : 'no owner'))],
@@ -56,7 +55,7 @@ function partitionTable(partitions) {
     ['Opened', opened],
     lag('inbox_lag', 'Inbox lag'),
     lag('projection_lag', 'Projection lag'),
-  ].filter(Boolean);
+  ];
   return plainTable('Partitions', columns.map(([name]) => name), partitions.map((p) => columns.map(([, cell]) => cell(p))));
 }
 

@@ -4,10 +4,11 @@ import { openDialog, toast } from './dialog.js';
 import { h, fill, line, number, throttle } from './dom.js';
 import { preview } from './payload.js';
 import { instanceHref } from './router.js';
-import { timeNode, spanText, toMs, now } from './time.js';
+import { timeNode, spanText } from './time.js';
 import { bar, empty, errorBox, plainTable, section } from './ui.js';
 
 const REFRESH_MS = 500;
+const RATE_MS = 2000; // at least so long is a rate taken over
 
 function workers(queue) {
   const has = new Map((queue.workers ?? []).map((w) => [w.worker, w]));
@@ -36,36 +37,48 @@ function activities(queue) {
   return h('ul', { class: 'workers' }, list.map((a) => h('li', null, `${line(a.name)}: ${number(a.count)}`, a.known === false && h('span', { class: 'warn-text' }, ' no worker knows it'))));
 }
 
-function rate(queue) {
-  const perSecond = queue.rate ?? queue.rate_per_s;
-  return perSecond === undefined || perSecond === null ? null : `${number(Math.round(perSecond * 10) / 10)}/s`;
+/** How many activities each queue hands to workers a second, from what it had handed out at two readings. */
+class Rates {
+  constructor() {
+    this.last = new Map(); // by queue: what it had handed out, when that was read, and the rate until then
+  }
+
+  read(queues, atMs) {
+    const before = this.last;
+    this.last = new Map();
+    for (const { queue, delivered } of queues) {
+      const old = before.get(queue);
+      if (old && atMs - old.atMs < RATE_MS && delivered >= old.delivered) this.last.set(queue, old);
+      else this.last.set(queue, { delivered, atMs, perSecond: old && delivered >= old.delivered ? ((delivered - old.delivered) * 1000) / (atMs - old.atMs) : null });
+    }
+  }
+
+  text(queue) {
+    const perSecond = this.last.get(queue)?.perSecond ?? null;
+    return perSecond === null ? '–' : `${number(Math.round(perSecond * 10) / 10)}/s`;
+  }
 }
 
-function oldest(queue) {
-  const ms = queue.oldest_ms ?? (queue.oldest ? now() - toMs(queue.oldest) : null);
-  return ms === null || ms === undefined ? null : spanText(ms);
-}
-
-function queueTable(queues) {
-  const any = (fn) => queues.some((q) => fn(q) !== null);
+function queueTable(queues, rates) {
   const columns = [
     ['Queue', (q) => h('span', { class: 'mono' }, line(q.queue))],
     ['Waiting', (q) => number(q.waiting)],
+    ['Oldest', (q) => (q.oldest_ms === null ? '–' : spanText(q.oldest_ms))],
+    ['Rate', (q) => rates.text(q.queue)],
     ['Running', (q) => number(q.running)],
     ['Outside', (q) => number(q.outside)],
     ['Quarantine', (q) => (q.poisoned > 0 ? h('a', { href: '#quarantine', class: 'warn-text' }, number(q.poisoned)) : '0')],
     ['Limit', (q) => (q.limit ? number(q.limit) : 'none')],
-    any(oldest) && ['Oldest', (q) => oldest(q) ?? '–'],
-    any(rate) && ['Rate', (q) => rate(q) ?? '–'],
     ['Workers', workers],
     ['Activities', activities],
-  ].filter(Boolean);
+  ];
   return plainTable('Queues', columns.map(([name]) => name), queues.map((q) => columns.map(([, cell]) => cell(q))));
 }
 
 class QueuesPage {
   constructor(context) {
     this.context = context;
+    this.rates = new Rates();
     this.refresh = throttle(() => this.load(), REFRESH_MS);
     this.queues = h('div');
     this.held = h('div');
@@ -94,7 +107,8 @@ class QueuesPage {
   }
 
   drawQueues(queues) {
-    if (queues.length > 0) fill(this.queues, queueTable(queues));
+    this.rates.read(queues, performance.now());
+    if (queues.length > 0) fill(this.queues, queueTable(queues, this.rates));
     else fill(this.queues, empty('Nothing is in a queue.', 'A queue is here while activities are in it. Workers that wait are listed under Engines.', 'thole queue list'));
   }
 

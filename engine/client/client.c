@@ -4,6 +4,7 @@
 #include "locked.h"
 #include "memory.h"
 #include "message.h"
+#include "row_store.h"
 #include "utf8.h"
 #include "watch.h"
 #include <assert.h>
@@ -173,6 +174,8 @@ struct query {
     thole_activity_info_fn *each_activity;
     thole_instance_counts *counts; /* of filter */
     struct client_queues *queues;  /* queues, which has nothing else */
+    uint64_t *watermark;           /* of partition, which has nothing else */
+    uint32_t partition;
     void *arg;
     bool answered; /* a row has been given to the caller: repeating would give it twice */
 };
@@ -224,12 +227,23 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
     return client->postgres != NULL ? THOLE_OK : postgres_open(&options, &client->postgres, reterr);
 }
 
+static thole_status read_watermark(struct postgres *pg, const struct query *query, thole_error *reterr)
+{
+    struct row_partition partition;
+    THOLE_TRY(row_store_partition(pg, query->partition, &partition, reterr));
+    *query->watermark = partition.watermark;
+    return THOLE_OK;
+}
+
 static thole_status query_read(struct postgres *pg, struct query *query, thole_error *reterr)
 {
     struct client_queues *queues = query->queues;
     assert((query->queues != NULL) + (query->each_activity != NULL) + (query->each_execution != NULL) +
-               (query->poisoned != NULL) + (query->each != NULL) + (query->counts != NULL) ==
+               (query->poisoned != NULL) + (query->each != NULL) + (query->counts != NULL) +
+               (query->watermark != NULL) ==
            1);
+    if (query->watermark != NULL)
+        return read_watermark(pg, query, reterr);
     if (queues != NULL) {
         THOLE_TRY(
             query_store_queues(pg, queues->queue, &queues->arena, &queues->rows, &queues->rows_len, reterr));
@@ -326,6 +340,13 @@ thole_status thole_client_poisoned(thole_client *client, const thole_poisoned_fi
     struct query query = {.poisoned = filter == NULL ? &all : filter, .each_poisoned = each, .arg = arg};
     if (query.poisoned->size < sizeof all)
         return thole_fail(reterr, THOLE_INVALID, "thole_poisoned_filter.size is not set");
+    return query_run(client, &query, reterr);
+}
+
+thole_status client_read_watermark(struct thole_client *client, uint32_t p, uint64_t *ret,
+                                   thole_error *reterr)
+{
+    struct query query = {.watermark = ret, .partition = p};
     return query_run(client, &query, reterr);
 }
 

@@ -33,6 +33,9 @@ struct client_queues { /* by queue and worker, in the arena */
 };
 THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, struct client_queues *queues,
                                                 thole_error *reterr);
+/* Up to which sequence of its log the rows of partition @p p are made. */
+THOLE_NODISCARD thole_status client_read_watermark(struct thole_client *client, uint32_t p, uint64_t *ret,
+                                                   thole_error *reterr);
 
 /*
  * How the client receives notices. A single watch subscribes to its instance; two or more share one

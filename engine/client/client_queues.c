@@ -8,7 +8,8 @@ static thole_status ask_server(struct thole_client *client, thole_queue_info *in
 {
     const char *const ns = client->topology.ns;
     THOLE_TRY(topology_queue_limit(client->connection, ns, info->queue, &info->limit, reterr));
-    return topology_queue_lease(client->connection, ns, info->queue, &info->lease_ms, reterr);
+    return topology_queue_lease(client->connection, ns, info->queue, &info->lease_ms, &info->delivered,
+                                reterr);
 }
 
 static int compare(thole_slice a, thole_slice b)
@@ -22,6 +23,7 @@ static void add_row(thole_queue_info *info, thole_queue_worker *workers, const s
     bool const lives = info->lease_ms == 0 || row->silent_ms < info->lease_ms;
     info->outside += row->outside;
     info->poisoned += row->poisoned;
+    info->oldest_ms = row->oldest_ms > info->oldest_ms ? row->oldest_ms : info->oldest_ms;
     if (row->worker.len == 0) {
         info->waiting += row->activities;
         return;

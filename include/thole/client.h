@@ -217,6 +217,9 @@ typedef struct thole_queue_info {
     size_t activities_len;
     bool foreign; /**< no queue can have this name: thole has not written the rows; limit and lease are 0
                    */
+    uint64_t oldest_ms; /**< how long the oldest that waits has waited; 0 = none waits */
+    uint64_t delivered; /**< activities handed to workers since the queue's consumer was made, repetitions
+                             too; grows, and begins again at 0 with another consumer */
 } thole_queue_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_queue_fn(void *arg, const thole_queue_info *info);

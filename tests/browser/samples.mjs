@@ -76,12 +76,12 @@ export function longStory(count) {
 }
 
 export const queues = [
-  { queue: 'default', waiting: 12, running: 7, outside: 1, poisoned: 1, limit: null, lease_ms: 30000,
+  { queue: 'default', waiting: 12, running: 7, outside: 1, poisoned: 1, limit: null, lease_ms: 30000, oldest_ms: 1400, delivered: 61055,
     workers: [{ worker: WORKERS[0], activities: 5, silent_ms: 800 }, { worker: WORKERS[1], activities: 2, silent_ms: 41000 }],
     serving: [{ worker: WORKERS[0], slots: 16 }], activities: [{ name: 'reserve', count: 9, known: true }, { name: 'weigh', count: 3, known: false }] },
-  { queue: 'payments', waiting: 340, running: 16, outside: 0, poisoned: 0, limit: 16, lease_ms: 30000, oldest_ms: 93000, rate: 41.5,
+  { queue: 'payments', waiting: 340, running: 16, outside: 0, poisoned: 0, limit: 16, lease_ms: 30000, oldest_ms: 93000, delivered: 9120,
     workers: [{ worker: WORKERS[0], activities: 16, silent_ms: 300 }], serving: [{ worker: WORKERS[0], slots: 16 }], activities: [{ name: 'charge', count: 356, known: true }] },
-  { queue: 'slow', waiting: 3, running: 0, outside: 0, poisoned: 0, limit: null, lease_ms: 30000, workers: [], serving: [], activities: [{ name: 'fraud_check', count: 3, known: false }] },
+  { queue: 'slow', waiting: 3, running: 0, outside: 0, poisoned: 0, limit: null, lease_ms: 30000, oldest_ms: 3725000, delivered: 0, workers: [], serving: [], activities: [{ name: 'fraud_check', count: 3, known: false }] },
 ];
 export const poisoned = [
   { instance: 'order-99992', execution: 1, activity_id: 4, activity: 'render_label', queue: 'default', try: 1, claims: 3, last_worker: WORKERS[1],
@@ -95,7 +95,7 @@ export const nodes = [
 ];
 export const partitions = Array.from({ length: 8 }, (_, p) => ({
   partition: p, owner: p === 7 ? null : p < 4 ? 'engine-a-10.0.0.4' : 'engine-b-10.0.0.5', epoch: p < 4 ? 1 : 2,
-  opened_by: p < 4 ? 'engine-a-10.0.0.4' : 'engine-b-10.0.0.5', opened: iso(Date.now() - (p < 4 ? 7200000 : 30000)) }));
+  opened_by: p < 4 ? 'engine-a-10.0.0.4' : 'engine-b-10.0.0.5', opened: iso(Date.now() - (p < 4 ? 7200000 : 30000)), inbox_lag: p === 7 ? 41 : 0, projection_lag: p === 5 ? 1200 : 0 }));
 export const rejected = [
   { number: 3, code: 'malformed', reason: 'the body is no Start: field 3 has wire type 5', subject: 'thole.shop.in.3.start.b3JkZXItNw', partition: 3, sequence: 512,
     time: iso(Date.now() - 600000), bytes: 42, payload_base64: 'CgVoZWxsbwD/gIEKAg==' },

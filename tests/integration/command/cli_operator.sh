@@ -18,6 +18,12 @@ trap finish EXIT
 . "$(dirname "$0")/cli_checks.sh"
 export THOLE_NAMESPACE=shop
 
+# fits PATTERN WORDS...
+fits() {
+    local pattern=$1
+    shift
+    "$thole" "$@" 2>&1 | grep -q -- "$pattern"
+}
 start_engine() {
     "$checkout" engine --node n-1 --partitions 5 >"$log.engine" 2>&1 &
     engine=$!
@@ -45,6 +51,9 @@ expect 0 'PARTITION  OWNER' partitions
 expect 0 '        4  n-1                                            1  20' partitions
 expect 0 '{"schema":"thole.partition.v1","partition":4,"owner":"n-1","epoch":1,"opened_by":"n-1","opened":"20' partitions -o jsonl
 [ "$("$thole" partitions | wc -l)" -eq 6 ] || { echo "partitions: $("$thole" partitions)" && bad=1; }
+expect 0 ' INBOX LAG  PROJECTION LAG  OPENED' partitions --lag
+expect 0 '           0               0  20' partitions --lag
+[ "$("$thole" partitions --lag -o jsonl | grep -c '"inbox_lag":0,"projection_lag":0}')" -eq 5 ] || { echo "partitions: $("$thole" partitions --lag)" && bad=1; }
 
 # A stopped engine has taken back its heartbeat.
 kill -TERM "$engine" && wait "$engine"
@@ -57,10 +66,18 @@ kill -TERM "$worker" && wait "$worker"
 worker=
 expect 0 'no engine and no worker runs in this namespace' nodes
 expect 0 '"nodes":[],"complete":true}' nodes -o json
+"$thole" start checkout --id waiting --input 'order=1' >"$log.out" 2>&1
+[ "$("$thole" partitions --lag -o jsonl | grep -c '"inbox_lag":1,"projection_lag":0}')" -eq 1 ] || { echo "partitions: $("$thole" partitions --lag)" && bad=1; }
 
 # Who opens a partition next has the next epoch.
 start_engine
 expect 0 '        0  n-1                                            2  20' partitions
+# What waits there without a worker: since when.
+await 20 says '"waiting":1,' queue list -o json
+await 20 fits '"oldest_ms":[1-9][0-9]*,"delivered":' queue list -o json
+fits '^default  *1  *[1-9][0-9]*m*s ' queue list || { echo "queue list: $("$thole" queue list)" && bad=1; }
+await 20 says '"inbox_lag":0,' partitions --lag -o jsonl
+"$thole" terminate waiting >"$log.out" 2>&1
 expect 0 'shop                                           5         1           2  262144' namespaces
 THOLE_NAMESPACE=a_b "$checkout" engine --partitions 2 --payload-max 65536 >"$log.other" 2>&1 &
 other=$!

@@ -518,6 +518,8 @@ static void queues_are_counted_by_holder(void)
     (void)store_sql("queues",
                     "INSERT INTO quarantine SELECT 'a', 1, g, 1, CASE g WHEN 9 THEN 'old' ELSE 'gpu' END,"
                     " 'x', 1, 5, 'w1', 'r', 0, 0 FROM generate_series(7, 9) g");
+    (void)store_sql("queues", "UPDATE worker_queue SET created_at = now() - interval '1 h',"
+                              " lease_until = CASE WHEN worker IS NOT NULL THEN now() + interval '1 h' END");
     arena_init(&arena, 1 << 20);
     CHECK_OK(query_store_queues(pg, (thole_slice){0}, &arena, &rows, &len, &store_err));
     for (size_t i = 0; i < len; i++) {
@@ -527,6 +529,8 @@ static void queues_are_counted_by_holder(void)
                  (int)rows[i].activities, (int)rows[i].outside, (int)rows[i].poisoned);
         bool const is_w1 = thole_slice_equal(rows[i].worker, THOLE_STR("w1"));
         CU_ASSERT_TRUE(rows[i].silent_ms >= is_w1 * 10000 && rows[i].silent_ms <= is_w1 * 1800000);
+        bool const waits = rows[i].worker.len == 0 && rows[i].activities > 0; /* since an hour; leased: not */
+        CU_ASSERT_TRUE(rows[i].oldest_ms >= waits * 3600000ull && rows[i].oldest_ms <= waits * 3700000ull);
     }
     CHECK_STR("all", got, want);
     CHECK_OK(query_store_queues(pg, THOLE_STR("cpu"), &arena, &rows, &len, &store_err));

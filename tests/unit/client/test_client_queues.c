@@ -18,8 +18,8 @@ static struct {
     }
 static struct queue_row rows[] = {
     {.queue = TEXT("mail"), .worker = TEXT("a"), .activities = 2, .silent_ms = 10},
-    {.queue = TEXT("mail"), .worker = TEXT("b"), .activities = 3, .silent_ms = 2000},
-    {.queue = TEXT("mail"), .activities = 4, .outside = 1, .poisoned = 2},
+    {.queue = TEXT("mail"), .worker = TEXT("b"), .activities = 3, .silent_ms = 2000, .oldest_ms = 70},
+    {.queue = TEXT("mail"), .activities = 4, .outside = 1, .poisoned = 2, .oldest_ms = 60},
     {.queue = TEXT("pay"), .worker = TEXT("a"), .activities = 1, .silent_ms = 1999, .outside = 5},
     {.queue = TEXT("pay"), .worker = TEXT("z"), .activities = 100}};
 static struct queue_activity activities[] = {
@@ -51,10 +51,11 @@ thole_status __wrap_topology_queue_limit(struct connection *connection, const ch
 }
 
 thole_status __wrap_topology_queue_lease(struct connection *connection, const char *ns, thole_slice queue,
-                                         uint64_t *ret, thole_error *reterr)
+                                         uint64_t *ret_lease_ms, uint64_t *ret_delivered, thole_error *reterr)
 {
-    (void)connection, (void)ns, (void)queue;
-    *ret = play.lease_ms;
+    (void)connection, (void)ns;
+    *ret_lease_ms = play.lease_ms;
+    *ret_delivered = 100 + queue.len;
     return play.lease_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.lease_status, "no lease");
 }
 
@@ -68,6 +69,10 @@ static thole_status each(void *arg, const thole_queue_info *info)
                            "%.*s limit=%d lease=%d run=%d wait=%d out=%d poison=%d", THOLE_FMT(info->queue),
                            (int)info->limit, (int)info->lease_ms, (int)info->running, (int)info->waiting,
                            (int)info->outside, (int)info->poisoned);
+    if (info->oldest_ms != 0)
+        at += (size_t)snprintf(play.log + at, sizeof play.log - at, " oldest=%d", (int)info->oldest_ms);
+    if (!info->foreign)
+        at += (size_t)snprintf(play.log + at, sizeof play.log - at, " delivered=%d", (int)info->delivered);
     for (size_t i = 0; i < info->workers_len; i++)
         at += (size_t)snprintf(play.log + at, sizeof play.log - at, " %.*s:%d/%d",
                                THOLE_FMT(info->workers[i].worker), (int)info->workers[i].activities,
@@ -89,7 +94,7 @@ static thole_status read_all(void)
     return status;
 }
 
-#define PAY "pay limit=3 lease=2000 run=1 wait=0 out=5 poison=0 a:1/1999 charge=1|"
+#define PAY "pay limit=3 lease=2000 run=1 wait=0 out=5 poison=0 delivered=103 a:1/1999 charge=1|"
 
 static void test_queues(void)
 {
@@ -98,7 +103,8 @@ static void test_queues(void)
     play.lease_ms = 2000;
     CU_ASSERT_EQUAL(read_all(), THOLE_OK);
     CHECK_STR("two queues", play.log,
-              "mail limit=4 lease=2000 run=2 wait=7 out=1 poison=2 a:2/10 b:3/2000 send=5 sort=4|" PAY);
+              "mail limit=4 lease=2000 run=2 wait=7 out=1 poison=2 oldest=70 delivered=104 a:2/10 b:3/2000 "
+              "send=5 sort=4|" PAY);
     play.lease_ms = 0; /* no worker has served it: then nobody is silent for too long */
     CU_ASSERT_EQUAL(read_all(), THOLE_OK);
     CU_ASSERT_PTR_NOT_NULL(strstr(play.log, "mail limit=4 lease=0 run=5 wait=4 "));
@@ -121,7 +127,7 @@ static void test_foreign_rows(void)
     CU_ASSERT_EQUAL(read_all(), THOLE_OK);
     CHECK_STR("foreign", play.log,
               "foreign a.b> limit=0 lease=0 run=0 wait=7 out=0 poison=0|"
-              "pay limit=3 lease=0 run=1 wait=0 out=0 poison=0 a:1/0 charge=1|");
+              "pay limit=3 lease=0 run=1 wait=0 out=0 poison=0 delivered=103 a:1/0 charge=1|");
     memcpy(rows, saved, sizeof saved);
 }
 

@@ -466,6 +466,7 @@ static thole_status call_queues(struct postgres *pg)
         put_number("outside", rows[i].outside);
         put_number("poisoned", rows[i].poisoned);
         put_number("silent", rows[i].silent_ms);
+        put_number("oldest", rows[i].oldest_ms);
         put_end();
     }
     return status;

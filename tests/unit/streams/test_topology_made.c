@@ -113,8 +113,9 @@ static void answer_info(struct buf *ret, const char *name, unsigned missing)
     if (thing == NULL)
         refuse(ret, missing);
     else
-        buf_printf(ret, "{\"type\":\"x\",\"config\":%s,\"delivered\":{\"stream_seq\":%llu}}", thing->text,
-                   (unsigned long long)play.delivered);
+        buf_printf(ret,
+                   "{\"type\":\"x\",\"config\":%s,\"delivered\":{\"consumer_seq\":7,\"stream_seq\":%llu}}",
+                   thing->text, (unsigned long long)play.delivered);
 }
 
 static void make_consumer(const char *target, thole_slice body)
@@ -612,6 +613,8 @@ static void test_errors(void)
     "\"instant\","                                                                                           \
     "\"ack_policy\":\"explicit\",\"ack_wait\":" lease                                                        \
     "000000000,\"max_deliver\":-1,\"max_ack_pending\":" limit ",\"max_waiting\":4096,\"num_replicas\":0}}\n"
+#define queue_lease(lease, delivered)                                                                        \
+    topology_queue_lease(NULL, "shop", THOLE_STR("mail"), lease, delivered, &err)
 #define LIMITED(limit) "put $KV.THOLE_shop_CONFIG.queue_mail " limit "\n"
 #define MAIL "THOLE_shop_WORK.q_mail"
 
@@ -622,12 +625,11 @@ static thole_status ensure_queue(uint64_t lease_ms, uint64_t *ret_lease_ms, bool
 
 static void test_queue_made(void)
 {
-    uint64_t lease_ms = 0;
+    uint64_t lease_ms = 0, delivered = 9;
     bool anew = false;
     begin();
-    CU_ASSERT_EQUAL(topology_queue_lease(NULL, "shop", THOLE_STR("mail"), &lease_ms, &err), THOLE_OK);
-    CU_ASSERT_EQUAL(lease_ms, 0);
-    CU_ASSERT_EQUAL(ensure_queue(0, &lease_ms, &anew), THOLE_OK);
+    CU_ASSERT_EQUAL(queue_lease(&lease_ms, &delivered), THOLE_OK);
+    CU_ASSERT_TRUE(lease_ms == 0 && delivered == 0 && ensure_queue(0, &lease_ms, &anew) == THOLE_OK);
     CHECK_STR("made", play.log, CONSUMER("create", "30", "100000"));
     CU_ASSERT_TRUE(anew && lease_ms == 30000);
     play.log[0] = '\0';
@@ -636,10 +638,8 @@ static void test_queue_made(void)
     CHECK_STR("it is there", play.log, "");
     CU_ASSERT_TRUE(!anew && lease_ms == 30000);
     lease_ms = 0;
-    CU_ASSERT_EQUAL(ensure_queue(0, &lease_ms, NULL), THOLE_OK);
-    CU_ASSERT_EQUAL(lease_ms, 30000);
-    CU_ASSERT_EQUAL(topology_queue_lease(NULL, "shop", THOLE_STR("mail"), &lease_ms, &err), THOLE_OK);
-    CU_ASSERT_EQUAL(lease_ms, 30000);
+    CU_ASSERT_TRUE(ensure_queue(0, &lease_ms, NULL) == THOLE_OK && lease_ms == 30000);
+    CU_ASSERT_TRUE(queue_lease(&lease_ms, &delivered) == THOLE_OK && delivered == 7);
     uint64_t *const n = &lease_ms; /* the server says nothing of them */
     CU_ASSERT_TRUE(topology_queue_depth(NULL, "shop", THOLE_STR("mail"), n, n, &err) == THOLE_OK && *n == 0);
     CU_ASSERT_EQUAL(ensure_queue(31000, &lease_ms, &anew), THOLE_INVALID);
