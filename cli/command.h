@@ -45,7 +45,7 @@ struct cli_options {
     uint32_t partition; /* UINT32_MAX: all */
     uint64_t rate;
     const char *http, *token_file, *identity_header, *trusted_proxy; /* of console */
-    bool lag;
+    bool lag, source;
     bool allow_actions;
     uint32_t console_port; /* of dev */
 };

@@ -139,6 +139,10 @@ static const struct option_row show_rows[] = {
      FIELD(at),
      .help = "as the history had it then: 17, 2.17 (of execution 2), 2026-11-21T09:30:00Z, or 2h (ago)"},
     FILE_ROW("from a file that thole export wrote; needs no server"),
+    {.flag = "source",
+     .kind = OPTION_SWITCH,
+     FIELD(source),
+     .help = "also where in the source its code waits: asks the engine that has it"},
 };
 static const struct option_row history_rows[] = {
     TEXT_ROW("raw", "FILE|-", raw,

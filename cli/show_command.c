@@ -6,6 +6,7 @@
 #include "history_input.h"
 #include "inspection.h"
 #include "pending.h"
+#include "query_message.h"
 #include "text.h"
 #include "values.h"
 #include <inttypes.h>
@@ -305,6 +306,26 @@ static int show_past(struct show *show)
     return code;
 }
 
+/* ---- where the code waits ---- */
+
+/* "source", or why it is not known as "source_error". */
+static void show_source(struct show *show)
+{
+    thole_slice site = {NULL, 0};
+    thole_error error = {.status = THOLE_OK};
+    error.status = thole_client_query(show->client, show->instance, THOLE_STR(QUERY_SOURCE), THOLE_STR(""),
+                                      &site, &error);
+    bool const known = error.status == THOLE_OK;
+    thole_slice const text = known ? site : thole_slice_from(error.text);
+    if (!is_table(show))
+        json_member(&show->json, known ? "source" : "source_error", text);
+    else if (known)
+        show_line("code is at", text);
+    else
+        cli_note(show->cli, "where its code is, is not known: %s", error.text);
+    thole_client_release(site);
+}
+
 /* ---- the verb ---- */
 
 static void show_rest(struct show *show)
@@ -314,6 +335,8 @@ static void show_rest(struct show *show)
                                                      show_inspection, show, &error);
     if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* never started: events wait for it */
         cli_note(show->cli, "what it waits for is not known, as its history cannot be read: %s", error.text);
+    if (show->cli->options.source)
+        show_source(show);
     if (!is_table(show))
         json_end(&show->json);
 }
@@ -342,6 +365,9 @@ int command_show(struct cli *cli)
         return cli_misused(cli, "ID is missing");
     if (!point_read(cli, &show.point))
         return EXIT_USAGE;
+    if (cli->options.source && (cli->options.at != NULL || cli->options.file != NULL))
+        return cli_misused(
+            cli, "--source is where the code waits now; of earlier: PROGRAM replay ID --until EVENT");
     bool const past = cli->options.at != NULL || cli->options.file != NULL;
     show.instance = cli->words_len > 0 ? thole_slice_from(cli->words[0]) : (thole_slice){NULL, 0};
     pending_init(&show.pending, past);

@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "page.h"
 #include "pending.h"
+#include "query_message.h"
 #include "text.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,27 @@ void read_instance(struct session *session, const struct request *request, struc
     else
         answer_error(answer, &error);
     pending_release(&one.pending);
+}
+
+/* Where in the source its code waits; null: not known, and why. */
+void read_source(struct session *session, const struct request *request, struct answer *answer)
+{
+    thole_slice site = {NULL, 0};
+    thole_error error = {.status = THOLE_OK};
+    struct json json;
+    error.status = thole_client_query(session->client, request->parts[1], THOLE_STR(QUERY_SOURCE),
+                                      THOLE_STR(""), &site, &error);
+    answer_document(answer, &json, "thole.source.v1");
+    json_member(&json, "instance", request->parts[1]);
+    json_key(&json, "source");
+    if (error.status == THOLE_OK)
+        json_string(&json, site);
+    else
+        json_null(&json);
+    if (error.status != THOLE_OK)
+        json_member_text(&json, "source_error", error.text);
+    json_end(&json);
+    thole_client_release(site);
 }
 
 /* ---- histories ---- */

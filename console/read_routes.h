@@ -7,6 +7,7 @@ void read_instances(struct session *session, const struct request *request, stru
 void read_instance(struct session *session, const struct request *request, struct answer *answer);
 void read_counts(struct session *session, const struct request *request, struct answer *answer);
 void read_history(struct session *session, const struct request *request, struct answer *answer);
+void read_source(struct session *session, const struct request *request, struct answer *answer);
 void read_event_data(struct session *session, const struct request *request, struct answer *answer);
 void read_queues(struct session *session, const struct request *request, struct answer *answer);
 void read_quarantine(struct session *session, const struct request *request, struct answer *answer);

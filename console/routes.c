@@ -6,6 +6,7 @@ static const struct route routes[] = {
     {false, "instances", read_instances},
     {false, "counts", read_counts},
     {false, "instances/*", read_instance},
+    {false, "instances/*/source", read_source},
     {false, "instances/*/history", read_history},
     {false, "instances/*/history/*/data", read_event_data},
     {false, "queues", read_queues},

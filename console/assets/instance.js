@@ -16,6 +16,7 @@ import { copyButton, errorBox, facts, section, empty } from './ui.js';
 const PAGE_EVENTS = 1000;
 const SHOW_MS = 250; // the row is read again at most so often
 const DRAW_MS = 60;
+const SOURCE_MS = 1000; // its engine is asked where the code is at most so often
 
 class InstancePage {
   constructor(context) {
@@ -25,6 +26,7 @@ class InstancePage {
     this.wanted = context.query.event ?? null;
     this.reread = throttle(() => this.show(), SHOW_MS);
     this.redraw = throttle(() => this.drawHistory(), DRAW_MS);
+    this.locate = throttle(() => this.askSource(), SOURCE_MS);
     this.again = debounce(() => this.reread(), SHOW_MS);
     this.childrenSoon = debounce(() => childrenTree(this.childBox, this.id), SHOW_MS);
     this.build();
@@ -43,13 +45,14 @@ class InstancePage {
     this.message = h('div');
     this.actions = h('div', { class: 'actions' });
     this.waits = h('div');
+    this.source = h('p', { class: 'quiet' });
     this.data = h('div', { class: 'two' });
     this.childBox = h('div', { class: 'children' });
     this.state = h('p', { class: 'quiet', role: 'status' }, 'reading the history …');
     this.body = h(
       'div',
       { class: 'stack' },
-      h('div', { class: 'two' }, section('Waits for', 'h-waits', this.waits), section('Children', 'h-children', this.childBox)),
+      h('div', { class: 'two' }, section('Waits for', 'h-waits', this.waits, this.source), section('Children', 'h-children', this.childBox)),
       section('Timeline', 'h-timeline', this.timeline.node),
       section('Events', 'h-events', this.state, this.events.node, this.saveButton()),
       section('Input and output', 'h-data', this.data),
@@ -111,6 +114,30 @@ class InstancePage {
     fill(this.actions, actionBar(this.context, info, () => this.reread()));
     fill(this.waits, ended ? h('p', { class: 'none' }, 'It has ended.') : pendingNode(info.pending, (id) => this.events.pick(`${info.execution}.${id}`)));
     this.drawData();
+    this.drawSource();
+  }
+
+  /** Where the code is: another place only after another turn. */
+  drawSource() {
+    const { status, execution, turns } = this.info;
+    const runs = status === 'Running' || status === 'Paused';
+    const turn = `${execution}.${turns}`;
+    if (!runs) fill(this.source);
+    else if (turn !== this.sourceTurn) {
+      this.sourceTurn = turn;
+      this.locate();
+    }
+  }
+
+  async askSource() {
+    try {
+      const { source, source_error: why } = await get(instancePath(this.id, '/source'));
+      if (this.closed || hasEnded(this.info.status)) return;
+      if (source) fill(this.source, 'The code is at ', h('code', null, line(source)));
+      else fill(this.source, `Where its code is, is not known: ${line(why)}`);
+    } catch (error) {
+      if (!this.closed) fill(this.source, `Where its code is, is not known: ${error.message}`);
+    }
   }
 
   advice() {
@@ -180,7 +207,7 @@ class InstancePage {
 
   close() {
     this.closed = true;
-    for (const fn of [this.reread, this.again, this.redraw, this.childrenSoon]) fn.stop();
+    for (const fn of [this.reread, this.again, this.redraw, this.locate, this.childrenSoon]) fn.stop();
     this.timeline.close();
     this.events.close();
   }

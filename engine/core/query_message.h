@@ -4,6 +4,9 @@
 #include "arena.h"
 #include "buf.h"
 
+/* The query that engines answer themselves: where in the source the code waits. */
+#define QUERY_SOURCE "__source"
+
 struct query {
     thole_slice instance, name, input;
 };

@@ -15,7 +15,7 @@ extern char **environ;
 
 enum { LINE_BYTES = 1024, NUMBER_BYTES = 32 };
 
-/* Runs `addr2line -f -C -e FILE OFFSET`; its two lines, function and file:line. False: it is not there, or
+/* Runs `addr2line -f -s -C -e FILE OFFSET`; its two lines, function and file:line. False: it is not there, or
  * knows nothing. */
 static bool run_addr2line(const char *file, uintptr_t offset, char function[LINE_BYTES],
                           char line[LINE_BYTES])
@@ -25,7 +25,7 @@ static bool run_addr2line(const char *file, uintptr_t offset, char function[LINE
     pid_t pid = -1;
     posix_spawn_file_actions_t actions;
     (void)snprintf(number, sizeof number, "0x%zx", (size_t)offset);
-    char *const words[] = {"addr2line", "-f", "-C", "-e", (char *)(uintptr_t)file, number, NULL};
+    char *const words[] = {"addr2line", "-f", "-s", "-C", "-e", (char *)(uintptr_t)file, number, NULL};
     if (pipe2(ends, O_CLOEXEC) != 0) /* another thread may start a process now */
         return false;
     (void)posix_spawn_file_actions_init(&actions);

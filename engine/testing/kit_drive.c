@@ -1,4 +1,5 @@
 /* Carries out the machine's outputs at once; moves time; kills the engine. */
+#include "call_site.h"
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,8 @@ static void on_query_answer(thole_test_env *env, uint64_t token, const struct ou
     env->query_status = said->status;
     buf_clear(&env->query_output);
     buf_slice(&env->query_output, said->data);
+    if (said->site != NULL)
+        call_site_text(said->site, &env->query_output);
 }
 
 static void on_line(const struct out_line *line)

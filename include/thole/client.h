@@ -533,7 +533,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_retry(thole_client *client, 
                                                           thole_slice reason, thole_error *reterr);
 /**
  * Queries an instance, by its owner; see thole_on_query(). Changes nothing. An instance that has ended is
- * replayed from its history for each query.
+ * replayed from its history for each query. The query "__source" is answered by the engine: where in the
+ * source the code waits, as text for people.
  * @param ret_output  On THOLE_OK: owned, release with thole_client_release().
  * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (its code cannot run
  *         there; it has ended, and the query's argument was on its stack); THOLE_UNAVAILABLE (no engine owns

@@ -313,6 +313,7 @@ struct out_crashes_over { /* its end is committed */
 struct out_query_answer {
     thole_status status;
     thole_slice data; /* output, or error text */
+    const void *site; /* the output is where in the source this return address is; NULL: it is data */
 };
 
 struct partition_out {

@@ -5,13 +5,29 @@
  */
 #include "instances_state.h"
 #include "memory.h"
+#include "query_message.h"
 #include <assert.h>
 
 static void answer(struct instances *p, uint64_t token, thole_status status, thole_slice data)
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
     out->token = token;
-    out->query_answer = (struct out_query_answer){status, env_copy(p->env, data)};
+    out->query_answer = (struct out_query_answer){status, env_copy(p->env, data), NULL};
+}
+
+/* Where the code waits: no code runs. */
+static void answer_source(struct instances *p, uint64_t token, const struct instance *instance)
+{
+    const void *const site = instance_ended(instance) ? NULL : instance_call_site(instance);
+    if (site == NULL) {
+        answer(p, token, THOLE_INVALID,
+               instance_ended(instance) ? THOLE_STR("it has ended: its code waits for nothing")
+                                        : THOLE_STR("its code has not run here"));
+        return;
+    }
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
+    out->token = token;
+    out->query_answer = (struct out_query_answer){.status = THOLE_OK, .site = site};
 }
 
 void instances_query(struct instances *p, uint64_t token, const struct in_query *in, bool serving)
@@ -62,6 +78,10 @@ static void answer_by(struct instances *p, struct entry *entry, struct instance 
 {
     thole_slice output = {0};
     thole_error err = {0};
+    if (thole_slice_equal(question->name, THOLE_STR(QUERY_SOURCE))) {
+        answer_source(p, question->token, instance);
+        return;
+    }
     thole_status const status =
         watched_query(p, entry, instance, question->name, question->input, &output, &err);
     answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));

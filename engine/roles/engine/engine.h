@@ -26,7 +26,8 @@
  *   shard_code.c        crashes of code; and the log lines of code
  *   sweeper.c           work messages that were lost: queued again
  *
- * No requests: inbox_reader.c reads the messages to a partition; shard_query.c answers queries; deadlines.c
+ * No requests: inbox_reader.c reads the messages to a partition; shard_query.c and query_reply.c answer
+ * queries, source_lines.c those for a line of the source; deadlines.c
  * ends tries that are past their deadline; crash_trial.c runs code in a forked copy; watchdog.c notices turns
  * that do not end; drift_job.c compares rows with histories; audit_job.c publishes checkpoints of the logs.
  */
@@ -48,6 +49,7 @@ struct audit_job;
 struct drift_job;
 struct loader;
 struct membership;
+struct source_lines;
 struct watchdog;
 
 struct engine_host {
@@ -58,6 +60,7 @@ struct engine_host {
     struct topology topology;
     struct loader *loader;
     struct membership *membership;
+    struct source_lines *source_lines;
     struct watchdog *watchdog; /* of the code that the shards run */
     struct drift_job *drift;   /* NULL: --drift is 0 */
     struct audit_job *audit;   /* NULL: there is no --audit-key */

@@ -6,6 +6,7 @@
 #include "membership.h"
 #include "memory.h"
 #include "postgres.h"
+#include "source_lines.h"
 #include "store.h"
 #include "subject.h"
 #include "watchdog.h"
@@ -152,6 +153,7 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     engine->options.crash_page->places_len = shards;
     engine->membership = membership_create(engine);
     THOLE_TRY(loader_start(engine, &engine->loader, reterr));
+    THOLE_TRY(source_lines_start(engine->connection, &engine->source_lines, reterr));
     for (size_t i = 0; i < shards; i++)
         THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));
     THOLE_TRY(watchdog_start(engine, &engine->watchdog, reterr));
@@ -255,6 +257,7 @@ void engine_host_stop(struct engine_host *engine)
     audit_job_stop(
         engine->audit); /* it covers what the shards have written to the end; nobody waits for it */
     loader_stop(engine->loader);
+    source_lines_stop(engine->source_lines);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_release(&engine->shards[i]);
     connection_close(engine->connection);

@@ -6,7 +6,9 @@
 #include "messages.pb-c.h"
 #include "proto_json.h"
 #include "query_message.h"
+#include "query_reply.h"
 #include "shard_parts.h"
+#include "source_lines.h"
 #include "subject.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -38,44 +40,10 @@ struct asked { /* a query that the machine has */
     char reply[];
 };
 
-/* The answer that is in @p body as JSON, instead. */
-static thole_status answer_in_json(struct buf *body, thole_error *reterr)
-{
-    struct codec_scratch scratch;
-    ProtobufCMessage *message = NULL;
-    codec_init(&scratch);
-    thole_status status = codec_unpack(&thole__v1__query_answer__descriptor, buf_bytes(body), body->len,
-                                       &scratch, "answer", &message, reterr);
-    buf_clear(body);
-    if (status == THOLE_OK)
-        status = proto_json_encode(message, body);
-    codec_release(&scratch);
-    return status;
-}
-
-static thole_status publish_answer(struct shard *shard, const char *reply, bool json,
-                                   const struct query_answer *said, thole_error *reterr)
-{
-    struct header const type = {"Content-Type", THOLE_STR("application/json")};
-    struct buf body;
-    buf_init(&body, 2 * MESSAGE_BYTES_MAX);
-    thole_status status = query_answer_encode(said, &body);
-    if (status == THOLE_OK && json)
-        status = answer_in_json(&body, reterr);
-    if (status == THOLE_OK)
-        status = connection_publish(shard->engine->connection, reply, json ? &type : NULL, json,
-                                    buf_bytes(&body), reterr);
-    buf_release(&body);
-    return status;
-}
-
 static void answer_text(struct shard *shard, const char *reply, bool json, thole_status status,
                         const char *text)
 {
-    struct query_answer const said = {.status = (uint32_t)status, .data = thole_slice_from(text)};
-    thole_error err = {0};
-    if (publish_answer(shard, reply, json, &said, &err) != THOLE_OK)
-        log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
+    query_reply_text(shard->engine->connection, reply, json, status, text);
 }
 
 /* JSON takes a third more bytes than the payload that is in it: an answer that does not fit into a message is
@@ -84,7 +52,7 @@ static void answer(struct shard *shard, const char *reply, bool json, const stru
 {
     struct query_answer const whole = {.status = (uint32_t)said->status, .data = said->data};
     thole_error err = {0};
-    thole_status const status = publish_answer(shard, reply, json, &whole, &err);
+    thole_status const status = query_reply(shard->engine->connection, reply, json, &whole, &err);
     if (status == THOLE_LIMIT)
         answer_text(shard, reply, json, THOLE_LIMIT, "the answer is larger than a message may be");
     else if (status != THOLE_OK)
@@ -237,8 +205,11 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
     if (said->status == THOLE_OK && said->data.len > shard->engine->options.payload_max)
         answer_text(shard, asked->reply, asked->json, THOLE_LIMIT,
                     "the answer is larger than a payload may be");
-    else
+    else if (said->site == NULL)
         answer(shard, asked->reply, asked->json, said);
+    else if (!source_lines_ask(shard->engine->source_lines, asked->reply, asked->json, said->site))
+        answer_text(shard, asked->reply, asked->json, THOLE_UNAVAILABLE,
+                    "the engine has too many queries at once");
     forget(shard, asked);
 }
 

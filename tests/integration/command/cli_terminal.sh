@@ -53,6 +53,15 @@ expect 2 'here use jsonl' list -o yaml --watch
 expect 2 'no list of names' show t-1 -o name
 expect 0 $'0\n1\n2\n3' partitions -o name
 
+# Where the code is, by the engine that has it; a line where the tool for it is installed.
+where='code is at      .*checkout'
+command -v addr2line >"$log.out" && where='code is at      sell (checkout\.c:[0-9]'
+"$thole" show t-2 --source | grep -q "$where" || { echo "show --source: $("$thole" show t-2 --source 2>&1)" && bad=1; }
+expect 0 '"source":"' show t-2 --source -o json
+expect 0 '"source_error":"it has ended' show t-1 --source -o json
+expect 0 'is not known: it has ended' show t-1 --source
+expect 2 'PROGRAM replay ID --until EVENT' show t-2 --source --at 1
+
 # A history that is followed ends with its instance, and each event comes at once.
 "$thole" history t-2 --follow >"$log.follow" 2>&1 &
 other=$!

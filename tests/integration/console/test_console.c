@@ -171,6 +171,10 @@ static void test_reads(void)
     get("/api/v1/instances/done/history", 200, "\"kind\":\"Completed\"");
     get("/api/v1/instances/done/history?limit=1", 200, "\"complete\":false,\"next\":");
     get("/api/v1/instances/done/history?from=1000000", 200, "\"events\":[],\"complete\":true,\"next\":null");
+    get("/api/v1/instances/a%2F%C3%BC%201/source", 200, "\"instance\":\"a/\xc3\xbc 1\",\"source\":\"");
+    CU_ASSERT_PTR_NOT_NULL(strstr(browser.body, "test_console")); /* the file, or at least the program */
+    get("/api/v1/instances/done/source", 200, "\"source\":null,\"source_error\":\"it has ended");
+    get("/api/v1/instances/nobody/source", 200, "\"source_error\":\"there is no such instance\"");
     get("/api/v1/queues", 200, "\"queues\":[");
     get("/api/v1/quarantine", 200, "\"poisoned\":[]");
     get("/api/v1/nodes", 200, "\"role\":\"engine\"");

@@ -582,6 +582,9 @@ static void test_query(void)
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("bad"), ID, &output), THOLE_INVALID);
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("no name"), ID, &output), THOLE_INVALID);
     check_slice("output", output, "untouched");
+    CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("__source"), ID, &output), THOLE_OK);
+    CU_ASSERT_PTR_NOT_NULL(
+        memmem(output.ptr, output.len, "kit_language", 12)); /* file, or at least program */
     thole_test_advance(env, 2000);
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("rounds"), THOLE_STR("n ="), &output), THOLE_OK);
     check_slice("output", output, "n = 2");
@@ -589,6 +592,7 @@ static void test_query(void)
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("rounds"), ID, &output), THOLE_INVALID);
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("kept"), THOLE_STR("in all"), &output), THOLE_OK);
     check_slice("output", output, "in all 3");
+    CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("__source"), ID, &output), THOLE_INVALID);
     CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_OK);
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("kept"), ID, &output), THOLE_NOT_FOUND);
     thole_test_destroy(env);
