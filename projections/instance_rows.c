@@ -58,10 +58,13 @@ static bool says_execution(const struct batch_instance *row)
     return row->orchestration.len > 0 || is_end(row->status);
 }
 
-/* 0: that of the instance. */
+/* 0: that of the instance. The row of a later execution is there since it began, and then keeps the time: the
+ * last one stands in only when that row was lost. */
 static uint64_t started_ms(const struct batch_instance *row)
 {
-    return row->created_ms > 0 || row->execution == 1 ? row->created_ms : row->updated_ms;
+    if (row->created_ms > 0 || row->execution == 1)
+        return row->created_ms;
+    return row->began_ms > 0 ? row->began_ms : row->updated_ms;
 }
 
 size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *partitions,
@@ -70,16 +73,18 @@ size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *p
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         const struct batch_instance *const from = &rows[order[i]];
+        uint64_t started = started_ms(from);
         if (!says_execution(from))
             continue;
         if (len > 0 && ret[len - 1].execution == from->execution &&
-            thole_slice_equal(ret[len - 1].instance, from->instance))
-            len--; /* the later record counts */
+            thole_slice_equal(ret[len - 1].instance, from->instance)) {
+            started = ret[--len].started_ms; /* of the rest the later record counts */
+        }
         ret[len++] = (struct execution_row){.partition = partitions[order[i]],
                                             .status = from->status,
                                             .instance = from->instance,
                                             .execution = from->execution,
-                                            .started_ms = started_ms(from),
+                                            .started_ms = started,
                                             .ended_ms = is_end(from->status) ? from->updated_ms : 0,
                                             .turns = from->turns,
                                             .history_seq = from->history_seq};

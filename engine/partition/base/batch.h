@@ -47,6 +47,7 @@ struct batch_instance { /* an instances row and its executions row: the last sta
     uint32_t status;           /* a thole_instance_status */
     uint64_t created_ms;       /* 0 = unchanged */
     uint64_t updated_ms;
+    uint64_t began_ms;    /* of its execution, when that begins in this batch; 0 = earlier, or none does */
     thole_slice detail;   /* blocked text, head of a failure text; at most 1024 bytes */
     uint64_t turns;       /* number of the last turn */
     uint64_t history_seq; /* stream sequence of the last turn's record */

@@ -266,6 +266,7 @@ static void instance_started_row(const struct turn_rows *t, struct projected_ins
     row->orchestration = event->name;
     row->version = event->version;
     row->created_ms = begins(t->turn, event) ? t->turn->time_ms : 0;
+    row->began_ms = t->turn->time_ms;
     row->parent = event->parent.instance;
     to->parent = event->parent;
     to->parent_known = true;

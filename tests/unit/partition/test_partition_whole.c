@@ -238,6 +238,8 @@ static void see(struct stage *s, const struct batch *b)
                    shown(r->orchestration), r->version, r->status, (unsigned long long)r->turns,
                    (unsigned long long)r->history_seq, (unsigned long long)r->created_ms,
                    (unsigned long long)r->updated_ms, shown(r->detail));
+        if (r->began_ms > 0 && r->execution > 1)
+            buf_printf(to, " began %llu", (unsigned long long)r->began_ms);
         if (r->custom_status_set)
             buf_printf(to, " custom '%s'", shown(r->custom_status));
         if (r->parent.len > 0)
@@ -336,14 +338,19 @@ static void rows_of_one_batch(void)
         s,
         &(struct message){
             .kind = MESSAGE_RELEASE, .instance = THOLE_STR("j"), .execution = 1, .task = 5, .try_number = 1});
-    stage_check_said(s, "not yet", "notice continued_as_new i\n");
+    s->now_ms += 7;
+    stage_tell(s, "i", MESSAGE_EVENT, "later");
+    stage_check_said(s, "not yet", "notice continued_as_new i\nnotice continued_as_new i\n");
     stage_release(s);
     stage_check_said(s, "rows",
                      "- activity i.2.3 try 0 / 0 ''\n+ activity j.1.5 try 2 gpu/draw 700 ''\n"
-                     "+ activity i.3.3 try 1 default/work 0 ''\n- timer j.1.5 0\n"
+                     "+ activity i.4.3 try 1 default/work 0 ''\n- timer j.1.5 0\n"
                      "+ instance j.1 @0 status 1 turns 3 at 10 created 0 updated 1000000 ''\n"
                      "+ instance i.2 @0 status 9 turns 2 at 8 created 0 updated 1000000 ''\n"
-                     "+ instance i.3 rounds@1 status 1 turns 1 at 9 created 0 updated 1000000 ''\n");
+                     "+ instance i.3 rounds@1 status 9 turns 2 at 11 created 0 updated 1000007 '' began "
+                     "1000000\n"
+                     "+ instance i.4 rounds@1 status 1 turns 1 at 12 created 0 updated 1000007 '' began "
+                     "1000007\n");
     stage_end(s);
 }
 

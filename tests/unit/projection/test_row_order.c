@@ -125,7 +125,8 @@ static void test_executions(void)
         {1, 7, THOLE_INSTANCE_FAILED, true, 0, 0},
         {1, 7, AGAIN, true, 1, 7},
         {1, 0, AGAIN, false, 1, 0},
-        {2, 0, RUNS, true, 1, 1009},
+        {2, 0, RUNS, true, 1, 1005},
+        {2, 0, THOLE_INSTANCE_CANCELLED, true, 1, 1005},
         {2, 0, PAUSED, false, 0, 0},
         {2, 0, AGAIN, false, 1, 1009},
         {2, 0, THOLE_INSTANCE_CANCELLED, false, 1, 1009},
@@ -137,6 +138,8 @@ static void test_executions(void)
         size_t n;
         if (!cases[i].begins)
             row.orchestration.len = 0;
+        else if (cases[i].execution > 1)
+            row.began_ms = 1005;
         CU_ASSERT_EQUAL(merge(&row, 1, merged, execution, &n), 1);
         CU_ASSERT_EQUAL(n, cases[i].rows);
         if (n == 1) {
@@ -146,12 +149,25 @@ static void test_executions(void)
     }
 }
 
+/* It begins in one batch and ends in another. */
+static void test_begun_before(void)
+{
+    struct batch_instance rows[] = {row_of(2, AGAIN, 0, 9), row_of(2, RUNS, 0, 3)};
+    struct instance_row merged[2];
+    struct execution_row executions[2];
+    size_t n;
+    rows[1].began_ms = 1001;
+    rows[0].orchestration.len = 0;
+    CU_ASSERT_EQUAL(merge(rows, 2, merged, executions, &n), 1);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT(executions[0].started_ms == 1001 && executions[0].ended_ms == 1009);
+    CU_ASSERT(executions[0].status == AGAIN && executions[0].history_seq == 9);
+}
+
 int main(void)
 {
-    static const struct thole_test tests[] = {{"order", test_order},
-                                              {"creation", test_creation},
-                                              {"custom status", test_custom_status},
-                                              {"removed", test_removed},
-                                              {"executions", test_executions}};
+    static const struct thole_test tests[] = {
+        {"order", test_order},     {"creation", test_creation},     {"custom status", test_custom_status},
+        {"removed", test_removed}, {"executions", test_executions}, {"begun before", test_begun_before}};
     return thole_run_suite("row_order", tests, ARRAY_LEN(tests));
 }
