@@ -2,6 +2,7 @@
 #include "audit.h"
 #include "audit_state.h"
 #include "memory.h"
+#include "record_outline.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct audit *audit_create(const struct audit_options *options)
         memcpy(audit->instance, options->instance.ptr, options->instance.len);
     audit->options.ns.ptr = audit->ns;
     audit->options.instance.ptr = audit->instance;
+    audit->hasher = record_hasher_create(audit->options.ns, options->partition);
     return audit;
 }
 
@@ -28,6 +30,7 @@ void audit_destroy(struct audit *audit)
         return;
     audit_instances_release(&audit->instances);
     audit_instances_release(&audit->removals);
+    record_hasher_destroy(audit->hasher);
     free(audit->gaps);
     free(audit);
 }
@@ -52,6 +55,7 @@ static void count(struct audit *audit, const struct audit_scan *scan, const stru
     summary->records++;
     summary->last_sequence = place->sequence;
     summary->last = place->hash;
+    summary->redacted += scan->erased > 0;
     if (scan->time_ms > 0)
         summary->last_time_ms = scan->time_ms;
     if (scan->prunes || scan->kind == RECORD_DELETED)
@@ -99,7 +103,7 @@ void audit_take(struct audit *audit, const struct audit_record *record)
                                 scan.epoch,
                                 scan.n,
                                 0,
-                                record_hash_make(audit->options.ns, audit->options.partition, record->bytes),
+                                record_hasher_make(audit->hasher, record->bytes),
                                 record_hash_known(&scan.previous)};
     bool const log = audit->options.scope == AUDIT_PARTITION;
     if (record->sequence <= audit->last.sequence) {
@@ -115,6 +119,10 @@ void audit_take(struct audit *audit, const struct audit_record *record)
         audit_say(audit, AUDIT_UNREADABLE, record->sequence, NULL, "it is no record");
         return;
     }
+    if (scan.hashed > RECORD_HASHED_OUTLINE)
+        audit_say(audit, AUDIT_UNREADABLE, record->sequence, &scan,
+                  "its hash is of form %llu, and this version knows those up to %d", NUMBER(scan.hashed),
+                  RECORD_HASHED_OUTLINE);
     take(audit, record, &scan, &place);
 }
 

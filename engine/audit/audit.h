@@ -78,6 +78,7 @@ struct audit_summary {
     uint64_t records;        /* that count */
     uint64_t voids;          /* at the end of the log, that do not count */
     uint64_t removed;        /* that are not there, as deletions and prunings say */
+    uint64_t redacted;       /* of which payloads were erased */
     uint64_t unchained;      /* written by a version without hashes */
     uint64_t chained_from;   /* sequence of the first record that names the one before; 0: none does */
     uint64_t last_sequence;  /* of the last that counts */

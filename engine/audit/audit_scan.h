@@ -13,6 +13,8 @@ struct audit_scan {
     uint64_t turn;                                     /* TURN */
     bool more;                                         /* TURN: the next record is of the same one */
     bool prunes;                                       /* a turn with a HistoryPruned */
+    uint64_t hashed;                                   /* the form of its hash, see record_outline.h */
+    uint64_t erased;                                   /* payloads that a redaction has erased */
     uint64_t time_ms;                                  /* 0: a position */
     uint64_t previous_epoch, previous_n;               /* EPOCH_OPENED */
 };

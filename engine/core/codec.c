@@ -63,6 +63,16 @@ thole_status codec_unpack(const ProtobufCMessageDescriptor *descriptor, thole_sl
     return THOLE_OK;
 }
 
+uint32_t codec_field_number(const struct codec_message *table, const struct codec_field *field)
+{
+    const ProtobufCMessageDescriptor *const of = table->descriptor;
+    unsigned i = 0;
+    while (i + 1 < of->n_fields && of->fields[i].offset != field->pb)
+        i++;
+    assert(of->fields[i].offset == field->pb);
+    return of->fields[i].id;
+}
+
 ProtobufCBinaryData codec_bytes(thole_slice slice)
 {
     return (ProtobufCBinaryData){.len = slice.len, .data = (uint8_t *)slice.ptr};

@@ -48,6 +48,7 @@ struct codec_field {
     uint16_t pb_len, at_len; /* LIST: of the numbers of items */
     uint32_t most;           /* BYTES: bytes, 0 = any number; LIST: items */
     const char *what;        /* in error texts */
+    bool payload;            /* BYTES: what users sent, and may have erased (payload_hash.h) */
     const struct codec_message *part;
 };
 struct codec_message {
@@ -77,6 +78,11 @@ struct codec_message {
     PB_ROW_(CODEC_BOOL, message, field, protobuf_c_boolean, member, bool, 0, NULL)
 #define PB_TRY(message, field, member) PB_ROW_(CODEC_TRY, message, field, uint32_t, member, uint32_t, 0, NULL)
 #define PB_BYTES(message, field, member) PB_SLICE_(CODEC_BYTES, message, field, member, 0, NULL)
+#define PB_PAYLOAD(message, field, member)                                                                   \
+    {                                                                                                        \
+        .form = CODEC_BYTES, .pb = PB_AT_(message, field, ProtobufCBinaryData),                              \
+        .at = CODEC_AT(CODEC_PLAIN, member, thole_slice), .payload = true                                    \
+    }
 #define PB_UPTO(message, field, member, limit, thing)                                                        \
     PB_SLICE_(CODEC_BYTES, message, field, member, limit, thing)
 #define PB_NAME(message, field, member, thing) PB_SLICE_(CODEC_NAME, message, field, member, 0, thing)
@@ -106,6 +112,9 @@ THOLE_NODISCARD thole_status codec_to_pb(const struct codec_message *table, cons
  * THOLE_CORRUPT, THOLE_LIMIT, THOLE_NOMEM. */
 THOLE_NODISCARD thole_status codec_from_pb(const struct codec_message *table, const ProtobufCMessage *pb,
                                            struct arena *arena, void *plain, thole_error *reterr);
+
+/* The number of the field in its message. */
+uint32_t codec_field_number(const struct codec_message *table, const struct codec_field *field);
 
 /* A protobuf field that borrows the slice. */
 ProtobufCBinaryData codec_bytes(thole_slice slice);

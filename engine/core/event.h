@@ -141,11 +141,12 @@ struct event {
     uint32_t version;    /* of the orchestration's code; 0 = not chosen */
     bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
     bool flag;           /* STATE_SET: removed; CHILD_CANCELLED: terminate */
-    bool final;          /* ACTIVITY_FAILED as received: no further try. Not stored */
-    bool quarantined;    /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
-    uint32_t lost;       /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
-    thole_slice name;    /* orchestration, activity, event, type of an emitted event, state key, change id */
-    thole_slice queue;   /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
+    bool final : 1;      /* ACTIVITY_FAILED as received: no further try. Not stored */
+    bool data_erased : 1, details_erased : 1, input_erased : 1; /* there was one: a redaction erased it */
+    bool quarantined;  /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
+    uint32_t lost;     /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
+    thole_slice name;  /* orchestration, activity, event, type of an emitted event, state key, change id */
+    thole_slice queue; /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
     union {
         thole_slice input;       /* ACTIVITY_QUARANTINED */
         thole_slice traceparent; /* STARTED */
@@ -240,6 +241,7 @@ enum record_kind {
     RECORD_DELETED = 9,
 };
 
+struct salt_source;
 struct record {
     enum record_kind kind;
     uint64_t epoch, n, committed;
@@ -247,6 +249,7 @@ struct record {
     struct position position;
     struct record_hash previous;             /* of the record that counts before it; none: not known */
     struct record_hash previous_of_instance; /* TURN, DELETED; none: not known, or it is the first */
+    const struct salt_source *salts;         /* TURN, where it is written; NULL: its payloads have no salts */
     /* EPOCH_OPENED */
     thole_slice node;
     uint64_t time_ms, previous_epoch, previous_n;

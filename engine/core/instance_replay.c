@@ -30,6 +30,10 @@ static thole_status newer(struct instance *in, const struct event *e)
     if (e->kind == EVENT_UNKNOWN)
         return instance_break(in, THOLE_UNSUPPORTED, "event %llu is of a kind that this engine does not know",
                               (unsigned long long)e->id);
+    if (e->data_erased || e->details_erased || e->input_erased)
+        return instance_break(in, THOLE_UNSUPPORTED,
+                              "event %llu: a payload was erased by a redaction, so its code cannot run again",
+                              (unsigned long long)e->id);
     if (e->kind == EVENT_STARTED && e->code > SEMANTICS_VERSION)
         return instance_break(in, THOLE_UNSUPPORTED, "execution of semantics %u, this engine knows %d",
                               e->code, SEMANTICS_VERSION);

@@ -1,34 +1,92 @@
 #include "record_hash.h"
 #include "memory.h"
+#include "record_outline.h"
 #include <assert.h>
-#include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PARTITION_BYTES = 4 };
 
-/* What stands before the record's bytes: no other use of SHA-256 begins so, and names have no NUL. */
-static const char purpose[] = "thole.record.v1"; /* with its NUL */
+/* What stands before the record's bytes, or its outline: no other use of SHA-256 begins so, and names have no
+ * NUL. With their NUL. */
+static const char purpose[] = "thole.record.v1", purpose_of_outline[] = "thole.record.v2";
 
-struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record)
+struct record_hasher {
+    struct sha256 sha, payloads;
+    uint8_t place[THOLE_NAME_BYTES_MAX + 1 + PARTITION_BYTES]; /* namespace, NUL, partition */
+    size_t place_len;
+};
+
+static void hasher_init(struct record_hasher *hasher, thole_slice ns, uint32_t partition)
 {
-    uint8_t head[sizeof purpose + THOLE_NAME_BYTES_MAX + 1 + PARTITION_BYTES], *to = head;
-    struct record_hash hash;
+    uint8_t *to = hasher->place;
     assert(ns.len <= THOLE_NAME_BYTES_MAX);
-    memcpy(to, purpose, sizeof purpose);
-    to += sizeof purpose;
     if (ns.len > 0)
         memcpy(to, ns.ptr, ns.len);
     to += ns.len;
     *to++ = 0;
     for (int shift = 24; shift >= 0; shift -= 8)
         *to++ = (uint8_t)(partition >> shift);
-    EVP_MD_CTX *const context = EVP_MD_CTX_new();
-    if (context == NULL || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1 ||
-        EVP_DigestUpdate(context, head, (size_t)(to - head)) != 1 ||
-        EVP_DigestUpdate(context, record.ptr, record.len) != 1 ||
-        EVP_DigestFinal_ex(context, hash.bytes, NULL) != 1)
-        memory_give_up(1, sizeof hash); /* libcrypto has no memory */
-    EVP_MD_CTX_free(context);
+    hasher->place_len = (size_t)(to - hasher->place);
+    sha256_init(&hasher->sha);
+    hasher->payloads = (struct sha256){NULL}; /* most records have none */
+}
+
+static void hasher_release(struct record_hasher *hasher)
+{
+    sha256_release(&hasher->sha);
+    sha256_release(&hasher->payloads);
+}
+
+struct record_hasher *record_hasher_create(thole_slice ns, uint32_t partition)
+{
+    struct record_hasher *const hasher = memory_new(sizeof *hasher);
+    hasher_init(hasher, ns, partition);
+    return hasher;
+}
+
+void record_hasher_destroy(struct record_hasher *hasher)
+{
+    if (hasher == NULL)
+        return;
+    hasher_release(hasher);
+    free(hasher);
+}
+
+static void begin(struct record_hasher *hasher, const char tag[sizeof purpose])
+{
+    sha256_begin(&hasher->sha);
+    sha256_add(&hasher->sha, tag, sizeof purpose);
+    sha256_add(&hasher->sha, hasher->place, hasher->place_len);
+}
+
+static bool add_outline(struct record_hasher *hasher, thole_slice record)
+{
+    if (record_hashed(record) != RECORD_HASHED_OUTLINE)
+        return false;
+    if (hasher->payloads.context == NULL)
+        sha256_init(&hasher->payloads);
+    begin(hasher, purpose_of_outline);
+    return record_outline_add(record, &hasher->sha, &hasher->payloads);
+}
+
+struct record_hash record_hasher_make(struct record_hasher *hasher, thole_slice record)
+{
+    struct record_hash hash;
+    if (!add_outline(hasher, record)) {
+        begin(hasher, purpose);
+        sha256_add(&hasher->sha, record.ptr, record.len);
+    }
+    sha256_end(&hasher->sha, hash.bytes);
+    return hash;
+}
+
+struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record)
+{
+    struct record_hasher hasher;
+    hasher_init(&hasher, ns, partition);
+    struct record_hash const hash = record_hasher_make(&hasher, record);
+    hasher_release(&hasher);
     return hash;
 }
 

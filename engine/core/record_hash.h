@@ -1,7 +1,8 @@
 /*
  * The hash of a record of a partition's log, by which later records name it: SHA-256 over its bytes as they
- * are stored, behind the namespace and the partition, so that a record of another stream has another hash.
- * docs/audit.md has the bytes and examples. It is stored, so the function must never change. Pure.
+ * are stored, or over its outline (record_outline.h), behind the namespace and the partition, so that a
+ * record of another stream has another hash. The record says which of both. docs/audit.md has the bytes and
+ * examples. It is stored, so the function must never change. Pure.
  */
 #ifndef THOLE_RECORD_HASH_H
 #define THOLE_RECORD_HASH_H
@@ -12,6 +13,13 @@ struct record_hash {
     uint8_t bytes[RECORD_HASH_BYTES]; /* all zero: none */
 };
 struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record);
+
+/* The same for many records of one partition. One thread at a time. */
+struct record_hasher;
+struct record_hasher *record_hasher_create(thole_slice ns, uint32_t partition);
+void record_hasher_destroy(struct record_hasher *hasher); /* NULL-safe */
+struct record_hash record_hasher_make(struct record_hasher *hasher, thole_slice record);
+
 /* From what a record says: empty, or RECORD_HASH_BYTES. */
 struct record_hash record_hash_said(thole_slice bytes);
 bool record_hash_known(const struct record_hash *hash); /* not none */

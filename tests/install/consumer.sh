@@ -43,7 +43,10 @@ contract() { # PREFIX: its files, with what is in the source, and no others
     for name in vectors.json read_export.py; do
         cmp "$source/proto/golden/exports/$name" "$shared/golden/exports/$name"
     done
-    [ "$(cd "$shared" && find . -type f \( -name '*.proto' -o -path './golden/*' \) | wc -l)" -eq 8 ]
+    for name in vectors.json record_hash.py; do
+        cmp "$source/proto/golden/records/$name" "$shared/golden/records/$name"
+    done
+    [ "$(cd "$shared" && find . -type f \( -name '*.proto' -o -path './golden/*' \) | wc -l)" -eq 10 ]
 }
 contract "$work/shared"
 echo "shared, find_package"

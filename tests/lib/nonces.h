@@ -2,10 +2,18 @@
 #ifndef THOLE_TEST_NONCES_H
 #define THOLE_TEST_NONCES_H
 #include "nonce.h"
+#include "payload_hash.h"
 
 static inline const struct nonce_key *test_nonce_key(void)
 {
     static const struct nonce_key key = {.bytes = {1, 2, 3}};
+    return &key;
+}
+
+/* The key of salts. */
+static inline const struct salt_key *test_salt_key(void)
+{
+    static const struct salt_key key = {.bytes = {4, 5, 6}};
     return &key;
 }
 

@@ -170,6 +170,8 @@ struct model_instance *model_of(const struct world *w, size_t instance);
 /* The newest one; NULL: it was never started, or was deleted since. */
 struct model_execution *model_current(struct model_instance *m);
 struct model_execution *model_execution(struct model_instance *m, uint64_t execution); /* NULL: none */
+/* Of a record that is not damaged; salted: some of its payloads have salts. model_hash.c */
+struct record_hash model_hash_of(uint32_t partition, thole_slice record, bool salted);
 bool model_damaged(const struct world *w, thole_slice instance);
 /* It counts for good, and nobody waits for its instance, which has not ended. */
 bool model_may_be_damaged(const struct world *w, const struct log_stream *log, const struct log_entry *entry);

@@ -634,6 +634,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
     options->nonce_key = test_nonce_key();
+    options->salt_key = test_salt_key();
     options->payload_max = SIM_PAYLOAD_MAX;
     options->early_event_ms = w->early_event_ms;
     options->row_age_ms = w->row_age_ms;

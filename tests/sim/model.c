@@ -1,6 +1,5 @@
 /* The independent reader: the log rule of design section 4, written from the text. */
 #include "checks.h"
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -291,22 +290,6 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
 
 /* ---- the links of records ---- */
 
-/* What docs/audit.md says. */
-static struct record_hash hash_of(uint32_t partition, thole_slice record)
-{
-    static const char head[] = "thole.record.v1\0sim\0\0\0\0";
-    uint8_t const last = (uint8_t)partition;
-    struct record_hash hash = {{0}};
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    EVP_DigestInit_ex(context, EVP_sha256(), NULL);
-    EVP_DigestUpdate(context, head, sizeof head - 1);
-    EVP_DigestUpdate(context, &last, 1);
-    EVP_DigestUpdate(context, record.ptr, record.len);
-    EVP_DigestFinal_ex(context, hash.bytes, NULL);
-    EVP_MD_CTX_free(context);
-    return hash;
-}
-
 /* A record that was damaged since is named by what it was, or by what it is for who has read it since. */
 static void check_link(struct world *w, const struct log_stream *log, const struct model_link *link,
                        const struct record_hash *said, const char *of)
@@ -317,17 +300,34 @@ static void check_link(struct world *w, const struct log_stream *log, const stru
             broken(w, "partition %u: the first record of %s has one before it", log->partition, of);
         return;
     }
-    struct record_hash const now = hash_of(log->partition, log->entries[link->sequence - 1].bytes);
+    struct record_hash const now =
+        record_hash_make(THOLE_STR("sim"), log->partition, log->entries[link->sequence - 1].bytes);
     if (memcmp(said, &link->hash, sizeof *said) != 0 && memcmp(said, &now, sizeof now) != 0)
         broken(w, "partition %u: a record does not name #%" PRIu64 ", the last one of %s", log->partition,
                link->sequence, of);
+}
+
+/* Then its writer has given it salts. */
+static bool has_payload(const struct turn *turn)
+{
+    for (size_t i = 0; i < turn->events_len; i++) {
+        const struct event *e = &turn->events[i];
+        size_t const bytes =
+            e->data.len + e->details.len + (e->kind == EVENT_ACTIVITY_QUARANTINED ? e->input.len : 0);
+        bool const none = e->kind == EVENT_ORIGINS_CARRIED || e->kind == EVENT_UNKNOWN;
+        if (bytes > 0 && !none)
+            return true;
+    }
+    return false;
 }
 
 static void check_links(struct world *w, const struct log_stream *log, const struct log_entry *entry,
                         const struct record *record)
 {
     struct model_partition *part = &w->model->partitions[log->partition];
-    struct model_link const link = {true, entry->sequence, hash_of(log->partition, entry->bytes)};
+    bool const salted = record->kind == RECORD_TURN && has_payload(&record->turn);
+    struct model_link const link = {true, entry->sequence,
+                                    model_hash_of(log->partition, entry->bytes, salted)};
     check_link(w, log, &part->newest, &record->previous, "the partition");
     part->newest = link;
     if (entry->instance == SIZE_MAX)

@@ -22,6 +22,7 @@ void stage_options(struct partition_options *options, const thole_orchestration_
     options->row_age_ms = 0; /* each turn writes the row of its instance */
     options->ns = options->node = THOLE_STR("stage");
     options->nonce_key = test_nonce_key();
+    options->salt_key = test_salt_key();
     options->orchestrations = entries;
     options->orchestrations_len = n;
 }

@@ -43,6 +43,8 @@ struct partition_options {
     struct stack_pool *stacks;         /* borrowed for the machine's life; of the thread that runs it */
     const struct code_watch *watch;    /* borrowed for the machine's life; NULL: no watcher */
     const struct nonce_key *nonce_key; /* borrowed for the machine's life */
+    const struct salt_key *salt_key;   /* likewise; NULL: payloads are written without salts, and cannot be
+                                          erased later */
     size_t payload_max;
     size_t instance_memory_max;
     size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at

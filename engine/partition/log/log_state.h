@@ -2,6 +2,7 @@
 #ifndef THOLE_LOG_STATE_H
 #define THOLE_LOG_STATE_H
 #include "partition_log.h"
+#include "payload_hash.h"
 
 struct link { /* one record of this epoch that is not yet committed */
     uint64_t n;
@@ -19,6 +20,8 @@ struct link { /* one record of this epoch that is not yet committed */
 
 struct partition_log {
     struct env *env;
+    struct record_hasher *hasher;
+    struct salt_source salts;
     enum log_state state;
     char why[160]; /* FAILING, LOST */
 

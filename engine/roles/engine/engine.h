@@ -35,6 +35,7 @@
 #define THOLE_ENGINE_H
 #include "engine_host.h"
 #include "engine_lines.h"
+#include "payload_hash.h"
 #include "shard.h"
 #include "topology.h"
 
@@ -58,6 +59,7 @@ struct engine_host {
     struct crash_page *own_page; /* where it was given none */
     struct connection *connection;
     struct topology topology;
+    struct salt_key salt_key; /* of this process alone, random, and never stored */
     struct loader *loader;
     struct membership *membership;
     struct source_lines *source_lines;

@@ -11,9 +11,11 @@
 #include "subject.h"
 #include "watchdog.h"
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000, FIRST_RETRY_MS = 100, NAP_MS = 50 };
@@ -142,6 +144,8 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
     THOLE_TRY(check_sizes(engine, reterr));
+    if (getrandom(engine->salt_key.bytes, SALT_KEY_BYTES, 0) != SALT_KEY_BYTES)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
     engine->lines = log_limits_create(engine_lines, ENGINE_LINES, engine->topology.partitions);
     engine->needs = memory_array(engine->topology.partitions, sizeof *engine->needs);
     engine->committed = memory_array(engine->topology.partitions, sizeof *engine->committed);

@@ -332,6 +332,7 @@ static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
     options.watch = &shard->watch;
     options.ns = thole_slice_from(engine->topology.ns);
     options.nonce_key = &engine->topology.nonce_key;
+    options.salt_key = &engine->salt_key;
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;

@@ -1,4 +1,5 @@
 #include "audit_log.h"
+#include "payload_hash.h"
 #include "thole_cunit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@ const char *const story_ids[LOG_INSTANCES] = {"a", "b", "c"};
 
 static void store(struct log *log, struct record *record, size_t instance)
 {
+    static const struct salt_key key = {.bytes = {7}};
+    static const struct salt_source salts = {&key, 3};
     struct audit_record *to = &log->records[log->len];
     struct buf bytes;
     CU_ASSERT_FATAL(log->len < LOG_MAX);
@@ -15,6 +18,7 @@ static void store(struct log *log, struct record *record, size_t instance)
     record->epoch = log->epoch;
     record->n = log->n++;
     record->committed = record->n > log->committed_lag ? record->n - log->committed_lag : 0;
+    record->salts = log->old ? NULL : &salts;
     if (!log->old)
         record->previous = log->newest;
     if (!log->old && instance < 3)

@@ -96,6 +96,7 @@ static const ProtobufCMessageDescriptor *const history[] = {M(record),
                                                             M(discarded),
                                                             M(actor),
                                                             M(run),
+                                                            M(payload),
                                                             NULL};
 #undef M
 

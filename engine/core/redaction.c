@@ -1,0 +1,173 @@
+#include "redaction.h"
+#include "event_notes.h"
+#include "record_fields.h"
+#include "record_outline.h"
+
+#define NUMBER(n) ((unsigned long long)(n))
+
+struct redacting {
+    const struct redaction *what;
+    bool found; /* the event */
+    thole_error *reterr;
+};
+
+/* ---- writing fields ---- */
+
+static void put_number(struct buf *to, uint64_t number)
+{
+    uint8_t bytes[10], *at = bytes;
+    for (; number >= 0x80; number >>= 7)
+        *at++ = (uint8_t)(number | 0x80);
+    *at++ = (uint8_t)number;
+    buf_append(to, bytes, (size_t)(at - bytes));
+}
+
+static void put_bytes(struct buf *to, uint32_t field, thole_slice bytes)
+{
+    put_number(to, (uint64_t)field << 3 | WIRE_BYTES);
+    put_number(to, bytes.len);
+    buf_slice(to, bytes);
+}
+
+static void put_erased(struct buf *to, const struct payload_note *note, thole_slice payload)
+{
+    struct sha256 sha;
+    struct buf message;
+    sha256_init(&sha);
+    buf_init(&message, 128);
+    struct record_hash const hash = payload_hash_make(&sha, note->salt, payload);
+    put_number(&message, 1 << 3 | WIRE_NUMBER);
+    put_number(&message, note->field);
+    put_bytes(&message, 3, record_hash_slice(&hash));
+    put_bytes(to, FIELD_EVENT_PAYLOADS, buf_bytes(&message));
+    buf_release(&message);
+    sha256_release(&sha);
+}
+
+/* ---- one event ---- */
+
+static bool is_meant(const struct redaction *what, const struct event_notes *notes, size_t i)
+{
+    const char *const name = event_payload_name((enum event_kind)notes->kind, notes->of[i].field);
+    return name != NULL && (what->field.len == 0 || thole_slice_equal(what->field, thole_slice_from(name)));
+}
+
+static void put_body(struct buf *to, const struct redaction *what, const struct event_notes *notes,
+                     thole_slice stored)
+{
+    struct wire_message message = wire_message_of(stored);
+    struct wire_field field;
+    struct buf body;
+    buf_init(&body, RECORD_BYTES_MAX);
+    while (wire_take(&message, &field)) {
+        size_t const i = event_notes_find(notes, field.number);
+        if (i == notes->len || !is_meant(what, notes, i))
+            buf_slice(&body, field.whole);
+    }
+    put_bytes(to, notes->kind, buf_bytes(&body));
+    buf_release(&body);
+}
+
+static void put_event(struct buf *to, const struct redaction *what, const struct event_notes *notes,
+                      thole_slice stored)
+{
+    struct wire_message message = wire_message_of(stored);
+    struct wire_field field;
+    size_t note = 0;
+    while (wire_take(&message, &field)) {
+        bool const is_note = field.number == FIELD_EVENT_PAYLOADS;
+        size_t const i = is_note ? note++ : 0;
+        if (record_field_is_body(&field))
+            put_body(to, what, notes, field.bytes);
+        else if (is_note && notes->of[i].salt.len > 0 && is_meant(what, notes, i))
+            put_erased(to, &notes->of[i], notes->payload[i]);
+        else
+            buf_slice(to, field.whole);
+    }
+}
+
+/* Whether there is something to erase. */
+static thole_status check(const struct redacting *r, const struct event_notes *notes)
+{
+    const char *const kind = event_kind_name((enum event_kind)notes->kind);
+    unsigned long long const id = notes->event;
+    size_t meant = 0, salted = 0;
+    for (size_t i = 0; i < notes->len; i++) {
+        meant += is_meant(r->what, notes, i);
+        salted += is_meant(r->what, notes, i) && notes->of[i].salt.len > 0;
+    }
+    if (salted > 0)
+        return THOLE_OK;
+    if (meant > 0)
+        return thole_fail(r->reterr, THOLE_CONFLICT, "event %llu, %s: it is erased already", id, kind);
+    if (r->what->field.len > 0)
+        return thole_fail(r->reterr, THOLE_INVALID, "event %llu, %s, has no payload '%.*s'", id, kind,
+                          THOLE_FMT(r->what->field));
+    return thole_fail(r->reterr, THOLE_INVALID, "event %llu, %s, has no payload", id, kind);
+}
+
+static thole_status redact_event(struct redacting *r, bool salted, thole_slice stored, struct buf *to)
+{
+    struct event_notes notes;
+    struct buf event;
+    if (!event_notes_read(stored, &notes))
+        return thole_fail(r->reterr, THOLE_CORRUPT, "an event of the record is not as it was written");
+    if (notes.event != r->what->event) {
+        put_bytes(to, FIELD_TURN_EVENTS, stored);
+        return THOLE_OK;
+    }
+    r->found = true;
+    if (!salted)
+        return thole_fail(
+            r->reterr, THOLE_UNSUPPORTED,
+            "event %llu was written by a version without salts, or has no payload: its bytes are "
+            "part of the record's hash",
+            NUMBER(notes.event));
+    THOLE_TRY(check(r, &notes));
+    buf_init(&event, RECORD_BYTES_MAX);
+    put_event(&event, r->what, &notes, stored);
+    put_bytes(to, FIELD_TURN_EVENTS, buf_bytes(&event));
+    buf_release(&event);
+    return THOLE_OK;
+}
+
+/* ---- the record ---- */
+
+static thole_status redact_turn(struct redacting *r, bool salted, thole_slice stored, struct buf *to)
+{
+    struct wire_message message = wire_message_of(stored);
+    struct wire_field field;
+    thole_status status = THOLE_OK;
+    struct buf turn;
+    buf_init(&turn, RECORD_BYTES_MAX);
+    while (status == THOLE_OK && wire_take(&message, &field)) {
+        if (field.number == FIELD_TURN_EVENTS && field.type == WIRE_BYTES)
+            status = redact_event(r, salted, field.bytes, &turn);
+        else
+            buf_slice(&turn, field.whole);
+    }
+    if (status == THOLE_OK)
+        put_bytes(to, FIELD_RECORD_TURN, buf_bytes(&turn));
+    buf_release(&turn);
+    return status;
+}
+
+thole_status record_redact(thole_slice record, const struct redaction *redaction, struct buf *to,
+                           thole_error *reterr)
+{
+    struct wire_message message = wire_message_of(record);
+    struct wire_field field;
+    struct redacting r = {.what = redaction, .reterr = reterr};
+    bool const salted = record_hashed(record) == RECORD_HASHED_OUTLINE;
+    while (wire_take(&message, &field)) {
+        if (field.number == FIELD_RECORD_TURN && field.type == WIRE_BYTES)
+            THOLE_TRY(redact_turn(&r, salted, field.bytes, to));
+        else
+            buf_slice(to, field.whole);
+    }
+    if (message.bad)
+        return thole_fail(reterr, THOLE_CORRUPT, "the record is not as it was written");
+    if (!r.found)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "the record has no event %llu", NUMBER(redaction->event));
+    return buf_status(to);
+}

@@ -1,0 +1,24 @@
+/*
+ * Erases payloads from a record as it is stored: what is left of them is their salted hash, so the record's
+ * hash, and with it the chain and all checkpoints, stay (docs/audit.md). Pure.
+ */
+#ifndef THOLE_REDACTION_H
+#define THOLE_REDACTION_H
+#include "event.h"
+
+struct redaction {
+    uint64_t event;    /* its id */
+    thole_slice field; /* name in history.proto, such as "output"; empty: all payloads of the event */
+};
+/*
+ * Appends the record without these payloads, all other bytes as they were. THOLE_NOT_FOUND: the event is not
+ * in it; THOLE_CONFLICT: they are erased already; THOLE_UNSUPPORTED: they have no salts, as in records of
+ * versions before salts; THOLE_INVALID: the event has no such payload; THOLE_CORRUPT, THOLE_LIMIT.
+ */
+THOLE_NODISCARD thole_status record_redact(thole_slice record, const struct redaction *redaction,
+                                           struct buf *to, thole_error *reterr);
+
+/* The name of a payload's field: "input", "output", "text", …; NULL: that field is no payload. In record.c.
+ */
+const char *event_payload_name(enum event_kind kind, uint32_t field);
+#endif
