@@ -28,6 +28,17 @@ struct file_reading {
     thole_error *reterr;
 };
 
+void archive_first_found(void *first, uint32_t partition, const struct audit_finding *finding)
+{
+    struct archive_first_finding *const to = first;
+    if (!to->said)
+        (void)thole_fail(
+            to->reterr, THOLE_CORRUPT,
+            "the archive is not what was written: %s, partition %" PRIu32 " #%" PRIu64 ": %s; %s",
+            audit_fault_name(finding->fault), partition, finding->sequence, finding->text, to->then);
+    to->said = true;
+}
+
 static void found(struct file_reading *reading, enum audit_fault fault, const char *text)
 {
     reading->check->findings++;
@@ -88,13 +99,13 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     archive_facts_take(newest(check), sequence, bytes);
     check->records++;
     check->bytes += bytes.len;
+    newest(check)->last = record_hash_make(thole_slice_from(check->ns), reading->partition, bytes);
     reading->records =
         memory_reserve(reading->records, &reading->cap, reading->len + 1, sizeof *reading->records);
-    reading->records[reading->len++] = (struct checked_record){
-        .hash = record_hash_make(thole_slice_from(check->ns), reading->partition, bytes),
-        .sequence = sequence,
-        .partition = reading->partition,
-        .instance = check->instances_len - 1};
+    reading->records[reading->len++] = (struct checked_record){.hash = newest(check)->last,
+                                                               .sequence = sequence,
+                                                               .partition = reading->partition,
+                                                               .instance = check->instances_len - 1};
     return THOLE_OK;
 }
 

@@ -14,6 +14,13 @@ struct archive_checkpoint {
 };
 /* A finding's slices and text are borrowed for the call. */
 typedef void archive_found_fn(void *arg, uint32_t partition, const struct audit_finding *finding);
+/* A found for which the first finding is the error. */
+struct archive_first_finding {
+    const char *then; /* what follows from it: "nothing of it was purged" */
+    thole_error *reterr;
+    bool said;
+};
+void archive_first_found(void *first, uint32_t partition, const struct audit_finding *finding);
 struct archive_check {
     const struct audit_keys *keys; /* len 0: checkpoints are not looked at */
     archive_found_fn *found;

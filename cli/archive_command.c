@@ -210,7 +210,7 @@ int archive_list(struct cli *cli)
     thole_error error = {.status = THOLE_OK};
     const char *object = "";
     if (cli->words_len < 2)
-        return cli_misused(cli, "which archives? files, or folders");
+        return archive_list_restored(cli);
     listing_begin(&files.listing, cli, "thole.archive_list.v1", "instances", 0);
     thole_status const status = each_file(cli, list_one, &files, &object, &error);
     if (status != THOLE_OK && status != THOLE_CANCELLED)
@@ -226,9 +226,12 @@ int command_archive(struct cli *cli)
     static const struct {
         const char *word;
         int (*run)(struct cli *cli);
-    } words[] = {{"run", archive_run}, {"verify", archive_verify}, {"list", archive_list}};
+    } words[] = {{"run", archive_run},
+                 {"verify", archive_verify},
+                 {"list", archive_list},
+                 {"restore", archive_restore}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(cli->words[0], words[i].word) == 0)
             return words[i].run(cli);
-    return cli_misused(cli, "unknown word: %.60s; expected run, verify or list", cli->words[0]);
+    return cli_misused(cli, "unknown word: %.60s; expected run, verify, list or restore", cli->words[0]);
 }

@@ -11,8 +11,9 @@ struct archive_facts {
     uint64_t started_ms, ended_ms;
     thole_instance_status status; /* UNKNOWN: it has not ended */
     char orchestration[THOLE_NAME_BYTES_MAX + 1];
-    bool damaged;    /* a record does not decode */
-    uint64_t sealed; /* records that are shown to be in a checkpoint */
+    bool damaged;            /* a record does not decode */
+    struct record_hash last; /* of its last record; set by archive_check */
+    uint64_t sealed;         /* records that are shown to be in a checkpoint */
 };
 void archive_facts_begin(struct archive_facts *facts, uint32_t partition, thole_slice instance);
 void archive_facts_take(struct archive_facts *facts, uint64_t sequence, thole_slice bytes);

@@ -39,9 +39,25 @@ static thole_status join(const char *folder, const char *name, char ret[ARCHIVE_
                                            : thole_fail(reterr, THOLE_INVALID, "the path is too long");
 }
 
+thole_status archive_names_add(struct archive_names *names, const char *path, thole_error *reterr)
+{
+    if (names->len == NAMES_MAX)
+        return thole_fail(reterr, THOLE_LIMIT, "more than %d archives", NAMES_MAX);
+    names->items = memory_reserve(names->items, &names->cap, names->len + 1, sizeof *names->items);
+    (void)snprintf(names->items[names->len++], ARCHIVE_PATH_BYTES, "%s", path);
+    return THOLE_OK;
+}
+
+void archive_names_sort(struct archive_names *names)
+{
+    if (names->len > 0)
+        qsort(names->items, names->len, sizeof *names->items, by_name);
+}
+
 thole_status archive_folder_list(const char *folder, const char *end, struct archive_names *ret,
                                  thole_error *reterr)
 {
+    char path[ARCHIVE_PATH_BYTES];
     thole_status status = THOLE_OK;
     *ret = (struct archive_names){.len = 0};
     DIR *const opened = opendir(folder);
@@ -51,15 +67,12 @@ thole_status archive_folder_list(const char *folder, const char *end, struct arc
     for (const struct dirent *item; status == THOLE_OK && (item = readdir(opened)) != NULL;) {
         if (!ends_with(item->d_name, end))
             continue;
-        if (ret->len == NAMES_MAX)
-            status = thole_fail(reterr, THOLE_LIMIT, "%.300s has more than %d archives", folder, NAMES_MAX);
-        ret->items = memory_reserve(ret->items, &ret->cap, ret->len + 1, sizeof *ret->items);
+        status = join(folder, item->d_name, path, reterr);
         if (status == THOLE_OK)
-            status = join(folder, item->d_name, ret->items[ret->len++], reterr);
+            status = archive_names_add(ret, path, reterr);
     }
     (void)closedir(opened);
-    if (ret->len > 0)
-        qsort(ret->items, ret->len, sizeof *ret->items, by_name);
+    archive_names_sort(ret);
     return status;
 }
 
@@ -193,6 +206,24 @@ thole_status archive_mark_write(const char *path, const char *end, thole_slice t
         return failed("write", mark, reterr);
     sync_folder_of(mark);
     return THOLE_OK;
+}
+
+thole_status archive_mark_read(const char *path, const char *end, struct buf *to, thole_error *reterr)
+{
+    char mark[ARCHIVE_PATH_BYTES + 16], bytes[1024];
+    (void)snprintf(mark, sizeof mark, "%s%s", path, end);
+    FILE *const from = fopen(mark, "re");
+    if (from == NULL)
+        return failed("read", mark, reterr);
+    buf_clear(to);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, from)) > 0 && buf_status(to) == THOLE_OK;)
+        buf_append(to, bytes, n);
+    bool const read = !ferror(from);
+    (void)fclose(from);
+    if (!read)
+        return failed("read", mark, reterr);
+    return buf_status(to) == THOLE_OK ? THOLE_OK
+                                      : thole_fail(reterr, THOLE_INVALID, "%.300s is too large", mark);
 }
 
 void archive_mark_remove(const char *path, const char *end)

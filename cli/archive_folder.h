@@ -9,7 +9,7 @@
  */
 #ifndef THOLE_ARCHIVE_FOLDER_H
 #define THOLE_ARCHIVE_FOLDER_H
-#include "thole/types.h"
+#include "buf.h"
 
 enum { ARCHIVE_PATH_BYTES = 4096 };
 
@@ -20,6 +20,9 @@ struct archive_names {
 /* Files of the folder whose names end so. Released in any case. */
 THOLE_NODISCARD thole_status archive_folder_list(const char *folder, const char *end,
                                                  struct archive_names *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status archive_names_add(struct archive_names *names, const char *path,
+                                               thole_error *reterr);
+void archive_names_sort(struct archive_names *names);
 void archive_names_release(struct archive_names *names);
 
 /* Makes the folder unless it is there. THOLE_CONFLICT: another run uses it. *ret_lock: a descriptor, to be
@@ -34,5 +37,8 @@ bool archive_mark_is_there(const char *path, const char *end);
 /* Writes the mark PATH + END; it is on the disk then. */
 THOLE_NODISCARD thole_status archive_mark_write(const char *path, const char *end, thole_slice text,
                                                 thole_error *reterr);
+/* Replaces what is in @p to. */
+THOLE_NODISCARD thole_status archive_mark_read(const char *path, const char *end, struct buf *to,
+                                               thole_error *reterr);
 void archive_mark_remove(const char *path, const char *end); /* "": the archive itself */
 #endif

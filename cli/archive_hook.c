@@ -4,6 +4,7 @@
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 enum { CHUNK_BYTES = 64 * 1024 };
 
 extern char **environ;
+
+static const char not_purged[] = "nothing of this archive was purged";
 
 /* Its stdout goes to @p out: this program's own has only results. */
 static thole_status begin(const char *command, const char *path, int out, pid_t *ret, thole_error *reterr)
@@ -28,7 +31,8 @@ static thole_status begin(const char *command, const char *path, int out, pid_t 
                        : thole_fail(reterr, THOLE_UNAVAILABLE, "cannot run sh: %s", strerror(failed));
 }
 
-static thole_status end(pid_t pid, const char *command, thole_error *reterr)
+/* @p then: what follows from a failure. */
+static thole_status end(pid_t pid, const char *command, const char *then, thole_error *reterr)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
@@ -36,16 +40,16 @@ static thole_status end(pid_t pid, const char *command, thole_error *reterr)
             return thole_fail(reterr, THOLE_UNAVAILABLE, "%.200s: %s", command, strerror(errno));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return THOLE_OK;
-    return thole_fail(reterr, THOLE_UNAVAILABLE, "%.200s: %s %d; nothing of this archive was purged", command,
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "%.200s: %s %d; %s", command,
                       WIFEXITED(status) ? "exit code" : "ended by signal",
-                      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+                      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), then);
 }
 
 thole_status archive_hook_send(const char *command, const char *path, thole_error *reterr)
 {
     pid_t pid;
     THOLE_TRY(begin(command, path, STDERR_FILENO, &pid, reterr));
-    return end(pid, command, reterr);
+    return end(pid, command, not_purged, reterr);
 }
 
 /* Whether all that comes from @p from is what the file has. */
@@ -79,13 +83,31 @@ thole_status archive_hook_compare(const char *command, const char *path, thole_e
     bool same = false;
     if (status == THOLE_OK) {
         same = is_same(ends[0], file);
-        status = end(pid, command, reterr);
+        status = end(pid, command, not_purged, reterr);
     }
     (void)close(ends[0]);
     (void)fclose(file);
     if (status != THOLE_OK || same)
         return status;
-    return thole_fail(reterr, THOLE_CORRUPT,
-                      "%.200s: what came back is not %.300s; nothing of this archive was purged", command,
-                      path);
+    return thole_fail(reterr, THOLE_CORRUPT, "%.200s: what came back is not %.300s; %s", command, path,
+                      not_purged);
+}
+
+thole_status archive_hook_fetch(const char *command, const char *path, char ret[ARCHIVE_FETCHED_BYTES],
+                                thole_error *reterr)
+{
+    const char *const folder = getenv("TMPDIR");
+    pid_t pid;
+    (void)snprintf(ret, ARCHIVE_FETCHED_BYTES, "%s/thole-archive-XXXXXX",
+                   folder == NULL || folder[0] == '\0' ? "/tmp" : folder);
+    int const to = mkostemp(ret, O_CLOEXEC);
+    if (to < 0)
+        return thole_fail(reterr, THOLE_INVALID, "cannot make %.300s: %s", ret, strerror(errno));
+    thole_status status = begin(command, path, to, &pid, reterr);
+    if (status == THOLE_OK)
+        status = end(pid, command, "nothing of this archive was restored", reterr);
+    (void)close(to);
+    if (status != THOLE_OK)
+        (void)unlink(ret);
+    return status;
 }

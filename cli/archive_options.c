@@ -12,7 +12,8 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
      .unit = "KEY,...",
      .shown = "none",
      FIELD(key),
-     .help = "run, verify: public keys of checkpoints, files or as they are; all records must be in one"},
+     .help = "run, verify, restore: public keys of checkpoints, files or as they are; all records must be in "
+             "one"},
     {.flag = "unsealed",
      .kind = OPTION_SWITCH,
      FIELD(unsealed),
@@ -31,7 +32,7 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
      .unit = "NAME",
      FIELD(orchestration),
      .help = "run: only those"},
-    TEXT_ROW("prefix", "TEXT", prefix, "run: only ids that begin with it"),
+    TEXT_ROW("prefix", "TEXT", prefix, "run, restore: only ids that begin with it"),
     {.flag = "file-size",
      .kind = OPTION_SIZE,
      .unit = "SIZE",
@@ -49,7 +50,7 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
     TEXT_ROW("to-command", "COMMAND", to_command,
              "run: stores each archive, $1, elsewhere; exit code 0: it is durable there, and removed here"),
     TEXT_ROW("back-command", "COMMAND", back_command,
-             "run: prints what --to-command stored of $1; it must be the same"),
+             "run, restore: prints what --to-command stored of $1; run: it must be the same"),
     {.flag = "every",
      .kind = OPTION_DURATION,
      .unit = "DURATION",
@@ -61,7 +62,9 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
     {.flag = "dry-run",
      .kind = OPTION_SWITCH,
      FIELD(dry_run),
-     .help = "run: say how much would be archived, and change nothing"},
+     .help = "run, restore: say what would be done, and change nothing"},
+    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "restore: all instances of the archives"},
+    TEXT_ROW("reason", "TEXT", reason, "restore: why; kept with what is restored, and with --actor"),
 };
 
 const struct option_row hold_rows[HOLD_ROWS] = {

@@ -9,30 +9,13 @@
 
 enum { RECEIPT_BYTES_MAX = 64 * 1024, DELETE_TRIES = 3, REASON_BYTES = 512 };
 
-struct finding_text {
-    bool said;
-    thole_error *reterr;
-};
-
-/* The first is the error. */
-static void on_finding(void *arg, uint32_t partition, const struct audit_finding *finding)
-{
-    struct finding_text *text = arg;
-    if (!text->said)
-        (void)thole_fail(text->reterr, THOLE_CORRUPT,
-                         "the archive is not what was written: %s, partition %" PRIu32 " #%" PRIu64
-                         ": %s; nothing of it was purged",
-                         audit_fault_name(finding->fault), partition, finding->sequence, finding->text);
-    text->said = true;
-}
-
 static thole_status verify(const struct archive_finisher *finisher, const char *path,
                            struct archive_check *check, thole_error *reterr)
 {
-    struct finding_text text = {.reterr = reterr};
+    struct archive_first_finding first = {.then = "nothing of it was purged", .reterr = reterr};
     check->keys = finisher->keys;
-    check->found = on_finding;
-    check->arg = &text;
+    check->found = archive_first_found;
+    check->arg = &first;
     THOLE_TRY(archive_check_file(check, path, reterr));
     if (check->findings > 0)
         return THOLE_CORRUPT;

@@ -166,6 +166,9 @@ int cli_complain_with(const struct cli *cli, const char *object, const thole_err
 /* A mistake in the command line. */
 int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...) THOLE_PRINTF(3, 4);
+/* Of --reason, which is kept where others read it: UTF-8, and no longer than reasons are. False after a
+ * complaint. */
+bool cli_reason_is_good(const struct cli *cli);
 /* A note, which is no error. */
 void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);

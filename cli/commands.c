@@ -606,14 +606,17 @@ static const struct command commands[] = {
      .words_max = INT32_MAX,
      .run = command_audit},
     {.name = "archive",
-     .usage = "run|verify|list [FILE|FOLDER]...",
-     .summary = "move ended instances to files that prove what they were, and purge them",
-     .example = "thole archive run --older-than 30d --dir /var/lib/thole/archive --key audit.pub\n"
-                "  thole archive run --older-than 30d --dir spool --key audit.pub --dry-run\n"
-                "  thole archive run --older-than 90d --status completed --dir spool --key audit.pub \\\n"
-                "    --to-command 'aws s3 cp \"$1\" s3://bucket/' --every 1h\n"
-                "  thole archive verify /var/lib/thole/archive --key audit.pub\n"
-                "  thole archive list archive/default-20261124T101500Z-1.thole",
+     .usage = "run|verify|list|restore [FILE|FOLDER]... [ID]...",
+     .summary = "move ended instances to files that prove what they were, and purge them; put them back",
+     .example =
+         "thole archive run --older-than 30d --dir /var/lib/thole/archive --key audit.pub\n"
+         "  thole archive run --older-than 30d --dir spool --key audit.pub --dry-run\n"
+         "  thole archive run --older-than 90d --status completed --dir spool --key audit.pub \\\n"
+         "    --to-command 'aws s3 cp \"$1\" s3://bucket/' --every 1h\n"
+         "  thole archive verify /var/lib/thole/archive --key audit.pub\n"
+         "  thole archive list archive/default-20261124T101500Z-1.thole\n"
+         "  thole archive restore /var/lib/thole/archive order-17 --key audit.pub --reason 'case 4711'\n"
+         "  thole archive list   # what is restored",
      .rows = archive_rows,
      .rows_len = ARCHIVE_ROWS,
      .words_min = 1,

@@ -3,7 +3,6 @@
 #include "clock.h"
 #include "holds.h"
 #include "listing.h"
-#include "message.h"
 #include "text.h"
 #include <string.h>
 
@@ -107,8 +106,8 @@ static bool has_words(const struct cli *cli, int *ret_code)
         *ret_code = cli_misused(cli, "which instances? thole hold %s ID...", cli->words[0]);
     else if (reason == NULL || reason[0] == '\0')
         *ret_code = cli_misused(cli, "--reason is missing: it is kept with the hold");
-    else if (strlen(reason) > REASON_BYTES_MAX)
-        *ret_code = cli_misused(cli, "--reason: more than %d bytes", REASON_BYTES_MAX);
+    else if (!cli_reason_is_good(cli))
+        *ret_code = EXIT_USAGE;
     else
         return true;
     return false;

@@ -50,6 +50,7 @@ enum { NAMES_MAX = 64, LIST_BYTES_MAX = NAMES_MAX * (THOLE_NAME_BYTES_MAX + 1), 
 #define HELD (UINT64_C(1) << 35)    /* reads whether an instance is under legal hold */
 #define HOLD (UINT64_C(1) << 36)    /* sets and releases holds */
 #define LAG (UINT64_C(1) << 37)     /* learns how many messages to instances there were */
+#define RESTORE (UINT64_C(1) << 38) /* puts histories back from archives, and removes them again */
 
 enum streams {
     IN = 1 << 0,
@@ -65,6 +66,7 @@ enum streams {
     AUDITS = 1 << 9,
     TOLD = 1 << 10, /* CloudEvents; an engine makes it when it is asked to */
     HOLDS = 1 << 11,
+    RESTORED = 1 << 12,
 };
 
 /*
@@ -113,6 +115,7 @@ static const struct row rows[] = {
     {ENGINE, PUB, "$KV.THOLE_{ns}_SECRET.nonces", 0},
     {ENGINE | NOTARY, PUB, "thole.{ns}.audit.*.*", 0},
     {HOLD, PUB, "$KV.THOLE_{ns}_HOLDS.*", 0},
+    {RESTORE, PUB, "thole.{ns}.restored.*.*.*", 0},
     /* Core NATS. */
     {QUERY, PUB, "thole.{ns}.query.*.{query}.*", 0},
     {ROLL_CALL, PUB, "thole.{ns}.workers", 0},
@@ -141,6 +144,10 @@ static const struct row rows[] = {
     {HELD | HOLD, PUB, API "STREAM.INFO.{stream}", HOLDS},
     {HOLD, PUB, API "STREAM.CREATE.{stream}", HOLDS},
     {ENGINE | HELD | HOLD, PUB, API "STREAM.MSG.GET.{stream}", HOLDS},
+    {HISTORIES | REPLAY | RESTORE, PUB, API "STREAM.MSG.GET.{stream}", RESTORED},
+    {RESTORE, PUB, API "STREAM.INFO.{stream}", RESTORED},
+    {RESTORE, PUB, API "STREAM.CREATE.{stream}", RESTORED},
+    {RESTORE, PUB, API "STREAM.PURGE.{stream}", RESTORED},
     {ENGINE, PUB, API "STREAM.CREATE.{stream}", EVERY | TOLD},
     {ENGINE, PUB, API "STREAM.UPDATE.{stream}", EVERY},
     {ENGINE, PUB, API "STREAM.MSG.GET.{stream}", IN | HIST | WORK | CONFIG | CRASHES | SECRET},
@@ -249,7 +256,7 @@ static const struct {
     {"projections", REPLAY | HISTORIES | WAITING},
     {"audit", REPLAY | HISTORIES},
     {"hold", HOLD},
-    {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS},
+    {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS | RESTORE},
     {"bind", RULES},
     {"console", HISTORIES | FOLLOW | EVENTS | ENGINES | ROLL_CALL | QUEUES | REJECTED | SETTINGS | LAG},
     {"call", CALL},
@@ -449,7 +456,8 @@ static bool stream(const struct expansion *expansion, size_t i, char *ret, size_
         {"THOLE", "IN_", true},         {"THOLE", "HIST_", true},      {"THOLE", "WORK", false},
         {"THOLE", "REJECTED", false},   {"KV_THOLE", "CONFIG", false}, {"KV_THOLE", "NODES", false},
         {"KV_THOLE", "CRASHES", false}, {"KV_THOLE", "SECRET", false}, {"KV_THOLE", "BINDINGS", false},
-        {"THOLE", "AUDIT", false},      {"THOLE", "EVENTS", false},    {"KV_THOLE", "HOLDS", false}};
+        {"THOLE", "AUDIT", false},      {"THOLE", "EVENTS", false},    {"KV_THOLE", "HOLDS", false},
+        {"THOLE", "RESTORED", false}};
     const struct permission_wish *wish = &expansion->permissions->wish;
     for (size_t kind = 0; kind < COUNT(names); kind++) {
         size_t const n = names[kind].partitioned ? wish->partitions : 1;

@@ -1,8 +1,10 @@
 /* Output common to all verbs: errors, exit codes, the version. */
 #include "clock.h"
 #include "command.h"
+#include "message.h"
 #include "text.h"
 #include "thole/program.h"
+#include "utf8.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -194,6 +196,18 @@ int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ..
     int const code = misused(cli, hint, fmt, args);
     va_end(args);
     return code;
+}
+
+bool cli_reason_is_good(const struct cli *cli)
+{
+    const char *const reason = cli->options.reason == NULL ? "" : cli->options.reason;
+    if (strlen(reason) > REASON_BYTES_MAX)
+        (void)cli_misused(cli, "--reason: more than %d bytes", REASON_BYTES_MAX);
+    else if (!utf8_is_valid(thole_slice_from(reason)))
+        (void)cli_misused(cli, "--reason is not UTF-8");
+    else
+        return true;
+    return false;
 }
 
 void cli_note(const struct cli *cli, const char *fmt, ...)

@@ -1,10 +1,11 @@
 /* show: the row in Postgres, and what the instance waits for, from its history, its rows and the workers.
  * With --at or --file all of it is from the history, as far as the point. */
-#include "client_internal.h"
+#include "client_restored.h"
 #include "clock.h"
 #include "forms.h"
 #include "history_input.h"
 #include "inspection.h"
+#include "jscan.h"
 #include "pending.h"
 #include "query_message.h"
 #include "text.h"
@@ -30,6 +31,7 @@ struct show {
     thole_inspect_point point;
     thole_slice instance;
     struct inspection *inspection; /* of a file */
+    struct buf receipt;            /* of one that is restored; empty: it is not */
     thole_error *reterr;
 };
 
@@ -208,6 +210,31 @@ static void show_point_members(struct show *show, const thole_inspection *inspec
     json_member_time(json, "as_of", inspection->time_ms);
 }
 
+/* Who has put it back from which archive. */
+static void show_receipt(struct show *show)
+{
+    static const char *const texts[] = {"restored", "by", "archive", "reason"};
+    thole_slice value;
+    struct buf text;
+    buf_init(&text, RESTORED_RECEIPT_BYTES_MAX);
+    if (!is_table(show)) {
+        json_key(&show->json, "restored");
+        json_object(&show->json);
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        buf_clear(&text);
+        if (!json_find(buf_bytes(&show->receipt), texts[i], &value) || !json_text(value, &text))
+            continue;
+        if (!is_table(show))
+            json_member(&show->json, i == 0 ? "time" : texts[i], buf_bytes(&text));
+        else if (text.len > 0)
+            show_line(texts[i], buf_bytes(&text));
+    }
+    if (!is_table(show))
+        json_end(&show->json);
+    buf_release(&text);
+}
+
 static thole_status show_point(void *arg, const thole_inspection *inspection)
 {
     struct show *show = arg;
@@ -216,6 +243,8 @@ static thole_status show_point(void *arg, const thole_inspection *inspection)
     else
         show_point_members(show, inspection);
     thole_status const status = show_inspection(show, inspection);
+    if (show->receipt.len > 0)
+        show_receipt(show);
     if (!is_table(show))
         json_end(&show->json);
     return status;
@@ -341,6 +370,18 @@ static void show_rest(struct show *show)
         json_end(&show->json);
 }
 
+/* From its history: rows are made from the logs alone. False: it is not restored. */
+static bool show_restored(struct show *show)
+{
+    struct restored_place const place = client_restored_place(show->client, show->instance);
+    bool is = false;
+    if (restored_receipt(show->client->connection, &place, &is, &show->receipt, NULL) != THOLE_OK || !is) {
+        buf_clear(&show->receipt);
+        return false;
+    }
+    return thole_client_inspect(show->client, show->instance, show_point, show, NULL) == THOLE_OK;
+}
+
 static int show_now(struct show *show)
 {
     const struct cli *cli = show->cli;
@@ -352,7 +393,7 @@ static int show_now(struct show *show)
     error.status = thole_client_show(show->client, show->instance, show_row, show, &error);
     if (error.status == THOLE_OK)
         show_rest(show);
-    else
+    else if (error.status != THOLE_NOT_FOUND || !show_restored(show))
         code = cli_complain(cli, cli->words[0], &error);
     thole_client_close(show->client);
     return code;
@@ -372,8 +413,10 @@ int command_show(struct cli *cli)
     show.instance = cli->words_len > 0 ? thole_slice_from(cli->words[0]) : (thole_slice){NULL, 0};
     pending_init(&show.pending, past);
     arena_init(&show.arena, ID_BYTES_MAX);
+    buf_init(&show.receipt, RESTORED_RECEIPT_BYTES_MAX);
     int const code = cli->options.file != NULL ? show_file(&show) : past ? show_past(&show) : show_now(&show);
     pending_release(&show.pending);
     arena_release(&show.arena);
+    buf_release(&show.receipt);
     return code;
 }

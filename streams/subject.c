@@ -174,6 +174,20 @@ thole_status subject_audit(struct buf *to, const char *ns, uint32_t p, const cha
     return finished(to, reterr);
 }
 
+thole_status subject_restored(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                              const char *what, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    if (what[0] != '*')
+        THOLE_TRY(name_check(thole_slice_from(what), "restored subject", reterr));
+    buf_printf(to, "restored.%u.", p);
+    append_token(to, instance);
+    buf_printf(to, ".%s", what);
+    return finished(to, reterr);
+}
+
 thole_status subject_work(struct buf *to, const char *ns, thole_slice queue, thole_slice instance,
                           uint64_t execution, uint64_t activity_id, uint64_t try_number, thole_error *reterr)
 {

@@ -38,6 +38,9 @@ subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
 /* thole.<ns>.audit.<p>.<what>; what NULL gives * */
 THOLE_NODISCARD thole_status subject_audit(struct buf *to, const char *ns, uint32_t p, const char *what,
                                            thole_error *reterr);
+/* thole.<ns>.restored.<p>.<instance>.<what>; @p what: receipt, a sequence, or * */
+THOLE_NODISCARD thole_status subject_restored(struct buf *to, const char *ns, uint32_t p,
+                                              thole_slice instance, const char *what, thole_error *reterr);
 THOLE_NODISCARD thole_status subject_work(struct buf *to, const char *ns, thole_slice queue,
                                           thole_slice instance, uint64_t execution, uint64_t activity_id,
                                           uint64_t try_number, thole_error *reterr);

@@ -1,6 +1,7 @@
 /* delete: asks the engine, and waits for its answer. */
 #include "client_archive.h"
 #include "client_holds.h"
+#include "client_restored.h"
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
@@ -145,6 +146,26 @@ static thole_status delete_it(thole_client *client, struct message *message, uin
     return status;
 }
 
+/* What was restored of an instance that is not in the log. No engine is asked: it knows nothing of it. */
+static thole_status delete_restored(thole_client *client, thole_slice instance, bool *ret,
+                                    thole_error *reterr)
+{
+    struct restored_place const place = client_restored_place(client, instance);
+    uint64_t execution = 0;
+    bool deleted = false, is = false;
+    *ret = false;
+    THOLE_TRY(history_latest(client, instance, &execution, &deleted, reterr));
+    thole_status status = THOLE_OK;
+    if (deleted)
+        status = restored_receipt(client->connection, &place, &is, NULL, reterr);
+    if (!is)
+        return status == THOLE_DENIED ? THOLE_OK : status; /* who may not read them sees none */
+    THOLE_TRY(client_check_hold(client, instance, reterr));
+    THOLE_TRY(restored_remove(client->connection, &place, reterr));
+    *ret = true;
+    return THOLE_OK;
+}
+
 thole_status thole_client_delete(thole_client *client, thole_slice instance,
                                  const thole_delete_options *options, bool *ret_accepted, thole_error *reterr)
 {
@@ -154,7 +175,17 @@ thole_status thole_client_delete(thole_client *client, thole_slice instance,
         return thole_fail(reterr, THOLE_INVALID, "thole_delete_options.size is not set");
     struct message message = {
         .kind = MESSAGE_DELETE, .instance = instance, .data = options->reason, .force = options->force};
-    return delete_it(client, &message, 0, ret_accepted, reterr);
+    bool removed = false;
+    thole_error error = {.status = THOLE_OK};
+    thole_status status = delete_it(client, &message, 0, ret_accepted, reterr);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    thole_status const restored = delete_restored(client, instance, &removed, &error);
+    if (restored == THOLE_OK && removed && ret_accepted != NULL)
+        *ret_accepted = true;
+    if (restored == THOLE_OK)
+        return removed ? THOLE_OK : status;
+    return thole_fail(reterr, restored, "%s", error.text);
 }
 
 thole_status client_delete_archived(thole_client *client, thole_slice instance, uint64_t last_sequence,

@@ -1,5 +1,5 @@
 /* The unresolved tasks of an instance, now or at a point of its history. */
-#include "client_internal.h"
+#include "client_restored.h"
 #include "inspection.h"
 
 struct taking {
@@ -20,13 +20,24 @@ static thole_status not_there(const thole_client *client, thole_slice instance, 
                       THOLE_FMT(instance), client->topology.ns);
 }
 
+static thole_status restored_latest(thole_client *client, thole_slice instance, uint64_t *ret_execution,
+                                    thole_error *reterr)
+{
+    struct client_restored restored;
+    thole_status const status = client_restored_find(client, instance, &restored, reterr);
+    *ret_execution = restored.is ? restored.execution : 0;
+    return status == THOLE_DENIED ? THOLE_OK : status;
+}
+
 /* The latest execution. Its first turn may not be whole: then the one before it is what counts. */
 static thole_status read_latest(thole_client *client, thole_slice instance, struct taking *taking,
                                 thole_error *reterr)
 {
     uint64_t execution = 0;
-    bool whole = false;
-    THOLE_TRY(history_latest(client, instance, &execution, reterr));
+    bool whole = false, deleted = false;
+    THOLE_TRY(history_latest(client, instance, &execution, &deleted, reterr));
+    if (deleted)
+        THOLE_TRY(restored_latest(client, instance, &execution, reterr));
     for (; execution > 0 && !whole; execution--) {
         thole_status const status =
             client_execution_records(client, instance, execution, take_record, taking, reterr);

@@ -177,9 +177,10 @@ thole_history_event history_event_of(uint64_t sequence, const struct turn *turn,
 typedef void client_id_fn(void *arg, thole_slice instance);
 THOLE_NODISCARD thole_status client_history_ids(struct thole_client *client, client_id_fn *each, void *arg,
                                                 thole_error *reterr);
-/* The execution of the last record; 0: there is none, or only of events that wait or of a deletion. */
+/* The execution of the last record; 0: there is none, or only of events that wait or, *ret_deleted, of a
+ * deletion. Of the log alone. */
 THOLE_NODISCARD thole_status history_latest(struct thole_client *client, thole_slice instance,
-                                            uint64_t *ret_execution, thole_error *reterr);
+                                            uint64_t *ret_execution, bool *ret_deleted, thole_error *reterr);
 /* Whether the instance's history has a message with this request id. */
 THOLE_NODISCARD thole_status history_has_request(struct thole_client *client, thole_slice instance,
                                                  thole_slice request, bool *ret, thole_error *reterr);

@@ -1,5 +1,8 @@
 #include "client_log.h"
+#include "client_restored.h"
+#include "memory.h"
 #include "values.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -8,14 +11,23 @@ enum {
     TOKEN_INSTANCE = 4, /* of hist; of ctl: what */
     TOKEN_EXECUTION = 5,
     RECORD_ARENA_MAX = 64 * 1024 * 1024,
+    RESTORED_BYTES_MAX = 1024 * 1024 * 1024, /* of one instance */
+};
+
+struct restored_record {
+    uint64_t sequence;
+    thole_slice bytes; /* allocated */
 };
 
 struct log_read {
     client_log_fn *each;
     void *arg;
-    struct buf instance;   /* of the record */
-    struct log_rule owner; /* of one instance's records; opened 0: all are given */
-    uint64_t last;         /* sequence of the last record that was read */
+    struct buf instance;              /* of the record */
+    struct log_rule owner;            /* of one instance's records; opened 0: all are given */
+    uint64_t last;                    /* sequence of the last record that was read */
+    struct restored_record *restored; /* of one instance: they belong between those of the log */
+    size_t restored_len, restored_cap, restored_given, restored_bytes;
+    thole_error *reterr;
 };
 
 /* ---- one record ---- */
@@ -70,10 +82,25 @@ static bool is_void(const struct log_read *read, uint64_t sequence, thole_slice 
     return is;
 }
 
+/* Restored records in front of that sequence. Their subjects say nothing of their place. */
+static thole_status give_restored(struct log_read *read, uint64_t before)
+{
+    for (; read->restored_given < read->restored_len; read->restored_given++) {
+        const struct restored_record *const at = &read->restored[read->restored_given];
+        struct audit_record const record = {
+            .sequence = at->sequence, .kind = RECORD_UNKNOWN, .bytes = at->bytes};
+        if (at->sequence >= before)
+            break;
+        THOLE_TRY(read->each(read->arg, &record));
+    }
+    return THOLE_OK;
+}
+
 static thole_status take(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct log_read *read = arg;
     read->last = sequence;
+    THOLE_TRY(give_restored(read, sequence));
     if (is_void(read, sequence, body))
         return THOLE_OK;
     struct audit_record const record = record_of(read, sequence, subject, body);
@@ -126,6 +153,40 @@ thole_status client_log_read(struct thole_client *client, uint32_t partition, ui
     return status;
 }
 
+static thole_status keep_restored(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct log_read *read = arg;
+    if (bytes.len > RESTORED_BYTES_MAX - read->restored_bytes)
+        return thole_fail(read->reterr, THOLE_LIMIT, "what was restored has more than %d bytes",
+                          RESTORED_BYTES_MAX);
+    read->restored_bytes += bytes.len;
+    read->restored =
+        memory_reserve(read->restored, &read->restored_cap, read->restored_len + 1, sizeof *read->restored);
+    read->restored[read->restored_len++] =
+        (struct restored_record){sequence, {memory_copy(bytes.ptr, bytes.len), bytes.len}};
+    return THOLE_OK;
+}
+
+static void forget_restored(struct log_read *read)
+{
+    for (size_t i = 0; i < read->restored_len; i++)
+        free((void *)(uintptr_t)read->restored[i].bytes.ptr);
+    free(read->restored);
+}
+
+/* Of an id that was deleted. Who may not read them gets none. */
+static thole_status read_restored(struct thole_client *client, thole_slice instance, struct log_read *read,
+                                  thole_error *reterr)
+{
+    struct life life;
+    THOLE_TRY(life_read(client, instance, &life, reterr));
+    if (life.deleted == 0)
+        return THOLE_OK;
+    read->reterr = reterr;
+    thole_status const status = client_restored_records(client, instance, keep_restored, read, reterr);
+    return status == THOLE_NOT_FOUND || status == THOLE_DENIED ? THOLE_OK : status;
+}
+
 thole_status client_log_read_instance(struct thole_client *client, thole_slice instance, client_log_fn *each,
                                       void *arg, thole_error *reterr)
 {
@@ -135,13 +196,18 @@ thole_status client_log_read_instance(struct thole_client *client, thole_slice i
     buf_init(&read.instance, THOLE_ID_BYTES_MAX);
     thole_status status = owner_read(client, instance, &read.owner, reterr);
     if (status == THOLE_OK)
+        status = read_restored(client, instance, &read, reterr);
+    if (status == THOLE_OK)
         status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
         status =
             read_passes(client, buf_cstr(&place.stream), buf_cstr(&place.subject), &read, &read_to, reterr);
+    if (status == THOLE_OK)
+        status = give_restored(&read, UINT64_MAX);
     if (status == THOLE_OK && read.last == 0)
         status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
                             THOLE_FMT(instance), client->topology.ns);
+    forget_restored(&read);
     place_release(&place);
     buf_release(&read.instance);
     return status;

@@ -1,5 +1,5 @@
 /* history: the whole of it, in order, without the records that do not count. */
-#include "client_internal.h"
+#include "client_restored.h"
 #include "memory.h"
 #include "message.h"
 #include <assert.h>
@@ -269,18 +269,25 @@ static void drop_all(struct reading *reading)
     assert(reading->len == 0);
 }
 
-/* *ret_last (may be NULL): sequence of the last record that was given. */
-static thole_status read_history(thole_client *client, const struct reading *wish, uint64_t *ret_last,
-                                 thole_error *reterr)
+static void begin_reading(struct reading *reading, const struct reading *wish, thole_error *reterr)
+{
+    *reading = *wish;
+    reading->last = &reading->first;
+    reading->reterr = reterr;
+}
+
+/* *ret_last (may be NULL): sequence of the last record that was given. *ret_life: what the log says of the
+ * id. */
+static thole_status read_log(thole_client *client, const struct reading *wish, struct life *ret_life,
+                             uint64_t *ret_last, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
-    struct reading reading = *wish;
+    struct reading reading;
     struct life life;
-    thole_slice const instance = reading.instance;
-    reading.last = &reading.first;
-    reading.reterr = reterr;
-    THOLE_TRY(client_check_id(instance, reterr));
+    thole_slice const instance = wish->instance;
+    begin_reading(&reading, wish, reterr);
     THOLE_TRY(life_read(client, instance, &life, reterr));
+    *ret_life = life;
     if (reading.behind > 0 && life.deleted > reading.behind)
         return deleted_meanwhile(instance, reterr);
     thole_status status = reading.execution == 0
@@ -302,6 +309,54 @@ static thole_status read_history(thole_client *client, const struct reading *wis
     drop_all(&reading);
     place_release(&place);
     return status;
+}
+
+static thole_status on_restored(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    const struct reading *reading = arg;
+    struct record record;
+    struct arena arena;
+    if (sequence <= reading->behind)
+        return THOLE_OK;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    bool const other = reading->execution > 0 &&
+                       history_decode(bytes, reading->instance, &arena, &record, NULL) == THOLE_OK &&
+                       record.turn.execution != reading->execution;
+    arena_release(&arena);
+    return other ? THOLE_OK : on_record(arg, sequence, (thole_slice){NULL, 0}, bytes);
+}
+
+/* All of them count: an archive has no others. THOLE_NOT_FOUND: nothing was restored. */
+static thole_status read_restored(thole_client *client, const struct reading *wish, uint64_t *ret_last,
+                                  thole_error *reterr)
+{
+    struct reading reading;
+    begin_reading(&reading, wish, reterr);
+    thole_status status = client_restored_records(client, reading.instance, on_restored, &reading, reterr);
+    while (status == THOLE_OK && reading.first != NULL)
+        status = emit_first(&reading);
+    if (ret_last != NULL && reading.emitted > 0)
+        *ret_last = reading.emitted_to;
+    drop_all(&reading);
+    return status;
+}
+
+/* Of the log; of an id that was deleted from it what was restored of it. */
+static thole_status read_history(thole_client *client, const struct reading *wish, uint64_t *ret_last,
+                                 thole_error *reterr)
+{
+    struct life life = {.deleted = 0};
+    thole_error restored = {.status = THOLE_OK};
+    THOLE_TRY(client_check_id(wish->instance, reterr));
+    thole_status const status = read_log(client, wish, &life, ret_last, reterr);
+    if (status != THOLE_NOT_FOUND || life.deleted == 0)
+        return status;
+    thole_status const other = read_restored(client, wish, ret_last, &restored);
+    if (other == THOLE_NOT_FOUND || other == THOLE_DENIED)
+        return status;
+    if (other != THOLE_OK && reterr != NULL && restored.text[0] != '\0')
+        *reterr = restored;
+    return other;
 }
 
 thole_status thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
@@ -334,7 +389,7 @@ thole_status client_execution_records(struct thole_client *client, thole_slice i
 }
 
 thole_status history_latest(struct thole_client *client, thole_slice instance, uint64_t *ret_execution,
-                            thole_error *reterr)
+                            bool *ret_deleted, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
     struct record record = {.kind = RECORD_UNKNOWN};
@@ -350,6 +405,7 @@ thole_status history_latest(struct thole_client *client, thole_slice instance, u
     if (status == THOLE_OK && sequence > 0)
         status = history_decode(buf_bytes(&body), instance, &arena, &record, reterr);
     *ret_execution = status == THOLE_OK && record.kind == RECORD_TURN ? record.turn.execution : 0;
+    *ret_deleted = status == THOLE_OK && record.kind == RECORD_DELETED;
     arena_release(&arena);
     buf_release(&body);
     place_release(&place);

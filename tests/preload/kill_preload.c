@@ -1,7 +1,7 @@
 /*
  * Loaded into a program before libc (LD_PRELOAD): it is killed in front of its N-th step that others see, of
  * files and of NATS, where $THOLE_TEST_KILL is N. Counted are fsync, rename, unlink, posix_spawnp and each
- * message that is published.
+ * message that is published; with $THOLE_TEST_KILL_WRITES also requests, but for those that only read.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static atomic_long steps;
@@ -76,4 +77,25 @@ int natsConnection_PublishRequest(void *connection, const char *subject, const c
     real = (int (*)(void *, const char *, const char *, const void *, int))dlsym(
         RTLD_NEXT, "natsConnection_PublishRequest");
     return real(connection, subject, reply, data, len);
+}
+
+static int reads_only(void *message)
+{
+    static const char read[][24] = {"$JS.API.STREAM.MSG.GET", "$JS.API.STREAM.INFO", "$JS.API.INFO"};
+    const char *(*const subject_of)(void *) = (const char *(*)(void *))dlsym(RTLD_NEXT, "natsMsg_GetSubject");
+    const char *const subject = subject_of(message);
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+        if (strncmp(subject, read[i], strlen(read[i])) == 0)
+            return 1;
+    return 0;
+}
+
+int natsConnection_RequestMsg(void **reply, void *connection, void *message, long long timeout_ms);
+int natsConnection_RequestMsg(void **reply, void *connection, void *message, long long timeout_ms)
+{
+    static int (*real)(void **, void *, void *, long long);
+    if (getenv("THOLE_TEST_KILL_WRITES") != NULL && !reads_only(message))
+        step();
+    real = (int (*)(void **, void *, void *, long long))dlsym(RTLD_NEXT, "natsConnection_RequestMsg");
+    return real(reply, connection, message, timeout_ms);
 }

@@ -9,6 +9,7 @@
 #include "message.h"
 #include "reader.h"
 #include "replayer.h"
+#include "restored.h"
 #include "subject.h"
 #include "topology.h"
 #include "values.h"
@@ -57,6 +58,7 @@ struct reading {
     struct replayer *replayer;
     uint64_t records, sequence; /* of the last one */
     thole_slice instance;       /* of one instance's history */
+    bool deleted, restored;     /* it is not in the log (any more); what was restored is read */
     /* for a partition's whole log: as far as it was read; for one instance's records: with the log's last
      * EpochOpened */
     struct log_rule rule;
@@ -182,7 +184,7 @@ static bool was_deleted(void *arg, thole_slice instance)
     const struct replay *replay = reading->replay;
     struct buf stream, subject;
     uint64_t deleted = 0;
-    if (replay->connection == NULL) /* a file stays as it is */
+    if (replay->connection == NULL || reading->restored) /* that stays as it is */
         return false;
     uint32_t const p = subject_partition(instance, replay->topology.partitions);
     buf_init(&stream, STREAM_NAME_BYTES_MAX);
@@ -247,6 +249,7 @@ static thole_status take(struct reading *reading, const struct record *record)
     if (record->kind == RECORD_DELETED) {
         replayer_take_deletion(reading->replayer, record->deletion.instance);
         reading->records = 0; /* when one instance is replayed */
+        reading->deleted = true;
     }
     return THOLE_OK;
 }
@@ -403,6 +406,31 @@ static void say_missing(struct replay *replay, thole_slice instance)
     replay->missing++;
 }
 
+static thole_status on_restored(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    return take_one(arg, sequence, (thole_slice){NULL, 0}, bytes);
+}
+
+/* Of an instance that is not in the log. */
+static thole_status read_restored(struct reading *reading, uint32_t p, thole_error *reterr)
+{
+    const struct replay *replay = reading->replay;
+    struct restored_place const place = {replay->topology.ns, p, reading->instance};
+    bool is = false;
+    THOLE_TRY(restored_receipt(replay->connection, &place, &is, NULL, reterr));
+    if (!is)
+        return THOLE_OK;
+    reading->rule = (struct log_rule){0};
+    reading->restored = true;
+    replayer_destroy(reading->replayer); /* it has seen the deletion */
+    reading->replayer = open_replayer(reading);
+    do {
+        reading->records = 0;
+        THOLE_TRY(restored_read(replay->connection, &place, on_restored, reading, reterr));
+    } while (replayer_pass(reading->replayer));
+    return THOLE_OK;
+}
+
 static thole_status replay_one(struct replay *replay, thole_slice instance, thole_error *reterr)
 {
     struct reading reading = {.replay = replay, .instance = instance};
@@ -419,6 +447,8 @@ static thole_status replay_one(struct replay *replay, thole_slice instance, thol
     if (status == THOLE_OK) {
         reading.replayer = open_replayer(&reading);
         status = read_stream(&reading, buf_cstr(&stream), buf_cstr(&filter), reterr);
+        if (status == THOLE_OK && reading.records == 0 && reading.deleted)
+            status = read_restored(&reading, p, reterr);
         add_counts(replay, reading.replayer);
     }
     if (status == THOLE_OK && reading.records == 0)

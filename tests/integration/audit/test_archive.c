@@ -207,6 +207,133 @@ static void test_kill9(void)
     check("$T audit verify --all --key $D/pub", 0, "whole");
 }
 
+/* ---- restore ---- */
+
+/* What a history says, whatever wrote it down. */
+static void check_same_history(const char *id, const char *file)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line,
+                   "$T history %s -o json >$D/restored.json && $T history --file %s %s -o json "
+                   ">$D/archived.json && cmp $D/restored.json $D/archived.json && $T export %s --to "
+                   "$D/again.thole >/dev/null; $T audit verify --file $D/again.thole; rm -f "
+                   "$D/again.thole",
+                   id, file, id, id);
+    check(line, 0, "whole");
+}
+
+static void test_restore(void)
+{
+    check("$T show a-1 2>&1", 3, "no instance");
+    check("$T archive restore $D/arch a-1 a-2 --key $D/pub --dry-run", 0, "would be restored");
+    check("$T show a-1 2>&1", 3, "no instance");
+    check("$T archive restore $D/arch a-1 --key $D/pub --reason 'case 4711' --actor legal -o json", 0,
+          "\"restored\":true,\"result\":\"restored\"");
+    check("$T show a-1", 0, "Completed");
+    check("$T show a-1", 0, "reason          case 4711");
+    check("$T show a-1 -o json", 0, "\"by\":\"legal\"");
+    check("$T show a-1 --at 1", 0, "a-1");
+    check_same_history("a-1", "$D/arch/*.thole");
+    check("$T replay a-1 -- $V", 0, "1 instances, 1 executions, ");
+    check("VERBS_CHANGED=1 $T replay a-1 -- $V", 5, "a-1");
+    check("$T audit verify a-1 --key $D/pub -o json", 0, "\"findings\":[]");
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+    check("$T archive restore $D/arch a-1 --key $D/pub", 0, "restored already");
+    check("$T archive list", 0, "a-1 ");
+    check("$T archive list -o json", 0, "\"by\":\"legal\"");
+    check("$T projections verify", 0, "as their histories say");
+    CU_ASSERT_FALSE(is_there("a-2"));
+}
+
+static void test_what_is_not_restored(void)
+{
+    check("$T archive restore $D/arch nobody 2>&1", 3, "\"nobody\" is in no archive of ");
+    check("$T archive restore $D/arch 2>&1", 2, "which instances of ");
+    check("$T archive restore $D/arch a-1 --all 2>&1", 2, "which instances of ");
+    check("$T archive restore 2>&1", 2, "which archive?");
+    check("$T archive restore $D/arch a-2 --reason \"$(printf '\\377')\" 2>&1", 2, "--reason is not UTF-8");
+    check("$T archive restore $D/nowhere a-2 2>&1", 3, "cannot open");
+    check("$T archive restore $D/arch a-2 --key $D/other.pub 2>&1", 5, "nothing of it was restored");
+    check("$T export a-3 --to $D/a3.thole; $T archive restore $D/a3.thole a-3", 4,
+          "the log has an instance with that id");
+    check("F=$(ls $D/arch/*.thole); head -c $(($(wc -c <$F) - 40)) $F >$D/forged; "
+          "$T archive restore $D/forged a-2 2>&1",
+          5, "forged: ");
+    CU_ASSERT_FALSE(is_there("a-2"));
+}
+
+/* A history that is a chain of its own, whose last record no deletion of the log names: of another life of
+ * the id. */
+static void test_another_history(void)
+{
+    start("twice", "steps");
+    wait_ended("twice");
+    check("$T export twice --to $D/first.thole && $T delete twice", 0, "accepted");
+    check("$T archive restore $D/first.thole --all", 0, "restored");
+    start("twice", "steps");
+    wait_ended("twice");
+    check("$T export twice --to $D/second.thole && $T delete twice", 0, "accepted");
+    check("$T archive restore $D/second.thole --all", 4, "another history of that id is restored");
+    check("$T delete twice && $T archive restore $D/second.thole --all", 0, "restored");
+    check("$T archive restore $D/first.thole --all", 4, "no deletion in the log names this history");
+    check("$T audit verify twice", 0, "whole");
+    check("$T export a-1 --to $D/a1.thole && $T delete a-1", 0, "accepted");
+    check("$T show a-1 2>&1", 3, "no instance");
+    check("$T hold set a-0 --reason h >/dev/null; $T archive restore $D/arch a-0 && $T delete a-0 2>&1", 4,
+          "is under legal hold since");
+    check("$T hold release a-0 --reason h >/dev/null; $T delete a-0", 0, "accepted");
+    check("$T archive list 2>&1", 0, "twice");
+    check("$T delete twice", 0, "accepted");
+    check("$T archive list 2>&1", 0, "nothing is restored");
+}
+
+/* A new instance with the id goes before what was restored of the one before it. */
+static void test_a_new_life(void)
+{
+    check("$T archive restore $D/arch a-5 --key $D/pub", 0, "restored");
+    start("a-5", "gate");
+    for (int i = 0; i < WAIT_MS / 10 && !row_is("a-5", THOLE_INSTANCE_RUNNING); i++)
+        pause_ms(10);
+    check("$T history a-5", 0, "gate");
+    check("$T archive restore $D/arch a-5 2>&1", 4, "the log has an instance with that id");
+    check("$T delete a-5 --force", 0, "accepted");
+    check("$T show a-5", 0, "Completed");
+    check("$T audit verify a-5 --key $D/pub", 0, "whole");
+    check("$T delete a-5", 0, "accepted");
+}
+
+/* Whatever step it is killed in front of: nothing is seen of an instance, or all of it; the next run ends it.
+ */
+static void test_restore_kill9(void)
+{
+    char line[1024];
+    int step = 1;
+    bool ended = false;
+    if (SANITIZED)
+        return;
+    for (; step < STEPS_MAX && !ended && CU_get_number_of_failures() == 0; step++) {
+        (void)snprintf(line, sizeof line,
+                       "LD_PRELOAD=%s/kill_preload.so THOLE_TEST_KILL_WRITES=1 THOLE_TEST_KILL=%d $T archive "
+                       "restore $D/arch a-0 a-2 --key $D/pub >/dev/null 2>&1; echo $?",
+                       THOLE_TEST_PROGRAMS, step);
+        ended = strcmp(run(line), "0: 0\n") == 0;
+        for (int i = 0; i < 4; i += 2) {
+            char id[] = "a-0";
+            id[2] = (char)('0' + i);
+            if (is_there(id))
+                check_same_history(id, "$D/arch/*.thole");
+        }
+        check("$T archive restore $D/arch a-0 a-2 --key $D/pub", 0, "restored");
+        check_same_history("a-0", "$D/arch/*.thole");
+        check_same_history("a-2", "$D/arch/*.thole");
+        check("$T delete a-0 && $T delete a-2", 0, "accepted");
+    }
+    CU_ASSERT_TRUE(ended);
+    CU_ASSERT(step > 10);
+    fprintf(stderr, " killed in front of %d steps ", step - 2);
+    check("$T archive list 2>&1", 0, "nothing is restored");
+}
+
 static void test_hooks(void)
 {
     run_instances("h");
@@ -295,6 +422,11 @@ static const struct thole_test tests[] = {
     {"what goes", test_what_goes},
     {"the proof", test_the_proof},
     {"forgeries", test_forgeries},
+    {"restore", test_restore},
+    {"what is not restored", test_what_is_not_restored},
+    {"another history", test_another_history},
+    {"a new life", test_a_new_life},
+    {"restore, kill -9", test_restore_kill9},
     {"hooks", test_hooks},
     {"a hook that comes later", test_hook_that_comes_later},
     {"an export among them", test_an_export_among_them},
@@ -311,6 +443,7 @@ int main(void)
     stack_start(&stack);
     setenv("T", THOLE_COMMAND, 1);
     setenv("D", stack.dir, 1);
+    setenv("V", THOLE_TEST_PROGRAMS "/program_verbs", 1);
     (void)stack_program_with(&stack, "program_verbs", "verbs", "run", "--partitions", "1", NULL);
     client = stack_client(&stack);
     int const failed = thole_run_suite("archive", tests, ARRAY_LEN(tests));

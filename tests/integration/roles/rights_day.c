@@ -88,6 +88,11 @@ static void archivist(void)
     rights_expect(USER_ARCHIVIST, 0, "stay: they are under legal hold",
                   "archive run --older-than 0s --unsealed --prefix arch- --dir %s/arch", rights_stack.dir);
     rights_expect(USER_ARCHIVIST, 0, "arch-1", "archive list %s/arch -o name", rights_stack.dir);
+    rights_expect(USER_ARCHIVIST, 0, "restored", "archive restore %s/arch arch-1", rights_stack.dir);
+    rights_expect(USER_ARCHIVIST, 0, "arch-1", "archive list");
+    rights_expect(USER_AUDITOR, 0, "Completed", "history arch-1");
+    rights_expect(USER_AUDITOR, 0, "whole", "audit verify arch-1");
+    rights_expect(USER_ARCHIVIST, 0, "accepted", "delete arch-1");
     rights_expect(USER_ARCHIVIST, 0, "released", "hold release arch-2 --reason why");
 }
 

@@ -1,6 +1,6 @@
 /* What thole_client_inspect() makes of a history: what is waited for, what counts and what does not. The
  * streams are played. */
-#include "client_internal.h"
+#include "client_restored.h"
 #include "play.h"
 #include "thole_cunit.h"
 
@@ -11,19 +11,32 @@ static struct {
     uint64_t latest;
     bool more_to_come; /* of the newest execution's last turn: its writer died in between */
     bool early;        /* an event that came before its start stands in front */
-    thole_status latest_status, read_status;
+    thole_status latest_status, read_status, restored_status;
+    uint64_t restored; /* its last execution, when the log has only a deletion; 0: nothing is restored */
+    bool deleted;
     char log[1024];
 } play;
 
 static thole_error err;
 
 thole_status __wrap_history_latest(struct thole_client *client, thole_slice instance, uint64_t *ret_execution,
-                                   thole_error *reterr)
+                                   bool *ret_deleted, thole_error *reterr)
 {
     (void)client;
     CU_ASSERT_TRUE(thole_slice_equal(instance, THOLE_STR("order")));
-    *ret_execution = play.latest;
+    *ret_execution = play.deleted ? 0 : play.latest;
+    *ret_deleted = play.deleted;
     return play.latest_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.latest_status, "no answer");
+}
+
+thole_status __wrap_client_restored_find(struct thole_client *client, thole_slice instance,
+                                         struct client_restored *ret, thole_error *reterr)
+{
+    (void)client, (void)instance;
+    CU_ASSERT_TRUE(play.deleted); /* others are not asked for */
+    *ret = (struct client_restored){.is = play.restored > 0, .execution = play.restored};
+    return play.restored_status == THOLE_OK ? THOLE_OK
+                                            : thole_fail(reterr, play.restored_status, "no answer");
 }
 
 static thole_status give(client_record_fn *each, void *arg, struct turn turn, uint64_t execution,
@@ -154,7 +167,24 @@ static void test_what_fails(void)
     CHECK_STR("nothing is told", play.log, "");
 }
 
+static void test_what_is_restored(void)
+{
+    begin(STARTED " | #2 ActivityScheduled charge(card) / #3 ActivityCompleted #2 (ok) | #4 Completed (done)",
+          NULL);
+    play.deleted = true;
+    CU_ASSERT_EQUAL(inspect(), THOLE_NOT_FOUND);
+    play.restored_status = THOLE_DENIED; /* who may not ask sees none */
+    CU_ASSERT_EQUAL(inspect(), THOLE_NOT_FOUND);
+    play.restored_status = THOLE_UNAVAILABLE;
+    CU_ASSERT_EQUAL(inspect(), THOLE_UNAVAILABLE);
+    begin(play.histories[0], NULL);
+    play.deleted = true;
+    play.restored = 1;
+    check("of a deleted id", HEAD "Completed in=in out=done");
+}
+
 static const struct thole_test tests[] = {{"what is waited for", test_what_is_waited_for},
                                           {"what does not count", test_what_does_not_count},
-                                          {"what fails", test_what_fails}};
+                                          {"what fails", test_what_fails},
+                                          {"what is restored", test_what_is_restored}};
 THOLE_TEST_MAIN("client_inspect", tests)

@@ -322,8 +322,9 @@ static thole_status call(const char *name, thole_client *client, thole_error *er
         return n == 0 ? client_history_records(client, slices[1], on_raw, NULL, err)
                       : client_execution_records(client, slices[1], n, on_raw, NULL, err);
     CU_ASSERT_STRING_EQUAL_FATAL(name, "latest");
+    bool deleted;
     uint64_t latest = 0;
-    thole_status const status = history_latest(client, slices[1], &latest, err);
+    thole_status const status = history_latest(client, slices[1], &latest, &deleted, err);
     (void)fprintf(play.said, "  execution %" PRIu64 "\n", latest);
     return status;
 }
