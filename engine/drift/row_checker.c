@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -19,7 +20,7 @@ enum {
     UNSETTLED_PAUSE_MS = 700,
     UNSETTLED_MAX = 10000,
     MENDED_AT_ONCE = 64, /* instances, while their owner is fenced */
-    MEND_TRIES = 4,
+    MEND_TRIES = 6,
 };
 
 struct row_checker {
@@ -164,6 +165,7 @@ static thole_status report(const struct row_checker *checker, thole_slice instan
 struct look {
     struct arena arena; /* the rows */
     struct row_check *check;
+    const struct stored_row *rows;
     const struct row_difference *differences;
     size_t differences_len, rows_len;
     bool unreadable; /* its history: nothing was compared */
@@ -187,6 +189,7 @@ static thole_status read_rows(struct row_checker *checker, thole_slice instance,
                              &options.rows, &options.rows_len, reterr));
     options.watermark = exact ? UINT64_MAX : partition.watermark;
     look->check = row_check_create(&options);
+    look->rows = options.rows;
     look->rows_len = options.rows_len;
     return THOLE_OK;
 }
@@ -258,50 +261,140 @@ static thole_status check_one(struct row_checker *checker, thole_slice instance,
 
 /* ---- mending ---- */
 
-static thole_status mend_one(struct row_checker *checker, thole_slice instance, uint64_t *mended,
-                             thole_error *reterr)
+/* Some instances: what is wrong with each is found out first, from Postgres and the streams. Then the owner
+ * is fenced, and those whose rows are still the same are mended: locks are held while Postgres alone is
+ * asked. */
+struct mending {
+    struct row_checker *checker;
+    const thole_slice *ids;
+    size_t n;
+    struct look looks[MENDED_AT_ONCE]; /* of those that are not done */
+    bool done[MENDED_AT_ONCE], looked[MENDED_AT_ONCE], mended[MENDED_AT_ONCE];
+    uint64_t rows;
+};
+
+static bool same_row(const struct stored_row *a, const struct stored_row *b)
 {
-    struct look look;
-    thole_status status = look_at(checker, instance, true, true, &look, reterr);
-    if (status == THOLE_OK && !look.unreadable && look.differences_len > 0)
-        status = row_store_mend(checker->options.pg, instance, checker->history.p, look.differences,
-                                look.differences_len, reterr);
-    if (status == THOLE_OK)
-        *mended += look.differences_len;
-    look_release(&look);
+    bool same = a->table == b->table && a->execution == b->execution && a->id == b->id &&
+                a->touched == b->touched && memcmp(a->numbers, b->numbers, sizeof a->numbers) == 0;
+    for (size_t i = 0; i < ROW_TEXTS_MAX && same; i++)
+        same = thole_slice_equal(a->texts[i], b->texts[i]);
+    return same;
+}
+
+static thole_status is_unchanged(struct row_checker *checker, thole_slice instance, const struct look *look,
+                                 bool *ret, thole_error *reterr)
+{
+    struct arena arena;
+    struct row_partition partition;
+    struct stored_row *rows = NULL;
+    size_t len = 0;
+    arena_init(&arena, ROWS_BYTES_MAX);
+    thole_status const status = row_store_read(checker->options.pg, instance, checker->history.p, &arena,
+                                               &partition, &rows, &len, reterr);
+    *ret = status == THOLE_OK && len == look->rows_len;
+    for (size_t i = 0; i < len && *ret; i++)
+        *ret = same_row(&rows[i], &look->rows[i]);
+    arena_release(&arena);
     return status;
 }
 
-static thole_status mend_some(struct row_checker *checker, const thole_slice *ids, size_t n,
-                              thole_error *reterr)
+static thole_status look_first(struct mending *m, thole_error *reterr)
 {
-    struct postgres *const pg = checker->options.pg;
-    uint64_t mended = 0;
-    THOLE_TRY(row_store_fence(pg, checker->history.p, reterr));
-    thole_status status = row_history_owner(&checker->history, reterr);
-    for (size_t i = 0; i < n && status == THOLE_OK; i++)
-        status = mend_one(checker, ids[i], &mended, reterr);
+    THOLE_TRY(row_history_owner(&m->checker->history, reterr));
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->done[i])
+            continue;
+        m->looked[i] = true;
+        THOLE_TRY(look_at(m->checker, m->ids[i], true, true, &m->looks[i], reterr));
+        m->done[i] = m->looks[i].unreadable || m->looks[i].differences_len == 0;
+    }
+    return THOLE_OK;
+}
+
+/* Behind the fence. */
+static thole_status write_rows(struct mending *m, thole_error *reterr)
+{
+    m->rows = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct look *const look = &m->looks[i];
+        m->mended[i] = false;
+        if (m->done[i])
+            continue;
+        THOLE_TRY(is_unchanged(m->checker, m->ids[i], look, &m->mended[i], reterr));
+        if (!m->mended[i])
+            continue;
+        THOLE_TRY(row_store_mend(m->checker->options.pg, m->ids[i], m->checker->history.p, look->differences,
+                                 look->differences_len, reterr));
+        m->rows += look->differences_len;
+    }
+    return THOLE_OK;
+}
+
+static bool are_done(const struct mending *m)
+{
+    bool done = true;
+    for (size_t i = 0; i < m->n; i++)
+        done &= m->done[i];
+    return done;
+}
+
+static thole_status mend_fenced(struct mending *m, thole_error *reterr)
+{
+    struct postgres *const pg = m->checker->options.pg;
+    THOLE_TRY(row_store_fence(pg, m->checker->history.p, reterr));
+    thole_status status = write_rows(m, reterr);
     if (status == THOLE_OK)
         status = row_store_commit(pg, reterr);
     else
         row_store_rollback(pg);
-    if (status == THOLE_OK)
-        checker->counts->mended += mended;
+    if (status != THOLE_OK)
+        return status;
+    m->checker->counts->mended += m->rows;
+    for (size_t i = 0; i < m->n; i++)
+        m->done[i] |= m->mended[i];
+    return THOLE_OK;
+}
+
+static thole_status mend_try(struct mending *m, thole_error *reterr)
+{
+    thole_status status = look_first(m, reterr);
+    if (status == THOLE_OK && !are_done(m))
+        status = mend_fenced(m, reterr);
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->looked[i])
+            look_release(&m->looks[i]);
+        m->looked[i] = false;
+    }
     return status;
 }
 
-/* What was rolled back, or perhaps was not, is tried again: the same rows are then right already. */
+/* What was rolled back, or perhaps was not, is tried again: the same rows are then right already. So are rows
+ * that have changed in between; those that do so all the time stay as they are. */
+static thole_status mend_some(struct row_checker *checker, const thole_slice *ids, size_t n,
+                              thole_error *reterr)
+{
+    struct mending *const m = memory_new(sizeof *m);
+    thole_status status = THOLE_OK;
+    m->checker = checker;
+    m->ids = ids;
+    m->n = n;
+    for (int i = 0; i < MEND_TRIES && !are_done(m) && (status == THOLE_OK || status == THOLE_UNAVAILABLE);
+         i++) {
+        nap(i > 0 ? (uint64_t)NAP_MS << i : 0);
+        status = mend_try(m, reterr);
+    }
+    free(m);
+    return status;
+}
+
 static thole_status mend(struct row_checker *checker, thole_error *reterr)
 {
     const struct id_set *const ids = &checker->wrong;
     thole_status status = THOLE_OK;
     for (size_t at = 0; at < ids->len && status == THOLE_OK; at += MENDED_AT_ONCE) {
         size_t const n = ids->len - at < MENDED_AT_ONCE ? ids->len - at : MENDED_AT_ONCE;
-        status = THOLE_UNAVAILABLE;
-        for (int i = 0; i < MEND_TRIES && status == THOLE_UNAVAILABLE; i++) {
-            nap(i > 0 ? (uint64_t)NAP_MS << i : 0);
-            status = mend_some(checker, ids->ids + at, n, reterr);
-        }
+        status = mend_some(checker, ids->ids + at, n, reterr);
     }
     return status;
 }
