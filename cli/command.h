@@ -38,7 +38,7 @@ struct cli_options {
     bool unsealed;                                                     /* the same */
     uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
-    bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch;
+    bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch, second_schema;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port, partitions;

@@ -296,6 +296,10 @@ static const struct option_row projections_rows[] = {
      FIELD(rate),
      .help = "most instances in a second, so that the servers have room for their work; 0: no limit"},
     LIMIT_ROW("100", 1000000, "differences shown at most; all are counted"),
+    {.flag = "second-schema",
+     .kind = OPTION_SWITCH,
+     FIELD(second_schema),
+     .help = "rebuild: make all rows anew in a second schema, which then takes the first one's place"},
 };
 #define PORT_ROW(name, normally, member, text)                                                               \
     {                                                                                                        \
@@ -574,7 +578,8 @@ static const struct command commands[] = {
     {.name = "projections",
      .usage = "verify|rebuild",
      .summary = "compare the rows in Postgres with the histories; write those that are wrong",
-     .example = "thole projections verify --rate 500 -o json\n  thole projections rebuild --partition 3",
+     .example = "thole projections verify --rate 500 -o json\n  thole projections rebuild --partition 3\n"
+                "  thole projections rebuild --second-schema",
      ROWS(projections_rows),
      .words_min = 1,
      .words_max = 1,

@@ -3,7 +3,7 @@
 #include "clock.h"
 #include "command.h"
 #include "postgres.h"
-#include "row_checker.h"
+#include "row_rebuild.h"
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -189,15 +189,21 @@ static void notes(const struct projections *of)
 
 /* ---- the command ---- */
 
+static struct postgres_options postgres_settings(const struct projections *of)
+{
+    const struct cli_options *const options = &of->cli->options;
+    return (struct postgres_options){.conninfo = options->postgres,
+                                     .ns = options->ns,
+                                     .application = "thole-projections",
+                                     .connect_timeout_ms = options->timeout_ms,
+                                     .statement_timeout_ms = STATEMENT_TIMEOUT_MS,
+                                     .synchronous_commit = true};
+}
+
 static thole_status open_postgres(struct projections *of, thole_error *reterr)
 {
     const struct cli_options *const options = &of->cli->options;
-    struct postgres_options const settings = {.conninfo = options->postgres,
-                                              .ns = options->ns,
-                                              .application = "thole-projections",
-                                              .connect_timeout_ms = options->timeout_ms,
-                                              .statement_timeout_ms = STATEMENT_TIMEOUT_MS,
-                                              .synchronous_commit = true};
+    struct postgres_options const settings = postgres_settings(of);
     if (options->postgres == NULL || options->postgres[0] == '\0')
         return thole_fail(reterr, THOLE_INVALID,
                           "the rows are in Postgres, and no connection string was given: set THOLE_POSTGRES "
@@ -216,22 +222,28 @@ static thole_status read_key(struct projections *of, thole_error *reterr)
     return of->mends || status != THOLE_DENIED ? status : THOLE_OK;
 }
 
+static struct row_checker_options checker_settings(struct projections *of)
+{
+    const struct cli_options *const options = &of->cli->options;
+    return (struct row_checker_options){.connection = of->client->connection,
+                                        .ns = of->client->topology.ns,
+                                        .partitions = of->client->topology.partitions,
+                                        .key = of->has_key ? &of->key : NULL,
+                                        .pg = of->pg,
+                                        .rate = options->rate,
+                                        .settle_ms =
+                                            options->timeout_ms > 0 ? options->timeout_ms : SETTLE_MS,
+                                        .mend = of->mends,
+                                        .report = on_report,
+                                        .progress = progress,
+                                        .arg = of};
+}
+
 static thole_status check(struct projections *of, thole_error *reterr)
 {
     const struct cli_options *const options = &of->cli->options;
     bool const all = options->partition == UINT32_MAX;
-    struct row_checker_options const wish = {.connection = of->client->connection,
-                                             .ns = of->client->topology.ns,
-                                             .partitions = of->client->topology.partitions,
-                                             .key = of->has_key ? &of->key : NULL,
-                                             .pg = of->pg,
-                                             .rate = options->rate,
-                                             .settle_ms =
-                                                 options->timeout_ms > 0 ? options->timeout_ms : SETTLE_MS,
-                                             .mend = of->mends,
-                                             .report = on_report,
-                                             .progress = progress,
-                                             .arg = of};
+    struct row_checker_options const wish = checker_settings(of);
     struct row_checker *const checker = row_checker_create(&wish);
     thole_status status = THOLE_OK;
     for (uint32_t p = all ? 0 : options->partition;
@@ -259,6 +271,39 @@ static int finish(struct projections *of, thole_error *error)
     return of->counts.wrong == of->counts.mended ? EXIT_DONE : EXIT_DRIFTED;
 }
 
+/* ---- into a second schema ---- */
+
+static int rebuild_beside(struct projections *of)
+{
+    struct row_checker_options const wish = checker_settings(of);
+    struct postgres_options const settings = postgres_settings(of);
+    struct row_rebuild done;
+    thole_error error = {.status = THOLE_OK};
+    error.status = row_rebuild(&wish, &settings, &done, &error);
+    clear_progress(of);
+    if (error.status != THOLE_OK)
+        return cli_complain_with(of->cli, "", &error, cli_exit_code(error.status),
+                                 error.status == THOLE_CONFLICT ? "wait for its end" : NULL);
+    of->counts = done.counts;
+    if (!cli_is_json(of->cli)) {
+        (void)printf("%" PRIu64 " rows of %" PRIu64 " instances are made anew, and in their place; programs "
+                     "waited %" PRIu64 " ms at most\n",
+                     done.counts.mended, done.counts.instances, done.switch_ms);
+    } else {
+        json_document(&of->json, stdout, "thole.projections_rebuilt.v1");
+        json_member_number(&of->json, "instances", done.counts.instances);
+        json_member_number(&of->json, "rows", done.counts.mended);
+        json_member_number(&of->json, "unreadable", done.counts.unreadable);
+        json_member_number(&of->json, "passes", done.passes);
+        json_member_number(&of->json, "switch_ms", done.switch_ms);
+        json_end(&of->json);
+    }
+    notes(of);
+    return EXIT_DONE;
+}
+
+/* ---- the verb ---- */
+
 static int run(struct projections *of)
 {
     thole_error error = {.status = THOLE_OK};
@@ -271,6 +316,8 @@ static int run(struct projections *of)
         error.status = read_key(of, &error);
     if (error.status != THOLE_OK)
         return cli_complain(of->cli, "", &error);
+    if (of->cli->options.second_schema)
+        return rebuild_beside(of);
     error.status = check(of, &error);
     return finish(of, &error);
 }
@@ -282,6 +329,8 @@ int command_projections(struct cli *cli)
     of.mends = strcmp(cli->words[0], "rebuild") == 0;
     if (!of.mends && strcmp(cli->words[0], "verify") != 0)
         return cli_misused(cli, "\"%.40s\" is none of verify, rebuild", cli->words[0]);
+    if (cli->options.second_schema && (!of.mends || cli->options.partition != UINT32_MAX))
+        return cli_misused(cli, "--second-schema is for rebuild, of all partitions");
     of.client = cli_connect(cli, &code);
     if (of.client == NULL)
         return code;

@@ -81,7 +81,9 @@ thole_status postgres_open(const struct postgres_options *options, struct postgr
     pg->idle_in_transaction_ms =
         options->idle_in_transaction_ms > 0 ? options->idle_in_transaction_ms : IDLE_IN_TRANSACTION_MS;
     pg->synchronous_commit = options->synchronous_commit;
-    (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s", options->ns);
+    (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s%s", options->ns,
+                   options->next ? SCHEMA_NEXT_SUFFIX : "");
+    (void)snprintf(pg->roles, sizeof pg->roles, "thole_%s", options->ns);
     thole_status const status = session_open(pg, reterr);
     if (status != THOLE_OK) {
         postgres_close(pg);

@@ -43,6 +43,7 @@ struct postgres_options {
     uint64_t statement_timeout_ms; /* 0: 30 s */
     uint64_t idle_in_transaction_ms; /* the server ends a transaction that is idle for longer; 0: 10 s */
     bool synchronous_commit;         /* false: synchronous_commit = off for its transactions */
+    bool next;                       /* the schema beside it: see schema_next.h */
 };
 
 /* Whether there is a password in it; false as well when it is malformed, which postgres_open() refuses. */

@@ -41,6 +41,7 @@ struct postgres {
     PGconn *conn; /* NULL: lost, and that was reported; the next call connects again */
     char *conninfo, *application;
     char schema[64];         /* as it is stored, without quotes */
+    char roles[64];          /* how names of its roles begin */
     char where[WHERE_BYTES]; /* host, port and database, for error texts */
     uint64_t connect_timeout_ms, statement_timeout_ms, idle_in_transaction_ms;
     bool synchronous_commit;
@@ -135,6 +136,15 @@ void session_drop(struct postgres *pg);
 /* The schema's name, quoted for SQL; for PQfreemem(). There is a connection. */
 char *session_identifier(struct postgres *pg);
 char *session_literal(struct postgres *pg);
+
+/*
+ * postgres_migrate.c. Both halves of the advisory lock of a schema's migration: "thol" and a hash, so that
+ * namespaces of one database do not wait for each other.
+ */
+enum { MIGRATE_LOCK_CLASS = 0x74686f6c };
+uint32_t migrate_lock_key(const char *schema);
+
+#define SCHEMA_NEXT_SUFFIX "~next" /* no namespace's name has a ~ */
 
 /*
  * postgres_error.c. Status and text, and whether the connection is not usable any more.

@@ -7,22 +7,21 @@
 
 enum {
     MIGRATE_TIMEOUT_MS = 600000, /* of one migration, and of waiting for another process that migrates */
-    LOCK_CLASS = 0x74686f6c,     /* "thol": first half of the advisory lock's key */
     SQL_BYTES_MAX = 16 * 1024,
     GRANTS_BYTES_MAX = 64 * 1024,
 };
 
-/* FNV-1a: second half of the key, so that namespaces of one database do not wait for each other. */
-static int32_t lock_key(const char *schema)
+/* FNV-1a */
+uint32_t migrate_lock_key(const char *schema)
 {
     uint32_t hash = 2166136261u;
     for (const char *at = schema; *at != '\0'; at++)
         hash = (hash ^ (uint8_t)*at) * 16777619u;
-    return (int32_t)(hash & INT32_MAX);
+    return hash & INT32_MAX;
 }
 
-/* A call of session_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal; "$T": the
- * text of grants.sql as a literal. */
+/* A call of session_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal; "$R": the
+ * beginning of its roles' names, as a literal; "$T": the text of grants.sql, likewise. */
 static thole_status run_sql(struct postgres *pg, const char *what, const char *sql, PGresult **ret,
                             thole_error *reterr)
 {
@@ -30,10 +29,12 @@ static thole_status run_sql(struct postgres *pg, const char *what, const char *s
     char *identifier = session_identifier(pg), *literal = session_literal(pg);
     buf_init(&text, SQL_BYTES_MAX);
     for (const char *at = sql; *at != '\0'; at++)
-        if (at[0] != '$' || strspn(at + 1, "ILT") == 0)
+        if (at[0] != '$' || strspn(at + 1, "ILRT") == 0)
             buf_append(&text, at, 1);
         else if (*++at == 'T')
             buf_printf(&text, "$grants$%s$grants$", grants_sql);
+        else if (*at == 'R')
+            buf_printf(&text, "'%s'", pg->roles); /* a checked name */
         else
             buf_text(&text, *at == 'I' ? identifier : literal);
     thole_status status = buf_status(&text);
@@ -135,8 +136,8 @@ static thole_status locked_step(struct postgres *pg, migrate_step_fn run, size_t
         &sql,
         "BEGIN; %s%sSET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = 0;"
         " SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock(%d, %d)",
-        pg->pooled ? pg->settings : "", pg->pooled ? "; " : "", (int)MIGRATE_TIMEOUT_MS, (int)LOCK_CLASS,
-        (int)lock_key(pg->schema));
+        pg->pooled ? pg->settings : "", pg->pooled ? "; " : "", (int)MIGRATE_TIMEOUT_MS,
+        (int)MIGRATE_LOCK_CLASS, (int)migrate_lock_key(pg->schema));
     thole_status status = buf_status(&sql);
     if (status == THOLE_OK)
         status = session_sql(pg, "waiting for other processes that migrate", buf_cstr(&sql),
@@ -177,7 +178,7 @@ thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
 
 /* A line of the script, with psql's variables replaced: :"schema", and :"engine" and its like, which are
  * roles. */
-static void grants_line(const char *schema, thole_slice line, struct buf *to)
+static void grants_line(const struct postgres *pg, thole_slice line, struct buf *to)
 {
     const char *const end = (const char *)line.ptr + line.len;
     for (const char *at = (const char *)line.ptr; at < end; at++) {
@@ -190,23 +191,23 @@ static void grants_line(const char *schema, thole_slice line, struct buf *to)
         }
         thole_slice const variable = {(const uint8_t *)name, (size_t)(quote - name)};
         if (thole_slice_equal(variable, THOLE_STR("schema")))
-            buf_printf(to, "\"%s\"", schema);
+            buf_printf(to, "\"%s\"", pg->schema);
         else
-            buf_printf(to, "\"%s_%.*s\"", schema, THOLE_FMT(variable));
+            buf_printf(to, "\"%s_%.*s\"", pg->roles, THOLE_FMT(variable));
         at = quote;
     }
     buf_append(to, "\n", 1);
 }
 
 /* The script without psql's own commands, for the transaction that there is. */
-static void grants_text(const char *schema, struct buf *to)
+static void grants_text(const struct postgres *pg, struct buf *to)
 {
     for (const char *at = grants_sql; *at != '\0';) {
         size_t const len = strcspn(at, "\n");
         thole_slice const line = {(const uint8_t *)at, len};
         if (at[0] != '\\' && !thole_slice_equal(line, THOLE_STR("BEGIN;")) &&
             !thole_slice_equal(line, THOLE_STR("COMMIT;")))
-            grants_line(schema, line, to);
+            grants_line(pg, line, to);
         at += len + (at[len] == '\n');
     }
 }
@@ -215,8 +216,8 @@ static thole_status need_roles(struct postgres *pg, thole_error *reterr)
 {
     PGresult *result = NULL;
     THOLE_TRY(run_sql(pg, "looking for the roles",
-                      "SELECT w.name FROM (VALUES ($L || '_owner'), ($L || '_engine'), ($L || '_worker'), "
-                      "($L || '_reader'))"
+                      "SELECT w.name FROM (VALUES ($R || '_owner'), ($R || '_engine'), ($R || '_worker'), "
+                      "($R || '_reader'))"
                       " AS w (name) WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname ="
                       " w.name::name) ORDER BY w.name LIMIT 1",
                       &result, reterr));
@@ -234,7 +235,7 @@ static thole_status grant_step(struct postgres *pg, size_t *ret_applied, thole_e
     (void)ret_applied;
     THOLE_TRY(need_roles(pg, reterr));
     buf_init(&sql, GRANTS_BYTES_MAX);
-    grants_text(pg->schema, &sql);
+    grants_text(pg, &sql);
     thole_status status = buf_status(&sql);
     if (status != THOLE_OK)
         (void)thole_fail(reterr, status, "out of memory for the roles' rights");

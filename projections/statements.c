@@ -620,3 +620,13 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "DELETE FROM executions AS q USING unnest($1::text[], $2::int8[]) AS k (instance, execution)"
          " WHERE q.instance = k.instance AND q.execution = k.execution"},
 };
+
+const char statement_take_claims[] =
+    "UPDATE $N.worker_queue AS n SET attempt = q.attempt, worker = q.worker, claimed_at = q.claimed_at,"
+    " renewed_at = q.renewed_at, lease_until = q.lease_until, deadline_at = q.deadline_at,"
+    " swept_at = q.swept_at, created_at = q.created_at, later = q.later, apart = q.apart, lost = q.lost,"
+    " strikes = q.strikes, lost_worker = q.lost_worker, lost_word = q.lost_word,"
+    " details = CASE WHEN q.attempt > 0 OR q.later THEN q.details ELSE n.details END"
+    " FROM $L.worker_queue AS q WHERE n.instance = q.instance AND n.execution = q.execution"
+    " AND n.activity_id = q.activity_id AND n.try_number = q.try_number"
+    " AND n.try_timeout_ms = q.try_timeout_ms AND " WRONG_CLAIM " = '';";

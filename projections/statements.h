@@ -81,4 +81,7 @@ struct statement_text {
     const char *sql;
 };
 extern const struct statement_text statement_texts[STATEMENTS];
+/* Of schema_next.c, with its names of schemas: claims that a worker can have made, from $L to the same
+ * activities of $N. */
+extern const char statement_take_claims[];
 #endif

@@ -307,6 +307,7 @@ static thole_status look_first(struct mending *m, thole_error *reterr)
             continue;
         m->looked[i] = true;
         THOLE_TRY(look_at(m->checker, m->ids[i], true, true, &m->looks[i], reterr));
+        m->checker->counts->unreadable += m->looks[i].unreadable && m->checker->options.alone;
         m->done[i] = m->looks[i].unreadable || m->looks[i].differences_len == 0;
     }
     return THOLE_OK;
@@ -467,10 +468,26 @@ static thole_status part(const struct row_checker *checker, const struct id_set 
     return THOLE_OK;
 }
 
+/* No other program writes these rows: they are written as the histories say, and not compared first. */
+static thole_status make_rows(struct row_checker *checker, const struct id_set *ids, thole_error *reterr)
+{
+    for (size_t at = 0; at < ids->len; at += MENDED_AT_ONCE) {
+        size_t const n = ids->len - at < MENDED_AT_ONCE ? ids->len - at : MENDED_AT_ONCE;
+        for (size_t i = 0; i < n; i++)
+            if (!keep_rate(checker, at + i, ids->len))
+                return thole_fail(reterr, THOLE_CANCELLED, "stopped");
+        THOLE_TRY(mend_some(checker, ids->ids + at, n, reterr));
+        checker->counts->instances += n;
+    }
+    return THOLE_OK;
+}
+
 static thole_status check_own(struct row_checker *checker, const struct id_set *ids, thole_error *reterr)
 {
     if (ids->len == 0)
         return THOLE_OK;
+    if (checker->options.alone)
+        return make_rows(checker, ids, reterr);
     THOLE_TRY(wait_complete(checker, reterr));
     THOLE_TRY(check_ids(checker, ids, reterr));
     THOLE_TRY(check_unsettled(checker, reterr));
@@ -555,6 +572,22 @@ thole_status row_checker_partition(struct row_checker *checker, uint32_t p, stru
         status = check_strays(checker, &strays, counts, reterr);
     id_set_release(&own);
     id_set_release(&strays);
+    return status;
+}
+
+thole_status row_checker_behind(struct row_checker *checker, uint32_t p, uint64_t sequence,
+                                struct row_counts *counts, thole_error *reterr)
+{
+    struct id_set ids;
+    id_set_init(&ids);
+    thole_status status = open(checker, p, counts, reterr);
+    if (status == THOLE_OK)
+        status = row_history_ids_behind(&checker->history, sequence, &ids, reterr);
+    id_set_sort(&ids);
+    if (status == THOLE_OK)
+        status = check_own(checker, &ids, reterr);
+    release(checker);
+    id_set_release(&ids);
     return status;
 }
 

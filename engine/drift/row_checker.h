@@ -39,6 +39,7 @@ struct row_checker_options { /* borrowed, as is all that they point to */
     uint64_t rate;      /* most instances in a second; 0: as fast as it goes */
     uint64_t settle_ms; /* how long to wait for rows that are being made again */
     bool mend;
+    bool alone; /* no other program writes these rows: they are made, and not compared first; with mend */
     row_report_fn *report; /* may be NULL, as may the next */
     row_progress_fn *progress;
     void *arg;
@@ -50,6 +51,9 @@ void row_checker_destroy(struct row_checker *checker); /* NULL-safe */
  * the partition are not complete. */
 THOLE_NODISCARD thole_status row_checker_partition(struct row_checker *checker, uint32_t p,
                                                    struct row_counts *counts, thole_error *reterr);
+/* The same of instances that have a record behind that sequence. */
+THOLE_NODISCARD thole_status row_checker_behind(struct row_checker *checker, uint32_t p, uint64_t sequence,
+                                                struct row_counts *counts, thole_error *reterr);
 /* Rows that say they are of a partition that there is not. */
 THOLE_NODISCARD thole_status row_checker_stray(struct row_checker *checker, struct row_counts *counts,
                                                thole_error *reterr);

@@ -91,6 +91,30 @@ thole_status row_history_ids(const struct row_history *of, struct id_set *to, th
     return status != THOLE_OK ? status : g.status;
 }
 
+static thole_status gather_delivery(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct gathering *const g = arg;
+    (void)sequence;
+    gather(g, delivery->subject);
+    return g->status;
+}
+
+thole_status row_history_ids_behind(const struct row_history *of, uint64_t sequence, struct id_set *to,
+                                    thole_error *reterr)
+{
+    struct stream_bounds bounds = {0};
+    struct gathering g = {.to = to, .status = THOLE_OK};
+    const char *const stream = buf_cstr(&of->history);
+    THOLE_TRY(stream_bounds(of->connection, stream, &bounds, reterr));
+    if (bounds.last <= sequence)
+        return THOLE_OK;
+    buf_init(&g.id, SUBJECT_BYTES_MAX);
+    thole_status const status = stream_read_deliveries(of->connection, stream, NULL, sequence + 1,
+                                                       bounds.last, gather_delivery, &g, reterr);
+    buf_release(&g.id);
+    return status;
+}
+
 /* ---- the history of one instance ---- */
 
 struct taking {

@@ -22,6 +22,9 @@ void row_history_release(struct row_history *of);
 /* Adds the ids of all instances that have a record. */
 THOLE_NODISCARD thole_status row_history_ids(const struct row_history *of, struct id_set *to,
                                              thole_error *reterr);
+/* The same of all that have one behind that sequence, or are deleted there. Uses a consumer. */
+THOLE_NODISCARD thole_status row_history_ids_behind(const struct row_history *of, uint64_t sequence,
+                                                    struct id_set *to, thole_error *reterr);
 /* THOLE_CORRUPT: a record does not decode. */
 THOLE_NODISCARD thole_status row_history_read(const struct row_history *of, thole_slice instance,
                                               struct row_check *check, thole_error *reterr);

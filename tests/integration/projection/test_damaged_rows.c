@@ -126,6 +126,7 @@ static bool is_real(const struct damage *damage)
 /* ---- load ---- */
 
 struct load {
+    const char *name;
     pthread_t thread;
     atomic_bool stop;
     unsigned started;
@@ -137,7 +138,7 @@ static void *start_many(void *arg)
     thole_error err = {0};
     while (!atomic_load(&load->stop)) {
         char id[ID_BYTES];
-        snprintf(id, sizeof id, "load-%u", load->started);
+        snprintf(id, sizeof id, "%s-%u", load->name, load->started);
         if (thole_client_start(client, thole_slice_from(id), THOLE_STR("load"), thole_slice_from(id), NULL,
                                &err) == THOLE_OK)
             load->started++;
@@ -156,18 +157,20 @@ static void load_end(struct load *load)
 {
     thole_instance_status status;
     char id[ID_BYTES];
+    char pattern[ID_BYTES];
     unsigned wrong = 0;
+    snprintf(pattern, sizeof pattern, "%s-*", load->name);
     atomic_store(&load->stop, true);
     pthread_join(load->thread, NULL);
     for (unsigned i = 0; i < load->started; i++) {
-        snprintf(id, sizeof id, "load-%u", i);
+        snprintf(id, sizeof id, "%s-%u", load->name, i);
         wrong += strcmp(stack_outcome(client, id, OUTCOME_MS, &status), id) != 0;
     }
     fprintf(stderr, "  %u instances started and ended meanwhile, %zu activities\n", load->started,
-            stack_count(runs, "load-*"));
+            stack_count(runs, pattern));
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_TRUE(load->started > 50);
-    CU_ASSERT_TRUE(stack_count(runs, "load-*") >= (size_t)load->started * 2);
+    CU_ASSERT_TRUE(stack_count(runs, pattern) >= (size_t)load->started * 2);
 }
 
 /* ---- the command ---- */
@@ -248,7 +251,7 @@ static void check_end(const char *id)
 
 static void test_each_damage_is_named_and_mended(void)
 {
-    struct load load = {.started = 0};
+    struct load load = {.name = "load"};
     size_t running = 0;
     for (size_t i = 0; i < ARRAY_LEN(damages); i++)
         if (is_real(&damages[i])) {
@@ -305,9 +308,103 @@ static void test_drift_is_told(void)
     check_clean("after");
 }
 
+/* ---- a second schema ---- */
+
+static const char *const seconds[] = {"v-2-gone", "v-2-timer", "v-2-c", "v-2-d", "a-2-turns", "b-2"};
+
+static const char *sql(const char *text)
+{
+    return stack_sql(&stack, text);
+}
+
+static void check_one_schema(void)
+{
+    CHECK_STR("schemas", sql("SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'thole%'"),
+              "thole_default");
+}
+
+/* Killed while it makes rows, and in front of its switch: the rows that are in use are as they were. */
+static void test_killed_rebuild(void)
+{
+    static const unsigned after_ms[] = {150, 400, 800};
+    for (size_t i = 0; i < ARRAY_LEN(after_ms); i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 THOLE_COMMAND
+                 " projections rebuild --second-schema --rate 100 >/dev/null 2>&1 & sleep %u.%03u; "
+                 "kill -9 $!",
+                 after_ms[i] / 1000, after_ms[i] % 1000);
+        CU_ASSERT_EQUAL(system(command), 0);
+    }
+    CHECK_STR("left behind", sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'thole_default~next'"),
+              "1");
+    check_clean("after kills");
+}
+
+/* All rows are made anew while instances run, with rows that were damaged before; claims of activities that
+ * run are kept, nothing is lost. */
+static void test_second_schema(void)
+{
+    struct load load = {.name = "more"};
+    static const char claims_sql[] =
+        "SELECT string_agg(instance || ' ' || attempt || ' ' || claimed_at, ', ' ORDER BY instance)"
+        " FROM thole_default.worker_queue WHERE instance LIKE 'v-2-%'";
+    char oid[32], claims[512];
+    size_t running = 0;
+    snprintf(oid, sizeof oid, "%s", sql("SELECT 'thole_default'::regnamespace::oid::text"));
+    (void)unlink(go);
+    size_t const before = stack_count(runs, "v-");
+    for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
+        start(seconds[i]);
+        running += seconds[i][0] == 'v';
+    }
+    for (int i = 0; i < 1000 && stack_count(runs, "v-") < before + running; i++)
+        pause_ms(20);
+    snprintf(claims, sizeof claims, "%s", sql(claims_sql));
+    CU_ASSERT_PTR_NOT_NULL(strstr(claims, "v-2-c 1 "));
+    load_begin(&load);
+    (void)sql("SET session_replication_role = replica; SET search_path = thole_default;"
+              " DELETE FROM instances WHERE instance = 'v-2-gone'; UPDATE executions SET turns = 99"
+              " WHERE instance = 'a-2-turns'; DELETE FROM timers WHERE instance = 'v-2-timer'");
+    CU_ASSERT_EQUAL(thole("verify --rate 0"), 15);
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL(thole("rebuild --second-schema --rate 0"), 0);
+        fprintf(stderr, "  %s", out);
+        CU_ASSERT_PTR_NOT_NULL(strstr(out, "are made anew, and in their place"));
+        CHECK_STR("claims", sql(claims_sql), claims); /* at once: workers write theirs again with a renewal */
+        check_clean("after the switch");
+    }
+    CU_ASSERT_STRING_NOT_EQUAL(oid, sql("SELECT 'thole_default'::regnamespace::oid::text"));
+    check_one_schema();
+    fclose(fopen(go, "w"));
+    for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
+        check_end(seconds[i]);
+    load_end(&load);
+    check_clean("at the end");
+    fprintf(stderr, "  %zu runs of %zu activities that were running\n", stack_count(runs, "v-2-*"), running);
+    CU_ASSERT_EQUAL(stack_count(runs, "v-2-*"), running);
+}
+
+static void test_second_schema_refused(void)
+{
+    CU_ASSERT_EQUAL(thole("verify --second-schema"), 2);
+    CU_ASSERT_EQUAL(thole("rebuild --second-schema --partition 1"), 2);
+    CU_ASSERT_EQUAL(system(THOLE_COMMAND " projections rebuild --second-schema --rate 50 >/dev/null 2>&1 & "
+                                         "echo $! >$D/other; sleep 0.7"),
+                    0);
+    CU_ASSERT_EQUAL(thole("rebuild --second-schema"), 4);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out, "another rebuild makes a second schema"));
+    CU_ASSERT_EQUAL(system("kill -9 $(cat $D/other)"), 0);
+    CU_ASSERT_EQUAL(thole("rebuild --second-schema"), 0);
+    check_one_schema();
+}
+
 static const struct thole_test tests[] = {
     {"each_damage_is_named_and_mended", test_each_damage_is_named_and_mended},
     {"drift_is_told", test_drift_is_told},
+    {"killed_rebuild", test_killed_rebuild},
+    {"second_schema_refused", test_second_schema_refused},
+    {"second_schema", test_second_schema},
 };
 
 int main(void)
@@ -319,6 +416,7 @@ int main(void)
     snprintf(go, sizeof go, "%s/go", stack.dir);
     setenv("ROWS_RUNS", runs, 1);
     setenv("ROWS_GO", go, 1);
+    setenv("D", stack.dir, 1);
     engine = stack_program_with(&stack, "program_rows", "engine", "engine", "--sweep=8s", "--drift=2s", NULL);
     client = stack_client(&stack);
     worker = stack_program_with(&stack, "program_rows", "worker", "worker", "--lease=4s", "--slots=64", NULL);
