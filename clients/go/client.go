@@ -29,12 +29,12 @@ type Client struct {
 	// Actor is who asks, at most 200 bytes of printable ASCII: recorded with what this client asks for. Default:
 	// $THOLE_ACTOR, else USER@HOST.
 	Actor string
+	// Name is the program with which, at most 64 bytes. Default: thole for Go.
+	Name string
 	// Trace, if it is set, adds the W3C Trace Context of a request, such as OpenTelemetry's
 	// propagator.Inject(ctx, propagation.MapCarrier(carrier)).
 	Trace func(ctx context.Context, carrier map[string]string)
 }
-
-const program = "thole for Go"
 
 var unprintable = regexp.MustCompile(`[^ -~]`)
 
@@ -52,7 +52,7 @@ func ownActor() string {
 
 // sender says in headers who asks.
 func (c *Client) sender(ctx context.Context) (nats.Header, error) {
-	header := nats.Header{"Thole-Actor": {c.Actor}, "Thole-Client": {program}}
+	header := nats.Header{"Thole-Actor": {c.Actor}, "Thole-Client": {c.Name}}
 	carrier := map[string]string{}
 	if c.Trace != nil {
 		c.Trace(ctx, carrier)
@@ -63,7 +63,7 @@ func (c *Client) sender(ctx context.Context) (nats.Header, error) {
 		}
 	}
 	for name, values := range header {
-		if len(c.Actor) > 200 || unprintable.MatchString(values[0]) {
+		if len(c.Actor) > 200 || len(c.Name) > 64 || unprintable.MatchString(values[0]) {
 			return nil, &Error{Status: StatusInvalid, Text: fmt.Sprintf("%s %.80q is no text of printable ASCII, or too long", name, values[0])}
 		}
 	}
@@ -75,7 +75,7 @@ func NewClient(nc *nats.Conn, namespace string) *Client {
 	if namespace == "" {
 		namespace = "default"
 	}
-	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client.", Actor: ownActor()}
+	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client.", Actor: ownActor(), Name: "thole for Go"}
 }
 
 // StartOptions of an instance.

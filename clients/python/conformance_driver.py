@@ -128,7 +128,8 @@ async def command(client, c):
 
 
 async def control(nc):
-    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""))
+    name = {"name": os.environ["CONF_CLIENT"]} if os.environ.get("CONF_CLIENT") else {}
+    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""), **name)
     while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
         c = json.loads(line)
         result = {"status": 0}

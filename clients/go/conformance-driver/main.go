@@ -4,6 +4,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,9 +25,8 @@ func main() {
 	if err == nil {
 		if os.Getenv("CONF_MODE") == "client" {
 			c := thole.NewClient(nc, os.Getenv("THOLE_NAMESPACE"))
-			if actor := os.Getenv("CONF_ACTOR"); actor != "" {
-				c.Actor = actor
-			}
+			c.Actor = cmp.Or(os.Getenv("CONF_ACTOR"), c.Actor)
+			c.Name = cmp.Or(os.Getenv("CONF_CLIENT"), c.Name)
 			client(c)
 			return
 		}

@@ -20,6 +20,8 @@ export interface ClientOptions {
   timeoutMs?: number;
   /** Who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST. */
   actor?: string;
+  /** The program with which, at most 64 bytes: "thole for Node". */
+  name?: string;
   /** Adds the W3C Trace Context of a request: `(carrier) => propagation.inject(context.active(), carrier)` of OpenTelemetry. */
   trace?: (carrier: Record<string, string>) => void;
 }
@@ -52,10 +54,11 @@ export class Client {
     const carrier: Record<string, string> = {};
     this.options.trace?.(carrier);
     const { traceparent = "", tracestate = "" } = carrier;
-    const said = { "Thole-Actor": this.actor, "Thole-Client": "thole for Node", traceparent, tracestate };
-    for (const [name, value] of Object.entries(said))
-      if (!/^[ -~]*$/.test(value) || this.actor.length > 200)
-        throw new TholeError(Status.INVALID, `${name} ${JSON.stringify(value.slice(0, 80))} is no text of printable ASCII, or too long`);
+    const name = this.options.name || "thole for Node";
+    const said = { "Thole-Actor": this.actor, "Thole-Client": name, traceparent, tracestate };
+    for (const [header, value] of Object.entries(said))
+      if (!/^[ -~]*$/.test(value) || this.actor.length > 200 || name.length > 64)
+        throw new TholeError(Status.INVALID, `${header} ${JSON.stringify(value.slice(0, 80))} is no text of printable ASCII, or too long`);
     return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== ""));
   }
 

@@ -21,6 +21,7 @@ pub struct Client {
     namespace: String,
     timeout: Duration,
     actor: String,
+    name: String,
     trace: Option<Arc<dyn Fn(&mut HashMap<String, String>) + Send + Sync>>,
 }
 
@@ -50,14 +51,19 @@ pub struct Ended {
 
 impl Client {
     pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
-        let (link, namespace) = (Link { nats }, namespace.into());
-        Self { link, namespace, timeout: Duration::from_secs(30), actor: own_actor(), trace: None }
+        let (link, namespace, name) = (Link { nats }, namespace.into(), "thole for Rust".into());
+        Self { link, namespace, timeout: Duration::from_secs(30), actor: own_actor(), name, trace: None }
     }
 
     /// The same client for another one who asks, at most 200 bytes of printable ASCII: recorded with what is asked
     /// for. Without it: `$THOLE_ACTOR`, else `USER@HOST`.
     pub fn with_actor(&self, actor: impl Into<String>) -> Self {
         Self { actor: actor.into(), ..self.clone() }
+    }
+
+    /// The same client as part of another program, whose name has at most 64 bytes.
+    pub fn with_name(&self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self.clone() }
     }
 
     /// The same client with what adds the W3C Trace Context of a request, as
@@ -74,10 +80,10 @@ impl Client {
         }
         carrier.retain(|name, _| name == "traceparent" || name == "tracestate");
         carrier.insert("Thole-Actor".into(), self.actor.clone());
-        carrier.insert("Thole-Client".into(), "thole for Rust".into());
+        carrier.insert("Thole-Client".into(), self.name.clone());
         let mut headers = HeaderMap::new();
         for (name, value) in &carrier {
-            if !value.chars().all(is_printable) || self.actor.len() > 200 {
+            if !value.chars().all(is_printable) || self.actor.len() > 200 || self.name.len() > 64 {
                 let text = format!("{name} {value:.80?} is no text of printable ASCII, or too long");
                 return Err(Error::new(status::INVALID, text));
             }

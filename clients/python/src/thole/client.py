@@ -35,10 +35,20 @@ class Client:
     """What has no answer is repeated, with the same request id, for at most `timeout` seconds; then Error UNAVAILABLE.
 
     `actor` is who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST.
+    `name` is the program with which, at most 64 bytes.
     `trace` adds the W3C Trace Context of a request to a dict, as OpenTelemetry's `propagate.inject` does."""
 
-    def __init__(self, nc: NATS, *, namespace: str = "default", actor: str = "", trace: Optional[Callable[[Dict[str, str]], Any]] = None) -> None:
+    def __init__(
+        self,
+        nc: NATS,
+        *,
+        namespace: str = "default",
+        actor: str = "",
+        name: str = "thole for Python",
+        trace: Optional[Callable[[Dict[str, str]], Any]] = None,
+    ) -> None:
         self.nc = nc
+        self.name = name
         self.actor = actor or os.environ.get("THOLE_ACTOR") or _own_actor()
         self.trace = trace
         self._prefix = f"thole.{namespace}.gateway.client."
@@ -47,10 +57,10 @@ class Client:
         carrier: Dict[str, str] = {}
         if self.trace:
             self.trace(carrier)
-        said = {"Thole-Actor": self.actor, "Thole-Client": "thole for Python"}
+        said = {"Thole-Actor": self.actor, "Thole-Client": self.name}
         said.update({name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)})
         for name, value in said.items():
-            if not re.fullmatch("[ -~]*", value) or len(self.actor) > 200:
+            if not re.fullmatch("[ -~]*", value) or len(self.actor) > 200 or len(self.name) > 64:
                 raise Error(Status.INVALID, f"{name} {value[:80]!r} is no text of printable ASCII, or too long")
         return said
 

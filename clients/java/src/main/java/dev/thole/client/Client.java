@@ -29,24 +29,26 @@ public final class Client implements AutoCloseable {
     private final String prefix;
     private final Duration timeout;
     private final String actor;
+    private final String name;
     private final Consumer<Map<String, String>> trace;
 
     /** With 30 s for each call, all repetitions together. */
     public Client(Connection nats, String namespace) {
-        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), carrier -> {});
+        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), "thole for Java", carrier -> {});
     }
 
-    private Client(Link link, String prefix, Duration timeout, String actor, Consumer<Map<String, String>> trace) {
+    private Client(Link link, String prefix, Duration timeout, String actor, String name, Consumer<Map<String, String>> trace) {
         this.link = link;
         this.prefix = prefix;
         this.timeout = timeout;
         this.actor = actor;
+        this.name = name;
         this.trace = trace;
     }
 
     /** The same client with another time for each call; closing one closes both. */
     public Client withTimeout(Duration value) {
-        return new Client(link, prefix, value, actor, trace);
+        return new Client(link, prefix, value, actor, name, trace);
     }
 
     /**
@@ -54,12 +56,17 @@ public final class Client implements AutoCloseable {
      * $THOLE_ACTOR, else USER@HOST.
      */
     public Client withActor(String value) {
-        return new Client(link, prefix, timeout, value, trace);
+        return new Client(link, prefix, timeout, value, name, trace);
+    }
+
+    /** The same client as part of another program, whose name has at most 64 bytes. */
+    public Client withName(String value) {
+        return new Client(link, prefix, timeout, actor, value, trace);
     }
 
     /** The same client with what adds the W3C Trace Context of a request: {@code carrier -> propagator.inject(Context.current(), carrier, Map::put)}. */
     public Client withTrace(Consumer<Map<String, String>> value) {
-        return new Client(link, prefix, timeout, actor, value);
+        return new Client(link, prefix, timeout, actor, name, value);
     }
 
     private static String ownActor() {
@@ -78,12 +85,12 @@ public final class Client implements AutoCloseable {
     private Headers sender() throws TholeException {
         Map<String, String> carrier = new HashMap<>();
         trace.accept(carrier);
-        Map<String, String> said = new LinkedHashMap<>(Map.of("Thole-Actor", actor, "Thole-Client", "thole for Java"));
+        Map<String, String> said = new LinkedHashMap<>(Map.of("Thole-Actor", actor, "Thole-Client", name));
         carrier.keySet().retainAll(Set.of("traceparent", "tracestate"));
         said.putAll(carrier);
         Headers headers = new Headers();
         for (Map.Entry<String, String> one : said.entrySet()) {
-            if (!one.getValue().matches("[ -~]*") || actor.length() > 200)
+            if (!one.getValue().matches("[ -~]*") || actor.length() > 200 || name.length() > 64)
                 throw new TholeException(Status.INVALID, one.getKey() + " is no text of printable ASCII, or too long");
             headers.put(one.getKey(), one.getValue());
         }

@@ -38,8 +38,10 @@ public final class Driver {
         Connection nats = Nats.connectReconnectOnConnect(options);
         try {
             Client client = new Client(nats, System.getenv("THOLE_NAMESPACE"));
-            String actor = System.getenv("CONF_ACTOR");
-            if ("client".equals(System.getenv("CONF_MODE"))) commands(actor == null || actor.isEmpty() ? client : client.withActor(actor));
+            String actor = System.getenv("CONF_ACTOR"), name = System.getenv("CONF_CLIENT");
+            if (actor != null && !actor.isEmpty()) client = client.withActor(actor);
+            if (name != null && !name.isEmpty()) client = client.withName(name);
+            if ("client".equals(System.getenv("CONF_MODE"))) commands(client);
             else work(nats);
         } catch (TholeException err) {
             System.err.println(err.status() + ": " + err.getMessage());
