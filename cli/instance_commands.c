@@ -1,16 +1,13 @@
 /* start, run, wait. */
+#include "client_internal.h"
 #include "engines.h"
 #include "payload.h"
 #include "text.h"
 #include "trace.h"
 #include "values.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-enum { ID_TEXT_BYTES = THOLE_NAME_BYTES_MAX + 20 };
 
 /* ---- what is to be started ---- */
 
@@ -30,24 +27,6 @@ static bool parse_orchestration(const struct cli *cli, const char *word, thole_s
     return true;
 }
 
-/* "checkout-3f9c2a7be1d04c58" */
-static bool choose_id(const struct cli *cli, thole_slice orchestration, char room[ID_TEXT_BYTES],
-                      thole_slice *ret)
-{
-    size_t const len = orchestration.len < THOLE_NAME_BYTES_MAX ? orchestration.len : THOLE_NAME_BYTES_MAX;
-    uint64_t random;
-    if (cli->options.id != NULL) {
-        *ret = thole_slice_from(cli->options.id);
-        return true;
-    }
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return false;
-    (void)snprintf(room, ID_TEXT_BYTES, "%.*s-%016" PRIx64, (int)len, (const char *)orchestration.ptr,
-                   random);
-    *ret = thole_slice_from(room);
-    return true;
-}
-
 /* What start and run need. */
 struct order {
     thole_client *client;
@@ -55,7 +34,7 @@ struct order {
     thole_start_options with;
     bool known; /* a running engine has its code */
     struct buf input, event_data;
-    char room[ID_TEXT_BYTES];
+    char room[CHOSEN_ID_BYTES];
 };
 
 static void order_release(struct order *order)
@@ -86,6 +65,7 @@ static bool trace_read(const struct cli *cli, thole_start_options *with, int *re
 
 static bool order_read(const struct cli *cli, struct order *order, int *ret_code)
 {
+    thole_error error = {.status = THOLE_OK};
     const struct cli_options *options = &cli->options;
     bool const both = options->event_data != NULL && options->input != NULL &&
                       strcmp(options->event_data, "-") == 0 && strcmp(options->input, "-") == 0;
@@ -104,10 +84,13 @@ static bool order_read(const struct cli *cli, struct order *order, int *ret_code
         return false;
     order->with.event = thole_slice_from(options->event);
     order->with.event_data = buf_bytes(&order->event_data);
-    if (choose_id(cli, order->orchestration, order->room, &order->id))
+    order->id = thole_slice_from(cli->options.id);
+    if (cli->options.id != NULL)
         return true;
-    *ret_code = cli_misused(cli, "no random bytes for an id: %s", strerror(errno));
-    return false;
+    error.status = client_choose_id(order->orchestration, order->room, &error);
+    order->id = thole_slice_from(order->room);
+    *ret_code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, "", &error);
+    return error.status == THOLE_OK;
 }
 
 static bool order_init(const struct cli *cli, struct order *order, int *ret_code)

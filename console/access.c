@@ -1,6 +1,7 @@
 #include "access.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -72,12 +73,7 @@ static thole_status make_secret(char ret[ACCESS_SECRET_BYTES], thole_error *rete
 static bool is_secret(const char *said, const char *secret)
 {
     size_t const len = strlen(secret);
-    unsigned different = 0;
-    if (said == NULL || strlen(said) != len)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        different |= (unsigned)((unsigned char)said[i] ^ (unsigned char)secret[i]);
-    return different == 0;
+    return said != NULL && strlen(said) == len && CRYPTO_memcmp(said, secret, len) == 0;
 }
 
 bool access_has_token(const struct access_rules *rules, const struct access_facts *facts)

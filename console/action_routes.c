@@ -1,10 +1,9 @@
 #include "action_routes.h"
 #include "body.h"
+#include "client_internal.h"
 #include "json_file.h"
 #include "log.h"
-#include <inttypes.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 enum { TEXT_BYTES_MAX = 64 * 1024, PAYLOAD_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -115,16 +114,14 @@ void act_retry(struct session *session, const struct request *request, struct an
 
 /* ---- start ---- */
 
-/* "checkout-3f9c2a7be1d04c58", as the command makes it. */
 static void choose_id(struct said *said)
 {
-    uint64_t random;
+    char id[CHOSEN_ID_BYTES];
     if (said->error.status != THOLE_OK || said->second.len > 0)
         return;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        said->error.status = thole_fail(&said->error, THOLE_UNAVAILABLE, "the system has no random numbers");
-    else
-        buf_printf(&said->second, "%s-%016" PRIx64, buf_cstr(&said->first), random);
+    said->error.status = client_choose_id(buf_bytes(&said->first), id, &said->error);
+    if (said->error.status == THOLE_OK)
+        buf_text(&said->second, id);
 }
 
 void act_start(struct session *session, const struct request *request, struct answer *answer)

@@ -5,7 +5,7 @@
 #include "forms.h"
 #include "jscan.h"
 #include "read_routes.h"
-#include <stdio.h>
+#include "text.h"
 
 enum {
     BATCH_MAX = 10000,
@@ -13,6 +13,7 @@ enum {
     ERRORS_MAX = 20,
     IDS_BYTES_MAX = BATCH_MAX * (THOLE_ID_BYTES_MAX + 1),
     TEXT_BYTES_MAX = 4096,
+    FILTER_COLUMNS = 500,
 };
 
 typedef thole_status batch_fn(thole_client *client, thole_slice instance, thole_slice reason,
@@ -104,9 +105,9 @@ static thole_status read_filter(struct batch *batch, thole_error *reterr)
 
 /* ---- what it hits ---- */
 
-static bool is_hit(const struct batch *batch, const thole_instance_info *info)
+static bool can_hit(const struct batch *batch, thole_instance_status status)
 {
-    switch (info->status) {
+    switch (status) {
     case THOLE_INSTANCE_STUCK: return true;
     case THOLE_INSTANCE_RUNNING:
     case THOLE_INSTANCE_WAITING:
@@ -124,7 +125,7 @@ static bool is_hit(const struct batch *batch, const thole_instance_info *info)
 static thole_status take_row(void *arg, const thole_instance_info *info)
 {
     struct batch *const batch = arg;
-    if (info->foreign || !is_hit(batch, info))
+    if (info->foreign || !can_hit(batch, info->status)) /* it may have changed since the page before */
         return THOLE_OK;
     if (batch->count == BATCH_MAX)
         return THOLE_LIMIT;
@@ -139,7 +140,7 @@ static thole_status take_row(void *arg, const thole_instance_info *info)
     return buf_status(&batch->ids);
 }
 
-/* What a status cannot be hit by is left out where the filter names none. */
+/* Reads only rows with a status that can be hit. */
 static thole_status collect(struct batch *batch, thole_error *reterr)
 {
     static const thole_instance_status live[] = {THOLE_INSTANCE_RUNNING, THOLE_INSTANCE_WAITING,
@@ -150,7 +151,7 @@ static thole_status collect(struct batch *batch, thole_error *reterr)
     json_to_buf(&batch->sample_json, &batch->sample);
     json_array(&batch->sample_json);
     for (size_t i = 0; i < sizeof live / sizeof live[0] && status == THOLE_OK; i++) {
-        if (wanted != THOLE_INSTANCE_UNKNOWN && wanted != live[i])
+        if (!can_hit(batch, live[i]) || (wanted != THOLE_INSTANCE_UNKNOWN && wanted != live[i]))
             continue;
         batch->filter.status = live[i];
         status = thole_client_list(batch->session->client, &batch->filter, take_row, batch, reterr);
@@ -230,9 +231,21 @@ static thole_status batch_read(struct batch *batch, thole_error *reterr)
     return body_is_true(batch->object, "preview") ? THOLE_OK : check_expected(batch, reterr);
 }
 
+/* Of a filter as it was sent: its names are known, its values are those of the user. */
+static void log_batch(const struct batch *batch)
+{
+    struct buf what;
+    thole_slice filter = THOLE_STR("");
+    (void)json_find(batch->object, "filter", &filter); /* it is there: read_filter() */
+    buf_init(&what, TEXT_BYTES_MAX);
+    buf_printf(&what, "%zu instances of the filter ", batch->count);
+    text_safe(&what, filter, FILTER_COLUMNS);
+    act_log(batch->request, buf_cstr(&batch->action), buf_bytes(&what));
+    buf_release(&what);
+}
+
 static void batch_run(struct batch *batch)
 {
-    char what[64];
     thole_error error = {.status = THOLE_OK};
     error.status = batch_read(batch, &error);
     if (error.status != THOLE_OK) {
@@ -240,8 +253,7 @@ static void batch_run(struct batch *batch)
     } else if (body_is_true(batch->object, "preview")) {
         answer_preview(batch);
     } else {
-        (void)snprintf(what, sizeof what, "%zu instances", batch->count);
-        act_log(batch->request, buf_cstr(&batch->action), thole_slice_from(what));
+        log_batch(batch);
         run_all(batch);
     }
 }

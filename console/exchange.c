@@ -235,6 +235,7 @@ static thole_status open_stream(struct exchange *exchange, thole_error *reterr)
     struct feed_owner const owner = {.sleep = suspend, .wake = resume, .gone = is_gone, .arg = exchange};
     const char *const last = header(exchange->connection, "Last-Event-ID");
     uint64_t from = 0;
+    THOLE_TRY(request_check_args(request, "instance from", reterr));
     if (last != NULL && request_value(request, "from").len == 0)
         THOLE_TRY(request_arg(request, "from", last, reterr));
     THOLE_TRY(request_number(request, "from", 0, INT64_MAX, &from, reterr));

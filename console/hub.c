@@ -96,7 +96,7 @@ bool feed_put_patiently(struct feed *stream, thole_slice text)
     struct timespec const until = clock_timespec(clock_monotonic_ms() + HUB_STALLED_MS);
     int code = 0;
     pthread_mutex_lock(&hub->lock);
-    while (!stream->closed && !hub->closing && !has_room(stream, text.len + 64) && code == 0)
+    while (!stream->closed && !hub->closing && !has_room(stream, text.len + HUB_RESERVED_BYTES) && code == 0)
         code = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
     bool const open = !stream->closed && !hub->closing;
     if (open)

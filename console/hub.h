@@ -14,6 +14,7 @@
 enum {
     HUB_STREAMS_MAX = 64,
     HUB_STREAM_BYTES_MAX = 1024 * 1024, /* that wait in one */
+    HUB_RESERVED_BYTES = 16 * 1024, /* of these, for changes: a history that is followed leaves them free */
     HUB_CHANGES_PER_S = 10,
     HUB_PING_MS = 15000,
     HUB_LOOK_MS = 500,      /* for readers that have gone away */

@@ -1,4 +1,5 @@
 #include "request.h"
+#include "percent.h"
 #include "values.h"
 #include <stdio.h>
 #include <string.h>
@@ -16,24 +17,15 @@ void request_release(struct request *request)
     arena_release(&request->arena);
 }
 
-static int digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 thole_status request_decode(thole_slice text, struct buf *to, thole_error *reterr)
 {
     for (size_t i = 0; i < text.len; i++) {
         uint8_t byte = text.ptr[i];
         if (byte == '%') {
-            int const high = i + 2 < text.len ? digit(text.ptr[i + 1]) : -1;
-            int const low = i + 2 < text.len ? digit(text.ptr[i + 2]) : -1;
-            if (i + 2 >= text.len || high < 0 || low < 0)
+            int const meant = percent_byte(text, i);
+            if (meant < 0)
                 return thole_fail(reterr, THOLE_INVALID, "a %% in the address is not followed by two digits");
-            byte = (uint8_t)(high * 16 + low);
+            byte = (uint8_t)meant;
             i += 2;
         }
         buf_append(to, &byte, 1);
@@ -99,6 +91,25 @@ thole_status request_number(const struct request *request, const char *name, uin
         *ret > max)
         return thole_fail(reterr, THOLE_INVALID, "%s must be a number of at most %llu", name,
                           (unsigned long long)max);
+    return THOLE_OK;
+}
+
+/* @p names has it, between blanks. */
+static bool is_among(const char *names, const char *name)
+{
+    size_t const len = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)) != NULL; at++)
+        if (len > 0 && (at == names || at[-1] == ' ') && (at[len] == '\0' || at[len] == ' '))
+            return true;
+    return false;
+}
+
+thole_status request_check_args(const struct request *request, const char *names, thole_error *reterr)
+{
+    for (size_t i = 0; i < request->args_len; i++)
+        if (!is_among(names, request->args[i].name))
+            return thole_fail(reterr, THOLE_INVALID, "there is no argument \"%.40s\" here; there %s%s",
+                              request->args[i].name, names[0] == '\0' ? "is none" : "are: ", names);
     return THOLE_OK;
 }
 

@@ -34,6 +34,9 @@ THOLE_NODISCARD thole_status request_arg(struct request *request, const char *na
                                          thole_error *reterr);
 /* Empty: not given. */
 thole_slice request_value(const struct request *request, const char *name);
+/* THOLE_INVALID: an argument that is none of @p names, which stand between blanks. */
+THOLE_NODISCARD thole_status request_check_args(const struct request *request, const char *names,
+                                                thole_error *reterr);
 /* Decimal, at most @p max; @p normally when it is not given. THOLE_INVALID with a sentence. */
 THOLE_NODISCARD thole_status request_number(const struct request *request, const char *name,
                                             uint64_t normally, uint64_t max, uint64_t *ret,

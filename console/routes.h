@@ -19,6 +19,7 @@ struct route {
     bool post;
     const char *pattern; /* request_is() */
     void (*run)(struct session *session, const struct request *request, struct answer *answer);
+    const char *arguments; /* names of what its query may have, between blanks */
 };
 /* NULL: there is none; *ret_other: but with the other method. */
 const struct route *route_find(const struct request *request, bool *ret_other);

@@ -5,6 +5,7 @@
 #include "utf8.h"
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -91,6 +92,17 @@ thole_status client_sender(const thole_sender *given, struct actor *ret, thole_e
     THOLE_TRY(check_name_of_sender("sender.actor", given->actor, ACTOR_NAME_BYTES_MAX, reterr));
     THOLE_TRY(check_name_of_sender("sender.client_name", given->client_name, ACTOR_CLIENT_BYTES_MAX, reterr));
     *ret = (struct actor){.name = given->actor, .client = given->client_name, .trace = trace_valid(&trace)};
+    return THOLE_OK;
+}
+
+thole_status client_choose_id(thole_slice orchestration, char ret[CHOSEN_ID_BYTES], thole_error *reterr)
+{
+    size_t const len = orchestration.len < THOLE_NAME_BYTES_MAX ? orchestration.len : THOLE_NAME_BYTES_MAX;
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes for an id: %s", strerror(errno));
+    (void)snprintf(ret, CHOSEN_ID_BYTES, "%.*s-%016" PRIx64, (int)len, (const char *)orchestration.ptr,
+                   random);
     return THOLE_OK;
 }
 

@@ -78,6 +78,10 @@ struct request_id {
     char text[REQUEST_ID_BYTES + 1];
 };
 THOLE_NODISCARD thole_status request_id_make(struct request_id *ret, thole_error *reterr);
+/* "checkout-3f9c2a7be1d04c58": an id for an instance whose user gave it none. */
+enum { CHOSEN_ID_BYTES = THOLE_NAME_BYTES_MAX + 20 };
+THOLE_NODISCARD thole_status client_choose_id(thole_slice orchestration, char ret[CHOSEN_ID_BYTES],
+                                              thole_error *reterr);
 /* A message as it is published. */
 struct letter {
     struct message_route route;

@@ -1,6 +1,7 @@
 #include "cloud_event.h"
 #include "jscan.h"
 #include "json.h"
+#include "percent.h"
 #include "text.h"
 #include "utf8.h"
 #include <assert.h>
@@ -117,14 +118,6 @@ static thole_status check_required(const struct cloud_event *event, thole_error 
 
 /* ---- binary mode ---- */
 
-static int hex_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Out of double quotes, if it is in some. @p to has room for all of it. */
 static size_t unquote(thole_slice value, uint8_t *to)
 {
@@ -153,10 +146,9 @@ static thole_status decode_header(struct arena *arena, thole_slice value, thole_
     else
         memcpy(to, value.ptr, value.len);
     for (size_t i = 0; i < from_len; i++, len++) {
-        int const high = to[i] == '%' && i + 2 < from_len ? hex_digit(to[i + 1]) : -1;
-        int const low = high >= 0 ? hex_digit(to[i + 2]) : -1;
-        to[len] = (uint8_t)(low >= 0 ? high << 4 | low : to[i]);
-        i += low >= 0 ? 2 : 0;
+        int const byte = percent_byte((thole_slice){to, from_len}, i);
+        to[len] = byte >= 0 ? (uint8_t)byte : to[i];
+        i += byte >= 0 ? 2 : 0;
     }
     *ret = (thole_slice){to, len};
     return THOLE_OK;

@@ -196,6 +196,13 @@ static void test_errors(void)
     get("/api/v1/instances/%00", 400, "\"code\":\"INVALID\"");
     get("/api/v1/instances/%zz", 400, "not followed by two digits");
     get("/api/v1/instances?status=odd", 400, "there is no status \\\"odd\\\"");
+    get("/api/v1/instances?stauts=running", 400,
+        "there is no argument \\\"stauts\\\" here; there are: orchestration prefix parent custom_status "
+        "after "
+        "before status limit next");
+    get("/api/v1/counts?status=running", 400, "there is no argument");
+    get("/api/v1/nodes?limit=1", 400, "here; there is none");
+    get("/api/v1/stream?last=1", 400, "there are: instance from");
     get("/api/v1/instances?limit=many", 400, "limit must be a number");
     get("/api/v1/instances?next=odd", 400, "is no token");
     get("/api/v1/instances?after=odd", 400, "is no time");

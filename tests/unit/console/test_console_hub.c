@@ -107,20 +107,54 @@ static void test_many(void)
     end();
 }
 
+/* What follows a history fills the buffer only so far that changes have room behind it. */
+static void fill(char *big, size_t less)
+{
+    size_t const len = HUB_STREAM_BYTES_MAX - HUB_RESERVED_BYTES - less;
+    memset(big, 'x', len);
+    memcpy(big, "data: ", 6);
+    memcpy(big + len - 2, "\n\n", 2);
+    CU_ASSERT_TRUE(feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, len}));
+}
+
+/* As many as may be told at once, of the longest ids, twice: more than is reserved. */
+static void change_much(void)
+{
+    char id[THOLE_ID_BYTES_MAX];
+    struct timespec const pause = clock_timespec(1100);
+    memset(id, 1, sizeof id); /* six characters each */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < HUB_CHANGES_PER_S - 1; i++)
+            hub_changed(hub, (thole_slice){(const uint8_t *)id, sizeof id});
+        if (round == 0)
+            (void)nanosleep(&pause, NULL);
+    }
+}
+
+static void test_room_for_changes(void)
+{
+    char *const big = malloc(HUB_STREAM_BYTES_MAX);
+    begin();
+    CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
+    fill(big, 100);
+    for (int i = 0; i < HUB_CHANGES_PER_S - 1; i++)
+        hub_changed(hub, THOLE_STR("some instance"));
+    const char *const got = read_all(&readers[0]);
+    CU_ASSERT_PTR_NULL(strstr(got, "event: reload"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(got, "xx\n\nevent: changed\ndata: {\"instance\":\"some instance\"}\n\n"));
+    end();
+    free(big);
+}
+
 /* A buffer that is full loses all that waits; the event that is half sent is sent to its end. */
 static void test_slow_reader(void)
 {
     char *const big = malloc(HUB_STREAM_BYTES_MAX), first[8];
     begin();
     CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
-    memset(big, 'x', HUB_STREAM_BYTES_MAX);
-    memcpy(big, "data: ", 6);
-    memcpy(big + HUB_STREAM_BYTES_MAX - 202, "\n\n", 2);
     CU_ASSERT_EQUAL(feed_read(readers[0].feed, first, 5), 5);
-    CU_ASSERT_TRUE(
-        feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, HUB_STREAM_BYTES_MAX - 200}));
-    for (int i = 0; i < 9; i++)
-        hub_changed(hub, THOLE_STR("some instance"));
+    fill(big, 100);
+    change_much();
     check_read("reload", &readers[0], ": 1000\n\nevent: reload\ndata: {}\n\n");
     struct timespec const pause = clock_timespec(2000 / HUB_CHANGES_PER_S);
     (void)nanosleep(&pause, NULL); /* another change may be told */
@@ -139,17 +173,13 @@ static void test_half_sent(void)
     begin();
     CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
     (void)read_all(&readers[0]);
-    memset(big, 'x', HUB_STREAM_BYTES_MAX);
-    memcpy(big + HUB_STREAM_BYTES_MAX - 302, "\n\n", 2);
-    CU_ASSERT_TRUE(
-        feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, HUB_STREAM_BYTES_MAX - 300}));
+    fill(big, 100);
     CU_ASSERT_EQUAL(feed_read(readers[0].feed, first, READ), READ);
     memcpy(big + READ - 2, "\n\n", 2);
     CU_ASSERT_TRUE(feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)big, READ}));
-    for (int i = 0; i < 9; i++)
-        hub_changed(hub, THOLE_STR("an instance with a name that fills what is left"));
+    change_much();
     const char *const got = read_all(&readers[0]);
-    CU_ASSERT_EQUAL(strspn(got, "x"), HUB_STREAM_BYTES_MAX - 302 - READ);
+    CU_ASSERT_EQUAL(strspn(got, "x"), HUB_STREAM_BYTES_MAX - HUB_RESERVED_BYTES - 102 - READ);
     CHECK_STR("reload", got + strspn(got, "x"), "\n\nevent: reload\ndata: {}\n\n");
     end();
     free(big);
@@ -230,6 +260,6 @@ static const struct thole_test tests[] = {
     {"changes", test_changes},         {"many", test_many},
     {"slow reader", test_slow_reader}, {"reader leaves", test_reader_leaves},
     {"bounds", test_bounds_and_end},   {"jobs", test_jobs},
-    {"half sent", test_half_sent},
+    {"half sent", test_half_sent},     {"room for changes", test_room_for_changes},
 };
 THOLE_TEST_MAIN("console_hub", tests)
