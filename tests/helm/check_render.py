@@ -120,6 +120,36 @@ def check_targets(documents):
                 fail(where, "its Deployment sets replicas, too")
 
 
+ALONE = {"nats", "postgres", "migration"}  # servers of an evaluation; Jobs, which end
+
+
+def check_policies(documents):
+    """Where there are policies, each kind of Pod has one, and the port that it lets in."""
+    policies = [d for d in documents if d["kind"] == "NetworkPolicy"]
+    for document in documents if policies else []:
+        spec = document["spec"].get("jobTemplate", document)["spec"] if document["kind"] in WORKLOADS | {"CronJob"} else None
+        template = spec and spec["template"]
+        component = template and template["metadata"]["labels"].get("app.kubernetes.io/component")
+        if component is None or component in ALONE:
+            continue
+        where = f"{document['kind']}/{document['metadata']['name']}"
+        found = [p for p in policies if selects(p["spec"]["podSelector"], component)]
+        if len(found) != 1:
+            fail(where, f"{len(found)} network policies")
+        ports = {p["name"] for c in template["spec"]["containers"] for p in c.get("ports", [])}
+        for rule in found[0]["spec"]["ingress"] if found else []:
+            for port in rule["ports"]:
+                if port["port"] not in ports:
+                    fail(where, f"its network policy lets in {port['port']}, which it does not have")
+
+
+def selects(selector, component):
+    key = "app.kubernetes.io/component"
+    if selector.get("matchLabels", {}).get(key, component) != component:
+        return False
+    return all(component in e["values"] for e in selector.get("matchExpressions", []) if e["key"] == key)
+
+
 def known_metrics():
     text = (TOP / "docs/metrics.md").read_text()
     names = set(re.findall(r"`(thole_[a-z_]+)`", text))
@@ -157,6 +187,7 @@ def main(paths):
             check_document(document)
             check_monitoring(document)
         check_targets(documents)
+        check_policies(documents)
         errors[before:] = [f"{pathlib.Path(path).name}: {text}" for text in errors[before:]]
     print("\n".join(errors), file=sys.stderr)
     return 1 if errors else 0
