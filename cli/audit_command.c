@@ -1,6 +1,7 @@
 /* audit: whether histories are what was written. */
 #include "audit_file.h"
 #include "audit_notary.h"
+#include "audit_redact.h"
 #include "audit_report.h"
 #include "client_log.h"
 #include "text.h"
@@ -155,5 +156,8 @@ int command_audit(struct cli *cli)
         return audit_checkpoint(cli);
     if (strcmp(cli->words[0], "keygen") == 0)
         return audit_keygen(cli);
-    return cli_misused(cli, "unknown word: %.60s; expected verify, checkpoint or keygen", cli->words[0]);
+    if (strcmp(cli->words[0], "redact") == 0)
+        return audit_redact(cli);
+    return cli_misused(cli, "unknown word: %.60s; expected verify, checkpoint, keygen or redact",
+                       cli->words[0]);
 }

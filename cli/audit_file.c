@@ -58,6 +58,15 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return audit_report_stopped(check->report) ? THOLE_CANCELLED : THOLE_OK;
 }
 
+/* By whom, when, why: as the file says it. */
+static thole_status on_section(void *arg, thole_slice name, thole_slice json)
+{
+    struct file_check *check = arg;
+    if (thole_slice_equal(name, THOLE_STR("redaction")))
+        audit_report_redaction(check->report, json);
+    return THOLE_OK;
+}
+
 static void end(struct file_check *check, bool whole)
 {
     if (check->report->audit != NULL)
@@ -77,8 +86,12 @@ thole_status audit_file_check(struct audit_report *report, const char *path, con
 {
     struct file_check check = {
         .report = report, .keys = keys, .client = client, .read_seal = read_seal, .reterr = reterr};
-    struct history_file_reader const reader = {
-        .begin = on_begin, .record = on_record, .end = on_end, .place = on_place, .arg = &check};
+    struct history_file_reader const reader = {.begin = on_begin,
+                                               .record = on_record,
+                                               .end = on_end,
+                                               .section = on_section,
+                                               .place = on_place,
+                                               .arg = &check};
     FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (from == NULL)
         return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_UNAVAILABLE, "cannot open %s: %s",

@@ -1,5 +1,6 @@
 #include "audit_report.h"
 #include "clock.h"
+#include "jscan.h"
 #include "memory.h"
 #include "text.h"
 #include <inttypes.h>
@@ -11,7 +12,8 @@ enum {
     SHOW_EVERY = 4096 /* records */,
     SHOW_MS = 200,
     CELL_BYTES = 1024,
-    HEX_BYTES = 2 * RECORD_HASH_BYTES + 1
+    HEX_BYTES = 2 * RECORD_HASH_BYTES + 1,
+    REDACTION_TEXT_MAX = 2048, /* of a reason */
 };
 
 struct audit_checked {
@@ -128,6 +130,100 @@ void audit_report_found(void *report, const struct audit_finding *finding)
     audit_report_finding(report, finding);
 }
 
+/* ---- redactions ---- */
+
+static void text_member(thole_slice json, const char *key, struct buf *to)
+{
+    struct buf text;
+    thole_slice value;
+    buf_init(&text, REDACTION_TEXT_MAX);
+    if (json_find(json, key, &value) && json_text(value, &text))
+        text_safe(to, buf_bytes(&text), REDACTION_TEXT_MAX);
+    buf_release(&text);
+}
+
+static uint64_t number_member(thole_slice json, const char *key)
+{
+    thole_slice value;
+    uint64_t number = 0;
+    return json_find(json, key, &value) && json_uint(value, &number) ? number : 0;
+}
+
+static void redaction_line(const struct audit_report *report, thole_slice json)
+{
+    struct buf line;
+    buf_init(&line, 4 * REDACTION_TEXT_MAX + CELL_BYTES);
+    buf_printf(&line, "redacted    partition %" PRIu64 " #%" PRIu64 " ", number_member(json, "partition"),
+               number_member(json, "sequence"));
+    text_member(json, "instance", &line);
+    buf_printf(&line, "/%" PRIu64 ": event %" PRIu64 ", ", number_member(json, "execution"),
+               number_member(json, "event"));
+    text_member(json, "field", &line);
+    buf_text(&line, ", ");
+    text_member(json, "time", &line);
+    buf_text(&line, ", by ");
+    size_t const before = line.len;
+    text_member(json, "by", &line);
+    buf_text(&line, line.len == before ? "an unknown actor: " : "?: "); /* only stated, as in thole history */
+    text_member(json, "reason", &line);
+    clear_progress(report);
+    (void)printf("%s\n", buf_cstr(&line));
+    buf_release(&line);
+}
+
+static void text_to(struct json *to, thole_slice json, const char *key)
+{
+    struct buf text;
+    buf_init(&text, REDACTION_TEXT_MAX);
+    text_member(json, key, &text);
+    json_member(to, key, buf_bytes(&text));
+    buf_release(&text);
+}
+
+static void redaction_members(struct json *to, thole_slice json)
+{
+    json_member_number(to, "partition", number_member(json, "partition"));
+    json_member_number(to, "sequence", number_member(json, "sequence"));
+    text_to(to, json, "instance");
+    json_member_number(to, "execution", number_member(json, "execution"));
+    json_member_number(to, "event", number_member(json, "event"));
+    text_to(to, json, "field");
+    text_to(to, json, "by");
+    text_to(to, json, "reason");
+    text_to(to, json, "time");
+}
+
+void audit_report_redaction(struct audit_report *report, thole_slice json)
+{
+    if (report->cli->options.output == OUTPUT_TABLE) {
+        redaction_line(report, json);
+    } else if (report->cli->options.output == OUTPUT_JSONL) {
+        json_document(&report->json, stdout, "thole.audit_redaction.v1");
+        redaction_members(&report->json, json);
+        json_end(&report->json);
+    } else {
+        report->redactions = memory_reserve(report->redactions, &report->redactions_cap,
+                                            report->redactions_len + 1, sizeof *report->redactions);
+        report->redactions[report->redactions_len++] =
+            (thole_slice){memory_copy(json.ptr, json.len), json.len};
+    }
+}
+
+static void redactions_end(struct audit_report *report)
+{
+    struct json *const json = &report->json;
+    json_key(json, "redactions");
+    json_array(json);
+    for (size_t i = 0; i < report->redactions_len; i++) {
+        json_object(json);
+        redaction_members(json, report->redactions[i]);
+        json_end(json);
+        free((void *)(uintptr_t)report->redactions[i].ptr);
+    }
+    json_end(json);
+    free(report->redactions);
+}
+
 /* ---- what was checked ---- */
 
 static void to_hex(const struct record_hash *hash, char to[HEX_BYTES])
@@ -150,6 +246,7 @@ static void checked_members(struct json *json, const struct audit_checked *check
     json_member_number(json, "findings", summary->findings);
     json_member_number(json, "records", summary->records);
     json_member_number(json, "removed", summary->removed);
+    json_member_number(json, "redacted", summary->redacted);
     json_member_number(json, "void", summary->voids);
     json_member_number(json, "unchained", summary->unchained);
     json_member_number(json, "chained_from", summary->chained_from);
@@ -191,6 +288,8 @@ static void checked_line(const struct audit_checked *checked)
                      summary->unchained_until);
     if (summary->removed > 0)
         (void)printf(", %" PRIu64 " removed by deletions and prunings", summary->removed);
+    if (summary->redacted > 0)
+        (void)printf(", %" PRIu64 " redacted", summary->redacted);
     if (summary->voids > 0)
         (void)printf(", %" PRIu64 " at the end do not count", summary->voids);
     if (checked->sealed > 0)
@@ -244,6 +343,7 @@ int audit_report_finish(struct audit_report *report)
     bool const document = report->cli->options.output == OUTPUT_JSON;
     if (document) {
         json_end(json);
+        redactions_end(report);
         json_key(json, "logs");
         json_array(json);
     }

@@ -17,13 +17,17 @@ struct audit_report {
     size_t logs; /* that will be checked; 0: not known */
     struct audit_checked *checked;
     size_t checked_len, checked_cap;
+    thole_slice *redactions; /* sections, allocated: -o json has them behind the findings */
+    size_t redactions_len, redactions_cap;
     bool tty;
 };
 void audit_report_init(struct audit_report *report, const struct cli *cli);
 void audit_report_begin(struct audit_report *report, const struct audit_options *options);
 void audit_report_finding(struct audit_report *report, const struct audit_finding *finding);
 void audit_report_found(void *report, const struct audit_finding *finding); /* the same, for audit_options */
-void audit_report_progress(struct audit_report *report);                    /* a record was taken */
+/* What a file says of a payload that was erased; @p json: the section. */
+void audit_report_redaction(struct audit_report *report, thole_slice json);
+void audit_report_progress(struct audit_report *report);      /* a record was taken */
 bool audit_report_stopped(const struct audit_report *report); /* the reader of stdout has gone away */
 /* Of a log; @p whole: all of it was read. */
 void audit_report_end(struct audit_report *report, bool whole);

@@ -33,6 +33,8 @@ struct cli_options {
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *key;                                                   /* of audit; a list with commas */
+    const char *field;                                                 /* of audit redact */
+    uint64_t redact_event, redact_execution;                           /* the same; 0: not given */
     const char *ended_before, *older_than, *to_command, *back_command; /* of archive */
     uint64_t file_size, total_size;                                    /* the same */
     bool unsealed;                                                     /* the same */

@@ -177,7 +177,25 @@ static const struct option_row audit_rows[] = {
      .unit = "FILE|-",
      FIELD(file),
      .help =
-         "verify: histories of thole export or thole history --raw; needs no server unless --key is given"},
+         "verify: histories of thole export or thole history --raw; needs no server unless --key is given; "
+         "redact: the file to write anew"},
+    {.flag = "event",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "0",
+     .shown = "none",
+     FIELD(redact_event),
+     .help = "redact: the event whose payloads are erased, by its id in thole history"},
+    {.flag = "execution",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "0",
+     .shown = "the one that has it",
+     FIELD(redact_execution),
+     .help = "redact: the event's execution"},
+    TEXT_ROW("field", "NAME", field,
+             "redact: only this payload: input, output, data, value, details, text or reason"),
+    TEXT_ROW("reason", "TEXT", reason, "redact: why; kept in the file, with --actor and the time"),
     {.flag = "every",
      .kind = OPTION_DURATION,
      .unit = "DURATION",
@@ -601,11 +619,13 @@ static const struct command commands[] = {
      .run = command_replay,
      .program = true},
     {.name = "audit",
-     .usage = "verify|checkpoint|keygen [WORD]...",
-     .summary = "check that histories are what was written; sign checkpoints that show what there was",
-     .example = "thole audit keygen audit.example.com --key audit.key >audit.pub\n  thole audit checkpoint "
-                "--key audit.key --every 1m\n"
-                "  thole audit verify --all --key audit.pub\n  thole audit verify order-17 -o json",
+     .usage = "verify|checkpoint|keygen|redact [WORD]...",
+     .summary = "check that histories are what was written; sign checkpoints; erase payloads from exports",
+     .example =
+         "thole audit keygen audit.example.com --key audit.key >audit.pub\n  thole audit checkpoint "
+         "--key audit.key --every 1m\n"
+         "  thole audit verify --all --key audit.pub\n  thole audit verify order-17 -o json\n"
+         "  thole audit redact order-17 --file order-17.thole --event 4 --reason 'erasure request 4711'",
      ROWS(audit_rows),
      .words_min = 1,
      .words_max = INT32_MAX,

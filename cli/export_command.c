@@ -36,7 +36,7 @@ struct export
 
 /* ---- JSON lines, for people ---- */
 
-static void decorate(void *arg, struct json *json, uint64_t sequence, thole_slice bytes)
+void export_decorate(void *arg, struct json *json, uint64_t sequence, thole_slice bytes)
 {
     struct record record;
     struct arena arena;
@@ -293,7 +293,7 @@ static thole_status write_all(struct export *export, const struct export_options
     THOLE_TRY(select_ids(export, reterr));
     THOLE_TRY(buf_status(&export->selection));
     THOLE_TRY(export_file_open(&export->file, options, reterr));
-    export->file.writer.decorate = decorate;
+    export->file.writer.decorate = export_decorate;
     THOLE_TRY(export_histories(export, reterr));
     return finish(export, reterr);
 }

@@ -32,6 +32,8 @@ static void history_data(const thole_history_event *event, struct buf *to)
         buf_printf(to, "(%.*s) ", THOLE_FMT(event->error_type));
     if (event->instance.len > 0)
         buf_printf(to, "[%.*s] ", THOLE_FMT(event->instance));
+    if (event->redacted)
+        buf_text(to, event->data.len > 0 ? "(in part redacted) " : "(redacted)");
     buf_append(to, event->data.ptr, event->data.len < DATA_COLUMNS * 4 ? event->data.len : DATA_COLUMNS * 4);
     while (to->len > 0 && to->ptr[to->len - 1] == ' ' && event->data.len == 0)
         to->len--;

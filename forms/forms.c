@@ -96,6 +96,8 @@ void form_event(struct json *json, const thole_history_event *event, size_t data
         json_member(json, "name", event->name);
     if (data_within(json, "data", event->data, data_max))
         json_member_number(json, "data_bytes", event->data.len);
+    if (event->redacted)
+        json_member_bool(json, "redacted", true);
     event_details(json, event);
     event_origin(json, event);
     if (event->due_ms != 0)

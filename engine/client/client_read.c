@@ -100,6 +100,7 @@ thole_history_event history_event_of(uint64_t sequence, const struct turn *turn,
         .attempt = place->attempt,
         .run_started_ms = place->started_ms,
         .run_ended_ms = place->ended_ms,
+        .redacted = event->data_erased || event->details_erased || event->input_erased,
     };
 }
 

@@ -216,4 +216,6 @@ void event_render(const struct event *event, struct buf *to)
     render_outcome(to, event, shows);
     render_thing(to, event, shows);
     render_rest(to, event, shows);
+    if (event->data_erased || event->details_erased || event->input_erased)
+        buf_text(to, " (redacted)");
 }

@@ -86,17 +86,22 @@ static void put_event(struct buf *to, const struct redaction *what, const struct
     }
 }
 
-/* Whether there is something to erase. */
+static size_t erasable(const struct redacting *r, const struct event_notes *notes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < notes->len; i++)
+        n += is_meant(r->what, notes, i) && notes->of[i].salt.len > 0;
+    return n;
+}
+
 static thole_status check(const struct redacting *r, const struct event_notes *notes)
 {
     const char *const kind = event_kind_name((enum event_kind)notes->kind);
     unsigned long long const id = notes->event;
-    size_t meant = 0, salted = 0;
-    for (size_t i = 0; i < notes->len; i++) {
+    size_t meant = 0;
+    for (size_t i = 0; i < notes->len; i++)
         meant += is_meant(r->what, notes, i);
-        salted += is_meant(r->what, notes, i) && notes->of[i].salt.len > 0;
-    }
-    if (salted > 0)
+    if (erasable(r, notes) > 0)
         return THOLE_OK;
     if (meant > 0)
         return thole_fail(r->reterr, THOLE_CONFLICT, "event %llu, %s: it is erased already", id, kind);
@@ -112,7 +117,8 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
     struct buf event;
     if (!event_notes_read(stored, &notes))
         return thole_fail(r->reterr, THOLE_CORRUPT, "an event of the record is not as it was written");
-    if (notes.event != r->what->event) {
+    bool const all = r->what->event == 0;
+    if (all ? !salted || erasable(r, &notes) == 0 : notes.event != r->what->event) {
         put_bytes(to, FIELD_TURN_EVENTS, stored);
         return THOLE_OK;
     }
@@ -167,6 +173,8 @@ thole_status record_redact(thole_slice record, const struct redaction *redaction
     }
     if (message.bad)
         return thole_fail(reterr, THOLE_CORRUPT, "the record is not as it was written");
+    if (!r.found && redaction->event == 0)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "the record has no payload that can be erased");
     if (!r.found)
         return thole_fail(reterr, THOLE_NOT_FOUND, "the record has no event %llu", NUMBER(redaction->event));
     return buf_status(to);

@@ -7,7 +7,7 @@
 #include "event.h"
 
 struct redaction {
-    uint64_t event;    /* its id */
+    uint64_t event;    /* its id; 0: all events, those without such a payload passed over */
     thole_slice field; /* name in history.proto, such as "output"; empty: all payloads of the event */
 };
 /*

@@ -105,6 +105,7 @@ typedef struct thole_history_event {
     thole_slice host;         /**< of that worker */
     uint64_t attempt;         /**< the number of the worker's claim, from 1; 0: not known */
     uint64_t run_started_ms, run_ended_ms; /**< of that run, by its host's clock; 0: not known */
+    bool redacted; /**< a payload of it was erased: data may be empty for that reason (docs/audit.md) */
 } thole_history_event;
 /** Called for each event in order, on the caller's thread. Any status but THOLE_OK stops reading and is
  * returned. It may call other functions of the client. */

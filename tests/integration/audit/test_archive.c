@@ -43,7 +43,7 @@ static void check(const char *line, int code, const char *text)
 static void start(const char *id, const char *orchestration)
 {
     CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration),
-                                THOLE_STR("in"), NULL, &stack.err),
+                                THOLE_STR("erase me"), NULL, &stack.err),
              &stack.err);
 }
 
@@ -156,6 +156,47 @@ static void test_forgeries(void)
           5, "");
     check("$T archive verify $D/key --key $D/pub 2>&1", 5, "");
     check("$T archive verify $D/nowhere --key $D/pub 2>&1", 3, "cannot open");
+}
+
+/* What is erased is gone, and the archive shows the same of all else. */
+static void test_redaction(void)
+{
+    check("mkdir $D/red; cp $D/arch/*.thole $D/red/red.thole; grep -c 'erase me' $D/red/red.thole", 0, "");
+    check("$T audit redact a-1 --file $D/red/red.thole --event 1 --reason 'request 4711' --actor dpo 2>&1", 0,
+          "redacted: event 1 of a-1/1, record #");
+    check("$T audit redact a-1 --file $D/red/red.thole --event 1 --reason again 2>&1", 4, "erased already");
+    check("$T audit redact a-1 --file $D/red/red.thole --event 99 --reason x 2>&1", 3, "has no event 99 of");
+    check("$T audit redact a-1 --file $D/red/red.thole --event 1 --field output --reason x 2>&1", 2,
+          "has no payload 'output'");
+    check("$T audit redact a-1 --file $D/red/red.thole --event 1 2>&1", 2, "--reason is needed");
+    check("$T audit redact a-1 --file $D/red/red.thole --reason x 2>&1", 2, "which payloads?");
+    check("$T audit redact a-1 --event 1 --reason x 2>&1", 2, "--file is needed");
+    check("$T history --file $D/red/red.thole a-1", 0, "(redacted)");
+    check("$T history --file $D/red/red.thole a-1 -o json", 0, "\"redacted\":true");
+    check("$T audit redact a-1 --file $D/red/red.thole --all --reason 'all of it' -o json", 0,
+          "{\"schema\":\"thole.redaction.v1\",\"partition\":0,\"instance\":\"a-1\"");
+    check("$T audit redact a-1 --file $D/red/red.thole --all --reason again 2>&1", 3,
+          "no payload of instance \"a-1\" that can be erased");
+    check("$T audit verify --file $D/red/red.thole", 0, "event 1, all, ");
+    check("$T audit verify --file $D/red/red.thole", 0, ", by dpo?: request 4711");
+    check("$T audit verify --file $D/red/red.thole", 0, "an unknown actor: all of it");
+    check("$T audit verify --file $D/red/red.thole -o json", 0, "\"reason\":\"request 4711\"");
+    check("$T history --file $D/red/red.thole a-1 | grep 'erase me'", 1, "");
+    check("$T archive verify $D/red --key $D/pub", 0, "all in signed checkpoints of 1 partitions");
+    check("$T replay --file $D/red/red.thole -- $V 2>&1", 1, "a payload was erased by a redaction");
+    check("ls $D/red", 0, "0: red.thole\n");
+    check("$T archive restore $D/red/red.thole a-1 --key $D/pub --reason 'without its payloads' 2>&1", 0, "");
+    check("$T history a-1", 0, "(redacted)");
+    check("$T history a-1 | grep 'erase me'", 1, "");
+    check("$T audit verify a-1 --key $D/pub", 0, "redacted");
+    check("$T delete a-1", 0, "");
+    check("$T export a-3 --form jsonl --to $D/a3.jsonl && $T audit redact a-3 --file $D/a3.jsonl --all "
+          "--reason x && "
+          "$T audit verify --file $D/a3.jsonl -o jsonl",
+          0, "{\"schema\":\"thole.audit_redaction.v1\"");
+    check("sed 's/\"record\":\"\\(.\\{40\\}\\)./\"record\":\"\\1A/' $D/a3.jsonl >$D/forged.jsonl; "
+          "$T audit verify --file $D/forged.jsonl 2>&1",
+          5, "");
 }
 
 /* Whatever step it is killed in front of: what is gone is in an archive that verifies; the next run ends it.
@@ -422,6 +463,7 @@ static const struct thole_test tests[] = {
     {"what goes", test_what_goes},
     {"the proof", test_the_proof},
     {"forgeries", test_forgeries},
+    {"redaction", test_redaction},
     {"restore", test_restore},
     {"what is not restored", test_what_is_not_restored},
     {"another history", test_another_history},
