@@ -1,11 +1,10 @@
 #include "archive_facts.h"
+#include "cells.h"
 #include "json_file.h"
 #include "memory.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
-
-enum { CELL_BYTES = 1024 };
 
 void archive_facts_begin(struct archive_facts *facts, uint32_t partition, thole_slice instance)
 {
@@ -64,15 +63,11 @@ void archive_facts_members(const struct archive_facts *facts, struct json *json)
 void archive_facts_row(const struct archive_facts *facts, bool first)
 {
     char ended[TIME_TEXT_BYTES];
-    struct buf safe;
     if (first)
         (void)printf("%-36s  %-24s  %-10s  %-24s  %7s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS", "ENDED",
                      "RECORDS", "BYTES");
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, facts->instance, THOLE_ID_BYTES_MAX);
+    print_cell(facts->instance, 36, THOLE_ID_BYTES_MAX);
     text_time(facts->ended_ms, ended);
-    (void)printf("%-36s  %-24s  %-10s  %-24s  %7" PRIu64 "  %" PRIu64 "\n", buf_cstr(&safe),
-                 facts->orchestration, thole_instance_status_name(facts->status), ended, facts->records,
-                 facts->bytes);
-    buf_release(&safe);
+    (void)printf("  %-24s  %-10s  %-24s  %7" PRIu64 "  %" PRIu64 "\n", facts->orchestration,
+                 thole_instance_status_name(facts->status), ended, facts->records, facts->bytes);
 }

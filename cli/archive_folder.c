@@ -1,4 +1,5 @@
 #include "archive_folder.h"
+#include "export_file.h"
 #include "memory.h"
 #include "text.h"
 #include <dirent.h>
@@ -177,19 +178,6 @@ static bool write_all(int fd, thole_slice text)
     return true;
 }
 
-static void sync_folder_of(const char *path)
-{
-    char folder[ARCHIVE_PATH_BYTES];
-    const char *const slash = strrchr(path, '/');
-    (void)snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-                   slash == NULL ? "." : path);
-    int const fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
-}
-
 thole_status archive_mark_write(const char *path, const char *end, thole_slice text, thole_error *reterr)
 {
     char mark[ARCHIVE_PATH_BYTES + 16], part[ARCHIVE_PATH_BYTES + 32];
@@ -204,7 +192,7 @@ thole_status archive_mark_write(const char *path, const char *end, thole_slice t
     errno = why;
     if (!written || rename(part, mark) != 0)
         return failed("write", mark, reterr);
-    sync_folder_of(mark);
+    export_sync_folder(mark);
     return THOLE_OK;
 }
 

@@ -29,14 +29,17 @@ static thole_status verify(const struct archive_finisher *finisher, const char *
     return THOLE_OK;
 }
 
-static thole_status store(const struct archive_finisher *finisher, const char *path, thole_error *reterr)
+static thole_status store(const struct archive_finisher *finisher, const char *path,
+                          struct archive_result *result, thole_error *reterr)
 {
     const struct cli_options *const o = &finisher->cli->options;
     if (o->to_command == NULL || archive_mark_is_there(path, ".sent"))
         return THOLE_OK;
     THOLE_TRY(archive_hook_send(o->to_command, path, reterr));
-    if (o->back_command != NULL)
-        THOLE_TRY(archive_hook_compare(o->back_command, path, reterr));
+    thole_status const status =
+        o->back_command == NULL ? THOLE_OK : archive_hook_compare(o->back_command, path, reterr);
+    result->came_back_wrong = status == THOLE_CORRUPT;
+    THOLE_TRY(status);
     return archive_mark_write(path, ".sent", THOLE_STR("stored by --to-command\n"), reterr);
 }
 
@@ -117,7 +120,7 @@ thole_status archive_finish(const struct archive_finisher *finisher, const char 
     ret->records = check.records;
     ret->bytes = check.bytes;
     if (status == THOLE_OK)
-        status = store(finisher, path, reterr);
+        status = store(finisher, path, ret, reterr);
     if (status == THOLE_OK)
         status = purge(finisher, path, &check, ret, reterr);
     if (status == THOLE_OK)

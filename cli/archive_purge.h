@@ -5,8 +5,9 @@
 
 struct archive_result {
     uint64_t instances, records, bytes;
-    uint64_t purged; /* gone by now, also those that were before */
-    uint64_t kept;   /* held meanwhile */
+    uint64_t purged;      /* gone by now, also those that were before */
+    uint64_t kept;        /* held meanwhile, or damaged */
+    bool came_back_wrong; /* what --to-command has stored is not the archive */
 };
 struct archive_finisher {
     const struct cli *cli;

@@ -3,6 +3,7 @@
 #include "archive_folder.h"
 #include "archive_hook.h"
 #include "archive_restore.h"
+#include "cells.h"
 #include "clock.h"
 #include "id_set.h"
 #include "jscan.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROGRESS_MS = 200, SHA256_BYTES = 65, RECEIPT_FILE_BYTES = 64 * 1024, CELL_BYTES = 1024 };
+enum { PROGRESS_MS = 200, SHA256_BYTES = 65, RECEIPT_FILE_BYTES = 64 * 1024 };
 
 struct restoring {
     struct cli *cli;
@@ -77,15 +78,12 @@ static const char *result_name(const struct restoring *restoring, enum client_re
 
 static void row(const struct archive_facts *facts, const char *result, const char *name, bool first)
 {
-    struct buf safe;
     if (first)
         (void)printf("%-36s  %-24s  %-10s  %7s  %-44s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS",
                      "RECORDS", "RESULT", "FILE");
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, facts->instance, THOLE_ID_BYTES_MAX);
-    (void)printf("%-36s  %-24s  %-10s  %7" PRIu64 "  %-44s  %s\n", buf_cstr(&safe), facts->orchestration,
+    print_cell(facts->instance, 36, THOLE_ID_BYTES_MAX);
+    (void)printf("  %-24s  %-10s  %7" PRIu64 "  %-44s  %s\n", facts->orchestration,
                  thole_instance_status_name(facts->status), facts->records, result, name);
-    buf_release(&safe);
 }
 
 static thole_status decided(void *arg, const char *name, const struct archive_facts *facts,
@@ -124,15 +122,13 @@ static thole_slice text_of(thole_slice receipt, const char *key, struct buf *roo
                                                                      : (thole_slice){NULL, 0};
 }
 
-static void print_cell(thole_slice receipt, const char *key, int columns)
+static void receipt_cell(thole_slice receipt, const char *key, size_t columns)
 {
-    struct buf room, safe;
-    buf_init(&room, CELL_BYTES);
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, text_of(receipt, key, &room), THOLE_ID_BYTES_MAX);
-    (void)printf("%-*s  ", columns, buf_cstr(&safe));
+    struct buf room;
+    buf_init(&room, RESTORED_RECEIPT_BYTES_MAX);
+    print_cell(text_of(receipt, key, &room), columns, THOLE_ID_BYTES_MAX);
+    (void)printf("  ");
     buf_release(&room);
-    buf_release(&safe);
 }
 
 /* Its members as they are, but for the schema. */
@@ -166,12 +162,12 @@ static thole_status print_receipt(void *arg, thole_slice instance, thole_slice r
         if (listing->rows == 0)
             (void)printf("%-36s  %-24s  %-10s  %-24s  %-24s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS",
                          "RESTORED", "BY", "ARCHIVE");
-        print_cell(receipt, "instance", 36);
-        print_cell(receipt, "orchestration", 24);
-        print_cell(receipt, "status", 10);
-        print_cell(receipt, "restored", 24);
-        print_cell(receipt, "by", 24);
-        print_cell(receipt, "archive", 0);
+        receipt_cell(receipt, "instance", 36);
+        receipt_cell(receipt, "orchestration", 24);
+        receipt_cell(receipt, "status", 10);
+        receipt_cell(receipt, "restored", 24);
+        receipt_cell(receipt, "by", 24);
+        receipt_cell(receipt, "archive", 0);
         (void)printf("\n");
         break;
     case LISTING_JSON: receipt_members(receipt, &listing->json); break;

@@ -28,6 +28,7 @@ struct run {
     char path[ARCHIVE_PATH_BYTES];
     struct tally tally;
     bool incomplete; /* an instance is damaged */
+    bool came_back_wrong;
     bool terminal;
     uint64_t shown_ms;
 };
@@ -57,7 +58,10 @@ static thole_status print_row(struct run *run, const char *path, const struct ar
 {
     struct listing *listing = &run->listing;
     clear_progress(run);
-    if (listing_row(listing, "thole.archived.v1") == LISTING_JSON) {
+    enum listing_step const step = listing_row(listing, "thole.archived.v1");
+    if (step == LISTING_NAME) {
+        listing_name(thole_slice_from(path));
+    } else if (step == LISTING_JSON) {
         json_member_text(&listing->json, "file", path);
         json_member_number(&listing->json, "instances", result->instances);
         json_member_number(&listing->json, "records", result->records);
@@ -104,7 +108,9 @@ static thole_status finish_one(struct run *run, const char *path, thole_error *r
     struct archive_result result;
     if (path != run->path)
         (void)snprintf(run->path, sizeof run->path, "%s", path);
-    THOLE_TRY(archive_finish(&finisher, path, &result, reterr));
+    thole_status const status = archive_finish(&finisher, path, &result, reterr);
+    run->came_back_wrong = result.came_back_wrong;
+    THOLE_TRY(status);
     run->tally.purged += result.purged;
     return print_row(run, path, &result);
 }
@@ -184,6 +190,7 @@ static thole_status add_one(struct run *run, const struct archive_candidate *can
 {
     enum archive_why why;
     enum archive_added added;
+    thole_error damage;
     THOLE_TRY(archive_judge(run->client, candidate, &why, reterr));
     run->tally.held += why == ARCHIVE_HELD;
     run->tally.parent_runs += why == ARCHIVE_PARENT_RUNS;
@@ -192,7 +199,11 @@ static thole_status add_one(struct run *run, const struct archive_candidate *can
     if (!run->writer.open)
         THOLE_TRY(begin_file(run, reterr));
     uint64_t const before = run->writer.bytes;
-    THOLE_TRY(archive_writer_add(&run->writer, candidate->instance, &added, reterr));
+    THOLE_TRY(archive_writer_add(&run->writer, candidate->instance, &added, &damage, reterr));
+    if (added == ARCHIVE_DAMAGED) {
+        clear_progress(run);
+        cli_note(run->cli, "\"%.*s\" stays: %s", THOLE_FMT(candidate->instance), damage.text);
+    }
     run->tally.bytes += run->writer.bytes - before;
     note_added(run, added);
     return THOLE_OK;
@@ -272,10 +283,12 @@ static int complain(const struct run *run, const thole_error *error)
 {
     clear_progress(run);
     if (error->status == THOLE_CORRUPT)
-        return cli_complain_with(
-            run->cli, run->path, error, EXIT_DIVERGED,
-            "thole archive verify says all that is wrong; when it is moved away, the next "
-            "run archives its instances again");
+        return cli_complain_with(run->cli, run->path, error, EXIT_DIVERGED,
+                                 run->came_back_wrong
+                                     ? "look at what --to-command has stored; the next run stores it again"
+                                     : "thole archive verify says all that is wrong; when it is moved away, "
+                                       "the next run archives its "
+                                       "instances again");
     return cli_complain(run->cli, run->path, error);
 }
 

@@ -108,20 +108,22 @@ static enum archive_added judge(const struct adding *adding, thole_status read)
 }
 
 thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance, enum archive_added *ret,
-                                thole_error *reterr)
+                                thole_error *ret_why, thole_error *reterr)
 {
     struct adding adding;
-    thole_error why = {.status = THOLE_OK};
+    *ret_why = (thole_error){.status = THOLE_OK};
     THOLE_TRY(begin_adding(writer, instance, &adding, reterr));
     export_file_begin(&writer->file, instance);
-    thole_status status = client_history_records(writer->client, instance, write_record, &adding, &why);
+    thole_status status = client_history_records(writer->client, instance, write_record, &adding, ret_why);
     if (ferror(writer->file.work))
         status = thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", writer->file.options.path,
                             strerror(errno));
-    else if (status == THOLE_UNAVAILABLE || status == THOLE_DENIED)
-        status = thole_fail(reterr, status, "%s", why.text);
+    else if (status != THOLE_OK && !export_is_missing(status))
+        status = thole_fail(reterr, status, "%s", ret_why->text);
     else {
         *ret = judge(&adding, status);
+        if (status == THOLE_OK && *ret == ARCHIVE_DAMAGED)
+            (void)thole_fail(ret_why, THOLE_CORRUPT, "a record does not decode");
         status = THOLE_OK;
     }
     if (status == THOLE_OK && *ret == ARCHIVE_ADDED) {

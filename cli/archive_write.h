@@ -26,8 +26,10 @@ enum archive_added {
     ARCHIVE_DAMAGED,
     ARCHIVE_GONE,
 };
+/* *ret_why: of a damaged one, what is wrong with it. */
 THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance,
-                                                enum archive_added *ret, thole_error *reterr);
+                                                enum archive_added *ret, thole_error *ret_why,
+                                                thole_error *reterr);
 /* The file has its name, and is on the disk. */
 THOLE_NODISCARD thole_status archive_writer_finish(struct archive_writer *writer, thole_error *reterr);
 void archive_writer_drop(struct archive_writer *writer); /* the file in hand, if there is one */

@@ -151,13 +151,6 @@ static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes
     return ferror(export->file.work) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-/* The others can be exported nevertheless. */
-static bool is_missing(thole_status status)
-{
-    return status == THOLE_NOT_FOUND || status == THOLE_CORRUPT || status == THOLE_UNSUPPORTED ||
-           status == THOLE_LIMIT;
-}
-
 static void note_missing(struct export *export, thole_slice instance, const thole_error *why)
 {
     struct json *json = &export->missing_json;
@@ -182,7 +175,7 @@ static thole_status export_history(struct export *export, thole_slice instance, 
     if (ferror(export->file.work))
         return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", export->file.options.path,
                           strerror(errno));
-    if (!is_missing(why.status) || export->single) {
+    if (!export_is_missing(why.status) || export->single) {
         *reterr = why;
         return why.status;
     }

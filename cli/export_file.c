@@ -264,8 +264,13 @@ void export_file_drop(struct export_file *file)
 
 /* ---- the end ---- */
 
-/* The new name is on the disk, too. */
-static void sync_folder(const char *path)
+bool export_is_missing(thole_status status)
+{
+    return status == THOLE_NOT_FOUND || status == THOLE_CORRUPT || status == THOLE_UNSUPPORTED ||
+           status == THOLE_LIMIT;
+}
+
+void export_sync_folder(const char *path)
 {
     char folder[PATH_BYTES_MAX];
     const char *slash = strrchr(path, '/');
@@ -288,7 +293,7 @@ thole_status export_file_finish(struct export_file *file, thole_slice manifest, 
     if (fflush(file->work) != 0 || fsync(fileno(file->work)) != 0 ||
         rename(buf_cstr(&file->part), file->options.path) != 0)
         return cannot_write(file, reterr);
-    sync_folder(file->options.path);
+    export_sync_folder(file->options.path);
     return THOLE_OK;
 }
 

@@ -42,6 +42,10 @@ void export_file_drop(struct export_file *file);
 /* The manifest is the last section. Then the file has its name. */
 THOLE_NODISCARD thole_status export_file_finish(struct export_file *file, thole_slice manifest,
                                                 thole_error *reterr);
+/* The names in the file's folder are on the disk, too. */
+void export_sync_folder(const char *path);
+/* Whether a history is left out for that: the others can be written nevertheless. */
+bool export_is_missing(thole_status status);
 /* Where nothing is worth keeping. */
 void export_file_remove(struct export_file *file);
 #endif

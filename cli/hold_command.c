@@ -1,4 +1,5 @@
 /* hold: instances that must not be deleted, pruned or archived. */
+#include "cells.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "holds.h"
@@ -6,18 +7,9 @@
 #include "text.h"
 #include <string.h>
 
-enum { CELL_BYTES = 2048, COLUMNS_MAX = 200 };
+enum { COLUMNS_MAX = 200 };
 
 /* ---- rows ---- */
-
-static void cell(thole_slice text, int columns)
-{
-    struct buf safe;
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, text, COLUMNS_MAX);
-    (void)printf("%-*s  ", columns, buf_cstr(&safe));
-    buf_release(&safe);
-}
 
 static void table_row(const struct hold *hold, bool first)
 {
@@ -25,11 +17,11 @@ static void table_row(const struct hold *hold, bool first)
     if (first)
         (void)printf("%-36s  %-8s  %-24s  %-24s  %s\n", "INSTANCE", "STATE", "SINCE", "BY", "REASON");
     text_time(hold->time_ms, time);
-    cell(hold->instance, 36);
-    (void)printf("%-8s  %-24s  ", hold->held ? "held" : "released", time);
-    cell(hold->by, 24);
-    cell(hold->reason, 0);
-    (void)printf("\n");
+    print_cell(hold->instance, 36, COLUMNS_MAX);
+    (void)printf("  %-8s  %-24s  ", hold->held ? "held" : "released", time);
+    print_cell(hold->by, 24, COLUMNS_MAX);
+    (void)printf("  ");
+    print_last_cell(hold->reason, COLUMNS_MAX);
 }
 
 static thole_status print_hold(void *arg, const struct hold *hold)
@@ -54,11 +46,10 @@ static thole_status print_hold(void *arg, const struct hold *hold)
 
 /* ---- the verbs ---- */
 
-static thole_status change_one(thole_client *client, const struct hold *hold, struct listing *listing,
+static thole_status change_one(thole_client *client, struct hold *hold, struct listing *listing,
                                thole_error *reterr)
 {
-    const char *const ns = client->topology.ns;
-    THOLE_TRY(holds_put(client->connection, ns, hold, reterr));
+    THOLE_TRY(holds_put(client->connection, client->topology.ns, hold, &hold->revision, reterr));
     return print_hold(listing, hold);
 }
 
@@ -71,11 +62,11 @@ static int change(struct cli *cli, thole_client *client, bool held)
              : THOLE_OK;
     listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
     for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
-        struct hold const hold = {.instance = thole_slice_from(cli->words[i]),
-                                  .held = held,
-                                  .by = thole_slice_from(client->actor),
-                                  .reason = thole_slice_from(cli->options.reason),
-                                  .time_ms = clock_wall_ms()};
+        struct hold hold = {.instance = thole_slice_from(cli->words[i]),
+                            .held = held,
+                            .by = thole_slice_from(client->actor),
+                            .reason = thole_slice_from(cli->options.reason),
+                            .time_ms = clock_wall_ms()};
         status = change_one(client, &hold, &listing, &error);
     }
     return listing_end(&listing, status, &error, "");

@@ -1,4 +1,5 @@
 /* projections: are the rows in Postgres what the histories say? And making them so. */
+#include "cells.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "command.h"
@@ -13,8 +14,8 @@ enum {
     STATEMENT_TIMEOUT_MS = 60 * 1000,
     SETTLE_MS = 30 * 1000, /* how long a partition may take to make its rows */
     PROGRESS_MS = 200,
-    CELL_BYTES = 1024,
     KEY_COLUMNS = 36,
+    SAYS_WIDTH = 32,
     SAYS_COLUMNS = 80,
 };
 
@@ -58,30 +59,18 @@ static bool progress(void *arg, uint32_t p, uint64_t done, uint64_t total)
 
 /* ---- what is wrong ---- */
 
-static void cell(const char *text, size_t columns, int width)
-{
-    struct buf safe;
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, thole_slice_from(text), columns);
-    (void)printf("%-*s  ", width, buf_cstr(&safe));
-    buf_release(&safe);
-}
-
 static void table_row(const struct row_report *report, bool first)
 {
     if (first)
         (void)printf("%-12s  %-36s  %9s  %6s  %-14s  %-32s  %s\n", "TABLE", "INSTANCE", "EXECUTION", "ID",
                      "COLUMN", "HISTORY SAYS", "ROW SAYS");
-    struct buf instance;
-    buf_init(&instance, CELL_BYTES);
-    text_safe(&instance, report->instance, THOLE_ID_BYTES_MAX);
-    (void)printf("%-12s  %-*s  ", report->table, KEY_COLUMNS, buf_cstr(&instance));
-    buf_release(&instance);
-    (void)printf("%9" PRIu64 "  %6" PRIu64 "  %-14s  ", report->execution, report->id,
+    (void)printf("%-12s  ", report->table);
+    print_cell(report->instance, KEY_COLUMNS, THOLE_ID_BYTES_MAX);
+    (void)printf("  %9" PRIu64 "  %6" PRIu64 "  %-14s  ", report->execution, report->id,
                  report->column == NULL ? "-" : report->column);
-    cell(report->history_says, SAYS_COLUMNS, 32);
-    cell(report->row_says, SAYS_COLUMNS, 0);
-    (void)printf("\n");
+    print_cell(thole_slice_from(report->history_says), SAYS_WIDTH, SAYS_COLUMNS);
+    (void)printf("  ");
+    print_last_cell(thole_slice_from(report->row_says), SAYS_COLUMNS);
 }
 
 static void begin_document(struct projections *of)

@@ -1,16 +1,16 @@
 #include "holds.h"
-#include "api.h"
 #include "id_set.h"
 #include "jscan.h"
-#include "link.h"
+#include "json.h"
 #include "message.h"
 #include "reader.h"
+#include "stored_write.h"
 #include "subject.h"
 #include "subject_list.h"
 #include "topology_spec.h"
 #include <stdio.h>
 
-enum { VALUE_MAX = 16 * 1024, TOKEN_INSTANCE = 2, NUMBER_BYTES = 24 };
+enum { VALUE_MAX = 16 * 1024, TOKEN_INSTANCE = 2 };
 
 /* ---- names ---- */
 
@@ -126,46 +126,28 @@ thole_status holds_find(struct connection *connection, const char *ns, thole_sli
     return status;
 }
 
-static thole_status judge_write(thole_slice answer, const char *subject, thole_slice instance,
-                                thole_error *reterr)
-{
-    thole_slice error, sequence;
-    if (json_find(answer, "error", &error)) {
-        if (api_is_wrong_last(error))
-            return thole_fail(reterr, THOLE_CONFLICT,
-                              "the hold of \"%.*s\" was changed by another at the same moment; "
-                              "nothing was changed",
-                              THOLE_FMT(instance));
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
-                          THOLE_FMT(error));
-    }
-    if (!json_find(answer, "seq", &sequence))
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: nothing says that it is stored", subject);
-    return THOLE_OK;
-}
-
 static thole_status write_key(struct connection *connection, const char *ns, const struct hold *hold,
-                              thole_slice value, uint64_t revision, thole_error *reterr)
+                              thole_slice value, uint64_t revision, uint64_t *ret_revision,
+                              thole_error *reterr)
 {
-    char number[NUMBER_BYTES];
-    struct buf subject, answer;
-    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)revision);
-    struct header const expected = {"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
+    struct buf subject;
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    buf_init(&answer, API_ANSWER_MAX);
     thole_status status = key_subject(&subject, ns, hold->instance, reterr);
     if (status == THOLE_OK)
-        status =
-            connection_request_with(connection, buf_cstr(&subject), &expected, 1, value, &answer, reterr);
-    if (status == THOLE_OK)
-        status = judge_write(buf_bytes(&answer), buf_cstr(&subject), hold->instance, reterr);
+        status = stored_write(
+            connection,
+            &(struct stored_write){.subject = buf_cstr(&subject), .expected = revision, .body = value},
+            ret_revision, reterr);
     buf_release(&subject);
-    buf_release(&answer);
-    return status;
+    if (status != THOLE_CONFLICT)
+        return status;
+    return thole_fail(reterr, THOLE_CONFLICT,
+                      "the hold of \"%.*s\" was changed by another at the same moment; nothing was changed",
+                      THOLE_FMT(hold->instance));
 }
 
 thole_status holds_put(struct connection *connection, const char *ns, const struct hold *hold,
-                       thole_error *reterr)
+                       uint64_t *ret_revision, thole_error *reterr)
 {
     struct buf value;
     uint64_t revision = 0;
@@ -182,7 +164,7 @@ thole_status holds_put(struct connection *connection, const char *ns, const stru
         buf_clear(&value);
         write_value(hold, &value);
         status = buf_status(&value) == THOLE_OK
-                     ? write_key(connection, ns, hold, buf_bytes(&value), revision, reterr)
+                     ? write_key(connection, ns, hold, buf_bytes(&value), revision, ret_revision, reterr)
                      : thole_fail(reterr, buf_status(&value), "the reason of a hold is too long");
     }
     buf_release(&value);

@@ -22,16 +22,18 @@ typedef thole_status hold_fn(void *arg, const struct hold *hold);
 /* Makes the bucket unless it is there. @p replicas: of the namespace. */
 THOLE_NODISCARD thole_status holds_ensure(struct connection *connection, const char *ns, uint32_t replicas,
                                           thole_error *reterr);
-/* THOLE_CONFLICT: it is held already, or, for a release, it is not. Instance and texts are checked. */
+/* THOLE_CONFLICT: it is held already, or, for a release, it is not; THOLE_INVALID: no id is so. The revision
+ * of @p hold is not looked at; *ret_revision is the one that it has. */
 THOLE_NODISCARD thole_status holds_put(struct connection *connection, const char *ns, const struct hold *hold,
-                                       thole_error *reterr);
-/* Whether it is held, asked of the bucket's leader. @p each, which may be NULL, gets what holds it. No
- * bucket: it is not. */
+                                       uint64_t *ret_revision, thole_error *reterr);
+/* Whether it is held, asked of the bucket's leader. @p each, which may be NULL, gets the hold, if there is
+ * one. No bucket: it is not held. */
 THOLE_NODISCARD thole_status holds_find(struct connection *connection, const char *ns, thole_slice instance,
                                         bool *ret_held, hold_fn *each, void *arg, thole_error *reterr);
-/* All that are held; @p instance: what was said of that one, released ones too, in order; empty: of all. */
+/* The holds of all instances that are held now, in the order of their ids. */
 THOLE_NODISCARD thole_status holds_list(struct connection *connection, const char *ns, hold_fn *each,
                                         void *arg, thole_error *reterr);
+/* All that was said of one instance, releases too, in order. */
 THOLE_NODISCARD thole_status holds_history(struct connection *connection, const char *ns,
                                            thole_slice instance, hold_fn *each, void *arg,
                                            thole_error *reterr);

@@ -4,7 +4,7 @@
 #include "client_internal.h"
 
 /* As thole_client_delete(), of the instance whose last record is that one. THOLE_NOT_FOUND: it is not there,
- * or another one has its id. */
+ * or another one has its id; THOLE_CONFLICT: its last record is damaged, or it is held. */
 THOLE_NODISCARD thole_status client_delete_archived(struct thole_client *client, thole_slice instance,
                                                     uint64_t last_sequence, thole_slice reason,
                                                     bool *ret_accepted, thole_error *reterr);

@@ -64,7 +64,11 @@ static thole_status look(struct watch *watch, bool force, uint64_t only_sequence
         status = THOLE_OK;
     else if (status == THOLE_OK && sequence == 0 && !events_wait(&record))
         status = not_there(watch, reterr);
-    if (status == THOLE_OK && only_sequence > 0 && (damaged || sequence != only_sequence))
+    if (status == THOLE_OK && only_sequence > 0 && damaged)
+        status = thole_fail(reterr, THOLE_CONFLICT,
+                            "the last record of instance \"%.*s\" does not decode; nothing was changed",
+                            THOLE_FMT(watch->instance));
+    if (status == THOLE_OK && only_sequence > 0 && sequence != only_sequence)
         status = not_archived(watch, reterr);
     if (status == THOLE_OK && !damaged && sequence > 0 && turn_end(&record.turn) == NULL && !force)
         status = not_ended(watch, reterr);

@@ -1,5 +1,6 @@
 /* thole archive and thole hold with real servers: what goes and what stays, the proof that is left, a run
  * that is killed in front of each of its steps, archives that are forged. */
+#include "connection.h"
 #include "sanitized.h"
 #include "stack.h"
 #include "thole_cunit.h"
@@ -102,7 +103,7 @@ static void test_what_goes(void)
     CHECK_OK(thole_client_signal(client, THOLE_STR("family-child"), THOLE_STR("other"), nothing, nothing,
                                  NULL, &stack.err),
              &stack.err);
-    check("$T hold set a-3 --reason 'case 4711' --actor legal", 0, "held");
+    check("$T hold set a-3 --reason 'case 4711' --actor legal -o json", 0, "\"revision\":1");
     check("$T hold set a-3 --reason again 2>&1", 4, "already under legal hold");
     check("$T hold list -o json", 0, "\"instance\":\"a-3\",\"held\":true");
     check("$T archive run --older-than 0s --dir $D/arch 2>&1", 2, "--key is missing");
@@ -384,7 +385,7 @@ static void test_hooks(void)
     CU_ASSERT_TRUE(is_there("h-0"));
     check("$T archive run --older-than 0s --prefix h --dir $D/hooks --key $D/pub --to-command true "
           "--back-command 'echo other' 2>&1",
-          5, "what came back is not");
+          5, "look at what --to-command has stored");
     CU_ASSERT_TRUE(is_there("h-0"));
     check("flock $D/hooks/.lock $T archive run --older-than 0s --dir $D/hooks --key $D/pub 2>&1", 4,
           "another run uses");
@@ -434,6 +435,7 @@ static void test_holds(void)
     check("$T hold list 2>&1", 0, "no instance is under legal hold");
     check("$T hold list a-3", 0, "case 4711");
     check("$T hold set a-4 2>&1", 2, "--reason is missing");
+    check("$T hold set a-4 --reason \"$(printf '\\377')\" 2>&1", 2, "--reason is not UTF-8");
     check("$T delete a-3", 0, "accepted");
 }
 
@@ -453,10 +455,27 @@ static void test_family(void)
     CHECK_OK(thole_client_terminate(client, THOLE_STR("family"), nothing, &stack.err), &stack.err);
     for (int i = 0; i < WAIT_MS / 10 && !row_is("family", THOLE_INSTANCE_TERMINATED); i++)
         pause_ms(10);
-    check("$T archive run --older-than 0s --unsealed --dir $D/family --prefix family 2>&1", 0, "        ");
+    check("$T archive run --older-than 0s --unsealed --dir $D/family --prefix family -o name 2>&1", 0,
+          "/family/default-");
     check("$T archive list $D/family -o name | sort | tr '\\n' ' '", 0, "family ");
     check("$T archive verify $D/family", 0, "by their hashes alone");
     check("$T archive verify $D/family --key $D/pub", 5, "it is in no checkpoint of this archive by --key");
+}
+
+/* It is named, and why. */
+static void test_damaged(void)
+{
+    struct connection *const hand = stack_connect(&stack);
+    start("damaged", "steps");
+    wait_ended("damaged");
+    CHECK_OK(connection_publish(hand, "thole.default.hist.0.damaged.1", NULL, 0, THOLE_STR("no protobuf"),
+                                &stack.err),
+             &stack.err);
+    CHECK_OK(connection_flush(hand, &stack.err), &stack.err);
+    check("$T archive run --older-than 0s --unsealed --dir $D/damaged --prefix damaged 2>&1", 13,
+          "\"damaged\" stays: ");
+    check("ls $D/damaged | wc -l", 0, "0: 0\n");
+    connection_close(hand);
 }
 
 static const struct thole_test tests[] = {
@@ -476,6 +495,7 @@ static const struct thole_test tests[] = {
     {"holds", test_holds},
     {"family", test_family},
     {"kill -9", test_kill9},
+    {"damaged", test_damaged},
 };
 
 int main(void)

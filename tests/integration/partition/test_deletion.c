@@ -269,10 +269,11 @@ static void what_is_held_stays(void)
                         .by = text("legal@example.com"),
                         .reason = text("case 4711"),
                         .time_ms = 1};
+    uint64_t revision = 0;
     run_to_its_end("held");
     CHECK_STATUS(holds_ensure(connection, "default", 0, &stack.err), THOLE_OK);
-    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_OK);
-    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_CONFLICT);
     CHECK_STATUS(delete_it("held", false), THOLE_CONFLICT);
     CHECK_STR("why", stack.err.text,
               "instance \"held\" is under legal hold since 1970-01-01T00:00:00.001Z, by legal@example.com: "
@@ -286,10 +287,29 @@ static void what_is_held_stays(void)
     check("it is there", row("held"), "Completed #1");
     CHECK_STATUS(delete_it("held", false), THOLE_CONFLICT);
     hold.held = false;
-    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_OK);
-    CHECK_STATUS(holds_put(connection, "default", &hold, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_CONFLICT);
+    CU_ASSERT(revision > 1);
     CHECK_STATUS(delete_it("held", false), THOLE_OK);
     is_gone("held");
+}
+
+/* A value that is longer than any of thole's: whether it holds the instance cannot be found out. */
+static void a_hold_that_cannot_be_read(void)
+{
+    static uint8_t rubbish[32 * 1024];
+    bool accepted = true;
+    run_to_its_end("unknown");
+    memset(rubbish, 'x', sizeof rubbish);
+    CHECK_STATUS(connection_publish(connection, "$KV.THOLE_default_HOLDS.unknown", NULL, 0,
+                                    (thole_slice){rubbish, sizeof rubbish}, &stack.err),
+                 THOLE_OK);
+    CHECK_STATUS(connection_flush(connection, &stack.err), THOLE_OK);
+    CU_ASSERT_FALSE(thole_client_delete(client, text("unknown"), NULL, &accepted, &stack.err) == THOLE_OK &&
+                    accepted);
+    CU_ASSERT_TRUE(stack_logged(
+        engine, "rejected (hold_unknown): whether the instance is under legal hold could", 1, WAIT_MS));
+    check("it is there", row("unknown"), "Completed #1");
 }
 
 static const struct thole_test tests[] = {
@@ -299,6 +319,7 @@ static const struct thole_test tests[] = {
     {"the id lives again", the_id_lives_again},
     {"a waiter does not hang", a_waiter_does_not_hang},
     {"an owner dies on the way", an_owner_dies_on_the_way},
+    {"a hold that cannot be read", a_hold_that_cannot_be_read},
 };
 
 int main(void)
