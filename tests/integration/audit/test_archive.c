@@ -398,6 +398,29 @@ static void test_hooks(void)
     CU_ASSERT_FALSE(is_there("h-0"));
 }
 
+/* What docs/audit.md has for a bucket, with a folder in its place: there and back, and into the namespace. */
+static void test_restore_from_elsewhere(void)
+{
+    run_instances("t");
+    check("mkdir $D/bucket; $T audit checkpoint --key $D/key >/dev/null", 0, "");
+    check("$T archive run --older-than 0s --prefix t- --dir $D/away --key $D/pub --to-command "
+          "'cp \"$1\" $D/bucket/' --back-command 'cat \"$D/bucket/$(basename \"$1\")\"'",
+          0, "        6  ");
+    check("ls $D/away | grep -v done$ | wc -l", 0, "0: 0\n");
+    check("$T archive restore $D/away --prefix t- --key $D/pub 2>&1", 3, "there is no archive in ");
+    check("$T archive restore $D/away --prefix t- --key $D/pub --back-command 'exit 3' 2>&1", 6,
+          "exit code 3; nothing of this archive was restored");
+    check("$T archive restore $D/away --prefix t- --back-command 'cat $D/arch/*.thole' 2>&1", 5,
+          "its receipt has sha256 ");
+    CU_ASSERT_FALSE(is_there("t-0"));
+    check("TMPDIR=$D $T archive restore $D/away --prefix t- --key $D/pub --back-command "
+          "'cat \"$D/bucket/$(basename \"$1\")\"' -o name | wc -l",
+          0, "0: 6\n");
+    check_same_history("t-5", "$D/bucket/*.thole");
+    check("ls $D | grep -c thole-archive-; for i in 0 1 2 3 4 5; do $T delete t-$i; done", 0,
+          "0: 0\n");
+}
+
 /* What was purged before there was a --to-command is nowhere else. */
 static void test_hook_that_comes_later(void)
 {
@@ -489,6 +512,7 @@ static const struct thole_test tests[] = {
     {"a new life", test_a_new_life},
     {"restore, kill -9", test_restore_kill9},
     {"hooks", test_hooks},
+    {"restore from elsewhere", test_restore_from_elsewhere},
     {"a hook that comes later", test_hook_that_comes_later},
     {"an export among them", test_an_export_among_them},
     {"another life", test_another_life},
