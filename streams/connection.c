@@ -653,6 +653,7 @@ static thole_status set_options(struct connection *connection, const struct conn
 #endif
     SET(natsOptions_SetAllowReconnect(*o, false));
     SET(natsOptions_SetReconnectBufSize(*o, 0));
+    SET(natsOptions_UseGlobalMessageDelivery(*o, options->shared_delivery));
     SET(natsOptions_SetTimeout(*o, handshake_ms));
     SET(natsOptions_SetWriteDeadline(*o, (int64_t)options->request_timeout_ms));
     SET(natsOptions_SetPingInterval(*o, PING_INTERVAL_MS));
@@ -720,6 +721,7 @@ static void close_links(struct connection *connection)
 
 static void connection_free(struct connection *connection)
 {
+    close_links(connection);
     assert(connection->links == NULL && connection->current == NULL && connection->closed_owed == 0);
     assert(connection->attachments == NULL);
     while (connection->orphans != NULL) {
@@ -777,7 +779,6 @@ thole_status connection_open(const struct connection_options *options, struct co
     if (status == THOLE_OK)
         status = connect_first(connection, reterr);
     if (status != THOLE_OK) {
-        close_links(connection);
         connection_free(connection);
         return status;
     }
@@ -795,6 +796,5 @@ void connection_close(struct connection *connection)
     pthread_cond_broadcast(&connection->changed);
     pthread_mutex_unlock(&connection->lock);
     pthread_join(connection->keeper, NULL);
-    close_links(connection);
     connection_free(connection);
 }

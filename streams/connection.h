@@ -48,7 +48,9 @@ struct connection_options {
     const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *name;        /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
-    uint64_t request_timeout_ms;              /* of each API round trip */
+    uint64_t request_timeout_ms; /* of each API round trip */
+    bool shared_delivery; /* one thread of nats.c calls for all subscriptions of all such connections of the
+                             process, instead of a thread each: fewer of them wake up for the same messages */
     connection_state_fn *on_state;            /* may be NULL */
     const struct connection_waiting *waiting; /* borrowed while it is open; NULL: threads wait */
     void *arg;

@@ -6,6 +6,7 @@
  * Each consumer ("run") has a name and an inbox of its own; they identify messages of an earlier one.
  */
 #include "api.h"
+#include "aside.h"
 #include "jscan.h"
 #include "locked.h"
 #include "memory.h"
@@ -31,8 +32,10 @@ struct ordered_reader {
     struct listeners listeners;
     char *stream, *filter;
     ordered_reader_fn *each;
+    ordered_reader_room_fn *room; /* NULL: each() does not block, or may */
     ordered_reader_lost_fn *lost; /* NULL: continues with the next run */
     void *arg;
+    struct aside aside;       /* messages for which there was no room */
     pthread_mutex_t dispatch; /* held during each() */
     pthread_mutex_t lock;     /* the rest */
     pthread_cond_t settled;
@@ -220,7 +223,8 @@ uint64_t delivery_stored_ns(const struct delivery *delivery)
     return ack_parse(delivery->reply, &meta) ? meta.stored_ns : 0;
 }
 
-static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
+/* On nats.c's thread, or on one of its own for messages that had to wait. */
+static void dispatch(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
     struct delivery const delivery = link_delivery(*message);
@@ -249,6 +253,28 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
         pthread_mutex_unlock(&reader->lock);
     }
     pthread_mutex_unlock(&reader->dispatch);
+}
+
+static bool must_wait(struct ordered_reader *reader, natsMsg *message)
+{
+    struct delivery const delivery = link_delivery(message);
+    struct ack_meta meta;
+    return reader->room != NULL && ack_parse(delivery.reply, &meta) && !reader->room(reader->arg, &delivery);
+}
+
+static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
+{
+    struct ordered_reader *reader = arg;
+    if (aside_follow(&reader->aside, message, epoch))
+        return;
+    if (!must_wait(reader, *message)) {
+        dispatch(reader, message, epoch);
+    } else if (!aside_begin(&reader->aside, message, epoch)) { /* the next epoch reads it again */
+        struct link *const link = link_acquire(reader->connection);
+        if (link != NULL && link->epoch == epoch)
+            link_break(link);
+        link_release(link);
+    }
 }
 
 /* ---- following the connection ---- */
@@ -288,7 +314,7 @@ static void reader_fire(void *arg)
                                                      : CREATE_MS;
     if (link == NULL || reader->over)
         ; /* up() continues, or it is over */
-    else if (reader->busy)
+    else if (reader->busy || aside_is_running(&reader->aside))
         connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
     else if (now < reader->heard_ms + patience)
         connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + patience);
@@ -328,8 +354,10 @@ static struct ordered_reader *reader_create(struct connection *connection,
     reader->next = options->last_per_subject ? 1 : options->from == 0 ? 1 : options->from;
     reader->last_per_subject = options->last_per_subject;
     reader->each = options->each;
+    reader->room = options->room;
     reader->lost = options->lost;
     reader->arg = options->arg;
+    aside_init(&reader->aside, dispatch, reader);
     reader->attachment =
         (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};
     return reader;
@@ -381,6 +409,7 @@ void ordered_reader_close(struct ordered_reader *reader)
         return;
     connection_detach(reader->connection, &reader->attachment);
     listeners_close(&reader->listeners);
+    aside_release(&reader->aside);
     struct link *link = link_acquire(reader->connection);
     if (link != NULL && reader->name[0] != 0)
         push_remove(link, reader->stream, reader->name);

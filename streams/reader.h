@@ -90,8 +90,11 @@ THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, c
 
 /*
  * An ordered, gap-free reader: calls @p each from nats.c's threads, one at a time, for every message from
- * @p from on, each sequence once. Messages that are purged before they were read are skipped. The callback
- * may block for a while (flow control holds the server back).
+ * @p from on, each sequence once. Messages that are purged before they were read are skipped.
+ *
+ * On a connection with shared delivery @p each must not block, as all else waits behind it, unless there is
+ * @p room, which is asked before: when it says no, this message and those behind it come on a thread of their
+ * own, where @p each may block for a while (flow control holds the server back).
  *
  * Without @p lost it is endless, through reconnects, server restarts and lost consumers. A stream that goes
  * back meanwhile (stream_still_holds()) is not detected.
@@ -105,12 +108,15 @@ THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, c
  */
 struct ordered_reader;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
+/* Whether each() will not block now. Must not block, nor close the reader. */
+typedef bool ordered_reader_room_fn(void *arg, const struct delivery *delivery);
 typedef void ordered_reader_lost_fn(void *arg); /* must not block, nor close the reader */
 struct ordered_reader_options {
     const char *stream, *filter; /* filter NULL = all */
     uint64_t from;
     bool last_per_subject;
     ordered_reader_fn *each;
+    ordered_reader_room_fn *room; /* may be NULL */
     ordered_reader_lost_fn *lost; /* may be NULL */
     void *arg;
 };

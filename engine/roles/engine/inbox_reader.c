@@ -44,6 +44,7 @@ struct inbox_reader {
     /* under the backlog's lock */
     bool open, closing; /* not open: no message is delivered yet */
     bool held;          /* a message waits for room */
+    bool admitted;      /* the next one need not wait, as has_room() has said */
     uint64_t next;      /* next expected sequence: none below it will come */
 };
 
@@ -59,7 +60,7 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     pthread_mutex_lock(&backlog->lock);
     reader->next = sequence + 1;
     reader->held = true;
-    while (!reader->closing && (!reader->open || is_full(backlog)))
+    while (!reader->closing && !reader->admitted && (!reader->open || is_full(backlog)))
         pthread_cond_wait(&backlog->room, &backlog->lock);
     reader->held = false;
     bool const open = !reader->closing;
@@ -71,18 +72,25 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
+/* What a hold may refuse: it is looked up. */
+static bool may_be_held(thole_slice subject)
+{
+    thole_slice const kind = subject_nth(subject, INBOX_TOKEN_KIND);
+    if (!thole_slice_equal(kind, THOLE_STR("control")))
+        return false;
+    thole_slice const verb = subject_nth(subject, INBOX_TOKEN_KIND + 1);
+    return thole_slice_equal(verb, THOLE_STR("delete")) ||
+           thole_slice_equal(verb, THOLE_STR("force_delete")) || thole_slice_equal(verb, THOLE_STR("prune"));
+}
+
 /* Holds count at the moment in which the message is taken: one that was set before it was sent is seen. The
  * partition's other messages wait for the answer, so without one deletions are refused for a while. */
 static enum reject_code judge_hold(struct inbox_reader *reader, const struct delivery *delivery,
                                    thole_slice instance)
 {
     const struct engine_host *const engine = reader->shard->engine;
-    thole_slice const kind = subject_nth(delivery->subject, INBOX_TOKEN_KIND),
-                      verb = subject_nth(delivery->subject, INBOX_TOKEN_KIND + 1);
     bool held = false;
-    if (!thole_slice_equal(kind, THOLE_STR("control")) ||
-        (!thole_slice_equal(verb, THOLE_STR("delete")) &&
-         !thole_slice_equal(verb, THOLE_STR("force_delete")) && !thole_slice_equal(verb, THOLE_STR("prune"))))
+    if (!may_be_held(delivery->subject))
         return REJECT_NONE;
     if (clock_monotonic_ms() < reader->holds_away_until_ms)
         return REJECT_HOLD_UNKNOWN;
@@ -144,6 +152,19 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     struct buf converted;
     take_message(arg, sequence, delivery, proto_json_inbox_body(delivery->body, &converted));
     buf_release(&converted);
+}
+
+/* Another reader may take the last place meanwhile: then there is one more than the most, as this one does
+ * not wait. */
+static bool has_room(void *arg, const struct delivery *delivery)
+{
+    struct inbox_reader *const reader = arg;
+    struct backlog *const backlog = &reader->shard->backlog;
+    pthread_mutex_lock(&backlog->lock);
+    reader->admitted = reader->open && !is_full(backlog) && !may_be_held(delivery->subject);
+    bool const room = reader->admitted || reader->closing;
+    pthread_mutex_unlock(&backlog->lock);
+    return room;
 }
 
 static void on_reader_lost(void *arg)
@@ -329,6 +350,7 @@ thole_status inbox_open_load(struct engine_host *engine, struct request *request
     struct ordered_reader_options const options = {.stream = inbox_of(request),
                                                    .from = request->inbox.from,
                                                    .each = on_inbox_message,
+                                                   .room = has_room,
                                                    .lost = on_reader_lost,
                                                    .arg = reader};
     thole_status status = ordered_reader_open(engine->connection, &options, &reader->ordered, &request->err);

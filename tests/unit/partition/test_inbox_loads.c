@@ -47,6 +47,7 @@ thole_status __wrap_ordered_reader_open(struct connection *connection,
     (void)connection;
     play.reader = *options;
     *ret = NULL;
+    CU_ASSERT_FALSE(options->room(options->arg, &(struct delivery){.subject = THOLE_STR("")})); /* not yet */
     return play.cannot_open ? thole_fail(reterr, THOLE_UNAVAILABLE, "no consumer") : THOLE_OK;
 }
 
@@ -179,6 +180,14 @@ static void open_reader(void)
     request_destroy(request);
 }
 
+/* Whether the thread that delivers for all may hand it over. */
+static bool has_room(const char *route)
+{
+    char subject[128];
+    (void)snprintf(subject, sizeof subject, "thole.ns.in.0.%s.order", route);
+    return play.reader.room(play.reader.arg, &(struct delivery){.subject = thole_slice_from(subject)});
+}
+
 static void message_comes(uint64_t sequence)
 {
     struct delivery const delivery = {.subject = THOLE_STR("thole.ns.in.0.event.item.order"),
@@ -245,6 +254,9 @@ static void waits_when_so_much_is_held(size_t messages, size_t bytes, size_t wai
     inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
     look_finds(FIRST + 3);
     inbox_held(&world.shard, messages, bytes);
+    CU_ASSERT_EQUAL(has_room("event.item"), waits == 0);
+    if (waits == 0)
+        inbox_held(&world.shard, INBOX_BACKLOG_MAX, 1); /* another reader was faster */
     message_comes(FIRST);
     CU_ASSERT_EQUAL(play.waits, waits);
     CU_ASSERT_EQUAL(play.step_downs, 0);
@@ -256,6 +268,21 @@ static void test_a_reader_without_room(void)
     waits_when_so_much_is_held(INBOX_BACKLOG_MAX, 1, 1);
     waits_when_so_much_is_held(1, INBOX_BACKLOG_BYTES_MAX, 1);
     waits_when_so_much_is_held(INBOX_BACKLOG_MAX - 1, INBOX_BACKLOG_BYTES_MAX - 1, 0);
+}
+
+/* A hold is looked up at the server: not by the thread that delivers for all. */
+static void test_what_is_looked_up(void)
+{
+    static const struct {
+        const char *route;
+        bool room;
+    } rows[] = {{"control.cancel", true}, {"control.delete", false},       {"control.prune", false},
+                {"event.delete", true},   {"control.force_delete", false}, {"result.worker", true}};
+    begin();
+    open_reader();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CU_ASSERT_EQUAL(has_room(rows[i].route), rows[i].room);
+    end();
 }
 
 static void test_an_inbox_that_went_back(void)
@@ -440,6 +467,7 @@ static const struct thole_test tests[] = {
     {"a reader that stays behind", test_a_reader_that_stays_behind},
     {"a reader that goes on", test_a_reader_that_goes_on},
     {"a reader without room", test_a_reader_without_room},
+    {"what is looked up", test_what_is_looked_up},
     {"an inbox that went back", test_an_inbox_that_went_back},
     {"a reader that cannot be opened", test_a_reader_that_cannot_be_opened},
     {"a message is passed on whole", test_a_message_is_passed_on_whole},

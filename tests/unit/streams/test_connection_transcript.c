@@ -283,6 +283,12 @@ natsStatus __wrap_natsOptions_SetReconnectBufSize(natsOptions *options, int valu
     return set_number("ReconnectBufSize", value);
 }
 
+natsStatus __wrap_natsOptions_UseGlobalMessageDelivery(natsOptions *options, bool value)
+{
+    (void)options;
+    return set_number("UseGlobalMessageDelivery", value);
+}
+
 natsStatus __wrap_natsOptions_SetTimeout(natsOptions *options, int64_t value)
 {
     (void)options;
@@ -535,6 +541,7 @@ static void step_open(void)
                                                .name = option("name"),
                                                .connect_timeout_ms = number_of("connect", 700),
                                                .request_timeout_ms = number_of("request", 800),
+                                               .shared_delivery = number_of("shared", 0) != 0,
                                                .on_state = number_of("untold", 0) ? NULL : on_state,
                                                .arg = &play};
     static char urls[17000];

@@ -5,6 +5,7 @@
 #include "said.h"
 #include "wrap_link.h"
 #include "wrap_mutexes.h"
+#include <semaphore.h>
 #include <stdlib.h>
 
 static struct {
@@ -20,6 +21,8 @@ static struct {
     char inbox[LINK_INBOX_BYTES];
     char first[1600]; /* the first request, whole */
     struct said said;
+    bool no_room, no_thread, joins_open; /* joins_open: who joins the thread opens the gate */
+    sem_t gate, entered, told;           /* each() of an owner without room waits at the gate */
 } play;
 
 static thole_error err;
@@ -157,7 +160,40 @@ static void message(uint64_t sequence, uint64_t consumer_sequence)
     message_of(name, sequence, consumer_sequence, nats.link.epoch);
 }
 
+/* ---- threads ---- */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg)
+{
+    return play.no_thread ? EAGAIN : __real_pthread_create(thread, attr, main, arg);
+}
+
+int __real_pthread_join(pthread_t thread, void **ret);
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+    if (play.joins_open)
+        sem_post(&play.gate);
+    return __real_pthread_join(thread, ret);
+}
+
 /* ---- its owner ---- */
+
+static bool room(void *arg, const struct delivery *delivery)
+{
+    CU_ASSERT_PTR_EQUAL(arg, &play);
+    CU_ASSERT_EQUAL(delivery->body.len, 4); /* it is asked for messages alone */
+    return !play.no_room;
+}
+
+static void each_waits(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    (void)arg, (void)delivery;
+    sem_post(&play.entered);
+    while (sem_wait(&play.gate) != 0)
+        ;
+    said_add(&play.said, "#%llu ", (unsigned long long)sequence);
+    sem_post(&play.told);
+}
 
 static void each(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
@@ -179,7 +215,7 @@ static void lost(void *arg)
 static thole_status open_with(struct ordered_reader_options options)
 {
     options.stream = "S";
-    options.each = each;
+    options.each = options.each == NULL ? each : options.each;
     options.arg = &play;
     play.reader = NULL;
     return ordered_reader_open(NULL, &options, &play.reader, &err);
@@ -403,6 +439,72 @@ static void test_who_wants_to_be_told(void)
     }
 }
 
+static void begin_with_room(void)
+{
+    begin_without();
+    sem_init(&play.gate, 0, 0);
+    sem_init(&play.entered, 0, 0);
+    sem_init(&play.told, 0, 0);
+    CU_ASSERT_EQUAL_FATAL(
+        open_with((struct ordered_reader_options){.from = 5, .lost = lost, .each = each_waits, .room = room}),
+        THOLE_OK);
+    said_check(&play.said, "opened", "c5 ");
+}
+
+static void end_with_room(void)
+{
+    end();
+    sem_destroy(&play.gate);
+    sem_destroy(&play.entered);
+    sem_destroy(&play.told);
+}
+
+/* nats.c's thread, which is this one, goes on; what comes behind waits, too, and the owner gets all in order.
+ */
+static void test_an_owner_without_room(void)
+{
+    begin_with_room();
+    sem_post(&play.gate);
+    message(5, 1);
+    said_check(&play.said, "there is room: at once", "#5 ");
+    sem_wait(&play.entered), sem_wait(&play.told);
+    play.no_room = true;
+    message(6, 2);
+    sem_wait(&play.entered);
+    message(7, 3);
+    play.no_room = false;
+    control("100", "flow.1", NULL, NULL, "");
+    message(8, 4);
+    fire_at(90000);
+    CU_ASSERT_EQUAL(play.alarm_ms, 95000);
+    said_check(&play.said, "they wait, and so does flow control; it is no silence", "");
+    for (int i = 0; i < 3; i++)
+        sem_post(&play.gate);
+    for (int i = 0; i < 3; i++)
+        sem_wait(&play.told);
+    end_with_room();
+    CHECK_STR("in order", play.said.text, "#6 #7 f:flow.1 #8 d1 ");
+}
+
+static void test_an_owner_without_room_that_ends(void)
+{
+    begin_with_room();
+    play.no_room = true;
+    message(5, 1);
+    sem_wait(&play.entered);
+    message(6, 2);
+    play.joins_open = true;
+    end_with_room();
+    said_check(&play.said, "the call in progress has ended, the next one is none", "#5 d1 ");
+    begin_with_room();
+    play.no_room = play.no_thread = true;
+    message(5, 1);
+    CU_ASSERT_EQUAL(nats.broken, 1); /* the next epoch reads it again */
+    play.no_thread = false;
+    end_with_room();
+    said_check(&play.said, "no thread", "d1 ");
+}
+
 static void test_opening(void)
 {
     static const struct {
@@ -439,6 +541,8 @@ static const struct thole_test tests[] = {
     {"refusals", test_refusals},
     {"a lost connection", test_a_lost_connection},
     {"who wants to be told", test_who_wants_to_be_told},
+    {"an owner without room", test_an_owner_without_room},
+    {"an owner without room that ends", test_an_owner_without_room_that_ends},
     {"opening", test_opening},
 };
 THOLE_TEST_MAIN("ordered_reader", tests)
