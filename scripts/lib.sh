@@ -7,7 +7,7 @@ THOLE_TOOLS=$THOLE_TOP/build/tools
 NATS_VERSION_MIN=2.10.23 # older ones can lose what they acknowledged; Debian 12 has 2.9.10
 
 PACKAGES_BUILD='gcc libc6-dev cmake make ninja-build pkg-config libnats-dev libprotobuf-c-dev protobuf-c-compiler libpq-dev libssl-dev libmicrohttpd-dev libyaml-dev'
-PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format protobuf-compiler bsdutils procps python3 pgbouncer'
+PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format protobuf-compiler bsdutils procps python3 pgbouncer zsh fish'
 PACKAGES_FUZZ='clang libclang-rt-dev'
 
 say() { printf '%s\n' "$*" >&2; }

@@ -30,6 +30,7 @@ enum {
     REPORTS_MAX = 100,
     CALL_SITE_BYTES = 2048,
     TEXT_BYTES = 8192,
+    PROGRESS_MS = 200,
 };
 
 struct replay {
@@ -39,6 +40,9 @@ struct replay {
     struct topology topology;
     size_t threads;
     atomic_uint next_partition;
+    bool terminal; /* stderr is one: for --all, it shows how far it is */
+    atomic_uint done_partitions;
+    atomic_uint_least64_t records, progress_due_ms;
     pthread_mutex_t lock; /* guards the rest, and stdout */
     struct replay_counts counts;
     struct json json; /* of the single document; begun with the first report */
@@ -63,6 +67,31 @@ struct reading {
      * EpochOpened */
     struct log_rule rule;
 };
+
+/* ---- progress, on a terminal ---- */
+
+/* Under the lock, or in the one thread that there is. */
+static void clear_progress(const struct replay *replay)
+{
+    if (replay->terminal)
+        (void)fputs("\r\033[K", stderr);
+}
+
+static void show_progress(struct replay *replay)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    uint64_t due_ms = atomic_load(&replay->progress_due_ms);
+    atomic_fetch_add(&replay->records, 1);
+    if (!replay->terminal || now_ms < due_ms ||
+        !atomic_compare_exchange_strong(&replay->progress_due_ms, &due_ms, now_ms + PROGRESS_MS))
+        return;
+    pthread_mutex_lock(&replay->lock);
+    clear_progress(replay);
+    (void)fprintf(stderr, "%u of %u partitions replayed, %" PRIu64 " records",
+                  atomic_load(&replay->done_partitions), replay->topology.partitions,
+                  (uint64_t)atomic_load(&replay->records));
+    pthread_mutex_unlock(&replay->lock);
+}
 
 /* ---- reports ---- */
 
@@ -134,6 +163,7 @@ static bool on_report(void *arg, const struct replay_report *report)
     if (report->call_site != NULL)
         call_site_text(report->call_site, &site);
     pthread_mutex_lock(&replay->lock);
+    clear_progress(replay);
     if (replay->command->output == OUTPUT_TABLE)
         report_text(kind, report, buf_cstr(&site));
     else
@@ -270,6 +300,7 @@ static thole_status on_log(void *arg, uint64_t sequence, const struct delivery *
     struct arena arena;
     struct record record;
     thole_error err = {.status = THOLE_OK};
+    show_progress(reading->replay);
     thole_status status = decode_next(reading, sequence, delivery->body, &arena, &record, &err);
     if (status == THOLE_OK && log_rule_feed_front(&reading->rule, &record, sequence) == LOG_COUNTS) {
         status = take(reading, &record);
@@ -388,6 +419,7 @@ static thole_status replay_partition(struct replay *replay, uint32_t p, thole_er
         reading.replayer = open_replayer(&reading);
         status = read_stream(&reading, buf_cstr(&stream), NULL, reterr);
         add_counts(replay, reading.replayer);
+        atomic_fetch_add(&replay->done_partitions, 1);
     }
     replayer_destroy(reading.replayer);
     buf_release(&stream);
@@ -490,6 +522,7 @@ static thole_status replay_all(struct replay *replay, thole_error *reterr)
     (void)replay_partitions(replay);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    clear_progress(replay);
     return replay->status == THOLE_OK ? THOLE_OK
                                       : thole_fail(reterr, replay->status, "%s", replay->error.text);
 }
@@ -718,7 +751,10 @@ void replay_host_complain(const struct host_command *command, const thole_progra
 thole_status replay_host_run(const struct host_command *command, const thole_program *program, int *ret_code,
                              thole_error *reterr)
 {
-    struct replay replay = {.command = command, .program = program, .threads = 1};
+    struct replay replay = {.command = command,
+                            .program = program,
+                            .threads = 1,
+                            .terminal = command->output == OUTPUT_TABLE && isatty(STDERR_FILENO) == 1};
     pthread_mutex_init(&replay.lock, NULL);
     uint64_t const began_ms = clock_monotonic_ms();
     thole_status status = run(&replay, reterr);

@@ -107,6 +107,16 @@ has "$log.tty" $'\e[H\e[J' 'namespace default at 20' '1 engines, 1 workers' 'not
 expect 0 '1 engines, 1 workers' top
 expect 2 'top is for people' top -o json
 
+# Long work says on a terminal how far it is, and leaves nothing of that behind; elsewhere it says nothing.
+clear=$'\e[K'
+on_terminal "$thole replay --all -- $checkout" >"$log.tty"
+has "$log.tty" "$clear"'0 of 8 partitions replayed, 1 records' "$clear"'3 instances, 3 executions'
+on_terminal "$thole projections verify" >"$log.tty"
+has "$log.tty" "$clear"'partition ' ' of 8: ' "$clear" '3 instances, '
+on_terminal "$thole export --all --to $log.thole" >"$log.tty"
+has "$log.tty" '0 of 3 instances, 0 records'"$clear" "$clear"
+"$thole" replay --all -- "$checkout" >"$log.out" 2>"$log.err" && [ ! -s "$log.err" ] || { echo "replay: $(cat "$log.err")" && bad=1; }
+
 # Contexts: flags and environment win, a file that says another namespace shows which one was taken.
 expect 0 'there are no contexts' context list
 expect 3 'no context is in use' context show
@@ -163,10 +173,35 @@ completes 'json jsonl' thole list --output = js
 completes '--timeout' thole wait x --ti
 completes '--traceparent --tracestate' thole start --tr
 completes "$checkout" thole replay t-1 -- "$checkout"
+
+# In zsh and in fish: what TAB makes of a line. Where a shell is not there that is said; REQUIRE_SHELLS=1 fails then.
+in_zsh() { timeout 20 zsh -f "$(dirname "$0")/complete.zsh" "$log.zsh" "$1" 2>&1; }
+in_fish() { fish --no-config -c "source $log.fish; complete -C '$1'" 2>&1; }
+offers() { # SHELL LINE WORDS...: each is offered
+    local shell=$1 line=$2 got
+    shift 2
+    got=$(PATH=$(dirname "$thole"):$PATH "in_$shell" "$line")
+    for words in "$@"; do
+        case $got in
+            *"$words"*) ;;
+            *) echo "$shell: $line <TAB>: no \"$words\" in: $got" && bad=1 ;;
+        esac
+    done
+}
 for shell in zsh fish; do
     "$thole" completion $shell >"$log.$shell"
-    ! command -v $shell >"$log.out" || $shell -n "$log.$shell" || bad=1
-    grep -q 'start-many' "$log.$shell" || { echo "completion $shell lacks a verb" && bad=1; }
+    if ! command -v $shell >"$log.out"; then
+        echo "completion in $shell is not tested: there is no $shell"
+        [ "${REQUIRE_SHELLS:-0}" != 1 ] || bad=1
+        continue
+    fi
+    $shell -n "$log.$shell" || bad=1
+    offers $shell 'thole star' start start-many
+    offers $shell 'thole completion ' bash fish zsh
+    offers $shell 'thole list -o n' name
+    offers $shell 'thole list --status co' completed continued-as-new
+    offers $shell 'thole cancel t-' t-1 t-2 t-3
+    offers $shell 'thole start --tr' traceparent tracestate
 done
 expect 2 'no shell that is known' completion csh
 
