@@ -1,8 +1,7 @@
 #include "nonce.h"
-#include "memory.h"
+#include "hash_once.h"
 #include <assert.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <string.h>
 
 enum { NUMBER_BYTES = 8 };
@@ -36,17 +35,14 @@ static int hex_digit(uint8_t c)
 struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint64_t execution,
                         uint64_t activity_id)
 {
-    uint8_t place[2 * NUMBER_BYTES + THOLE_ID_BYTES_MAX], code[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
+    uint8_t place[2 * NUMBER_BYTES + THOLE_ID_BYTES_MAX], code[SHA256_BYTES];
     struct nonce nonce;
     assert(instance.len <= THOLE_ID_BYTES_MAX);
     put_number(place, execution);
     put_number(place + NUMBER_BYTES, activity_id);
     memcpy(place + 2 * NUMBER_BYTES, instance.ptr, instance.len);
-    if (HMAC(EVP_sha256(), key->bytes, sizeof key->bytes, place, 2 * NUMBER_BYTES + instance.len, code,
-             &len) == NULL ||
-        len < NONCE_TEXT_LEN / 2)
-        memory_give_up(1, sizeof code); /* libcrypto has no memory */
+    hash_once_hmac((thole_slice){key->bytes, sizeof key->bytes},
+                   (thole_slice){place, 2 * NUMBER_BYTES + instance.len}, code);
     put_hex(nonce.text, code, NONCE_TEXT_LEN / 2);
     return nonce;
 }

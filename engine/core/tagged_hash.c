@@ -1,19 +1,14 @@
 #include "tagged_hash.h"
-#include "memory.h"
+#include "hash_once.h"
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <string.h>
 
 struct tagged_hash tagged_hash_make(const char *tag, thole_slice bytes)
 {
     static const char hex[] = "0123456789abcdef";
-    uint8_t code[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
+    uint8_t code[SHA256_BYTES];
     struct tagged_hash hash = {{0}};
-    if (HMAC(EVP_sha256(), tag, (int)strlen(tag), bytes.ptr != NULL ? bytes.ptr : (const uint8_t *)"",
-             bytes.len, code, &len) == NULL ||
-        len < TAGGED_HASH_TEXT_LEN / 2)
-        memory_give_up(1, sizeof code); /* libcrypto has no memory */
+    hash_once_hmac(thole_slice_from(tag), bytes, code);
     for (size_t i = 0; i < TAGGED_HASH_TEXT_LEN / 2; i++) {
         hash.text[2 * i] = hex[code[i] >> 4];
         hash.text[2 * i + 1] = hex[code[i] & 15];

@@ -1,8 +1,7 @@
 #include "work_digest.h"
-#include "memory.h"
+#include "hash_once.h"
 #include "nonce.h"
 #include <assert.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 enum { LENGTH_BYTES = 8, PARTS = 4 };
@@ -27,19 +26,12 @@ static uint8_t *put_part(uint8_t *to, thole_slice part)
 struct work_digest work_digest_make(thole_slice queue, thole_slice activity, thole_slice nonce,
                                     thole_slice input)
 {
-    uint8_t head[PARTS * LENGTH_BYTES + 2 * THOLE_NAME_BYTES_MAX + NONCE_TEXT_LEN], code[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
+    uint8_t head[PARTS * LENGTH_BYTES + 2 * THOLE_NAME_BYTES_MAX + NONCE_TEXT_LEN], code[SHA256_BYTES];
     struct work_digest digest;
     assert(queue.len <= THOLE_NAME_BYTES_MAX && activity.len <= THOLE_NAME_BYTES_MAX);
     assert(nonce.len <= NONCE_TEXT_LEN);
     uint8_t *const end = put_length(put_part(put_part(put_part(head, queue), activity), nonce), input.len);
-    EVP_MD_CTX *const context = EVP_MD_CTX_new();
-    if (context == NULL || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1 ||
-        EVP_DigestUpdate(context, head, (size_t)(end - head)) != 1 ||
-        EVP_DigestUpdate(context, input.ptr, input.len) != 1 ||
-        EVP_DigestFinal_ex(context, code, &len) != 1 || len < WORK_DIGEST_BYTES)
-        memory_give_up(1, sizeof code); /* libcrypto has no memory */
-    EVP_MD_CTX_free(context);
+    hash_once_sha256((const thole_slice[]){{head, (size_t)(end - head)}, input}, 2, code);
     memcpy(digest.bytes, code, sizeof digest.bytes);
     return digest;
 }
