@@ -23,8 +23,8 @@ struct restoring {
     struct audit_keys keys;
     struct archive_restorer restorer;
     struct listing listing;
-    struct id_set wanted, seen; /* ids of the command line; those that an archive has */
-    const char *object;         /* of an error */
+    struct id_set wanted, seen;      /* ids of the command line; those that an archive has */
+    char object[ARCHIVE_PATH_BYTES]; /* of an error */
     uint64_t kept, shown_ms;
     bool terminal;
 };
@@ -220,9 +220,14 @@ static thole_status restore_fetched(struct restoring *restoring, const char *nam
     return status;
 }
 
+static void set_object(struct restoring *restoring, const char *path)
+{
+    (void)snprintf(restoring->object, sizeof restoring->object, "%s", path);
+}
+
 static thole_status restore_one(struct restoring *restoring, const char *name, thole_error *reterr)
 {
-    restoring->object = name;
+    set_object(restoring, name);
     if (access(name, F_OK) != 0 && restoring->cli->options.back_command != NULL)
         return restore_fetched(restoring, name, reterr);
     return archive_restore_file(&restoring->restorer, name, name, "", reterr);
@@ -285,10 +290,10 @@ static thole_status restore(struct restoring *restoring, thole_error *reterr)
     id_set_sort(&restoring->wanted);
     if (!restoring->cli->options.dry_run)
         THOLE_TRY(restored_ensure(restoring->client->connection, topology->ns, topology->replicas, reterr));
-    restoring->object = path;
+    set_object(restoring, path);
     bool const folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     THOLE_TRY(folder ? restore_folder(restoring, path, reterr) : restore_one(restoring, path, reterr));
-    restoring->object = "";
+    set_object(restoring, "");
     return check_seen(restoring, reterr);
 }
 
@@ -321,7 +326,6 @@ static int finish(struct restoring *restoring, thole_status status, thole_error 
 int archive_restore(struct cli *cli)
 {
     struct restoring restoring = {.cli = cli,
-                                  .object = "",
                                   .terminal = isatty(STDERR_FILENO) == 1 && !cli_is_json(cli),
                                   .restorer = {.cli = cli,
                                                .dry_run = cli->options.dry_run,

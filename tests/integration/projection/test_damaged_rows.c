@@ -127,6 +127,7 @@ static bool is_real(const struct damage *damage)
 
 struct load {
     const char *name;
+    unsigned pause_ms; /* between two starts */
     pthread_t thread;
     atomic_bool stop;
     unsigned started;
@@ -142,7 +143,7 @@ static void *start_many(void *arg)
         if (thole_client_start(client, thole_slice_from(id), THOLE_STR("load"), thole_slice_from(id), NULL,
                                &err) == THOLE_OK)
             load->started++;
-        pause_ms(LOAD_PAUSE_MS);
+        pause_ms(load->pause_ms);
     }
     return NULL;
 }
@@ -251,7 +252,7 @@ static void check_end(const char *id)
 
 static void test_each_damage_is_named_and_mended(void)
 {
-    struct load load = {.name = "load"};
+    struct load load = {.name = "load", .pause_ms = LOAD_PAUSE_MS};
     size_t running = 0;
     for (size_t i = 0; i < ARRAY_LEN(damages); i++)
         if (is_real(&damages[i])) {
@@ -345,7 +346,7 @@ static void test_killed_rebuild(void)
  * run are kept, nothing is lost. */
 static void test_second_schema(void)
 {
-    struct load load = {.name = "more"};
+    struct load load = {.name = "more", .pause_ms = 4 * LOAD_PAUSE_MS};
     static const char claims_sql[] =
         "SELECT string_agg(instance || ' ' || attempt || ' ' || claimed_at, ', ' ORDER BY instance)"
         " FROM thole_default.worker_queue WHERE instance LIKE 'v-2-%'";
