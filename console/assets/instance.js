@@ -18,6 +18,8 @@ const SHOW_MS = 250; // the row is read again at most so often
 const DRAW_MS = 60;
 const SOURCE_MS = 1000; // its engine is asked where the code is at most so often
 
+const counted = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
+
 class InstancePage {
   constructor(context) {
     this.context = context;
@@ -107,7 +109,7 @@ class InstancePage {
         [ended ? 'ended' : 'updated', timeNode(info.updated, { fraction: true })],
         ['execution', info.execution],
         ['turns', number(info.turns)],
-        ['open', `${number(info.open_activities)} activities, ${number(info.open_timers)} timers`],
+        ['open', `${counted(info.open_activities, 'activity', 'activities')}, ${counted(info.open_timers, 'timer', 'timers')}`],
         ['partition', info.partition],
       ]),
     );

@@ -63,7 +63,7 @@ function queueTable(queues, rates) {
   const columns = [
     ['Queue', (q) => h('span', { class: 'mono' }, line(q.queue))],
     ['Waiting', (q) => number(q.waiting)],
-    ['Oldest', (q) => (q.oldest_ms === null ? '–' : spanText(q.oldest_ms))],
+    ['Oldest', (q) => ((q.oldest_ms ?? null) === null ? '–' : h('span', { class: 'whole' }, spanText(q.oldest_ms)))],
     ['Rate', (q) => rates.text(q.queue)],
     ['Running', (q) => number(q.running)],
     ['Outside', (q) => number(q.outside)],

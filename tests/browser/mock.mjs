@@ -39,6 +39,7 @@ export class Mock {
     this.instances = state.instances ?? [];
     this.histories = state.histories ?? {};
     this.queues = state.queues ?? [];
+    this.since = Date.now();
     this.poisoned = state.poisoned ?? [];
     this.nodes = state.nodes ?? [];
     this.partitions = state.partitions ?? [];
@@ -113,7 +114,7 @@ export class Mock {
       '/session': () => ({ ...this.session, csrf: CSRF, now_ms: Date.now() }),
       '/instances': () => this.list(url.searchParams),
       '/counts': () => this.counts(url.searchParams),
-      '/queues': () => ({ queues: this.queues, complete: true }),
+      '/queues': () => ({ queues: this.queues.map((q) => this.handedOut(q)), complete: true }),
       '/quarantine': () => ({ poisoned: this.poisoned, complete: true }),
       '/nodes': () => ({ nodes: this.nodes, complete: true }),
       '/partitions': () => ({ partitions: this.partitions, complete: true }),
@@ -138,6 +139,11 @@ export class Mock {
     );
   }
 
+  /** A queue that hands out so many each second. */
+  handedOut(queue) {
+    return { ...queue, delivered: queue.delivered + Math.round(((Date.now() - this.since) / 1000) * (queue.each_s ?? 0)) };
+  }
+
   list(params) {
     const rows = this.filtered(params);
     const from = Number(params.get('next') ?? 0);
@@ -154,9 +160,10 @@ export class Mock {
   }
 
   one(response, path, params) {
-    const [, id, what, sequence] = /^\/instances\/([^/]+)(?:\/(history)(?:\/(\d+)\/data)?)?$/.exec(path) ?? [];
+    const [, id, what, sequence] = /^\/instances\/([^/]+)(?:\/(history|source)(?:\/(\d+)\/data)?)?$/.exec(path) ?? [];
     const name = decodeURIComponent(id ?? '');
     const row = this.instances.find((i) => i.instance === name);
+    if (row && what === 'source') return json(response, row.source ? { instance: name, source: row.source } : { instance: name, source: null, source_error: 'no engine answers' });
     if (!row) return problem(response, 404, notFound(name));
     if (sequence) return this.data(response, name, Number(sequence), params.get('id'));
     if (!what) return json(response, row);

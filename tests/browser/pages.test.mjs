@@ -269,6 +269,27 @@ test('a batch shows what it hits before it asks', async () => {
   assert.deepEqual(mock.posts[1].body.filter, { orchestration: 'checkout', status: 'Running' });
 });
 
+test('queues have their oldest and, from two readings, their rate; partitions their lag', async () => {
+  await at('/queues');
+  const cell = (queue, head) => page.locator(`tr:has(th:has-text("${queue}")) td[data-head=${head}]`);
+  await page.waitForSelector('td[data-head=Oldest]');
+  assert.equal(await cell('payments', 'Oldest').innerText(), '1 min 33 s');
+  await cell('payments', 'Rate').filter({ hasText: /^4[0-9](\.[0-9])?\/s$/ }).waitFor();
+  assert.equal(await cell('slow', 'Rate').innerText(), '0/s');
+  await page.goto(`${mock.url}/engines`);
+  const lag = (partition, head) => page.locator(`tr:has(th:text-is("${partition}")) td[data-head="${head}"]`);
+  await lag(7, 'Inbox lag').waitFor();
+  assert.equal(await lag(7, 'Inbox lag').innerText(), '41');
+  assert.match(await lag(5, 'Projection lag').innerText(), /^1.?200$/);
+});
+
+test('where the code is, and that it is not known', async () => {
+  await at('/instances/order-7');
+  await page.waitForSelector('text=The code is at sell (checkout.c:61)');
+  await page.goto(`${mock.url}/instances/${mock.instances.find((i) => i.status === 'Running' && !i.source).instance}`);
+  await page.waitForSelector('text=is not known: no engine answers');
+});
+
 test('quarantine: retry, and what the server refuses', async () => {
   await at('/queues');
   await page.click('[data-decide=retry]');

@@ -79,7 +79,7 @@ export const queues = [
   { queue: 'default', waiting: 12, running: 7, outside: 1, poisoned: 1, limit: null, lease_ms: 30000, oldest_ms: 1400, delivered: 61055,
     workers: [{ worker: WORKERS[0], activities: 5, silent_ms: 800 }, { worker: WORKERS[1], activities: 2, silent_ms: 41000 }],
     serving: [{ worker: WORKERS[0], slots: 16 }], activities: [{ name: 'reserve', count: 9, known: true }, { name: 'weigh', count: 3, known: false }] },
-  { queue: 'payments', waiting: 340, running: 16, outside: 0, poisoned: 0, limit: 16, lease_ms: 30000, oldest_ms: 93000, delivered: 9120,
+  { queue: 'payments', waiting: 340, running: 16, outside: 0, poisoned: 0, limit: 16, lease_ms: 30000, oldest_ms: 93000, delivered: 9120, each_s: 41.5,
     workers: [{ worker: WORKERS[0], activities: 16, silent_ms: 300 }], serving: [{ worker: WORKERS[0], slots: 16 }], activities: [{ name: 'charge', count: 356, known: true }] },
   { queue: 'slow', waiting: 3, running: 0, outside: 0, poisoned: 0, limit: null, lease_ms: 30000, oldest_ms: 3725000, delivered: 0, workers: [], serving: [], activities: [{ name: 'fraud_check', count: 3, known: false }] },
 ];
@@ -109,7 +109,7 @@ export function shop() {
     { kind: 'event', id: 23, ...asked, name: 'parcel_back' },
   ];
   const input = '{"order":7,"items":[{"sku":"tea","count":2},{"sku":"cup","count":1}],"total":4150}';
-  const first = instance('order-7', { version: 2, parent: 'basket-3', custom_status: 'waits for the payment', created: iso(Date.now() - 40000), open_activities: 2, open_timers: 1, turns: 9, pending: waiting, input, input_bytes: input.length });
+  const first = instance('order-7', { version: 2, parent: 'basket-3', custom_status: 'waits for the payment', created: iso(Date.now() - 40000), open_activities: 2, open_timers: 1, turns: 9, pending: waiting, source: 'sell (checkout.c:61)', input, input_bytes: input.length });
   const child = instance('order-7-shipment', { orchestration: 'shipment', parent: 'order-7', status: 'Completed', created: iso(Date.now() - 38000), updated: iso(Date.now() - 12000) });
   const stuck = [
     instance('order-31', { status: 'Stuck', detail: "history has 'refund' where the code asks for 'charge' (checkout.c:61): event 8 of execution 1" }),
