@@ -8,7 +8,7 @@ import { timeNode, spanText } from './time.js';
 import { bar, empty, errorBox, plainTable, section } from './ui.js';
 
 const REFRESH_MS = 500;
-const RATE_MS = 2000; // at least so long is a rate taken over
+const RATE_MS = 1500; // at least so long is a rate taken over
 
 function workers(queue) {
   const has = new Map((queue.workers ?? []).map((w) => [w.worker, w]));
