@@ -15,6 +15,7 @@ enum { KEY_FILE_BYTES_MAX = 1024 };
 static bool take_key(const struct cli *cli, thole_slice word, struct note_key *ret, int *ret_code)
 {
     char path[4096];
+    bool open_to_all = false;
     thole_error err = {.status = THOLE_OK};
     if (note_key_parse(word, ret, NULL) == THOLE_OK)
         return true;
@@ -24,11 +25,16 @@ static bool take_key(const struct cli *cli, thole_slice word, struct note_key *r
     }
     memcpy(path, word.ptr, word.len);
     path[word.len] = '\0';
-    thole_status const status = audit_key_file_read(path, ret, &err);
+    thole_status const status = audit_key_file_read(path, ret, &open_to_all, &err);
     if (status == THOLE_NOT_FOUND)
         *ret_code = cli_misused_try(cli, "thole audit keygen NAME --key FILE makes one", "%s", err.text);
     else if (status != THOLE_OK)
         *ret_code = cli_misused(cli, "%s", err.text);
+    if (open_to_all)
+        (void)fprintf(stderr,
+                      "thole: warning: %s has a key that signs, and everybody on this machine may read it: "
+                      "chmod o-r\n",
+                      path);
     return status == THOLE_OK;
 }
 

@@ -361,10 +361,9 @@ static void release(struct audit_job *job)
 thole_status audit_job_check(const struct host_options *options, thole_error *reterr)
 {
     struct audit_key_list keys;
-    thole_error err = {.status = THOLE_OK};
-    thole_status const status = audit_key_list_read(options->audit_key, &keys, &err);
+    thole_status const status = audit_key_list_read(options->audit_key, &keys, reterr);
     audit_key_list_forget(&keys);
-    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "--audit-key: %s", err.text);
+    return status;
 }
 
 thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
@@ -382,6 +381,9 @@ thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret,
     buf_init(&job->message, MESSAGE_BYTES);
     buf_init(&job->name, STREAM_NAME_BYTES_MAX);
     thole_status status = audit_key_list_read(engine->options.audit_key, &job->keys, reterr);
+    if (status == THOLE_OK && job->keys.open_to_all)
+        log_line(LOG_LEVEL_WARN, "audit",
+                 "--audit-key: everybody on this machine may read a file with a key that signs: chmod o-r");
     if (status == THOLE_OK)
         status = job_thread_start(&job->thread, audit_main, job, "that signs checkpoints", reterr);
     if (status == THOLE_OK)

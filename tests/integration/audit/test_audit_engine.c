@@ -84,7 +84,11 @@ static void test_signs(void)
         stack_program_with(&stack, "program_verbs", "bad", "run", "--audit-key", "/nowhere/key", NULL);
     CU_ASSERT(stack_logged(bad, "--audit-key: cannot read the key /nowhere/key: No such file", 1, WAIT_MS));
     (void)stack_terminate(bad, WAIT_MS);
+    check("chmod o+r $D/key", 0, "");
     struct stack_program *verbs = start_engine("verbs", "100ms");
+    CU_ASSERT(
+        stack_logged(verbs, "everybody on this machine may read a file with a key that signs", 1, WAIT_MS));
+    check("chmod o-r $D/key", 0, "");
     client = stack_client(&stack);
     connection = stack_connect(&stack);
     run_instances("a");

@@ -97,7 +97,9 @@ static void test_histories(void)
     check("$T audit keygen 'audit example' --key $D/other 2>&1", 2, "the name of a key is");
     check("$T audit checkpoint --key $D/pub 2>&1", 2, "is a public key");
     check("$T audit checkpoint --key $D/none 2>&1", 2, "cannot read the key");
-    check("$T audit checkpoint --key $D/key", 0, "new");
+    check("chmod o+r $D/key; $T audit checkpoint --key $D/key 2>&1; chmod o-r $D/key", 0,
+          "key has a key that signs, and everybody on this machine may read it: chmod o-r\n");
+    check("$T audit checkpoint --key $D/key 2>&1 | grep -c warning", 1, "0");
     stack_kill9(verbs);
     verbs = start_engine();
     run_instances("b");
