@@ -417,8 +417,7 @@ static void test_restore_from_elsewhere(void)
           "'cat \"$D/bucket/$(basename \"$1\")\"' -o name | wc -l",
           0, "0: 6\n");
     check_same_history("t-5", "$D/bucket/*.thole");
-    check("ls $D | grep -c thole-archive-; for i in 0 1 2 3 4 5; do $T delete t-$i; done", 0,
-          "0: 0\n");
+    check("ls $D | grep -c thole-archive-; for i in 0 1 2 3 4 5; do $T delete t-$i; done", 0, "0: 0\n");
 }
 
 /* What was purged before there was a --to-command is nowhere else. */
