@@ -79,10 +79,12 @@ static void clear_progress(const struct replay *replay)
 
 static void show_progress(struct replay *replay)
 {
+    atomic_fetch_add(&replay->records, 1);
+    if (!replay->terminal)
+        return;
     uint64_t const now_ms = clock_monotonic_ms();
     uint64_t due_ms = atomic_load(&replay->progress_due_ms);
-    atomic_fetch_add(&replay->records, 1);
-    if (!replay->terminal || now_ms < due_ms ||
+    if (now_ms < due_ms ||
         !atomic_compare_exchange_strong(&replay->progress_due_ms, &due_ms, now_ms + PROGRESS_MS))
         return;
     pthread_mutex_lock(&replay->lock);

@@ -44,8 +44,9 @@ await 10 says 'has 1' queue list
 expect 0 'SERVED BY' queue list
 expect 0 'activity charge, queue default, try 1: worker ' show c-4
 expect 0 '"state":"running","text":"worker ' show c-4 -o json
-expect 0 '"running":1,"outside":0,"poisoned":0,"limit":null,"lease_ms":30000,"workers":[{"worker":"' \
+expect 0 '"running":1,"outside":0,"poisoned":0,"limit":null,"lease_ms":30000,"oldest_ms":null,"delivered":' \
     queue list --queue default -o json
+expect 0 ',"workers":[{"worker":"' queue list --queue default -o json
 expect 0 '{"schema":"thole.queue.v1","queue":"default","waiting":' queue list -o jsonl
 expect 0 '"accepted":true' cancel c-4 --actor ann --reason 'no more' -o json
 expect 9 'was cancelled: no more' wait c-4 --timeout 60s

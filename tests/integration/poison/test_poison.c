@@ -155,10 +155,10 @@ static void test_the_command(void)
     CU_ASSERT_EQUAL(command("queue poisoned --queue other -o jsonl", text, sizeof text), 0);
     CHECK_STR("none of that queue", text, "");
     CU_ASSERT_EQUAL(command("queue list", text, sizeof text), 0);
-    CHECK_HAS(
-        text,
-        "QUEUE                   WAITING    RUNNING    OUTSIDE   POISONED      LIMIT  SERVED BY  WORKERS\n"
-        "default                       0          0          0          1          -          1  -\n");
+    CHECK_HAS(text, "QUEUE                   WAITING     OLDEST    RUNNING    OUTSIDE   POISONED      LIMIT  "
+                    "SERVED BY  WORKERS\n"
+                    "default                       0          -          0          0          1          -  "
+                    "        1  -\n");
     CU_ASSERT_EQUAL(command("queue list --queue default -o json", text, sizeof text), 0);
     CHECK_HAS(text, "{\"schema\":\"thole.queue_list.v1\",\"queues\":[{\"queue\":\"default\",\"waiting\":0,"
                     "\"running\":0,\"outside\":0,\"poisoned\":1,\"limit\":null,\"lease_ms\":");
