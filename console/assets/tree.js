@@ -1,14 +1,21 @@
 // Children of an instance, and theirs: each level is read when it is opened.
 import { get } from './api.js';
-import { h, fill, line } from './dom.js';
+import { h, fill, line, number } from './dom.js';
 import { instanceHref } from './router.js';
 import { badge } from './status.js';
 
 const LEVEL_ROWS = 200;
 
 async function level(parent) {
-  const page = await get('/instances', { parent, limit: LEVEL_ROWS });
-  return { rows: page.instances, more: !page.complete };
+  const [page, told] = await Promise.all([get('/instances', { parent, limit: LEVEL_ROWS }), get('/counts', { parent })]);
+  return { rows: page.instances, more: !page.complete, count: counted(told) };
+}
+
+/** "3 children: 1 Running, 2 Completed" */
+function counted({ counts, exact }) {
+  const total = Object.values(counts).reduce((sum, n) => sum + n, 0);
+  const parts = Object.entries(counts).map(([status, n]) => `${number(n)} ${status}`);
+  return `${exact === false ? 'at least ' : ''}${number(total)} ${total === 1 ? 'child' : 'children'}: ${parts.join(', ')}`;
 }
 
 function row(child) {
@@ -26,11 +33,12 @@ function row(child) {
 
 async function show(box, parent, none) {
   try {
-    const { rows, more } = await level(parent);
+    const { rows, more, count } = await level(parent);
     if (rows.length === 0) fill(box, h('p', { class: 'none' }, none));
     else
       fill(
         box,
+        h('p', { class: 'quiet' }, count),
         h('ul', { class: 'tree' }, rows.map(row)),
         more && h('p', null, h('a', { href: `/instances?parent=${encodeURIComponent(parent)}` }, 'all children')),
       );

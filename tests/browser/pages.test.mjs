@@ -286,6 +286,7 @@ test('queues have their oldest and, from two readings, their rate; partitions th
 test('where the code is, and that it is not known', async () => {
   await at('/instances/order-7');
   await page.waitForSelector('text=The code is at sell (checkout.c:61)');
+  await page.waitForSelector('.children >> text=1 child: 1 Completed');
   await page.goto(`${mock.url}/instances/${mock.instances.find((i) => i.status === 'Running' && !i.source).instance}`);
   await page.waitForSelector('text=is not known: no engine answers');
 });
