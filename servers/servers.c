@@ -251,7 +251,7 @@ static int routes_text(const struct nats_plan *plan, char *to, size_t cap)
 static thole_status nats_prepare(struct server *server, const void *opaque, thole_error *reterr)
 {
     const struct nats_plan *plan = opaque;
-    char text[16384], path[PATH_BYTES];
+    char text[8192], path[PATH_BYTES];
     size_t const room = sizeof text - (plan->members > 1 ? ROUTES_BYTES_MAX : 0);
     int n = snprintf(text, sizeof text,
                      "server_name: n%zu\nlisten: \"127.0.0.1:%u\"\n"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define TRANSCRIPT THOLE_SOURCE_DIR "/tests/unit/command/servers.transcript"
-enum { WORDS_MAX = 24, TEXT_BYTES = 8192, ANSWERS = 10, SERVERS = SERVER_CLUSTER_MAX };
+enum { WORDS_MAX = 24, TEXT_BYTES = 16384, ANSWERS = 10, SERVERS = SERVER_CLUSTER_MAX };
 
 static struct {
     FILE *to;
