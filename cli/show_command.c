@@ -145,18 +145,24 @@ static void pending_lines(struct show *show, const thole_inspection *inspection)
         (void)printf("%-16s%zu more; -o json prints all\n", "and", len - shown);
 }
 
-static void show_data(struct show *show, const char *key, thole_slice data)
+static void show_data(struct show *show, const char *key, thole_slice data, bool redacted)
 {
     struct buf line;
     char size[40];
     if (!is_table(show)) {
         form_data(&show->json, key, data, SIZE_MAX);
+        if (redacted)
+            json_member_bool(&show->json, strcmp(key, "input") == 0 ? "input_redacted" : "output_redacted",
+                             true);
         return;
     }
     buf_init(&line, LINE_BYTES);
     text_safe(&line, data, DATA_COLUMNS);
     (void)snprintf(size, sizeof size, " (%zu bytes)", data.len);
-    (void)printf("%-16s%s%s\n", key, buf_cstr(&line), data.len == 0 ? "(empty)" : size);
+    (void)printf("%-16s%s%s\n", key, buf_cstr(&line),
+                 redacted        ? "(redacted)"
+                 : data.len == 0 ? "(empty)"
+                                 : size);
     buf_release(&line);
 }
 
@@ -165,9 +171,9 @@ static thole_status show_inspection(void *arg, const thole_inspection *inspectio
     struct show *show = arg;
     bool const ended =
         inspection->status != THOLE_INSTANCE_RUNNING && inspection->status != THOLE_INSTANCE_PAUSED;
-    show_data(show, "input", inspection->input);
+    show_data(show, "input", inspection->input, inspection->input_redacted);
     if (ended)
-        show_data(show, "output", inspection->output);
+        show_data(show, "output", inspection->output, inspection->output_redacted);
     pending_read(&show->pending, show->client, show->instance, inspection, note, show);
     if (is_table(show))
         pending_lines(show, inspection);

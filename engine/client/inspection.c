@@ -254,7 +254,9 @@ static thole_status say(struct inspection *in, thole_inspection_fn *each, void *
         .custom_status = instance_custom_status(in->machine),
         .turns = instance_turns(in->machine),
         .event = in->last_event,
-        .time_ms = in->time_ms};
+        .time_ms = in->time_ms,
+        .input_redacted = in->started != NULL && in->started->data_erased,
+        .output_redacted = in->end != NULL && in->end->data_erased};
     return each(arg, &inspection);
 }
 

@@ -259,9 +259,10 @@ typedef struct thole_inspection {
     const thole_pending *pending; /**< by id */
     size_t pending_len;
     thole_slice custom_status;
-    uint64_t turns;   /**< of the execution, up to here */
-    uint64_t event;   /**< the last one that counted */
-    uint64_t time_ms; /**< of its turn, milliseconds since 1970 */
+    uint64_t turns;                       /**< of the execution, up to here */
+    uint64_t event;                       /**< the last one that counted */
+    uint64_t time_ms;                     /**< of its turn, milliseconds since 1970 */
+    bool input_redacted, output_redacted; /**< there was one: a redaction erased it */
 } thole_inspection;
 /** A point in an instance's history: the end of an event, or a time. Zeroed = now. */
 typedef struct thole_inspect_point {

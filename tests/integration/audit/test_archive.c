@@ -174,6 +174,8 @@ static void test_redaction(void)
     check("$T audit redact a-1 --event 1 --reason x 2>&1", 2, "--file is needed");
     check("$T history --file $D/red/red.thole a-1", 0, "(redacted)");
     check("$T history --file $D/red/red.thole a-1 -o json", 0, "\"redacted\":true");
+    check("$T show --file $D/red/red.thole a-1", 0, "input           (redacted)");
+    check("$T show --file $D/red/red.thole a-1 -o json", 0, "\"input_redacted\":true");
     check("$T audit redact a-1 --file $D/red/red.thole --all --reason 'all of it' -o json", 0,
           "{\"schema\":\"thole.redaction.v1\",\"partition\":0,\"instance\":\"a-1\"");
     check("$T audit redact a-1 --file $D/red/red.thole --all --reason again 2>&1", 3,
