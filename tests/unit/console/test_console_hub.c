@@ -131,8 +131,21 @@ static void change_much(void)
     }
 }
 
+static void *put_more(void *done)
+{
+    static char text[200] = "data: more";
+    memset(text + 10, 'e', sizeof text - 12);
+    memcpy(text + sizeof text - 2, "\n\n", 2);
+    CU_ASSERT_TRUE(feed_put_patiently(readers[0].feed, (thole_slice){(const uint8_t *)text, sizeof text}));
+    atomic_store((atomic_bool *)done, true);
+    return NULL;
+}
+
 static void test_room_for_changes(void)
 {
+    struct timespec const pause = clock_timespec(100);
+    atomic_bool done = false;
+    pthread_t thread;
     char *const big = malloc(HUB_STREAM_BYTES_MAX);
     begin();
     CU_ASSERT_EQUAL(join(&readers[0]), THOLE_OK);
@@ -142,6 +155,13 @@ static void test_room_for_changes(void)
     const char *const got = read_all(&readers[0]);
     CU_ASSERT_PTR_NULL(strstr(got, "event: reload"));
     CU_ASSERT_PTR_NOT_NULL(strstr(got, "xx\n\nevent: changed\ndata: {\"instance\":\"some instance\"}\n\n"));
+    fill(big, 100);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, put_more, &done), 0);
+    (void)nanosleep(&pause, NULL);
+    CU_ASSERT_FALSE(atomic_load(&done)); /* it waits for the reader, and leaves the rest free */
+    bool const at_once = strstr(read_all(&readers[0]), "data: more") != NULL;
+    CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+    CU_ASSERT_TRUE(at_once || strstr(read_all(&readers[0]), "data: more") != NULL);
     end();
     free(big);
 }
