@@ -120,7 +120,8 @@ static void check_sync(const struct looking *looking, thole_status asked,
         report_add(report, "sync_interval", FINDING_OK, NULL, "always: what is acknowledged is on the disk");
     else if (safe)
         report_add(report, "sync_interval", FINDING_OK, NULL,
-                   "%" PRIu64 " ms, with %" PRIu64 " replicas: they should not lose power together",
+                   "%" PRIu64 " ms, with %" PRIu64
+                   " replicas: none of them should lose power while another one is down or behind",
                    server->sync_ms, looking->found.replicas);
     else
         report_add(report, "sync_interval", FINDING_WARN, todo,
