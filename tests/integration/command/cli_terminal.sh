@@ -115,7 +115,7 @@ on_terminal "$thole projections verify" >"$log.tty"
 has "$log.tty" "$clear"'partition ' ' of 8: ' "$clear" '3 instances, '
 on_terminal "$thole export --all --to $log.thole" >"$log.tty"
 has "$log.tty" '0 of 3 instances, 0 records'"$clear" "$clear"
-"$thole" replay --all -- "$checkout" >"$log.out" 2>"$log.err" && [ ! -s "$log.err" ] || { echo "replay: $(cat "$log.err")" && bad=1; }
+"$thole" replay --all -- "$checkout" >"$log.out" 2>"$log.err" && ! grep -v "ASan doesn't fully support" "$log.err" || { echo "replay: $(cat "$log.err")" && bad=1; }
 
 # Contexts: flags and environment win, a file that says another namespace shows which one was taken.
 expect 0 'there are no contexts' context list
