@@ -4,6 +4,7 @@
 set -eu -o pipefail
 THOLE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 THOLE_TOOLS=$THOLE_TOP/build/tools
+mkdir -p "$THOLE_TOP/build" # for logs, also when nothing has to be installed or fetched
 NATS_VERSION_MIN=2.10.23 # older ones can lose what they acknowledged; Debian 12 has 2.9.10
 
 PACKAGES_BUILD='gcc libc6-dev cmake make ninja-build pkg-config libnats-dev libprotobuf-c-dev protobuf-c-compiler libpq-dev libssl-dev libmicrohttpd-dev libyaml-dev'
@@ -30,7 +31,6 @@ missing_packages() {
 # apt_get ARGUMENT...: quietly; what it wrote is shown when it fails.
 apt_get() {
     local log=$THOLE_TOP/build/apt.log
-    mkdir -p "$THOLE_TOP/build"
     DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 </dev/null || {
         tail -n 20 "$log" >&2
         return 1
