@@ -31,11 +31,6 @@ enum {
 
 /* ---- alone ---- */
 
-struct made { /* a log of turns of one instance: an activity's result, and the next activity */
-    struct buf *bytes;
-    struct record_hasher *hasher;
-};
-
 static uint64_t cpu_ns(void)
 {
     struct timespec now;
@@ -61,8 +56,8 @@ static struct record record_of(uint64_t n, const struct event *events)
 
 enum form { WITHOUT, AS_STORED, SALTED };
 
-/* Nanoseconds for a record. */
-static double write_records(struct made *made, enum form form)
+/* A log of turns of one instance: an activity's result, and the next activity. Nanoseconds for a record. */
+static double write_records(struct buf made[RECORDS], enum form form)
 {
     static const struct salt_key key = {.bytes = {1}};
     static const struct salt_source salts = {&key, 0};
@@ -79,7 +74,7 @@ static double write_records(struct made *made, enum form form)
              .queue = THOLE_STR("default"),
              .data = data}};
         struct record record = record_of(n, events);
-        struct buf *const to = &made->bytes[n - 1];
+        struct buf *const to = &made[n - 1];
         record.salts = form == SALTED ? &salts : NULL;
         if (form != WITHOUT)
             record.previous = record.previous_of_instance = newest;
@@ -87,7 +82,7 @@ static double write_records(struct made *made, enum form form)
         if (record_encode(&record, to) != THOLE_OK)
             abort();
         if (form != WITHOUT)
-            newest = record_hasher_make(made->hasher, buf_bytes(to));
+            newest = record_hash_make(THOLE_STR("bench"), 0, buf_bytes(to));
     }
     return (double)(cpu_ns() - begun) / RECORDS;
 }
@@ -99,7 +94,7 @@ static void found(void *arg, const struct audit_finding *finding)
     abort();
 }
 
-static double verify_records(const struct made *made)
+static double verify_records(const struct buf made[RECORDS])
 {
     struct audit *const audit = audit_create(&(struct audit_options){.scope = AUDIT_INSTANCE,
                                                                      .ns = THOLE_STR("bench"),
@@ -107,7 +102,7 @@ static double verify_records(const struct made *made)
                                                                      .found = found});
     uint64_t const begun = cpu_ns();
     for (uint64_t n = 1; n <= RECORDS; n++)
-        audit_take(audit, &(struct audit_record){.sequence = n + 1, .bytes = buf_bytes(&made->bytes[n - 1])});
+        audit_take(audit, &(struct audit_record){.sequence = n + 1, .bytes = buf_bytes(&made[n - 1])});
     audit_end(audit);
     double const ns = (double)(cpu_ns() - begun) / RECORDS;
     audit_destroy(audit);
@@ -129,15 +124,14 @@ static double median(double *of, size_t n)
 static void measure_alone(void)
 {
     static struct buf bytes[RECORDS];
-    struct made made = {bytes, record_hasher_create(THOLE_STR("bench"), 0)};
     double forms[3][ROUNDS], verified[2][ROUNDS];
     for (size_t i = 0; i < RECORDS; i++)
         buf_init(&bytes[i], RECORD_ROOM);
     for (size_t round = 0; round < ROUNDS; round++)
         for (size_t form = WITHOUT; form <= SALTED; form++) {
-            forms[form][round] = write_records(&made, (enum form)form) / 1000;
+            forms[form][round] = write_records(bytes, (enum form)form) / 1000;
             if (form != WITHOUT)
-                verified[form - 1][round] = 1e9 / verify_records(&made);
+                verified[form - 1][round] = 1e9 / verify_records(bytes);
         }
     printf("a record of %zu bytes, two payloads of %d: CPU of its writer\n",
            buf_bytes(&bytes[RECORDS - 1]).len, PAYLOAD_BYTES);
@@ -148,7 +142,6 @@ static void measure_alone(void)
            median(forms[SALTED], ROUNDS), median(verified[1], ROUNDS));
     for (size_t i = 0; i < RECORDS; i++)
         buf_release(&bytes[i]);
-    record_hasher_destroy(made.hasher);
 }
 
 /* ---- engines ---- */

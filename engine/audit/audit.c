@@ -20,7 +20,6 @@ struct audit *audit_create(const struct audit_options *options)
         memcpy(audit->instance, options->instance.ptr, options->instance.len);
     audit->options.ns.ptr = audit->ns;
     audit->options.instance.ptr = audit->instance;
-    audit->hasher = record_hasher_create(audit->options.ns, options->partition);
     return audit;
 }
 
@@ -30,7 +29,6 @@ void audit_destroy(struct audit *audit)
         return;
     audit_instances_release(&audit->instances);
     audit_instances_release(&audit->removals);
-    record_hasher_destroy(audit->hasher);
     free(audit->gaps);
     free(audit);
 }
@@ -103,7 +101,7 @@ void audit_take(struct audit *audit, const struct audit_record *record)
                                 scan.epoch,
                                 scan.n,
                                 0,
-                                record_hasher_make(audit->hasher, record->bytes),
+                                record_hash_make(audit->options.ns, audit->options.partition, record->bytes),
                                 record_hash_known(&scan.previous)};
     bool const log = audit->options.scope == AUDIT_PARTITION;
     if (record->sequence <= audit->last.sequence) {

@@ -41,7 +41,6 @@ struct audit_hole { /* records that are not there, and that no deletion or pruni
 
 struct audit {
     struct audit_options options;
-    struct record_hasher *hasher;
     uint8_t ns[THOLE_NAME_BYTES_MAX], instance[THOLE_ID_BYTES_MAX];
     struct audit_place last; /* sequence 0: none */
     uint64_t opened;         /* sequence of the EpochOpened of last.epoch */

@@ -1,7 +1,6 @@
 #include "merkle.h"
-#include "memory.h"
+#include "sha256.h"
 #include <assert.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 /* ---- hashes ---- */
@@ -9,13 +8,7 @@
 static struct merkle_hash hash_behind(uint8_t prefix, thole_slice first, thole_slice second)
 {
     struct merkle_hash hash;
-    EVP_MD_CTX *const context = EVP_MD_CTX_new();
-    if (context == NULL || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1 ||
-        EVP_DigestUpdate(context, &prefix, 1) != 1 || EVP_DigestUpdate(context, first.ptr, first.len) != 1 ||
-        EVP_DigestUpdate(context, second.ptr, second.len) != 1 ||
-        EVP_DigestFinal_ex(context, hash.bytes, NULL) != 1)
-        memory_give_up(1, sizeof hash); /* libcrypto has no memory */
-    EVP_MD_CTX_free(context);
+    sha256_of((const thole_slice[]){{&prefix, 1}, first, second}, 3, hash.bytes);
     return hash;
 }
 
@@ -62,8 +55,7 @@ struct merkle_hash merkle_root(const struct merkle_tree *tree)
         }
     if (has)
         return root;
-    if (EVP_Digest("", 0, root.bytes, NULL, EVP_sha256(), NULL) != 1)
-        memory_give_up(1, sizeof root);
+    sha256_of(NULL, 0, root.bytes);
     return root;
 }
 

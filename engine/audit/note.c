@@ -1,5 +1,6 @@
 #include "note.h"
 #include "memory.h"
+#include "sha256.h"
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -60,8 +61,7 @@ static uint32_t id_of(const struct note_key *key)
     text[len] = '\n';
     text[len + 1] = KIND_ED25519;
     memcpy(text + len + 2, key->public_bytes, NOTE_KEY_BYTES);
-    if (EVP_Digest(text, len + 1 + TYPED_BYTES, hash, NULL, EVP_sha256(), NULL) != 1)
-        memory_give_up(1, sizeof hash);
+    sha256_of(&(thole_slice){text, len + 1 + TYPED_BYTES}, 1, hash);
     return (uint32_t)hash[0] << 24 | (uint32_t)hash[1] << 16 | (uint32_t)hash[2] << 8 | hash[3];
 }
 

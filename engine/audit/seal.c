@@ -1,7 +1,7 @@
 #include "seal.h"
 #include "memory.h"
+#include "sha256.h"
 #include <assert.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,21 +34,11 @@ struct seal {
 struct record_hash leaf_instance(thole_slice ns, thole_slice instance)
 {
     static const char purpose[] = "thole.instance.v1"; /* with its NUL */
-    uint8_t text[sizeof purpose + THOLE_NAME_BYTES_MAX + 1 + THOLE_ID_BYTES_MAX], *to = text;
+    static const uint8_t end = 0;
     struct record_hash hash = {{0}};
-    assert(ns.len <= THOLE_NAME_BYTES_MAX);
-    if (instance.len == 0 || instance.len > THOLE_ID_BYTES_MAX)
-        return hash;
-    memcpy(to, purpose, sizeof purpose);
-    to += sizeof purpose;
-    if (ns.len > 0)
-        memcpy(to, ns.ptr, ns.len);
-    to += ns.len;
-    *to++ = 0;
-    memcpy(to, instance.ptr, instance.len);
-    to += instance.len;
-    if (EVP_Digest(text, (size_t)(to - text), hash.bytes, NULL, EVP_sha256(), NULL) != 1)
-        memory_give_up(1, sizeof hash);
+    if (instance.len > 0 && instance.len <= THOLE_ID_BYTES_MAX)
+        sha256_of((const thole_slice[]){{(const uint8_t *)purpose, sizeof purpose}, ns, {&end, 1}, instance},
+                  4, hash.bytes);
     return hash;
 }
 

@@ -15,7 +15,6 @@ enum chained { CHAINED_UNKNOWN, CHAINED_YES, CHAINED_NO };
 
 struct sealer {
     struct sealer_options options;
-    struct record_hasher *hasher;
     char origin[ORIGIN_BYTES];
     uint8_t ns[THOLE_NAME_BYTES_MAX];
     struct log_place place;  /* of the last record that was taken */
@@ -36,7 +35,6 @@ struct sealer *sealer_create(const struct sealer_options *options)
     sealer->options = *options;
     memcpy(sealer->ns, options->ns.ptr, options->ns.len);
     sealer->options.ns.ptr = sealer->ns;
-    sealer->hasher = record_hasher_create(sealer->options.ns, options->partition);
     (void)snprintf(sealer->origin, sizeof sealer->origin, "thole/%.*s/%u", THOLE_FMT(options->ns),
                    options->partition);
     return sealer;
@@ -46,7 +44,6 @@ void sealer_destroy(struct sealer *sealer)
 {
     if (sealer == NULL)
         return;
-    record_hasher_destroy(sealer->hasher);
     free(sealer->leaves);
     free(sealer);
 }
@@ -207,7 +204,7 @@ thole_status sealer_take(struct sealer *sealer, uint64_t sequence, thole_slice r
     THOLE_TRY(check_link(sealer, sequence, &scan, removed == 0, reterr));
     for (uint64_t i = 0; i < removed; i++)
         (void)take_next(sealer, &(struct leaf){{{0}}, {{0}}});
-    struct leaf const leaf = {record_hasher_make(sealer->hasher, record),
+    struct leaf const leaf = {record_hash_make(sealer->options.ns, sealer->options.partition, record),
                               leaf_instance(sealer->options.ns, scan.instance)};
     if (!take_next(sealer, &leaf))
         return thole_fail(reterr, THOLE_CORRUPT,

@@ -1,5 +1,5 @@
 #include "nonce.h"
-#include "hash_once.h"
+#include "sha256.h"
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <string.h>
@@ -41,8 +41,8 @@ struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint6
     put_number(place, execution);
     put_number(place + NUMBER_BYTES, activity_id);
     memcpy(place + 2 * NUMBER_BYTES, instance.ptr, instance.len);
-    hash_once_hmac((thole_slice){key->bytes, sizeof key->bytes},
-                   (thole_slice){place, 2 * NUMBER_BYTES + instance.len}, code);
+    sha256_hmac((thole_slice){key->bytes, sizeof key->bytes},
+                (thole_slice){place, 2 * NUMBER_BYTES + instance.len}, code);
     put_hex(nonce.text, code, NONCE_TEXT_LEN / 2);
     return nonce;
 }

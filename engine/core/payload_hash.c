@@ -7,14 +7,11 @@ enum { FIELD_FIELD = 1, FIELD_SALT = 2, FIELD_HASH = 3, PLACE_BYTES = 4 + 8 + 8 
 /* No other use of SHA-256 begins so. With its NUL. */
 static const char purpose[] = "thole.payload.v1";
 
-struct record_hash payload_hash_make(struct sha256 *sha, thole_slice salt, thole_slice payload)
+struct record_hash payload_hash_make(thole_slice salt, thole_slice payload)
 {
     struct record_hash hash;
-    sha256_begin(sha);
-    sha256_add(sha, purpose, sizeof purpose);
-    sha256_add(sha, salt.ptr, salt.len);
-    sha256_add(sha, payload.ptr, payload.len);
-    sha256_end(sha, hash.bytes);
+    thole_slice const tag = {(const uint8_t *)purpose, sizeof purpose};
+    sha256_of((const thole_slice[]){tag, salt, payload}, 3, hash.bytes);
     return hash;
 }
 
@@ -49,17 +46,12 @@ static uint8_t *put_number(uint8_t *to, uint64_t number, size_t bytes)
 static void make_two(struct record_salts *salts)
 {
     uint8_t place[PLACE_BYTES], *to = place;
-    if (salts->sha.context == NULL)
-        sha256_init(&salts->sha);
-    else
-        sha256_begin(&salts->sha);
     to = put_number(to, salts->source->partition, 4);
     to = put_number(to, salts->epoch, 8);
     to = put_number(to, salts->n, 8);
     (void)put_number(to, salts->used / 2, 4);
-    sha256_add(&salts->sha, salts->source->key->bytes, SALT_KEY_BYTES);
-    sha256_add(&salts->sha, place, sizeof place);
-    sha256_end(&salts->sha, salts->made);
+    thole_slice const key = {salts->source->key->bytes, SALT_KEY_BYTES};
+    sha256_of((const thole_slice[]){key, {place, sizeof place}}, 2, salts->made);
 }
 
 thole_slice record_salts_next(struct record_salts *salts, uint8_t to[SALT_BYTES])

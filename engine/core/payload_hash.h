@@ -15,8 +15,8 @@ enum {
     PAYLOADS_MAX = 8, /* of an event */
 };
 
-/* SHA-256 of the salt and the payload. @p sha is free. */
-struct record_hash payload_hash_make(struct sha256 *sha, thole_slice salt, thole_slice payload);
+/* SHA-256 of the salt and the payload. */
+struct record_hash payload_hash_make(thole_slice salt, thole_slice payload);
 
 /* What an event says of one of its payloads: the message Payload. */
 struct payload_note {
@@ -40,7 +40,6 @@ struct salt_source {
     uint32_t partition;
 };
 struct record_salts {
-    struct sha256 sha; /* context NULL: none was made yet */
     const struct salt_source *source;
     uint64_t epoch, n;
     uint32_t used;

@@ -364,7 +364,6 @@ static thole_status events_pack(const struct record *record, struct arena *arena
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < n && status == THOLE_OK; i++)
         status = event_to_pb(&record->turn.events[i], &salts, arena, &events[i]);
-    sha256_release(&salts.sha);
     return status == THOLE_OK ? turn_pack(record, events, salts.used > 0, to) : status;
 }
 

@@ -14,12 +14,6 @@ struct record_hash {
 };
 struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record);
 
-/* The same for many records of one partition. One thread at a time. */
-struct record_hasher;
-struct record_hasher *record_hasher_create(thole_slice ns, uint32_t partition);
-void record_hasher_destroy(struct record_hasher *hasher); /* NULL-safe */
-struct record_hash record_hasher_make(struct record_hasher *hasher, thole_slice record);
-
 /* From what a record says: empty, or RECORD_HASH_BYTES. */
 struct record_hash record_hash_said(thole_slice bytes);
 bool record_hash_known(const struct record_hash *hash); /* not none */

@@ -4,7 +4,7 @@
 #include "wire_fields.h"
 
 struct outline {
-    struct sha256 *to, *payloads;
+    struct sha256 *to;
     thole_slice run; /* bytes of the record that are next to each other, and not added yet */
 };
 
@@ -41,7 +41,7 @@ static void put_note(struct outline *outline, const struct event_notes *notes, s
     thole_slice hash = note->erased;
     flush(outline);
     if (hash.len == 0) {
-        salted = payload_hash_make(outline->payloads, note->salt, notes->payload[i]);
+        salted = payload_hash_make(note->salt, notes->payload[i]);
         hash = (thole_slice){salted.bytes, sizeof salted.bytes};
     }
     sha256_add(outline->to, number, sizeof number);
@@ -105,11 +105,11 @@ uint64_t record_hashed(thole_slice record)
     return message.bad ? 0 : hashed;
 }
 
-bool record_outline_add(thole_slice record, struct sha256 *to, struct sha256 *payloads)
+bool record_outline_add(thole_slice record, struct sha256 *to)
 {
     struct wire_message message = wire_message_of(record);
     struct wire_field field;
-    struct outline outline = {.to = to, .payloads = payloads};
+    struct outline outline = {.to = to};
     while (wire_take(&message, &field)) {
         bool const opens = field.number == FIELD_RECORD_TURN && field.type == WIRE_BYTES;
         put(&outline, opens ? field.tag : field.whole);

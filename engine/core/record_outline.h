@@ -12,7 +12,7 @@ enum { RECORD_HASHED_FIRST = 1, RECORD_HASHED_OUTLINE = 2 };
  * record.
  */
 uint64_t record_hashed(thole_slice record);
-/* Adds the outline to @p to; @p payloads is used for the hashes of payloads. False: it is no record with
- * notes of payloads as they must be, and what was added is of no use. */
-bool record_outline_add(thole_slice record, struct sha256 *to, struct sha256 *payloads);
+/* Adds the outline to @p to. False: it is no record with notes of payloads as they must be, and what was
+ * added is of no use. */
+bool record_outline_add(thole_slice record, struct sha256 *to);
 #endif

@@ -31,17 +31,14 @@ static void put_bytes(struct buf *to, uint32_t field, thole_slice bytes)
 
 static void put_erased(struct buf *to, const struct payload_note *note, thole_slice payload)
 {
-    struct sha256 sha;
     struct buf message;
-    sha256_init(&sha);
     buf_init(&message, 128);
-    struct record_hash const hash = payload_hash_make(&sha, note->salt, payload);
+    struct record_hash const hash = payload_hash_make(note->salt, payload);
     put_number(&message, 1 << 3 | WIRE_NUMBER);
     put_number(&message, note->field);
     put_bytes(&message, 3, record_hash_slice(&hash));
     put_bytes(to, FIELD_EVENT_PAYLOADS, buf_bytes(&message));
     buf_release(&message);
-    sha256_release(&sha);
 }
 
 /* ---- one event ---- */

@@ -1,18 +1,23 @@
-/* SHA-256 for many messages, one behind the other: libcrypto looks its functions up once. A lack of memory in
- * libcrypto ends the process, as of any small block (memory.h). Pure; one thread at a time for each. */
+/*
+ * SHA-256 and HMAC-SHA256 by libcrypto, without an allocation, so that nothing can fail: several are made for
+ * each activity and each record. libcrypto's newer functions (EVP_Digest(), HMAC()) look the algorithm up by
+ * its name in each call: 20 allocations for an HMAC, and four times the time for a short text. Pure.
+ */
 #ifndef THOLE_SHA256_H
 #define THOLE_SHA256_H
 #include "thole/types.h"
+#include <openssl/sha.h>
 
-enum { SHA256_BYTES = 32 };
-struct evp_md_ctx_st; /* libcrypto's EVP_MD_CTX */
+enum { SHA256_BYTES = 32, SHA256_KEY_BYTES_MAX = 64 };
 struct sha256 {
-    struct evp_md_ctx_st *context;
+    SHA256_CTX context;
 };
-void sha256_init(struct sha256 *sha);    /* the first message begins */
-void sha256_release(struct sha256 *sha); /* zeroed: nothing */
-void sha256_begin(
-    struct sha256 *sha); /* the next one begins; what was added to the one before is forgotten */
+void sha256_begin(struct sha256 *sha); /* what was added before is forgotten */
 void sha256_add(struct sha256 *sha, const void *bytes, size_t len);
-void sha256_end(struct sha256 *sha, uint8_t ret[SHA256_BYTES]);
+void sha256_end(struct sha256 *sha, uint8_t ret[SHA256_BYTES]); /* begin it before it is used again */
+
+/* Of @p n pieces, one behind the other. */
+void sha256_of(const thole_slice *pieces, size_t n, uint8_t ret[SHA256_BYTES]);
+/* @p key: at most SHA256_KEY_BYTES_MAX. */
+void sha256_hmac(thole_slice key, thole_slice bytes, uint8_t ret[SHA256_BYTES]);
 #endif

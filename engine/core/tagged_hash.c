@@ -1,5 +1,5 @@
 #include "tagged_hash.h"
-#include "hash_once.h"
+#include "sha256.h"
 #include <openssl/crypto.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ struct tagged_hash tagged_hash_make(const char *tag, thole_slice bytes)
     static const char hex[] = "0123456789abcdef";
     uint8_t code[SHA256_BYTES];
     struct tagged_hash hash = {{0}};
-    hash_once_hmac(thole_slice_from(tag), bytes, code);
+    sha256_hmac(thole_slice_from(tag), bytes, code);
     for (size_t i = 0; i < TAGGED_HASH_TEXT_LEN / 2; i++) {
         hash.text[2 * i] = hex[code[i] >> 4];
         hash.text[2 * i + 1] = hex[code[i] & 15];

@@ -1,6 +1,6 @@
 #include "work_digest.h"
-#include "hash_once.h"
 #include "nonce.h"
+#include "sha256.h"
 #include <assert.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ struct work_digest work_digest_make(thole_slice queue, thole_slice activity, tho
     assert(queue.len <= THOLE_NAME_BYTES_MAX && activity.len <= THOLE_NAME_BYTES_MAX);
     assert(nonce.len <= NONCE_TEXT_LEN);
     uint8_t *const end = put_length(put_part(put_part(put_part(head, queue), activity), nonce), input.len);
-    hash_once_sha256((const thole_slice[]){{head, (size_t)(end - head)}, input}, 2, code);
+    sha256_of((const thole_slice[]){{head, (size_t)(end - head)}, input}, 2, code);
     memcpy(digest.bytes, code, sizeof digest.bytes);
     return digest;
 }

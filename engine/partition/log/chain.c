@@ -25,7 +25,6 @@ struct partition_log *log_create(struct env *env)
 {
     struct partition_log *log = memory_new(sizeof *log);
     log->env = env;
-    log->hasher = record_hasher_create(env->options.ns, env->options.partition);
     log->salts = (struct salt_source){env->options.salt_key, env->options.partition};
     return log;
 }
@@ -38,7 +37,7 @@ void log_reset(struct partition_log *log)
     free(log->links);
     arena_release(&log->found_arena);
     log_become(log, LOG_CLOSED);
-    *log = (struct partition_log){.env = log->env, .hasher = log->hasher, .salts = log->salts};
+    *log = (struct partition_log){.env = log->env, .salts = log->salts};
 }
 
 void log_destroy(struct partition_log *log)
@@ -46,7 +45,6 @@ void log_destroy(struct partition_log *log)
     if (log == NULL)
         return;
     log_reset(log);
-    record_hasher_destroy(log->hasher);
     free(log);
 }
 
@@ -151,7 +149,8 @@ static void link_to_previous(struct partition_log *log, struct record *record,
 
 static void note_newest(struct partition_log *log, thole_slice bytes, const struct log_saying *saying)
 {
-    log->newest = record_hasher_make(log->hasher, bytes);
+    const struct partition_options *options = &log->env->options;
+    log->newest = record_hash_make(options->ns, options->partition, bytes);
     if (saying->newest != NULL)
         *saying->newest = log->newest;
 }

@@ -20,7 +20,6 @@ struct link { /* one record of this epoch that is not yet committed */
 
 struct partition_log {
     struct env *env;
-    struct record_hasher *hasher;
     struct salt_source salts;
     enum log_state state;
     char why[160]; /* FAILING, LOST */
