@@ -731,6 +731,8 @@ static void damaged_turn(struct reading *r, const struct position *position)
     apply_messages(r, position);
     for (size_t i = 0; i < r->turn->events_len; i++) {
         enum event_kind const kind = r->turn->events[i].kind;
+        if (kind == EVENT_STARTED) /* its id may be used again, by one that can be paused, too */
+            r->m->over = false;
         r->m->over = r->m->over || (event_is_terminal(kind) && kind != EVENT_CONTINUED_AS_NEW);
         r->m->swept =
             kind == EVENT_TERMINATED && i > 0 && r->turn->events[i - 1].kind == EVENT_TERMINATE_REQUESTED;
