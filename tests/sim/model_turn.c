@@ -729,13 +729,11 @@ static void check_ran(struct reading *r)
 static void damaged_turn(struct reading *r, const struct position *position)
 {
     apply_messages(r, position);
-    for (size_t i = 0; i < r->turn->events_len; i++) {
-        enum event_kind const kind = r->turn->events[i].kind;
-        if (kind == EVENT_STARTED) /* its id may be used again, by one that can be paused, too */
-            r->m->over = false;
-        r->m->over = r->m->over || (event_is_terminal(kind) && kind != EVENT_CONTINUED_AS_NEW);
-        r->m->swept =
-            kind == EVENT_TERMINATED && i > 0 && r->turn->events[i - 1].kind == EVENT_TERMINATE_REQUESTED;
+    const struct event *const first = r->turn->events;
+    for (const struct event *e = first; e < first + r->turn->events_len; e++) {
+        bool const ends = event_is_terminal(e->kind) && e->kind != EVENT_CONTINUED_AS_NEW;
+        r->m->over = ends || (r->m->over && e->kind != EVENT_STARTED); /* its id may be used again */
+        r->m->swept = e->kind == EVENT_TERMINATED && e > first && e[-1].kind == EVENT_TERMINATE_REQUESTED;
     }
 }
 
