@@ -7,11 +7,12 @@
 struct archive_facts {
     thole_slice instance; /* allocated */
     uint32_t partition;
-    uint64_t records, bytes, execution, last_sequence;
+    uint64_t records, bytes, first_execution, execution, last_sequence;
     uint64_t started_ms, ended_ms;
-    thole_instance_status status; /* UNKNOWN: it has not ended */
+    thole_instance_status status; /* UNKNOWN: it has not ended; CONTINUED_AS_NEW: its last execution has */
     char orchestration[THOLE_NAME_BYTES_MAX + 1];
     bool damaged;            /* a record does not decode */
+    bool asked;              /* its engine was asked to prune it */
     struct record_hash last; /* of its last record; set by archive_check */
     uint64_t sealed;         /* records that are shown to be in a checkpoint */
 };

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "holds.h"
 #include "memory.h"
+#include "old_executions.h"
 #include "text.h"
 #include "values.h"
 #include <stdlib.h>
@@ -13,6 +14,7 @@ enum { CANDIDATES_MAX = 5 * 1000 * 1000, LIST_ALL = INT32_MAX };
 struct picking {
     struct archive_picked *to;
     uint64_t before_ms;
+    bool executions; /* of instances that continue as new, too */
 };
 
 static bool read_before(const struct cli *cli, uint64_t *ret)
@@ -45,17 +47,13 @@ bool archive_age_is_good(const struct cli *cli, int *ret_code)
     return false;
 }
 
-static bool has_ended(thole_instance_status status)
-{
-    return status == THOLE_INSTANCE_COMPLETED || status == THOLE_INSTANCE_FAILED ||
-           status == THOLE_INSTANCE_CANCELLED || status == THOLE_INSTANCE_TERMINATED;
-}
-
 static thole_status note_row(void *arg, const thole_instance_info *info)
 {
     struct picking *picking = arg;
     struct archive_picked *to = picking->to;
-    if (info->foreign || !has_ended(info->status) || info->updated_ms >= picking->before_ms)
+    bool const whole =
+        !info->foreign && instance_has_ended(info->status) && info->updated_ms < picking->before_ms;
+    if (!whole && !(picking->executions && old_executions_possible(info)))
         return THOLE_OK;
     if (to->len == CANDIDATES_MAX)
         return THOLE_CANCELLED;
@@ -69,8 +67,40 @@ static thole_status note_row(void *arg, const thole_instance_info *info)
     to->items = memory_reserve(to->items, &to->cap, to->len + 1, sizeof *to->items);
     to->items[to->len++] = (struct archive_candidate){.instance = {kept, info->instance.len},
                                                       .parent = {kept + info->instance.len, info->parent.len},
-                                                      .ended_ms = info->updated_ms};
+                                                      .ended_ms = info->updated_ms,
+                                                      .upto = whole ? 0 : info->execution};
     return THOLE_OK;
+}
+
+static thole_status note_execution(void *arg, const thole_execution_info *info)
+{
+    (void)old_executions_take(arg, info);
+    return THOLE_OK;
+}
+
+/* Of instances that continue as new: up to which execution. Those that have no old ones are left out. */
+static thole_status pick_executions(struct picking *picking, thole_client *client, thole_error *reterr)
+{
+    struct archive_picked *to = picking->to;
+    struct old_executions old = {.ended_before = picking->before_ms};
+    size_t kept = 0;
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < to->len; i++) {
+        struct archive_candidate *candidate = &to->items[i];
+        if (candidate->upto > 0 && status == THOLE_OK) {
+            old_executions_begin(&old);
+            status = thole_client_executions(client, candidate->instance, note_execution, &old, reterr);
+            candidate->upto = old.upto;
+            candidate->ended_ms = old.ended_ms;
+            if (old.upto == 0) {
+                free((void *)(uintptr_t)candidate->instance.ptr);
+                continue;
+            }
+        }
+        to->items[kept++] = *candidate;
+    }
+    to->len = kept;
+    return status;
 }
 
 static int by_end(const void *a, const void *b)
@@ -82,7 +112,7 @@ static int by_end(const void *a, const void *b)
 thole_status archive_pick(const struct cli *cli, thole_client *client, struct archive_picked *ret,
                           thole_error *reterr)
 {
-    struct picking picking = {.to = ret};
+    struct picking picking = {.to = ret, .executions = cli->options.executions};
     thole_list_filter const filter = {.size = sizeof filter,
                                       .status = (thole_instance_status)cli->options.status,
                                       .orchestration = thole_slice_from(cli->options.orchestration),
@@ -91,10 +121,12 @@ thole_status archive_pick(const struct cli *cli, thole_client *client, struct ar
     *ret = (struct archive_picked){.len = 0};
     if (!read_before(cli, &picking.before_ms))
         return THOLE_INVALID;
-    thole_status const status = thole_client_list(client, &filter, note_row, &picking, reterr);
+    thole_status status = thole_client_list(client, &filter, note_row, &picking, reterr);
     if (status == THOLE_CANCELLED)
         return thole_fail(reterr, THOLE_LIMIT,
                           "more than %d instances at once: narrow it, by --prefix or age", CANDIDATES_MAX);
+    if (status == THOLE_OK)
+        status = pick_executions(&picking, client, reterr);
     if (ret->len > 0)
         qsort(ret->items, ret->len, sizeof *ret->items, by_end);
     return status;
@@ -114,7 +146,7 @@ thole_status archive_judge(thole_client *client, const struct archive_candidate 
     bool held = false, open = false;
     THOLE_TRY(
         holds_find(client->connection, client->topology.ns, candidate->instance, &held, NULL, NULL, reterr));
-    if (!held && candidate->parent.len > 0)
+    if (!held && candidate->upto == 0 && candidate->parent.len > 0)
         THOLE_TRY(client_is_open(client, candidate->parent, &open, reterr));
     *ret = held ? ARCHIVE_HELD : open ? ARCHIVE_PARENT_RUNS : ARCHIVE_GOES;
     return THOLE_OK;

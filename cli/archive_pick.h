@@ -1,4 +1,5 @@
-/* Which instances an archive takes: those that have ended, by age, status, orchestration and prefix. */
+/* Which instances an archive takes: those that have ended, by age, status, orchestration and prefix; and old
+ * executions of those that continue as new. */
 #ifndef THOLE_ARCHIVE_PICK_H
 #define THOLE_ARCHIVE_PICK_H
 #include "client_internal.h"
@@ -7,6 +8,8 @@
 struct archive_candidate {
     thole_slice instance, parent; /* allocated together */
     uint64_t ended_ms;
+    uint64_t upto;  /* it goes on: its executions up to this one; 0: it has ended, and all of it goes */
+    uint64_t after; /* of these, what was archived by this pass */
 };
 struct archive_picked {
     struct archive_candidate *items; /* what has ended first is first */

@@ -6,8 +6,9 @@
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
-enum { RECEIPT_BYTES_MAX = 64 * 1024, DELETE_TRIES = 3, REASON_BYTES = 512 };
+enum { RECEIPT_BYTES_MAX = 64 * 1024, DELETE_TRIES = 3, REASON_BYTES = 512, PRUNE_LOOK_MS = 50 };
 
 static thole_status verify(const struct archive_finisher *finisher, const char *path,
                            struct archive_check *check, thole_error *reterr)
@@ -45,7 +46,74 @@ static thole_status store(const struct archive_finisher *finisher, const char *p
 
 /* ---- purging ---- */
 
-static thole_status purge_one(const struct archive_finisher *finisher, const struct archive_facts *facts,
+static bool goes_on(const struct archive_facts *facts)
+{
+    return facts->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
+}
+
+/* Of an instance that goes on: what is archived is pruned, all before the last of these executions. */
+static thole_status prune_one(const struct archive_finisher *finisher, struct archive_facts *facts,
+                              thole_slice reason, struct archive_result *result, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    thole_status status = THOLE_UNAVAILABLE;
+    for (int i = 0; i < DELETE_TRIES && status == THOLE_UNAVAILABLE; i++)
+        status = thole_client_prune(finisher->client, facts->instance, facts->execution + 1, reason, &why);
+    facts->asked = status == THOLE_OK;
+    if (status == THOLE_CONFLICT) { /* held; or it has ended: then all of it is archived later */
+        cli_note(finisher->cli, "%s", why.text);
+        result->kept++;
+    } else if (status == THOLE_NOT_FOUND) {
+        result->purged++;
+    } else if (status != THOLE_OK) {
+        return thole_fail(reterr, status, "%s", why.text);
+    }
+    return THOLE_OK;
+}
+
+static thole_status is_pruned(const struct archive_finisher *finisher, const struct archive_facts *facts,
+                              bool *ret, thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    uint64_t last = 0;
+    thole_status status =
+        place_execution(finisher->client, facts->instance, facts->execution, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(finisher->client->connection, buf_cstr(&place.stream),
+                                        buf_cstr(&place.subject), &last, NULL, reterr);
+    place_release(&place);
+    *ret = last == 0;
+    return status;
+}
+
+/* The request is stored; its engine removes the records when all their effects are done. */
+static thole_status await_pruned(const struct archive_finisher *finisher, const struct archive_check *check,
+                                 struct archive_result *result, thole_error *reterr)
+{
+    struct timespec const pause = clock_timespec(PRUNE_LOOK_MS);
+    uint64_t const until_ms = clock_monotonic_ms() + finisher->client->timeout_ms;
+    for (size_t i = 0; i < check->instances_len; i++) {
+        const struct archive_facts *facts = &check->instances[i];
+        bool pruned = !facts->asked;
+        if (pruned)
+            continue;
+        THOLE_TRY(is_pruned(finisher, facts, &pruned, reterr));
+        while (!pruned && clock_monotonic_ms() < until_ms) {
+            (void)nanosleep(&pause, NULL);
+            THOLE_TRY(is_pruned(finisher, facts, &pruned, reterr));
+        }
+        result->purged += pruned;
+        result->kept += !pruned;
+        if (!pruned)
+            cli_note(finisher->cli,
+                     "\"%.*s\": its engine was asked to prune it, and has not yet; executions that are there "
+                     "in the next run are archived again",
+                     THOLE_FMT(facts->instance));
+    }
+    return THOLE_OK;
+}
+
+static thole_status purge_one(const struct archive_finisher *finisher, struct archive_facts *facts,
                               thole_slice reason, struct archive_result *result, thole_error *reterr)
 {
     thole_error why = {.status = THOLE_OK};
@@ -70,8 +138,7 @@ static thole_status purge_one(const struct archive_finisher *finisher, const str
 }
 
 static thole_status purge(const struct archive_finisher *finisher, const char *path,
-                          const struct archive_check *check, struct archive_result *result,
-                          thole_error *reterr)
+                          struct archive_check *check, struct archive_result *result, thole_error *reterr)
 {
     char reason[REASON_BYTES];
     const char *const slash = strrchr(path, '/');
@@ -79,9 +146,11 @@ static thole_status purge(const struct archive_finisher *finisher, const char *p
                    slash == NULL ? path : slash + 1, check->sha256);
     for (size_t i = 0; i < check->instances_len; i++) {
         finisher->progress(finisher->arg, "purged", i, check->instances_len);
-        THOLE_TRY(purge_one(finisher, &check->instances[i], thole_slice_from(reason), result, reterr));
+        struct archive_facts *const facts = &check->instances[i];
+        THOLE_TRY((goes_on(facts) ? prune_one : purge_one)(finisher, facts, thole_slice_from(reason), result,
+                                                           reterr));
     }
-    return THOLE_OK;
+    return await_pruned(finisher, check, result, reterr);
 }
 
 static thole_status write_receipt(const char *path, const struct archive_check *check,

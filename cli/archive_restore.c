@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "history_file.h"
 #include "memory.h"
+#include "old_executions.h"
 #include "text.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -65,9 +66,16 @@ static thole_status judge(struct putting *putting, size_t *ret_goes, thole_error
         const struct archive_facts *const facts = &check->instances[i];
         struct client_restore_wish const wish = wish_of(facts);
         putting->verdicts[i] = RESTORE_EXISTS;
+        if (facts->status ==
+            THOLE_INSTANCE_CONTINUED_AS_NEW) /* read with --file, and no instance that ended */
+            putting->verdicts[i] = RESTORE_EXECUTIONS;
         if (!restorer->wants(restorer->arg, facts))
             continue;
-        if (facts->status == THOLE_INSTANCE_UNKNOWN || facts->damaged)
+        if (putting->verdicts[i] == RESTORE_EXECUTIONS) {
+            THOLE_TRY(restorer->decided(restorer->arg, putting->name, facts, RESTORE_EXECUTIONS));
+            continue;
+        }
+        if (!instance_has_ended(facts->status) || facts->damaged)
             return thole_fail(reterr, THOLE_INVALID, "\"%.*s\" has not ended in it: it is no archive",
                               THOLE_FMT(facts->instance));
         THOLE_TRY(client_restore_judge(restorer->client, &wish, &putting->verdicts[i], reterr));

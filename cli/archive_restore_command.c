@@ -49,10 +49,22 @@ static void progress(void *arg, const char *name, size_t done, size_t total)
 
 /* ---- which, and what came of it ---- */
 
+/* Old executions stay in their files: they are no instance that has ended. Who asks for theirs alone is told.
+ */
+static bool is_no_matter(const struct restoring *restoring, const struct archive_facts *facts)
+{
+    bool of_interest = restoring->wanted.len > 0;
+    for (size_t i = 0; i < restoring->seen.len; i++)
+        of_interest &= !thole_slice_equal(restoring->seen.ids[i], facts->instance);
+    return facts->status == THOLE_INSTANCE_CONTINUED_AS_NEW && !of_interest;
+}
+
 static bool wants(void *arg, const struct archive_facts *facts)
 {
     struct restoring *restoring = arg;
     const char *const prefix = restoring->cli->options.prefix;
+    if (is_no_matter(restoring, facts))
+        return false;
     if (restoring->wanted.len == 0)
         return prefix == NULL || (facts->instance.len >= strlen(prefix) &&
                                   memcmp(facts->instance.ptr, prefix, strlen(prefix)) == 0);
@@ -72,6 +84,7 @@ static const char *result_name(const struct restoring *restoring, enum client_re
     case RESTORE_UNKNOWN: return "stays: the log has no deletion of that id";
     case RESTORE_OTHER: return "stays: no deletion in the log names this history";
     case RESTORE_TAKEN: return "stays: another history of that id is restored";
+    case RESTORE_EXECUTIONS: return "stays: executions of one that went on: --file reads them";
     }
     return "";
 }

@@ -15,7 +15,7 @@
 enum { PROGRESS_MS = 200, SELECTION_BYTES_MAX = 64 * 1024, INSTANCES_OF_FILE_MAX = 20000 };
 
 struct tally { /* of a pass */
-    uint64_t archived, purged, bytes, held, parent_runs, unsealed, damaged;
+    uint64_t archived, goes_on, purged, bytes, held, parent_runs, unsealed, damaged;
 };
 
 struct run {
@@ -93,6 +93,8 @@ static void say_tally(struct run *run)
                  "%" PRIu64 " instances with %" PRIu64 " bytes of records would be archived and purged; "
                  "nothing was changed",
                  tally->archived, tally->bytes);
+    if (run->cli->options.dry_run)
+        count(run, tally->goes_on, "of them go on: their old executions would be archived and pruned");
     count(run, tally->held, "stay: they are under legal hold");
     count(run, tally->parent_runs, "stay: their parents run");
     count(run, tally->unsealed, "stay: no checkpoint by --key has all of their records yet");
@@ -151,6 +153,8 @@ static void describe_selection(struct run *run)
     json_to_buf(&json, &run->selection);
     json_object(&json);
     json_member_bool(&json, "archive", true);
+    if (o->executions)
+        json_member_bool(&json, "executions", true);
     member_if(&json, "status",
               o->status == 0 ? NULL : thole_instance_status_name((thole_instance_status)o->status));
     member_if(&json, "orchestration", o->orchestration);
@@ -186,25 +190,33 @@ static thole_status begin_file(struct run *run, thole_error *reterr)
     return archive_writer_begin(&run->writer, run->path, buf_bytes(&run->selection), reterr);
 }
 
-static thole_status add_one(struct run *run, const struct archive_candidate *candidate, thole_error *reterr)
+/* What is left of an instance that goes on, because a file is full, is added to the next one. */
+static thole_status add_one(struct run *run, struct archive_candidate *candidate, thole_error *reterr)
 {
+    struct archive_wish const wish = {candidate->instance, candidate->after, candidate->upto,
+                                      run->cli->options.file_size};
     enum archive_why why;
     enum archive_added added;
     thole_error damage;
     THOLE_TRY(archive_judge(run->client, candidate, &why, reterr));
     run->tally.held += why == ARCHIVE_HELD;
     run->tally.parent_runs += why == ARCHIVE_PARENT_RUNS;
-    if (why != ARCHIVE_GOES)
+    if (why != ARCHIVE_GOES) {
+        candidate->after = candidate->upto;
         return THOLE_OK;
+    }
     if (!run->writer.open)
         THOLE_TRY(begin_file(run, reterr));
     uint64_t const before = run->writer.bytes;
-    THOLE_TRY(archive_writer_add(&run->writer, candidate->instance, &added, &damage, reterr));
+    THOLE_TRY(archive_writer_add(&run->writer, &wish, &added, &candidate->after, &damage, reterr));
     if (added == ARCHIVE_DAMAGED) {
         clear_progress(run);
         cli_note(run->cli, "\"%.*s\" stays: %s", THOLE_FMT(candidate->instance), damage.text);
     }
+    if (added != ARCHIVE_ADDED)
+        candidate->after = candidate->upto;
     run->tally.bytes += run->writer.bytes - before;
+    run->tally.goes_on += added == ARCHIVE_ADDED && wish.upto > 0;
     note_added(run, added);
     return THOLE_OK;
 }
@@ -222,14 +234,17 @@ static thole_status end_file(struct run *run, thole_error *reterr)
     return finish_one(run, run->path, reterr);
 }
 
-static thole_status archive_all(struct run *run, const struct archive_picked *picked, thole_error *reterr)
+static thole_status archive_all(struct run *run, struct archive_picked *picked, thole_error *reterr)
 {
     uint64_t const most = run->cli->options.total_size;
-    for (size_t i = 0; i < picked->len && (most == 0 || run->tally.bytes < most); i++) {
+    for (size_t i = 0; i < picked->len && (most == 0 || run->tally.bytes < most);) {
+        struct archive_candidate *const candidate = &picked->items[i];
         progress(run, run->cli->options.dry_run ? "looked at" : "archived", i, picked->len);
-        THOLE_TRY(add_one(run, &picked->items[i], reterr));
-        if (run->writer.open && is_full(run))
+        THOLE_TRY(add_one(run, candidate, reterr));
+        if (run->writer.open && (is_full(run) || candidate->after < candidate->upto))
             THOLE_TRY(end_file(run, reterr));
+        if (candidate->upto == 0 || candidate->after >= candidate->upto)
+            i++;
     }
     return end_file(run, reterr);
 }

@@ -1,6 +1,8 @@
 #include "archive_write.h"
+#include "audit_scan.h"
 #include "clock.h"
 #include "memory.h"
+#include "old_executions.h"
 #include "text.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +12,9 @@ enum { MANIFEST_BYTES_MAX = 64 * 1024, SECTION_BYTES_MAX = 100 * 1024 * 1024 };
 
 struct adding { /* one instance */
     struct archive_writer *writer;
+    const struct archive_wish *wish;
+    uint64_t first; /* execution, which stays with an instance that goes on; 0: not seen yet */
+    bool full;      /* the records behind this one are not meant */
     struct archive_facts facts;
     struct archive_seal *seal; /* NULL: without checkpoints */
     size_t taken_before;
@@ -63,11 +68,29 @@ void archive_writer_drop(struct archive_writer *writer)
 
 /* ---- one instance ---- */
 
+/* Of an instance that goes on, only some executions; of execution 0, which are events that came early, none.
+ * A record that cannot be read is meant: then it is seen to be damaged. */
+static bool is_meant(struct adding *adding, thole_slice bytes)
+{
+    const struct archive_wish *wish = adding->wish;
+    const struct archive_facts *facts = &adding->facts;
+    struct audit_scan scan;
+    if (wish->upto == 0 || !audit_scan(bytes, &scan) || scan.kind != RECORD_TURN)
+        return true;
+    if (adding->first == 0)
+        adding->first = scan.execution;
+    adding->full =
+        scan.execution > wish->upto || (facts->bytes >= wish->bytes_max && scan.execution > facts->execution);
+    return !adding->full && scan.execution > adding->first && scan.execution > wish->after;
+}
+
 static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct adding *adding = arg;
     struct archive_writer *writer = adding->writer;
     uint64_t index;
+    if (!is_meant(adding, bytes))
+        return adding->full ? THOLE_CANCELLED : THOLE_OK;
     archive_facts_take(&adding->facts, sequence, bytes);
     history_writer_record(&writer->file.writer, sequence, bytes);
     if (adding->seal != NULL) {
@@ -81,40 +104,46 @@ static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes
     return ferror(writer->file.work) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-static thole_status begin_adding(struct archive_writer *writer, thole_slice instance, struct adding *ret,
-                                 thole_error *reterr)
+static thole_status begin_adding(struct archive_writer *writer, const struct archive_wish *wish,
+                                 struct adding *ret, thole_error *reterr)
 {
-    uint32_t const p = subject_partition(instance, writer->client->topology.partitions);
-    *ret = (struct adding){.writer = writer};
+    uint32_t const p = subject_partition(wish->instance, writer->client->topology.partitions);
+    *ret = (struct adding){.writer = writer, .wish = wish};
     if (writer->keys->len > 0) {
         ret->seal = &writer->seals[p];
         if (ret->seal->seal == NULL)
             THOLE_TRY(archive_seal_read(ret->seal, writer->client, writer->keys, reterr));
         ret->taken_before = ret->seal->taken_len;
     }
-    archive_facts_begin(&ret->facts, p, instance);
+    archive_facts_begin(&ret->facts, p, wish->instance);
     return THOLE_OK;
 }
 
 static enum archive_added judge(const struct adding *adding, thole_status read)
 {
-    if (read == THOLE_NOT_FOUND)
+    bool const goes_on = adding->wish->upto > 0;
+    if (read == THOLE_NOT_FOUND || (read == THOLE_OK && adding->facts.records == 0))
         return ARCHIVE_GONE;
     if (read != THOLE_OK || adding->facts.damaged)
         return ARCHIVE_DAMAGED;
-    if (adding->facts.status == THOLE_INSTANCE_UNKNOWN)
+    if (goes_on ? adding->facts.status != THOLE_INSTANCE_CONTINUED_AS_NEW
+                : !instance_has_ended(adding->facts.status))
         return ARCHIVE_NOT_ENDED;
     return adding->unsealed ? ARCHIVE_UNSEALED : ARCHIVE_ADDED;
 }
 
-thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance, enum archive_added *ret,
-                                thole_error *ret_why, thole_error *reterr)
+thole_status archive_writer_add(struct archive_writer *writer, const struct archive_wish *wish,
+                                enum archive_added *ret, uint64_t *ret_upto, thole_error *ret_why,
+                                thole_error *reterr)
 {
     struct adding adding;
     *ret_why = (thole_error){.status = THOLE_OK};
-    THOLE_TRY(begin_adding(writer, instance, &adding, reterr));
-    export_file_begin(&writer->file, instance);
-    thole_status status = client_history_records(writer->client, instance, write_record, &adding, ret_why);
+    THOLE_TRY(begin_adding(writer, wish, &adding, reterr));
+    export_file_begin(&writer->file, wish->instance);
+    thole_status status =
+        client_history_records(writer->client, wish->instance, write_record, &adding, ret_why);
+    if (adding.full && status == THOLE_CANCELLED)
+        status = THOLE_OK;
     if (ferror(writer->file.work))
         status = thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", writer->file.options.path,
                             strerror(errno));
@@ -136,6 +165,7 @@ thole_status archive_writer_add(struct archive_writer *writer, thole_slice insta
         if (adding.seal != NULL)
             adding.seal->taken_len = adding.taken_before;
     }
+    *ret_upto = adding.facts.execution;
     archive_facts_release(&adding.facts);
     return status;
 }

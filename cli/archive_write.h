@@ -26,9 +26,19 @@ enum archive_added {
     ARCHIVE_DAMAGED,
     ARCHIVE_GONE,
 };
-/* *ret_why: of a damaged one, what is wrong with it. */
-THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer, thole_slice instance,
-                                                enum archive_added *ret, thole_error *ret_why,
+/*
+ * All of it, or of one that goes on the executions behind its first one and @p wish.after, up to upto or the
+ * one behind which there are @p wish.bytes_max bytes. *ret_why: of a damaged one, what is wrong with it.
+ * *ret_upto: the last execution that was added.
+ */
+struct archive_wish {
+    thole_slice instance;
+    uint64_t after, upto; /* upto 0: it has ended, and all of it is meant */
+    uint64_t bytes_max;
+};
+THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer,
+                                                const struct archive_wish *wish, enum archive_added *ret,
+                                                uint64_t *ret_upto, thole_error *ret_why,
                                                 thole_error *reterr);
 /* The file has its name, and is on the disk. */
 THOLE_NODISCARD thole_status archive_writer_finish(struct archive_writer *writer, thole_error *reterr);

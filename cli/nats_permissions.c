@@ -256,7 +256,7 @@ static const struct {
     {"projections", REPLAY | HISTORIES | WAITING},
     {"audit", REPLAY | HISTORIES},
     {"hold", HOLD},
-    {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | EVENTS | RESTORE},
+    {"archive", REPLAY | HISTORIES | HELD | CONTROL(DELETE) | CONTROL(PRUNE) | EVENTS | RESTORE},
     {"bind", RULES},
     {"console", HISTORIES | FOLLOW | EVENTS | ENGINES | ROLL_CALL | QUEUES | REJECTED | SETTINGS | LAG},
     {"call", CALL},

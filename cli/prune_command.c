@@ -1,23 +1,28 @@
-/* prune: histories of old executions. */
+/* prune: histories of old executions, of one instance or of all that are selected. */
+#include "cells.h"
 #include "clock.h"
+#include "id_set.h"
 #include "listing.h"
+#include "old_executions.h"
 #include "text.h"
 #include "values.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
+enum { LIST_ALL = INT32_MAX };
+
 struct prune {
     struct listing listing;
-    uint64_t before;       /* number of an execution; 0: by time */
-    uint64_t ended_before; /* milliseconds since 1970 */
-    uint64_t first;        /* stays whatever it is; 0: none seen yet */
-    uint64_t found;        /* the last one that goes; 0: none */
+    struct old_executions old;
+    struct id_set ids; /* of --all, --prefix and --orchestration */
+    thole_slice instance;
+    uint64_t instances, kept; /* of which some go; that are held, or have ended meanwhile */
 };
 
 /* ---- what is meant ---- */
 
-static bool parse_before(const struct cli *cli, struct prune *ret, int *ret_code)
+static bool parse_before(const struct cli *cli, struct old_executions *ret, int *ret_code)
 {
     const char *const text = cli->options.executions_before;
     bool const is_number = text != NULL && number_parse(text, &ret->before, NULL) == THOLE_OK;
@@ -37,27 +42,32 @@ static bool parse_before(const struct cli *cli, struct prune *ret, int *ret_code
     return false;
 }
 
-static bool goes(const struct prune *prune, const thole_execution_info *info)
+static bool wish_is_good(const struct cli *cli, struct old_executions *ret, int *ret_code)
 {
-    if (info->execution == prune->first || info->status != THOLE_INSTANCE_CONTINUED_AS_NEW)
-        return false;
-    return prune->before > 0 ? info->execution < prune->before : info->ended_ms < prune->ended_before;
+    const struct cli_options *o = &cli->options;
+    bool const filtered = o->prefix != NULL || o->orchestration != NULL;
+    if ((cli->words_len == 1) + o->all + filtered == 1)
+        return parse_before(cli, ret, ret_code);
+    *ret_code = cli_misused(cli, "which instances? an ID, --prefix or --orchestration, or --all");
+    return false;
 }
 
 /* ---- what it comes to ---- */
 
-static void table_row(const thole_execution_info *info, bool first)
+static void table_row(const thole_execution_info *info, thole_slice instance, bool first)
 {
     char started[TIME_TEXT_BYTES], ended[TIME_TEXT_BYTES];
     if (first)
-        (void)printf("%9s  %-24s  %-24s  %s\n", "EXECUTION", "STARTED", "ENDED", "TURNS");
+        (void)printf("%9s  %-24s  %-24s  %7s  %s\n", "EXECUTION", "STARTED", "ENDED", "TURNS", "INSTANCE");
     text_time(info->started_ms, started);
     text_time(info->ended_ms, ended);
-    (void)printf("%9" PRIu64 "  %-24s  %-24s  %" PRIu64 "\n", info->execution, started, ended, info->turns);
+    (void)printf("%9" PRIu64 "  %-24s  %-24s  %7" PRIu64 "  ", info->execution, started, ended, info->turns);
+    print_last_cell(instance, THOLE_ID_BYTES_MAX);
 }
 
-static void row_members(struct json *json, const thole_execution_info *info)
+static void row_members(struct json *json, const thole_execution_info *info, thole_slice instance)
 {
+    json_member(json, "instance", instance);
     json_member_number(json, "execution", info->execution);
     json_member_time(json, "started", info->started_ms);
     json_member_time(json, "ended", info->ended_ms);
@@ -67,52 +77,101 @@ static void row_members(struct json *json, const thole_execution_info *info)
 static thole_status prune_row(void *arg, const thole_execution_info *info)
 {
     struct prune *prune = arg;
-    if (prune->first == 0)
-        prune->first = info->execution;
-    if (!goes(prune, info))
+    if (!old_executions_take(&prune->old, info))
         return THOLE_OK;
-    prune->found = info->execution;
     if (listing_row(&prune->listing, "thole.execution.v1") == LISTING_JSON)
-        row_members(&prune->listing.json, info);
+        row_members(&prune->listing.json, info, prune->instance);
     else
-        table_row(info, prune->listing.rows == 0);
+        table_row(info, prune->instance, prune->listing.rows == 0);
     return listing_row_end(&prune->listing);
+}
+
+/* ---- one instance ---- */
+
+/* The rows say which; the engine is told up to where, since it never takes more than has ended. */
+static thole_status prune_one(struct prune *prune, thole_client *client, thole_slice instance,
+                              thole_error *reterr)
+{
+    const struct cli_options *o = &prune->listing.cli->options;
+    old_executions_begin(&prune->old);
+    prune->instance = instance;
+    THOLE_TRY(thole_client_executions(client, instance, prune_row, prune, reterr));
+    if (prune->old.first == 0)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                          THOLE_FMT(instance), o->ns);
+    prune->instances += prune->old.upto > 0;
+    if (prune->old.upto == 0 || o->dry_run)
+        return THOLE_OK;
+    return thole_client_prune(client, instance, prune->old.upto + 1, thole_slice_from(o->reason), reterr);
+}
+
+/* ---- many ---- */
+
+static thole_status note_row(void *arg, const thole_instance_info *info)
+{
+    struct prune *prune = arg;
+    return old_executions_possible(info) ? id_set_add(&prune->ids, info->instance) : THOLE_OK;
+}
+
+static thole_status prune_listed(struct prune *prune, thole_client *client, thole_error *reterr)
+{
+    const struct cli *cli = prune->listing.cli;
+    thole_list_filter const filter = {.size = sizeof filter,
+                                      .orchestration = thole_slice_from(cli->options.orchestration),
+                                      .id_prefix = thole_slice_from(cli->options.prefix),
+                                      .limit = LIST_ALL};
+    thole_status status = thole_client_list(client, &filter, note_row, prune, reterr);
+    if (prune->ids.full)
+        return thole_fail(reterr, THOLE_LIMIT, "too many instances at once: narrow it, by --prefix");
+    for (size_t i = 0; i < prune->ids.len && status == THOLE_OK; i++) {
+        thole_error error = {.status = THOLE_OK};
+        status = prune_one(prune, client, prune->ids.ids[i], &error);
+        bool const stays = status == THOLE_CONFLICT, gone = status == THOLE_NOT_FOUND;
+        if (stays)
+            cli_note(cli, "%s", error.text);
+        prune->kept += stays;
+        if (stays || gone)
+            status = THOLE_OK;
+        else if (status != THOLE_OK)
+            *reterr = error;
+    }
+    return status;
 }
 
 /* ---- the command ---- */
 
-static void say_what(const struct cli *cli, const struct prune *prune)
+static void say_what(const struct prune *prune)
 {
+    const struct cli *cli = prune->listing.cli;
     if (cli->options.dry_run)
         cli_note(cli, "%" PRIu64 " histories would be removed, nothing was changed", prune->listing.rows);
-    else
+    else if (cli->words_len == 1)
         cli_note(cli, "%" PRIu64 " histories are removed", prune->listing.rows);
+    else
+        cli_note(cli, "histories of %" PRIu64 " instances are removed, of %" PRIu64 " they stay",
+                 prune->instances - prune->kept, prune->kept);
 }
 
-/* The rows say which; the engine is told up to where, since it never takes more than has ended. */
 int command_prune(struct cli *cli)
 {
-    struct prune prune = {.first = 0};
+    struct prune prune = {.instances = 0};
     thole_error error = {.status = THOLE_OK};
-    thole_slice const instance = thole_slice_from(cli->words[0]);
     int code = EXIT_DONE;
-    if (!parse_before(cli, &prune, &code))
+    if (!wish_is_good(cli, &prune.old, &code))
         return code;
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
+    id_set_init(&prune.ids);
     listing_begin(&prune.listing, cli, "thole.prune.v1", "executions", 0);
-    thole_status status = thole_client_executions(client, instance, prune_row, &prune, &error);
-    if (status == THOLE_OK && prune.first == 0)
-        status = thole_fail(&error, THOLE_NOT_FOUND, "there is no instance \"%s\" in namespace %s",
-                            cli->words[0], cli->options.ns);
-    if (status == THOLE_OK && prune.found > 0 && !cli->options.dry_run)
-        status = thole_client_prune(client, instance, prune.found + 1, thole_slice_from(cli->options.reason),
-                                    &error);
+    thole_status const status = cli->words_len == 1
+                                    ? prune_one(&prune, client, thole_slice_from(cli->words[0]), &error)
+                                    : prune_listed(&prune, client, &error);
     code = listing_end(&prune.listing, status, &error,
                        "nothing to prune: the first execution and the one that goes on stay");
-    if (code == EXIT_DONE && prune.found > 0)
-        say_what(cli, &prune);
+    if (code == EXIT_DONE && prune.instances > 0)
+        say_what(&prune);
+    id_set_release(&prune.ids);
     thole_client_close(client);
     return code;
 }

@@ -5,12 +5,13 @@
 
 enum client_restore {
     RESTORE_GOES,
-    RESTORE_EXISTS,  /* an instance with that id is in the log */
-    RESTORE_UNKNOWN, /* the log has no deletion of that id */
-    RESTORE_OTHER,   /* no deletion of that id says that this was its last record */
-    RESTORE_TAKEN,   /* another instance of that id is restored */
-    RESTORE_ALREADY, /* it is restored, all of it */
-    RESTORE_BROKEN,  /* it is restored, not all of it */
+    RESTORE_EXISTS,     /* an instance with that id is in the log */
+    RESTORE_UNKNOWN,    /* the log has no deletion of that id */
+    RESTORE_OTHER,      /* no deletion of that id says that this was its last record */
+    RESTORE_TAKEN,      /* another instance of that id is restored */
+    RESTORE_ALREADY,    /* it is restored, all of it */
+    RESTORE_BROKEN,     /* it is restored, not all of it */
+    RESTORE_EXECUTIONS, /* these are executions of an instance that went on */
 };
 struct client_restore_wish {
     thole_slice instance;

@@ -502,6 +502,134 @@ static void test_damaged(void)
     connection_close(hand);
 }
 
+/* ---- old executions of instances that go on ---- */
+
+enum { CYCLES = 8 };
+
+static thole_status note_execution(void *arg, const thole_execution_info *info)
+{
+    char *const to = arg;
+    size_t const had = strlen(to);
+    (void)snprintf(to + had, 128 - had, "%s%d", had == 0 ? "" : " ", (int)info->execution);
+    return THOLE_OK;
+}
+
+static const char *executions(const char *id)
+{
+    static char text[128];
+    text[0] = '\0';
+    return thole_client_executions(client, thole_slice_from(id), note_execution, text, &stack.err) == THOLE_OK
+               ? text
+               : stack.err.text;
+}
+
+static void wait_executions(const char *id, const char *want)
+{
+    for (int i = 0; i < WAIT_MS / 10 && strcmp(executions(id), want) != 0; i++)
+        pause_ms(10);
+    CHECK_STR(id, executions(id), want);
+}
+
+static void next_execution(const char *id, const char *how)
+{
+    CHECK_OK(thole_client_signal(client, thole_slice_from(id), THOLE_STR("next"), thole_slice_from(how),
+                                 nothing, NULL, &stack.err),
+             &stack.err);
+}
+
+static void cycle(const char *id)
+{
+    start(id, "cycles");
+    for (int i = 1; i < CYCLES; i++)
+        next_execution(id, "on");
+    wait_executions(id, "1 2 3 4 5 6 7 8");
+}
+
+static void test_executions(void)
+{
+    cycle("c-1");
+    cycle("c-2");
+    cycle("c-held");
+    check("$T hold set c-held --reason h", 0, "");
+    check("$T archive run --older-than 0s --executions --prefix c- --dir $D/old --key $D/pub 2>&1", 0,
+          "2 stay: no checkpoint by --key has all of their records yet");
+    check("$T audit checkpoint --key $D/key >/dev/null", 0, "");
+    check("$T archive run --older-than 0s --prefix c- --dir $D/old --key $D/pub 2>&1", 0,
+          "nothing to archive");
+    check("$T archive run --older-than 1h --executions --prefix c- --dir $D/old --key $D/pub 2>&1", 0,
+          "nothing to archive");
+    check("$T archive run --older-than 0s --executions --prefix c- --key $D/pub --dry-run 2>&1", 0,
+          "2 of them go on: their old executions would be archived and pruned");
+    CHECK_STR("dry", executions("c-1"), "1 2 3 4 5 6 7 8");
+    check("$T archive run --older-than 0s --executions --prefix c- --dir $D/old --key $D/pub -o json "
+          "2>$D/notes",
+          0, "\"purged\":2,\"kept\":0");
+    check("cat $D/notes", 0, "1 stay: they are under legal hold");
+    wait_executions("c-1", "1 8");
+    wait_executions("c-2", "1 8");
+    CHECK_STR("held", executions("c-held"), "1 2 3 4 5 6 7 8");
+    check("$T archive verify $D/old --key $D/pub", 0, "whole, and all in signed checkpoints of 1");
+    check("$T archive verify $D/old --key $D/pub -o json", 0, "\"first_execution\":2,\"execution\":7,");
+    check("$T history --file $D/old/*.thole c-1", 0, "ContinuedAsNew");
+    check("$T history c-1 -o wide", 0, "archived in default-");
+    check("$T audit checkpoint --key $D/key >/dev/null; $T audit verify --all --key $D/pub", 0, "whole");
+    check("$T audit verify c-1 --key $D/pub", 0, "whole");
+}
+
+/* It goes on, and is archived anew from where the last archive ended; files that are full follow one another;
+ * what ends at last goes as a whole. */
+static void test_executions_again(void)
+{
+    for (int i = 0; i < 4; i++)
+        next_execution("c-1", "on");
+    wait_executions("c-1", "1 8 9 10 11 12");
+    check("$T audit checkpoint --key $D/key >/dev/null", 0, "");
+    check("$T archive run --older-than 0s --executions --prefix c-1 --dir $D/more --key $D/pub --file-size 1 "
+          "-o name | wc -l",
+          0, "0: 4\n");
+    wait_executions("c-1", "1 12");
+    check("$T archive verify $D/more --key $D/pub -o json", 0, "\"first_execution\":11,\"execution\":11,");
+    next_execution("c-1", "end");
+    wait_ended("c-1");
+    check("$T audit checkpoint --key $D/key >/dev/null", 0, "");
+    check("$T archive run --older-than 0s --executions --prefix c-1 --dir $D/more --key $D/pub", 0, "");
+    CU_ASSERT_FALSE(is_there("c-1"));
+    check("$T archive verify $D/more --key $D/pub", 0, "1 instances, ");
+    check("$T archive restore $D/old c-2 --key $D/pub", 4, "stays: executions of one that went on");
+    check("$T archive restore $D/old --all --key $D/pub 2>&1", 0, "nothing to restore");
+    check("$T archive restore $D/more c-1 --key $D/pub", 0, "restored");
+    check("$T audit verify c-1 --key $D/pub", 0, "whole");
+    check("$T audit verify --all --key $D/pub", 0, "whole");
+    check("$T delete c-1", 0, "accepted");
+}
+
+static void test_executions_forged(void)
+{
+    check("F=$(ls $D/old/*.thole); sed 's/c-1/c-9/' $F >$D/forged; $T archive verify $D/forged --key $D/pub "
+          "2>&1",
+          5, "");
+    check("F=$(ls $D/old/*.thole); cp $F $D/forged; "
+          "printf x | dd of=$D/forged bs=1 seek=900 conv=notrunc 2>/dev/null; "
+          "$T archive verify $D/forged --key $D/pub 2>&1",
+          5, "");
+}
+
+static void test_prune_many(void)
+{
+    cycle("p-1");
+    cycle("p-2");
+    check("$T prune --executions-before 0s 2>&1", 2, "which instances?");
+    check("$T prune p-1 --all --executions-before 0s 2>&1", 2, "which instances?");
+    check("$T prune --prefix p- --executions-before 0s --dry-run 2>&1", 0,
+          "12 histories would be removed, nothing was changed");
+    check("$T prune --prefix p- --executions-before 1h 2>&1", 0, "nothing to prune");
+    check("$T prune --all --executions-before 0s --reason 'each night' 2>&1", 0,
+          "histories of 2 instances are removed, of 1 they stay");
+    wait_executions("p-1", "1 8");
+    wait_executions("p-2", "1 8");
+    CHECK_STR("held", executions("c-held"), "1 2 3 4 5 6 7 8");
+    check("$T audit checkpoint --key $D/key >/dev/null; $T audit verify --all --key $D/pub", 0, "whole");
+}
 static const struct thole_test tests[] = {
     {"what goes", test_what_goes},
     {"the proof", test_the_proof},
@@ -520,6 +648,10 @@ static const struct thole_test tests[] = {
     {"holds", test_holds},
     {"family", test_family},
     {"kill -9", test_kill9},
+    {"executions", test_executions},
+    {"executions again", test_executions_again},
+    {"executions forged", test_executions_forged},
+    {"prune many", test_prune_many},
     {"damaged", test_damaged},
 };
 
