@@ -160,10 +160,13 @@ int archive_verify(struct cli *cli)
     thole_error error = {.status = THOLE_OK};
     const char *object = "";
     int code = EXIT_DONE;
-    if (cli->words_len < 2)
-        return cli_misused(cli, "which archives? files, or folders");
+    if (cli->words_len < 2 && cli->options.key == NULL)
+        return cli_misused(cli,
+                           "which archives? files, or folders; or --key, for receipts of what is restored");
     if (!audit_keys_read(cli, false, &verifying.keys, &code))
         return code;
+    if (cli->words_len < 2)
+        return archive_verify_restored(cli, &verifying.keys);
     if (each_file(cli, verify_one, &verifying, &object, &error) != THOLE_OK)
         return cli_complain_with(cli, object, &error, cli_exit_code(error.status), NULL);
     return verifying.findings > 0 ? EXIT_DIVERGED : EXIT_DONE;

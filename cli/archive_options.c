@@ -14,6 +14,7 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
      FIELD(key),
      .help = "run, verify, restore: public keys of checkpoints, files or as they are; all records must be in "
              "one"},
+    TEXT_ROW("sign-key", "FILE,...", sign_key, "restore: private keys that sign the receipts"),
     {.flag = "unsealed",
      .kind = OPTION_SWITCH,
      FIELD(unsealed),

@@ -106,7 +106,8 @@ static thole_status await_pruned(const struct archive_finisher *finisher, const 
         result->kept += !pruned;
         if (!pruned)
             cli_note(finisher->cli,
-                     "\"%.*s\": its engine was asked to prune it, and has not yet; executions that are there "
+                     "instance \"%.*s\": its engine was asked to prune it, and has not yet; executions that "
+                     "are there "
                      "in the next run are archived again",
                      THOLE_FMT(facts->instance));
     }

@@ -1,4 +1,5 @@
 #include "archive_restore.h"
+#include "archive_receipt.h"
 #include "clock.h"
 #include "history_file.h"
 #include "memory.h"
@@ -138,7 +139,8 @@ static thole_status put_records(struct putting *putting, const char *path, thole
 
 /* ---- the receipts ---- */
 
-static void receipt_write(const struct putting *putting, const struct archive_facts *facts, struct buf *to)
+static thole_status receipt_write(const struct putting *putting, const struct archive_facts *facts,
+                                  struct buf *to, thole_error *reterr)
 {
     const thole_client *const client = putting->restorer->client;
     const char *const reason = putting->restorer->cli->options.reason;
@@ -160,8 +162,11 @@ static void receipt_write(const struct putting *putting, const struct archive_fa
     json_member_text(&json, "by", client->actor);
     json_member_text(&json, "client", client->name);
     json_member_text(&json, "reason", reason == NULL ? "" : reason);
+    thole_status const status = archive_receipt_sign(&json, to, client->topology.ns, facts->instance,
+                                                     putting->restorer->signers, reterr);
     json_end(&json);
     buf_release(&hash);
+    return status == THOLE_OK ? buf_status(to) : status;
 }
 
 static thole_status put_receipt(struct putting *putting, size_t i, thole_error *reterr)
@@ -178,8 +183,7 @@ static thole_status put_receipt(struct putting *putting, size_t i, thole_error *
                           "another restore has put back \"%.*s\" at the same time: run it again",
                           THOLE_FMT(facts->instance));
     buf_init(&receipt, RESTORED_RECEIPT_BYTES_MAX);
-    receipt_write(putting, facts, &receipt);
-    thole_status status = buf_status(&receipt);
+    thole_status status = receipt_write(putting, facts, &receipt, reterr);
     if (status == THOLE_OK)
         status = restored_put_receipt(restorer->client->connection, &place, buf_bytes(&receipt), reterr);
     buf_release(&receipt);

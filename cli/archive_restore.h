@@ -9,7 +9,8 @@
 struct archive_restorer {
     const struct cli *cli;
     thole_client *client;
-    const struct audit_keys *keys;
+    const struct audit_keys *keys;    /* of checkpoints */
+    const struct audit_keys *signers; /* of receipts */
     bool dry_run;
     /* Whether an instance of the archive is meant. */
     bool (*wants)(void *arg, const struct archive_facts *facts);

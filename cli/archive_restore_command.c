@@ -20,12 +20,12 @@ enum { PROGRESS_MS = 200, SHA256_BYTES = 65, RECEIPT_FILE_BYTES = 64 * 1024 };
 struct restoring {
     struct cli *cli;
     thole_client *client;
-    struct audit_keys keys;
+    struct audit_keys keys, signers;
     struct archive_restorer restorer;
     struct listing listing;
     struct id_set wanted, seen;      /* ids of the command line; those that an archive has */
     char object[ARCHIVE_PATH_BYTES]; /* of an error */
-    uint64_t kept, shown_ms;
+    uint64_t restored, kept, shown_ms;
     bool terminal;
 };
 
@@ -107,6 +107,7 @@ static thole_status decided(void *arg, const char *name, const struct archive_fa
     const char *const result = result_name(restoring, verdict);
     bool const is = verdict == RESTORE_GOES || verdict == RESTORE_BROKEN || verdict == RESTORE_ALREADY;
     restoring->kept += !is;
+    restoring->restored += is && !restoring->cli->options.dry_run;
     clear_progress(restoring);
     switch (listing_row(listing, "thole.restored_instance.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
@@ -333,6 +334,10 @@ static int finish(struct restoring *restoring, thole_status status, thole_error 
             cli, restoring->object, error, status == THOLE_CORRUPT ? EXIT_DIVERGED : cli_exit_code(status),
             status == THOLE_CORRUPT ? "thole archive verify says all that is wrong" : NULL);
     int const code = listing_end(&restoring->listing, status, error, "there was nothing to restore");
+    if (code == EXIT_DONE && restoring->restored > 0)
+        cli_note(cli,
+                 "thole show, history, export, diff, replay ID and audit verify ID read what is restored; "
+                 "thole list, wait and query do not know it: thole archive list does");
     return code == EXIT_DONE && restoring->kept > 0 ? EXIT_CONFLICT : code;
 }
 
@@ -347,13 +352,17 @@ int archive_restore(struct cli *cli)
                                                .progress = progress}};
     thole_error error = {.status = THOLE_OK};
     int code = EXIT_DONE;
-    if (!wish_is_good(cli, &code) || !audit_keys_read(cli, false, &restoring.keys, &code))
+    if (!wish_is_good(cli, &code) || !audit_keys_read(cli, false, &restoring.keys, &code) ||
+        !audit_keys_read_list(cli, "--sign-key", cli->options.sign_key, true, &restoring.signers, &code))
         return code;
     restoring.client = cli_connect(cli, &code);
-    if (restoring.client == NULL)
+    if (restoring.client == NULL) {
+        audit_keys_forget(&restoring.signers);
         return code;
+    }
     restoring.restorer.client = restoring.client;
     restoring.restorer.keys = &restoring.keys;
+    restoring.restorer.signers = &restoring.signers;
     restoring.restorer.arg = &restoring;
     id_set_init(&restoring.wanted);
     id_set_init(&restoring.seen);
@@ -361,6 +370,7 @@ int archive_restore(struct cli *cli)
     code = finish(&restoring, restore(&restoring, &error), &error);
     id_set_release(&restoring.wanted);
     id_set_release(&restoring.seen);
+    audit_keys_forget(&restoring.signers);
     thole_client_close(restoring.client);
     return code;
 }

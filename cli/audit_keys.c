@@ -12,7 +12,8 @@ enum { KEY_FILE_BYTES_MAX = 1024 };
 
 /* ---- reading ---- */
 
-static bool take_key(const struct cli *cli, thole_slice word, struct note_key *ret, int *ret_code)
+static bool take_key(const struct cli *cli, const char *flag, thole_slice word, struct note_key *ret,
+                     int *ret_code)
 {
     char path[4096];
     bool open_to_all = false;
@@ -20,7 +21,7 @@ static bool take_key(const struct cli *cli, thole_slice word, struct note_key *r
     if (note_key_parse(word, ret, NULL) == THOLE_OK)
         return true;
     if (word.len == 0 || word.len >= sizeof path) {
-        *ret_code = cli_misused(cli, "--key: a name is empty or too long");
+        *ret_code = cli_misused(cli, "%s: a name is empty or too long", flag);
         return false;
     }
     memcpy(path, word.ptr, word.len);
@@ -38,28 +39,34 @@ static bool take_key(const struct cli *cli, thole_slice word, struct note_key *r
     return status == THOLE_OK;
 }
 
-bool audit_keys_read(const struct cli *cli, bool sign, struct audit_keys *ret, int *ret_code)
+bool audit_keys_read_list(const struct cli *cli, const char *flag, const char *list, bool sign,
+                          struct audit_keys *ret, int *ret_code)
 {
-    const char *list = cli->options.key;
     *ret = (struct audit_keys){.len = 0};
     while (list != NULL) {
         size_t const len = strcspn(list, ",");
         if (ret->len == SEAL_KEYS_MAX) {
-            *ret_code = cli_misused(cli, "--key: more than %d keys", SEAL_KEYS_MAX);
+            *ret_code = cli_misused(cli, "%s: more than %d keys", flag, SEAL_KEYS_MAX);
             return false;
         }
         struct note_key *key = &ret->keys[ret->len];
-        if (!take_key(cli, (thole_slice){(const uint8_t *)list, len}, key, ret_code))
+        if (!take_key(cli, flag, (thole_slice){(const uint8_t *)list, len}, key, ret_code))
             return false;
         ret->len++;
         if (sign && !key->signs) {
-            *ret_code = cli_misused(
-                cli, "--key: %s is a public key; a checkpoint needs the file of the private one", key->name);
+            *ret_code =
+                cli_misused(cli, "%s: %s is a public key; what is signed needs the file of the private one",
+                            flag, key->name);
             return false;
         }
         list = list[len] == ',' ? list + len + 1 : NULL;
     }
     return true;
+}
+
+bool audit_keys_read(const struct cli *cli, bool sign, struct audit_keys *ret, int *ret_code)
+{
+    return audit_keys_read_list(cli, "--key", cli->options.key, sign, ret, ret_code);
 }
 
 void audit_keys_forget(struct audit_keys *keys)

@@ -32,12 +32,12 @@ struct cli_options {
     uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
-    const char *key;                                                   /* of audit; a list with commas */
-    const char *field;                                                 /* of audit redact */
-    uint64_t redact_event, redact_execution;                           /* the same; 0: not given */
-    const char *ended_before, *older_than, *to_command, *back_command; /* of archive */
-    uint64_t file_size, total_size;                                    /* the same */
-    bool unsealed, executions;                                         /* the same */
+    const char *key;                         /* of audit; a list with commas */
+    const char *field;                       /* of audit redact */
+    uint64_t redact_event, redact_execution; /* the same; 0: not given */
+    const char *ended_before, *older_than, *to_command, *back_command, *sign_key; /* of archive */
+    uint64_t file_size, total_size;                                               /* the same */
+    bool unsealed, executions;                                                    /* the same */
     uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch, second_schema;

@@ -1,6 +1,7 @@
 /* thole archive and thole hold with real servers: what goes and what stays, the proof that is left, a run
  * that is killed in front of each of its steps, archives that are forged. */
 #include "connection.h"
+#include "restored.h"
 #include "sanitized.h"
 #include "stack.h"
 #include "thole_cunit.h"
@@ -283,10 +284,74 @@ static void test_restore(void)
     check("$T audit verify a-1 --key $D/pub -o json", 0, "\"findings\":[]");
     check("$T audit verify --all --key $D/pub", 0, "whole");
     check("$T archive restore $D/arch a-1 --key $D/pub", 0, "restored already");
+    check("$T archive restore $D/arch a-1 --key $D/pub 2>&1", 0, "do not know it: thole archive list does");
+    check("$T list -o name | grep -c a-1", 1, "0");
+    check("$T wait a-1 2>&1", 3, "no instance");
     check("$T archive list", 0, "a-1 ");
     check("$T archive list -o json", 0, "\"by\":\"legal\"");
     check("$T projections verify", 0, "as their histories say");
     CU_ASSERT_FALSE(is_there("a-2"));
+}
+
+/* Replaces the receipt of @p id with what @p edit, a script of sed, makes of that of @p from. */
+static void forge_receipt(const char *id, const char *from, const char *edit)
+{
+    struct connection *const hand = stack_connect(&stack);
+    struct restored_place const place = {.ns = "default", .instance = thole_slice_from(id)};
+    struct restored_place const source = {.ns = "default", .instance = thole_slice_from(from)};
+    char subject[128], line[512];
+    struct buf receipt;
+    bool is = false;
+    buf_init(&receipt, RESTORED_RECEIPT_BYTES_MAX);
+    CHECK_OK(restored_receipt(hand, &source, &is, &receipt, &stack.err), &stack.err);
+    (void)snprintf(line, sizeof line, "%s/receipt", stack.dir);
+    FILE *const to = fopen(line, "we");
+    (void)fwrite(receipt.ptr, 1, receipt.len, to);
+    (void)fclose(to);
+    (void)snprintf(line, sizeof line, "printf %%s \"$(sed '%s' $D/receipt)\"", edit);
+    const char *const forged = run(line) + strlen("0: ");
+    (void)snprintf(subject, sizeof subject, "thole.default.restored.0.%s.receipt", place.instance.ptr);
+    CHECK_OK(connection_publish(hand, subject, NULL, 0, thole_slice_from(forged), &stack.err), &stack.err);
+    CHECK_OK(connection_flush(hand, &stack.err), &stack.err);
+    buf_release(&receipt);
+    connection_close(hand);
+}
+
+/* What was written over it stays in the stream, and is said, too. */
+static void check_newest_receipt(const char *want)
+{
+    check("$T archive verify --key $D/rpub", 5, "forged                a-1 ");
+    check("$T archive verify --key $D/rpub | grep a-1 | tail -n 1", 0, want);
+}
+
+/* Who restored what, and why: signed, and not to be written by another hand. */
+static void test_receipts(void)
+{
+    check("$T archive verify --key $D/pub", 5, "not signed            a-1 ");
+    check("$T archive verify 2>&1", 2, "which archives?");
+    check("$T delete a-1", 0, "accepted");
+    check("$T audit keygen restorer.example.com --key $D/rkey >$D/rpub", 0, "");
+    check("$T archive restore $D/arch a-1 --key $D/pub --sign-key $D/rpub 2>&1", 2, "is a public key");
+    check("$T archive restore $D/arch a-1 --key $D/pub --sign-key $D/rkey --reason 'case 4711' --actor legal",
+          0, "restored");
+    check("$T archive verify --key $D/rpub", 0, "\nsigned                a-1  ");
+    check("$T archive verify --key $D/rpub -o json", 0, "\"instance\":\"a-1\",\"receipt\":\"signed\"");
+    check("$T archive verify --key $D/pub", 5, "not signed by --key   a-1 ");
+    check("$T show a-1 -o json", 0, "\"by\":\"legal\"");
+    check("$T archive restore $D/arch a-2 --key $D/pub --sign-key $D/rkey,$D/key", 0, "restored");
+    check("$T archive verify --key $D/rpub,$D/pub -o name | tr '\\n' ' '", 0, "a-1 a-2 ");
+    check("$T archive verify --key $D/pub", 5, "\nsigned                a-2 ");
+    forge_receipt("a-1", "a-1", "s/case 4711/case 4712/");
+    check_newest_receipt("forged");
+    forge_receipt("a-1", "a-1", "s/4712/4711/; s/\"signature\":/\"signature\": /");
+    check_newest_receipt("forged");
+    forge_receipt("a-1", "a-1", "s/\"signature\": /\"signature\":/");
+    check_newest_receipt("signed");
+    forge_receipt("a-1", "a-2", "");
+    check_newest_receipt("forged");
+    forge_receipt("a-1", "a-2", "s/}$/,\"by\":\"other\"}/");
+    check_newest_receipt("forged");
+    check("$T delete a-1 && $T delete a-2 && $T archive restore $D/arch a-1 --key $D/pub", 0, "restored");
 }
 
 static void test_what_is_not_restored(void)
@@ -636,6 +701,7 @@ static const struct thole_test tests[] = {
     {"forgeries", test_forgeries},
     {"redaction", test_redaction},
     {"restore", test_restore},
+    {"receipts", test_receipts},
     {"what is not restored", test_what_is_not_restored},
     {"another history", test_another_history},
     {"a new life", test_a_new_life},
