@@ -7,6 +7,7 @@
  */
 #include "audit.h"
 #include "bench_program.h"
+#include "client_internal.h"
 #include "counters.h"
 #include "load.h"
 #include "note.h"
@@ -17,12 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     RECORDS = 20000,
     ROUNDS = 9,
+    VERIFY_ROUNDS = 5,
     PAIRS_MAX = 99,
     SETTLE_MS = 500,
     PAYLOAD_BYTES = 100,
@@ -147,7 +151,7 @@ static void measure_alone(void)
 /* ---- engines ---- */
 
 struct options {
-    unsigned pairs, count, in_flight;
+    unsigned verify, pairs, count, in_flight;
 };
 struct run {
     double rate, cpu_us; /* workflows a second; the engine's CPU time of one */
@@ -225,11 +229,110 @@ static bool measure_pairs(struct stand *stand, const struct options *options)
     return true;
 }
 
+/* ---- thole audit verify, from real servers ---- */
+
+/* Runs the command that stands beside this program. False: it failed. */
+static bool command(const char *words, double *ret_cpu_s, double *ret_wall_s)
+{
+    char self[SERVER_PATH_BYTES], line[2 * SERVER_PATH_BYTES];
+    struct rusage before, after;
+    struct timespec begun, ended;
+    ssize_t const len = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (len < 0)
+        return bench_fail("thole", "/proc/self/exe cannot be read");
+    self[len] = '\0';
+    *strrchr(self, '/') = '\0';
+    (void)snprintf(line, sizeof line, "exec %s/../cli/thole %s >/dev/null", self, words);
+    (void)getrusage(RUSAGE_CHILDREN, &before);
+    (void)clock_gettime(CLOCK_MONOTONIC, &begun);
+    int const status = system(line);
+    (void)clock_gettime(CLOCK_MONOTONIC, &ended);
+    (void)getrusage(RUSAGE_CHILDREN, &after);
+    *ret_cpu_s = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) +
+                 (double)(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+                 (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec) / 1e6 +
+                 (double)(after.ru_stime.tv_usec - before.ru_stime.tv_usec) / 1e6;
+    *ret_wall_s = (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) / 1e9;
+    return status == 0 || bench_fail("thole", words);
+}
+
+static bool verify_stored(const char *path, uint64_t records)
+{
+    char words[SERVER_PATH_BYTES + 64];
+    double cpu[VERIFY_ROUNDS], wall[VERIFY_ROUNDS], rates[2][VERIFY_ROUNDS];
+    (void)snprintf(words, sizeof words, "audit checkpoint --key %s", path);
+    if (!command(words, &cpu[0], &wall[0]))
+        return false;
+    (void)snprintf(words, sizeof words, "audit verify --all --key %s", path);
+    for (size_t i = 0; i < VERIFY_ROUNDS; i++) {
+        if (!command(words, &cpu[i], &wall[i]))
+            return false;
+        rates[0][i] = (double)records / cpu[i];
+        rates[1][i] = (double)records / wall[i];
+    }
+    printf("thole audit verify --all --key, %llu records of real servers: %.0f records/s of its CPU time, "
+           "%.0f/s of the clock (load %.1f)\n",
+           (unsigned long long)records, median(rates[0], VERIFY_ROUNDS), median(rates[1], VERIFY_ROUNDS),
+           bench_load_average());
+    return true;
+}
+
+static bool count_records(thole_client *client, uint64_t *ret)
+{
+    struct buf stream;
+    thole_error err = {.status = THOLE_OK};
+    thole_status status = THOLE_OK;
+    *ret = 0;
+    for (uint32_t p = 0; p < client->topology.partitions && status == THOLE_OK; p++) {
+        struct stream_bounds bounds;
+        buf_init(&stream, STREAM_NAME_BYTES_MAX);
+        status = stream_name(&stream, client->topology.ns, "HIST", p, &err);
+        if (status == THOLE_OK)
+            status = stream_bounds(client->connection, buf_cstr(&stream), &bounds, &err);
+        if (status == THOLE_OK)
+            *ret += bounds.messages;
+        buf_release(&stream);
+    }
+    return status == THOLE_OK || bench_fail("records", err.text);
+}
+
+/* Workflows with no activity, until there are so many records. */
+static bool measure_verify(struct stand *stand, unsigned wanted)
+{
+    char path[SERVER_PATH_BYTES + 16];
+    thole_client *client = NULL;
+    uint64_t records = 0;
+    if (!write_key(stand, path, sizeof path) || !stand_start_engine(stand, 0, NULL) || !stand_client(&client))
+        return false;
+    bool good = true;
+    while (good && records < wanted) {
+        struct load_client load_client = {.to = NULL};
+        struct load_result result;
+        struct load const load = {.kind = "start", .in_flight = 512, .warm_up = 1, .count = 20000};
+        good = load_start(stand, &load, &load_client) && load_ready(&load_client) &&
+               load_run(&load_client, &result);
+        load_stop(stand, &load_client);
+        good = good && count_records(client, &records);
+    }
+    stand_stop_programs(stand);
+    good = good && count_records(client, &records) && verify_stored(path, records);
+    thole_client_close(client);
+    return good;
+}
+
 static int run(const struct options *options)
 {
     struct stand stand;
-    measure_alone();
+    if (options->verify == 0)
+        measure_alone();
     (void)fflush(stdout);
+    if (options->verify > 0) {
+        if (!stand_open(&stand, &(struct stand_options){.sync_always = false}))
+            return stand.missing ? BENCH_SKIPPED : 1;
+        bool const verified = measure_verify(&stand, options->verify);
+        stand_close(&stand);
+        return verified ? 0 : 1;
+    }
     if (options->pairs == 0)
         return 0;
     if (!stand_open(&stand, &(struct stand_options){.sync_always = false}))
@@ -241,7 +344,8 @@ static int run(const struct options *options)
 
 static int usage(FILE *to, int code)
 {
-    fprintf(to, "usage: audit_cost [--pairs N] [--count N] [--in-flight N]\n"
+    fprintf(to, "usage: audit_cost [--pairs N] [--count N] [--in-flight N] | --verify N\n"
+                "  --verify N     instead: thole audit verify of N records or more that real servers have\n"
                 "  --pairs N      engines without and with --audit-key, in turn (9; 0: only the part without "
                 "servers)\n"
                 "  --count N      workflows in each run, chains of five activities (2000)\n"
@@ -251,17 +355,16 @@ static int usage(FILE *to, int code)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"pairs", 1, NULL, 'p'},
-                                          {"count", 1, NULL, 'c'},
-                                          {"in-flight", 1, NULL, 'i'},
-                                          {"help", 0, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"verify", 1, NULL, 'v'}, {"pairs", 1, NULL, 'p'},
+                                          {"count", 1, NULL, 'c'},  {"in-flight", 1, NULL, 'i'},
+                                          {"help", 0, NULL, 'h'},   {NULL, 0, NULL, 0}};
     struct options options = {.pairs = 9, .count = 2000, .in_flight = 256};
     int code;
     if (program_role(argc, argv, &code))
         return code;
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
+        case 'v': options.verify = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'p': options.pairs = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'c': options.count = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'i': options.in_flight = (unsigned)strtoul(optarg, NULL, 10); break;
