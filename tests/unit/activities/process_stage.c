@@ -53,6 +53,7 @@ void process_stage_open(const thole_program *program, uint32_t max)
 void process_stage_close(void)
 {
     process_pool_destroy(process_stage_pool);
+    process_stage_pool = NULL; /* so that what it has not released is found to be leaked */
     forkserver_stop(process_stage_forkserver);
     munmap(process_notes, sizeof *process_notes);
 }
