@@ -42,6 +42,17 @@ struct record_hash leaf_instance(thole_slice ns, thole_slice instance)
     return hash;
 }
 
+static bool is_unseen(const struct leaf *leaf)
+{
+    return !record_hash_known(&leaf->record) && !record_hash_known(&leaf->instance);
+}
+
+bool leaf_agrees(const struct leaf *a, const struct leaf *b, bool final)
+{
+    return (record_hash_equal(&a->record, &b->record) && record_hash_equal(&a->instance, &b->instance)) ||
+           (!final && (is_unseen(a) || is_unseen(b)));
+}
+
 struct seal *seal_create(const struct seal_options *options)
 {
     struct seal *seal = memory_new(sizeof *seal);
@@ -144,19 +155,15 @@ struct leaf leaves_message_leaf(const struct leaves_message *message, size_t i)
     return leaf_of(message->bytes + i * LEAF_BYTES);
 }
 
-/* Leaves that are known here and that another one has published. A record that is known on one side may have
- * been removed before the other saw it. */
+/* Leaves that are known here and that another one has published. */
 static bool adopt(struct seal *seal, uint64_t index, const uint8_t *bytes)
 {
-    static const uint8_t removed[LEAF_BYTES];
     uint8_t *const own = seal->leaves + index * LEAF_BYTES;
-    if (memcmp(own, bytes, LEAF_BYTES) == 0)
-        return true;
-    bool const unseen = memcmp(bytes, removed, LEAF_BYTES) == 0 || memcmp(own, removed, LEAF_BYTES) == 0;
-    if (index < seal->published || !unseen)
-        return false;
-    memcpy(own, bytes, LEAF_BYTES);
-    return true;
+    struct leaf const known = leaf_of(own), leaf = leaf_of(bytes);
+    bool const agrees = leaf_agrees(&known, &leaf, index < seal->published);
+    if (agrees)
+        memcpy(own, bytes, LEAF_BYTES);
+    return agrees;
 }
 
 /* Leaves may come twice, when who published them was not answered: then they are the same. */

@@ -18,6 +18,9 @@ struct leaf {
 };
 struct record_hash leaf_instance(thole_slice ns, thole_slice instance);
 void leaf_bytes(const struct leaf *leaf, uint8_t to[LEAF_BYTES]);
+/* Whether two leaves may be of one record: they are the same, or one of them is of nobody who has seen the
+ * record, which may have been removed. @p final: one of them is published, and so the leaf of that record. */
+bool leaf_agrees(const struct leaf *a, const struct leaf *b, bool final);
 
 struct leaves_message { /* borrowed from the message */
     uint64_t first;     /* index of its first leaf */

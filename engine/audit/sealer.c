@@ -89,20 +89,14 @@ static void add(struct sealer *sealer, const struct leaf *leaf)
     sealer->leaves[sealer->len++] = *leaf;
 }
 
-static bool equal(const struct leaf *a, const struct leaf *b)
-{
-    return record_hash_equal(&a->record, &b->record) && record_hash_equal(&a->instance, &b->instance);
-}
-
-/* A leaf that is stored. A record that is known on one side may have been removed before the other saw it. */
+/* A leaf that is stored. */
 static bool take_leaf(struct sealer *sealer, uint64_t index, const struct leaf *leaf)
 {
     size_t const at = (size_t)(index - sealer->tree.size);
     if (at == sealer->len)
         add(sealer, leaf);
     struct leaf *const own = &sealer->leaves[at];
-    bool const removed = !record_hash_known(&leaf->record) || !record_hash_known(&own->record);
-    bool const fits = equal(own, leaf) || (removed && at >= sealer->published);
+    bool const fits = leaf_agrees(own, leaf, at < sealer->published);
     *own = *leaf;
     return fits;
 }
@@ -184,8 +178,7 @@ static bool take_next(struct sealer *sealer, const struct leaf *leaf)
 {
     if (sealer->taken == sealer->len)
         add(sealer, leaf);
-    const struct leaf *const there = &sealer->leaves[sealer->taken++];
-    return !record_hash_known(&leaf->record) || !record_hash_known(&there->record) || equal(there, leaf);
+    return leaf_agrees(&sealer->leaves[sealer->taken++], leaf, false);
 }
 
 static bool removes(const struct audit_scan *scan)

@@ -38,6 +38,7 @@ struct audit_job {
     struct engine_host *engine;
     struct metric_cells *cells;
     struct audit_key_list keys;
+    bool runs;
     struct sealed_log *logs; /* by partition */
     struct buf message, name;
     struct job_thread thread;
@@ -348,7 +349,7 @@ static void *audit_main(void *arg)
 
 static void release(struct audit_job *job)
 {
-    for (uint32_t p = 0; p < job->engine->topology.partitions; p++)
+    for (uint32_t p = 0; job->logs != NULL && p < job->engine->topology.partitions; p++)
         sealer_destroy(job->logs[p].sealer);
     free(job->logs);
     buf_release(&job->message);
@@ -358,38 +359,39 @@ static void release(struct audit_job *job)
     free(job);
 }
 
-thole_status audit_job_check(const struct host_options *options, thole_error *reterr)
+thole_status audit_job_create(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
 {
-    struct audit_key_list keys;
-    thole_status const status = audit_key_list_read(options->audit_key, &keys, reterr);
-    audit_key_list_forget(&keys);
-    return status;
-}
-
-thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
-{
-    uint32_t const partitions = engine->topology.partitions;
     *ret = NULL;
     if (engine->options.audit_key == NULL)
         return THOLE_OK;
     struct audit_job *const job = memory_new(sizeof *job);
     job->engine = engine;
-    job->logs = memory_array(partitions, sizeof *job->logs);
-    for (uint32_t p = 0; p < partitions; p++)
-        job->logs[p] = (struct sealed_log){.job = job, .p = p};
     job->cells = metrics_cells(engine->options.metrics);
     buf_init(&job->message, MESSAGE_BYTES);
     buf_init(&job->name, STREAM_NAME_BYTES_MAX);
-    thole_status status = audit_key_list_read(engine->options.audit_key, &job->keys, reterr);
-    if (status == THOLE_OK && job->keys.open_to_all)
+    thole_status const status = audit_key_list_read(engine->options.audit_key, &job->keys, reterr);
+    if (status != THOLE_OK) {
+        release(job);
+        return status;
+    }
+    if (job->keys.open_to_all)
         log_line(LOG_LEVEL_WARN, "audit",
                  "--audit-key: everybody on this machine may read a file with a key that signs: chmod o-r");
-    if (status == THOLE_OK)
-        status = job_thread_start(&job->thread, audit_main, job, "that signs checkpoints", reterr);
-    if (status == THOLE_OK)
-        *ret = job;
-    else
-        release(job);
+    *ret = job;
+    return THOLE_OK;
+}
+
+thole_status audit_job_start(struct audit_job *job, thole_error *reterr)
+{
+    if (job == NULL)
+        return THOLE_OK;
+    uint32_t const partitions = job->engine->topology.partitions;
+    job->logs = memory_array(partitions, sizeof *job->logs);
+    for (uint32_t p = 0; p < partitions; p++)
+        job->logs[p] = (struct sealed_log){.job = job, .p = p};
+    thole_status const status =
+        job_thread_start(&job->thread, audit_main, job, "that signs checkpoints", reterr);
+    job->runs = status == THOLE_OK;
     return status;
 }
 
@@ -397,6 +399,7 @@ void audit_job_stop(struct audit_job *job)
 {
     if (job == NULL)
         return;
-    job_thread_stop(&job->thread);
+    if (job->runs)
+        job_thread_stop(&job->thread);
     release(job);
 }

@@ -9,11 +9,12 @@
 #include "engine.h"
 
 struct audit_job;
-/* Before anything is waited for: THOLE_INVALID: a key. */
-THOLE_NODISCARD thole_status audit_job_check(const struct host_options *options, thole_error *reterr);
-/* Sets *ret to NULL when there is no --audit-key. THOLE_INVALID: a key. */
-THOLE_NODISCARD thole_status audit_job_start(struct engine_host *engine, struct audit_job **ret,
-                                             thole_error *reterr);
-/* When the shards have stopped: covers what they have written, unless NATS does not answer. NULL-safe. */
+/* Reads the keys, before anything is waited for. Sets *ret to NULL when there is no --audit-key.
+ * THOLE_INVALID: a key. */
+THOLE_NODISCARD thole_status audit_job_create(struct engine_host *engine, struct audit_job **ret,
+                                              thole_error *reterr);
+/* NULL-safe, as the next one. */
+THOLE_NODISCARD thole_status audit_job_start(struct audit_job *job, thole_error *reterr);
+/* When the shards have stopped: covers what they have written, unless NATS does not answer. */
 void audit_job_stop(struct audit_job *job);
 #endif

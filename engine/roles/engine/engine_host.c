@@ -216,7 +216,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
-    thole_status status = audit_job_check(options, reterr);
+    thole_status status = audit_job_create(engine, &engine->audit, reterr);
     if (status == THOLE_OK)
         status = insist(engine, connect_nats, stop, reterr);
     if (status == THOLE_OK)
@@ -232,7 +232,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     if (status == THOLE_OK)
         status = drift_job_start(engine, &engine->drift, reterr);
     if (status == THOLE_OK)
-        status = audit_job_start(engine, &engine->audit, reterr);
+        status = audit_job_start(engine->audit, reterr);
     if (status != THOLE_OK) {
         engine_host_stop(engine);
         return status;
