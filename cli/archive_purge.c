@@ -105,11 +105,11 @@ static thole_status await_pruned(const struct archive_finisher *finisher, const 
         result->purged += pruned;
         result->kept += !pruned;
         if (!pruned)
-            cli_note(finisher->cli,
-                     "instance \"%.*s\": its engine was asked to prune it, and has not yet; executions that "
-                     "are there "
-                     "in the next run are archived again",
-                     THOLE_FMT(facts->instance));
+            cli_note(
+                finisher->cli,
+                "instance \"%.*s\" is not pruned yet, its engine was asked to; executions that are there "
+                "in the next run are archived again",
+                THOLE_FMT(facts->instance));
     }
     return THOLE_OK;
 }
