@@ -541,6 +541,12 @@ static void test_family(void)
     check("$T archive run --older-than 0s --unsealed --dir $D/family --prefix w-child 2>&1", 0,
           "1 stay: their parents run");
     CU_ASSERT_TRUE(is_there("w-child"));
+    check("$T export --status completed --orchestration gate --prefix w- --parent waits --after 1h --before "
+          "2199-01-01 "
+          "--to $D/child.thole >/dev/null; head -n 2 $D/child.thole",
+          0,
+          "\"selection\":{\"status\":\"Completed\",\"orchestration\":\"gate\",\"prefix\":\"w-\",\"parent\":"
+          "\"waits\",\"after\":\"1h\",\"before\":\"2199-01-01\"}");
     CHECK_OK(thole_client_terminate(client, THOLE_STR("family"), nothing, &stack.err), &stack.err);
     for (int i = 0; i < WAIT_MS / 10 && !row_is("family", THOLE_INSTANCE_TERMINATED); i++)
         pause_ms(10);
