@@ -168,8 +168,10 @@ static thole_status take(struct reading *reading, struct held *held)
         held_destroy(held);
         return THOLE_OK;
     }
-    reading->epoch = held->record.epoch;
-    drop_superseded(reading, &held->record);
+    if (held->record.epoch > reading->epoch) { /* what follows in this epoch supersedes no more */
+        reading->epoch = held->record.epoch;
+        drop_superseded(reading, &held->record);
+    }
     while (reading->first != NULL && is_proven(&reading->first->record, &held->record)) {
         thole_status const status = emit_first(reading);
         if (status != THOLE_OK) {
