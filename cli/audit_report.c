@@ -162,9 +162,12 @@ static void redaction_line(const struct audit_report *report, thole_slice json)
     buf_text(&line, ", ");
     text_member(json, "time", &line);
     buf_text(&line, ", by ");
-    size_t const before = line.len;
-    text_member(json, "by", &line);
-    buf_text(&line, line.len == before ? "an unknown actor: " : "?: "); /* only stated, as in thole history */
+    struct buf by;
+    buf_init(&by, REDACTION_TEXT_MAX);
+    text_member(json, "by", &by);
+    buf_printf(&line, "%s%s: ", by.len == 0 ? "an unknown actor" : "stated:", /* as in thole history */
+               buf_cstr(&by));
+    buf_release(&by);
     text_member(json, "reason", &line);
     clear_progress(report);
     (void)printf("%s\n", buf_cstr(&line));

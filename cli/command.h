@@ -13,7 +13,7 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_NAME, OUTPUT_WIDE,
 struct cli_options {
     /* for every verb */
     const char *config, *context, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_server_name,
-        *nats_inbox, *postgres, *ns, *actor;
+        *nats_inbox, *postgres, *ns, *actor, *vouched_actor;
     uint32_t output;     /* enum output; once the verb runs it is one of the first four */
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;

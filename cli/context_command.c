@@ -130,6 +130,7 @@ static thole_status save(const struct cli_options *options, const char *name, th
     add_member(&text, "postgres", options->postgres);
     add_member(&text, "namespace", options->ns);
     add_member(&text, "actor", options->actor);
+    add_member(&text, "vouched-actor", options->vouched_actor);
     thole_status status = buf_status(&text);
     status = status == THOLE_OK ? write_file(path, buf_cstr(&text), reterr)
                                 : thole_fail(reterr, status, "the options are too long for a context");

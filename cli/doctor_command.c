@@ -94,7 +94,8 @@ int command_doctor(struct cli *cli)
                                          .orchestrations = options->orchestration,
                                          .events = options->event,
                                          .queries = options->queries,
-                                         .bound = options->stream};
+                                         .bound = options->stream,
+                                         .actor = options->vouched_actor};
     if (wish.roles == NULL)
         return check_all(cli);
     if (permissions_make(&wish, &permissions, &error) != THOLE_OK)

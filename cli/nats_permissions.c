@@ -72,7 +72,8 @@ enum streams {
 /*
  * In the patterns {ns} and {inbox} stand for one text, {stream} for each of the row's streams, {queue},
  * {orchestration}, {event}, {query} for each name of the list, or * without a list; {bound} for each stream
- * of messages that rules of thole bind are about.
+ * of messages that rules of thole bind are about. {by}, at the end, for .by. and the actor that NATS vouches
+ * for, or nothing; of those who pass requests of others on, for both.
  */
 struct row {
     uint64_t rights; /* any of them gives it */
@@ -86,19 +87,19 @@ struct row {
 
 static const struct row rows[] = {
     /* Messages to instances: docs/wire.md, "Messages to an instance". */
-    {START, PUB, "thole.{ns}.in.*.start.{orchestration}.*", 0},
-    {START, PUB, "thole.{ns}.in.*.start_event.{start_event}.*", 0},
-    {SIGNAL, PUB, "thole.{ns}.in.*.event.{event}.*", 0},
-    {CANCEL, PUB, "thole.{ns}.in.*.control.cancel.*", 0},
-    {TERMINATE, PUB, "thole.{ns}.in.*.control.terminate.*", 0},
-    {PAUSE, PUB, "thole.{ns}.in.*.control.pause.*", 0},
-    {RESUME, PUB, "thole.{ns}.in.*.control.resume.*", 0},
-    {DELETE, PUB, "thole.{ns}.in.*.control.delete.*", 0},
-    {FORCE_DELETE, PUB, "thole.{ns}.in.*.control.force_delete.*", 0},
-    {PRUNE, PUB, "thole.{ns}.in.*.control.prune.*", 0},
-    {RETRY, PUB, "thole.{ns}.in.*.control.retry.*", 0},
-    {RELEASE, PUB, "thole.{ns}.in.*.control.release.*", 0},
-    {COMPLETE, PUB, "thole.{ns}.in.*.result.outside.*", 0},
+    {START, PUB, "thole.{ns}.in.*.start.{orchestration}.*{by}", 0},
+    {START, PUB, "thole.{ns}.in.*.start_event.{start_event}.*{by}", 0},
+    {SIGNAL, PUB, "thole.{ns}.in.*.event.{event}.*{by}", 0},
+    {CANCEL, PUB, "thole.{ns}.in.*.control.cancel.*{by}", 0},
+    {TERMINATE, PUB, "thole.{ns}.in.*.control.terminate.*{by}", 0},
+    {PAUSE, PUB, "thole.{ns}.in.*.control.pause.*{by}", 0},
+    {RESUME, PUB, "thole.{ns}.in.*.control.resume.*{by}", 0},
+    {DELETE, PUB, "thole.{ns}.in.*.control.delete.*{by}", 0},
+    {FORCE_DELETE, PUB, "thole.{ns}.in.*.control.force_delete.*{by}", 0},
+    {PRUNE, PUB, "thole.{ns}.in.*.control.prune.*{by}", 0},
+    {RETRY, PUB, "thole.{ns}.in.*.control.retry.*{by}", 0},
+    {RELEASE, PUB, "thole.{ns}.in.*.control.release.*{by}", 0},
+    {COMPLETE, PUB, "thole.{ns}.in.*.result.outside.*{by}", 0},
     {WORKER, PUB, "thole.{ns}.in.*.result.worker.*", 0},
     {ENGINE, PUB, "thole.{ns}.in.*.engine.*.*", 0},
     /* What engines alone write. */
@@ -125,11 +126,11 @@ static const struct row rows[] = {
     {GATEWAY, PUB, "_INBOX_remote-worker.>", 0},
     {REMOTE_WORKER, PUB, "thole.{ns}.gateway.open.{queue}", 0},
     {REMOTE_WORKER, PUB, "thole.{ns}.gateway.session.>", 0},
-    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.start.{orchestration}", 0},
-    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.signal.{event}", 0},
-    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.query.{query}", 0},
-    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.cancel", 0},
-    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.wait", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.start.{orchestration}{by}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.signal.{event}{by}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.query.{query}{by}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.cancel{by}", 0},
+    {REMOTE_CLIENT, PUB, "thole.{ns}.gateway.client.wait{by}", 0},
     /* JetStream: streams. */
     {ENGINE | SETTINGS, PUB, API "INFO", 0},
     {ENGINE, PUB, API "STREAM.INFO.{stream}", EVERY | TOLD},
@@ -204,7 +205,8 @@ static const struct row rows[] = {
     /* What it hears. */
     {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
     {BINDER, SUB, "thole.{ns}.call.*", 0},
-    {CALL, PUB, "thole.{ns}.call.{orchestration}", 0},
+    {BINDER, SUB, "thole.{ns}.call.*.by.*", 0},
+    {CALL, PUB, "thole.{ns}.call.{orchestration}{by}", 0},
     {GATEWAY, SUB, "thole.{ns}.gateway.>", 0},
     {GATEWAY, SUB, "$SRV.>", 0},
     {ENGINE, SUB, "thole.{ns}.query.*.*.*", 0},
@@ -347,6 +349,26 @@ static thole_status verbs_add(const char *list, uint64_t *rights, thole_error *r
     return THOLE_OK;
 }
 
+/* Any actor, or what NATS replaces in the permissions of a scoped signing key, such as {{name()}}. */
+static bool actor_is_pattern(const char *actor)
+{
+    size_t const len = strlen(actor);
+    bool const template =
+        len > 4 && actor[0] == '{' && actor[1] == '{' && actor[len - 1] == '}' && actor[len - 2] == '}';
+    return strcmp(actor, "*") == 0 || (template && strpbrk(actor, ". \t\r\n\"*>") == NULL);
+}
+
+static thole_status check_actor(const char *actor, thole_error *reterr)
+{
+    if (actor == NULL || actor_is_pattern(actor) || id_check(thole_slice_from(actor), NULL) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "a vouched actor is a name of at most %d bytes of UTF-8, {{name()}} or another template of a "
+        "scoped signing key, or * for any",
+        ACTOR_NAME_BYTES_MAX);
+}
+
 /* *ret_verbs: one of the roles has verbs. */
 static thole_status roles_add(const struct permission_wish *wish, uint64_t *rights, bool *ret_verbs,
                               thole_error *reterr)
@@ -385,6 +407,7 @@ thole_status permissions_make(const struct permission_wish *wish, struct permiss
     THOLE_TRY(check_names(wish->orchestrations, "orchestration", reterr));
     THOLE_TRY(check_names(wish->events, "event", reterr));
     THOLE_TRY(check_names(wish->queries, "query", reterr));
+    THOLE_TRY(check_actor(wish->actor, reterr));
     if (wish->verbs != NULL && !has_verbs)
         return thole_fail(reterr, THOLE_INVALID, "an engine or a worker has no verbs");
     if ((ret->rights & QUEUE_LIMIT) != 0 && wish->queues == NULL)
@@ -501,6 +524,28 @@ static bool value(const struct expansion *expansion, const char *key, size_t i, 
     return start_event(wish, i, ret, cap);
 }
 
+/* The placeholder {by}, the last one: nothing, .by.<actor>, or both for who passes on what others ask. */
+static void expand_by(const struct expansion *expansion, const char *text, const char *open)
+{
+    const struct permissions *const permissions = expansion->permissions;
+    const char *const actor = permissions->wish.actor;
+    bool const passes_on = (permissions->rights & (GATEWAY | BINDER)) != 0;
+    struct buf to;
+    assert(open[sizeof "{by}" - 1] == '\0');
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    buf_append(&to, text, (size_t)(open - text));
+    if (passes_on || actor == NULL)
+        expansion->each(expansion->arg, buf_cstr(&to));
+    if (passes_on || actor != NULL) {
+        if (passes_on || actor_is_pattern(actor))
+            buf_printf(&to, ".by.%s", passes_on ? "*" : actor);
+        else if (subject_add_actor(&to, thole_slice_from(actor), NULL) != THOLE_OK)
+            assert(false); /* it was checked */
+        expansion->each(expansion->arg, buf_cstr(&to));
+    }
+    buf_release(&to);
+}
+
 /* Replaces the first placeholder, everywhere in the text, by each of its values; then the next. */
 static void expand(const struct expansion *expansion, const char *text) /* NOLINT(misc-no-recursion) */
 {
@@ -508,6 +553,10 @@ static void expand(const struct expansion *expansion, const char *text) /* NOLIN
     const char *const open = strchr(text, '{');
     if (open == NULL) {
         expansion->each(expansion->arg, text);
+        return;
+    }
+    if (strncmp(open, "{by}", 4) == 0) {
+        expand_by(expansion, text, open);
         return;
     }
     const char *const end = strchr(open, '}');

@@ -19,6 +19,7 @@ struct permission_wish {
     const char *events;         /* that it may raise */
     const char *queries;        /* that it may ask */
     const char *bound;          /* streams of messages that may be bound */
+    const char *actor;          /* the only one that it may be; NULL: any, but only stated */
 };
 
 struct permissions {

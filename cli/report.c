@@ -280,6 +280,7 @@ void cli_client_options(const struct cli *cli, thole_client_options *ret)
     options.postgres = cli->options.postgres;
     options.ns = cli->options.ns;
     options.actor = cli->options.actor;
+    options.vouched_actor = cli->options.vouched_actor;
     options.timeout_ms = cli->options.timeout_ms;
     if (options.timeout_ms == 0 || (cli->command->waits && options.timeout_ms > ROUND_TRIP_MS))
         options.timeout_ms = ROUND_TRIP_MS;

@@ -49,11 +49,12 @@ void timeline_text(const thole_history_event *event, struct buf *to)
         to->len--;
 }
 
-/* "alice", "alice?" of a name that is only stated, "worker-7 on host-3 in 20 ms". */
+/* "nats:alice", "stated:alice", "worker-7 on host-3 in 20 ms". The word stands first, where no name, however
+ * long, takes its place. */
 static void history_who(const thole_history_event *event, struct buf *to)
 {
     if (event->actor.len > 0)
-        buf_printf(to, "%.*s%s", THOLE_FMT(event->actor), event->actor_authenticated ? "" : "?");
+        buf_printf(to, "%s:%.*s", event->actor_authenticated ? "nats" : "stated", THOLE_FMT(event->actor));
     if (event->worker.len > 0)
         buf_printf(to, "%s%.*s", to->len > 0 ? " " : "", THOLE_FMT(event->worker));
     if (event->host.len > 0)

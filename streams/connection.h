@@ -85,6 +85,14 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
 THOLE_NODISCARD thole_status connection_request(struct connection *connection, const char *subject,
                                                 thole_slice body, struct buf *ret, thole_error *reterr);
 
+/* How many permission violations the server has reported, and the last one's text. */
+uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap);
+/* What to return for @p status, of a message to @p subject that nothing has answered: THOLE_DENIED with a
+ * text when the server has reported since that it forbids it. */
+THOLE_NODISCARD thole_status connection_explain_silence(struct connection *connection,
+                                                        uint64_t violations_before, const char *subject,
+                                                        thole_status status, thole_error *reterr);
+
 /* Waits; a coroutine lets others run meanwhile. */
 void connection_pause(struct connection *connection, uint64_t ms);
 

@@ -39,14 +39,15 @@ thole_status connection_publish(struct connection *connection, const char *subje
     return status;
 }
 
-/* A forbidden request is not answered; the server only sends an error to the connection. */
-static thole_status explain_silence(struct connection *connection, uint64_t violations_before,
-                                    const char *subject, thole_status status, thole_error *reterr)
+thole_status connection_explain_silence(struct connection *connection, uint64_t violations_before,
+                                        const char *subject, thole_status status, thole_error *reterr)
 {
-    char text[256];
+    enum { SAID_BYTES = 160 }; /* of the subject, which the error may have only in part */
+    char text[256], said[SAID_BYTES];
+    (void)snprintf(said, sizeof said, "%s", subject);
     if (status == THOLE_UNAVAILABLE &&
         connection_violations(connection, text, sizeof text) != violations_before &&
-        strstr(text, subject) != NULL)
+        strstr(text, said) != NULL)
         return thole_fail(reterr, THOLE_DENIED, "the NATS server forbids it: %s", text);
     return status;
 }
@@ -70,7 +71,7 @@ thole_status connection_request_with(struct connection *connection, const char *
     thole_status status = link_fail(sent, "request to", subject, reterr);
     link_release(link);
     if (status != THOLE_OK)
-        return explain_silence(connection, violations, subject, status, reterr);
+        return connection_explain_silence(connection, violations, subject, status, reterr);
     struct delivery const delivery = link_delivery(answer);
     buf_clear(ret);
     buf_slice(ret, delivery.body);
@@ -89,7 +90,7 @@ thole_status connection_request(struct connection *connection, const char *subje
     thole_status status;
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
     if (waiting != NULL && waiting->ask(subject, body, ret, &status, reterr))
-        return explain_silence(connection, violations, subject, status, reterr);
+        return connection_explain_silence(connection, violations, subject, status, reterr);
     return connection_request_with(connection, subject, NULL, 0, body, ret, reterr);
 }
 

@@ -94,8 +94,6 @@ THOLE_NODISCARD thole_status connection_request_with(struct connection *connecti
 const struct connection_waiting *connection_waiting(const struct connection *connection); /* may be NULL */
 /* Whether the server's INFO says that it has JetStream. */
 bool connection_has_jetstream(const struct connection *connection);
-/* How many permission violations the server has reported, and the last one's text. */
-uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap);
 /* A unique inbox subject of at most LINK_INBOX_BYTES with its NUL: a token below connection_inbox_root(). */
 enum { LINK_INBOX_BYTES = 128 };
 const char *connection_inbox_root(const struct connection *connection);

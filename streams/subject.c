@@ -137,6 +137,30 @@ thole_slice subject_inbox_route(thole_slice subject)
     return name.len == 0 ? name : (thole_slice){kind.ptr, kind.len + 1 + name.len};
 }
 
+static const char BY[] = "by";
+
+thole_status subject_add_actor(struct buf *to, thole_slice actor, thole_error *reterr)
+{
+    if (actor.len == 0)
+        return THOLE_OK;
+    THOLE_TRY(id_check(actor, reterr));
+    buf_printf(to, ".%s.", BY);
+    append_token(to, actor);
+    return finished(to, reterr);
+}
+
+thole_status subject_actor(thole_slice subject, size_t by, struct buf *ret, thole_error *reterr)
+{
+    thole_slice const word = subject_nth(subject, by), actor = subject_nth(subject, by + 1);
+    buf_clear(ret);
+    if (word.len == 0)
+        return THOLE_OK;
+    if (!thole_slice_equal(word, thole_slice_from(BY)) || actor.len == 0 ||
+        actor.ptr + actor.len != subject.ptr + subject.len)
+        return thole_fail(reterr, THOLE_INVALID, "the end of the subject is not .by.<actor>");
+    return subject_token_decode(actor, ret, reterr);
+}
+
 thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                              uint64_t execution, thole_error *reterr)
 {

@@ -9,7 +9,7 @@
 #define THOLE_SUBJECT_H
 #include "buf.h"
 
-enum { SUBJECT_BYTES_MAX = 1024, STREAM_NAME_BYTES_MAX = 128, PARTITIONS_MAX = 4096 };
+enum { SUBJECT_BYTES_MAX = 1536, STREAM_NAME_BYTES_MAX = 128, PARTITIONS_MAX = 4096 };
 
 /* CRC-32 (IEEE 802.3) of the id modulo @p partitions. Must never change. */
 uint32_t subject_partition(thole_slice instance, uint32_t partitions);
@@ -24,6 +24,16 @@ THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint3
 /* Tokens of such a subject; the route is two of them. */
 enum { INBOX_TOKEN_KIND = 4, INBOX_TOKEN_INSTANCE = 6 };
 thole_slice subject_inbox_route(thole_slice subject);
+/*
+ * Who asks, as NATS's permissions vouch for it: .by.<actor> at the end of an inbox subject, and of a request
+ * to a gateway or binder. Behind what a builder has made; nothing of an empty actor.
+ */
+THOLE_NODISCARD thole_status subject_add_actor(struct buf *to, thole_slice actor, thole_error *reterr);
+enum { INBOX_TOKEN_BY = INBOX_TOKEN_INSTANCE + 1 };
+/* Back: the actor of a subject in which "by" would be the token @p by; cleared when it has no such token.
+ * THOLE_INVALID: anything else stands there, more follows, or the actor is not encoded as an id is. */
+THOLE_NODISCARD thole_status subject_actor(thole_slice subject, size_t by, struct buf *ret,
+                                           thole_error *reterr);
 /* thole.<ns>.hist.<p>.<instance>.<execution>; EXECUTIONS_ALL gives the wildcard * */
 #define EXECUTIONS_ALL UINT64_MAX
 #define EXECUTION_DELETED                                                                                    \

@@ -24,10 +24,12 @@ static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replic
     struct stream_spec spec = {.purpose = "it takes the messages to instances",
                                .retention = "limits",
                                .replicas = replicas,
-                               .subjects_len = 1,
+                               .subjects_len = 2,
+                               .add_subjects = true,
                                .dedupe_ms = DEDUPE_MS};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_IN_%u", ns, p);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*.*.*", ns, p);
+    (void)snprintf(spec.subjects[1], sizeof spec.subjects[1], "thole.%s.in.%u.*.*.*.by.*", ns, p);
     return spec;
 }
 

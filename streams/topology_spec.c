@@ -10,17 +10,22 @@
 
 enum { SPEC_JSON_MAX = 8192 };
 
+static void subjects_json(const struct stream_spec *spec, struct json *to)
+{
+    json_key(to, "subjects");
+    json_array(to);
+    for (size_t i = 0; i < spec->subjects_len; i++)
+        json_string(to, thole_slice_from(spec->subjects[i]));
+    json_end(to);
+}
+
 static void spec_json(const struct stream_spec *spec, struct buf *to)
 {
     struct json json;
     json_to_buf(&json, to);
     json_object(&json);
     json_member_text(&json, "name", spec->name);
-    json_key(&json, "subjects");
-    json_array(&json);
-    for (size_t i = 0; i < spec->subjects_len; i++)
-        json_string(&json, thole_slice_from(spec->subjects[i]));
-    json_end(&json);
+    subjects_json(spec, &json);
     json_member_text(&json, "retention", spec->retention);
     json_member_text(&json, "storage", "file");
     json_member_text(&json, "discard", spec->discard_old ? "old" : "new");
@@ -214,22 +219,42 @@ thole_status spec_verify(struct connection *connection, struct stream_spec *spec
 
 /* ---- what an earlier version has made ---- */
 
-/* The configuration with no limit for each subject, and all else as it is. False: it has none. */
-static bool without_limit(thole_slice config, struct buf *to)
+static bool has_limit(thole_slice config)
+{
+    thole_slice limit;
+    int64_t n = 0;
+    return json_find(config, "max_msgs_per_subject", &limit) && json_int(limit, &n) && n > 0;
+}
+
+static bool has_first_subject_alone(const struct stream_spec *spec, thole_slice config)
+{
+    thole_slice item, next;
+    size_t at = 0;
+    thole_slice const list = field_or(config, "subjects", THOLE_STR("none"));
+    return json_item(list, &at, &item) && json_text_is(item, spec->subjects[0]) &&
+           !json_item(list, &at, &next);
+}
+
+/* The configuration as this version makes it, in what an earlier one has made otherwise, and all else as it
+ * is. False: nothing is to be changed. */
+static bool brought_forward(const struct stream_spec *spec, thole_slice config, struct buf *to)
 {
     struct json json;
-    thole_slice limit, key, value;
+    thole_slice key, value;
     size_t at = 0;
-    int64_t n = 0;
-    if (!json_find(config, "max_msgs_per_subject", &limit) || !json_int(limit, &n) || n <= 0)
+    bool const lift = spec->lift_max_per_subject && has_limit(config);
+    bool const add = spec->add_subjects && has_first_subject_alone(spec, config);
+    if (!lift && !add)
         return false;
     json_to_buf(&json, to);
     json_object(&json);
     while (json_field(config, &at, &key, &value)) {
-        if (thole_slice_equal(key, THOLE_STR("max_msgs_per_subject")))
+        if (lift && thole_slice_equal(key, THOLE_STR("max_msgs_per_subject")))
             json_member_integer(&json, "max_msgs_per_subject", -1);
-        else if (thole_slice_equal(key, THOLE_STR("discard_new_per_subject")))
+        else if (lift && thole_slice_equal(key, THOLE_STR("discard_new_per_subject")))
             json_member_bool(&json, "discard_new_per_subject", false);
+        else if (add && thole_slice_equal(key, THOLE_STR("subjects")))
+            subjects_json(spec, &json);
         else
             json_member_copy(&json, key, value);
     }
@@ -251,15 +276,15 @@ static thole_status send_config(struct connection *connection, const char *verb,
     return status;
 }
 
-static thole_status lift_limit(struct connection *connection, const struct stream_spec *spec,
-                               thole_error *reterr)
+static thole_status bring_forward(struct connection *connection, const struct stream_spec *spec,
+                                  thole_error *reterr)
 {
     struct buf answer, json;
     thole_slice config;
     buf_init(&answer, API_ANSWER_MAX);
     buf_init(&json, SPEC_JSON_MAX);
     thole_status status = read_config(connection, spec, &answer, &config, reterr);
-    if (status == THOLE_OK && without_limit(config, &json))
+    if (status == THOLE_OK && brought_forward(spec, config, &json))
         status = send_config(connection, "STREAM.UPDATE", spec, &json, reterr);
     buf_release(&answer);
     buf_release(&json);
@@ -280,9 +305,11 @@ static thole_status spec_create(struct connection *connection, const struct stre
 
 thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
 {
-    thole_status status = spec->lift_max_per_subject ? lift_limit(connection, spec, reterr) : THOLE_OK;
-    if (status == THOLE_OK)
+    thole_status status = spec_verify(connection, spec, reterr);
+    if (status == THOLE_INVALID && (spec->lift_max_per_subject || spec->add_subjects)) {
+        THOLE_TRY(bring_forward(connection, spec, reterr));
         status = spec_verify(connection, spec, reterr);
+    }
     if (status != THOLE_NOT_FOUND)
         return status;
     THOLE_TRY(spec_create(connection, spec, reterr));

@@ -19,6 +19,7 @@ struct stream_spec {
     uint64_t dedupe_ms;        /* for making it; 0: the server's default */
     int64_t max_per_subject;   /* 0: unlimited */
     bool lift_max_per_subject; /* from a stream that an earlier version has made with such a limit */
+    bool add_subjects;         /* to a stream that an earlier version has made with the first one alone */
     bool deny_purge, deny_delete, allow_rollup;
     bool discard_old;            /* else messages above the limits are refused */
     bool any_discard;            /* for making it; either is accepted */

@@ -59,8 +59,8 @@ function worked(event) {
 
 function actorOf(event) {
   if (!event.actor) return null;
-  const stated = event.actor_authenticated === false ? ' (only stated)' : '';
-  return `${line(event.actor)}${stated}${event.client ? `, by ${line(event.client)}` : ''}`;
+  const how = event.actor_authenticated ? 'nats' : 'stated';
+  return `${how}:${line(event.actor)}${event.client ? `, by ${line(event.client)}` : ''}`;
 }
 
 export function eventNode(instance, event, pick) {

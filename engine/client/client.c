@@ -72,8 +72,10 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
     ret->actor = setting(ret->actor, "THOLE_ACTOR", NULL);
+    ret->vouched_actor = setting(ret->vouched_actor, "THOLE_VOUCHED_ACTOR", NULL);
     ret->client_name = setting(ret->client_name, "", "thole " THOLE_VERSION);
     THOLE_TRY(check_said("actor", ret->actor, ACTOR_NAME_BYTES_MAX, reterr));
+    THOLE_TRY(check_said("vouched_actor", ret->vouched_actor, ACTOR_NAME_BYTES_MAX, reterr));
     THOLE_TRY(check_said("client_name", ret->client_name, ACTOR_CLIENT_BYTES_MAX, reterr));
     if (ret->timeout_ms == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
         return thole_fail(reterr, THOLE_INVALID, "timeout_ms must not be 0, payload_max must be at most %d",
@@ -123,7 +125,11 @@ thole_status thole_client_open(const thole_client_options *options, thole_client
     pthread_mutex_init(&client->postgres_lock, NULL);
     client->conninfo = resolved.postgres == NULL ? NULL : memory_text(resolved.postgres);
     client->ns = memory_text(resolved.ns);
-    client->actor = resolved.actor == NULL ? own_actor() : memory_text(resolved.actor);
+    client->vouched = resolved.vouched_actor != NULL;
+    if (client->vouched)
+        client->actor = memory_text(resolved.vouched_actor);
+    else
+        client->actor = resolved.actor == NULL ? own_actor() : memory_text(resolved.actor);
     client->name = memory_text(resolved.client_name);
     thole_status const status = client_connect(client, &resolved, reterr);
     if (status != THOLE_OK) {

@@ -86,12 +86,27 @@ static thole_status check_name_of_sender(const char *what, thole_slice text, siz
     return thole_fail(reterr, THOLE_INVALID, "%s must be UTF-8 of at most %zu bytes", what, bytes_max);
 }
 
+/* It becomes a token of the subject, as ids do. */
+static thole_status check_vouched(const char *what, thole_slice actor, thole_error *reterr)
+{
+    if (id_check(actor, NULL) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID,
+                      "%s that is vouched for must be UTF-8 of 1 to %d bytes without NUL", what,
+                      ACTOR_NAME_BYTES_MAX);
+}
+
 thole_status client_sender(const thole_sender *given, struct actor *ret, thole_error *reterr)
 {
     struct trace const trace = {given->traceparent, given->tracestate};
     THOLE_TRY(check_name_of_sender("sender.actor", given->actor, ACTOR_NAME_BYTES_MAX, reterr));
     THOLE_TRY(check_name_of_sender("sender.client_name", given->client_name, ACTOR_CLIENT_BYTES_MAX, reterr));
-    *ret = (struct actor){.name = given->actor, .client = given->client_name, .trace = trace_valid(&trace)};
+    if (given->vouched)
+        THOLE_TRY(check_vouched("sender.actor", given->actor, reterr));
+    *ret = (struct actor){.name = given->actor,
+                          .client = given->client_name,
+                          .trace = trace_valid(&trace),
+                          .authenticated = given->vouched};
     return THOLE_OK;
 }
 
@@ -110,10 +125,14 @@ thole_status client_encode(const struct thole_client *client, const struct messa
                            struct letter *to, thole_error *reterr)
 {
     struct message said = *message;
-    if (said.source.actor.name.len == 0 && said.source.actor.client.len == 0) {
-        said.source.actor.name = thole_slice_from(client->actor);
-        said.source.actor.client = thole_slice_from(client->name);
+    struct actor *const actor = &said.source.actor;
+    if (actor->name.len == 0 && (actor->client.len == 0 || client->vouched)) {
+        actor->name = thole_slice_from(client->actor);
+        actor->authenticated = client->vouched;
+        if (actor->client.len == 0)
+            actor->client = thole_slice_from(client->name);
     }
+    to->actor = actor->authenticated ? actor->name : (thole_slice){NULL, 0};
     thole_status const status = message_encode(&said, &to->body);
     to->route = message_route(message, SENDER_CLIENT);
     return status == THOLE_OK

@@ -16,13 +16,14 @@ static thole_status place_init(const struct thole_client *client, thole_slice in
     return stream_name(&ret->stream, client->topology.ns, kind, *ret_partition, reterr);
 }
 
-thole_status place_inbox(const struct thole_client *client, thole_slice instance,
-                         const struct message_route *route, struct place *ret, thole_error *reterr)
+thole_status place_inbox(const struct thole_client *client, thole_slice instance, const struct letter *letter,
+                         struct place *ret, thole_error *reterr)
 {
     uint32_t p;
     THOLE_TRY(place_init(client, instance, "IN", ret, &p, reterr));
-    return subject_inbox(&ret->subject, client->topology.ns, p, thole_slice_from(route->text), instance,
-                         reterr);
+    THOLE_TRY(subject_inbox(&ret->subject, client->topology.ns, p, thole_slice_from(letter->route.text),
+                            instance, reterr));
+    return subject_add_actor(&ret->subject, letter->actor, reterr);
 }
 
 thole_status place_history(const struct thole_client *client, thole_slice instance, struct place *ret,

@@ -68,6 +68,7 @@ struct thole_client {
     char *conninfo;
     char *ns;
     char *actor, *name; /* of all its requests */
+    bool vouched;       /* the actor stands in the subjects */
 };
 
 /* Milliseconds of the monotonic clock; for deadlines. UINT64_MAX in a task that was abandoned: all its time
@@ -85,9 +86,10 @@ THOLE_NODISCARD thole_status client_choose_id(thole_slice orchestration, char re
 /* A message as it is published. */
 struct letter {
     struct message_route route;
+    thole_slice actor; /* that the subject names; borrowed. Empty: the body says who asks, if anything does */
     struct buf body;
 };
-/* THOLE_INVALID: a name that is too long, or no UTF-8. Borrows. */
+/* THOLE_INVALID: a name that is too long, or no UTF-8, or vouched for and none. Borrows. */
 THOLE_NODISCARD thole_status client_sender(const thole_sender *given, struct actor *ret, thole_error *reterr);
 /* The letter's body must be initialised. A message whose sender has no name has the client's. */
 THOLE_NODISCARD thole_status client_encode(const struct thole_client *client, const struct message *message,
@@ -113,8 +115,7 @@ struct place {
     struct buf stream, subject;
 };
 THOLE_NODISCARD thole_status place_inbox(const struct thole_client *client, thole_slice instance,
-                                         const struct message_route *route, struct place *ret,
-                                         thole_error *reterr);
+                                         const struct letter *letter, struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_history(const struct thole_client *client, thole_slice instance,
                                            struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_execution(const struct thole_client *client, thole_slice instance,

@@ -171,7 +171,7 @@ static thole_status prepare(struct starts *starts, const thole_start_item *given
     THOLE_TRY(request_id_make(&start->request, reterr));
     message.request_id = thole_slice_from(start->request.text);
     THOLE_TRY(client_encode(starts->client, &message, &start->letter, reterr));
-    thole_status status = place_inbox(starts->client, given->instance, &start->letter.route, &place, reterr);
+    thole_status status = place_inbox(starts->client, given->instance, &start->letter, &place, reterr);
     if (status == THOLE_OK)
         buf_slice(&start->subject, buf_bytes(&place.subject));
     place_release(&place);

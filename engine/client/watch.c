@@ -392,14 +392,24 @@ static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_m
     return watch_sleep(watch, publish_is_done, until_ms);
 }
 
+/* Nothing has acknowledged it. */
+static thole_status fail_silence(struct watch *watch, uint64_t violations_before, const char *subject,
+                                 thole_error *reterr)
+{
+    thole_status const status = thole_fail(reterr, THOLE_UNAVAILABLE,
+                                           "%s was not acknowledged in time; repeating it is safe", subject);
+    return connection_explain_silence(watch->client->connection, violations_before, subject, status, reterr);
+}
+
 static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, bool whole,
                                uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {
+    char ignored[1];
+    uint64_t const violations = connection_violations(watch->client->connection, ignored, sizeof ignored);
     for (;;) {
         THOLE_TRY(send_once(watch, subject, body, reterr));
         if (!sleep_until_stored(watch, whole, pause_ms, until_ms))
-            return thole_fail(reterr, THOLE_UNAVAILABLE,
-                              "%s was not acknowledged in time; repeating it is safe", subject);
+            return fail_silence(watch, violations, subject, reterr);
         if (watch_sleep(watch, publish_is_stored, 0))
             return THOLE_OK;
         pthread_mutex_lock(&watch->client->lock);
@@ -411,16 +421,29 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
     }
 }
 
+/* What to try when a subject with an actor is not taken. */
+static thole_status advise(const struct letter *letter, thole_status status, thole_error *reterr)
+{
+    if (letter->actor.len == 0 || reterr == NULL || (status != THOLE_DENIED && status != THOLE_UNAVAILABLE))
+        return status;
+    thole_error const why = *reterr;
+    return thole_fail(
+        reterr, status, "%.300s: %s", why.text,
+        status == THOLE_DENIED
+            ? "is that the name that this user's permissions have? Give that one as vouched actor, or none"
+            : "engines of an earlier version take no vouched actors");
+}
+
 static thole_status publish(struct watch *watch, const struct letter *letter, bool whole, uint64_t until_ms,
                             uint64_t pause_ms, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
-    thole_status status = place_inbox(watch->client, watch->instance, &letter->route, &place, reterr);
+    thole_status status = place_inbox(watch->client, watch->instance, letter, &place, reterr);
     if (status == THOLE_OK)
         status = publish_to(watch, buf_cstr(&place.subject), buf_bytes(&letter->body), whole, until_ms,
                             pause_ms, reterr);
     place_release(&place);
-    return status;
+    return advise(letter, status, reterr);
 }
 
 thole_status watch_publish(struct watch *watch, const struct letter *letter, uint64_t until_ms,

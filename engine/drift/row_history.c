@@ -220,6 +220,11 @@ thole_status row_history_results(const struct row_history *of, thole_slice insta
         status = stream_walk(of->connection, buf_cstr(&of->inbox), buf_cstr(&subject), 1, UINT64_MAX,
                              take_result, &results, reterr);
     }
+    if (status == THOLE_OK) { /* those of senders that NATS vouches for */
+        buf_text(&subject, ".by.*");
+        status = stream_walk(of->connection, buf_cstr(&of->inbox), buf_cstr(&subject), 1, UINT64_MAX,
+                             take_result, &results, reterr);
+    }
     buf_release(&token);
     buf_release(&subject);
     if (status != THOLE_OK) {

@@ -46,6 +46,10 @@ typedef struct thole_client_options {
     const char *actor;
     /** With which program, at most 64 bytes; default "thole" and the library's version. */
     const char *client_name;
+    /** Who asks, in place of `actor`, as NATS vouches for it: it stands in the subjects that the client
+     * publishes on, which it may only with the permission to be called so (docs/audit.md). Default
+     * $THOLE_VOUCHED_ACTOR, else none. */
+    const char *vouched_actor;
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */
@@ -333,14 +337,16 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, 
                                                           bool *ret_accepted, thole_error *reterr);
 /**
  * Who asks for one request, when that is not the client itself: a service that acts for its users. It is
- * recorded as something that the caller says (docs/audit.md). With neither actor nor client_name it is what
- * the client's own options say. Slices are borrowed for the call; all may be empty.
+ * recorded as something that the caller says, unless it is `vouched` (docs/audit.md). With neither actor nor
+ * client_name it is what the client's own options say. Slices are borrowed for the call; all may be empty.
  */
 typedef struct thole_sender {
     thole_slice actor;       /**< at most 200 bytes of UTF-8 */
     thole_slice client_name; /**< its program; at most 64 bytes of UTF-8 */
     thole_slice traceparent; /**< W3C Trace Context of the request; what is not valid is ignored */
     thole_slice tracestate;
+    bool vouched; /**< the actor, not empty, is in the subject, as that of `vouched_actor`: of a service that
+                     has itself seen who asks, and has the permission to name anybody */
 } thole_sender;
 /** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
 typedef struct thole_start_options {

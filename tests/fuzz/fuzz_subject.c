@@ -42,6 +42,15 @@ static void check_id(thole_slice id)
         check_subject(&to, 8);
     if (subject_inbox(&to, "ns", 3, THOLE_STR("event.paid"), id, NULL) == THOLE_OK)
         check_subject(&to, 7);
+    if (subject_cancel(&to, "ns", THOLE_STR("i"), 1, NULL) == THOLE_OK && id.len > 0 &&
+        subject_add_actor(&to, id, NULL) == THOLE_OK) {
+        check_subject(&to, 7);
+        thole_status const status = subject_actor(buf_bytes(&to), 5, &back, NULL);
+        assert(status == THOLE_OK && thole_slice_equal(buf_bytes(&back), id));
+        (void)status;
+    }
+    if (subject_actor(id, 1, &back, NULL) == THOLE_OK) /* as a subject */
+        assert(back.len == 0 || id_check(buf_bytes(&back), NULL) == THOLE_OK);
     if (subject_inbox(&to, "ns", 3, id, THOLE_STR("i"), NULL) == THOLE_OK) /* as a route */
         check_subject(&to, 7);
     if (subject_history(&to, "ns", 3, id, 0, NULL) == THOLE_OK)

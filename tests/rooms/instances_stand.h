@@ -91,7 +91,11 @@ static inline void listen(struct stand *s)
         case PARTITION_OUT_LINE: say(s, "line", out.line.text); break;
         case PARTITION_OUT_NOTICE: say(s, out.notice.kind, out.notice.instance); break;
         case PARTITION_OUT_QUERY_ANSWER: say(s, "answer", out.query_answer.data); break;
-        case PARTITION_OUT_REJECT: say(s, reject_code_name(out.reject.code), out.reject.instance); break;
+        case PARTITION_OUT_REJECT:
+            say(s, reject_code_name(out.reject.code), out.reject.instance);
+            if (out.reject.actor.len > 0)
+                say(s, "of", out.reject.actor);
+            break;
         default: say(s, "what", (thole_slice){0}); break;
         }
     }

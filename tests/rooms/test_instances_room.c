@@ -226,6 +226,68 @@ static void test_what_cannot_be_taken(void)
     end(s);
 }
 
+/* A start that says that `bob` asks, of a sender of whom the reader knows what @p sender says. */
+static void start_by(struct stand *s, const char *id, const char *route, struct actor sender)
+{
+    struct buf bytes;
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    struct message const start = {.kind = MESSAGE_START,
+                                  .instance = thole_slice_from(id),
+                                  .orchestration = THOLE_STR("plain"),
+                                  .source.actor = {.name = THOLE_STR("bob"),
+                                                   .client = THOLE_STR("desk 7"),
+                                                   .authenticated = true}}; /* which no message says */
+    CU_ASSERT_EQUAL(message_encode(&start, &bytes), THOLE_OK);
+    struct in_message const in = {.sequence = ++s->inbox,
+                                  .instance = start.instance,
+                                  .route = thole_slice_from(route),
+                                  .bytes = buf_bytes(&bytes),
+                                  .sender = sender};
+    CU_ASSERT_TRUE(instances_message(s->instances, &in));
+    buf_release(&bytes);
+}
+
+/* A name in the subject wins, and only that one is vouched for. */
+static void test_who_asks(void)
+{
+    struct {
+        const char *row;
+        struct actor sender;
+        const char *name;
+        bool vouched;
+    } const rows[] = {
+        {"stated", {.name = THOLE_STR("carol")}, "bob", false},
+        {"nothing else", {.name = {NULL, 0}}, "bob", false},
+        {"vouched for", {.name = THOLE_STR("alice"), .authenticated = true}, "alice", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct stand *s = begin();
+        struct instances_record made;
+        char name[32];
+        start_by(s, "i", "start.plain", rows[i].sender);
+        check_said(s, "its history", "load i");
+        (void)run(s, &made);
+        const struct event_source *const source = made.turn->events[0].source;
+        CU_ASSERT_PTR_NOT_NULL_FATAL(source);
+        (void)snprintf(name, sizeof name, "%.*s", THOLE_FMT(source->actor.name));
+        CHECK_STR(rows[i].row, name, rows[i].name);
+        CU_ASSERT_EQUAL(source->actor.authenticated, rows[i].vouched);
+        CU_ASSERT_TRUE(thole_slice_equal(source->actor.client, THOLE_STR("desk 7")));
+        append(s, &made);
+        end(s);
+    }
+}
+
+static void test_who_asks_for_what_cannot_be_taken(void)
+{
+    struct stand *s = begin();
+    start_by(s, "i", "start.other", (struct actor){.name = THOLE_STR("alice"), .authenticated = true});
+    check_said(s, "with its subject", "route i, of alice");
+    start_by(s, "i", "start.other", (struct actor){.name = THOLE_STR("alice")});
+    check_said(s, "with its subject", "route i");
+    end(s);
+}
+
 static const struct thole_test tests[] = {
     {"instances: a start", test_a_start},
     {"instances: what changes nothing is not recorded", test_what_changes_nothing_is_not_recorded},
@@ -234,6 +296,8 @@ static const struct thole_test tests[] = {
     {"instances: a history that was not asked for", test_a_history_that_was_not_asked_for},
     {"instances: questions", test_questions},
     {"instances: what cannot be taken", test_what_cannot_be_taken},
+    {"instances: who asks", test_who_asks},
+    {"instances: who asks for what cannot be taken", test_who_asks_for_what_cannot_be_taken},
     {"instances: who is new is not looked up", test_who_is_new_is_not_looked_up},
     {"instances: what was recorded since is known", test_what_was_recorded_since_is_known},
     {"instances: too many to know", test_too_many_to_know},

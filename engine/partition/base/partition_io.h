@@ -76,7 +76,7 @@ struct log_record {
 /* Why an inbox message cannot be taken. Stored by their names (reject_code_name()), which never change. */
 enum reject_code {
     REJECT_NONE,
-    REJECT_SUBJECT,     /* the subject's last token is not the encoding of an id */
+    REJECT_SUBJECT,     /* the subject's last token is not the encoding of an id, or of an actor */
     REJECT_PARTITION,   /* the id belongs to another partition */
     REJECT_MALFORMED,   /* the body is no message, or a field is not what it must be */
     REJECT_UNSUPPORTED, /* of a newer format, or of an unknown kind */
@@ -300,6 +300,7 @@ struct out_reject {
     enum reject_code code;
     const char *text;                     /* why */
     thole_slice route, instance, subject; /* as in the MESSAGE */
+    thole_slice actor;                    /* that its subject names; or empty */
     thole_slice bytes;                    /* the part of the message that is kept */
     size_t message_bytes;                 /* size of the whole message */
 };
@@ -452,7 +453,8 @@ struct in_message {
     thole_slice route;        /* the subject's kind and name: see message_route.h */
     thole_slice subject;      /* of a refused message, instead of both */
     thole_slice bytes;        /* the body */
-    struct actor sender;      /* from its headers and its subject; for a message that says nothing itself */
+    struct actor sender; /* from its headers, for a message that says nothing itself; authenticated: the name
+                            is from its subject, and wins */
 };
 /* The result of an activity's try, as it is stored in the inbox. */
 struct partition_result {

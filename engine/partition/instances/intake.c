@@ -30,14 +30,15 @@ static thole_status take_trace(struct arena *arena, const struct trace *from, st
     return arena_dup(arena, from->list, &to->list);
 }
 
-/* The headers say what the body does not. */
+/* The headers say what the body does not. A name that the subject has wins over both: NATS vouches for it. */
 static thole_status take_sender(struct pending *pending, const struct actor *sender)
 {
     struct message *const m = &pending->message;
     struct actor *const to = &m->source.actor;
     bool const start = m->kind == MESSAGE_START;
-    if (to->name.len == 0)
+    if (to->name.len == 0 || sender->authenticated)
         THOLE_TRY(arena_dup(&pending->arena, sender->name, &to->name));
+    to->authenticated = sender->authenticated;
     if (to->client.len == 0)
         THOLE_TRY(arena_dup(&pending->arena, sender->client, &to->client));
     if (start) /* its trace is the execution's */
@@ -51,7 +52,8 @@ static const char *why_refused(enum reject_code code)
     case REJECT_PARTITION: return "the instance's CRC-32 says that another partition has it";
     case REJECT_HELD: return "the instance is under legal hold";
     case REJECT_HOLD_UNKNOWN: return "whether the instance is under legal hold could not be found out";
-    default: return "the subject's last token is not an instance id, percent-encoded";
+    default:
+        return "the subject's last token is not an instance id or, behind \"by\", an actor, percent-encoded";
     }
 }
 

@@ -35,6 +35,8 @@ void rejections_refuse(struct instances *p, const struct in_message *in, enum re
     out->instance = env_copy(p->env, in->instance);
     out->route = env_copy(p->env, in->route);
     out->subject = env_copy(p->env, in->subject);
+    if (in->sender.authenticated)
+        out->actor = env_copy(p->env, in->sender.name);
     keep_bytes(p, out, in->bytes);
 }
 
@@ -47,6 +49,8 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
     struct message_route const route = message_route(&pending->message, pending->sender);
     out->instance = env_copy(p->env, pending->message.instance);
     out->route = env_copy(p->env, thole_slice_from(route.text));
+    if (pending->message.source.actor.authenticated)
+        out->actor = env_copy(p->env, pending->message.source.actor.name);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&pending->message, &bytes) == THOLE_OK)
         keep_bytes(p, out, buf_bytes(&bytes));

@@ -22,6 +22,8 @@ enum {
     CALL_ID_BYTES = 48,
     CALL_SUBJECT_BYTES = 160,
     TOKEN_ORCHESTRATION = 3,
+    TOKEN_BY = 4,
+    CALL_SUBJECTS = 2, /* with and without an actor */
 };
 
 #define HEADER_WAIT "Thole-Wait-Ms"
@@ -32,7 +34,7 @@ enum {
 struct calls {
     struct connection *connection;
     thole_client *client;
-    struct subscription *subscription;
+    struct subscription *subscriptions[CALL_SUBJECTS];
     pthread_mutex_t lock;
     pthread_cond_t fewer;
     size_t busy; /* under lock */
@@ -43,7 +45,8 @@ struct calls {
 struct call {
     struct calls *calls;
     char *orchestration, *instance, *reply, *traceparent, *tracestate;
-    char *actor, *client; /* who asks, as it says */
+    char *actor, *client; /* who asks */
+    bool vouched;         /* the subject says so, else the headers */
     uint8_t *input;
     size_t input_len;
     uint64_t wait_ms;
@@ -108,12 +111,13 @@ static void answer_outcome(const struct call *call, const thole_outcome *outcome
 
 static thole_status start(const struct call *call, thole_error *reterr)
 {
-    thole_start_options const options = {
-        .size = sizeof options,
-        .request_id = thole_slice_from(call->request_id),
-        .traceparent = thole_slice_from(call->traceparent),
-        .tracestate = thole_slice_from(call->tracestate),
-        .sender = {.actor = thole_slice_from(call->actor), .client_name = thole_slice_from(call->client)}};
+    thole_start_options const options = {.size = sizeof options,
+                                         .request_id = thole_slice_from(call->request_id),
+                                         .traceparent = thole_slice_from(call->traceparent),
+                                         .tracestate = thole_slice_from(call->tracestate),
+                                         .sender = {.actor = thole_slice_from(call->actor),
+                                                    .client_name = thole_slice_from(call->client),
+                                                    .vouched = call->vouched}};
     return thole_client_start_with(call->calls->client, thole_slice_from(call->instance),
                                    thole_slice_from(call->orchestration),
                                    (thole_slice){call->input, call->input_len}, &options, NULL, reterr);
@@ -246,17 +250,29 @@ static thole_status read_wait(thole_slice text, uint64_t *ret, thole_error *rete
     return THOLE_OK;
 }
 
+/* An actor in the subject wins over that of the headers: NATS lets only some publish it. */
+static thole_status read_sender(struct call *call, const struct delivery *delivery, thole_error *reterr)
+{
+    struct actor const sender = sender_headers_read(delivery, NULL);
+    struct buf vouched;
+    buf_init(&vouched, ACTOR_NAME_BYTES_MAX);
+    thole_status const status = subject_actor(delivery->subject, TOKEN_BY, &vouched, reterr);
+    call->vouched = vouched.len > 0;
+    call->traceparent = text_of(sender.trace.parent);
+    call->tracestate = text_of(sender.trace.list);
+    call->actor = text_of(call->vouched ? buf_bytes(&vouched) : sender.name);
+    call->client = text_of(sender.client);
+    buf_release(&vouched);
+    return status;
+}
+
 static thole_status read_call(struct call *call, const struct delivery *delivery, thole_error *reterr)
 {
     call->reply = text_of(delivery->reply);
     call->orchestration = text_of(subject_nth(delivery->subject, TOKEN_ORCHESTRATION));
-    struct actor const sender = sender_headers_read(delivery, NULL);
-    call->traceparent = text_of(sender.trace.parent);
-    call->tracestate = text_of(sender.trace.list);
-    call->actor = text_of(sender.name);
-    call->client = text_of(sender.client);
     call->input = (uint8_t *)text_of(delivery->body);
     call->input_len = delivery->body.len;
+    THOLE_TRY(read_sender(call, delivery, reterr));
     THOLE_TRY(name_check(thole_slice_from(call->orchestration), "orchestration", reterr));
     THOLE_TRY(read_wait(delivery_header(delivery, HEADER_WAIT), &call->wait_ms, reterr));
     return make_ids(call, delivery_header(delivery, HEADER_INSTANCE),
@@ -284,7 +300,8 @@ static bool start_thread(struct call *call)
     return started;
 }
 
-/* thole.<ns>.call.<orchestration>; on nats.c's thread. Nothing is sent to a reply subject that is no inbox.
+/* thole.<ns>.call.<orchestration>[.by.<actor>]; on nats.c's thread. Nothing is sent to a reply subject that
+ * is no inbox.
  */
 static void on_call(void *arg, const struct delivery *delivery)
 {
@@ -320,12 +337,14 @@ thole_status calls_open(struct connection *connection, thole_client *client, con
     calls->client = client;
     (void)pthread_mutex_init(&calls->lock, NULL);
     (void)pthread_cond_init(&calls->fewer, NULL);
-    (void)snprintf(subject, sizeof subject, "thole.%s.call.*", ns);
-    thole_status const status =
-        connection_serve(connection, subject, GROUP, on_call, calls, &calls->subscription, reterr);
-    if (status != THOLE_OK) {
-        calls_close(calls);
-        return status;
+    for (size_t i = 0; i < CALL_SUBJECTS; i++) {
+        (void)snprintf(subject, sizeof subject, "thole.%s.call.*%s", ns, i == 0 ? "" : ".by.*");
+        thole_status const status =
+            connection_serve(connection, subject, GROUP, on_call, calls, &calls->subscriptions[i], reterr);
+        if (status != THOLE_OK) {
+            calls_close(calls);
+            return status;
+        }
     }
     *ret = calls;
     return THOLE_OK;
@@ -335,7 +354,8 @@ void calls_close(struct calls *calls)
 {
     if (calls == NULL)
         return;
-    subscription_close(calls->subscription);
+    for (size_t i = 0; i < CALL_SUBJECTS; i++)
+        subscription_close(calls->subscriptions[i]);
     atomic_store(&calls->stopping, true);
     (void)pthread_mutex_lock(&calls->lock);
     while (calls->busy > 0)

@@ -1,6 +1,6 @@
 /*
- * Inside the binder role: requests to thole.<ns>.call.<orchestration> run an instance, and are answered with
- * its result (docs/events.md). Each has a thread while it waits.
+ * Inside the binder role: requests to thole.<ns>.call.<orchestration>[.by.<actor>] run an instance, and are
+ * answered with its result (docs/events.md). Each has a thread while it waits.
  */
 #ifndef THOLE_CALLS_H
 #define THOLE_CALLS_H

@@ -102,9 +102,11 @@ static enum reject_code judge_hold(struct inbox_reader *reader, const struct del
 }
 
 static enum reject_code judge_subject(struct inbox_reader *reader, const struct delivery *delivery,
-                                      struct buf *ret_id)
+                                      struct buf *ret_id, struct buf *ret_actor)
 {
-    if (subject_token_decode(subject_nth(delivery->subject, INBOX_TOKEN_INSTANCE), ret_id, NULL) != THOLE_OK)
+    thole_slice const subject = delivery->subject;
+    if (subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), ret_id, NULL) != THOLE_OK ||
+        subject_actor(subject, INBOX_TOKEN_BY, ret_actor, NULL) != THOLE_OK)
         return REJECT_SUBJECT;
     if (subject_partition(buf_bytes(ret_id), reader->shard->engine->topology.partitions) != reader->p)
         return REJECT_PARTITION;
@@ -116,14 +118,17 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
 {
     if (!enter_backlog(reader, sequence, body.len))
         return;
-    struct buf id;
+    struct buf id, actor;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    enum reject_code const refused = judge_subject(reader, delivery, &id);
+    buf_init(&actor, ACTOR_NAME_BYTES_MAX);
+    enum reject_code const refused = judge_subject(reader, delivery, &id, &actor);
     bool const taken = refused == REJECT_NONE;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
     bool trace_ignored;
-    struct actor const sender = sender_headers_read(delivery, &trace_ignored);
+    struct actor sender = sender_headers_read(delivery, &trace_ignored);
+    if (taken && actor.len > 0) /* what the subject says wins: NATS lets only some publish it */
+        sender.name = buf_bytes(&actor), sender.authenticated = true;
     struct inbox_mail *mail =
         shard_mail_create(SHARD_INBOX, reader->p,
                           sizeof *mail + named.len + route.len + body.len + sender.trace.parent.len +
@@ -143,6 +148,7 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; to += parts[i].len, i++)
         if (parts[i].len > 0)
             memcpy(to, parts[i].ptr, parts[i].len);
+    buf_release(&actor);
     buf_release(&id);
     shard_send(reader->shard, &mail->mail);
 }

@@ -26,8 +26,10 @@ static void tell(struct shard *shard, const struct owned *owned, const struct ou
 /* The subject for an instance of the partition; other subjects are in the request. */
 static thole_slice subject_of(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
-    if (out->instance.len == 0 || subject_inbox(&shard->subject, shard->engine->topology.ns, owned->p,
-                                                out->route, out->instance, NULL) != THOLE_OK)
+    if (out->instance.len == 0 ||
+        subject_inbox(&shard->subject, shard->engine->topology.ns, owned->p, out->route, out->instance,
+                      NULL) != THOLE_OK ||
+        subject_add_actor(&shard->subject, out->actor, NULL) != THOLE_OK)
         return out->subject;
     return buf_bytes(&shard->subject);
 }

@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "row_pool.h"
 #include "session.h"
+#include "subject.h"
 #include "topology.h"
 #include "worker_host.h"
 #include <assert.h>
@@ -143,18 +144,14 @@ static void on_operation(void *arg, const struct delivery *delivery)
     session_release(session);
 }
 
-/* thole.<ns>.gateway.client.<operation>[.<name>] */
+/* thole.<ns>.gateway.client.<operation>[.<name>][.by.<actor>] */
 static void on_client(void *arg, const struct delivery *delivery)
 {
     struct gateway_host *const gateway = arg;
-    char prefix[SUBJECT_BYTES];
-    int const len = snprintf(prefix, sizeof prefix, "thole.%s.gateway.client.", gateway->options.ns);
-    assert(len > 0 && delivery->subject.len > (size_t)len);
-    thole_slice const rest = {delivery->subject.ptr + len, delivery->subject.len - (size_t)len};
-    const uint8_t *const dot = memchr(rest.ptr, '.', rest.len);
-    thole_slice const operation = {rest.ptr, dot == NULL ? rest.len : (size_t)(dot - rest.ptr)};
+    thole_slice const operation = subject_nth(delivery->subject, CLIENT_TOKEN_OPERATION);
     struct endpoint *const endpoint = services_client_endpoint(gateway->services, operation);
-    if (endpoint == NULL || endpoint->named != (dot != NULL))
+    if (endpoint == NULL ||
+        (endpoint->named && subject_nth(delivery->subject, CLIENT_TOKEN_OPERATION + 1).len == 0))
         return;
     struct gateway_request *const request = gateway_request_take(gateway->connection, endpoint, delivery);
     if (request != NULL)

@@ -69,20 +69,35 @@ static thole_status read_message(struct gateway_request *request, thole_slice bo
     return THOLE_OK;
 }
 
+static thole_status copy_sender(struct arena *arena, const struct actor *from, thole_sender *to,
+                                thole_error *reterr)
+{
+    thole_status status = arena_dup(arena, from->name, &to->actor);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, from->client, &to->client_name);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, from->trace.parent, &to->traceparent);
+    if (status == THOLE_OK)
+        status = arena_dup(arena, from->trace.list, &to->tracestate);
+    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "no memory for the request");
+}
+
+/* An actor in the subject wins over that of the headers: NATS lets only some publish it. */
 static thole_status read_sender(struct gateway_request *request, const struct delivery *delivery,
                                 thole_error *reterr)
 {
-    struct actor const actor = sender_headers_read(delivery, NULL);
-    thole_sender *const to = &request->sender;
-    struct arena *const arena = &request->scratch.arena;
-    thole_status status = arena_dup(arena, actor.name, &to->actor);
+    struct actor actor = sender_headers_read(delivery, NULL);
+    struct buf vouched;
+    buf_init(&vouched, ACTOR_NAME_BYTES_MAX);
+    thole_status status = subject_actor(
+        delivery->subject, CLIENT_TOKEN_OPERATION + 1 + (size_t)request->endpoint->named, &vouched, reterr);
+    request->sender.vouched = vouched.len > 0;
+    if (request->sender.vouched)
+        actor.name = buf_bytes(&vouched);
     if (status == THOLE_OK)
-        status = arena_dup(arena, actor.client, &to->client_name);
-    if (status == THOLE_OK)
-        status = arena_dup(arena, actor.trace.parent, &to->traceparent);
-    if (status == THOLE_OK)
-        status = arena_dup(arena, actor.trace.list, &to->tracestate);
-    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "no memory for the request");
+        status = copy_sender(&request->scratch.arena, &actor, &request->sender, reterr);
+    buf_release(&vouched);
+    return status;
 }
 
 static char *text_of(thole_slice slice)
@@ -90,8 +105,11 @@ static char *text_of(thole_slice slice)
     return memory_copy(slice.ptr, slice.len);
 }
 
-static thole_slice last_token(thole_slice subject)
+/* What the request is about. */
+static thole_slice name_of(const struct endpoint *endpoint, thole_slice subject)
 {
+    if (endpoint->of_client) /* an actor may follow */
+        return subject_nth(subject, CLIENT_TOKEN_OPERATION + 1);
     size_t begin = subject.len;
     while (begin > 0 && subject.ptr[begin - 1] != '.')
         begin--;
@@ -110,7 +128,7 @@ struct gateway_request *gateway_request_take(struct connection *connection, stru
     request->endpoint = endpoint;
     request->received_us = clock_monotonic_us();
     request->reply = text_of(delivery->reply);
-    request->name = text_of(last_token(delivery->subject));
+    request->name = text_of(name_of(endpoint, delivery->subject));
     codec_init(&request->scratch);
     thole_status status = find_form(delivery, &request->form, &error);
     if (status == THOLE_OK)

@@ -11,6 +11,7 @@
 #include "thole/client.h"
 
 enum { GATEWAY_MESSAGE_BYTES_MAX = 8 * 1024 * 1024 };
+enum { CLIENT_TOKEN_OPERATION = 4 }; /* of thole.<ns>.gateway.client.<operation>[.<name>][.by.<actor>] */
 
 enum gateway_form { GATEWAY_PROTOBUF, GATEWAY_JSON };
 
@@ -20,10 +21,10 @@ struct gateway_request {
     uint64_t received_us;
     enum gateway_form form;
     char *reply;
-    char *name; /* the last token of the subject: of what the request is about */
+    char *name; /* a token of the subject: of what the request is about */
     struct codec_scratch scratch;
     const ProtobufCMessage *message; /* in scratch; of the endpoint's kind */
-    thole_sender sender;             /* in scratch; of a client's request: who asks, as it says */
+    thole_sender sender;             /* in scratch; of a client's request: who asks */
 };
 
 /* NULL: it cannot be read, and has been refused; or nobody waits for an answer. */

@@ -182,7 +182,7 @@ static void test_redaction(void)
     check("$T audit redact a-1 --file $D/red/red.thole --all --reason again 2>&1", 3,
           "no payload of instance \"a-1\" that can be erased");
     check("$T audit verify --file $D/red/red.thole", 0, "event 1, all, ");
-    check("$T audit verify --file $D/red/red.thole", 0, ", by dpo?: request 4711");
+    check("$T audit verify --file $D/red/red.thole", 0, ", by stated:dpo: request 4711");
     check("$T audit verify --file $D/red/red.thole", 0, "an unknown actor: all of it");
     check("$T audit verify --file $D/red/red.thole -o json", 0, "\"reason\":\"request 4711\"");
     check("$T history --file $D/red/red.thole a-1 | grep 'erase me'", 1, "");

@@ -319,6 +319,27 @@ static void test_limits_of_the_inbox_are_allowed(void)
     CHECK_OK(ensure(ns, 1, &err), &err);
 }
 
+/* An inbox of an earlier version, with a message in it: it takes the longer subjects as well. */
+static void test_an_inbox_gets_a_subject(void)
+{
+    char subject[TEXT_BYTES], json[1024];
+    thole_error err = {0};
+    const char *ns = fresh_ns();
+    put_text(subject, "$JS.API.STREAM.CREATE.THOLE_%s_IN_0", ns);
+    snprintf(json, sizeof json,
+             "{\"name\":\"THOLE_%s_IN_0\",\"subjects\":[\"thole.%s.in.0.*.*.*\"]," LIMITS
+             ",\"max_bytes\":1000000}",
+             ns, ns);
+    CU_ASSERT(has(api_answer(connection, subject, json), "\"did_create\":true"));
+    put_text(subject, "thole.%s.in.0.event.e.i", ns);
+    CU_ASSERT(has(api_answer(connection, subject, "x"), "\"seq\":1"));
+    put_text(subject, "thole.%s.in.0.event.e.i.by.alice", ns);
+    CHECK_OK(ensure(ns, 1, &err), &err);
+    CU_ASSERT(has(api_answer(connection, subject, "x"), "\"seq\":2"));
+    put_text(subject, "$JS.API.STREAM.INFO.THOLE_%s_IN_0", ns);
+    CU_ASSERT(has(api_answer(connection, subject, ""), "\"max_bytes\":1000000"));
+}
+
 static void test_another_stream_has_the_subjects(void)
 {
     char subject[TEXT_BYTES], json[1024];
@@ -584,6 +605,7 @@ static const struct thole_test tests[] = {
     {"limit of an earlier version is lifted", test_limit_of_an_earlier_version_is_lifted},
     {"mirrors and sealed streams are refused", test_mirror_and_seal_are_refused},
     {"limits of the inbox are the operator's", test_limits_of_the_inbox_are_allowed},
+    {"an inbox of an earlier version gets a subject", test_an_inbox_gets_a_subject},
     {"another stream has the subjects", test_another_stream_has_the_subjects},
     {"CONFIG that does not fit", test_config_that_does_not_fit},
     {"what is half made is completed", test_half_made_is_completed},

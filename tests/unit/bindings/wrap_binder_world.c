@@ -210,8 +210,10 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
     played_say("starts %.*s of %.*s: input=%.*s version=%u request=%.*s trace=%.*s,%.*s%s%.*s%s%.*s",
                THOLE_FMT(instance), THOLE_FMT(orchestration), THOLE_FMT(input), o->version,
                THOLE_FMT(o->request_id), THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate),
-               said ? " by " : "", THOLE_FMT(o->sender.actor), said ? " with " : "",
-               THOLE_FMT(o->sender.client_name));
+               o->sender.vouched ? " BY "
+               : said            ? " by "
+                                 : "",
+               THOLE_FMT(o->sender.actor), said ? " with " : "", THOLE_FMT(o->sender.client_name));
     return played_ends(CALL_ASKED, reterr);
 }
 

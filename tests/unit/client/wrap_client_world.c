@@ -307,6 +307,20 @@ thole_status __wrap_connection_publish(struct connection *connection, const char
 
 /* ---- time ---- */
 
+uint64_t __wrap_connection_violations(struct connection *connection, char *ret_text, size_t cap)
+{
+    (void)connection;
+    (void)snprintf(ret_text, cap, "%s", "");
+    return 0;
+}
+
+thole_status __wrap_connection_explain_silence(struct connection *connection, uint64_t violations_before,
+                                               const char *subject, thole_status status, thole_error *reterr)
+{
+    (void)connection, (void)violations_before, (void)subject, (void)reterr;
+    return status;
+}
+
 const struct connection_waiting *__wrap_connection_waiting(const struct connection *connection)
 {
     (void)connection;

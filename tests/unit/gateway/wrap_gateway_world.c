@@ -294,12 +294,13 @@ void played_ended(struct thole_activity *act, bool stored)
 
 /* ---- the client library ---- */
 
-/* " by ACTOR with CLIENT, trace PARENT,LIST"; nothing: it says nothing. */
+/* " by ACTOR with CLIENT, trace PARENT,LIST", "BY" of an actor that is vouched for; nothing: it says nothing.
+ */
 static const char *said_by(const thole_sender *sender)
 {
     static char text[1024];
-    (void)snprintf(text, sizeof text, " by %.*s with %.*s, trace %.*s,%.*s", THOLE_FMT(sender->actor),
-                   THOLE_FMT(sender->client_name), THOLE_FMT(sender->traceparent),
+    (void)snprintf(text, sizeof text, " %s %.*s with %.*s, trace %.*s,%.*s", sender->vouched ? "BY" : "by",
+                   THOLE_FMT(sender->actor), THOLE_FMT(sender->client_name), THOLE_FMT(sender->traceparent),
                    THOLE_FMT(sender->tracestate));
     return sender->actor.len + sender->client_name.len + sender->traceparent.len > 0 ? text : "";
 }

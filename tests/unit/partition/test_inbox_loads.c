@@ -25,7 +25,7 @@ static struct {
     uint64_t read_from, read_to;
     size_t reads;
     struct { /* what the machine was given last */
-        char instance[32], route[32], subject[64], bytes[32];
+        char instance[32], route[32], subject[64], bytes[32], actor[48];
         enum reject_code refused;
         uint64_t sequence, stored_ns;
     } given;
@@ -120,6 +120,8 @@ void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
     (void)snprintf(play.given.route, sizeof play.given.route, "%.*s", THOLE_FMT(message->route));
     (void)snprintf(play.given.subject, sizeof play.given.subject, "%.*s", THOLE_FMT(message->subject));
     (void)snprintf(play.given.bytes, sizeof play.given.bytes, "%.*s", THOLE_FMT(message->bytes));
+    (void)snprintf(play.given.actor, sizeof play.given.actor, "%.*s%s", THOLE_FMT(message->sender.name),
+                   message->sender.authenticated ? ", vouched for" : "");
     play.given.refused = message->refused;
     play.given.sequence = message->sequence;
     play.given.stored_ns = message->stored_ns;
@@ -328,9 +330,12 @@ static void test_a_message_is_passed_on_whole(void)
     static const struct {
         const char *subject, *named;
         enum reject_code refused;
-    } rows[] = {{"thole.ns.in.0.event.item.order", "order", REJECT_NONE},
-                {"thole.ns.in.0.event.item.a%2Eb", "a.b", REJECT_NONE},
-                {"thole.ns.in.0.event.item.%zz", "", REJECT_SUBJECT}};
+        const char *actor;
+    } rows[] = {{"thole.ns.in.0.event.item.order", "order", REJECT_NONE, ""},
+                {"thole.ns.in.0.event.item.a%2Eb", "a.b", REJECT_NONE, ""},
+                {"thole.ns.in.0.event.item.%zz", "", REJECT_SUBJECT, ""},
+                {"thole.ns.in.0.event.item.order.by.a%40b", "order", REJECT_NONE, "a@b, vouched for"},
+                {"thole.ns.in.0.event.item.order.by.%zz", "", REJECT_SUBJECT, ""}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         open_reader();
@@ -347,6 +352,7 @@ static void test_a_message_is_passed_on_whole(void)
         CHECK_STR(rows[i].subject, play.given.subject, rows[i].refused == REJECT_NONE ? "" : rows[i].subject);
         CHECK_STR(rows[i].subject, play.given.route, rows[i].refused == REJECT_NONE ? "event.item" : "");
         CHECK_STR(rows[i].subject, play.given.bytes, "body");
+        CHECK_STR(rows[i].subject, play.given.actor, rows[i].actor);
         CU_ASSERT_EQUAL(play.given.refused, rows[i].refused);
         CU_ASSERT_EQUAL(play.given.sequence, FIRST);
         CU_ASSERT_EQUAL(play.given.stored_ns, STORED_NS);

@@ -55,8 +55,8 @@ static const struct {
      "rejected route i: the message is one for \"control.pause\", but its subject has another kind or "
      "name\n"},
     {"token", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_SUBJECT,
-     "rejected subject thole.ns.in.0.event.item.%zz: the subject's last token is not an instance id, "
-     "percent-encoded\n"},
+     "rejected subject thole.ns.in.0.event.item.%zz: the subject's last token is not an instance id or, "
+     "behind \"by\", an actor, percent-encoded\n"},
     {"partition", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_PARTITION,
      "rejected partition thole.ns.in.0.event.item.%zz: the instance's CRC-32 says that another partition has "
      "it\n"},

@@ -283,13 +283,14 @@ static thole_status ensure(void)
 static const char made[] = BUCKET("CONFIG", "0", "120000000000") KEY("partitions", "1")
     KEY("payload_max", "262144") BUCKET("NODES", "10000000000", "10000000000")
         BUCKET("SECRET", "0", "120000000000") "make $KV.THOLE_shop_SECRET.nonces a random key\n" BUCKET(
-            "CRASHES", "0", "120000000000") STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1",
-                                                   "-1", "0", "", "true")
-            STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
-                   "604800000000000", WINDOW, "false")
-                STREAM("IN_0", "\"thole.shop.in.0.*.*.*\"", "limits", "new", "-1", "-1", "0", WINDOW, "false")
-                    STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"", "limits", "new",
-                           "-1", "-1", "0", "", "true") KEY("format", "2");
+            "CRASHES", "0", "120000000000")
+            STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1", "-1", "0", "", "true")
+                STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
+                       "604800000000000", WINDOW, "false")
+                    STREAM("IN_0", "\"thole.shop.in.0.*.*.*\",\"thole.shop.in.0.*.*.*.by.*\"", "limits",
+                           "new", "-1", "-1", "0", WINDOW, "false")
+                        STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"", "limits", "new",
+                               "-1", "-1", "0", "", "true") KEY("format", "2");
 
 static bool same(const struct topology *a, const struct topology *b)
 {
@@ -439,33 +440,32 @@ static void test_what_is_there_is_another(void)
     }
 }
 
-/* A stream of an earlier version, with a limit for each subject, loses it and nothing else. */
-static void test_a_limit_is_lifted(void)
+/* A stream of an earlier version loses its limit for each subject, or gets a subject; all else stays. */
+static void test_an_earlier_version_is_brought_forward(void)
 {
+#define LIMIT "\"max_msgs_per_subject\":"
+#define REFUSE "\"discard_new_per_subject\":"
+#define IN "\"thole.shop.in.0.*.*.*\""
+#define BY "\"thole.shop.in.0.*.*.*.by.*\""
     static const struct {
-        const char *limit, *lifted; /* in the place of max_msgs_per_subject */
-    } rows[] = {{"\"max_msgs_per_subject\":1", "\"max_msgs_per_subject\":-1"},
-                {"\"max_msgs_per_subject\":1,\"discard_new_per_subject\":true",
-                 "\"max_msgs_per_subject\":-1,\"discard_new_per_subject\":false"},
-                {"\"discard_new_per_subject\":true,\"max_msgs_per_subject\":1",
-                 "\"discard_new_per_subject\":false,\"max_msgs_per_subject\":-1"}};
+        const char *name, *made, *earlier, *now; /* `made` stands in a new one */
+    } rows[] = {{"THOLE_shop_WORK", LIMIT "-1", LIMIT "1", LIMIT "-1"},
+                {"THOLE_shop_WORK", LIMIT "-1", LIMIT "1," REFUSE "true", LIMIT "-1," REFUSE "false"},
+                {"THOLE_shop_WORK", LIMIT "-1", REFUSE "true," LIMIT "1", REFUSE "false," LIMIT "-1"},
+                {"THOLE_shop_IN_0", IN "," BY, IN, IN "," BY}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char now[CONFIG_BYTES + 64];
         begin();
         CU_ASSERT_EQUAL(ensure(), THOLE_OK);
-        change("THOLE_shop_WORK", "\"max_msgs_per_subject\":-1", rows[i].lifted);
-        (void)snprintf(now, sizeof now, "STREAM.UPDATE THOLE_shop_WORK %s\n", find("THOLE_shop_WORK")->text);
-        change("THOLE_shop_WORK", rows[i].lifted, rows[i].limit);
-        play.log[0] = '\0';
-        play.asked = 0;
+        change(rows[i].name, rows[i].made, rows[i].now);
+        (void)snprintf(now, sizeof now, "STREAM.UPDATE %s %s\n", rows[i].name, find(rows[i].name)->text);
+        change(rows[i].name, rows[i].now, rows[i].earlier);
+        play.log[0] = '\0', play.asked = 0;
         CU_ASSERT_EQUAL(ensure(), THOLE_OK);
         CHECK_STR("update", play.log, now);
-        size_t const all = play.asked;
-        for (size_t k = 0; k < all; k++) {
-            change("THOLE_shop_WORK", rows[i].lifted, rows[i].limit);
-            play.asked = 0;
-            play.fail_at = k;
-            play.status = THOLE_UNAVAILABLE;
+        for (size_t k = 0, all = play.asked; k < all; k++) {
+            change(rows[i].name, rows[i].now, rows[i].earlier);
+            play.asked = 0, play.fail_at = k, play.status = THOLE_UNAVAILABLE;
             CU_ASSERT_EQUAL(ensure(), THOLE_UNAVAILABLE);
             play.fail_at = NEVER;
             CU_ASSERT_EQUAL(ensure(), THOLE_OK);
@@ -786,7 +786,7 @@ static const struct thole_test tests[] = {
     {"made", test_made},
     {"each request fails", test_each_request_fails},
     {"what is there is another", test_what_is_there_is_another},
-    {"a limit is lifted", test_a_limit_is_lifted},
+    {"what an earlier version has made is brought forward", test_an_earlier_version_is_brought_forward},
     {"options", test_options},
     {"rivals", test_rivals},
     {"no namespace", test_no_namespace},

@@ -263,6 +263,51 @@ static void test_nth(void)
     CU_ASSERT_EQUAL(subject_nth(THOLE_STR("a."), 1).len, 0);
 }
 
+/* Who asks, behind a subject. What is no whole .by.<actor>, in its one encoding, is nobody. */
+static void test_actors(void)
+{
+    static const struct {
+        const char *subject;
+        size_t by;
+        const char *actor; /* NULL: refused */
+    } rows[] = {
+        {"thole.s.in.7.event.paid.i", 7, ""},
+        {"thole.s.in.7.event.by.i", 7, ""}, /* an event of that name */
+        {"thole.s.in.7.event.paid.i.by.alice", 7, "alice"},
+        {"thole.s.in.7.event.paid.by.by.by", 7, "by"},
+        {"thole.s.in.7.event.paid.i.by.a%2Eb%40example", 7, "a.b@example"},
+        {"thole.s.in.7.event.paid.i.by.alice.bob", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.alice.", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by", 7, NULL},
+        {"thole.s.in.7.event.paid.i.By.alice", 7, NULL},
+        {"thole.s.in.7.event.paid.i.x.by.alice", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.%61lice", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.%2e", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.*", 7, NULL},
+        {"thole.s.in.7.event.paid.i.by.>", 7, NULL},
+        {"thole.s.call.by", 4, ""},
+        {"thole.s.call.by.by.alice", 4, "alice"},
+        {"thole.s.call.by.alice", 4, NULL},
+    };
+    static const thole_slice bad[] = {{(const uint8_t *)"a\0b", 3}, {(const uint8_t *)"\xff", 1}};
+    struct buf to;
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_status const status = subject_actor(slice(rows[i].subject), rows[i].by, &to, NULL);
+        CHECK_STR(rows[i].subject, status == THOLE_OK ? buf_cstr(&to) : "refused",
+                  rows[i].actor == NULL ? "refused" : rows[i].actor);
+    }
+    CU_ASSERT_EQUAL(subject_inbox(&to, "s", 7, THOLE_STR("event.paid"), THOLE_STR("i"), NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(subject_add_actor(&to, slice(""), NULL), THOLE_OK);
+    CHECK_STR("nobody", buf_cstr(&to), "thole.s.in.7.event.paid.i");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_EQUAL(subject_add_actor(&to, bad[i], NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(subject_add_actor(&to, THOLE_STR("a.b"), NULL), THOLE_OK);
+    CHECK_STR("somebody", buf_cstr(&to), "thole.s.in.7.event.paid.i.by.a%2Eb");
+    buf_release(&to);
+}
+
 static const struct thole_test tests[] = {
     {"the partition of an id is frozen", test_partition_is_frozen},
     {"partitions are used evenly", test_partition_spreads},
@@ -275,5 +320,6 @@ static const struct thole_test tests[] = {
     {"where replies may go", test_replies},
     {"the longest fit, and what does not fit says so", test_longest_fits},
     {"tokens of a subject", test_nth},
+    {"who asks, as the subject says", test_actors},
 };
 THOLE_TEST_MAIN("subject", tests)
