@@ -363,6 +363,24 @@ def events_that_start(thole):
     check("a version", ended is not None and ended.body == b"two")
 
 
+def who_asks(thole):
+    """What the first event of an instance says of its actor: the name, and whether NATS vouches for it."""
+    stated = field(100, field(1, b"bob"))
+    for number, (end, sender, name, vouched) in enumerate((("", b"", b"", 0), ("", stated, b"bob", 0), (".by.a%2Eb%40c", stated, b"a.b@c", 1),
+                                                           (".by.by", b"", b"by", 1))):
+        instance = b"who.asks/%d" % number
+        p, request = thole.partition(instance), b"who-%d" % number
+        thole.subscribe(instance)
+        body = field(1, 1) + field(2, instance) + field(START, field(1, b"gate") + field(2, b"1") + field(3, request)) + sender
+        ack = thole.send_raw(f"thole.{thole.ns}.in.{p}.start.gate.{token(instance)}{end}", body)
+        check("stored", ack is not None and ack.get("seq", 0) > 0, end)
+        check("started", thole.event(instance, "started", request) is not None, end)
+        _, record, _ = thole.get(f"THOLE_{thole.ns}_HIST_{p}", f"thole.*.hist.{p}.{token(instance)}.*")
+        started = next(value for key, value in fields(get(record, 7, b"")) if key == 8)
+        actor = get(started, 1000, b"")
+        check("who asks", (get(actor, 1, b""), get(actor, 2, 0)) == (name, vouched), end, actor)
+
+
 def completed_outside(thole, path):
     instance = b"out:side"
     thole.subscribe(instance)
@@ -454,6 +472,8 @@ def cannot_be_taken(thole):
     for code, subject, data in (("subject", f"{inbox}{right}.event.go.good%2eid", body),
                                 ("subject", f"{inbox}{right}.event.go.g%6Fod%2Eid", body),
                                 ("subject", f"{inbox}{right}.event.go.%C3", body),
+                                ("subject", f"{inbox}{right}.event.go.good%2Eid.by.%61", body),
+                                ("route", f"{inbox}{right}.event.stop.good%2Eid.by.a%2Eb", body),
                                 ("partition", f"{inbox}{(right + 1) % thole.partitions}.event.go.good%2Eid", body),
                                 ("malformed", f"{inbox}{right}.event.go.good%2Eid", b"{}"),
                                 ("unsupported", f"{inbox}{right}.event.go.good%2Eid", field(1, 2) + field(2, good)),
@@ -473,7 +493,7 @@ def cannot_be_taken(thole):
               kept.headers["Thole-Bytes"] == str(len(data)) and kept.body == data[:1024] and
               len(kept.headers["Thole-Reason"]) > 10 and kept.headers["Thole-Time"].endswith("Z"),
               code, kept and kept.headers)
-    for subject in ("event.go.good.id", "good%2Eid", "event.good%2Eid"):
+    for subject in ("event.go.good.id", "good%2Eid", "event.good%2Eid", "event.go.good%2Eid.by", "event.go.good%2Eid.by.a.b"):
         check("of no stream", thole.send_raw(f"{inbox}{right}.{subject}", body) is None, subject)
 
 
@@ -485,6 +505,7 @@ def main():
         one_life(thole, instance, number)
     other_ends(thole)
     events_that_start(thole)
+    who_asks(thole)
     completed_outside(thole, sys.argv[3])  # subscribes to what is rejected
     cannot_be_taken(thole)
     in_json(thole, sys.argv[3])
