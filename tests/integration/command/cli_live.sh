@@ -69,7 +69,7 @@ expect 0 '"schema":"thole.history.v1","instance":"c-1","events":[{"execution":1,
 expect 0 '"complete":true}' history c-1 -o json
 expect 0 '"kind":"CancelRequested","data":"no more"' history c-4 -o jsonl
 # Who asked for it, and where it ran.
-expect 0 'ann?' history c-4 -o wide
+expect 0 'stated:ann ' history c-4 -o wide
 expect 0 '"actor":"ann","actor_authenticated":false,"client":"thole ' history c-4 -o jsonl
 expect 0 "\"actor\":\"$(id -un)@$(hostname)\",\"actor_authenticated\":false" history c-1 -o json
 expect 0 "\"host\":\"$(hostname)\",\"attempt\":1,\"run_started\":\"20" history c-1 -o json
