@@ -363,7 +363,7 @@ static thole_status handshake(struct connection *connection, const char *url, co
 /* Puts a connected natsConnection in place as the next epoch. The turn is held, or there is no keeper yet. */
 static struct link *install(struct connection *connection, natsConnection *nc, const struct server_info *info)
 {
-    struct link *link = memory_new(sizeof *link);
+    struct link *link = link_create(connection, nc);
     pthread_mutex_lock(&connection->lock);
     connection->closed_owed++;
     assert(connection->current == NULL);
@@ -372,7 +372,7 @@ static struct link *install(struct connection *connection, natsConnection *nc, c
     atomic_store(&connection->version_at, at);
     atomic_store(&connection->max_payload, (size_t)info->max_payload);
     atomic_store(&connection->jetstream, info->jetstream);
-    *link = (struct link){.nc = nc, .epoch = ++connection->last_epoch, .connection = connection, .refs = 1};
+    link->epoch = ++connection->last_epoch;
     link->next = connection->links;
     assert(link->next == NULL || link->next->epoch < link->epoch); /* the newest is the first */
     connection->links = link;
@@ -460,8 +460,7 @@ static void reap(struct connection *connection)
         *at = link->next;
         assert(link->epoch <= connection->last_epoch);
         pthread_mutex_unlock(&connection->lock);
-        natsConnection_Destroy(link->nc);
-        free(link);
+        link_destroy(link);
         pthread_mutex_lock(&connection->lock);
         at = &connection->links;
     }

@@ -253,6 +253,7 @@ static bool all_closed(const struct shard *shard)
 static void serve(struct shard *shard)
 {
     for (;;) {
+        connection_cork(shard->engine->connection);
         for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
             next = mail->next;
             shard->uncounted = true;
@@ -261,6 +262,7 @@ static void serve(struct shard *shard)
         uint64_t deadline = step_all(shard);
         uint64_t const now = clock_monotonic_ms();
         deadline = min_ms(deadline, requests_run(shard, now));
+        connection_uncork(shard->engine->connection);
         deadline = min_ms(deadline, log_limits_rest(shard->engine->lines, now));
         deadline = min_ms(deadline, shard_count_partitions(shard, now));
         if (shard->stopping && all_closed(shard))

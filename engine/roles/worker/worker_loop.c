@@ -274,6 +274,7 @@ void *worker_loop_main(void *arg)
         pulse_begins(host->pulse, clock_monotonic_ms());
         while (dying_is()) /* do not process answers while the process is dying */
             (void)pause();
+        connection_cork(host->connection);
         for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
             next = mail->next;
             take(host, (struct worker_mail *)mail); /* the node is its first field */
@@ -281,6 +282,7 @@ void *worker_loop_main(void *arg)
         worker_advance(host->machine, clock_monotonic_ms());
         while (!atomic_load(&host->dead) && worker_poll(host->machine, &out))
             worker_output(host, &out);
+        connection_uncork(host->connection);
     }
     pulse_rests(host->pulse);
     worker_count_machine(host);

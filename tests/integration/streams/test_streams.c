@@ -207,6 +207,45 @@ static void test_subscription_survives_a_restart(void)
     connection_close(connection);
 }
 
+/* While it is corked nothing arrives (the kernel gathers for 200 ms at most), then all of it does; whatever
+ * the epoch. */
+static void test_a_corked_burst(void)
+{
+    struct heard heard = {0};
+    struct subscription *subscription = NULL;
+    struct connection *const to = connect_here(), *const from = connect_here();
+    thole_error err = {0};
+    CHECK_OK(connection_subscribe(to, "burst", hear, &heard, &subscription, &err), &err);
+    CHECK_OK(connection_flush(to, &err), &err);
+    for (unsigned epoch = 1; epoch <= 2; epoch++) {
+        unsigned long const before = atomic_load(&heard.count);
+        connection_cork(from);
+        uint64_t const begin = clock_ms();
+        for (int i = 0; i < 5; i++)
+            CHECK_OK(connection_publish(from, "burst", NULL, 0, THOLE_STR("x"), &err), &err);
+        nap_ms(60);
+        unsigned long const early = atomic_load(&heard.count);
+        if (clock_ms() - begin < 150) /* else this machine was too busy for the test */
+            CU_ASSERT_EQUAL(early, before);
+        connection_uncork(from);
+        CU_ASSERT(reaches(&heard.count, before + 5));
+        connection_uncork(from); /* it does no harm */
+        CHECK_OK(connection_publish(from, "burst", NULL, 0, THOLE_STR("x"), &err), &err);
+        CU_ASSERT(reaches(&heard.count, before + 6));
+        if (epoch == 1) {
+            server_kill9(&fixture_server);
+            connection_cork(from); /* neither do they while it is away */
+            connection_uncork(from);
+            CHECK_OK(server_restart(&fixture_server, &err), &err);
+            CU_ASSERT(wait_epoch_above(from, 1) && wait_epoch_above(to, 1));
+            CHECK_OK(connection_flush(to, &err), &err);
+        }
+    }
+    subscription_close(subscription);
+    connection_close(from);
+    connection_close(to);
+}
+
 static void test_no_delivery_after_close(void)
 {
     struct connection *connection = connect_here();
@@ -611,6 +650,7 @@ static const struct thole_test tests[] = {
     {"closing while disconnected", test_close_while_disconnected},
     {"a frozen server is noticed", test_a_frozen_server_is_noticed},
     {"a subscription survives a restart", test_subscription_survives_a_restart},
+    {"a corked burst", test_a_corked_burst},
     {"no delivery after close", test_no_delivery_after_close},
     {"what must not reach the wire", test_what_must_not_reach_the_wire},
     {"what a publish answers", test_publish_answers},
