@@ -132,7 +132,7 @@ thole_status __real_row_calls_create(const struct row_calls_options *, struct ro
 thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
 thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
 thole_status __real_drift_job_start(struct engine_host *, struct drift_job **, thole_error *);
-thole_status __real_audit_job_start(struct engine_host *, struct audit_job **, thole_error *);
+thole_status __real_audit_job_create(struct engine_host *, struct audit_job **, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, enum log_format, const char *);
@@ -254,12 +254,12 @@ thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job
     return __real_drift_job_start(engine, ret, reterr);
 }
 
-thole_status __wrap_audit_job_start(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
+thole_status __wrap_audit_job_create(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
 {
-    arrived("audit_job_start.key %s", engine->options.audit_key == NULL ? "none" : engine->options.audit_key);
-    arrived("audit_job_start.every_ms %" PRIu64, engine->options.audit_ms);
-    arrived("audit_job_start.records %" PRIu64, engine->options.audit_records);
-    return __real_audit_job_start(engine, ret, reterr);
+    arrived("audit_job_create.key %s", engine->options.audit_key == NULL ? "none" : engine->options.audit_key);
+    arrived("audit_job_create.every_ms %" PRIu64, engine->options.audit_ms);
+    arrived("audit_job_create.records %" PRIu64, engine->options.audit_records);
+    return __real_audit_job_create(engine, ret, reterr);
 }
 
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
@@ -388,9 +388,9 @@ static const struct option_arrival {
     {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
     {"drift", "12h", RUN_FIRST, "drift_job_start.drift_ms 43200000"},
-    {"audit-key", "%s/audit.key", RUN_FIRST, "audit_job_start.key %s/audit.key"},
-    {"audit-every", "1300ms", RUN_FIRST, "audit_job_start.every_ms 1300"},
-    {"audit-records", "777", RUN_FIRST, "audit_job_start.records 777"},
+    {"audit-key", "%s/audit.key", RUN_FIRST, "audit_job_create.key %s/audit.key"},
+    {"audit-every", "1300ms", RUN_FIRST, "audit_job_create.every_ms 1300"},
+    {"audit-records", "777", RUN_FIRST, "audit_job_create.records 777"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"events", "all", RUN_FIRST, "partition_create.events 2"},
     {"events-mode", "structured", RUN_FIRST, "shard_start.events_mode 1"},
