@@ -43,8 +43,11 @@
     ", unnest($5::int8[]) AS attempt, unnest($6::bool[]) AS noted, unnest($7::bytea[]) AS details,"          \
     " unnest($8::bool[]) AS settled"
 #define NOTED_CLAIMS KEYS_AND(NOTED)
-/* The same with how long they are held from now on, $10, and when they were made, $11. */
-#define RENEWED_CLAIMS KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed")
+/* The same with how long they are held from now on, $10, when they were made, $11, and whether their worker
+ * is one that has resumed and was not heard of since, $12. */
+#define RENEWED_CLAIMS                                                                                       \
+    KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed,"                      \
+                   " unnest($12::bool[]) AS unheard")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
 #define TIMER_KEYS                                                                                           \
@@ -394,7 +397,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8, " CLAIMED
          ", CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
     [STATEMENT_RENEW] = {"renew", "iii",
-                         "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
+                         "UPDATE worker_queue AS q SET"
+                         " renewed_at = CASE WHEN k.unheard THEN q.renewed_at ELSE clock_timestamp() END,"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
                          " claimed_at = coalesce(CASE WHEN q.worker = $9::text AND q.attempt >= k.attempt"
                          " THEN q.claimed_at END, timestamptz 'epoch'"
@@ -403,6 +407,30 @@ const struct statement_text statement_texts[STATEMENTS] = {
                          " AND q.worker IS NOT DISTINCT FROM $9::text AND q.attempt >= k.attempt, " SET_NOTED
                          " FROM " RENEWED_CLAIMS " WHERE" SAME("activity_id")
                              MINE("$9") " RETURNING k.ord, q.attempt, " CLAIMED},
+    /*
+     * Claims go to worker $9 with their leases, those that a worker whose name ends with $10 has made on
+     * queue $11: this very claim ($5, $6), for this message ($7). Or that a worker has to whom they went so,
+     * which was not heard of since (no renewal): its opening may not have been answered. Or that the database
+     * has lost. Not a loss; what it may do to its worker counts no more as isolated.
+     */
+    [STATEMENT_RESUME] =
+        {"resume", "iiibit",
+         "UPDATE worker_queue AS q SET worker = $9::text, attempt = k.attempt, apart = false,"
+         " claimed_at = timestamptz 'epoch' + k.claimed * interval '1 microsecond', renewed_at = NULL,"
+         " " SET_LEASE ", " SET_DEADLINE " FROM " KEYS_AND(
+             ", unnest($5::int8[]) AS attempt, unnest($6::int8[]) AS "
+             "claimed,"
+             " unnest($7::bytea[]) AS digest, unnest($8::int8[]) AS "
+             "lease_ms") " WHERE" SAME_TRY " AND NOT q.later AND q.queue = $11::text"
+                         " AND (q.digest IS NULL OR q.digest = k.digest) "
+                         "AND ((q.attempt = k.attempt AND " CLAIMED " = k.claimed AND (q.worker LIKE '%-' || "
+                         "$10::text OR (q.worker IS NOT NULL"
+                         " AND q.renewed_at IS NULL))) OR (q.attempt < "
+                         "k.attempt AND " FREE "))"
+                         " RETURNING k.ord, q.attempt, CASE WHEN "
+                         "q.deadline_at IS NULL THEN -1 "
+                         "ELSE " DEADLINE_LEFT " END,"
+                         " q.details, " CLAIMED ", q.activity"},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},

@@ -30,6 +30,8 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
         call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
     if (statement == STATEMENT_RENEW || statement == STATEMENT_NOT_LOST)
         call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
+    if (statement == STATEMENT_RENEW)
+        call_bool_array(pg, &claims->unheard, sizeof *claims, n);
     call_send(pg, statement);
 }
 
@@ -217,6 +219,47 @@ thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct 
                                 thole_error *reterr)
 {
     return change_rows(pg, "renewing activities", STATEMENT_RENEW, worker, claims, n, reterr);
+}
+
+/* Results of a claim that is resumed; rows are (place, attempt, milliseconds left or -1, details, when it was
+ * made, activity). */
+static thole_status take_resumed(struct postgres *pg, struct claim *claims, size_t n, struct arena *arena,
+                                 thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, 0, row, claims, n, &claim, reterr));
+        uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
+        claim->expired = left_ms == 0;
+        claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
+        if (arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details) != THOLE_OK ||
+            arena_dup(arena, call_cell_text(pg, 0, row, 5), &claim->activity) != THOLE_OK)
+            return thole_fail(reterr, THOLE_NOMEM, "no room for what heartbeats have said");
+    }
+    return THOLE_OK;
+}
+
+thole_status worker_store_resume(struct postgres *pg, const struct resumption *resumption,
+                                 struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    set_missing(claims, n);
+    if (n == 0)
+        return THOLE_OK;
+    call_begin(pg, "resuming activities");
+    send_keys(pg, claims, n);
+    call_int8_array(pg, &claims->attempt, sizeof *claims, n);
+    call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
+    call_bytes_array(pg, &claims->digest, sizeof *claims, n);
+    call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
+    call_text(pg, resumption->worker);
+    call_text(pg, resumption->from);
+    call_text(pg, resumption->queue);
+    call_send(pg, STATEMENT_RESUME);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
+    THOLE_TRY(take_resumed(pg, claims, n, arena, reterr));
+    return look_again(pg, claims, n, reterr);
 }
 
 thole_status worker_store_release(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,

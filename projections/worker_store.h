@@ -49,7 +49,8 @@ struct claim {
                              the  database's clock. Another claim may have the same attempt */
     bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;         /* in for renew: the isolated run has settled */
-    thole_slice digest;   /* in for claim: of its message, see work_digest.h */
+    bool unheard;         /* in for renew: who runs it has not been heard of since it was resumed */
+    thole_slice digest;   /* in for claim and resume: of its message, see work_digest.h */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
     bool compared;    /* the row has a digest, which is that of the message */
@@ -65,6 +66,7 @@ struct claim {
      */
     thole_slice details;
     bool noted;
+    thole_slice activity; /* out for resume, in its arena */
 };
 
 /* Claims in one statement, which alone decides who may run a try. It takes a row that no worker has claimed
@@ -84,6 +86,19 @@ THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice
  * state = MINE (kept), MISSING, STOLEN or UNKNOWN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
                                                 size_t n, thole_error *reterr);
+/* Takes claims over from another worker, whose place this one takes, in one statement: key, attempt,
+ * claimed_us and digest say which claim it must still be. state = MINE: from now on this worker's, with a
+ * lease; that of before has lost it, whatever it does. STOLEN: another worker's, or not this claim. MISSING,
+ * UNKNOWN: as of a renewal. Repeated by yet another worker it takes the claim over again, until a renewal
+ * that is not unheard says that whom it went to is there. Details and activities go to @p arena. */
+struct resumption {
+    thole_slice worker; /* this one */
+    thole_slice from;   /* how the name of that of before ends, behind its last - */
+    thole_slice queue;
+};
+THOLE_NODISCARD thole_status worker_store_resume(struct postgres *pg, const struct resumption *resumption,
+                                                 struct claim *claims, size_t n, struct arena *arena,
+                                                 thole_error *reterr);
 /* BEGIN and DELETE ... AND it is mine RETURNING, in one round trip. state for each, as of a renewal. The
  * transaction stays open until commit or rollback; on an error it is rolled back already. The server ends the
  * connection, and with it the transaction, when it is idle for longer than the option idle_in_transaction_ms.

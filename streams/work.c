@@ -200,6 +200,36 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     return &box->message;
 }
 
+static thole_slice copy_behind(uint8_t **to, thole_slice from)
+{
+    thole_slice const copy = {*to, from.len};
+    if (from.len > 0)
+        memcpy(*to, from.ptr, from.len);
+    *to += from.len;
+    return copy;
+}
+
+/* Its texts stand behind the box. */
+struct work_message *work_message_elsewhere(const struct work_item *item, const struct work_digest *digest)
+{
+    size_t const size = item->queue.len + item->activity.len + item->nonce.len + item->input.len;
+    struct work_box *const box = memory_new(sizeof *box + size + 1);
+    uint8_t *to = (uint8_t *)(box + 1);
+    assert(item->instance.len <= sizeof box->instance);
+    memcpy(box->instance, item->instance.ptr, item->instance.len);
+    box->message.item = (struct work_item){.queue = copy_behind(&to, item->queue),
+                                           .activity = copy_behind(&to, item->activity),
+                                           .nonce = copy_behind(&to, item->nonce),
+                                           .input = copy_behind(&to, item->input),
+                                           .instance = {box->instance, item->instance.len},
+                                           .execution = item->execution,
+                                           .activity_id = item->activity_id,
+                                           .try_number = item->try_number};
+    box->message.digest = *digest;
+    box->message.reply = memory_text("");
+    return &box->message;
+}
+
 void work_message_destroy(struct work_message *message)
 {
     if (message == NULL)

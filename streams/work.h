@@ -39,6 +39,9 @@ struct work_message {
     char *reply;               /* of the newest delivery */
     void *native;
 };
+/* One that another worker has: it cannot be signalled until work_message_adopt(). Copies the
+ * item, without its trace. */
+struct work_message *work_message_elsewhere(const struct work_item *item, const struct work_digest *digest);
 void work_message_destroy(struct work_message *message); /* NULL-safe; sends nothing */
 /* @p again is a later delivery of the same message: signals for @p message use it from now on. Takes @p
  * again. */

@@ -68,6 +68,7 @@ struct thole_activity {
     uint64_t sent_count, sent_round;           /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;                    /* NULL: this program does not know it */
     uint64_t attempt;
+    uint64_t claimed_us;          /* which claim it is, beside the attempt */
     bool running;                 /* between RUN and the handler's return */
     bool given_up;                /* it has not returned in its grace */
     thole_cancel_kind fired_kind; /* reason and time of its cancellation; NONE: not cancelled */
@@ -96,6 +97,7 @@ struct thole_activity {
     /* one that runs elsewhere (remote_handlers.h) */
     void *remote;                         /* of who runs it */
     const struct remote_return *returned; /* while it returns */
+    bool unknown;                         /* it does not run, and has no result */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;

@@ -10,8 +10,27 @@
 
 struct worker_host;
 
+/* A claim that another worker has made, whose place this one takes: its handler runs already. */
+struct resumed_claim {
+    struct work_item item; /* without activity and input; borrowed, as the digest */
+    struct work_digest digest;
+    uint64_t attempt, claimed_us;
+    size_t place; /* where who asks for it has it */
+    bool gone;    /* out: it may not go on */
+};
+struct remote_resumption {
+    const char *from; /* how the name of that worker ends, behind its last - */
+    struct resumed_claim *claims;
+    size_t len;
+};
+
 struct remote_handlers {
     void *arg;
+    const char *suffix;                   /* of the worker's name, behind the last -; unique for ever */
+    const char *host;                     /* where the handlers run; empty: on this one */
+    struct remote_resumption *resumption; /* NULL: it begins anew; borrowed until the worker has started */
+    /* The @p n-th claim goes on; as `run`, but from the thread that starts the worker, before all others. */
+    void (*resumed)(void *arg, struct worker_host *worker, struct thole_activity *act, size_t n);
     /* It has a slot, and is to be run. It lives until it has returned, and until `ended` if that is later. */
     void (*run)(void *arg, struct worker_host *worker, struct thole_activity *act);
     /* Its token has fired, and says why; or its grace became shorter. */
@@ -29,6 +48,7 @@ struct remote_return {
     thole_slice output;     /* OK */
     thole_slice text, type; /* APP */
     bool final;
+    bool unknown; /* it does not run, and has no result: the claim is given back */
 };
 /* The function of all activities of such a program: returns what act->returned says. */
 thole_status remote_handler(thole_activity *act, thole_slice input, thole_slice *ret_output);

@@ -12,7 +12,8 @@ struct worker_machine *worker_create(const struct worker_options *options)
     assert(options->slots > 0 && options->lease_ms > 0 && options->poison_after != 1);
     assert(options->renew_ms <= options->lease_ms / 2);
     struct worker_machine *const w = memory_new(sizeof *w);
-    size_t const cap = (size_t)options->slots + options->completions_max + WORKER_PARKED_MAX + ENDING_MAX;
+    size_t const cap = (size_t)options->slots + options->completions_max + options->resumed_max +
+                       WORKER_PARKED_MAX + ENDING_MAX;
     w->options = *options;
     w->wake_ms = w->renew_due_ms = w->progress_due_ms = UINT64_MAX;
     w->stop_ms = w->kill_ms = UINT64_MAX;
@@ -163,6 +164,7 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     set_now(w, now_ms);
     switch (in->kind) {
     case WORKER_IN_DELIVERED: return worker_delivered(w, in);
+    case WORKER_IN_RESUMED: return worker_resumed(w, in);
     case WORKER_IN_CLAIMED: worker_claimed(w, in); break;
     case WORKER_IN_RENEWED: worker_renewed(w, in); break;
     case WORKER_IN_FINISHED: worker_finished(w, in); break;

@@ -28,6 +28,9 @@
  *  - The row has the digest of what the engine's message says. A claim for a message that says something else
  *    is refused (FORGED): the message is removed, also while a worker has the row. While such a message is
  * held beside the engine's own the claims decide, one after the other.
+ *  - A handler that ran when this machine begins, under the claim of a worker whose place this one takes, is
+ *    RESUMED: the claim is in the row already, and the message comes when it is redelivered. If the row is
+ *    missing the token fires at once, as after a renewal.
  *  - A message that is redelivered while it is held here replaces the earlier delivery (CONFLICT): it is not
  *    claimed again, and the try is not run twice. While a handler whose lease was lost has grace, the message
  *    is handed back for that time: another worker may run it.
@@ -84,6 +87,7 @@ enum {
 struct worker_options {
     uint32_t slots;           /* handlers at a time; at least 1 */
     uint32_t completions_max; /* results being stored at a time, beyond the slots */
+    uint32_t resumed_max;     /* claims that may be resumed, beyond both */
     uint64_t lease_ms;        /* ack_wait of the queue */
     uint64_t renew_ms;        /* 0 = a third of the lease; at most half of it */
     uint64_t grace_ms;        /* time that a cancelled handler has to return */
@@ -140,9 +144,11 @@ struct worker_row {
 
 enum worker_in_kind {
     WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, deliveries, arrived_ms */
+    WORKER_IN_RESUMED,   /* id, key, digest, nonce, arrived_ms, rows (one: its claim, MINE or MISSING) */
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
-    WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned */
+    WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned. unknown: it
+                            does not run, and has no result: the claim is given back */
     WORKER_IN_SLOT,      /* an abandoned slot was replaced (it may be later or never) */
     WORKER_IN_BEGUN,     /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
     WORKER_IN_PUBLISHED, /* id, ok: stored, or known to have been stored before */
@@ -159,11 +165,11 @@ struct worker_in {
     enum worker_in_kind kind;
     uint64_t id;
     struct worker_key key;
-    struct work_digest digest; /* DELIVERED: of what the message says */
+    struct work_digest digest; /* DELIVERED, RESUMED: of what the message says */
     bool known, ok, unknown;
-    thole_slice nonce;   /* DELIVERED: of the activity; at most NONCE_TEXT_LEN characters */
+    thole_slice nonce;   /* DELIVERED, RESUMED: of the activity; at most NONCE_TEXT_LEN characters */
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
-    uint64_t arrived_ms; /* DELIVERED: when the host received it; 0 = now */
+    uint64_t arrived_ms; /* DELIVERED: when the host received it; 0 = now. RESUMED: when the row was asked */
     thole_status status; /* FINISHED */
     const struct worker_row *rows;
     size_t rows_len;
@@ -176,7 +182,8 @@ struct worker_in {
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
 };
-/* THOLE_OK. A DELIVERED that is not taken: THOLE_LIMIT, no room (more came than was wanted): hand it back;
+/* THOLE_OK. A RESUMED that is not taken: THOLE_LIMIT, no room; THOLE_CONFLICT, the try is held already. A
+ * DELIVERED that is not taken: THOLE_LIMIT, no room (more came than was wanted): hand it back;
  * THOLE_CONFLICT, it is held here under the id that worker_holds() returns, and signals for that id must use
  * this delivery from now on, if worker_takes_again(). Nothing else fails. */
 THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
@@ -293,6 +300,7 @@ struct worker_counters {
     uint64_t poisoned;
     uint64_t held;    /* another worker's lease lasted */
     uint64_t adopted; /* redelivered while they were held here */
+    uint64_t resumed; /* claims of a worker before */
     uint64_t forged;  /* messages that do not say what the engine has scheduled */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);

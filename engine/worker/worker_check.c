@@ -121,8 +121,8 @@ static const char *check_calls(const struct worker_machine *w)
 
 static const char *check_slots(const struct worker_machine *w)
 {
-    size_t const room = (size_t)w->options.slots + w->options.completions_max;
-    HOLDS(worker_slots_used(w) <= w->options.slots);
+    size_t const room = (size_t)w->options.slots + w->options.completions_max + w->options.resumed_max;
+    HOLDS(worker_slots_used(w) <= w->options.slots + w->options.resumed_max);
     HOLDS(leases_in(w, LEASE_PARKED)->len <= WORKER_PARKED_MAX);
     HOLDS(w->table.len - leases_in(w, LEASE_PARKED)->len - leases_in(w, LEASE_ENDED)->len <= room);
     return NULL;

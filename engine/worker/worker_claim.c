@@ -7,7 +7,7 @@ enum { PARK_MS_MIN = 100, PARK_DOUBLINGS_MAX = 20 };
 
 static size_t main_cap(const struct worker_machine *w)
 {
-    return (size_t)w->options.slots + w->options.completions_max;
+    return (size_t)w->options.slots + w->options.completions_max + w->options.resumed_max;
 }
 
 /* Number of leases held, without parked ones. */
@@ -105,6 +105,48 @@ static bool make_way(struct worker_machine *w, struct lease *lease)
     return true;
 }
 
+/* What its message says. */
+static void take_words(struct lease *lease, const struct worker_in *in)
+{
+    assert(in->nonce.len <= NONCE_TEXT_LEN);
+    lease->digest = in->digest;
+    (void)snprintf(lease->nonce, sizeof lease->nonce, "%.*s", THOLE_FMT(in->nonce));
+}
+
+/* When a deadline is over that is so far away; 0: there is none. */
+static uint64_t deadline_in(const struct worker_machine *w, uint64_t left_ms)
+{
+    return left_ms == 0 || left_ms > UINT64_MAX - w->now_ms ? UINT64_MAX : w->now_ms + left_ms;
+}
+
+/* Its handler runs already: it has a slot, also when there are more of these than slots. */
+thole_status worker_resumed(struct worker_machine *w, const struct worker_in *in)
+{
+    const struct worker_row *const row = in->rows;
+    assert(in->rows_len == 1 && !w->stopping);
+    if (of_try(lease_table_find_key(&w->table, &in->key), &in->key) != NULL)
+        return THOLE_CONFLICT;
+    struct lease *const lease =
+        main_len(w) < main_cap(w) ? lease_table_add(&w->table, in->id, &in->key) : NULL;
+    if (lease == NULL)
+        return THOLE_LIMIT;
+    w->counters.resumed++;
+    take_words(lease, in);
+    lease->arrived_ms = lease->signal_ms = lease->renewed_ms =
+        in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
+    lease->attempt = row->attempt;
+    lease->claimed_us = row->claimed_us;
+    lease->compared = true;
+    lease->deadline_ms = row->expired ? w->now_ms : deadline_in(w, row->left_ms);
+    lease_enter(&w->table, lease, LEASE_RUNNING);
+    isolation_runs(w, lease);
+    worker_renew_arm(w, lease);
+    lease_refresh(w, lease);
+    if (row->state == WORKER_ROW_MISSING)
+        lease_cancelled(w, lease);
+    return THOLE_OK;
+}
+
 thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in)
 {
     struct lease *lease = NULL;
@@ -119,9 +161,7 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     if (lease == NULL)
         return THOLE_LIMIT;
     w->counters.delivered++;
-    lease->digest = in->digest;
-    assert(in->nonce.len <= NONCE_TEXT_LEN);
-    (void)snprintf(lease->nonce, sizeof lease->nonce, "%.*s", THOLE_FMT(in->nonce));
+    take_words(lease, in);
     lease->deliveries = in->deliveries;
     lease->arrived_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
     lease->signal_ms = lease->arrived_ms;
@@ -146,7 +186,8 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
 static uint32_t want_now(const struct worker_machine *w)
 {
     size_t const held = main_len(w), queued = leases_in(w, LEASE_QUEUED)->len;
-    size_t const slots = w->options.slots - worker_slots_used(w);
+    size_t const used = worker_slots_used(w);
+    size_t const slots = w->options.slots > used ? w->options.slots - used : 0;
     if (w->stopping || w->isolation.lease != NULL || held >= main_cap(w) || slots <= queued)
         return 0;
     size_t want = slots - queued;
@@ -199,7 +240,7 @@ static size_t add_claims(struct worker_machine *w)
     struct lease *next;
     for (struct lease *l = leases_in(w, LEASE_QUEUED)->first; l != NULL; l = next) {
         next = l->next;
-        if (worker_slots_used(w) == w->options.slots || n == WORKER_CLAIM_MAX)
+        if (worker_slots_used(w) >= w->options.slots || n == WORKER_CLAIM_MAX)
             break;
         if (!is_in_claim(w, l) && !make_way(w, l))
             add_claim(w, l, n++);
@@ -238,13 +279,12 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
 
 static void claim_won(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
-    uint64_t const most_ms = UINT64_MAX - w->now_ms;
     w->counters.claimed++;
     lease->attempt = row->attempt;
     lease->claimed_us = row->claimed_us;
     lease->compared = row->compared;
     lease->renewed_ms = w->claim_sent_ms;
-    lease->deadline_ms = row->left_ms == 0 || row->left_ms > most_ms ? UINT64_MAX : w->now_ms + row->left_ms;
+    lease->deadline_ms = deadline_in(w, row->left_ms);
     /* the answer came too late: the next delivery is claimed again */
     if (w->now_ms >= lease_fence_ms(w, lease)) {
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED);

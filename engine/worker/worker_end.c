@@ -250,12 +250,13 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
      * again. */
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
     bool const later = in->status == THOLE_LATER && !timed_out;
-    if (has_result(lease) && (!shut_down || success)) {
+    bool const returned = timed_out || (!in->unknown && (!shut_down || success));
+    if (has_result(lease) && returned) {
         lease_ready(w, lease, later); /* it keeps the isolation slot until the result is stored */
         return;
     }
     isolation_leave(w, lease);
-    without_result(w, lease, lease->cancelling.claim);
+    without_result(w, lease, fired ? lease->cancelling.claim : CLAIM_HELD);
 }
 
 void lease_abandon(struct worker_machine *w, struct lease *lease)

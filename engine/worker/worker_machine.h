@@ -7,7 +7,7 @@
  *   lease_times.c      when something is due
  *   worker_isolation.c poison candidates, one at a time; claims that were given up
  *   worker_end.c       run, fired, finished, pushed, ended
- *   worker_claim.c     delivered, wanted, claimed
+ *   worker_claim.c     delivered, resumed, wanted, claimed
  *   worker_renew.c     renewed, +WPI, confirmed
  *   worker_complete.c  completion batches, releases, what is completed later
  *   worker.c           dispatch, time, stop, poll
@@ -192,6 +192,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret);
 
 /* ---- worker_claim.c ---- */
 thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in);
+thole_status worker_resumed(struct worker_machine *w, const struct worker_in *in);
 void worker_claimed(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
 bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);

@@ -30,7 +30,7 @@ enum {
 
 struct remote_task {
     struct remote_session *session;
-    uint64_t claim;
+    char *claim;
     struct thole_activity *act;
     bool held; /* it has a slot, and its outcome is wanted */
     bool told;
@@ -47,7 +47,7 @@ struct remote_session {
     bool silent; /* its gateway has not answered */
     struct remote_task *tasks;
     size_t held;
-    uint64_t *seen; /* claims that have come */
+    char **seen; /* claims that have come */
     size_t seen_len, seen_cap;
     uint64_t told_count; /* of heartbeats, of all tasks */
     pthread_t nexts, renewals;
@@ -136,9 +136,8 @@ static thole_status ask_session(const struct remote_session *session, struct con
 /* Under the lock. */
 static struct remote_task *find(struct remote_session *session, const char *claim)
 {
-    uint64_t const number = strtoull(claim, NULL, 10);
     struct remote_task *task = session->tasks;
-    while (task != NULL && task->claim != number)
+    while (task != NULL && strcmp(task->claim, claim) != 0)
         task = task->next;
     return task;
 }
@@ -241,12 +240,10 @@ static void complete(struct remote_task *task)
     Thole__V1__CompleteTasks message = THOLE__V1__COMPLETE_TASKS__INIT;
     Thole__V1__Outcome outcome = THOLE__V1__OUTCOME__INIT, *outcomes[] = {&outcome};
     Thole__V1__TaskFailure failed = THOLE__V1__TASK_FAILURE__INIT;
-    char claim[24];
     thole_slice const failure = act->failure.len > 0 ? act->failure
                                                      : thole_activity_format(act, "the handler returned %s",
                                                                              thole_status_name(act->status));
-    (void)snprintf(claim, sizeof claim, "%" PRIu64, task->claim);
-    outcome.claim = claim;
+    outcome.claim = task->claim;
     fill_outcome(act, failure, &failed, &outcome);
     message.n_outcomes = 1;
     message.outcomes = outcomes;
@@ -282,6 +279,7 @@ static void *task_main(void *arg)
         at = &(*at)->next;
     *at = task->next;
     activity_destroy(task->act);
+    free(task->claim);
     free(task);
     worker->threads--;
     unlock(worker);
@@ -328,20 +326,20 @@ static thole_activity_fn *function_of(const thole_program *program, const char *
 static void begin_task(struct remote_session *session, const Thole__V1__Task *given)
 {
     struct remote_worker *const worker = session->worker;
-    uint64_t const claim = strtoull(given->claim, NULL, 10), now_ms = clock_monotonic_ms();
+    uint64_t const now_ms = clock_monotonic_ms();
     pthread_t thread;
     for (size_t i = 0; i < session->seen_len; i++)
-        if (session->seen[i] == claim)
+        if (strcmp(session->seen[i], given->claim) == 0)
             return;
     session->seen =
         memory_reserve(session->seen, &session->seen_cap, session->seen_len + 1, sizeof *session->seen);
-    session->seen[session->seen_len++] = claim;
+    session->seen[session->seen_len++] = memory_text(given->claim);
     struct remote_task *const task = memory_new(sizeof *task);
     struct activity_parties const parties = {.orchestration = thole_slice_from(given->orchestration),
                                              .version = given->version,
                                              .worker = thole_slice_from(worker->options.name)};
     *task = (struct remote_task){.session = session,
-                                 .claim = claim,
+                                 .claim = memory_text(given->claim),
                                  .act = activity_create(make_message(worker, given), now_ms),
                                  .held = true,
                                  .next = session->tasks};
@@ -422,8 +420,8 @@ static void fill_renewal(struct remote_session *session, struct arena *arena, Th
         struct buf details;
         thole_slice copy = {0};
         thole__v1__running_task__init(running);
-        running->claim = arena_alloc(arena, 24);
-        (void)snprintf(running->claim, 24, "%" PRIu64, task->claim);
+        size_t const size = strlen(task->claim) + 1;
+        running->claim = memcpy(arena_alloc(arena, size), task->claim, size); /* the task may end before */
         buf_init(&details, 1 << 20);
         running->heartbeat = activity_details_since(task->act, &task->act->sent_count, &details);
         if (arena_dup(arena, buf_bytes(&details), &copy) == THOLE_OK)
@@ -754,6 +752,8 @@ void remote_worker_stop(struct remote_worker *worker)
     connection_close(worker->quick);
     connection_close(worker->patient);
     for (size_t i = 0; i < worker->sessions_len; i++) {
+        for (size_t k = 0; k < worker->sessions[i]->seen_len; k++)
+            free(worker->sessions[i]->seen[k]);
         free(worker->sessions[i]->seen);
         free(worker->sessions[i]);
     }

@@ -31,7 +31,7 @@ static thole_status check_open(const struct gateway_request *request, thole_erro
         THOLE_TRY(name_check(thole_slice_from(asked->activities[i]), "activity", reterr));
     if (asked->inbox[0] != '\0' && !subject_is_reply(thole_slice_from(asked->inbox)))
         return thole_fail(reterr, THOLE_INVALID, "inbox is not a subject below _INBOX");
-    return THOLE_OK;
+    return session_check_resume(asked, reterr);
 }
 
 static void make_program(struct session *session, const Thole__V1__OpenSession *asked)
@@ -51,6 +51,9 @@ static void make_options(struct session *session, const Thole__V1__OpenSession *
     struct host_options *const options = &session->host_options;
     session->handlers = session_handlers;
     session->handlers.arg = session;
+    session->handlers.suffix = session->suffix;
+    session->handlers.host = session->worker_host;
+    session->handlers.resumption = asked->resume[0] == '\0' ? NULL : &session->resumption;
     *options = *session->options.host;
     options->node = session->worker;
     options->queue = session->queue;
@@ -92,10 +95,12 @@ static struct session *create(const struct session_options *options, struct gate
     (void)snprintf(session->worker, sizeof session->worker, "%s", asked->worker);
     (void)snprintf(session->queue, sizeof session->queue, "%s", request->name);
     session->inbox = asked->inbox[0] == '\0' ? NULL : memory_text(asked->inbox);
-    make_program(session, asked);
-    make_options(session, asked);
+    session->worker_host = memory_text(asked->host);
     if (!make_id(session->id))
         memory_give_up(1, sizeof session->id);
+    session_plan_resume(session, asked);
+    make_program(session, asked);
+    make_options(session, asked);
     (void)snprintf(subject, sizeof subject, "thole.%s.gateway.session.%s.%s", options->host->ns,
                    options->gateway, session->id);
     session->subject = memory_text(subject);
@@ -141,8 +146,10 @@ void session_release(struct session *session)
     for (size_t i = 0; i < session->program.activities_len; i++)
         free((void *)(uintptr_t)session->activities[i].name);
     free(session->activities);
+    session_forget_resume(session);
     free(session->subject);
     free(session->inbox);
+    free(session->worker_host);
     (void)pthread_cond_destroy(&session->changed);
     (void)pthread_mutex_destroy(&session->lock);
     free(session);
@@ -189,8 +196,12 @@ static void answer_open(struct session *session)
     answer.grace_ms = (uint32_t)session->host_options.grace_ms;
     answer.payload_max = worker_host_payload_max(session->host);
     answer.gateway = (char *)(uintptr_t)session->options.gateway;
+    answer.gone = session_gone_claims(session, &answer.n_gone);
+    char **const gone = answer.gone;
     gateway_answer(session->open, &answer.base, THOLE_OK, "");
+    free(gone);
     session->open = NULL;
+    session_forget_resume(session);
 }
 
 static bool start(struct session *session)
@@ -206,6 +217,7 @@ static bool start(struct session *session)
         gateway_refuse(session->open, status == THOLE_CANCELLED ? THOLE_UNAVAILABLE : status, "%s",
                        error.text);
         session->open = NULL;
+        session_free_tasks(session);
         (void)pthread_mutex_unlock(&session->lock);
         return false;
     }
@@ -213,8 +225,8 @@ static bool start(struct session *session)
     session->host = host;
     session->lease_ms = worker_host_lease_ms(host);
     session->heard_ms = now_ms;
-    /* who asked has given up by then */
-    bool const late = now_ms - began_ms > SESSION_OPEN_MS;
+    /* Who asked has given up by then. What it has resumed is not handed back: it is resumed once more. */
+    bool const late = now_ms - began_ms > SESSION_OPEN_MS && session->resumption.len == 0;
     session->state = late || session->stop_asked ? SESSION_CLOSING : SESSION_OPEN;
     answer_open(session);
     (void)pthread_mutex_unlock(&session->lock);

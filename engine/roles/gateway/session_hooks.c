@@ -5,12 +5,11 @@ static void tell(const struct session *session, const struct task *task)
 {
     struct codec_scratch scratch;
     Thole__V1__Notice notice;
-    char claim[24];
     metric_count(session->options.cells, METRIC_GATEWAY_CANCELLATIONS, 0, 1);
     if (session->inbox == NULL)
         return;
     codec_init(&scratch);
-    session_notice(task, claim, &scratch.arena, &notice);
+    session_notice(task, &scratch.arena, &notice);
     gateway_tell(session->options.connection, session->inbox, session->form, &notice.base);
     codec_release(&scratch);
 }
@@ -21,7 +20,7 @@ static void on_run(void *arg, struct worker_host *host, struct thole_activity *a
     (void)pthread_mutex_lock(&session->lock);
     if (session->state != SESSION_OVER)
         session->host = host; /* the start may not have returned yet */
-    act->remote = session_task_new(session, act);
+    act->remote = session_task_new(session, act, NULL);
     session_give(session);
     (void)pthread_mutex_unlock(&session->lock);
 }
@@ -69,4 +68,4 @@ static void on_stopped(void *arg, struct worker_host *host)
 }
 
 const struct remote_handlers session_handlers = {
-    .run = on_run, .fired = on_fired, .ended = on_ended, .stopped = on_stopped};
+    .run = on_run, .resumed = session_resumed, .fired = on_fired, .ended = on_ended, .stopped = on_stopped};

@@ -1,6 +1,7 @@
 /*
  * Inside a session: session.c is its life, session_hooks.c what its worker role decides, session_requests.c
- * what its worker asks for, session_completions.c who waits for results, session_tasks.c the tasks. All
+ * what its worker asks for, session_completions.c who waits for results, session_tasks.c the tasks,
+ * session_resume.c those of a session before. All
  * functions here want the session's lock.
  */
 #ifndef THOLE_SESSION_PARTS_H
@@ -8,6 +9,7 @@
 #include "arena.h"
 #include "remote_handlers.h"
 #include "session.h"
+#include "task_claim.h"
 #include "worker_host.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,7 +37,8 @@ struct waiter {
 };
 
 struct task {
-    uint64_t number; /* its claim */
+    char *claim;  /* as its worker knows it */
+    bool resumed; /* of a session before: its worker has it, and it cannot be given once more */
     enum task_state state;
     struct thole_activity *act; /* WAITING and GIVEN */
     bool fired;                 /* its token; GIVEN: its worker was told */
@@ -64,6 +67,10 @@ struct session {
     struct session_options options;
     struct host_options host_options;
     struct remote_handlers handlers;
+    struct remote_resumption resumption;                           /* of `open`, until that is answered */
+    struct task_claim_bytes *claim_bytes;                          /* of its claims */
+    char suffix[SESSION_SUFFIX_BYTES], from[SESSION_SUFFIX_BYTES]; /* of its worker's name; of that before */
+    char *worker_host;                                             /* where its worker runs */
     thole_program program;
     thole_activity_entry *activities;
     char id[SESSION_ID_BYTES], worker[THOLE_NAME_BYTES_MAX + 1], queue[THOLE_NAME_BYTES_MAX + 1];
@@ -87,11 +94,12 @@ struct session {
     struct completion *completions;
     struct task *buckets[SESSION_BUCKETS];
     struct task_list lists[TASK_OVER + 1];
-    uint64_t last_number, renewals;
+    uint64_t renewals;
 };
 
 /* ---- session_tasks.c: the table ---- */
-struct task *session_task_new(struct session *session, struct thole_activity *act);
+/* With a claim of its own; @p claim NULL: that of the activity. */
+struct task *session_task_new(struct session *session, struct thole_activity *act, const char *claim);
 void session_task_free(struct session *session, struct task *task);
 struct task *session_find_task(const struct session *session, const char *claim);
 /* Moves it to the end of the list of another state. */
@@ -100,11 +108,20 @@ void session_move_task(struct session *session, struct task *task, enum task_sta
 void session_task_again(struct session *session, struct task *task);
 /* The result of a task that is OVER, for its worker. */
 thole_status session_task_result(const struct task *task);
-void session_notice(const struct task *task, char claim[24], struct arena *arena, Thole__V1__Notice *ret);
+void session_notice(const struct task *task, struct arena *arena, Thole__V1__Notice *ret);
 /* With a NUL behind it; "" when there is no memory. */
 char *session_copy_text(struct arena *arena, thole_slice text);
 /* All that is left, when the worker role has ended. */
 void session_free_tasks(struct session *session);
+
+/* ---- session_resume.c ---- */
+THOLE_NODISCARD thole_status session_check_resume(const Thole__V1__OpenSession *asked, thole_error *reterr);
+/* The names of its worker, and the claims that it wants to go on with. */
+void session_plan_resume(struct session *session, const Thole__V1__OpenSession *asked);
+void session_resumed(void *arg, struct worker_host *host, struct thole_activity *act, size_t n);
+/* Those that it may not go on with, each once; borrowed from the request. The caller frees the array. */
+char **session_gone_claims(const struct session *session, size_t *ret_len);
+void session_forget_resume(struct session *session); /* does nothing without */
 
 /* ---- session_completions.c ---- */
 /* Its worker has returned @p returned for a task that is WAITING or GIVEN. */

@@ -4,14 +4,12 @@
 #include "message.h"
 #include "session_parts.h"
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    CLAIM_BYTES = 24,
-    TASK_ROOM_BYTES = 2048,   /* of a task beside its payloads and texts */
+    TASK_ROOM_BYTES = 2560,   /* of a task beside its payloads and texts */
     ANSWER_ROOM_BYTES = 4096, /* of the server's max_payload, for headers and the like */
 };
 
@@ -27,11 +25,7 @@ static void fill_task(const struct task *task, struct arena *arena, Thole__V1__T
     thole_activity *const act = task->act;
     uint64_t const left_ms = thole_activity_time_left_ms(act);
     thole__v1__task__init(ret);
-    ret->claim = arena_alloc(arena, CLAIM_BYTES);
-    if (ret->claim == NULL)
-        ret->claim = (char *)"";
-    else
-        (void)snprintf(ret->claim, CLAIM_BYTES, "%" PRIu64, task->number);
+    ret->claim = task->claim;
     ret->activity = session_copy_text(arena, thole_activity_name(act));
     ret->instance = session_copy_text(arena, thole_activity_instance(act));
     ret->execution = thole_activity_execution(act);
@@ -177,14 +171,13 @@ static void look_at_given(struct session *session, uint64_t now_ms, struct arena
         bool const named = task->renewed == session->renewals;
         if (task->gone) {
             session_task_returned(session, task, &(struct remote_return){.status = THOLE_CANCELLED});
+        } else if (!named && task->resumed) { /* for others, who find its input where it is queued */
+            session_task_returned(session, task, &(struct remote_return){.unknown = true});
         } else if (!named && now_ms - task->given_ms >= SESSION_ARRIVED_MS) {
             session_task_again(session, task);
             metric_count(session->options.cells, METRIC_GATEWAY_TASKS, TASKS_AGAIN, 1);
         } else if (named && task->fired) {
-            char *const claim = arena_alloc(arena, CLAIM_BYTES);
-            if (claim == NULL)
-                continue;
-            session_notice(task, claim, arena, &notices[answer->n_cancelled]);
+            session_notice(task, arena, &notices[answer->n_cancelled]);
             answer->cancelled[answer->n_cancelled] = &notices[answer->n_cancelled];
             answer->n_cancelled++;
         }
@@ -297,6 +290,7 @@ void session_request(struct session *session, struct gateway_request *request)
         return;
     }
     session->heard_ms = clock_monotonic_ms();
+    worker_host_heard(session->host);
     switch (request->endpoint->kind) {
     case ENDPOINT_NEXT: take_next(session, request); break;
     case ENDPOINT_RENEW: take_renew(session, request); break;

@@ -1,18 +1,16 @@
 /* The tasks of a session: what its worker role wants to be run. */
-#include "clock.h"
+#include "hash.h"
 #include "memory.h"
 #include "session_parts.h"
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the table ---- */
 
-static struct task **bucket(const struct session *session, uint64_t number)
+static struct task **bucket(const struct session *session, const char *claim)
 {
-    return (struct task **)&session->buckets[number % SESSION_BUCKETS];
+    return (struct task **)&session->buckets[hash_bytes(0, thole_slice_from(claim)) % SESSION_BUCKETS];
 }
 
 static void list_add(struct task_list *list, struct task *task, bool front)
@@ -48,21 +46,25 @@ void session_task_again(struct session *session, struct task *task)
 
 void session_task_free(struct session *session, struct task *task)
 {
-    struct task **at = bucket(session, task->number);
+    struct task **at = bucket(session, task->claim);
     assert(task->waiters == NULL);
     while (*at != task)
         at = &(*at)->same;
     *at = task->same;
     list_remove(&session->lists[task->state], task);
+    free(task->claim);
     free(task);
 }
 
-struct task *session_task_new(struct session *session, struct thole_activity *act)
+struct task *session_task_new(struct session *session, struct thole_activity *act, const char *claim)
 {
     struct task *const task = memory_new(sizeof *task);
-    task->number = ++session->last_number;
+    char own[TASK_CLAIM_BYTES];
+    if (claim == NULL)
+        task_claim_write(act, own);
+    task->claim = memory_text(claim == NULL ? own : claim);
     task->act = act;
-    struct task **const at = bucket(session, task->number);
+    struct task **const at = bucket(session, task->claim);
     task->same = *at;
     *at = task;
     task->state = TASK_WAITING;
@@ -72,12 +74,8 @@ struct task *session_task_new(struct session *session, struct thole_activity *ac
 
 struct task *session_find_task(const struct session *session, const char *claim)
 {
-    char *end = NULL;
-    unsigned long long const number = strtoull(claim, &end, 10);
-    if (claim[0] < '1' || claim[0] > '9' || *end != '\0')
-        return NULL;
-    struct task *task = *bucket(session, number);
-    while (task != NULL && task->number != number)
+    struct task *task = *bucket(session, claim);
+    while (task != NULL && strcmp(task->claim, claim) != 0)
         task = task->same;
     return task;
 }
@@ -101,12 +99,11 @@ char *session_copy_text(struct arena *arena, thole_slice text)
     return copy;
 }
 
-void session_notice(const struct task *task, char claim[24], struct arena *arena, Thole__V1__Notice *ret)
+void session_notice(const struct task *task, struct arena *arena, Thole__V1__Notice *ret)
 {
     uint64_t const grace_ms = thole_activity_grace_left_ms(task->act);
     thole__v1__notice__init(ret);
-    (void)snprintf(claim, 24, "%" PRIu64, task->number);
-    ret->claim = claim;
+    ret->claim = task->claim;
     ret->kind = (char *)(uintptr_t)thole_cancel_kind_name(thole_activity_cancel_kind(task->act));
     ret->reason = session_copy_text(arena, thole_activity_cancel_reason(task->act));
     ret->grace_ms = grace_ms < UINT32_MAX ? (uint32_t)grace_ms : UINT32_MAX;

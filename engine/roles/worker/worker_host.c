@@ -318,6 +318,7 @@ static void create_machine(struct worker_host *host)
     worker_options_init(&options);
     options.slots = host->options.slots;
     options.completions_max = host->options.slots + EXTRA_COMPLETIONS;
+    options.resumed_max = (uint32_t)worker_resumed_len(host);
     options.lease_ms = host->lease_ms;
     options.renew_ms = host->options.renew_every_ms;
     options.grace_ms = host->options.grace_ms;
@@ -365,6 +366,7 @@ static thole_status connect_all(struct worker_host *host, const struct stop_chec
     THOLE_TRY(start_keeper(host, reterr));
     THOLE_TRY(until_done(host, open_puller, stop, reterr));
     THOLE_TRY(answer_questions(host, reterr));
+    THOLE_TRY(worker_resume(host, reterr));
     return start_loop(host, reterr);
 }
 
@@ -380,12 +382,21 @@ static thole_status check_options(const struct host_options *options, thole_erro
 
 static thole_status make_incarnation(struct worker_host *host, thole_error *reterr)
 {
+    const struct remote_handlers *const remote = host->options.remote;
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
-    (void)snprintf(host->incarnation, sizeof host->incarnation, "%s-%016" PRIx64, host->options.node, random);
+    if (remote != NULL)
+        (void)snprintf(host->incarnation, sizeof host->incarnation, "%s-%.16s", host->options.node,
+                       remote->suffix);
+    else
+        (void)snprintf(host->incarnation, sizeof host->incarnation, "%s-%016" PRIx64, host->options.node,
+                       random);
     host->incarnation_slice = thole_slice_from(host->incarnation);
-    (void)gethostname(host->host_name, sizeof host->host_name - 1); /* cut is fine */
+    if (remote != NULL && remote->host[0] != '\0')
+        (void)snprintf(host->host_name, sizeof host->host_name, "%s", remote->host);
+    else
+        (void)gethostname(host->host_name, sizeof host->host_name - 1); /* cut is fine */
     return THOLE_OK;
 }
 
@@ -402,6 +413,8 @@ static void release(struct worker_host *host)
     process_pool_destroy(host->processes);
     worker_loop_give_up(host);
     worker_loop_drain(host);
+    arena_release(&host->resumed_details);
+    free(host->resumed);
     if (host->connection != NULL && connection_epoch(host->connection) != 0 &&
         connection_flush(host->connection, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "last signals may be lost");
@@ -473,9 +486,15 @@ void worker_host_returned(struct worker_host *host, struct thole_activity *act,
                           const struct remote_return *returned)
 {
     act->returned = returned;
+    act->unknown = returned->unknown;
     activity_run(act);
     act->returned = NULL;
     mailbox_push(&host->inbox, &act->finished.mail);
+}
+
+void worker_host_heard(struct worker_host *host)
+{
+    atomic_store(&host->heard, true);
 }
 
 /* Its leases end, and its claims count as lost. Best effort: otherwise they end by themselves. */

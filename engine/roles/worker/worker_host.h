@@ -23,6 +23,9 @@ void worker_host_stop_within(struct worker_host *worker, uint64_t limit_ms);
  * that was run. */
 void worker_host_returned(struct worker_host *worker, struct thole_activity *act,
                           const struct remote_return *returned);
+/* Who runs the activities has been heard of. Any thread. Until then the claims that this worker has resumed
+ * may be resumed by another one once more, since the answer that they are its own may be lost. */
+void worker_host_heard(struct worker_host *worker);
 /* Who runs the activities has died: their leases end at once and count as lost, as those of a worker that
  * dies; @p report is for people. Joins, frees. Activities that were run and have not returned are the
  * caller's then: activity_destroy(). */

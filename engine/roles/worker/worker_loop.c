@@ -127,6 +127,7 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
     } else {
         worker_give(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
                                               .id = (uint64_t)(uintptr_t)act,
+                                              .unknown = act->unknown,
                                               .status = act->status});
     }
     for (uint32_t i = 0; i < replaced; i++)
@@ -167,6 +168,7 @@ static void take_details(const struct worker_host *host, const struct row_call *
             continue;
         struct thole_activity *const act = worker_activity(row->id);
         act->lost = claim->lost;
+        act->claimed_us = row->claimed_us;
         (void)snprintf(act->lost_worker, sizeof act->lost_worker, "%.*s", THOLE_FMT(claim->lost_worker));
         (void)snprintf(act->lost_report, sizeof act->lost_report, "%.*s", THOLE_FMT(claim->lost_report));
         struct activity_parties const parties = {claim->orchestration, claim->version,
@@ -247,11 +249,11 @@ static void log_counters(const struct worker_machine *machine)
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
              " left=%" PRIu64 " isolated=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
-             " adopted=%" PRIu64 " forged=%" PRIu64 " unproven=%" PRIu64,
+             " adopted=%" PRIu64 " forged=%" PRIu64 " unproven=%" PRIu64 " resumed=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
-             c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted, c.forged,
-             c.unproven);
+             c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted, c.forged, c.unproven,
+             c.resumed);
 }
 
 static uint64_t next_deadline_ms(struct worker_host *host)

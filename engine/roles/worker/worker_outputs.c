@@ -144,6 +144,8 @@ static void call_rows(struct worker_host *host, enum row_call_kind kind, const s
     row_call_fill(call, out->rows, out->rows_len, host->lease_ms);
     for (size_t i = 0; i < out->rows_len && kind != ROW_CALL_NOT_LOST; i++)
         call->claims[i].partition = worker_activity(out->rows[i].id)->partition;
+    for (size_t i = 0; i < out->rows_len; i++)
+        call->claims[i].unheard = !atomic_load(&host->heard);
     for (size_t i = 0; i < out->rows_len && notes; i++)
         note(host, worker_activity(out->rows[i].id), call, &call->claims[i]);
     row_calls_send(completes ? host->completions : host->claims, call);

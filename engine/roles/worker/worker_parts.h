@@ -3,8 +3,8 @@
  *
  *   worker_host.c start, stop worker_loop.c the loop: inputs of the machine worker_outputs.c its outputs
  *   worker_results.c results to inboxes worker_counts.c metrics handlers.c threads that run row_calls.c
- * threads that ask Postgres process_pool.c processes that run queue_keeper.c a thread that maintains the
- * queue's consumer
+ * threads that ask Postgres worker_resume.c claims of a worker before process_pool.c processes that run
+ * queue_keeper.c a thread that maintains the queue's consumer
  *
  * Threads: the loop owns the machine and all members that are not marked as shared. Callbacks of streams and
  * the other threads only send mail to it.
@@ -67,6 +67,10 @@ struct worker_host {
     struct handlers *handlers;
     struct row_calls *claims, *completions;
     struct row_call calls[ROW_CALL_KINDS];
+    struct claim *resumed;        /* one for each claim of the resumption */
+    struct arena resumed_details; /* of these */
+    uint64_t resumed_ms;          /* when the statement was sent */
+    atomic_bool heard;            /* shared: who runs them, since then; true without a resumption */
 
     struct mailbox inbox;     /* shared */
     struct log_limits *lines; /* shared; by enum worker_line */
@@ -99,6 +103,12 @@ void worker_loop_state(
 void worker_loop_drain(struct worker_host *host);
 /* Hands back what the machine still holds, after the loop of a dead worker has ended. */
 void worker_loop_give_up(struct worker_host *host);
+
+/* ---- worker_resume.c: what runs already when the worker starts ---- */
+/* Takes the claims over, marks those that are gone, and gives the others to the machine. The last thing
+ * before the loop runs. */
+THOLE_NODISCARD thole_status worker_resume(struct worker_host *host, thole_error *reterr);
+size_t worker_resumed_len(const struct worker_host *host);
 
 /* ---- worker_outputs.c ---- */
 /* Gives an input to the machine; not for deliveries, which may be refused. */

@@ -4,6 +4,7 @@
 #include "link.h"
 #include "metrics.h"
 #include "worker_stage.h"
+#include "wrap_claims.h"
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <pthread.h>

@@ -17,7 +17,7 @@ static struct stage stage;
 static struct gateway_host *gateway;
 static struct connection *worker;
 static char subjects[SESSIONS][256]; /* of the sessions */
-static char claims[SESSIONS][32];
+static char claims[SESSIONS][768];
 
 static bool no_stop(void *arg)
 {
@@ -31,7 +31,7 @@ static const char *ask(const char *subject, const char *operation, const char *f
 {
     static struct buf answer;
     struct header const header = {"Content-Type", THOLE_STR("application/json")};
-    char body[512], to[300];
+    char body[1024], to[300];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(body, sizeof body, fmt, args);
@@ -90,7 +90,7 @@ static unsigned connections(PGconn *conn)
 static void keep_sessions(void)
 {
     static uint64_t last_ms;
-    char running[64];
+    char running[800];
     if (clock_monotonic_ms() < last_ms + STAGE_LEASE_MS / 3)
         return;
     last_ms = clock_monotonic_ms();

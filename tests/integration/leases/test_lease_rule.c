@@ -88,6 +88,67 @@ static void a_message_that_says_something_else(void)
     postgres_close(pg);
 }
 
+/* ---- a claim that goes on with another worker ---- */
+
+static enum row_state resume_one(struct postgres *pg, thole_slice worker, thole_slice from, thole_slice queue,
+                                 struct claim *claim)
+{
+    struct resumption const how = {.worker = worker, .from = from, .queue = queue};
+    struct arena arena;
+    arena_init(&arena, 1 << 16);
+    CHECK_OK(worker_store_resume(pg, &how, claim, 1, &arena, &store_err));
+    arena_release(&arena);
+    return claim->state;
+}
+
+/* The very claim, with its attempt and its time; that of before has lost it. */
+static void a_claim_goes_on(void)
+{
+    static const char moved[] =
+        "attempt = 1 AND worker = 'x-2' AND lost IS NULL AND renewed_at IS NULL AND NOT apart"
+        " AND lease_until > clock_timestamp() + interval '30 s'";
+    thole_slice const own = THOLE_STR("0123456789abcdef"), queue = THOLE_STR("default");
+    struct postgres *pg = store_with_activities("goes_on", 1);
+    struct batch *batch = store_batch(1, 20);
+    store_add_activities(batch, "i", 2, 1);
+    batch->activities_added[0].digest = own;
+    CHECK_OK(fixture_apply(pg, batch));
+    struct claim mine = that_says(2, own);
+    CHECK_INT(store_claim_one(pg, THOLE_STR("x-1"), &mine), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, THOLE_STR("x-1"), &mine), ROW_MINE);
+
+    struct claim const right = mine;
+    struct claim wrong[] = {right, right, right, right, right};
+    wrong[0].digest = THOLE_STR("0123456789abcdee");
+    wrong[1].attempt = 2;
+    wrong[2].claimed_us++;
+    wrong[3].attempt = 0;
+    for (size_t i = 0; i < 4; i++)
+        CHECK_INT(resume_one(pg, THOLE_STR("x-2"), THOLE_STR("1"), queue, &wrong[i]), ROW_STOLEN);
+    CHECK_INT(resume_one(pg, THOLE_STR("x-2"), THOLE_STR("1"), THOLE_STR("p"), &wrong[4]), ROW_STOLEN);
+    CHECK_INT(resume_one(pg, THOLE_STR("x-2"), THOLE_STR("9"), queue, &wrong[4]), ROW_STOLEN);
+
+    struct claim theirs = right, again = right, stale = right;
+    CHECK_INT(resume_one(pg, THOLE_STR("x-2"), THOLE_STR("1"), queue, &theirs), ROW_MINE);
+    CU_ASSERT(says("goes_on", moved, 2));
+    CHECK_INT(store_renew_one(pg, THOLE_STR("x-1"), &mine), ROW_STOLEN);
+    mine = right;
+    CHECK_OK(worker_store_release(pg, THOLE_STR("x-1"), &mine, 1, &store_err));
+    mine = right;
+    CHECK_OK(worker_store_not_lost(pg, THOLE_STR("x-1"), &mine, 1, &store_err));
+    CU_ASSERT(says("goes_on", moved, 2));
+
+    theirs.unheard = true; /* so its opening may have been lost */
+    CHECK_INT(store_renew_one(pg, THOLE_STR("x-2"), &theirs), ROW_MINE);
+    CHECK_INT(resume_one(pg, THOLE_STR("x-3"), THOLE_STR("1"), queue, &again), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, THOLE_STR("x-2"), &theirs), ROW_STOLEN);
+    CHECK_INT(store_renew_one(pg, THOLE_STR("x-3"), &again), ROW_MINE);
+    CHECK_INT(resume_one(pg, THOLE_STR("x-4"), THOLE_STR("1"), queue, &stale), ROW_STOLEN);
+    stale = right;
+    CHECK_INT(resume_one(pg, THOLE_STR("x-4"), THOLE_STR("3"), queue, &stale), ROW_MINE);
+    postgres_close(pg);
+}
+
 /* Also of a poison candidate; and the sweeper is told what the message must say. */
 static void whose_message_is_looked_for(void)
 {
@@ -319,6 +380,7 @@ static const struct thole_test tests[] = {
     {"a lease that lasts is respected", a_lease_that_lasts_is_respected},
     {"a message that says something else", a_message_that_says_something_else},
     {"whose message is looked for", whose_message_is_looked_for},
+    {"a claim goes on", a_claim_goes_on},
     {"what is free is taken", what_is_free_is_taken},
     {"rows without a lease are free", rows_without_a_lease_are_free},
     {"the clock goes back", the_clock_goes_back},

@@ -17,6 +17,7 @@
 #include "remote_handlers.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_claims.h"
 #include "wrap_gateway_world.h"
 #include "wrap_played.h"
 #include <inttypes.h>
@@ -256,6 +257,7 @@ static void play_line(const char *line, FILE *to)
     gateway_world_begin(to);
     gateway = NULL;
     requests = 0;
+    claims_begin();
     played_line(line, step);
     gateway_world_end();
     CU_ASSERT_PTR_NULL(gateway);

@@ -239,6 +239,11 @@ void __wrap_worker_host_died(struct worker_host *worker, const char *report)
     free_returned();
 }
 
+void __wrap_worker_host_heard(struct worker_host *worker)
+{
+    CU_ASSERT_PTR_EQUAL(worker, &some_host);
+}
+
 uint64_t __wrap_worker_host_lease_ms(const struct worker_host *worker)
 {
     CU_ASSERT_PTR_EQUAL(worker, &some_host);

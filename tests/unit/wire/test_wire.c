@@ -11,6 +11,7 @@
 #include "query_message.h"
 #include "session.h"
 #include "subject.h"
+#include "task_claim.h"
 #include "thole/activity.h"
 #include "thole/types.h"
 #include "thole_cunit.h"
@@ -301,6 +302,9 @@ static void check_limit(const struct row *row)
                   {"sessions of a gateway", GATEWAY_SESSIONS_MAX},
                   {"tasks of a session", SESSION_SLOTS_MAX},
                   {"activities of a session", SESSION_ACTIVITIES_MAX},
+                  {"claims that a session resumes", SESSION_CLAIMS_MAX},
+                  {"claim of a task", TASK_CLAIM_BYTES - 1},
+                  {"host of a worker", RUN_HOST_BYTES_MAX},
                   {"requests of clients under way in a gateway", INSTANCE_CALLS_MAX},
                   {"wait of a request to a gateway", INSTANCE_WAIT_MS_MAX},
                   {"requests under way in a binder", CALLS_MAX},
@@ -318,7 +322,7 @@ static void test_words_and_numbers(void)
 {
     CU_ASSERT_EQUAL(each_row("statuses", check_status), THOLE_LATER); /* which never leaves a process */
     CU_ASSERT_EQUAL(each_row("codes", check_code), REJECT_HOLD_UNKNOWN);
-    CU_ASSERT_EQUAL(each_row("limits", check_limit), 17);
+    CU_ASSERT_EQUAL(each_row("limits", check_limit), 20);
 }
 
 /* Its first number is the format of the namespace. */
