@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -12,19 +13,24 @@ func cases() []testCase {
 	all = append(all, renewCases...)
 	all = append(all, cancelCases...)
 	all = append(all, completeCases...)
-	all = append(all, sessionCases...)
+	all = append(all, resumeCases...)
+	all = append(all, leaseCases...)
 	all = append(all, networkCases...)
 	all = append(all, closeCases...)
+	all = append(all, closeMoveCases...)
 	return append(append(all, clientCases...), senderCases...)
 }
 
 var activities = []string{"echo", "fail", "sleep", "stubborn", "beat", "key", "resume", "big", "panic", "bytes"}
 
 var openCases = []testCase{
-	{"open-fields", "open has the name, the slots, the activities and an inbox that is subscribed", func(c *env) {
+	{"open-fields", "open has the name, the slots, the activities, the host and an inbox that is subscribed", func(c *env) {
 		s := c.worker()
 		if s.open.Worker != "conf-worker" || s.open.Slots != 4 {
 			c.fail("worker %q with %d slots", s.open.Worker, s.open.Slots)
+		}
+		if host, err := os.Hostname(); err == nil && s.open.Host != host[:min(len(host), 64)] {
+			c.fail("host %q, not %q, at most 64 bytes of it", s.open.Host, host)
 		}
 		known := map[string]bool{}
 		for _, name := range s.open.Activities {
@@ -132,7 +138,7 @@ var closeCases = []testCase{
 		s := c.worker()
 		c.stop(3 * time.Second)
 		c.locked(func() {
-			if s.closing == nil || s.closing.close.LimitMs != 3000 {
+			if s.closing == nil || s.closing.close.LimitMs > 3000 || s.closing.close.LimitMs < 2900 {
 				c.fail("close is not there, or its limit_ms is not 3000")
 			}
 		})

@@ -23,7 +23,7 @@ var completeCases = []testCase{
 		c.pause(1500 * time.Millisecond)
 		onlyOnce(c, t)
 	}},
-	{"complete-unanswered", "complete without an answer is repeated identically after about 10 s", func(c *env) {
+	{"complete-unanswered", "complete without an answer is repeated identically after about 10 s, in this session or in one that resumes it", func(c *env) {
 		c.worker()
 		t := c.give("fail", "final")
 		dropped := false
@@ -82,21 +82,6 @@ var completeCases = []testCase{
 		}
 		c.echo()
 	}},
-	{"complete-not-found", "NOT_FOUND on complete while the session answers nothing else: repeated until it is known again", func(c *env) {
-		c.worker()
-		t := c.give("echo", "x")
-		n := 0
-		c.hook(func(r *request) bool {
-			if r.op == "complete" && n < 3 {
-				n++
-				r.refuse(statusNotFound, "there is no such session")
-				return true
-			}
-			return false
-		})
-		c.until(9*time.Second, "complete is taken", func() bool { return !t.answered.IsZero() })
-		c.echo()
-	}},
 	{"complete-many", "forty short tasks are completed once each", func(c *env) {
 		c.worker()
 		var list []*task
@@ -125,230 +110,10 @@ func (r *request) refused(status uint32, text string) tasksCompleted {
 	return answer
 }
 
-// lease makes leases short.
-func lease(c *env, leaseMs, renewMs uint32) {
-	c.locked(func() { c.g.leaseMs, c.g.renewMs = leaseMs, renewMs })
-}
-
-var sessionCases = []testCase{
-	{"session-unavailable", "UNAVAILABLE on next: another session for new tasks, the old one renews and completes its own", func(c *env) {
-		s := c.worker()
-		t := c.running("sleep", "3000")
-		refuseNext(c, s)
-		second := c.session(2)
-		c.echo()
-		c.locked(func() {
-			if second.open.Inbox == s.open.Inbox {
-				c.fail("both sessions have the inbox %s: claims of both may have the same name", s.open.Inbox)
-			}
-		})
-		since := time.Now()
-		if got := c.outcome(t, 5*time.Second); string(got.Output) != "3000" {
-			c.fail("the outcome is %s", short(got))
-		}
-		n := 0
-		c.locked(func() {
-			for _, r := range c.g.requests {
-				if r.op == "renew" && r.sess == s && r.at.After(since) {
-					n++
-				}
-			}
-			if t.sess != s || len(t.outcomes) != 1 {
-				c.fail("the old task was not completed once in the old session")
-			}
-		})
-		if n < 2 {
-			c.fail("%d renewals of the old session while its task ran", n)
-		}
-	}},
-	{"session-same-claim", "two sessions may have claims of the same name", func(c *env) {
-		s := c.worker()
-		t := c.running("sleep", "20000")
-		refuseNext(c, s)
-		second := c.session(2)
-		u := c.task("sleep", "3000")
-		u.wire.Claim = t.wire.Claim
-		c.enqueue(u)
-		c.until(3*time.Second, "it is handed out", func() bool { return !u.given.IsZero() })
-		c.pause(200 * time.Millisecond)
-		c.cancel(t, "requested", "the old one", 1000, true, true)
-		c.expectCancelled(t, 2*time.Second)
-		if got := c.outcome(u, 5*time.Second); string(got.Output) != "3000" {
-			c.fail("the other one's outcome is %s", short(got))
-		}
-		_ = second
-	}},
-	{"session-not-found-idle", "NOT_FOUND with nothing in hand: a new session at once", func(c *env) {
-		s := c.worker()
-		c.echo()
-		c.pause(400 * time.Millisecond)
-		var since time.Time
-		c.locked(func() { s.dead, since = true, time.Now() })
-		c.session(2)
-		if took := time.Since(since); took > scaled(1500*time.Millisecond) {
-			c.fail("it took %v", took)
-		}
-		c.echo()
-	}},
-	{"session-no-responders-idle", "no responders with nothing in hand: a new session at once", func(c *env) {
-		s := c.worker()
-		c.pause(400 * time.Millisecond)
-		var since time.Time
-		c.locked(func() { s.dead, since = true, time.Now(); c.g.disconnect(s) })
-		c.session(2)
-		if took := time.Since(since); took > scaled(1500*time.Millisecond) {
-			c.fail("it took %v", took)
-		}
-		c.echo()
-	}},
-	{"session-not-found-held", "NOT_FOUND with tasks in hand: repeated until the lease is over, then they end with lease_lost, and a new session is opened", func(c *env) {
-		lease(c, 2500, 300)
-		s := c.worker()
-		t := c.running("sleep", "20000")
-		u := c.running("stubborn", "3500")
-		lostLease(c, s, t, u, func() { s.dead = true })
-	}},
-	{"session-no-responders-held", "the same when nobody answers on the subject", func(c *env) {
-		lease(c, 2500, 300)
-		s := c.worker()
-		t := c.running("sleep", "20000")
-		u := c.running("stubborn", "3500")
-		lostLease(c, s, t, u, func() { s.dead = true; c.g.disconnect(s) })
-	}},
-	{"session-silent-held", "the same when no answer to renew comes", func(c *env) {
-		lease(c, 2500, 300)
-		s := c.worker()
-		t := c.running("sleep", "20000")
-		u := c.running("stubborn", "3500")
-		lostLease(c, s, t, u, func() {
-			c.g.hook = func(r *request) bool { return r.sess == s && r.op != "next" }
-		})
-	}},
-	{"session-heals", "NOT_FOUND for half a lease: the tasks go on in the same session", func(c *env) {
-		lease(c, 5000, 300)
-		c.worker()
-		t := c.running("sleep", "4000")
-		begin := time.Now()
-		c.hook(func(r *request) bool {
-			if time.Since(begin) > 2500*time.Millisecond || r.op == "open" {
-				return false
-			}
-			r.refuse(statusNotFound, "there is no such session")
-			return true
-		})
-		if got := c.outcome(t, 6*time.Second); string(got.Output) != "4000" {
-			c.fail("the outcome is %s", short(got))
-		}
-		c.locked(func() {
-			if len(c.g.sessions) != 1 {
-				c.fail("another session was opened")
-			}
-		})
-		c.echo()
-	}},
-	{"session-lost-outcome", "an outcome that could not be delivered within the lease is dropped", func(c *env) {
-		lease(c, 2000, 300)
-		s := c.worker()
-		t := c.give("echo", "x")
-		c.hook(func(r *request) bool {
-			if r.op == "open" || r.sess != s {
-				return false
-			}
-			r.refuse(statusNotFound, "there is no such session")
-			return true
-		})
-		c.outcome(t, 3*time.Second)
-		c.locked(func() { s.dead = true })
-		c.session(2)
-		c.pause(700 * time.Millisecond)
-		n := 0
-		c.locked(func() { n = len(t.outcomes) })
-		c.pause(2 * time.Second)
-		c.locked(func() {
-			if len(t.outcomes) != n {
-				c.fail("complete in the lost session is still repeated")
-			}
-		})
-		c.echo()
-	}},
-	{"session-busy-loop", "NOT_FOUND on all but open: no busy loop of opens", func(c *env) {
-		c.startWorker()
-		c.hook(func(r *request) bool {
-			if r.op == "open" {
-				return false
-			}
-			if r.sess != nil && len(c.g.sessions) < 400 && time.Since(c.g.sessions[0].opened) < 3*time.Second {
-				r.sess.dead = true
-				r.refuse(statusNotFound, "there is no such session")
-				return true
-			}
-			return false
-		})
-		c.session(1)
-		c.pause(3 * time.Second)
-		c.locked(func() {
-			if n := len(c.g.sessions); n > 20 {
-				c.fail("%d sessions in 3 s", n)
-			}
-		})
-		c.echo()
-	}},
-}
-
-// refuseNext lets a gateway stop: it hands out no more.
-func refuseNext(c *env, s *session) {
-	c.locked(func() {
-		c.g.hook = func(r *request) bool {
-			if r.op != "next" || r.sess != s {
-				return false
-			}
-			r.refuse(statusUnavailable, "this gateway is stopping")
-			return true
-		}
-		if parked := s.parked; parked != nil {
-			s.unpark()
-			parked.refuse(statusUnavailable, "this gateway is stopping")
-		}
-	})
-}
-
-// lostLease breaks a session: its tasks end when its lease is over by the worker's clock, not before, and nothing is sent
-// for them.
-func lostLease(c *env, s *session, t, u *task, breakIt func()) {
-	leaseMs := time.Duration(c.g.leaseMs) * time.Millisecond
-	var begin, last time.Time
-	c.locked(func() {
-		begin, last = time.Now(), s.opened
-		if !s.lastRenew.IsZero() {
-			last = s.lastRenew
-		}
-		breakIt()
-		c.g.holds = 0
-		u.maybe = true // its handler runs on
-	})
-	e := c.told(t, leaseMs+3*time.Second)
-	if e.Kind != "lease_lost" {
-		c.fail("kind %q, not lease_lost", e.Kind)
-	}
-	over := e.at.Sub(last)
-	if over < leaseMs-scaled(400*time.Millisecond) || over > leaseMs+scaled(700*time.Millisecond) {
-		c.fail("the handler ended %v after the last answered renewal was sent, with a lease of %v", over, leaseMs)
-	}
-	if n := c.count("renew", begin); n < 2 && s.sub.IsValid() {
-		c.fail("%d renewals were tried until then", n)
-	}
-	c.session(2)
-	c.locked(func() { s.dead = true })
-	c.echo()
-	c.pause(1500 * time.Millisecond)
-	c.nothingSent(t)
-	c.nothingSent(u)
-}
-
 var networkCases = []testCase{
-	{"restart", "the NATS server restarts: the task goes on, the session is the same, new tasks come", func(c *env) {
+	{"restart", "the NATS server restarts: the task goes on, new tasks come", func(c *env) {
 		c.locked(func() { c.g.lossy, c.g.leaseMs = true, 15000 })
-		s := c.worker()
+		c.worker()
 		t := c.running("sleep", "3000")
 		restart(c, 700*time.Millisecond)
 		if got := c.outcome(t, 20*time.Second); string(got.Output) != "3000" {
@@ -356,11 +121,6 @@ var networkCases = []testCase{
 		}
 		u := c.give("echo", "after")
 		c.outcome(u, 80*time.Second) // a next that got lost may be asked again after wait_ms and 5 s
-		c.locked(func() {
-			if len(c.g.sessions) != 1 || t.sess != s {
-				c.fail("another session was opened")
-			}
-		})
 		v := c.running("sleep", "20000")
 		c.cancel(v, "requested", "", 1000, true, false)
 		c.expectCancelled(v, 3*time.Second)
@@ -409,9 +169,6 @@ var networkCases = []testCase{
 		if got := c.outcome(t, 12*time.Second); string(got.Output) != "4000" {
 			c.fail("the outcome is %s", short(got))
 		}
-		if len(c.g.sessions) != 1 {
-			c.fail("another session was opened")
-		}
 	}},
 	{"freeze-long", "nothing passes for longer than a lease: the handlers end, nothing is sent for them, and a new session is opened", func(c *env) {
 		c.locked(func() { c.g.lossy = true })
@@ -426,7 +183,7 @@ var networkCases = []testCase{
 			c.fail("kind %q, not lease_lost", e.Kind)
 		}
 		c.pause(500 * time.Millisecond)
-		c.locked(func() { s.dead, t.lost, u.lost = true, true, true; t.answered, u.answered = time.Now(), time.Now() })
+		c.locked(func() { s.dead = true; t.lose(); u.lose() })
 		c.net.freeze(false)
 		c.log.add("-- not frozen any more")
 		c.until(25*time.Second, "a new session", func() bool { return len(c.g.sessions) > 1 })
@@ -449,7 +206,7 @@ var networkCases = []testCase{
 		c.locked(func() {
 			s.dead = true
 			for _, t := range list {
-				t.lost, t.answered = true, time.Now()
+				t.lose()
 			}
 		})
 		c.d.signal(syscall.SIGCONT)
@@ -545,11 +302,6 @@ var networkCases = []testCase{
 		t := c.give("echo", "x")
 		c.until(40*time.Second, "all of the garbage is sent", func() bool { return n == len(texts) })
 		c.until(15*time.Second, "complete is taken", func() bool { return !t.answered.IsZero() })
-		c.locked(func() {
-			if len(c.g.sessions) > 2 {
-				c.fail("%d sessions", len(c.g.sessions))
-			}
-		})
 		c.echo()
 	}},
 	{"future-fields", "answers and notices have fields that nobody knows", func(c *env) {

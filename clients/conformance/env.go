@@ -120,6 +120,14 @@ func (c *env) locked(do func()) {
 // hook sets what looks at each request first; it runs with the lock held.
 func (c *env) hook(take func(r *request) bool) { c.locked(func() { c.g.hook = take }) }
 
+// hookAlso sets one that looks at what the hook lets pass.
+func (c *env) hookAlso(take func(r *request) bool) {
+	c.locked(func() {
+		first := c.g.hook
+		c.g.hook = func(r *request) bool { return first != nil && first(r) || take(r) }
+	})
+}
+
 // until waits for a condition, which is looked at with the lock held.
 func (c *env) until(within time.Duration, what string, is func() bool) {
 	deadline := time.Now().Add(scaled(within))

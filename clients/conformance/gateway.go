@@ -71,6 +71,10 @@ type session struct {
 	closed      bool
 	dead        bool // unknown to the gateway from now on
 	lastRenew   time.Time
+	renewed     time.Time // when the last renewal that was answered, or the open, came
+	next        *session  // that resumes it
+	leaseMs     uint32
+	requests    []*request
 	sub         *nats.Subscription
 }
 
@@ -169,6 +173,7 @@ func (g *gateway) enter(op, topic string, s *session, m *nats.Msg, into any) (*r
 	counts := g.counts
 	if s != nil {
 		counts = s.counts
+		s.requests = append(s.requests, r)
 	}
 	counts[op]++
 	r.n = counts[op]
@@ -197,7 +202,14 @@ func (g *gateway) receiveOpen(m *nats.Msg) {
 // opened makes a session for an open; the caller answers it.
 func (g *gateway) opened(r *request) (*session, sessionOpened) {
 	id := "s" + strconv.Itoa(len(g.sessions)+1)
-	s := &session{id: id, subject: g.prefix + id + ".6f1d2c3b4a5968778695a4b3c2d1e0f" + id[1:], open: r.open, opened: time.Now(), counts: map[string]int{}}
+	s := &session{id: id, subject: g.prefix + id + ".6f1d2c3b4a5968778695a4b3c2d1e0f" + id[1:], open: r.open, opened: time.Now(), counts: map[string]int{},
+		renewed: r.at, leaseMs: g.leaseMs}
+	var gone []string
+	if r.open.Resume != "" {
+		gone = g.resume(s, r)
+	} else {
+		g.checkNew(r)
+	}
 	g.sessions = append(g.sessions, s)
 	if r.open.Inbox == "" {
 		g.problem("open has no inbox")
@@ -206,7 +218,7 @@ func (g *gateway) opened(r *request) (*session, sessionOpened) {
 	}
 	g.connect(s)
 	return s, sessionOpened{Session: s.id, Subject: s.subject, LeaseMs: g.leaseMs, RenewMs: g.renewMs, GraceMs: g.graceMs,
-		PayloadMax: g.payloadMax, Gateway: "conformance"}
+		PayloadMax: g.payloadMax, Gateway: "conformance", Gone: gone}
 }
 
 func (g *gateway) connect(s *session) {
@@ -245,10 +257,15 @@ func (g *gateway) receive(s *session, m *nats.Msg) {
 	}
 	entered.next, entered.renew, entered.complete, entered.close = r.next, r.renew, r.complete, r.close
 	r = entered
+	if s.next != nil && s.next.used(r.at.Add(-tolerance())) {
+		g.problem("%s in %s, which %s goes on with", op, s.id, s.next.id)
+	}
 	if s.closed && !s.dead && (op != "renew" || r.at.Sub(s.closedAt) > tolerance()) { // a renewal may be on its way
 		g.problem("%s after close was answered", op)
 	}
-	g.check(r)
+	if s.next == nil {
+		g.check(r)
+	}
 	if g.hook != nil && g.hook(r) {
 		return
 	}
@@ -329,8 +346,7 @@ func (g *gateway) checkRunning(r *request) {
 		}
 	}
 	for _, t := range r.sess.tasks {
-		inHand := !t.given.IsZero() && !t.lost && t.answered.IsZero()
-		if !inHand || listed[t.wire.Claim] || r.at.Sub(t.given) < tolerance() {
+		if !t.inHand() || listed[t.wire.Claim] || r.at.Sub(t.given) < tolerance() {
 			continue
 		}
 		if g.lossy && !t.finished { // it has not arrived
@@ -405,6 +421,7 @@ func (r *request) handle() {
 			r.refuse(statusNotFound, "there is no such session")
 			return
 		}
+		s.renewed = r.at
 		r.answer(r.renewed())
 		g.dispatch()
 	case "complete":
@@ -433,10 +450,7 @@ func (r *request) renewed() tasksRenewed {
 		}
 		if t.gone {
 			answer.Gone = append(answer.Gone, running.Claim)
-			t.lost = true
-			if t.answered.IsZero() {
-				t.answered = time.Now()
-			}
+			t.lose()
 		} else if t.notice != nil && !t.finished {
 			answer.Cancelled = append(answer.Cancelled, *t.notice)
 		}
@@ -531,7 +545,7 @@ func (g *gateway) closeIfDone(s *session) {
 func (s *session) held() []*task {
 	var held []*task
 	for _, t := range s.tasks {
-		if t.answered.IsZero() && !t.gone && !t.lost && !t.given.IsZero() {
+		if t.inHand() && !t.gone {
 			held = append(held, t)
 		}
 	}

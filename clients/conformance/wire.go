@@ -14,18 +14,22 @@ type openSession struct {
 	Slots      uint32   `json:"slots"`
 	Activities []string `json:"activities"`
 	Inbox      string   `json:"inbox"`
+	Host       string   `json:"host"`
+	Resume     string   `json:"resume"`
+	Claims     []string `json:"claims"`
 }
 
 type sessionOpened struct {
-	Status     uint32 `json:"status,omitempty"`
-	Text       string `json:"text,omitempty"`
-	Session    string `json:"session,omitempty"`
-	Subject    string `json:"subject,omitempty"`
-	LeaseMs    uint32 `json:"leaseMs,omitempty"`
-	RenewMs    uint32 `json:"renewMs,omitempty"`
-	GraceMs    uint32 `json:"graceMs,omitempty"`
-	PayloadMax uint64 `json:"payloadMax,string,omitempty"`
-	Gateway    string `json:"gateway,omitempty"`
+	Status     uint32   `json:"status,omitempty"`
+	Text       string   `json:"text,omitempty"`
+	Session    string   `json:"session,omitempty"`
+	Subject    string   `json:"subject,omitempty"`
+	LeaseMs    uint32   `json:"leaseMs,omitempty"`
+	RenewMs    uint32   `json:"renewMs,omitempty"`
+	GraceMs    uint32   `json:"graceMs,omitempty"`
+	PayloadMax uint64   `json:"payloadMax,string,omitempty"`
+	Gateway    string   `json:"gateway,omitempty"`
+	Gone       []string `json:"gone,omitempty"`
 }
 
 type nextTasks struct {
