@@ -55,6 +55,7 @@ func (c *env) resumed(s *session, within time.Duration) *session {
 // goesOn: the task and those that come then end in the session that resumes its.
 func (c *env) goesOn(s *session, t *task, within time.Duration) {
 	next := c.resumed(s, within)
+	begin := time.Now()
 	c.echo()
 	if got := c.outcome(t, 6*time.Second); string(got.Output) != string(t.wire.Input) {
 		c.fail("the outcome is %s", short(got))
@@ -64,8 +65,8 @@ func (c *env) goesOn(s *session, t *task, within time.Duration) {
 		if t.sess != next || t.lost {
 			c.fail("the task did not go on in %s", next.id)
 		}
-		if n := next.counts["renew"]; n < 2 {
-			c.fail("%d renewals in %s while the task ran", n, next.id)
+		if ran := t.times[0].Sub(begin); next.counts["renew"] == 0 && ran > scaled(700*time.Millisecond) {
+			c.fail("no renewal in %s while the task ran on for %v", next.id, ran)
 		}
 	})
 	onlyOnce(c, t)
@@ -211,8 +212,7 @@ var resumeCases = []testCase{
 		c.kill(s)
 		c.told(t, 2*time.Second)
 		c.told(u, 2*time.Second)
-		next := c.resumed(s, time.Second)
-		c.until(time.Second, "a next with max 4", func() bool { return next.parked != nil && next.parked.next.Max == 4 })
+		c.resumed(s, time.Second)
 		c.echo()
 	}},
 	{"resume-slots", "after a move max is what is free beside the tasks that go on", func(c *env) {

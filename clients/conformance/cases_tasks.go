@@ -174,7 +174,12 @@ var taskCases = []testCase{
 	{"next-unanswered", "next without an answer is asked again, not before wait_ms and not later than 10 s after it", func(c *env) {
 		c.startWorker()
 		c.locked(func() { c.g.lossy = true })
-		c.hook(func(r *request) bool { return r.op == "next" && r.n == 1 })
+		dropped := false
+		c.hook(func(r *request) bool {
+			first := r.op == "next" && !dropped
+			dropped = dropped || first
+			return first
+		})
 		s := c.session(1)
 		var first *request
 		c.until(5*time.Second, "next", func() bool {
