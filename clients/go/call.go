@@ -28,6 +28,8 @@ const (
 	StatusTimeout     Status = 11
 	StatusDenied      Status = 13
 	StatusFenced      Status = 14
+
+	noAnswer Status = 1 << 31 // none in time, or one that cannot be read; in this package only
 )
 
 // Error is what a gateway answered, or, with StatusUnavailable or StatusTimeout and a cause, that the context ended
@@ -38,12 +40,7 @@ type Error struct {
 	cause  error
 }
 
-func (e *Error) Error() string {
-	if e.cause != nil {
-		return fmt.Sprintf("thole: %s (status %d): %v", e.Text, e.Status, e.cause)
-	}
-	return fmt.Sprintf("thole: %s (status %d)", e.Text, e.Status)
-}
+func (e *Error) Error() string { return fmt.Sprintf("thole: %s (status %d)", e.Text, e.Status) }
 
 // Unwrap returns the context's error, if it ended the request.
 func (e *Error) Unwrap() error { return e.cause }
@@ -60,55 +57,41 @@ func StatusOf(err error) Status {
 	return StatusUnavailable
 }
 
-var (
-	errNoAnswer     = errors.New("no answer")
-	errNoResponders = errors.New("no gateway answers on this subject")
-	errBroken       = errors.New("the answer cannot be read")
-)
-
 const (
 	pauseMin = 200 * time.Millisecond
 	pauseMax = 5 * time.Second
 )
 
 // backoff makes pauses that double.
-type backoff struct{ pause time.Duration }
+type backoff time.Duration
 
-func (b *backoff) reset() { b.pause = 0 }
+func (b *backoff) reset() { *b = 0 }
 
 func (b *backoff) next() time.Duration {
-	b.pause = min(max(2*b.pause, pauseMin), pauseMax)
-	return b.pause
+	*b = min(max(2*(*b), backoff(pauseMin)), backoff(pauseMax))
+	return time.Duration(*b)
 }
 
-// wait pauses, or returns false when the context, or another one, ends before.
-func (b *backoff) wait(ctx context.Context, others ...context.Context) bool {
-	return sleep(b.next(), ctx, others...)
-}
+// wait pauses; false: the context has ended.
+func (b *backoff) wait(ctx context.Context) bool { return sleep(ctx, b.next()) }
 
-func sleep(d time.Duration, ctx context.Context, others ...context.Context) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for _, other := range others {
-		defer context.AfterFunc(other, cancel)()
-	}
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }
 
-// call makes one request. Without an error the answer's status is 0; an *Error has another one. Nothing is sent while
-// there is no connection: what waits in the connection's buffer would arrive when nobody waits for its answer any more.
-func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request ask) (*answer, error) {
+// call makes one request. Nothing is sent while there is no connection: what waits in the connection's buffer would arrive
+// when nobody waits for its answer any more.
+func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request ask) *answer {
 	data, err := json.Marshal(request)
 	if err != nil {
-		return nil, &Error{Status: StatusInvalid, Text: err.Error()}
+		return &answer{Status: StatusInvalid, Text: err.Error()}
 	}
 	if !nc.IsConnected() {
-		return nil, errNoAnswer
+		return &answer{Status: noAnswer, Text: "not connected"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -116,49 +99,41 @@ func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Durat
 	maps.Copy(message.Header, sender)
 	reply, err := nc.RequestMsgWithContext(ctx, message)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errNoResponders
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject):
-		return nil, &Error{Status: StatusInvalid, Text: err.Error()}
+		return &answer{Status: StatusInvalid, Text: err.Error()}
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return &answer{Status: noAnswer, Text: err.Error()}
 	}
 	return read(reply.Data)
 }
 
-func read(data []byte) (*answer, error) {
+func read(data []byte) *answer {
 	var a *answer // a pointer: null is no object
 	if err := json.Unmarshal(data, &a); err != nil || a == nil {
-		return nil, fmt.Errorf("%w: %.80q", errBroken, data)
+		return &answer{Status: noAnswer, Text: fmt.Sprintf("the answer cannot be read: %.80q", data)}
 	}
-	if a.Status != StatusOK {
-		return a, &Error{Status: a.Status, Text: a.Text}
+	return a
+}
+
+// err is that of an answer whose status is not 0.
+func (a *answer) err() error {
+	switch a.Status {
+	case StatusOK:
+		return nil
+	case noAnswer:
+		return &Error{Status: StatusUnavailable, Text: a.Text}
 	}
-	return a, nil
+	return &Error{Status: a.Status, Text: a.Text}
 }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// isName says whether a text is a name, as orchestrations, events, queries, queues and namespaces have.
-func isName(text string) bool { return names.MatchString(text) }
-
-// answered returns the status that a gateway gave, and whether there was an answer that could be read.
-func answered(err error) (Status, bool) {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Status, true
+// checkNames refuses what is no name, as orchestrations, events, queries, queues and namespaces have: they are parts of subjects.
+func checkNames(texts ...string) error {
+	for _, text := range texts {
+		if !names.MatchString(text) {
+			return &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", text)}
+		}
 	}
-	return StatusOK, err == nil
-}
-
-// unknown says whether the gateway does not know the session.
-func unknown(err error) bool {
-	status, ok := answered(err)
-	return ok && status == StatusNotFound || errors.Is(err, errNoResponders)
-}
-
-// refused says whether the worker is in error: trying again would not help.
-func refused(err error) bool {
-	status, ok := answered(err)
-	return ok && (status == StatusInvalid || status == StatusDenied)
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -125,83 +124,64 @@ type Outcome struct {
 
 // Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout. StatusNotFound: there is none.
 func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
-	var pause backoff
-	sender, last := c.sender(ctx)
-	if last != nil {
-		return nil, last
+	a, err := c.repeat(ctx, "wait", ask{Instance: instance})
+	if a.State != "" && (a.Status == StatusOK || a.Status == StatusApp || a.Status == StatusCancelled) {
+		return &Outcome{a.Status, a.State, a.Text, a.ErrorType, a.Output}, nil
 	}
-	for {
-		wait := waitMax
-		if deadline, ok := ctx.Deadline(); ok {
-			wait = max(min(wait, time.Until(deadline)), time.Millisecond)
-		}
-		sent := time.Now()
-		told, err := call(ctx, c.nc, c.prefix+"wait", wait+5*time.Second, sender, ask{Instance: instance, WaitMs: wait.Milliseconds()})
-		status, ok := answered(err)
-		switch {
-		case ok && status == StatusTimeout:
-			last = err
-			if time.Since(sent) >= pauseMin { // it has waited; an answer at once is no reason to ask at once
-				pause.reset()
-				if ctx.Err() == nil {
-					continue
-				}
-			}
-		case ok && (status == StatusOK && told.State != "" || status == StatusApp || status == StatusCancelled):
-			return &Outcome{status, told.State, told.Text, told.ErrorType, told.Output}, nil
-		case ok && status != StatusUnavailable && status != StatusOK:
-			return nil, err
-		case ctx.Err() != nil && errors.Is(err, errNoAnswer): // the end of ctx came before the gateway's answer
-			last = &Error{Status: StatusTimeout, Text: "still running, or no answer"}
-		default:
-			last = err
-		}
-		if !pause.wait(ctx) {
-			return nil, ended(ctx, last)
-		}
-	}
+	return nil, err
 }
 
 // named is a request whose subject ends with a name: only what is one may get there.
 func (c *Client) named(ctx context.Context, operation, name string, request ask) (*answer, error) {
-	if !isName(name) {
-		return &answer{}, &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", name)}
+	if err := checkNames(name); err != nil {
+		return &answer{}, err
 	}
 	return c.request(ctx, operation+"."+name, request)
 }
 
-// request repeats a request until there is a final answer or ctx ends. Its answer is never nil.
 func (c *Client) request(ctx context.Context, operation string, request ask) (*answer, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestWait)
 		defer cancel()
 	}
+	return c.repeat(ctx, operation, request)
+}
+
+// repeat makes a request until there is a final answer, or ctx ends. The answer is never nil.
+func (c *Client) repeat(ctx context.Context, operation string, request ask) (*answer, error) {
 	sender, err := c.sender(ctx)
 	if err != nil {
 		return &answer{}, err
 	}
-	var pause backoff
-	for {
-		told, err := call(ctx, c.nc, c.prefix+operation, tryWait, sender, request)
-		if status, ok := answered(err); ok && status != StatusUnavailable {
-			return told, err
+	for pause := new(backoff); ; {
+		timeout := tryWait
+		if operation == "wait" {
+			wait := waitMax
+			if deadline, ok := ctx.Deadline(); ok {
+				wait = max(min(wait, time.Until(deadline)), time.Millisecond)
+			}
+			request.WaitMs, timeout = wait.Milliseconds(), wait+tryWait
+		}
+		a := call(ctx, c.nc, c.prefix+operation, timeout, sender, request)
+		switch {
+		case a.Status == StatusTimeout:
+			pause.reset() // it has waited
+		case a.Status == StatusUnavailable, a.Status == noAnswer, operation == "wait" && a.Status == StatusOK && a.State == "":
+		default:
+			return a, a.err()
+		}
+		e := &Error{Status: a.Status, Text: a.Text}
+		if operation == "wait" && a.Status == noAnswer && ctx.Err() != nil {
+			e.Status = StatusTimeout // the end of ctx came before that of the gateway's wait
+		} else if a.Status != StatusTimeout {
+			e.Status = StatusUnavailable
 		}
 		if !pause.wait(ctx) {
-			return &answer{}, ended(ctx, err)
+			e.cause = ctx.Err()
+			return &answer{}, e
 		}
 	}
-}
-
-func ended(ctx context.Context, last error) error {
-	e := &Error{Status: StatusUnavailable, Text: "no answer", cause: ctx.Err()}
-	var answer *Error
-	if errors.As(last, &answer) {
-		e.Status, e.Text = answer.Status, answer.Text
-	} else if last != nil {
-		e.Text = last.Error()
-	}
-	return e
 }
 
 // requestID makes one for all repetitions of one request.

@@ -70,7 +70,8 @@ func TestGoldenMessages(t *testing.T) {
 
 // checkAnswer reads an answer as call does.
 func checkAnswer(t *testing.T, line goldenLine, want *answer) {
-	told, err := read(line.JSON)
+	told := read(line.JSON)
+	err := told.err()
 	var refusal *Error
 	if !reflect.DeepEqual(told, want) || StatusOf(err) != want.Status || errors.As(err, &refusal) && refusal.Text != want.Text {
 		t.Errorf("%s: %v", line.Name, err)

@@ -1,9 +1,11 @@
 package thole
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -35,11 +37,11 @@ type Task struct {
 // task has to be run again. An error: details are too large.
 func (t *Task) Heartbeat(details []byte) error {
 	h := t.held
-	if uint64(len(details)) > h.session.payloadMax {
+	h.worker.mu.Lock()
+	defer h.worker.mu.Unlock()
+	if uint64(len(details)) > h.worker.payloadMax {
 		return &Error{Status: StatusLimit, Text: "heartbeat details are larger than the gateway takes"}
 	}
-	h.session.mu.Lock()
-	defer h.session.mu.Unlock()
 	h.details = append([]byte(nil), details...)
 	h.beat++
 	return nil
@@ -63,40 +65,27 @@ type Cancelled struct {
 
 func (c *Cancelled) Error() string { return "cancelled: " + c.Kind + " " + c.Reason }
 
-// held is a claim that is in hand: until its outcome is stored or refused, or it is lost.
+// held is a task in hand.
 type held struct {
-	session *session
-	claim   string
+	worker  *Worker
 	task    *Task
 	ctx     context.Context // the handler's
 	cancel  context.CancelCauseFunc
-	sending context.Context // ends when nothing may be sent for it any more
-	drop    context.CancelFunc
-	told    bool   // that it is to end
-	details []byte // of the newest heartbeat
-	beat    uint64 // its number
-	beaten  uint64 // the newest that was sent and answered
-}
-
-// run runs the handler and delivers its outcome.
-func (h *held) run() {
-	defer h.session.worker.release()
-	output, err := h.handle()
-	result := h.outcome(output, err)
-	if h.sending.Err() == nil {
-		h.session.complete(h, result)
-	}
-	h.session.forget(h)
+	result  *outcome // when the handler has returned
+	stop    func()   // what delivers it
+	details []byte   // of the newest heartbeat
+	beat    uint64   // its number
+	beaten  uint64   // the newest that was sent and answered
 }
 
 func (h *held) handle() (output []byte, err error) {
-	handler := h.session.worker.handlers[h.task.Activity]
+	handler := h.worker.handlers[h.task.Activity]
 	if handler == nil {
 		return nil, &Failure{Text: "this worker has no activity " + h.task.Activity, Type: "unknown_activity"}
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			h.session.log.Error("a handler panicked", "activity", h.task.Activity, "instance", h.task.Instance, "panic", r,
+			h.worker.log.Error("a handler panicked", "activity", h.task.Activity, "instance", h.task.Instance, "panic", r,
 				"stack", string(debug.Stack()))
 			err = &Failure{Text: fmt.Sprintf("panic: %v", r), Type: "panic"}
 		}
@@ -104,44 +93,29 @@ func (h *held) handle() (output []byte, err error) {
 	return handler(h.ctx, h.task)
 }
 
-const failureTextMax = 4096
+var notInTypes = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
 // outcome says how the handler ended. After a notice each error but a Failure means that it ended because of it.
 func (h *held) outcome(output []byte, err error) outcome {
-	result := outcome{Claim: h.claim}
+	result := outcome{Claim: h.task.Claim}
+	h.worker.mu.Lock()
+	payloadMax := h.worker.payloadMax
+	h.worker.mu.Unlock()
 	var failure *Failure
 	switch {
-	case err == nil && uint64(len(output)) > h.session.payloadMax:
-		result.Failure = &taskFailure{Text: fmt.Sprintf("the output has %d bytes, the gateway takes %d", len(output), h.session.payloadMax),
-			Type: "too_large", Final: true}
-	case err == nil:
+	case err == nil && uint64(len(output)) <= payloadMax:
 		result.Output = output
+		return result
+	case err == nil:
+		failure = &Failure{fmt.Sprintf("the output has %d bytes, the gateway takes %d", len(output), payloadMax), "too_large", true}
 	case errors.As(err, &failure):
-		result.Failure = &taskFailure{Text: clipped(failure.Text), Type: typeName(failure.Type), Final: failure.Final}
 	case context.Cause(h.ctx) != nil:
 		result.Cancelled = true
+		return result
 	default:
-		result.Failure = &taskFailure{Text: clipped(err.Error())}
+		failure = &Failure{Text: err.Error()}
 	}
-	if result.Failure != nil && result.Failure.Text == "" {
-		result.Failure.Text = "failed"
-	}
+	text, kind := cmp.Or(failure.Text, "failed"), notInTypes.ReplaceAllString(failure.Type, "_")
+	result.Failure = &taskFailure{Text: strings.ToValidUTF8(text[:min(len(text), 4096)], "\uFFFD"), Type: kind[:min(len(kind), 64)], Final: failure.Final}
 	return result
-}
-
-func clipped(text string) string {
-	if len(text) > failureTextMax {
-		text = text[:failureTextMax]
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
-func typeName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.-", r) {
-			return r
-		}
-		return '_'
-	}, name)
-	return name[:min(len(name), 64)]
 }

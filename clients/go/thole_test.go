@@ -25,9 +25,9 @@ func TestAnswersAreRead(t *testing.T) {
 		{`{"instance":7}`, 0, true},
 		{`{"instance":"i"`, 0, true},
 	} {
-		_, err := read([]byte(row.data))
-		if errors.Is(err, errBroken) != row.broken || !row.broken && StatusOf(err) != row.status {
-			t.Errorf("%q: %v", row.data, err)
+		a := read([]byte(row.data))
+		if (a.Status == noAnswer) != row.broken || !row.broken && StatusOf(a.err()) != row.status {
+			t.Errorf("%q: %v", row.data, a.err())
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestOutcomes(t *testing.T) {
 		{"a failure inside", "", errors.Join(errors.New("x"), &Failure{Text: "no", Type: "t"}), false, "failure t no"},
 		{"no UTF-8", "", errors.New("a\xffb"), false, "failure  a\uFFFDb"},
 	} {
-		h := &held{session: &session{payloadMax: 8}}
+		h := &held{worker: &Worker{payloadMax: 8}, task: &Task{}}
 		h.ctx, h.cancel = context.WithCancelCause(context.Background())
 		if row.cancelled {
 			h.cancel(&Cancelled{Kind: "requested"})
@@ -75,13 +75,15 @@ func told(o outcome) string {
 	return "output " + string(o.Output)
 }
 
-func TestCompletedClaimsAreBounded(t *testing.T) {
-	s := &session{completed: map[string]bool{}}
-	for i := 0; i < 3*completedClaims; i++ {
-		s.remember(strings.Repeat("c", i%7) + time.Duration(i).String())
+func TestKnownClaimsAreBounded(t *testing.T) {
+	w := NewWorker(nil, Options{})
+	for i := 0; i < 3*rememberedClaims; i++ {
+		h := &held{worker: w, task: &Task{Claim: time.Duration(i).String()}, stop: func() {}}
+		w.tasks[h.task.Claim] = h
+		w.forget(h)
 	}
-	if len(s.completed) != completedClaims || len(s.order) != completedClaims {
-		t.Errorf("%d claims, %d in order", len(s.completed), len(s.order))
+	if len(w.tasks) != 0 || len(w.known) != rememberedClaims || len(w.knownOrder) != rememberedClaims {
+		t.Errorf("%d claims, %d in order, %d in hand", len(w.known), len(w.knownOrder), len(w.tasks))
 	}
 }
 

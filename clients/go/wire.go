@@ -8,6 +8,9 @@ type ask struct {
 	Slots      int           `json:"slots,omitempty"`
 	Activities []string      `json:"activities,omitempty"`
 	Inbox      string        `json:"inbox,omitempty"`
+	Host       string        `json:"host,omitempty"`
+	Resume     string        `json:"resume,omitempty"`
+	Claims     []string      `json:"claims,omitempty"`
 	Max        int           `json:"max,omitempty"` // NextTasks; WaitMs: WaitInstance, too
 	WaitMs     int64         `json:"waitMs,omitempty"`
 	Running    []runningTask `json:"running,omitempty"`  // RenewTasks
@@ -34,9 +37,9 @@ type answer struct {
 	Gateway    string          `json:"gateway"`
 	Tasks      []*Task         `json:"tasks"`     // Tasks
 	Cancelled  []notice        `json:"cancelled"` // TasksRenewed
-	Gone       []string        `json:"gone"`
-	Results    []outcomeResult `json:"results"`  // TasksCompleted
-	Instance   string          `json:"instance"` // to a client
+	Gone       []string        `json:"gone"`      // of SessionOpened, too
+	Results    []outcomeResult `json:"results"`   // TasksCompleted
+	Instance   string          `json:"instance"`  // to a client
 	State      string          `json:"state"`
 	Output     []byte          `json:"output"`
 	ErrorType  string          `json:"errorType"`
