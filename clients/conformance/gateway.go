@@ -67,6 +67,7 @@ type session struct {
 	timer       *time.Timer
 	tasks       []*task
 	closing     *request
+	asked       bool // next waited when close came
 	closedAt    time.Time
 	closed      bool
 	dead        bool // unknown to the gateway from now on
@@ -260,11 +261,12 @@ func (g *gateway) receive(s *session, m *nats.Msg) {
 	if s.next != nil && s.next.used(r.at.Add(-tolerance())) {
 		g.problem("%s in %s, which %s goes on with", op, s.id, s.next.id)
 	}
-	if s.closed && !s.dead && (op != "renew" || r.at.Sub(s.closedAt) > tolerance()) { // a renewal may be on its way
+	crossing := op == "next" && s.crosses(r)
+	if s.closed && !s.dead && !crossing && (op != "renew" || r.at.Sub(s.closedAt) > tolerance()) { // a renewal may be on its way
 		g.problem("%s after close was answered", op)
 	}
 	if s.next == nil {
-		g.check(r)
+		g.check(r, crossing)
 	}
 	if g.hook != nil && g.hook(r) {
 		return
@@ -272,12 +274,19 @@ func (g *gateway) receive(s *session, m *nats.Msg) {
 	r.handle()
 }
 
+// crosses says whether a next may have been on its way when close was sent: one, if none waited then.
+func (s *session) crosses(r *request) bool {
+	crosses := s.closing != nil && !s.asked && r.at.Sub(s.closing.at) < tolerance()
+	s.asked = s.asked || s.closing != nil
+	return crosses
+}
+
 // check looks at what holds always.
-func (g *gateway) check(r *request) {
+func (g *gateway) check(r *request, crossing bool) {
 	s := r.sess
 	switch r.op {
 	case "next":
-		if s.closing != nil {
+		if s.closing != nil && !crossing {
 			g.problem("next after close")
 		}
 		if r.next.WaitMs == 0 || r.next.WaitMs > 60000 {
@@ -407,6 +416,10 @@ func (r *request) handle() {
 			r.refuse(statusNotFound, "there is no such session")
 			return
 		}
+		if s.closing != nil {
+			r.answer(tasks{})
+			return
+		}
 		if s.parked != nil && s.parkedCuts == g.net.cuts && !g.lossy {
 			g.problem("next while another one waits")
 		}
@@ -525,6 +538,7 @@ func (g *gateway) closing(r *request) {
 	if s.parked != nil {
 		parked := s.parked
 		s.unpark()
+		s.asked = true
 		parked.answer(tasks{})
 	}
 	if s.closing == nil {
