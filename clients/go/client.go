@@ -1,13 +1,14 @@
 package thole
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/user"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,10 +72,7 @@ func (c *Client) sender(ctx context.Context) (nats.Header, error) {
 
 // NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
 func NewClient(nc *nats.Conn, namespace string) *Client {
-	if namespace == "" {
-		namespace = "default"
-	}
-	return &Client{nc: nc, prefix: "thole." + namespace + ".gateway.client.", Actor: ownActor(), Name: "thole for Go"}
+	return &Client{nc: nc, prefix: "thole." + cmp.Or(namespace, "default") + ".gateway.client.", Actor: ownActor(), Name: "thole for Go"}
 }
 
 // StartOptions of an instance.
@@ -85,31 +83,31 @@ type StartOptions struct {
 
 // Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start.
 func (c *Client) Start(ctx context.Context, orchestration string, input []byte, options StartOptions) (string, error) {
-	started, err := c.named(ctx, "start", orchestration, ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version})
+	started, err := c.request(ctx, ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}, "start", orchestration)
 	return started.Instance, err
 }
 
 // Signal sends an event to an instance. StatusConflict: it has ended.
 func (c *Client) Signal(ctx context.Context, instance, event string, data []byte) error {
-	_, err := c.named(ctx, "signal", event, ask{Instance: instance, Data: data, RequestID: requestID()})
+	_, err := c.request(ctx, ask{Instance: instance, Data: data, RequestID: requestID()}, "signal", event)
 	return err
 }
 
 // Cancel asks an instance to end. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Cancel(ctx context.Context, instance, reason string) error {
-	_, err := c.request(ctx, "cancel", ask{Instance: instance, Reason: reason, RequestID: requestID()})
+	_, err := c.request(ctx, ask{Instance: instance, Reason: reason, RequestID: requestID()}, "cancel")
 	return err
 }
 
 // Terminate ends an instance without asking it. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Terminate(ctx context.Context, instance, reason string) error {
-	_, err := c.request(ctx, "terminate", ask{Instance: instance, Reason: reason, RequestID: requestID()})
+	_, err := c.request(ctx, ask{Instance: instance, Reason: reason, RequestID: requestID()}, "terminate")
 	return err
 }
 
 // Query asks an instance.
 func (c *Client) Query(ctx context.Context, instance, query string, input []byte) ([]byte, error) {
-	told, err := c.named(ctx, "query", query, ask{Instance: instance, Input: input})
+	told, err := c.request(ctx, ask{Instance: instance, Input: input}, "query", query)
 	return told.Output, err
 }
 
@@ -124,37 +122,29 @@ type Outcome struct {
 
 // Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout. StatusNotFound: there is none.
 func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
-	a, err := c.repeat(ctx, "wait", ask{Instance: instance})
+	a, err := c.request(ctx, ask{Instance: instance}, "wait")
 	if a.State != "" && (a.Status == StatusOK || a.Status == StatusApp || a.Status == StatusCancelled) {
 		return &Outcome{a.Status, a.State, a.Text, a.ErrorType, a.Output}, nil
 	}
 	return nil, err
 }
 
-// named is a request whose subject ends with a name: only what is one may get there.
-func (c *Client) named(ctx context.Context, operation, name string, request ask) (*answer, error) {
-	if err := checkNames(name); err != nil {
+// request repeats one until there is a final answer, or ctx ends; its subject is the operation and names. The answer is never nil.
+func (c *Client) request(ctx context.Context, request ask, operation string, name ...string) (*answer, error) {
+	if err := checkNames(name...); err != nil {
 		return &answer{}, err
 	}
-	return c.request(ctx, operation+"."+name, request)
-}
-
-func (c *Client) request(ctx context.Context, operation string, request ask) (*answer, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestWait)
-		defer cancel()
-	}
-	return c.repeat(ctx, operation, request)
-}
-
-// repeat makes a request until there is a final answer, or ctx ends. The answer is never nil.
-func (c *Client) repeat(ctx context.Context, operation string, request ask) (*answer, error) {
 	sender, err := c.sender(ctx)
 	if err != nil {
 		return &answer{}, err
 	}
-	for pause := new(backoff); ; {
+	if _, ok := ctx.Deadline(); !ok && operation != "wait" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestWait)
+		defer cancel()
+	}
+	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".")
+	for pause := backoff(0); ; {
 		timeout := tryWait
 		if operation == "wait" {
 			wait := waitMax
@@ -163,10 +153,10 @@ func (c *Client) repeat(ctx context.Context, operation string, request ask) (*an
 			}
 			request.WaitMs, timeout = wait.Milliseconds(), wait+tryWait
 		}
-		a := call(ctx, c.nc, c.prefix+operation, timeout, sender, request)
+		a := call(ctx, c.nc, subject, timeout, sender, request)
 		switch {
-		case a.Status == StatusTimeout:
-			pause.reset() // it has waited
+		case a.Status == StatusTimeout && operation == "wait":
+			pause = 0
 		case a.Status == StatusUnavailable, a.Status == noAnswer, operation == "wait" && a.Status == StatusOK && a.State == "":
 		default:
 			return a, a.err()
@@ -174,7 +164,7 @@ func (c *Client) repeat(ctx context.Context, operation string, request ask) (*an
 		e := &Error{Status: a.Status, Text: a.Text}
 		if operation == "wait" && a.Status == noAnswer && ctx.Err() != nil {
 			e.Status = StatusTimeout // the end of ctx came before that of the gateway's wait
-		} else if a.Status != StatusTimeout {
+		} else if a.Status != StatusTimeout { // of the gateway's wait
 			e.Status = StatusUnavailable
 		}
 		if !pause.wait(ctx) {
@@ -188,5 +178,5 @@ func (c *Client) repeat(ctx context.Context, operation string, request ask) (*an
 func requestID() string {
 	var random [16]byte
 	_, _ = rand.Read(random[:])
-	return hex.EncodeToString(random[:])
+	return fmt.Sprintf("%x", random)
 }

@@ -78,6 +78,20 @@ type held struct {
 	beaten  uint64   // the newest that was sent and answered
 }
 
+// run runs the handler, then has its outcome delivered, or frees the slot of a task that was lost.
+func (h *held) run() {
+	result := h.outcome(h.handle())
+	w := h.worker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h.result = &result
+	if w.tasks[h.task.Claim] != h {
+		w.slots <- struct{}{}
+	} else if w.session.subject != "" { // else the session does that once it is open
+		w.session.complete(h)
+	}
+}
+
 func (h *held) handle() (output []byte, err error) {
 	handler := h.worker.handlers[h.task.Activity]
 	if handler == nil {

@@ -75,18 +75,6 @@ func told(o outcome) string {
 	return "output " + string(o.Output)
 }
 
-func TestKnownClaimsAreBounded(t *testing.T) {
-	w := NewWorker(nil, Options{})
-	for i := 0; i < 3*rememberedClaims; i++ {
-		h := &held{worker: w, task: &Task{Claim: time.Duration(i).String()}, stop: func() {}}
-		w.tasks[h.task.Claim] = h
-		w.forget(h)
-	}
-	if len(w.tasks) != 0 || len(w.known) != rememberedClaims || len(w.knownOrder) != rememberedClaims {
-		t.Errorf("%d claims, %d in order, %d in hand", len(w.known), len(w.knownOrder), len(w.tasks))
-	}
-}
-
 func TestPausesDouble(t *testing.T) {
 	var pause backoff
 	for _, want := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000} {

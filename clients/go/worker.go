@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,7 +33,13 @@ type Options struct {
 // then. An error makes the task fail (a *Failure with its type), or, after a cancellation, end as cancelled.
 type Handler func(ctx context.Context, task *Task) ([]byte, error)
 
-const rememberedClaims = 4096 // that are not in hand any more: a task may come twice
+const (
+	nextWait   = 10 * time.Second // of next: then it is asked again
+	nextSpare  = 5 * time.Second  // before it counts as not answered
+	answerWait = 5 * time.Second  // of open and renew; no more than a third of the lease
+	storeWait  = 10 * time.Second // of complete
+	closeSpare = 10 * time.Second // of close, more than its limit
+)
 
 // Worker runs activities. Register them, then Run.
 type Worker struct {
@@ -38,23 +47,32 @@ type Worker struct {
 	options  Options
 	log      *slog.Logger
 	handlers map[string]Handler
-	names    []string
+	slots    chan struct{} // that are free; one is taken by a task in hand, and by a handler that runs on for a lost one
 	inbox    *nats.Subscription
 	fatal    context.CancelCauseFunc
 	stopBy   time.Time // when what still runs is to end, once the worker stops
-	freed    chan struct{}
 
 	mu         sync.Mutex
-	tasks      map[string]*held // in hand: until the outcome is stored or refused, or the claim is lost
-	known      map[string]bool  // claims that were in hand
-	knownOrder []string         // oldest first
-	taken      int              // slots: of tasks in hand, and of handlers that run on for lost ones
-	session    *session         // the newest one, which may not be open yet, or not any more
-	resume     string           // the last one that was opened, until its lease is over
+	tasks      map[string]*held     // in hand: until the outcome is stored or refused, or the claim is lost
+	ended      map[string]time.Time // claims that were in hand: a task may come twice
+	session    *session             // the newest one, which may not be open yet, or not any more
+	resume     string               // the last one that was opened, until its lease is over
 	lease      time.Duration
 	leaseEnd   time.Time
 	leaseTimer *time.Timer
 	payloadMax uint64
+}
+
+// session is one with one gateway. When that does not answer, or does not go on, the session ends, and the next one takes
+// its tasks over.
+type session struct {
+	*Worker
+	ctx        context.Context // ends with it
+	end        context.CancelFunc
+	subject    string // empty: it is not open yet
+	renewEvery time.Duration
+	reconnects uint64      // of the connection when it was opened
+	used       atomic.Bool // an operation has been answered
 }
 
 // NewWorker makes a worker on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
@@ -64,18 +82,17 @@ func NewWorker(nc *nats.Conn, options Options) *Worker {
 	options.Name = cmp.Or(options.Name, fmt.Sprintf("go-%d", os.Getpid()))
 	options.Slots = cmp.Or(max(options.Slots, 0), 10)
 	options.CloseLimit = cmp.Or(max(options.CloseLimit, 0), 30*time.Second)
-	options.Logger = cmp.Or(options.Logger, slog.Default())
-	return &Worker{nc: nc, options: options, log: options.Logger.With("worker", options.Name, "queue", options.Queue),
-		handlers: map[string]Handler{}, tasks: map[string]*held{}, known: map[string]bool{}, freed: make(chan struct{}, 1)}
+	log := cmp.Or(options.Logger, slog.Default()).With("worker", options.Name, "queue", options.Queue)
+	w := &Worker{nc: nc, options: options, log: log, handlers: map[string]Handler{}, slots: make(chan struct{}, options.Slots),
+		tasks: map[string]*held{}, ended: map[string]time.Time{}}
+	for range options.Slots {
+		w.slots <- struct{}{}
+	}
+	return w
 }
 
 // Register adds an activity. Not while Run runs.
-func (w *Worker) Register(activity string, handler Handler) {
-	if _, known := w.handlers[activity]; !known {
-		w.names = append(w.names, activity)
-	}
-	w.handlers[activity] = handler
-}
+func (w *Worker) Register(activity string, handler Handler) { w.handlers[activity] = handler }
 
 // Run works until ctx ends, then stops gracefully: no new tasks; those that run may end within CloseLimit. It returns nil
 // then. Any other end is an error: the gateway refuses this worker.
@@ -93,32 +110,78 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() { _ = w.inbox.Unsubscribe() }()
 	w.leaseTimer = time.AfterFunc(time.Hour, func() { w.leaseOver() })
 	defer w.lose("the worker ends")
-	for closed, pause := false, new(backoff); !closed && run.Err() == nil && (ctx.Err() == nil || w.inHand() > 0); {
-		s, opened := w.open(ctx, run)
-		switch opened.Status {
-		case StatusOK:
-			closed = s.serve(ctx)
-		case StatusInvalid, StatusDenied:
-			return fmt.Errorf("the gateway refuses to open a session: %w", opened.err())
-		default:
-			w.log.Warn("no session", "status", opened.Status, "text", opened.Text)
+	var pause backoff
+	for run.Err() == nil {
+		until := run // the worker is closed; when it holds nothing it may end at any time
+		if w.inHand() == 0 {
+			until = ctx
+		}
+		if until.Err() != nil {
+			break
+		}
+		s, err := w.open(until, run)
+		if err == nil && s.serve(ctx) {
+			break
+		} else if refused(StatusOf(err)) {
+			return fmt.Errorf("the gateway refuses to open a session: %w", err)
+		} else if err != nil {
+			w.log.Warn("no session", "error", err)
 		}
 		if s.used.Load() {
-			pause.reset()
-		} else if w.inHand() > 0 {
-			pause.wait(run)
-		} else {
-			pause.wait(ctx)
+			pause = 0
+			continue // at once
 		}
+		pause.wait(until)
 	}
 	return context.Cause(run)
+}
+
+// open opens a session, which goes on with the tasks of the one before it unless the lease of that is over.
+func (w *Worker) open(ctx, run context.Context) (*session, error) {
+	w.leaseOver()
+	host, _ := os.Hostname()
+	s := &session{Worker: w, reconnects: w.nc.Stats().Reconnects}
+	s.ctx, s.end = context.WithCancel(run)
+	w.mu.Lock()
+	w.session = s
+	request := ask{Worker: w.options.Name, Slots: w.options.Slots, Activities: slices.Sorted(maps.Keys(w.handlers)), Inbox: w.inbox.Subject,
+		Host: host[:min(len(host), 64)], Resume: w.resume, Claims: slices.Collect(maps.Keys(w.tasks))}
+	timeout := w.patience()
+	w.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(s.ctx, cancel)() // when all is lost
+	sent := time.Now()
+	a := call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, timeout, nil, request)
+	w.leaseOver()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.ctx.Err() != nil || a.Status == StatusOK && (a.Subject == "" || a.Session == "" || a.LeaseMs == 0) {
+		a = &answer{Status: noAnswer, Text: "an answer that comes too late, or has no session"}
+	}
+	if a.Status != StatusOK {
+		s.end()
+		return s, a.err()
+	}
+	s.subject, w.resume, w.payloadMax = a.Subject, a.Session, cmp.Or(a.PayloadMax, 256*1024)
+	w.lease, s.renewEvery = time.Duration(a.LeaseMs)*time.Millisecond, time.Duration(a.RenewMs)*time.Millisecond
+	if s.renewEvery <= 0 || s.renewEvery > w.lease/2 {
+		s.renewEvery = w.lease / 3
+	}
+	w.log.Info("session opened", "session", a.Session, "gateway", a.Gateway, "tasks", len(w.tasks))
+	w.renewed(sent, a)
+	for _, h := range w.tasks {
+		if h.result != nil {
+			s.complete(h)
+		}
+	}
+	return s, nil
 }
 
 // serve works in the session until it ends, or ctx ends and it is closed: true then.
 func (s *session) serve(ctx context.Context) bool {
 	defer s.end()
-	go s.renewals()
 	go s.takeTasks(ctx)
+	go s.renewals()
 	select {
 	case <-ctx.Done():
 		return s.close()
@@ -127,15 +190,133 @@ func (s *session) serve(ctx context.Context) bool {
 	}
 }
 
-// timeLeft is how long tasks may still run while the worker stops.
-func (w *Worker) timeLeft() time.Duration {
-	if w.stopBy.IsZero() {
-		w.stopBy = time.Now().Add(w.options.CloseLimit)
+// call makes a request of the session, and ends the session if that has no answer or the gateway does not go on.
+func (s *session) call(ctx context.Context, operation string, timeout time.Duration, request ask) *answer {
+	if s.leaseOver() {
+		return &answer{Status: noAnswer}
 	}
-	return max(time.Until(w.stopBy), 0).Round(time.Millisecond)
+	a := call(ctx, s.nc, s.subject+"."+operation, timeout, nil, request)
+	switch {
+	case a.Status == StatusOK:
+		s.used.Store(true)
+	case ctx.Err() != nil:
+	case refused(a.Status):
+		s.fatal(a.err())
+	default:
+		s.log.Warn("not done", "operation", operation, "error", a.err())
+		if a.Status == noAnswer || a.Status == StatusNotFound || a.Status == StatusUnavailable && operation == "next" {
+			s.end()
+		}
+	}
+	return a
+}
+
+// takeTasks asks for tasks until ctx or the session ends. An answer that comes after the end of ctx may still bring some.
+func (s *session) takeTasks(ctx context.Context) {
+	for pause := backoff(0); ctx.Err() == nil && s.ctx.Err() == nil; {
+		select {
+		case slot := <-s.slots:
+			s.slots <- slot
+		case <-s.ctx.Done():
+			return
+		}
+		a := s.call(s.ctx, "next", nextWait+nextSpare, ask{Max: len(s.slots), WaitMs: nextWait.Milliseconds()})
+		if a.Status != StatusOK {
+			pause.wait(s.ctx)
+			continue
+		}
+		pause = 0
+		for _, task := range a.Tasks {
+			s.begin(task)
+		}
+	}
+}
+
+// begin runs a task, unless its claim is known. Without a slot, or when the session has ended, it comes again.
+func (s *session) begin(task *Task) {
+	s.leaseOver()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || s.tasks[task.Claim] != nil || !s.ended[task.Claim].IsZero() || len(s.slots) == 0 {
+		return
+	}
+	<-s.slots
+	h := &held{worker: s.Worker, task: task, stop: func() {}}
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	task.held = h
+	s.tasks[task.Claim] = h
+	go h.run()
+}
+
+// complete delivers an outcome until it is answered; if the session ends before, the next one does. Lock held.
+func (s *session) complete(h *held) {
+	ctx, stop := context.WithCancel(s.ctx)
+	h.stop = stop
+	go func() {
+		for pause := backoff(0); ctx.Err() == nil; pause.wait(ctx) {
+			a := s.call(ctx, "complete", storeWait, ask{Outcomes: []outcome{*h.result}})
+			if a.Status != StatusOK || len(a.Results) != 1 || a.Results[0].Status == StatusUnavailable || a.Results[0].Status == StatusTimeout {
+				continue
+			}
+			if r := a.Results[0]; r.Status != StatusOK {
+				s.log.Warn("an outcome is refused", "activity", h.task.Activity, "instance", h.task.Instance, "status", r.Status, "text", r.Text)
+			}
+			s.mu.Lock()
+			s.forget(h)
+			s.mu.Unlock()
+		}
+	}()
+}
+
+// renewals go on until the session ends.
+func (s *session) renewals() {
+	var pause backoff
+	for wait := s.renewEvery; sleep(s.ctx, wait); {
+		if s.nc.Stats().Reconnects != s.reconnects { // answers may be lost
+			s.end()
+			return
+		}
+		s.mu.Lock()
+		sent, timeout := time.Now(), s.patience()
+		request, beats := s.running()
+		s.mu.Unlock()
+		a := s.call(s.ctx, "renew", timeout, request)
+		if a.Status != StatusOK {
+			wait = min(pause.next(), s.renewEvery)
+			continue
+		}
+		pause, wait = 0, s.renewEvery-time.Since(sent)
+		s.mu.Lock()
+		if s.ctx.Err() == nil {
+			s.renewed(sent, a)
+			for h, beat := range beats {
+				h.beaten = beat
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// close closes the session: true when it holds nothing any more.
+func (s *session) close() bool {
+	if s.stopBy.IsZero() {
+		s.stopBy = time.Now().Add(s.options.CloseLimit)
+	}
+	for pause := backoff(0); s.ctx.Err() == nil; pause.wait(s.ctx) {
+		limit := max(time.Until(s.stopBy), 0).Round(time.Millisecond)
+		if a := s.call(s.ctx, "close", limit+closeSpare, ask{LimitMs: limit.Milliseconds()}); a.Status == StatusOK {
+			return true
+		}
+	}
+	return false
 }
 
 // ---- the lease ----
+
+// patience is how long an answer to open or renew may take. Lock held.
+func (w *Worker) patience() time.Duration {
+	return min(answerWait, cmp.Or(w.lease/3, answerWait))
+}
 
 // renewed takes over an answer to what was sent then. Lock held.
 func (w *Worker) renewed(sent time.Time, a *answer) {
@@ -150,14 +331,7 @@ func (w *Worker) renewed(sent time.Time, a *answer) {
 			w.drop(h)
 		}
 	}
-}
-
-// patience is how long an answer to open or renew may take. Lock held.
-func (w *Worker) patience() time.Duration {
-	if w.lease == 0 {
-		return answerWait
-	}
-	return min(answerWait, w.lease/3)
+	maps.DeleteFunc(w.ended, func(_ string, at time.Time) bool { return time.Since(at) > w.lease })
 }
 
 // leaseOver looks whether the lease is over; then all is lost. The timer calls it, and whoever is about to go by the lease:
@@ -176,14 +350,12 @@ func (w *Worker) leaseOver() bool {
 func (w *Worker) lose(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.tasks) > 0 {
-		w.log.Warn("tasks are lost", "why", why, "tasks", len(w.tasks))
-	}
 	for _, h := range w.tasks {
+		w.log.Warn("a task is lost", "why", why, "activity", h.task.Activity, "instance", h.task.Instance)
 		w.drop(h)
 	}
-	clear(w.known)
-	w.knownOrder, w.resume = nil, ""
+	clear(w.ended)
+	w.resume = ""
 	w.leaseTimer.Stop()
 	if w.session != nil {
 		w.session.end()
@@ -198,52 +370,6 @@ func (w *Worker) inHand() int {
 	return len(w.tasks)
 }
 
-func (w *Worker) free() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.options.Slots - w.taken
-}
-
-// begin runs tasks of an answer, but for those whose claims are known: a task may come twice.
-func (w *Worker) begin(s *session, list []*Task) {
-	w.leaseOver()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, task := range list {
-		if s.ctx.Err() != nil || w.tasks[task.Claim] != nil || w.known[task.Claim] {
-			continue // in the first case it comes again, in the next session
-		}
-		h := &held{worker: w, task: task, stop: func() {}}
-		h.ctx, h.cancel = context.WithCancelCause(context.Background())
-		task.held = h
-		w.tasks[task.Claim] = h
-		w.taken++
-		go func() { w.ended(h, h.outcome(h.handle())) }()
-	}
-}
-
-// ended: a handler has returned.
-func (w *Worker) ended(h *held, result outcome) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h.result = &result
-	if w.tasks[h.task.Claim] != h {
-		w.release() // it was lost
-	} else if w.session.subject != "" {
-		w.session.complete(h)
-	}
-}
-
-// stored: its outcome was answered.
-func (w *Worker) stored(h *held, r outcomeResult) {
-	if r.Status != StatusOK {
-		w.log.Warn("an outcome is refused", "activity", h.task.Activity, "instance", h.task.Instance, "status", r.Status, "text", r.Text)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.forget(h)
-}
-
 // drop gives a claim up: its handler is to end, nothing is sent for it. Lock held.
 func (w *Worker) drop(h *held) {
 	h.cancel(&Cancelled{Kind: "lease_lost"})
@@ -252,28 +378,13 @@ func (w *Worker) drop(h *held) {
 
 // forget ends a task: its outcome is stored or refused, or it is lost. Lock held.
 func (w *Worker) forget(h *held) {
-	claim := h.task.Claim
-	if w.tasks[claim] != h {
-		return
-	}
-	delete(w.tasks, claim)
 	h.stop()
-	w.known[claim] = true
-	if w.knownOrder = append(w.knownOrder, claim); len(w.knownOrder) > rememberedClaims {
-		delete(w.known, w.knownOrder[0])
-		w.knownOrder = w.knownOrder[1:]
-	}
-	if h.result != nil {
-		w.release()
-	}
-}
-
-// release frees a slot. Lock held.
-func (w *Worker) release() {
-	w.taken--
-	select {
-	case w.freed <- struct{}{}:
-	default:
+	if w.tasks[h.task.Claim] == h {
+		delete(w.tasks, h.task.Claim)
+		w.ended[h.task.Claim] = time.Now()
+		if h.result != nil {
+			w.slots <- struct{}{}
+		}
 	}
 }
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import enum
 import json
 import re
-from typing import Any, Awaitable, Dict, List, Mapping, Optional, TypeVar
+from typing import Any, Dict, Mapping
 
 import nats.errors
 from nats.aio.client import Client as NATS
 
-T = TypeVar("T")
 PAUSE_MIN, PAUSE_MAX = 0.2, 5.0
+NO_ANSWER = -1  # none in time, or one that cannot be read; not a status of a gateway
 
 
 class Status(enum.IntEnum):
@@ -41,19 +40,10 @@ class Status(enum.IntEnum):
 class Error(Exception):
     """What a gateway answered; UNAVAILABLE or TIMEOUT also when no final answer came in time."""
 
-    def __init__(self, status: int, text: str, answer: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{text} (status {status})")
         self.status = status
         self.text = text
-        self.answer = answer or {}
-
-
-class NoAnswer(Exception):
-    """No answer in time, or one that cannot be read."""
-
-
-class NoResponders(NoAnswer):
-    """No gateway answers on this subject."""
 
 
 class Backoff:
@@ -69,50 +59,64 @@ class Backoff:
         self._pause = min(max(2 * self._pause, PAUSE_MIN), PAUSE_MAX)
         return self._pause
 
-    async def wait(self, *events: asyncio.Event) -> None:
-        """Pauses, or until one of the events is set."""
-        await race(asyncio.sleep(self.next()), *events)
+
+# ---- messages of proto/gateway.proto in the JSON mapping ----
 
 
-async def race(work: Awaitable[T], *events: asyncio.Event) -> Optional[T]:
-    """The result of the work, or None, and the work is cancelled, when an event is set before."""
-    task = asyncio.ensure_future(work)
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
+FIELDS = {  # name: (the JSON mapping's, default, how it is read)
+    name: (re.sub("_(.)", lambda m: m[1].upper(), name), default, read)
+    for names, default, read in (
+        ("status lease_ms renew_ms grace_ms payload_max execution activity_id try_number attempt version timeout_ms", 0, int),
+        ("text session subject gateway claim activity instance key orchestration queue traceparent tracestate kind reason state error_type", "", _text),
+        ("input details output", b"", base64.b64decode),
+        ("tasks cancelled results", (), lambda value: [Message(item) for item in value]),
+        ("gone", (), lambda value: [_text(item) for item in value]),
+    )
+    for name in names.split()
+}
+
+
+class Message:
+    """What a gateway sends, with names in snake_case; absent fields are empty or 0. ValueError, TypeError: it is none."""
+
+    def __init__(self, message: Any) -> None:
+        if not isinstance(message, dict):
+            raise ValueError(f"{message!r:.80} is no object")
+        for name, (key, default, read) in FIELDS.items():
+            value = message.get(key)
+            setattr(self, name, default if value is None else read(value))
+
+
+def parse(data: bytes) -> Message:
     try:
-        await asyncio.wait([task, *waits], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        for one in (task, *waits):
-            one.cancel()
+        return Message(json.loads(data))
+    except (ValueError, TypeError, RecursionError) as error:
+        return Message({"status": NO_ANSWER, "text": f"{data[:80]!r} cannot be read: {error}"})
 
 
-async def call(nc: NATS, subject: str, request: Dict[str, Any], timeout: float, sender: Mapping[str, str] = {}) -> Dict[str, Any]:
-    """One request. Raises Error for a status that is not 0, else NoAnswer. Nothing is sent while there is no connection:
-    what waits in the connection's buffer would arrive when nobody waits for its answer any more."""
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+async def call(nc: NATS, subject: str, request: Dict[str, Any], timeout: float, sender: Mapping[str, str] = {}) -> Message:
+    """One request, and its answer. Nothing is sent while there is no connection: what waits in the connection's buffer would arrive
+    when nobody waits for its answer any more."""
     if not nc.is_connected:
-        raise NoAnswer("not connected")
-    data = json.dumps(request).encode()
+        return Message({"status": NO_ANSWER, "text": "not connected"})
     headers = {"Content-Type": "application/json", **sender}
     try:
-        reply = await asyncio.wait_for(nc.request(subject, data, timeout=timeout, headers=headers), timeout)
-    except nats.errors.NoRespondersError:
-        raise NoResponders(f"no gateway answers on {subject}") from None
-    except nats.errors.MaxPayloadError:
-        raise Error(Status.INVALID, f"a request of {len(data)} bytes is too large for the server") from None
-    except nats.errors.BadSubjectError:
-        raise Error(Status.INVALID, f"not a subject: {subject}") from None
+        reply = await asyncio.wait_for(nc.request(subject, json.dumps(request).encode(), timeout=timeout, headers=headers), timeout)
+    except (nats.errors.MaxPayloadError, nats.errors.BadSubjectError) as error:
+        return Message({"status": Status.INVALID, "text": f"the request cannot be sent: {error!r}"})
     except (nats.errors.Error, asyncio.TimeoutError, OSError) as error:
-        raise NoAnswer(f"no answer: {error!r}") from None
-    try:
-        answer = json.loads(reply.data)
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
-        raise NoAnswer(f"the answer cannot be read: {reply.data[:80]!r}")
-    status = number(answer, "status")
-    if status != Status.OK:
-        raise Error(status, text(answer, "text"), answer)
-    return answer
+        return Message({"status": NO_ANSWER, "text": f"no answer: {error!r}"})
+    return parse(reply.data)
 
 
 def named(*names: str) -> None:
@@ -120,64 +124,3 @@ def named(*names: str) -> None:
     for name in names:
         if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
             raise Error(Status.INVALID, f"{name[:80]!r} is no name: [A-Za-z0-9_-]{{1,64}}")
-
-
-def answered(error: Optional[BaseException]) -> Optional[int]:
-    """The status that a gateway gave; None without an answer."""
-    if error is None:
-        return Status.OK
-    return error.status if isinstance(error, Error) else None
-
-
-def unknown(error: BaseException) -> bool:
-    """Whether the gateway does not know the session."""
-    return isinstance(error, NoResponders) or answered(error) == Status.NOT_FOUND
-
-
-def refused(error: BaseException) -> bool:
-    """Whether the caller is in error: trying again would not help."""
-    return answered(error) in (Status.INVALID, Status.DENIED)
-
-
-# ---- fields of the JSON mapping: absent ones are empty or 0, 64-bit numbers may be strings ----
-
-
-def number(message: Dict[str, Any], name: str) -> int:
-    value = message.get(name)
-    if value is None:
-        return 0
-    try:
-        if isinstance(value, (int, str)) and not isinstance(value, bool):
-            return int(value)
-    except ValueError:
-        pass
-    raise NoAnswer(f"{name} is no number: {value!r:.80}")
-
-
-def text(message: Dict[str, Any], name: str) -> str:
-    value = message.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise NoAnswer(f"{name} is no text: {value!r:.80}")
-    return value
-
-
-def octets(message: Dict[str, Any], name: str) -> bytes:
-    try:
-        return base64.b64decode(text(message, name))
-    except (binascii.Error, ValueError):
-        raise NoAnswer(f"{name} is not in base64") from None
-
-
-def items(message: Dict[str, Any], name: str, kind: type) -> List[Any]:
-    value = message.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
-        raise NoAnswer(f"{name} is no list as expected: {value!r:.80}")
-    return value
-
-
-def encoded(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

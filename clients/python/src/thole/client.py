@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Optional
 
 from nats.aio.client import Client as NATS
 
-from ._call import PAUSE_MIN, Backoff, Error, NoAnswer, Status, call, encoded, named, octets, text
+from ._call import NO_ANSWER, Backoff, Error, Message, Status, call, encoded, named
 
 TRY_SECONDS = 5.0  # for one answer; then the request is repeated
 WAIT_SECONDS = 15.0  # of one request of wait()
@@ -67,7 +67,7 @@ class Client:
     async def start(self, orchestration: str, input: bytes = b"", *, instance: str = "", version: int = 0, timeout: float = 30.0) -> str:
         """Starts an instance and returns its id (a random one for "") when that is stored. CONFLICT: it is in use."""
         request = {"instance": instance, "input": encoded(input), "requestId": secrets.token_hex(16), "version": version}
-        return text(await self._request("start." + orchestration, request, timeout), "instance")
+        return (await self._request("start." + orchestration, request, timeout)).instance
 
     async def signal(self, instance: str, event: str, data: bytes = b"", *, timeout: float = 30.0) -> None:
         """Sends an event. CONFLICT: the instance has ended."""
@@ -84,54 +84,42 @@ class Client:
 
     async def query(self, instance: str, query: str, input: bytes = b"", *, timeout: float = 30.0) -> bytes:
         """Asks an instance."""
-        return octets(await self._request("query." + query, {"instance": instance, "input": encoded(input)}, timeout), "output")
+        return (await self._request("query." + query, {"instance": instance, "input": encoded(input)}, timeout)).output
 
     async def wait(self, instance: str, *, timeout: Optional[float] = None) -> Outcome:
         """Waits until an instance has ended, however it ended. Error TIMEOUT: it still runs; NOT_FOUND: there is none."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        pause, last, sender = Backoff(), Error(Status.UNAVAILABLE, "no answer"), self._sender()
-        while True:
-            begin = time.monotonic()
-            wait = WAIT_SECONDS if deadline is None else max(min(WAIT_SECONDS, deadline - begin), 0.001)
-            try:
-                answer = await self._call("wait", {"instance": instance, "waitMs": max(int(wait * 1000), 1)}, wait + 5.0, deadline, sender)
-                if text(answer, "state"):
-                    return Outcome(Status.OK, text(answer, "state"), output=octets(answer, "output"))
-            except Error as error:
-                if error.status in (Status.APP, Status.CANCELLED) and text(error.answer, "state"):
-                    return Outcome(error.status, text(error.answer, "state"), error.text, text(error.answer, "errorType"))
-                if error.status not in (Status.TIMEOUT, Status.UNAVAILABLE):
-                    raise
-                last = error
-                if error.status == Status.TIMEOUT and time.monotonic() - begin >= PAUSE_MIN:
-                    pause.reset()  # it has waited; an answer at once is no reason to ask at once
-                    if deadline is None or time.monotonic() < deadline:
-                        continue
-            except NoAnswer as error:
-                if deadline is None or time.monotonic() < deadline:
-                    last = Error(Status.UNAVAILABLE, str(error))
-            await _pause(pause, deadline, last)
+        answer = await self._request("wait", {"instance": instance}, timeout)
+        return Outcome(answer.status, answer.state, answer.text, answer.error_type, answer.output)
 
-    async def _call(
-        self, operation: str, request: Dict[str, Any], timeout: float, deadline: Optional[float], sender: Dict[str, str]
-    ) -> Dict[str, Any]:
-        if deadline is not None:
-            timeout = max(min(timeout, deadline + 0.5 - time.monotonic()), 0.05)  # an answer at the deadline still counts
-        return await call(self.nc, self._prefix + operation, request, timeout, sender)
-
-    async def _request(self, operation: str, request: Dict[str, Any], timeout: float) -> Dict[str, Any]:
+    async def _request(self, operation: str, request: Dict[str, Any], timeout: Optional[float]) -> Message:
+        """Repeats a request until there is a final answer, or no time."""
         named(*operation.split(".", 1)[1:])
-        pause, deadline, sender = Backoff(), time.monotonic() + timeout, self._sender()
+        pause, sender, last = Backoff(), self._sender(), Error(Status.UNAVAILABLE, "no answer")
+        deadline = time.monotonic() + (float("inf") if timeout is None else timeout)
         while True:
-            try:
-                return await self._call(operation, request, TRY_SECONDS, deadline, sender)
-            except Error as error:
-                if error.status != Status.UNAVAILABLE:
-                    raise
-                last = error
-            except NoAnswer as error:
-                last = Error(Status.UNAVAILABLE, str(error))
-            await _pause(pause, deadline, last)
+            left, limit = deadline - time.monotonic(), TRY_SECONDS
+            if operation == "wait":
+                request["waitMs"] = max(int(min(WAIT_SECONDS, left) * 1000), 1)
+                limit += request["waitMs"] / 1000
+            answer = await self._call(operation, request, max(min(limit, left + 0.5), 0.05), sender)  # at the deadline it still counts
+            if operation == "wait" and answer.state and answer.status in (Status.OK, Status.APP, Status.CANCELLED):
+                return answer
+            if operation == "wait" and answer.status == Status.TIMEOUT:
+                pause.reset()
+            elif operation == "wait" and answer.status == Status.OK:
+                answer.status = NO_ANSWER
+            elif answer.status == Status.OK:
+                return answer
+            elif answer.status not in (Status.UNAVAILABLE, NO_ANSWER):
+                raise Error(answer.status, answer.text)
+            if answer.status != NO_ANSWER or time.monotonic() < deadline:
+                last = Error(Status.UNAVAILABLE if answer.status == NO_ANSWER else answer.status, answer.text)
+            await asyncio.sleep(max(min(pause.next(), deadline - time.monotonic()), 0.0))
+            if time.monotonic() >= deadline:
+                raise last
+
+    async def _call(self, operation: str, request: Dict[str, Any], timeout: float, sender: Dict[str, str]) -> Message:
+        return await call(self.nc, self._prefix + operation, request, timeout, sender)
 
 
 def _own_actor() -> str:
@@ -140,11 +128,3 @@ def _own_actor() -> str:
     except (KeyError, OSError):  # the system does not know its user
         name = str(os.getuid())
     return re.sub("[^ -~]", "?", f"{name[:100]}@{socket.gethostname()[:99]}")
-
-
-async def _pause(pause: Backoff, deadline: Optional[float], last: Error) -> None:
-    seconds = pause.next()
-    if deadline is not None and time.monotonic() + seconds >= deadline:
-        await asyncio.sleep(max(0.0, deadline - time.monotonic()))
-        raise last
-    await asyncio.sleep(seconds)

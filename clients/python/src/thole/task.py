@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
+import logging
+import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Optional, Tuple
 
-from ._call import Error, Status, number, octets, text
+from ._call import Error, Message, Status, encoded
+
+log = logging.getLogger("thole")
+FAILURE_TEXT = 4096
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,10 @@ class Task:
     orchestration: str
     version: int
     details: bytes  # of the last heartbeat before this claim
-    timeout: Optional[float]  # seconds until this try's deadline, when it was claimed; None: it has none
     queue: str
-    traceparent: str = ""  # W3C Trace Context of the start; empty: it had none
-    tracestate: str = ""
+    traceparent: str  # W3C Trace Context of the start; empty: it had none
+    tracestate: str
+    timeout: Optional[float] = None  # seconds until this try's deadline, when it was claimed; None: it has none
     cancel: Optional[Cancelled] = None
     _event: threading.Event = field(default_factory=threading.Event, repr=False)
     _payload_max: int = 0
@@ -81,23 +89,73 @@ class Task:
         return True
 
 
-def read_task(message: Dict[str, Any], payload_max: int) -> Task:
-    timeout_ms = number(message, "timeoutMs")
-    return Task(
-        activity=text(message, "activity"),
-        instance=text(message, "instance"),
-        execution=number(message, "execution"),
-        activity_id=number(message, "activityId"),
-        try_number=number(message, "tryNumber"),
-        attempt=number(message, "attempt"),
-        input=octets(message, "input"),
-        key=text(message, "key"),
-        orchestration=text(message, "orchestration"),
-        version=number(message, "version"),
-        details=octets(message, "details"),
-        timeout=timeout_ms / 1000 if timeout_ms else None,
-        queue=text(message, "queue"),
-        traceparent=text(message, "traceparent"),
-        tracestate=text(message, "tracestate"),
-        _payload_max=payload_max,
-    )
+SENT = [f.name for f in fields(Task) if not f.name.startswith("_") and f.name not in ("cancel", "timeout")]
+
+
+def read_task(message: Message, payload_max: int) -> Task:
+    return Task(**{name: getattr(message, name) for name in SENT}, timeout=message.timeout_ms / 1000 or None, _payload_max=payload_max)
+
+
+class Held:
+    """A task in hand, with what its handler does."""
+
+    def __init__(self, claim: str, task: Task, function: Any) -> None:
+        self.claim = claim
+        self.task = task
+        self.function = function
+        self.beaten = 0  # the newest heartbeat that was sent and answered
+        self.delivery: Optional[asyncio.Task] = None
+        self.runner = asyncio.ensure_future(self.run())
+
+    def fire(self, why: Cancelled) -> None:
+        """Tells the handler to end; the first notice counts. One in a thread sees it by its task."""
+        if self.task._fire(why) and inspect.iscoroutinefunction(self.function):
+            asyncio.get_running_loop().call_soon(self.runner.cancel)  # after its first step, so that it has begun, and can tell
+
+    async def run(self) -> Tuple[Any, Optional[BaseException]]:
+        try:
+            if self.function is None:
+                raise Failure(f"this worker has no activity {self.task.activity}", "unknown_activity")
+            if inspect.iscoroutinefunction(self.function):
+                return await self.function(self.task), None
+            return await in_thread(self.function, self.task)
+        except BaseException as error:  # SystemExit, too, would end the event loop
+            return None, error
+
+    def outcome(self, payload_max: int) -> Dict[str, Any]:
+        """How the handler ended. After a notice each error but a Failure means that it ended because of it."""
+        output, error = (None, asyncio.CancelledError()) if self.runner.cancelled() else self.runner.result()
+        if isinstance(error, Failure):
+            return self.failed(error.text, error.type, error.final)
+        if error is not None and self.task.cancel is not None:
+            return {"claim": self.claim, "cancelled": True}
+        if error is not None:
+            log.error("activity %s of %s failed", self.task.activity, self.task.instance, exc_info=error)
+            return self.failed(str(error) or type(error).__name__, type(error).__name__)
+        output = b"" if output is None else output
+        if not isinstance(output, (bytes, bytearray, memoryview)):
+            return self.failed(f"the handler returned {type(output).__name__}, not bytes", "TypeError")
+        if len(output) > payload_max:
+            return self.failed(f"the output has {len(output)} bytes, the gateway takes {payload_max}", "too_large", True)
+        return {"claim": self.claim, "output": encoded(bytes(output))}
+
+    def failed(self, why: str, kind: str = "", final: bool = False) -> Dict[str, Any]:
+        why = str(why).encode(errors="replace")[:FAILURE_TEXT].decode(errors="replace") or "failed"
+        return {"claim": self.claim, "failure": {"text": why, "type": re.sub(r"[^A-Za-z0-9_.-]", "_", kind)[:64], "final": bool(final)}}
+
+
+async def in_thread(function: Any, task: Task) -> Tuple[Any, Optional[BaseException]]:
+    """Runs a handler in a thread of its own, which does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future = loop.create_future()
+
+    def work() -> None:
+        try:
+            result: Tuple[Any, Optional[BaseException]] = (function(task), None)
+        except BaseException as error:
+            result = (None, error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+            loop.call_soon_threadsafe(lambda: done.cancelled() or done.set_result(result))
+
+    threading.Thread(target=work, name=f"thole-{task.activity}", daemon=True).start()
+    return await done
