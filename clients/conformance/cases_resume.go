@@ -302,16 +302,18 @@ var resumeCases = []testCase{
 		s := c.worker()
 		begin := time.Time{}
 		c.hook(func(r *request) bool {
-			if r.op == "renew" && r.sess == s && len(r.renew.Running) > 0 && r.renew.Running[0].Heartbeat {
-				begin = r.at
-				r.refuse(statusUnavailable, "not now")
-				return true
+			if r.op != "renew" || r.sess != s {
+				return false
 			}
-			return false
+			if len(r.renew.Running) > 0 && string(r.renew.Running[0].Details) == "3" {
+				begin = r.at
+			}
+			r.refuse(statusUnavailable, "not now")
+			return true
 		})
 		t := c.give("beat", "3")
 		c.hookAlso(func(r *request) bool { return r.op == "complete" && s.next == nil }) // so that it stays in hand
-		c.until(3*time.Second, "a heartbeat", func() bool { return !begin.IsZero() })
+		c.until(4*time.Second, "the last heartbeat", func() bool { return !begin.IsZero() })
 		c.kill(s)
 		next := c.resumed(s, 2*time.Second)
 		c.until(2*time.Second, "the heartbeat again", func() bool { return last(t.beats) == "3" && t.sess == next })
@@ -535,6 +537,10 @@ var leaseCases = []testCase{
 	{"lease-from-open", "the lease of a resumed session counts from when its open was sent", func(c *env) {
 		s, t, u, _ := losing(c)
 		c.hook(func(r *request) bool {
+			if r.op == "open" && r.at.Sub(s.renewed) < 1200*time.Millisecond {
+				r.refuse(statusUnavailable, "not now")
+				return true
+			}
 			if r.op == "open" && s.next == nil { // a late answer
 				_, answer := c.g.opened(r)
 				time.AfterFunc(400*time.Millisecond, func() { c.locked(func() { r.answer(answer) }) })
@@ -543,7 +549,7 @@ var leaseCases = []testCase{
 			return r.sess == s.next && r.sess != nil && r.op != "next" || r.op == "open" && r.open.Resume != ""
 		})
 		c.kill(s)
-		c.resumed(s, 2*time.Second)
+		c.resumed(s, 3*time.Second)
 		lostLease(c, t, u, func() time.Time { return s.next.renewed })
 	}},
 	{"lease-late-answer", "an answer to open after the lease is over comes too late: it is not used", func(c *env) {

@@ -25,8 +25,14 @@ def breakage(*cases):
     return add
 
 
+def changed(kind, name, change):
+    """An attribute whose values are changed when they are set."""
+    kind_name = "_" + name
+    setattr(kind, name, property(lambda self: getattr(self, kind_name), lambda self, value: setattr(self, kind_name, change(self, value))))
+
+
 @breakage("echo", "client-start")
-def no_header(thole, session, call):
+def no_header(thole, worker, call):
     import nats.aio.client as nats
 
     real = nats.Client.request
@@ -37,74 +43,124 @@ def no_header(thole, session, call):
     nats.Client.request = request
 
 
+# ---- tasks and slots ----
+
+
 @breakage("next-max", "slots")
-def max_is_slots(thole, session, call):
-    thole.Worker.free = lambda self: self.slots
+def max_is_slots(thole, worker, call):
+    thole.Worker.taken = property(lambda self: 0, lambda self, value: None)
 
 
-@breakage("duplicate-in-hand")
-def runs_duplicates_in_hand(thole, session, call):
-    real = session.Session.next
+@breakage("duplicate-in-hand", "resume-duplicate")
+def runs_duplicates_in_hand(thole, worker, call):
+    real = thole.Worker.begin
 
-    async def next(self, free):
-        held, self.held = self.held, {}
-        try:
-            await real(self, free)
-        finally:
-            self.held = {**held, **self.held}
+    def begin(self, message):
+        held = self.held.pop(message.claim, None)
+        real(self, message)
+        if held is not None:
+            self.held[message.claim] = held
 
-    session.Session.next = next
-
-
-@breakage("duplicate-completed")
-def runs_completed_ones(thole, session, call):
-    session.Session.remember = lambda self, claim: None
+    thole.Worker.begin = begin
+    thole.Worker.handled = lambda self, held: self.session.deliver(held)
 
 
-@breakage("renew-uncompleted")
-def forgets_what_ended(thole, session, call):
-    real = session.Session.running
+@breakage("duplicate-completed", "resume-duplicate")
+def runs_completed_ones(thole, worker, call):
+    real = thole.Worker.begin
+
+    def begin(self, message):
+        self.ended.clear()
+        real(self, message)
+
+    thole.Worker.begin = begin
+
+
+@breakage("panic")
+def slot_leaks(thole, worker, call):
+    real = thole.Worker.forget
+
+    def forget(self, held):
+        real(self, held)
+        self.taken += held.task.activity == "panic"
+
+    thole.Worker.forget = forget
+
+
+@breakage("task-trace")
+def tasks_have_no_trace(thole, worker, call):
+    import dataclasses
+
+    real = worker.read_task
+    worker.read_task = lambda message, payload_max: dataclasses.replace(real(message, payload_max), traceparent="")
+
+
+# ---- renewals, heartbeats, notices ----
+
+
+@breakage("renew-uncompleted", "resume-completing")
+def forgets_what_ended(thole, worker, call):
+    real = thole.Worker.handled
+
+    def handled(self, held):
+        real(self, held)
+        self.forget(held)
+
+    def forget(self, held):
+        delivery, held.delivery = held.delivery, None
+        really(self, held)
+        held.delivery = delivery
+
+    really = thole.Worker.forget
+    thole.Worker.handled, thole.Worker.forget = handled, forget
+
+
+@breakage("renew-idle")
+def renews_seldom(thole, worker, call):
+    changed(worker.Session, "renew_every", lambda self, value: self.worker.lease - 0.1 if value else value)
+
+
+@breakage("heartbeat-once")
+def repeats_heartbeats(thole, worker, call):
+    real = thole.Worker.running
+    thole.Worker.running = lambda self: (real(self)[0], [])
+
+
+@breakage("heartbeat-repeated", "resume-heartbeat")
+def forgets_heartbeats(thole, worker, call):
+    real = thole.Worker.running
 
     def running(self):
         listed, beats = real(self)
-        return [e for e in listed if not (self.held[e["claim"]].handler and self.held[e["claim"]].handler.done())], beats
+        for held, beat in beats:
+            held.beaten = beat
+        return listed, beats
 
-    session.Session.running = running
-
-
-@breakage("renew-idle", "session-silent-held")
-def renews_seldom(thole, session, call):
-    real = session.Session.open
-
-    async def open(self, timeout):
-        await real(self, timeout)
-        self.renew_every = self.lease - 0.1
-
-    session.Session.open = open
+    thole.Worker.running = running
 
 
-@breakage("notice-inbox")
-def deaf_inbox(thole, session, call):
+@breakage("notice-inbox", "resume-notice-inbox")
+def deaf_inbox(thole, worker, call):
     async def notice_arrived(self, message):
         pass
 
-    session.Session.notice_arrived = notice_arrived
+    thole.Worker.notice_arrived = notice_arrived
 
 
-@breakage("notice-renew")
-def deaf_renewals(thole, session, call):
-    real = session.Session.renewed
-    session.Session.renewed = lambda self, cancelled, gone, beats: real(self, [], gone, beats)
+@breakage("notice-renew", "resume-notice-renew")
+def deaf_renewals(thole, worker, call):
+    real = thole.Worker.renewed
+    thole.Worker.renewed = lambda self, sent, cancelled, gone: real(self, sent, (), gone)
 
 
 @breakage("gone")
-def ignores_gone(thole, session, call):
-    real = session.Session.renewed
-    session.Session.renewed = lambda self, cancelled, gone, beats: real(self, cancelled, [], beats)
+def ignores_gone(thole, worker, call):
+    real = thole.Worker.renewed
+    thole.Worker.renewed = lambda self, sent, cancelled, gone: real(self, sent, cancelled, ())
 
 
 @breakage("notice-first")
-def last_notice_counts(thole, session, call):
+def last_notice_counts(thole, worker, call):
     import thole.task as task
 
     def fire(self, why):
@@ -116,158 +172,310 @@ def last_notice_counts(thole, session, call):
 
 
 @breakage("notice-inbox", "notice-renew")
-def cancelled_is_a_failure(thole, session, call):
-    real = session.Held.outcome
+def cancelled_is_a_failure(thole, worker, call):
+    real = worker.Held.outcome
 
-    def outcome(self, output, error):
-        made = real(self, output, error)
+    def outcome(self, payload_max):
+        made = real(self, payload_max)
         return self.failed("cancelled") if made.get("cancelled") else made
 
-    session.Held.outcome = outcome
+    worker.Held.outcome = outcome
 
 
-@breakage("complete-unanswered", "complete-unavailable")
-def completes_once(thole, session, call):
-    async def complete(self, held, outcome):
-        try:
-            await self.call("complete", {"outcomes": [outcome]}, 10)
-        except Exception:
-            pass
+# ---- outcomes ----
 
-    session.Session.complete = complete
+
+@breakage("complete-unanswered", "complete-unavailable", "resume-completing")
+def completes_once(thole, worker, call):
+    async def complete(self, held):
+        if not hasattr(held, "sent"):
+            held.sent = True
+            await self.call("complete", {"outcomes": [held.outcome(self.worker.payload_max)]}, 10)
+
+    worker.Session.complete = complete
 
 
 @breakage("complete-fenced")
-def repeats_what_is_refused(thole, session, call):
-    async def complete(self, held, outcome):
-        while not held.dropped.is_set():
-            answer = await self.call("complete", {"outcomes": [outcome]}, 10)
-            if not answer["results"][0].get("status"):
-                return
+def repeats_what_is_refused(thole, worker, call):
+    async def complete(self, held):
+        while True:
+            answer = await self.call("complete", {"outcomes": [held.outcome(self.worker.payload_max)]}, 10)
+            if answer.results and not answer.results[0].status:
+                return self.worker.forget(held)
             await asyncio.sleep(0.2)
 
-    session.Session.complete = complete
+    worker.Session.complete = complete
 
 
-@breakage("gone", "session-not-found-held", "freeze-long")
-def completes_what_is_lost(thole, session, call):
-    async def complete(self, held, outcome):
-        try:
-            await call.call(self.worker.nc, self.subject + ".complete", {"outcomes": [outcome]}, 10)
-        except Exception:
-            pass
+@breakage("gone", "resume-gone")
+def completes_what_is_lost(thole, worker, call):
+    real = thole.Worker.handled
 
-    def lose(self, held):
-        held.fire(thole.Cancelled("lease_lost"))
-        self.held.pop(held.claim, None)
+    def handled(self, held):
+        if self.held.get(held.claim) is not held:
+            asyncio.ensure_future(call.call(self.nc, self.session.subject + ".complete", {"outcomes": [held.outcome(1 << 20)]}, 10))
+        real(self, held)
 
-    session.Session.complete, session.Session.lose = complete, lose
-
-
-@breakage("session-silent-held", "session-not-found-held", "freeze-long")
-def no_lease(thole, session, call):
-    real = session.Session.over
-    session.Session.over = lambda self, why: None if why.startswith("no renewal") else real(self, why)
-    session.Session.expired = lambda self: self.ended.is_set()
-
-
-@breakage("session-heals")
-def lost_too_early(thole, session, call):
-    real = session.Session.call
-
-    async def one(self, operation, request, timeout):
-        try:
-            return await real(self, operation, request, timeout)
-        except call.Error as error:
-            if error.status == 10:
-                self.over("impatient")
-            raise
-
-    session.Session.call = one
-
-
-@breakage("session-unavailable")
-def forgets_the_old_session(thole, session, call):
-    session.Session.retire = lambda self: self.over("retired")
-
-
-@breakage("session-same-claim")
-def one_table_of_claims(thole, session, call):
-    real = session.Session.notify
-
-    def notify(self, notice):
-        for other in list(self.worker.sessions):
-            real(other, notice)
-
-    session.Session.notify = notify
-
-
-@breakage("open-unavailable", "open-no-gateway", "next-error", "session-busy-loop")
-def busy_loop(thole, session, call):
-    call.Backoff.next = lambda self: 0.001
-
-
-@breakage("heartbeat-once")
-def repeats_heartbeats(thole, session, call):
-    real = session.Session.renewed
-    session.Session.renewed = lambda self, cancelled, gone, beats: real(self, cancelled, gone, [])
-
-
-@breakage("heartbeat-repeated")
-def forgets_heartbeats(thole, session, call):
-    real = session.Session.running
-
-    def running(self):
-        listed, beats = real(self)
-        for held, beat in beats:
-            held.beaten = beat
-        return listed, beats
-
-    session.Session.running = running
-
-
-@breakage("close-idle", "close-waits")
-def ends_without_close(thole, session, call):
-    async def close(self, limit):
-        self.over("closed")
-
-    session.Session.close = close
-
-
-@breakage("close-crossing")
-def drops_the_last_answer(thole, session, call):
-    real = session.Session.close
-
-    async def close(self, limit):
-        if self.asking:
-            self.asking.cancel()
-        await real(self, limit)
-
-    session.Session.close = close
-
-
-@breakage("payload-binary", "client-query")
-def base64_of_urls(thole, session, call):
-    import base64
-
-    import thole.client as client
-
-    session.encoded = client.encoded = lambda data: base64.urlsafe_b64encode(data).decode()
+    thole.Worker.handled = handled
 
 
 @breakage("payload-too-big")
-def sends_what_is_too_big(thole, session, call):
-    real = session.Held.outcome
+def sends_what_is_too_big(thole, worker, call):
+    real = worker.Held.outcome
+    worker.Held.outcome = lambda self, payload_max: real(self, 1 << 30)
 
-    def outcome(self, output, error):
-        self.session.payload_max = 1 << 30
-        return real(self, output, error)
 
-    session.Held.outcome = outcome
+@breakage("payload-binary", "client-query")
+def base64_of_urls(thole, worker, call):
+    import base64
+
+    import thole.client as client
+    import thole.task as task
+
+    task.encoded = client.encoded = lambda data: base64.urlsafe_b64encode(data).decode()
+
+
+# ---- the lease, and sessions that are resumed ----
+
+
+@breakage("lease-over-silent", "lease-over-killed", "freeze-long")
+def no_lease(thole, worker, call):
+    thole.Worker.lease_over = lambda self: False
+
+
+@breakage("lease-over-silent")
+def looks_at_the_lease_when_a_request_ends(thole, worker, call):
+    real = thole.Worker.renewed
+    thole.Worker.patience = lambda self: 10.0
+
+    def renewed(self, sent, cancelled, gone):
+        real(self, sent, cancelled, gone)
+        self._timer.cancel()
+
+    thole.Worker.renewed = renewed
+
+
+@breakage("lease-from-open")
+def the_lease_begins_with_the_answer(thole, worker, call):
+    real = thole.Worker.renewed
+    thole.Worker.renewed = lambda self, sent, cancelled, gone: real(self, self.loop.time() + 0.5, cancelled, gone)
+
+
+@breakage("lease-from-open")
+def open_is_no_renewal(thole, worker, call):
+    real = worker.Session.open
+
+    async def open(self):
+        end = self.worker.lease_end if self.worker.resume else None
+        opened = await real(self)
+        if opened and end is not None:
+            self.worker.renewed(end - self.worker.lease, (), ())
+        return opened
+
+    worker.Session.open = open
+
+
+@breakage("lease-late-answer")
+def uses_a_late_answer(thole, worker, call):
+    real = thole.Worker.lose
+    thole.Worker.patience = lambda self: 10.0
+
+    def lose(self, why):
+        session = self.session
+        if session is not None and not session.subject:
+            self.session = None  # it goes on to be opened
+        real(self, why)
+        self.session = session
+
+    thole.Worker.lose = lose
+
+
+@breakage("resume-killed", "resume-stopping")
+def opens_a_new_session(thole, worker, call):
+    real = call.call
+
+    async def one(nc, subject, request, timeout, sender={}):
+        return await real(nc, subject, {**request, "resume": "", "claims": []} if "resume" in request else request, timeout, sender)
+
+    worker.call = one
+
+
+@breakage("resume-killed", "resume-ends-meanwhile")
+def leaves_claims_out(thole, worker, call):
+    real = call.call
+
+    async def one(nc, subject, request, timeout, sender={}):
+        return await real(nc, subject, {**request, "claims": []} if "claims" in request else request, timeout, sender)
+
+    worker.call = one
+
+
+@breakage("resume-completing")
+def lists_only_what_runs(thole, worker, call):
+    real = worker.Session.open
+
+    async def open(self):
+        done = {claim: held for claim, held in self.worker.held.items() if held.runner.done()}
+        for claim in done:
+            del self.worker.held[claim]
+        opening = asyncio.ensure_future(real(self))
+        await asyncio.sleep(0)
+        self.worker.held.update(done)
+        return await opening
+
+    worker.Session.open = open
+
+
+@breakage("resume-gone", "resume-gone-all")
+def ignores_gone_of_open(thole, worker, call):
+    real = worker.Session.open
+
+    async def open(self):
+        renewed = self.worker.renewed
+        self.worker.renewed = lambda sent, cancelled, gone: renewed(sent, cancelled, ())
+        try:
+            return await real(self)
+        finally:
+            self.worker.renewed = renewed
+
+    worker.Session.open = open
+
+
+@breakage("resume-gone-completing")
+def repeats_what_is_gone(thole, worker, call):
+    real = thole.Worker.drop
+
+    def drop(self, held):
+        if held.runner.done():
+            asyncio.ensure_future(call.call(self.nc, self.session.subject + ".complete", {"outcomes": [held.outcome(1 << 20)]}, 10))
+        real(self, held)
+
+    thole.Worker.drop = drop
+
+
+@breakage("resume-ends-meanwhile", "resume-completing")
+def outcomes_wait_for_nothing(thole, worker, call):
+    worker.Session.deliver = lambda self, held: self.worker.forget(held) if not self.used else real(self, held)
+    real = worker.Session.deliver
+
+
+@breakage("resume-silent")
+def asks_the_old_gateway_for_ever(thole, worker, call):
+    thole.Worker.patience = lambda self: self.lease
+
+
+def kept(worker, keeps):
+    """A session that does not end by some answers."""
+    real = worker.Session.call
+
+    async def one(self, operation, request, timeout):
+        end, self.end = self.end, lambda: None
+        try:
+            answer = await real(self, operation, request, timeout)
+        finally:
+            self.end = end
+        if answer.status in (-1, 10) or operation == "next" and answer.status == 9:
+            if not keeps(operation, answer):
+                self.end()
+        return answer
+
+    worker.Session.call = one
+
+
+@breakage("resume-not-found", "resume-idle-not-found")
+def not_found_is_any_status(thole, worker, call):
+    kept(worker, lambda operation, answer: answer.status == 10)
+
+
+@breakage("resume-stopping", "resume-idle-stopping")
+def stays_at_a_gateway_that_stops(thole, worker, call):
+    kept(worker, lambda operation, answer: answer.status == 9)
+
+
+@breakage("resume-complete-not-found")
+def not_found_on_complete_is_final(thole, worker, call):
+    async def complete(self, held):
+        answer = await call.call(self.worker.nc, self.subject + ".complete", {"outcomes": [held.outcome(1 << 20)]}, 10)
+        if answer.status in (0, 10):
+            self.worker.forget(held)
+
+    worker.Session.complete = complete
+
+
+@breakage("resume-open-unanswered", "resume-backoff", "resume-no-gateway")
+def resumes_once(thole, worker, call):
+    real = worker.Session.open
+
+    async def open(self):
+        opened = await real(self)
+        if not opened:
+            self.worker.lose("impatient")
+        return opened
+
+    worker.Session.open = open
+
+
+@breakage("resume-again-and-again")
+def resumes_the_first_session(thole, worker, call):
+    changed(thole.Worker, "resume", lambda self, value: getattr(self, "_resume", "") or value)
+
+
+@breakage("resume-crossing")
+def takes_tasks_of_the_old_session(thole, worker, call):
+    real = worker.Session.end
+
+    def end(self):
+        for job in [job for job in self.jobs if job.get_coro().__name__ == "take_tasks"]:
+            self.jobs.discard(job)
+        real(self)
+
+    worker.Session.end = end
+
+
+@breakage("resume-killed", "resume-silent")
+def works_in_both_sessions(thole, worker, call):
+    real = worker.Session.end
+
+    def end(self):
+        for job in [job for job in self.jobs if job.get_coro().__name__ == "renewals"]:
+            self.jobs.discard(job)
+        real(self)
+
+    async def renewals(self):
+        while not self.worker.halt.is_set():
+            await asyncio.sleep(self.renew_every)
+            sent = self.worker.loop.time()
+            answer = await call.call(self.worker.nc, self.subject + ".renew", {"running": self.worker.running()[0]}, 1)
+            if answer.status == 0:
+                self.worker.renewed(sent, answer.cancelled, answer.gone)
+            else:
+                self.end()
+
+    worker.Session.end, worker.Session.renewals = end, renewals
+
+
+@breakage("resume-terms")
+def keeps_the_first_terms(thole, worker, call):
+    changed(thole.Worker, "payload_max", lambda self, value: 262144)
+
+
+@breakage("lease-same-claim")
+def remembers_claims_of_lost_sessions(thole, worker, call):
+    changed(thole.Worker, "ended", lambda self, value: value or getattr(self, "_ended", {}))
+
+
+@breakage("open-unavailable", "open-no-gateway", "next-error", "resume-busy-loop", "resume-backoff")
+def busy_loop(thole, worker, call):
+    call.Backoff.next = lambda self: 0.001
+
+
+@breakage("open-fields")
+def host_is_left_out(thole, worker, call):
+    worker.socket.gethostname = lambda: ""
 
 
 @breakage("restart", "cut")
-def gives_up_reconnecting(thole, session, call):
+def gives_up_reconnecting(thole, worker, call):
     import nats
 
     real = nats.connect
@@ -278,97 +486,119 @@ def gives_up_reconnecting(thole, session, call):
     nats.connect = connect
 
 
-@breakage("panic")
-def slot_leaks(thole, session, call):
-    real = session.Held.run
+# ---- the end ----
 
-    async def run(self):
-        if self.task.activity == "panic":
-            self.session.worker.release = lambda: None
+
+@breakage("close-idle", "close-waits")
+def ends_without_close(thole, worker, call):
+    async def close(self):
+        self.closed = True
+        self.end()
+
+    worker.Session.close = close
+
+
+@breakage("close-crossing")
+def drops_the_last_answer(thole, worker, call):
+    real = worker.Session.close
+
+    async def close(self):
+        for job in [job for job in self.jobs if job.get_coro().__name__ == "take_tasks"]:
+            job.cancel()
         await real(self)
 
-    session.Held.run = run
+    worker.Session.close = close
+
+
+@breakage("close-killed", "close-completing", "close-not-found-held")
+def ends_when_its_gateway_dies(thole, worker, call):
+    real = worker.Session.end
+
+    def end(self):
+        self.closed = self.closed or self.worker.halt.is_set()
+        real(self)
+
+    worker.Session.end = end
+
+
+@breakage("close-limit-moved", "close-killed")
+def the_limit_begins_anew(thole, worker, call):
+    real = worker.Session.close
+
+    async def close(self):
+        self.worker.stop_by = self.worker.loop.time() + self.worker.close_limit
+        await real(self)
+
+    worker.Session.close = close
+
+
+# ---- clients ----
 
 
 @breakage("client-start-repeated", "client-signal-repeated")
-def new_request_id(thole, session, call):
+def new_request_id(thole, worker, call):
     import secrets
 
     real = thole.Client._call
 
-    async def one(self, operation, request, timeout, deadline):
+    async def one(self, operation, request, timeout, sender):
         if "requestId" in request:
             request["requestId"] = secrets.token_hex(16)
-        return await real(self, operation, request, timeout, deadline)
+        return await real(self, operation, request, timeout, sender)
 
     thole.Client._call = one
 
 
 @breakage("client-wait-again")
-def wait_gives_up(thole, session, call):
-    real = thole.Client.wait
-
+def wait_gives_up(thole, worker, call):
     async def wait(self, instance, *, timeout=None):
-        answer = await self._call("wait", {"instance": instance, "waitMs": 1000}, 5, None, self._sender())
-        return thole.Outcome(0, answer["state"])
+        answer = await self._call("wait", {"instance": instance, "waitMs": 1000}, 5, self._sender())
+        return thole.Outcome(answer.status, answer.state)
 
     thole.Client.wait = wait
 
 
 @breakage("client-start-conflict", "client-denied")
-def repeats_errors(thole, session, call):
-    import thole.client as client
-
+def repeats_errors(thole, worker, call):
     async def request(self, operation, message, timeout):
         for _ in range(3):
-            try:
-                return await self._call(operation, message, 5, None, self._sender())
-            except thole.Error as error:
-                last = error
-        raise last
+            answer = await self._call(operation, message, 5, self._sender())
+        raise thole.Error(answer.status, answer.text)
 
-    client.Client._request = request
+    thole.Client._request = request
 
 
 @breakage("client-actor", "client-actor-default")
-def actor_is_fixed(thole, session, call):
+def actor_is_fixed(thole, worker, call):
     real = thole.Client._sender
     thole.Client._sender = lambda self: {**real(self), "Thole-Actor": "somebody"}
 
 
 @breakage("client-actor-refused")
-def actor_is_not_checked(thole, session, call):
+def actor_is_not_checked(thole, worker, call):
     thole.Client._sender = lambda self: {"Thole-Actor": self.actor, "Thole-Client": "thole"}
 
 
 @breakage("client-trace")
-def repetitions_have_no_trace(thole, session, call):
+def repetitions_have_no_trace(thole, worker, call):
     real, seen = thole.Client._call, set()
 
-    async def once(self, operation, request, timeout, deadline, sender):
+    async def once(self, operation, request, timeout, sender):
         kept = {name: value for name, value in sender.items() if operation not in seen or name.startswith("Thole-")}
         seen.add(operation)
-        return await real(self, operation, request, timeout, deadline, kept)
+        return await real(self, operation, request, timeout, kept)
 
     thole.Client._call = once
-
-
-@breakage("task-trace")
-def tasks_have_no_trace(thole, session, call):
-    import dataclasses
-
-    real = session.read_task
-    session.read_task = lambda message, payload_max: dataclasses.replace(real(message, payload_max), traceparent="")
 
 
 def drive(name):
     import thole
     import thole._call
-    import thole._session
+    import thole.worker
 
     import conformance_driver
 
-    BREAKAGES[name][0](thole, thole._session, thole._call)
+    BREAKAGES[name][0](thole, thole.worker, thole._call)
     asyncio.run(conformance_driver.main())
 
 

@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { name, TholeError } from "./errors.js";
-import { Link, Pause, sleep } from "./link.js";
-import { decode, encode, NO_ANSWER, NO_RESPONDERS, Status, type Answer } from "./wire.js";
+import { call, decode, encode, linkOf, NO_ANSWER, Pause, sleep, Status, type Answer } from "./gateway.js";
 
 const ANSWER_MS = 5_000;
 const WAIT_MS = 10_000;
@@ -37,13 +36,12 @@ export interface InstanceOutcome {
 
 /** Starts, signals, queries and awaits instances. What is refused is a `TholeError`. */
 export class Client {
-  private readonly link: Link;
   private readonly prefix: string;
   private readonly timeoutMs: number;
   private readonly actor: string;
 
-  constructor(nc: NatsConnection, private readonly options: ClientOptions = {}) {
-    this.link = Link.of(nc);
+  constructor(private readonly nc: NatsConnection, private readonly options: ClientOptions = {}) {
+    linkOf(nc);
     this.prefix = `thole.${name("namespace", options.namespace ?? "default")}.gateway.client.`;
     this.timeoutMs = options.timeoutMs ?? 30_000;
     this.actor = options.actor || process.env.THOLE_ACTOR || ownActor();
@@ -67,8 +65,7 @@ export class Client {
     instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
   } = {}): Promise<string> {
     const { instance, input, version, requestId = randomUUID() } = options;
-    const answer = await this.call<Answer & { instance?: string }>(`start.${name("orchestration", orchestration)}`,
-      { instance, input: encode(input), version, requestId }, options);
+    const answer = await this.call(`start.${name("orchestration", orchestration)}`, { instance, input: encode(input), version, requestId }, options);
     return answer.instance ?? instance ?? "";
   }
 
@@ -85,44 +82,48 @@ export class Client {
   }
 
   async query(instance: string, query: string, input?: Uint8Array | string, options: CallOptions = {}): Promise<Buffer> {
-    const answer = await this.call<Answer & { output?: string }>(`query.${name("query", query)}`, { instance, input: encode(input) }, options);
+    const answer = await this.call(`query.${name("query", query)}`, { instance, input: encode(input) }, options);
     return decode(answer.output);
   }
 
   /** Waits until the instance has ended. TholeError TIMEOUT: it still runs. */
   async wait(instance: string, options: CallOptions = {}): Promise<InstanceOutcome> {
-    type Ended = Answer & { state?: InstanceOutcome["state"] | "running"; output?: string; errorType?: string };
-    const answer = await this.ask<Ended>("wait", (leftMs) => ({ instance, waitMs: waitMs(leftMs) }), options);
+    const answer = await this.ask("wait", (leftMs) => ({ instance, waitMs: waitMs(leftMs) }), options);
     const { state, status, text } = answer;
     if (!state || state === "running") throw new TholeError(status, text);
-    return { state, status, text, output: decode(answer.output), errorType: answer.errorType ?? "" };
+    return { state: state as InstanceOutcome["state"], status, text, output: decode(answer.output), errorType: answer.errorType ?? "" };
   }
 
-  private async call<T extends Answer>(operation: string, body: object, options: CallOptions): Promise<T> {
-    const answer = await this.ask<T>(operation, () => body, options);
+  private async call(operation: string, body: object, options: CallOptions): Promise<Answer> {
+    const answer = await this.ask(operation, () => body, options);
     if (answer.status !== Status.OK) throw new TholeError(answer.status, answer.text);
     return answer;
   }
 
+  /** Rejects as soon as the signal aborts. */
+  private ask(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<Answer> {
+    const { signal } = options;
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const abort = (): void => reject(signal?.reason as Error);
+      signal?.addEventListener("abort", abort);
+      this.repeat(operation, body, options).then(resolve, reject).finally(() => signal?.removeEventListener("abort", abort));
+    });
+  }
+
   /** Repeats until there is an answer that counts, or no time. */
-  private async ask<T extends Answer>(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<T> {
+  private async repeat(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<Answer> {
     const deadline = performance.now() + (options.timeoutMs ?? this.timeoutMs);
     const pause = new Pause(), sender = this.sender();
     let last: Answer = { status: NO_ANSWER, text: "no answer" };
-    for (;;) {
-      options.signal?.throwIfAborted();
-      const leftMs = deadline - performance.now();
-      if (leftMs <= 0) break;
+    for (let leftMs = deadline - performance.now(); leftMs > 0 && !options.signal?.aborted; leftMs = deadline - performance.now()) {
       const message = body(leftMs);
       const timeoutMs = (message.waitMs ?? 0) + Math.min(leftMs, Math.max(leftMs / 2, 500), ANSWER_MS);
-      const answer = await this.link.request<T>(this.prefix + operation, message, Math.min(timeoutMs, leftMs), options.signal, sender);
+      const answer = await call(this.nc, this.prefix + operation, message, Math.min(timeoutMs, leftMs), sender);
       if (answer.status !== NO_ANSWER || last.status === NO_ANSWER) last = answer;
-      if (answer.status === Status.TIMEOUT && message.waitMs !== undefined) {
-        pause.reset();
-        continue; // it still runs
-      }
-      if (answer.status !== NO_ANSWER && answer.status !== NO_RESPONDERS && answer.status !== Status.UNAVAILABLE) return answer;
-      await sleep(Math.min(pause.next(), Math.max(0, deadline - performance.now())), options.signal);
+      if (answer.status === Status.TIMEOUT && message.waitMs !== undefined) pause.reset(); // it still runs
+      else if (answer.status !== NO_ANSWER && answer.status !== Status.UNAVAILABLE) return answer;
+      await sleep(Math.min(pause.next(), Math.max(0, deadline - performance.now())));
     }
     throw new TholeError(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
   }

@@ -1,4 +1,4 @@
-import { Status } from "./wire.js";
+import { Status } from "./gateway.js";
 
 /** Thrown by an activity: the try has failed. Any other error that it throws is a failure of the type of its name. */
 export class ActivityFailure extends Error {

@@ -1,106 +1,72 @@
-import { setMaxListeners } from "node:events";
-import { createInbox, headers, NoRespondersError, type NatsConnection } from "@nats-io/transport-node";
-import { NO_ANSWER, NO_RESPONDERS, Status, type Answer } from "./wire.js";
+import { headers, type NatsConnection } from "@nats-io/transport-node";
 
-/** Requests over a connection. Nothing is sent while it is cut, and what was asked before a cut counts as not answered. */
-export class Link {
-  private connected = true;
-  private readonly cut = new Set<() => void>();
-  private readonly back = new Set<() => void>();
-  private static readonly all = new WeakMap<NatsConnection, Link>();
+// The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them.
 
-  private constructor(readonly nc: NatsConnection) {
-    void this.watch();
+/** Statuses that matter to a worker or a client; `TholeError.status` may be any other. */
+export const Status = {
+  OK: 0, INVALID: 2, LIMIT: 3, CANCELLED: 6, APP: 7, CONFLICT: 8, UNAVAILABLE: 9, NOT_FOUND: 10, TIMEOUT: 11, DENIED: 13, FENCED: 14,
+} as const;
+
+/** No status of a gateway: there was no answer in time, or none that can be read. */
+export const NO_ANSWER = -1;
+
+export interface TaskMessage {
+  claim: string; activity?: string; instance?: string; execution?: string | number; activityId?: string | number; tryNumber?: number;
+  attempt?: number; input?: string; key?: string; orchestration?: string; version?: number; details?: string;
+  timeoutMs?: string | number; queue?: string; traceparent?: string; tracestate?: string;
+}
+export interface RunningTask { claim: string; details?: string; heartbeat?: boolean }
+export interface Notice { claim: string; kind?: string; reason?: string; graceMs?: number }
+export interface Outcome { claim: string; output?: string; failure?: { text: string; type: string; final: boolean }; cancelled?: boolean }
+
+/** Any answer. */
+export interface Answer {
+  status: number; text: string;
+  session?: string; subject?: string; leaseMs?: number; renewMs?: number; payloadMax?: string | number; gateway?: string; gone?: string[];
+  tasks?: TaskMessage[]; cancelled?: Notice[]; results?: { claim: string; status?: number; text?: string }[];
+  instance?: string; state?: string; output?: string; errorType?: string;
+}
+
+export const encode = (bytes: Uint8Array | string | undefined): string => Buffer.from(bytes ?? "").toString("base64");
+export const decode = (text: string | undefined): Buffer => Buffer.from(text ?? "", "base64");
+export const listed = <T>(list: T[] | undefined): T[] => (Array.isArray(list) ? list : []);
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What is known of a connection: whether it is cut, and how often it was. */
+interface Link { isCut: boolean; cuts: number }
+const links = new WeakMap<NatsConnection, Link>();
+
+export function linkOf(nc: NatsConnection): Link {
+  let link = links.get(nc);
+  if (!link) {
+    links.set(nc, link = { isCut: false, cuts: 0 });
+    void watch(nc, link);
   }
+  return link;
+}
 
-  /** The one of a connection: it lives as long. */
-  static of(nc: NatsConnection): Link {
-    let link = Link.all.get(nc);
-    if (!link) Link.all.set(nc, link = new Link(nc));
-    return link;
-  }
-
-  /** The largest message that the NATS server takes. */
-  get maxPayload(): number { return this.nc.info?.max_payload ?? 1 << 20; }
-  get isConnected(): boolean { return this.connected; }
-
-  /** A new subject that this connection may subscribe. */
-  inbox(): string {
-    return createInbox((this.nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix);
-  }
-
-  private async watch(): Promise<void> {
-    for await (const status of this.nc.status()) {
-      if (status.type === "disconnect") {
-        this.connected = false;
-        for (const tell of [...this.cut]) tell();
-      } else if (status.type === "reconnect") {
-        this.connected = true;
-        for (const tell of [...this.back]) tell();
-      }
-    }
-  }
-
-  /** Asks once the connection is there. Never throws: without an answer the status is NO_ANSWER or NO_RESPONDERS. */
-  async request<T extends Answer>(subject: string, body: object, timeoutMs: number, signal?: AbortSignal, sender = {}): Promise<T> {
-    const deadline = performance.now() + timeoutMs;
-    while (!this.connected && !signal?.aborted && performance.now() < deadline)
-      await until((done) => { this.back.add(done); return () => this.back.delete(done); }, deadline - performance.now(), signal);
-    const leftMs = Math.ceil(deadline - performance.now());
-    let answer: Answer = { status: NO_ANSWER, text: this.connected ? "no answer" : "not connected to NATS" };
-    if (!this.connected || leftMs <= 0 || signal?.aborted) return answer as T;
-    await until((done) => {
-      this.ask(subject, body, leftMs, sender).then((got) => { answer = got; done(); });
-      this.cut.add(done);
-      return () => this.cut.delete(done);
-    }, leftMs, signal);
-    return answer as T;
-  }
-
-  private async ask(subject: string, body: object, timeout: number, sender: Record<string, string>): Promise<Answer> {
-    try {
-      const h = headers();
-      for (const [name, value] of Object.entries({ "Content-Type": "application/json", ...sender })) h.set(name, value);
-      const message = await this.nc.request(subject, JSON.stringify(body), { timeout, headers: h });
-      const answer = JSON.parse(message.string()) as Partial<Answer> | null;
-      const status = answer?.status ?? Status.OK;
-      if (typeof answer !== "object" || answer === null || Array.isArray(answer) || !Number.isInteger(status))
-        throw new Error("the answer is none of a gateway");
-      return { ...answer, status, text: String(answer.text ?? "") };
-    } catch (err) {
-      return { status: isNoResponders(err) ? NO_RESPONDERS : NO_ANSWER, text: String((err as Error).message) };
-    }
+async function watch(nc: NatsConnection, link: Link): Promise<void> {
+  for await (const { type } of nc.status()) {
+    if (type === "disconnect") link.cuts++;
+    if (type === "disconnect" || type === "reconnect") link.isCut = type === "disconnect";
   }
 }
 
-function isNoResponders(err: unknown): boolean {
-  return err instanceof NoRespondersError || (err instanceof Error && err.cause instanceof NoRespondersError);
-}
-
-/** Waits for an event, a time, or an abort, whichever is first, and leaves no listener behind. */
-export function until(listen: (done: () => void) => () => void, ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    let forget: (() => void) | undefined;
-    const done = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      forget?.();
-      resolve();
-    };
-    const timer = setTimeout(done, Math.min(ms, 2 ** 31 - 1));
-    signal?.addEventListener("abort", done);
-    forget = listen(done);
-  });
-}
-
-export const sleep = (ms: number, signal?: AbortSignal): Promise<void> => until(() => () => {}, ms, signal);
-
-/** The signal of a new controller, which may have many listeners. */
-export function controller(): AbortController {
-  const made = new AbortController();
-  setMaxListeners(0, made.signal);
-  return made;
+/** One request. Never throws. Nothing is sent while the connection is cut: it would arrive when nobody waits for its answer any more. */
+export async function call(nc: NatsConnection, subject: string, body: object, timeout: number, sender = {}): Promise<Answer> {
+  try {
+    if (linkOf(nc).isCut) throw new Error("not connected to NATS");
+    const h = headers();
+    for (const [name, value] of Object.entries<string>({ "Content-Type": "application/json", ...sender })) h.set(name, value);
+    const message = await nc.request(subject, JSON.stringify(body), { timeout: Math.max(1, Math.ceil(timeout)), headers: h });
+    const answer = JSON.parse(message.string()) as Partial<Answer> | null;
+    const status = answer?.status ?? Status.OK;
+    if (typeof answer !== "object" || answer === null || Array.isArray(answer) || !Number.isInteger(status))
+      throw new Error("the answer is none of a gateway");
+    return { ...answer, status, text: String(answer.text ?? "") };
+  } catch (err) {
+    return { status: NO_ANSWER, text: String((err as Error).message) };
+  }
 }
 
 /** Pauses between tries: 200 ms, doubled up to 5 s, and up to a quarter more so that workers do not ask in step. */

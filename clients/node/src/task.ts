@@ -1,6 +1,8 @@
-import { Cancelled } from "./errors.js";
-import { controller } from "./link.js";
-import { decode, encode, type RunningTask, type TaskMessage } from "./wire.js";
+import { setMaxListeners } from "node:events";
+import { ActivityFailure, Cancelled } from "./errors.js";
+import { decode, encode, type Outcome, type RunningTask, type TaskMessage } from "./gateway.js";
+
+const TEXT_MAX = 4096;
 
 /** One try of an activity. */
 export interface Task {
@@ -37,11 +39,13 @@ export type Activity = (task: Task) => Promise<Uint8Array | string | void> | Uin
 export class Held {
   readonly claim: string;
   readonly task: Task;
-  private readonly abort = controller();
-  private readonly end = controller();
+  /** How it ended. */
+  outcome: Outcome | undefined;
+  private readonly abort = new AbortController();
   private beat: { details: string } | undefined;
 
-  constructor(message: TaskMessage, private readonly detailsMax: number) {
+  constructor(message: TaskMessage, private readonly payloadMax: number) {
+    setMaxListeners(0, this.abort.signal);
     this.claim = message.claim;
     this.task = {
       activity: message.activity ?? "", queue: message.queue ?? "", orchestration: message.orchestration ?? "",
@@ -53,22 +57,14 @@ export class Held {
     };
   }
 
-  /** Aborted when nothing may be sent for it any more. */
-  get lost(): AbortSignal { return this.end.signal; }
-  get isLost(): boolean { return this.end.signal.aborted; }
-
+  /** Tells the activity to end; the first notice counts. */
   cancel(kind: string, reason: string, graceMs: number): void {
     if (!this.abort.signal.aborted) this.abort.abort(new Cancelled(kind, reason, graceMs));
   }
 
-  lose(kind: string, reason: string): void {
-    this.end.abort();
-    this.cancel(kind, reason, 0);
-  }
-
   private heartbeat(details: Uint8Array | string = ""): void {
-    if (Buffer.byteLength(details) > this.detailsMax)
-      throw new RangeError(`details of ${Buffer.byteLength(details)} bytes; the limit is ${this.detailsMax}`);
+    if (Buffer.byteLength(details) > this.payloadMax)
+      throw new RangeError(`details of ${Buffer.byteLength(details)} bytes; the limit is ${this.payloadMax}`);
     this.beat = { details: encode(details) };
   }
 
@@ -79,4 +75,27 @@ export class Held {
     const message = { claim: this.claim, heartbeat: true, ...(beat.details === "" ? {} : { details: beat.details }) };
     return { message, sent: () => { if (this.beat === beat) this.beat = undefined; } };
   }
+
+  /** Runs the activity. After a notice each error but an ActivityFailure means that it ended because of it. */
+  async run(activity: Activity | undefined): Promise<void> {
+    await Promise.resolve(); // so that the other tasks of an answer are in hand before a handler runs
+    const { claim, task } = this;
+    try {
+      if (!activity) throw new ActivityFailure(`this worker has no activity ${task.activity}`, { type: "unknown_activity" });
+      const output = Buffer.from((await activity(task)) ?? "");
+      if (output.length > this.payloadMax)
+        throw new ActivityFailure(`the output has ${output.length} bytes; the limit is ${this.payloadMax}`, { type: "too_large", final: true });
+      this.outcome = { claim, output: encode(output) };
+    } catch (err) {
+      const failure = err instanceof ActivityFailure;
+      if (task.signal.aborted && !failure) this.outcome = { claim, cancelled: true };
+      else if (failure) this.outcome = failed(claim, err.message, err.type, err.final);
+      else this.outcome = err instanceof Error ? failed(claim, err.message, err.name, false) : failed(claim, String(err), "", false);
+    }
+  }
+}
+
+function failed(claim: string, text: string, type: string, final: boolean): Outcome {
+  const short = Buffer.from(text.slice(0, TEXT_MAX)).toString() || "failed"; // and without lone surrogates, which are no UTF-8
+  return { claim, failure: { text: short, type: type.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 64), final } };
 }

@@ -1,11 +1,14 @@
-import type { NatsConnection } from "@nats-io/transport-node";
-import { ActivityFailure, Cancelled, name, TholeError } from "./errors.js";
-import { controller, Link, Pause, sleep, until } from "./link.js";
-import { failure, Session, success, type Owner } from "./session.js";
-import type { Activity, Held } from "./task.js";
-import { Status, type Notice, type Outcome, type SessionOpened } from "./wire.js";
+import { hostname } from "node:os";
+import { createInbox, type NatsConnection, type Subscription } from "@nats-io/transport-node";
+import { name, TholeError } from "./errors.js";
+import { call, linkOf, listed, NO_ANSWER, Pause, sleep, Status, type Answer, type Notice } from "./gateway.js";
+import { Held, type Activity } from "./task.js";
 
-const OPEN_MS = 5_000;
+const ANSWER_MS = 5_000; // for open and renew; no more than a third of the lease
+const NEXT_MORE_MS = 5_000; // that next may take beyond its wait
+const STORE_MS = 10_000; // for complete
+const CLOSE_MORE_MS = 10_000;
+const PAYLOAD_MAX = 256 * 1024;
 
 export interface WorkerOptions {
   queue: string;
@@ -25,153 +28,309 @@ export interface WorkerOptions {
 }
 
 /** Runs activities of one queue. */
-export class Worker implements Owner {
-  private readonly options: Required<WorkerOptions>;
-  private readonly link: Link;
-  private readonly sessions = new Set<Session>();
-  private readonly stopping = controller();
-  private readonly waiting = new Set<() => void>();
-  private readonly openPause = new Pause();
+export class Worker {
+  readonly options: Required<WorkerOptions>;
+  readonly hand = new Map<string, Held>(); // until an outcome is stored or refused, or the claim is lost
+  private ended = new Map<string, number>(); // claims that were in hand, and when they ended: a task may come twice
+  private session: Session | undefined; // the newest one, which may not be open yet, or not any more
+  resume = ""; // the last one that was opened, until its lease is over
+  leaseMs = 0;
+  private leaseEnd = 0;
+  private leaseTimer: NodeJS.Timeout | undefined;
+  payloadMax = PAYLOAD_MAX;
+  busy = 0; // slots: of tasks in hand, and of activities that run on for lost ones
+  inbox: Subscription | undefined;
+  stopBy: number | undefined; // what runs is to end then: the worker stops
+  private wake: () => void = () => {};
   private error: Error | undefined;
   private finished: Promise<void> | undefined;
-  private limitMs: number;
-  private busy = 0; // slots taken: until an outcome is answered, and by a handler whose task is lost until it ends
 
-  constructor(nc: NatsConnection, options: WorkerOptions) {
+  constructor(readonly nc: NatsConnection, options: WorkerOptions) {
     this.options = {
       namespace: "default", name: "node-worker", slots: 10, waitMs: 10_000, stopLimitMs: 30_000,
       warn: (text) => console.warn(`thole: ${text}`), ...options,
     };
     for (const what of ["namespace", "queue", "name"] as const) name(what, this.options[what]);
     for (const activity of Object.keys(this.options.activities)) name("activity", activity);
-    this.limitMs = this.options.stopLimitMs;
-    this.link = Link.of(nc);
+    linkOf(nc);
   }
 
   /** Works until `stop`, or `signal` aborts, which stops gracefully; rejects when the gateway refuses this worker. */
   run(signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted) this.stopping.abort();
-    signal?.addEventListener("abort", () => this.stopping.abort(), { once: true });
+    if (signal?.aborted) void this.stop();
+    signal?.addEventListener("abort", () => void this.stop(), { once: true });
     return (this.finished ??= this.work());
   }
 
   /** Takes no new tasks, lets running ones end for up to the limit, and then tells them to. Ends `run`. */
   stop(limitMs = this.options.stopLimitMs): Promise<void> {
-    this.limitMs = limitMs;
-    this.stopping.abort();
+    if (this.stopBy === undefined) {
+      this.stopBy = performance.now() + limitMs;
+      this.session?.stop();
+      this.changed();
+    }
     return this.finished ?? Promise.resolve();
   }
 
   private async work(): Promise<void> {
-    void this.link.nc.closed().then((err) => this.fatal(err ?? new Error("the NATS connection is closed")));
-    while (!this.stopping.signal.aborted) {
-      const session = await this.open();
-      if (session) await this.feed(session);
-      for (const old of this.sessions) if (old.isOver) this.sessions.delete(old);
-      await sleep(this.openPause.next() - 200, this.stopping.signal); // at once, unless sessions end before they were of use
+    void this.nc.closed().then((err) => this.fatal(err ?? new Error("the NATS connection is closed")));
+    this.inbox = this.nc.subscribe(createInbox((this.nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix), {
+      callback: (err, message) => {
+        const notice = err ? null : parsed(message.data);
+        this.notify(notice);
+        setTimeout(() => this.notify(notice), 100); // it may overtake its task by a moment
+      },
+    });
+    const pause = new Pause();
+    while (!this.error && (this.stopBy === undefined || this.hand.size > 0)) {
+      const session = this.session = new Session(this);
+      await session.run();
+      if (session.isClosed) break;
+      if (session.used) pause.reset(); // another one at once
+      else await Promise.race([sleep(pause.next()), this.hand.size > 0 ? new Promise(() => {}) : this.change()]);
     }
-    if (!this.error) await Promise.all([...this.sessions].map((session) => session.close(this.limitMs)));
+    this.lose("the worker ends");
+    this.inbox.unsubscribe();
     if (this.error) throw this.error;
   }
 
-  private async open(): Promise<Session | undefined> {
-    const { namespace, queue, name, slots, activities } = this.options;
-    while (!this.stopping.signal.aborted) {
-      const inbox = this.link.inbox();
-      let session: Session | undefined;
-      const subscription = this.link.nc.subscribe(inbox, {
-        callback: (err, message) => { if (!err) session?.notice(parsed(message.data)); },
-      });
-      const sentAt = performance.now();
-      const answer = await this.link.request<SessionOpened>(`thole.${namespace}.gateway.open.${queue}`,
-        { worker: name, slots, activities: Object.keys(activities), inbox }, OPEN_MS);
-      if (answer.status === Status.OK && answer.subject) {
-        session = new Session(this, this.link, answer, subscription, sentAt);
-        this.sessions.add(session);
-        return session;
-      }
-      subscription.unsubscribe();
-      if (answer.status === Status.INVALID || answer.status === Status.DENIED) {
-        this.fatal(new TholeError(answer.status, `open: ${answer.text}`));
-        return undefined;
-      }
-      await sleep(this.openPause.next(), this.stopping.signal);
-    }
-    return undefined;
-  }
-
-  /** Asks for tasks until the session takes none any more. */
-  private async feed(session: Session): Promise<void> {
-    const pause = new Pause();
-    while (!this.stopping.signal.aborted && !session.isOver && !session.retired) {
-      const free = this.options.slots - this.busy;
-      if (free <= 0) {
-        await this.change();
-        continue;
-      }
-      let status: number | undefined; // stays undefined when the worker stops: what still comes is taken all the same
-      await until((done) => {
-        session.next(free, this.options.waitMs).then((got) => { status = got; done(); });
-        return () => {};
-      }, Infinity, this.stopping.signal);
-      if (status === Status.OK) {
-        pause.reset();
-        this.openPause.reset();
-      } else if (status === Status.UNAVAILABLE) {
-        session.retire();
-      } else if (status !== undefined && !session.isOver) {
-        await sleep(pause.next(), this.stopping.signal);
-      }
-    }
-  }
-
-  // ---- told by sessions ----
-
-  take(session: Session, held: Held): void {
-    this.busy++;
-    this.outcome(held)
-      .then((outcome) => session.complete(held, outcome))
-      .catch((err: Error) => this.fatal(err))
-      .finally(() => { this.busy--; this.changed(); });
-  }
-
-  private async outcome(held: Held): Promise<Outcome> {
-    const { task, claim } = held;
-    const activity = Object.hasOwn(this.options.activities, task.activity) ? this.options.activities[task.activity] : undefined;
-    if (!activity) return failure(claim, `this worker has no activity ${task.activity}`, "unknown_activity", false);
-    await Promise.resolve(); // so that the other tasks of an answer are in hand before a handler runs
-    try {
-      return success(claim, await activity(task));
-    } catch (err) {
-      if (err instanceof ActivityFailure) return failure(claim, err.message, err.type, err.final);
-      if (task.signal.aborted) return { claim, cancelled: true };
-      if (err instanceof Cancelled) return failure(claim, `threw Cancelled, and was not: ${err.message}`, err.name, false);
-      return err instanceof Error ? failure(claim, err.message, err.name, false) : failure(claim, String(err), "", false);
-    }
-  }
-
-  changed(): void {
-    for (const tell of [...this.waiting]) tell();
-  }
-
-  /** Waits until a slot may be free, a session over, or the worker stops. */
-  private change(): Promise<void> {
-    return until((done) => { this.waiting.add(done); return () => this.waiting.delete(done); }, Infinity, this.stopping.signal);
-  }
-
+  /** The gateway refuses this worker. */
   fatal(err: Error): void {
     this.error ??= err;
-    for (const session of this.sessions) session.end("shutdown", err.message);
-    this.stopping.abort();
+    this.session?.end();
+    this.changed();
   }
 
-  warn(text: string): void { this.options.warn(text); }
+  /** Waits until a slot may be free, the session is over, or the worker stops. */
+  change(): Promise<void> { return new Promise((resolve) => { this.wake = resolve; }); }
+  changed(): void { this.wake(); }
+
+  // ---- the lease ----
+
+  /** How long an answer to open or renew may take. */
+  get patienceMs(): number { return Math.min(ANSWER_MS, this.leaseMs / 3 || ANSWER_MS); }
+
+  /** What was sent then has been answered. */
+  renewed(sentAt: number, answer: Answer): void {
+    this.leaseEnd = sentAt + this.leaseMs;
+    clearTimeout(this.leaseTimer);
+    this.leaseTimer = setTimeout(() => this.leaseIsOver(), Math.ceil(this.leaseEnd - performance.now()) + 1);
+    for (const notice of listed(answer.cancelled)) this.notify(notice);
+    for (const claim of listed(answer.gone)) this.drop(this.hand.get(claim), "its claim is gone");
+    for (const [claim, at] of this.ended) if (performance.now() - at > this.leaseMs) this.ended.delete(claim);
+  }
+
+  /** Whether the lease is over; then all is lost. The timer asks, and whoever is about to go by the lease: the process may have been
+   *  stopped for long, and the timer need not be what runs first then. */
+  leaseIsOver(): boolean {
+    const over = this.resume !== "" && performance.now() >= this.leaseEnd;
+    if (over) this.lose("no gateway answered for a lease");
+    return over;
+  }
+
+  /** Ends the session for good: what is in hand is lost, and the next session is a new one. */
+  private lose(why: string): void {
+    for (const held of this.hand.values()) this.drop(held, why);
+    this.ended.clear();
+    this.resume = "";
+    clearTimeout(this.leaseTimer);
+    this.session?.end();
+  }
+
+  // ---- tasks in hand ----
+
+  /** Runs a task, unless its claim is known: it may come twice. */
+  begin(held: Held): void {
+    if (this.hand.has(held.claim) || this.ended.has(held.claim)) return;
+    const { activities } = this.options, { activity } = held.task;
+    this.hand.set(held.claim, held);
+    this.busy++;
+    void held.run(Object.hasOwn(activities, activity) ? activities[activity] : undefined).then(() => {
+      if (this.hand.get(held.claim) !== held) this.release(); // it was lost
+      else this.session?.deliver(held);
+    });
+  }
+
+  private notify(notice: Notice | null): void {
+    this.hand.get(notice?.claim ?? "")?.cancel(notice?.kind ?? "", notice?.reason ?? "", notice?.graceMs ?? 0);
+  }
+
+  /** Gives a claim up: its activity is to end, nothing is sent for it. */
+  private drop(held: Held | undefined, why: string): void {
+    if (!held) return;
+    this.options.warn(`${held.task.activity} of ${held.task.instance} is lost: ${why}`);
+    held.cancel("lease_lost", why, 0);
+    this.forget(held);
+  }
+
+  /** Its outcome is stored or refused, or it is lost. */
+  forget(held: Held): void {
+    if (this.hand.get(held.claim) !== held) return;
+    this.hand.delete(held.claim);
+    this.ended.set(held.claim, performance.now());
+    if (held.outcome) this.release();
+  }
+
+  private release(): void {
+    this.busy--;
+    this.changed();
+  }
 }
 
-function parsed(data: Uint8Array): Notice {
+/** One with one gateway. When that does not answer, or does not go on, it ends, and the next one takes its tasks over. */
+class Session {
+  isClosed = false;
+  used = false; // an operation has been answered
+  private subject = ""; // empty: it is not open yet
+  private isOver = false;
+  private renewMs = 0;
+  private finish: () => void = () => {};
+
+  private readonly cuts: number; // of the connection when it was opened
+
+  constructor(private readonly worker: Worker) {
+    this.cuts = linkOf(worker.nc).cuts;
+  }
+
+  /** Works until the session ends. */
+  run(): Promise<void> {
+    return new Promise((resolve) => {
+      this.finish = resolve;
+      this.work().catch((err: Error) => this.worker.fatal(err));
+    });
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.finish();
+    this.worker.changed();
+  }
+
+  /** The worker stops. */
+  stop(): void {
+    if (this.subject !== "") void this.close();
+    else if (this.worker.hand.size === 0) this.end(); // there is nothing to open it for any more
+  }
+
+  private async work(): Promise<void> {
+    if (this.worker.leaseIsOver() || !(await this.open())) return this.end();
+    if (this.worker.stopBy !== undefined) this.stop();
+    await Promise.all([this.takeTasks(), this.renewals()]);
+  }
+
+  /** Goes on with the tasks of the session before it, unless the lease of that is over. */
+  private async open(): Promise<boolean> {
+    const { worker } = this, { namespace, queue, name, slots, activities } = worker.options, sentAt = performance.now();
+    const answer = await call(worker.nc, `thole.${namespace}.gateway.open.${queue}`, {
+      worker: name, slots, activities: Object.keys(activities), inbox: worker.inbox?.getSubject(), host: hostname().slice(0, 64),
+      resume: worker.resume, claims: [...worker.hand.keys()],
+    }, worker.patienceMs);
+    if (this.isOver || worker.leaseIsOver()) return false; // the answer is for tasks that are lost by now
+    const { status, text, subject, session, leaseMs = 0, renewMs = 0, payloadMax } = answer;
+    if (status === Status.INVALID || status === Status.DENIED) worker.fatal(new TholeError(status, `open: ${text}`));
+    if (status !== Status.OK || !subject || !session || leaseMs <= 0) return false;
+    worker.resume = session;
+    worker.leaseMs = leaseMs;
+    worker.payloadMax = Math.min(Number(payloadMax ?? 0) || PAYLOAD_MAX, Math.floor(((worker.nc.info?.max_payload ?? 1 << 20) - 1024) * 3 / 4));
+    this.subject = subject;
+    this.renewMs = renewMs > 0 && renewMs <= leaseMs / 2 ? renewMs : leaseMs / 3;
+    worker.renewed(sentAt, answer);
+    for (const held of worker.hand.values()) this.deliver(held);
+    return true;
+  }
+
+  /** Makes a request, and ends the session if that has no answer or the gateway does not go on. */
+  private async call(operation: string, body: object, timeoutMs: number): Promise<Answer> {
+    const { worker } = this;
+    if (this.isOver || worker.leaseIsOver()) return { status: NO_ANSWER, text: "the session is over" };
+    const answer = await call(worker.nc, `${this.subject}.${operation}`, body, timeoutMs), { status, text } = answer;
+    if (this.isOver) return { status: NO_ANSWER, text: "the session is over" };
+    if (status === Status.OK) this.used = true;
+    else if (status === Status.INVALID || status === Status.DENIED) worker.fatal(new TholeError(status, `${operation}: ${text}`));
+    else if (status === NO_ANSWER || status === Status.NOT_FOUND || (status === Status.UNAVAILABLE && operation === "next")) this.end();
+    return answer;
+  }
+
+  /** Asks for tasks until the worker stops; an answer that comes after that may still bring some. */
+  private async takeTasks(): Promise<void> {
+    const { worker } = this, { slots, waitMs } = worker.options, pause = new Pause();
+    while (!this.isOver && worker.stopBy === undefined) {
+      if (worker.busy >= slots) {
+        await worker.change();
+        continue;
+      }
+      const answer = await this.call("next", { max: slots - worker.busy, waitMs }, waitMs + NEXT_MORE_MS);
+      if (answer.status !== Status.OK) {
+        if (!this.isOver) await sleep(pause.next());
+      } else if (!worker.leaseIsOver()) {
+        pause.reset();
+        for (const message of listed(answer.tasks)) if (message?.claim) worker.begin(new Held(message, worker.payloadMax));
+      }
+    }
+  }
+
+  /** Has an outcome stored, if there is one; if the session ends before, the next one does that. */
+  deliver(held: Held): void {
+    if (held.outcome && this.subject !== "") void this.complete(held);
+  }
+
+  private async complete(held: Held): Promise<void> {
+    const { worker } = this, pause = new Pause();
+    while (!this.isOver && worker.hand.get(held.claim) === held) {
+      const answer = await this.call("complete", { outcomes: [held.outcome] }, STORE_MS), result = listed(answer.results)[0];
+      const status = result?.status ?? Status.OK;
+      if (answer.status !== Status.OK || !result || status === Status.UNAVAILABLE || status === Status.TIMEOUT) {
+        await sleep(pause.next());
+        continue;
+      }
+      if (status !== Status.OK) worker.options.warn(`the outcome of ${held.task.activity} of ${held.task.instance} is refused: ${status} ${result.text ?? ""}`);
+      worker.forget(held);
+    }
+  }
+
+  private async renewals(): Promise<void> {
+    const { worker } = this, pause = new Pause(), room = (worker.nc.info?.max_payload ?? 1 << 20) * 3 / 4; // base64: details have two thirds
+    for (let waitMs = this.renewMs; ;) {
+      await sleep(waitMs);
+      if (this.isOver) return;
+      if (linkOf(worker.nc).cuts !== this.cuts) return this.end(); // answers may be lost
+      const sentAt = performance.now();
+      let left = room;
+      const running = [...worker.hand.values()].map((held) => {
+        const one = held.running(left);
+        left -= one.message.details?.length ?? 0;
+        return one;
+      });
+      const answer = await this.call("renew", { running: running.map(({ message }) => message) }, worker.patienceMs);
+      if (answer.status === Status.OK) {
+        pause.reset();
+        waitMs = sentAt + this.renewMs - performance.now();
+        for (const { sent } of running) sent();
+        worker.renewed(sentAt, answer);
+      } else {
+        waitMs = Math.min(pause.next(), this.renewMs);
+      }
+    }
+  }
+
+  /** Ends the session when the gateway holds nothing of it any more. */
+  private async close(): Promise<void> {
+    const pause = new Pause();
+    while (!this.isOver) {
+      const limitMs = Math.max(0, Math.ceil((this.worker.stopBy ?? 0) - performance.now()));
+      const answer = await this.call("close", { limitMs }, limitMs + CLOSE_MORE_MS);
+      if (answer.status === Status.OK) {
+        this.isClosed = true;
+        this.end();
+      } else await sleep(pause.next());
+    }
+  }
+}
+
+function parsed(data: Uint8Array): Notice | null {
   try {
     return JSON.parse(Buffer.from(data).toString()) as Notice;
   } catch {
-    return { claim: "" };
+    return null;
   }
 }

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { ActivityFailure, Client, TholeError, Worker } from "../dist/index.js";
-import { failure, Session, success } from "../dist/session.js";
 import { Held } from "../dist/task.js";
 
 const folder = process.env.THOLE_GOLDEN ? `file://${process.env.THOLE_GOLDEN}/` : new URL("../../../proto/golden/", import.meta.url);
@@ -26,7 +25,7 @@ const base64 = (data) => data.toString("base64");
 /** A connection that keeps what is sent, and gives the answer. */
 function connection(answer = {}) {
   const nc = { sent: [], info: { max_payload: 1 << 20 }, status: () => (async function* () {})(), closed: () => new Promise(() => {}),
-    subscribe: (subject, options) => { nc.notice = options.callback; return { unsubscribe() {} }; },
+    subscribe: (subject, options) => { nc.notice = options.callback; return { unsubscribe() {}, getSubject: () => subject }; },
     request: async (subject, body) => {
       nc.sent.push({ subject, body: JSON.parse(body) });
       const given = typeof answer === "function" ? await answer(subject) : answer;
@@ -35,16 +34,23 @@ function connection(answer = {}) {
   return nc;
 }
 
-/** A session in an owner that keeps what it is told. */
-function session(opened, answer = {}) {
-  const told = { taken: [], warned: [], sent: [] };
-  const link = { maxPayload: 1 << 20, isConnected: true,
-    request: async (subject, body) => { told.sent.push({ subject, body: JSON.parse(JSON.stringify(body)) }); return { status: 0, text: "", ...answer }; } };
-  const owner = { take: (of, held) => told.taken.push(held), changed() {}, fatal(err) { throw err; }, warn: (text) => told.warned.push(text) };
-  const made = new Session(owner, link, { status: 0, text: "", subject: "s", leaseMs: 10000, renewMs: 3000, graceMs: 0, ...opened },
-    { unsubscribe() {} }, performance.now());
-  return { made, told };
+/** A worker of a gateway that gives these answers, by operation; others are {}. */
+async function working(answers, activities = {}, options = {}) {
+  const warned = [];
+  const nc = connection(async (subject) => {
+    const operation = subject.includes(".open.") ? "open" : subject.slice(subject.lastIndexOf(".") + 1);
+    const given = answers[operation]?.shift?.() ?? (operation === "open" ? opened : {});
+    if (operation === "next" && !given.tasks) await tick(20);
+    return given;
+  });
+  const worker = new Worker(nc, { queue: "orders", activities, warn: (text) => warned.push(text), ...options });
+  const done = worker.run();
+  const sent = (operation) => nc.sent.filter(({ subject }) => subject.includes(".open.") ? operation === "open" : subject.endsWith(`.${operation}`));
+  const until = async (is) => { while (!is()) await tick(2); };
+  return { nc, worker, warned, sent, until, end: async (limitMs) => { await worker.stop(limitMs); await done; } };
 }
+const tick = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const opened = { session: "s", subject: "gw.s", leaseMs: 10000, renewMs: 30 };
 
 test("every message is known", () => {
   const known = `OpenSession SessionOpened NextTasks Tasks Task RenewTasks RunningTask TasksRenewed Notice CompleteTasks Outcome TaskFailure
@@ -102,11 +108,13 @@ test("tasks", async () => {
     assert.equal(task.timeoutMs, Number(json.timeoutMs ?? 0), name);
   }
   for (const { name, json } of of("Tasks").filter(({ json }) => !json.status)) {
-    const { made, told } = session({}, json);
-    assert.equal(await made.next(8, 10000), 0);
-    assert.deepEqual(told.sent.map(({ body }) => body), of("NextTasks").filter(({ name }) => name === "NextTasks").map(({ json }) => json));
-    assert.deepEqual(told.taken.map(({ claim }) => claim), (json.tasks ?? []).map(({ claim }) => claim).filter(Boolean), name);
-    made.end("shutdown", "");
+    const { worker, sent, until, end } = await working({ next: [json] }, {}, { slots: 8 });
+    await until(() => sent("next").length > 1);
+    assert.deepEqual(sent("next")[0].body, of("NextTasks").find(({ name }) => name === "NextTasks").json);
+    const claims = (json.tasks ?? []).map(({ claim }) => claim).filter(Boolean);
+    await until(() => worker.hand.size === 0 || claims.length === 0 || sent("complete").length >= claims.length);
+    assert.deepEqual(sent("complete").map(({ body }) => body.outcomes[0].claim).slice(0, claims.length), claims, name);
+    await end(0);
   }
 });
 
@@ -118,27 +126,25 @@ test("running tasks and notices", () => {
   }
   for (const { name, json: golden } of of("Notice")) {
     const json = { claim: "7", ...golden };
+    const worker = new Worker(connection(), { queue: "orders", activities: {} });
     const held = new Held({ claim: json.claim }, 8);
-    const { made } = session({});
-    made.hand.set(held.claim, held);
-    made.notice(json);
+    worker.hand.set(held.claim, held);
+    worker.notify(json);
     const { kind, reason, graceMs } = held.task.signal.reason ?? {};
     assert.deepEqual(plain({ claim: json.claim, kind, reason, graceMs }), plain(json), name);
-    made.end("shutdown", "");
   }
 });
 
-test("renewals", async () => {
-  for (const { name, json } of of("TasksRenewed").filter(({ json }) => !json.status)) {
-    const { made } = session({}, json);
-    const claims = new Set([...(json.cancelled ?? []).map(({ claim }) => claim), ...(json.gone ?? [])]);
-    const hand = [...claims].filter(Boolean).map((claim) => new Held({ claim }, 8));
-    for (const held of hand) made.hand.set(held.claim, held);
-    made.renew();
-    await new Promise(setImmediate);
-    for (const held of hand) assert.equal(held.isLost, (json.gone ?? []).includes(held.claim), name);
+test("renewals, and what an open says is gone", () => {
+  for (const { name, json } of of("TasksRenewed", "SessionOpened").filter(({ json }) => !json.status)) {
+    const worker = new Worker(connection(), { queue: "orders", activities: {}, warn() {} });
+    const claims = new Set([...(json.cancelled ?? []).map(({ claim }) => claim), ...(json.gone ?? [])].filter(Boolean));
+    const hand = [...claims].map((claim) => new Held({ claim }, 8));
+    for (const held of hand) worker.hand.set(held.claim, held);
+    worker.renewed(performance.now(), json);
+    for (const held of hand) assert.equal(worker.hand.has(held.claim), !(json.gone ?? []).includes(held.claim), name);
     for (const held of hand) assert.equal(held.task.signal.aborted, true, name);
-    made.end("shutdown", "");
+    worker.lose("the test ends");
   }
 });
 
@@ -146,40 +152,47 @@ test("outcomes", async () => {
   for (const { name, json } of of("Outcome")) {
     const { claim = "", output, failure: why, cancelled } = json;
     if ([output, why, cancelled].filter((is) => is !== undefined).length !== 1) continue;
-    const got = why ? failure(claim, why.text ?? "", why.type ?? "", why.final ?? false) : cancelled ? { claim, cancelled } : success(claim, bytes(output));
-    if (/^[A-Za-z0-9_.-]*$/.test(why?.type ?? "")) assert.deepEqual(plain(got), plain(json), name);
-    const { made, told } = session({}, { results: [{ claim }] });
-    const held = new Held({ claim }, 8);
-    await made.complete(held, got);
-    assert.deepEqual(told.sent.map(({ body }) => body), [{ outcomes: [got] }].map((body) => JSON.parse(JSON.stringify(body))), name);
-    made.end("shutdown", "");
+    const held = new Held({ claim }, 1 << 20);
+    if (cancelled) held.cancel("requested", "", 0);
+    await held.run(() => {
+      if (cancelled) throw new Error("as cancelled");
+      if (why) throw new ActivityFailure(why.text ?? "", { type: why.type, final: why.final });
+      return bytes(output);
+    });
+    if (/^[A-Za-z0-9_.-]*$/.test(why?.type ?? "") && why?.text !== undefined | !why) assert.deepEqual(plain(held.outcome), plain(json), name);
   }
   for (const { name, json } of of("OutcomeResult").filter(({ json }) => ![9, 11].includes(json.status))) {
-    const { made, told } = session({}, { results: [json] });
-    await made.complete(new Held({ claim: "7" }, 8), success("7", "ok"));
-    assert.deepEqual(told.warned, [0, 14, undefined].includes(json.status) ? [] : [`an outcome was refused: ${json.status} ${json.text}`], name);
-    made.end("shutdown", "");
+    const { warned, sent, until, end } = await working({ next: [{ tasks: [{ claim: "7", activity: "a" }] }], complete: [{ results: [json] }] }, { a: () => "ok" });
+    await until(() => sent("complete").length > 0);
+    await end(0);
+    assert.deepEqual(sent("complete").map(({ body }) => body), [{ outcomes: [{ claim: "7", output: base64(Buffer.from("ok")) }] }]);
+    assert.equal(warned.length, [0, undefined].includes(json.status) ? 0 : 1, name);
+    if (warned.length > 0) assert.ok(warned[0].endsWith(`${json.status} ${json.text}`), name);
   }
 });
 
 test("a session", async () => {
   const wanted = of("OpenSession").find(({ name }) => name === "OpenSession").json;
-  const opened = of("SessionOpened").find(({ name }) => name === "SessionOpened").json;
+  const golden = of("SessionOpened").find(({ name }) => name === "SessionOpened").json;
   const limitMs = of("CloseSession").find(({ name }) => name === "CloseSession").json.limitMs;
-  const nc = connection(async (subject) => {
-    if (subject.includes(".open.")) return opened;
-    if (subject.endsWith(".next")) await new Promise(setImmediate);
-    return {};
-  });
-  const activities = Object.fromEntries(wanted.activities.map((name) => [name, () => { throw new ActivityFailure("no"); }]));
-  const worker = new Worker(nc, { queue: "orders", name: wanted.worker, slots: wanted.slots, activities });
-  const done = worker.run();
-  while (!nc.sent.some(({ subject }) => subject.endsWith(".next"))) await new Promise(setImmediate);
-  await Promise.all([worker.stop(limitMs), done]);
-  const { inbox, ...sent } = nc.sent[0].body;
-  assert.ok(inbox.length > 0);
-  assert.deepEqual({ ...sent, inbox: wanted.inbox }, wanted);
-  const close = nc.sent.find(({ subject }) => subject === `${opened.subject}.close`);
+  const ran = [];
+  const activities = Object.fromEntries(wanted.activities.map((name) => [name, async ({ signal }) => {
+    ran.push(name);
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  }]));
+  const tasks = wanted.claims.map((claim) => ({ claim, activity: wanted.activities[0] }));
+  const first = { ...opened, session: wanted.resume };
+  const { sent, until, end } = await working({ open: [first, golden], next: [{ tasks }, { status: 9, text: "stopping" }] }, activities,
+    { name: wanted.worker, slots: wanted.slots });
+  await until(() => sent("open").length > 1 && sent("next").some(({ subject }) => subject === `${golden.subject}.next`));
+  await end(limitMs);
+  const { inbox, host, ...resumed } = sent("open")[1].body;
+  assert.ok(inbox.length > 0 && host.length > 0);
+  assert.deepEqual({ ...resumed, inbox: wanted.inbox, host: wanted.host }, wanted);
+  assert.deepEqual(sent("open")[0].body.claims, []);
+  assert.equal(ran.length, wanted.claims.length);
+  const close = sent("close")[0];
+  assert.equal(close.subject, `${golden.subject}.close`);
   assert.ok(close.body.limitMs > limitMs - 5000 && close.body.limitMs <= limitMs);
   assert.deepEqual(Object.keys(close.body), ["limitMs"]);
 });

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 import thole
-from thole import _call, _session, client
-from thole.task import read_task
+from thole import _call, client, worker
+from thole.task import Held, read_task
 
 GOLDEN = Path(__file__).resolve().parents[3] / "proto" / "golden" / "gateway.json"
 LEFT_OUT = {"StartInstance": {"traceparent", "tracestate"}}  # what this client does not send
@@ -36,52 +36,60 @@ def plain(value, without=()):
 class Gateway:
     """The connection: keeps the request, gives the answer."""
 
-    is_connected, max_payload = True, 1 << 20
+    is_connected, max_payload, stats = True, 1 << 20, {"reconnects": 0}
 
     def __init__(self, answer=None):
-        self.answer, self.subject, self.sent = answer or {}, "", {}
+        self.answer, self.subject, self.sent, self.answered = answer or {}, "", {}, lambda: None
 
     async def request(self, subject, data, timeout, headers):
         self.subject, self.sent = subject, json.loads(data)
+        self.answered()
         return SimpleNamespace(data=json.dumps(self.answer).encode())
-
-    async def subscribe(self, subject, cb):
-        return SimpleNamespace(subject=subject)
-
-    def new_inbox(self):
-        return self.inbox
 
 
 def octets(message, name):
     return base64.b64decode(message.get(name, ""))
 
 
-def session(nc, **more):
-    """One without a loop of renewals."""
-    worker = SimpleNamespace(nc=nc, name="", slots=0, handlers={}, namespace="n", queue="q", sessions=set(), taken=0, fatal=lambda error: None)
-    worker.__dict__.update(more)
-    made = _session.Session(worker)
-    made.subject, made.lease, made.lease_start = "s", 3600.0, _session.time.monotonic()
-    return made
+class Work:
+    """A worker with a session, whose loops do not run."""
+
+    def __init__(self, nc, **more):
+        self.worker = thole.Worker(nc, namespace="n", queue="q")
+        self.worker.loop, self.worker.inbox = asyncio.get_running_loop(), SimpleNamespace(subject="")
+        self.worker.halt = asyncio.Event()
+        self.worker.__dict__.update(more)
+        self.session = self.worker.session = worker.Session(self.worker)
+        self.session.subject, self.worker.lease = "s", 3600.0
+
+    def hold(self, claim, beat=(0, b"")):
+        self.told = []
+        task = SimpleNamespace(_beat=beat, activity="a", instance="i")
+        self.worker.held[claim] = SimpleNamespace(claim=claim, beaten=0, task=task, delivery=None, runner=asyncio.Future(),
+                                                  fire=lambda why: self.told.append(why))
 
 
-def outcome(message):
+async def outcome(message):
     """What a handler did, told as this client tells it."""
-    held = SimpleNamespace(claim=message.get("claim", ""), session=SimpleNamespace(payload_max=1 << 20), task=SimpleNamespace(cancel=None))
-    held.failed = lambda *how: _session.Held.failed(held, *how)
-    if message.get("cancelled"):
-        held.task.cancel = "requested"
-        return _session.Held.outcome(held, None, asyncio.CancelledError())
-    if "failure" in message:
-        why = message["failure"]
-        return _session.Held.outcome(held, None, thole.Failure(why.get("text", ""), why.get("type", ""), why.get("final", False)))
-    return _session.Held.outcome(held, octets(message, "output"), None)
+    why = message.get("failure", {})
+
+    async def run(task):
+        if message.get("cancelled"):
+            task.cancel = "requested"
+            raise asyncio.CancelledError
+        if "failure" in message:
+            raise thole.Failure(why.get("text", ""), why.get("type", ""), why.get("final", False))
+        return octets(message, "output")
+
+    held = Held(message.get("claim", ""), read_task(_call.Message({}), 8), run)
+    await asyncio.wait([held.runner])
+    return held.outcome(1 << 20)
 
 
 class Requests(unittest.IsolatedAsyncioTestCase):
     async def ask(self, kind, want):
         """Has the client make this request; None: it cannot be had so."""
-        nc = Gateway({"state": "completed", "subject": "s", "leaseMs": 1})
+        nc = Gateway({"state": "completed", "subject": "s", "session": "s", "leaseMs": 1000})
         calls = thole.Client(nc)
         instance, reason = want.get("instance", ""), want.get("reason", "")
         with mock.patch.object(client.secrets, "token_hex", lambda n: want.get("requestId", "")):
@@ -100,16 +108,23 @@ class Requests(unittest.IsolatedAsyncioTestCase):
                 with mock.patch.object(client, "WAIT_SECONDS", want["waitMs"] / 1000):
                     await calls.wait(instance)
             elif kind == "OpenSession":
-                nc.inbox = want.get("inbox", "")
-                made = session(nc, name=want.get("worker", ""), slots=want.get("slots", 0), handlers=dict.fromkeys(want.get("activities", [])))
-                with mock.patch.object(made, "renewals", lambda: asyncio.sleep(0)):
-                    await made.open(1)
+                made = Work(nc, name=want.get("worker", ""), slots=want.get("slots", 0), handlers=dict.fromkeys(want.get("activities", [])),
+                            resume=want.get("resume", ""), inbox=SimpleNamespace(subject=want.get("inbox", "")))
+                made.worker.lease_end = made.worker.loop.time() + 1
+                for claim in want.get("claims", []):
+                    made.hold(claim)
+                with mock.patch.object(worker.socket, "gethostname", lambda: want.get("host", "")):
+                    await made.session.open()
             elif kind == "NextTasks":
-                with mock.patch.object(_session, "NEXT_WAIT", want["waitMs"] / 1000):
-                    await session(nc).next(want["max"])
+                with mock.patch.object(worker, "NEXT_WAIT", want["waitMs"] / 1000):
+                    made = Work(nc, slots=want["max"])
+                    nc.answered = made.worker.halt.set
+                    await made.session.take_tasks()
             elif kind == "CloseSession":
-                with mock.patch.object(_session.Session, "over", lambda self, why: None):
-                    await session(nc).close(want["limitMs"] / 1000)
+                made = Work(nc)
+                made.worker.loop, made.worker.stop_by = SimpleNamespace(time=lambda: 0.0), (want["limitMs"] + 0.5) / 1000
+                with mock.patch.object(_call.Backoff, "next", lambda self: 0):
+                    await made.session.close()
         return nc.sent
 
     async def test_requests(self):
@@ -127,21 +142,21 @@ class Requests(unittest.IsolatedAsyncioTestCase):
         for name, kind, want in lines():
             if kind != "RenewTasks":
                 continue
-            made = session(Gateway())
+            made = Work(Gateway())
             for number, one in enumerate(want.get("running", [])):
-                beat = (1, octets(one, "details")) if one.get("heartbeat") else (0, b"")
-                made.held[str(number)] = SimpleNamespace(claim=one.get("claim", ""), beaten=0, task=SimpleNamespace(_beat=beat))
-            self.assertEqual(plain({"running": made.running()[0]}), plain(want), name)
+                made.hold(str(number), (1, octets(one, "details")) if one.get("heartbeat") else (0, b""))
+                made.worker.held[str(number)].claim = one.get("claim", "")
+            self.assertEqual(plain({"running": made.worker.running()[0]}), plain(want), name)
 
-    def test_outcomes(self):
+    async def test_outcomes(self):
         for name, kind, want in lines():
             if kind == "Outcome" and len(want.keys() & {"output", "failure", "cancelled"}) == 1 and want.get("failure") != {}:
-                self.assertEqual(plain(outcome(want)), plain(want), name)
+                self.assertEqual(plain(await outcome(want)), plain(want), name)
 
 
 class Answers(unittest.IsolatedAsyncioTestCase):
     def task(self, name, want):
-        task = read_task(want, 8)
+        task = read_task(_call.Message(want), 8)
         got = {"claim": want.get("claim", ""), "activity": task.activity, "instance": task.instance, "execution": str(task.execution),
                "activityId": str(task.activity_id), "tryNumber": task.try_number, "attempt": task.attempt, "input": _call.encoded(task.input),
                "key": task.key, "orchestration": task.orchestration, "version": task.version, "details": _call.encoded(task.details),
@@ -154,27 +169,30 @@ class Answers(unittest.IsolatedAsyncioTestCase):
             if kind == "Task":
                 self.task(name, want)
             elif kind == "Tasks" and not want.get("status"):
-                made = session(Gateway(want))
-                with mock.patch.object(_session, "Held", lambda of, claim, task: (claim, task.activity)):
-                    await made.next(1)
-                self.assertEqual(list(made.held.values()), [(one.get("claim", ""), one.get("activity", "")) for one in want.get("tasks", [])], name)
+                nc = Gateway(want)
+                made = Work(nc)
+                nc.answered, got = made.worker.halt.set, []
+                with mock.patch.object(made.worker, "begin", lambda message: got.append((message.claim, message.activity))):
+                    await made.session.take_tasks()
+                self.assertEqual(got, [(one.get("claim", ""), one.get("activity", "")) for one in want.get("tasks", [])], name)
 
     async def test_notices(self):
         for name, kind, want in lines():
             if kind not in ("Notice", "TasksRenewed"):
                 continue
-            told, made = [], session(Gateway())
+            made = Work(Gateway())
             notices = want.get("cancelled", []) if kind == "TasksRenewed" else [want]
-            claims = {one.get("claim", "") for one in notices}
-            for claim in claims | set(want.get("gone", [])):
-                made.held[claim] = SimpleNamespace(claim=claim, fire=told.append, dropped=asyncio.Event(), task=SimpleNamespace(instance="i"))
+            claims, gone = {one.get("claim", "") for one in notices}, want.get("gone", [])
+            for claim in claims | set(gone):
+                made.hold(claim)
+            told = made.told = []
             if kind == "TasksRenewed":
-                with mock.patch.object(_session.log, "disabled", True), mock.patch.object(made, "asking", None), \
-                        mock.patch.object(made.worker.nc, "stats", {"reconnects": 0}, create=True):
-                    made.renewed(notices, want.get("gone", []), [])
-                self.assertEqual(set(made.held), claims - set(want.get("gone", [])), name)
+                answer = _call.Message({**want, "status": 0})
+                with mock.patch.object(worker.log, "disabled", True):
+                    made.worker.renewed(made.worker.loop.time(), answer.cancelled, answer.gone)
+                self.assertEqual(set(made.worker.held), claims - set(gone), name)
             else:
-                await made.notice_arrived(SimpleNamespace(data=json.dumps(want).encode()))
+                await made.worker.notice_arrived(SimpleNamespace(data=json.dumps(want).encode()))
             self.assertEqual(told[:len(notices)],
                              [thole.Cancelled(one.get("kind", ""), one.get("reason", ""), one.get("graceMs", 0) / 1000) for one in notices], name)
 
@@ -182,13 +200,14 @@ class Answers(unittest.IsolatedAsyncioTestCase):
         for name, kind, want in lines():
             if kind != "SessionOpened" or "subject" not in want or want.get("status"):
                 continue
-            nc = Gateway(want)
-            nc.inbox = "i"
-            made = session(nc)
-            with mock.patch.object(made, "renewals", lambda: asyncio.sleep(0)):
-                await made.open(1)
-            self.assertEqual((made.subject, made.id, made.lease, made.renew_every, made.payload_max),
+            made = Work(Gateway(want))
+            for claim in [*want.get("gone", []), "other"]:
+                made.hold(claim)
+            with mock.patch.object(worker.log, "disabled", True):
+                self.assertTrue(await made.session.open())
+            self.assertEqual((made.session.subject, made.worker.resume, made.worker.lease, made.session.renew_every, made.worker.payload_max),
                              (want["subject"], want["session"], want["leaseMs"] / 1000, want["renewMs"] / 1000, int(want["payloadMax"])), name)
+            self.assertEqual(list(made.worker.held), ["other"])
 
     async def test_calls(self):
         for name, kind, want in lines():

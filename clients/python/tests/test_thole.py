@@ -2,21 +2,26 @@
 
 import asyncio
 import unittest
-from types import SimpleNamespace
 
 import thole
-from thole import _call, _session
-from thole.task import read_task
+from thole import _call
+from thole.task import Held, log, read_task
 
 
 def told(output=None, error=None, notice=False):
-    session = SimpleNamespace(payload_max=8)
-    task = read_task({"activity": "a", "instance": "i"}, 8)
-    if notice:
-        task._fire(thole.Cancelled("requested"))
-    held = SimpleNamespace(session=session, claim="c", task=task)
-    held.failed = lambda *more: _session.Held.failed(held, *more)
-    made = _session.Held.outcome(held, output, error)
+    async def run(task):
+        if error is not None:
+            raise error
+        return output
+
+    async def outcome():
+        held = Held("c", read_task(_call.Message({"activity": "a", "instance": "i"}), 8), run)
+        if notice:
+            held.task._fire(thole.Cancelled("requested"))
+        await asyncio.wait([held.runner])
+        return held.outcome(8)
+
+    made = asyncio.run(outcome())
     failure = made.get("failure")
     if failure:
         return ("final " if failure["final"] else "failure ") + failure["type"] + " " + failure["text"]
@@ -25,7 +30,7 @@ def told(output=None, error=None, notice=False):
 
 class Outcomes(unittest.TestCase):
     def test_outcomes(self):
-        _session.log.disabled = True
+        log.disabled = True
         for row in [
             ("output YWJj", b"abc"),
             ("output ", None),
@@ -43,21 +48,20 @@ class Outcomes(unittest.TestCase):
             self.assertEqual(told(*row[1:]), row[0])
 
     def test_fields(self):
-        self.assertEqual(_call.number({"a": "18446744073709551615"}, "a"), 2**64 - 1)
-        self.assertEqual([_call.number({}, "a"), _call.text({"a": None}, "a"), _call.octets({}, "a"), _call.items({}, "a", str)], [0, "", b"", []])
-        for read in (lambda: _call.number({"a": "x"}, "a"), lambda: _call.number({"a": True}, "a"), lambda: _call.text({"a": 7}, "a"),
-                     lambda: _call.octets({"a": "x"}, "a"), lambda: _call.items({"a": 7}, "a", str), lambda: _call.items({"a": [7]}, "a", str)):
-            self.assertRaises(_call.NoAnswer, read)
+        got = _call.Message({"payloadMax": "18446744073709551615", "text": None, "future": [1], "gone": ["a"], "tasks": [{"claim": "c"}]})
+        self.assertEqual((got.payload_max, got.text, got.output, got.gone, got.tasks[0].claim), (2**64 - 1, "", b"", ["a"], "c"))
+        for text in ("", "null", "[]", "7", '{"status":"x"}', '{"text":7}', '{"output":"x"}', '{"gone":7}', '{"gone":[7]}', '{"tasks":[7]}', "["*100000):
+            self.assertEqual(_call.parse(text.encode()).status, _call.NO_ANSWER, text[:80])
 
     def test_heartbeat(self):
-        task = read_task({}, 8)
+        task = read_task(_call.Message({}), 8)
         task.heartbeat(b"12345678")
         with self.assertRaises(thole.Error):
             task.heartbeat(b"123456789")
         self.assertEqual(task._beat, (1, b"12345678"))
 
     def test_the_first_notice_counts(self):
-        task = read_task({}, 8)
+        task = read_task(_call.Message({}), 8)
         self.assertTrue(task._fire(thole.Cancelled("requested")))
         self.assertFalse(task._fire(thole.Cancelled("timeout")))
         self.assertEqual(task.cancel.kind, "requested")
