@@ -75,7 +75,8 @@ func (c *env) goesOn(s *session, t *task, within time.Duration) {
 var resumeCases = []testCase{
 	{"resume-killed", "no responders: another session at once, which goes on with what runs", func(c *env) {
 		s := c.worker()
-		t := c.running("sleep", "2500")
+		t := c.running("sleep", "4500")
+		c.pause(tolerance()) // so that it must have arrived
 		c.kill(s)
 		c.goesOn(s, t, 1500*time.Millisecond)
 	}},
@@ -312,11 +313,19 @@ var resumeCases = []testCase{
 			return true
 		})
 		t := c.give("beat", "3")
-		c.hookAlso(func(r *request) bool { return r.op == "complete" && s.next == nil }) // so that it stays in hand
+		c.hookAlso(func(r *request) bool { // so that it stays in hand
+			if r.op == "complete" {
+				r.refuse(statusUnavailable, "not now")
+			}
+			return r.op == "complete"
+		})
 		c.until(4*time.Second, "the last heartbeat", func() bool { return !begin.IsZero() })
+		c.locked(func() { t.beats = nil })
 		c.kill(s)
-		next := c.resumed(s, 2*time.Second)
-		c.until(2*time.Second, "the heartbeat again", func() bool { return last(t.beats) == "3" && t.sess == next })
+		c.resumed(s, 2*time.Second)
+		c.until(2*time.Second, "the heartbeat again", func() bool { return last(t.beats) == "3" })
+		c.hook(nil)
+		c.until(6*time.Second, "complete is taken", func() bool { return !t.answered.IsZero() })
 	}},
 	{"resume-crossing", "tasks in an answer to next that comes after open was sent come again in the new session, and run once", func(c *env) {
 		c.locked(func() { c.g.lossy = true })
@@ -490,34 +499,34 @@ func lostLease(c *env, t, u *task, from func() time.Time) {
 }
 
 // losing has two tasks in hand of a session with a short lease.
-func losing(c *env) (s *session, t, u *task, from func() time.Time) {
+func losing(c *env, stubborn string) (s *session, t, u *task, from func() time.Time) {
 	lease(c, 2500, 300)
 	s = c.worker()
-	t, u = c.running("sleep", "20000"), c.running("stubborn", "3500")
+	t, u = c.running("sleep", "20000"), c.running("stubborn", stubborn)
 	return s, t, u, func() time.Time { return s.renewed }
 }
 
 var leaseCases = []testCase{
 	{"lease-over-killed", "no responders, and no gateway takes the worker: all is lost after a lease, then a new session", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		c.silence(statusUnavailable)
 		c.kill(s)
 		lostLease(c, t, u, from)
 	}},
 	{"lease-over-not-found", "the same for NOT_FOUND", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		c.silence(statusNotFound)
 		c.forget(s)
 		lostLease(c, t, u, from)
 	}},
 	{"lease-over-silent", "the same when nothing is answered: a request that waits delays it not", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		c.mute(s)
 		c.silence(0)
 		lostLease(c, t, u, from)
 	}},
 	{"lease-over-no-gateway", "the same when nobody answers an open", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		c.g.deaf()
 		c.kill(s)
 		c.told(t, 6*time.Second)
@@ -525,7 +534,7 @@ var leaseCases = []testCase{
 		lostLease(c, t, u, from)
 	}},
 	{"lease-over-refused", "the same when renewals are refused for a lease", func(c *env) {
-		_, t, u, from := losing(c)
+		_, t, u, from := losing(c, "3500")
 		c.hook(func(r *request) bool {
 			if r.op == "renew" {
 				r.refuse(statusUnavailable, "database away")
@@ -535,7 +544,7 @@ var leaseCases = []testCase{
 		lostLease(c, t, u, from)
 	}},
 	{"lease-from-open", "the lease of a resumed session counts from when its open was sent", func(c *env) {
-		s, t, u, _ := losing(c)
+		s, t, u, _ := losing(c, "5500")
 		c.hook(func(r *request) bool {
 			if r.op == "open" && r.at.Sub(s.renewed) < 1200*time.Millisecond {
 				r.refuse(statusUnavailable, "not now")
@@ -551,9 +560,11 @@ var leaseCases = []testCase{
 		c.kill(s)
 		c.resumed(s, 3*time.Second)
 		lostLease(c, t, u, func() time.Time { return s.next.renewed })
+		c.pause(1500 * time.Millisecond)
+		c.nothingSent(u)
 	}},
 	{"lease-late-answer", "an answer to open after the lease is over comes too late: it is not used", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		var late *request
 		c.hook(func(r *request) bool {
 			if r.op == "open" && (late == nil || r.open.Resume != "") {
@@ -587,7 +598,7 @@ var leaseCases = []testCase{
 		onlyOnce(c, t)
 	}},
 	{"lease-same-claim", "a new session may have a claim of the same name as a lost one", func(c *env) {
-		s, t, u, from := losing(c)
+		s, t, u, from := losing(c, "3500")
 		c.silence(statusUnavailable)
 		c.kill(s)
 		lostLease(c, t, u, from)
@@ -655,7 +666,7 @@ var closeMoveCases = []testCase{
 		}
 	}},
 	{"close-lease-over", "SIGTERM, and no gateway answers any more: what runs is lost after a lease, and the worker ends", func(c *env) {
-		s, t, u, _ := losing(c)
+		s, t, u, _ := losing(c, "3500")
 		c.d.signal(syscall.SIGTERM)
 		c.until(2*time.Second, "close", func() bool { return s.closing != nil })
 		c.g.deaf()

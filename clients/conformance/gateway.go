@@ -475,7 +475,7 @@ func (r *request) completed() tasksCompleted {
 	var answer tasksCompleted
 	for _, o := range r.complete.Outcomes {
 		result := outcomeResult{Claim: o.Claim}
-		if t := r.sess.find(o.Claim); t == nil || t.gone {
+		if t := r.sess.find(o.Claim); t == nil || t.gone || t.lost {
 			result.Status, result.Text = statusFenced, "the claim is gone"
 		}
 		if t := r.sess.find(o.Claim); t != nil && t.answered.IsZero() {
@@ -569,6 +569,9 @@ func (s *session) held() []*task {
 func (g *gateway) shutDown(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if s.dead {
+		return
+	}
 	for _, t := range s.held() {
 		t.notice = &notice{Claim: t.wire.Claim, Kind: "shutdown", Reason: "the worker stops", GraceMs: g.graceMs}
 		g.publish(s, *t.notice)

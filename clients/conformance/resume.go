@@ -63,6 +63,7 @@ func (g *gateway) resume(s *session, r *request) (gone []string) {
 		}
 		if t != nil && t.gone {
 			t.lose()
+			t.gone = false // told here, and not again by renewals
 		}
 	}
 	for _, t := range old.tasks {

@@ -432,7 +432,7 @@ def takes_tasks_of_the_old_session(thole, worker, call):
     worker.Session.end = end
 
 
-@breakage("resume-killed", "resume-silent")
+@breakage("resume-silent")
 def works_in_both_sessions(thole, worker, call):
     real = worker.Session.end
 
@@ -448,7 +448,7 @@ def works_in_both_sessions(thole, worker, call):
             answer = await call.call(self.worker.nc, self.subject + ".renew", {"running": self.worker.running()[0]}, 1)
             if answer.status == 0:
                 self.worker.renewed(sent, answer.cancelled, answer.gone)
-            else:
+            elif not self.ended.is_set():
                 self.end()
 
     worker.Session.end, worker.Session.renewals = end, renewals
