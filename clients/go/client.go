@@ -154,21 +154,19 @@ func (c *Client) request(ctx context.Context, request ask, operation string, nam
 			request.WaitMs, timeout = wait.Milliseconds(), wait+tryWait
 		}
 		a := call(ctx, c.nc, subject, timeout, sender, request)
-		switch {
-		case a.Status == StatusTimeout && operation == "wait":
-			pause = 0
-		case a.Status == StatusUnavailable, a.Status == noAnswer, operation == "wait" && a.Status == StatusOK && a.State == "":
-		default:
+		running := operation == "wait" && a.Status == StatusTimeout
+		broken := operation == "wait" && a.Status == StatusOK && a.State == ""
+		if !running && !broken && a.Status != StatusUnavailable && a.Status != noAnswer {
 			return a, a.err()
+		} else if running {
+			pause = 0
 		}
-		e := &Error{Status: a.Status, Text: a.Text}
-		if operation == "wait" && a.Status == noAnswer && ctx.Err() != nil {
-			e.Status = StatusTimeout // the end of ctx came before that of the gateway's wait
-		} else if a.Status != StatusTimeout { // of the gateway's wait
-			e.Status = StatusUnavailable
-		}
+		late := operation == "wait" && ctx.Err() != nil // the end of ctx came before that of the gateway's wait
 		if !pause.wait(ctx) {
-			e.cause = ctx.Err()
+			e := &Error{Status: StatusUnavailable, Text: a.Text, cause: ctx.Err()}
+			if running || late {
+				e.Status = StatusTimeout
+			}
 			return &answer{}, e
 		}
 	}

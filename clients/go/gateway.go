@@ -48,25 +48,19 @@ func (e *Error) Unwrap() error { return e.cause }
 // StatusOf returns the status of an error of this package; StatusOK for nil, StatusUnavailable for others.
 func StatusOf(err error) Status {
 	var e *Error
-	switch {
-	case err == nil:
-		return StatusOK
-	case errors.As(err, &e):
+	if errors.As(err, &e) {
 		return e.Status
+	} else if err == nil {
+		return StatusOK
 	}
 	return StatusUnavailable
 }
 
-const (
-	pauseMin = 200 * time.Millisecond
-	pauseMax = 5 * time.Second
-)
-
-// backoff makes pauses that double.
+// backoff makes pauses that double, from 200 ms to 5 s.
 type backoff time.Duration
 
 func (b *backoff) next() time.Duration {
-	*b = min(max(2*(*b), backoff(pauseMin)), backoff(pauseMax))
+	*b = min(max(2*(*b), backoff(200*time.Millisecond)), backoff(5*time.Second))
 	return time.Duration(*b)
 }
 
@@ -84,22 +78,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // call makes one request. Nothing is sent while there is no connection: what waits in the connection's buffer would arrive
 // when nobody waits for its answer any more.
 func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request ask) *answer {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return &answer{Status: StatusInvalid, Text: err.Error()}
-	}
+	data, _ := json.Marshal(request) // what it has can be written
 	if !nc.IsConnected() {
 		return &answer{Status: noAnswer, Text: "not connected"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	message := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{"Content-Type": {"application/json"}}}
-	maps.Copy(message.Header, sender)
-	reply, err := nc.RequestMsgWithContext(ctx, message)
-	switch {
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject):
+	header := nats.Header{"Content-Type": {"application/json"}}
+	maps.Copy(header, sender)
+	reply, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
+	if errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject) {
 		return &answer{Status: StatusInvalid, Text: err.Error()}
-	case err != nil:
+	} else if err != nil {
 		return &answer{Status: noAnswer, Text: err.Error()}
 	}
 	return read(reply.Data)
