@@ -289,6 +289,16 @@ var resumeCases = []testCase{
 			c.fail("reason %q", e.Reason)
 		}
 	}},
+	{"resume-notice-old", "what the gateway before says of a task that was moved is ignored: it only knows that it has lost it", func(c *env) {
+		s := c.worker()
+		t := c.running("sleep", "2500")
+		c.stopping(s)
+		c.resumed(s, time.Second)
+		c.locked(func() {
+			c.g.publish(s, notice{Claim: t.wire.Claim, Kind: "lease_lost", Reason: "lease_lost", GraceMs: 1000})
+		})
+		c.goesOn(s, t, time.Second)
+	}},
 	{"resume-notice-renew", "a cancellation during a move is told by the renewals after it", func(c *env) {
 		s := c.worker()
 		t := c.running("sleep", "20000")

@@ -144,7 +144,19 @@ def deaf_inbox(thole, worker, call):
     async def notice_arrived(self, message):
         pass
 
-    thole.Worker.notice_arrived = notice_arrived
+    worker.Session.notice_arrived = notice_arrived
+
+
+@breakage("resume-notice-old")
+def hears_the_old_gateway(thole, worker, call):
+    worker.Session.notify = lambda self, notice: self.worker.notify(notice)
+    real = worker.Session.end
+
+    def end(self):
+        inbox, self.inbox = self.inbox, None  # stays subscribed
+        real(self)
+
+    worker.Session.end = end
 
 
 @breakage("notice-renew", "resume-notice-renew")

@@ -48,7 +48,6 @@ type Worker struct {
 	log      *slog.Logger
 	handlers map[string]Handler
 	slots    chan struct{} // that are free; one is taken by a task in hand, and by a handler that runs on for a lost one
-	inbox    *nats.Subscription
 	fatal    context.CancelCauseFunc
 	stopBy   time.Time // when what still runs is to end, once the worker stops
 
@@ -103,11 +102,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	run, fatal := context.WithCancelCause(context.WithoutCancel(ctx))
 	w.fatal = fatal
 	defer fatal(nil)
-	var err error
-	if w.inbox, err = w.nc.Subscribe(w.nc.NewInbox(), w.noticeArrived); err != nil {
-		return err
-	}
-	defer func() { _ = w.inbox.Unsubscribe() }()
 	w.leaseTimer = time.AfterFunc(time.Hour, func() { w.leaseOver() })
 	defer w.lose("the worker ends")
 	var pause backoff
@@ -142,9 +136,14 @@ func (w *Worker) open(ctx, run context.Context) (*session, error) {
 	host, _ := os.Hostname()
 	s := &session{Worker: w, reconnects: w.nc.Stats().Reconnects}
 	s.ctx, s.end = context.WithCancel(run)
+	inbox, err := w.nc.Subscribe(w.nc.NewInbox(), s.noticeArrived) // its own: of a task that was moved the old gateway says that it is lost
+	if err != nil {
+		return s, err
+	}
+	context.AfterFunc(s.ctx, func() { _ = inbox.Unsubscribe() })
 	w.mu.Lock()
 	w.session = s
-	request := ask{Worker: w.options.Name, Slots: w.options.Slots, Activities: slices.Sorted(maps.Keys(w.handlers)), Inbox: w.inbox.Subject,
+	request := ask{Worker: w.options.Name, Slots: w.options.Slots, Activities: slices.Sorted(maps.Keys(w.handlers)), Inbox: inbox.Subject,
 		Host: host[:min(len(host), 64)], Resume: w.resume, Claims: slices.Collect(maps.Keys(w.tasks))}
 	timeout := w.patience()
 	w.mu.Unlock()
@@ -388,15 +387,17 @@ func (w *Worker) forget(h *held) {
 	}
 }
 
-func (w *Worker) noticeArrived(m *nats.Msg) {
+func (s *session) noticeArrived(m *nats.Msg) {
 	var n notice
 	if json.Unmarshal(m.Data, &n) != nil {
 		return
 	}
 	notify := func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.notify(n)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ctx.Err() == nil {
+			s.notify(n)
+		}
 	}
 	notify()
 	time.AfterFunc(100*time.Millisecond, notify) // it may overtake its task by a moment

@@ -39,7 +39,6 @@ export class Worker {
   private leaseTimer: NodeJS.Timeout | undefined;
   payloadMax = PAYLOAD_MAX;
   busy = 0; // slots: of tasks in hand, and of activities that run on for lost ones
-  inbox: Subscription | undefined;
   stopBy: number | undefined; // what runs is to end then: the worker stops
   private wake: () => void = () => {};
   private error: Error | undefined;
@@ -74,13 +73,6 @@ export class Worker {
 
   private async work(): Promise<void> {
     void this.nc.closed().then((err) => this.fatal(err ?? new Error("the NATS connection is closed")));
-    this.inbox = this.nc.subscribe(createInbox((this.nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix), {
-      callback: (err, message) => {
-        const notice = err ? null : parsed(message.data);
-        this.notify(notice);
-        setTimeout(() => this.notify(notice), 100); // it may overtake its task by a moment
-      },
-    });
     const pause = new Pause();
     while (!this.error && (this.stopBy === undefined || this.hand.size > 0)) {
       const session = this.session = new Session(this);
@@ -90,7 +82,6 @@ export class Worker {
       else await Promise.race([sleep(pause.next()), this.hand.size > 0 ? new Promise(() => {}) : this.change()]);
     }
     this.lose("the worker ends");
-    this.inbox.unsubscribe();
     if (this.error) throw this.error;
   }
 
@@ -151,7 +142,7 @@ export class Worker {
     });
   }
 
-  private notify(notice: Notice | null): void {
+  notify(notice: Notice | null): void {
     this.hand.get(notice?.claim ?? "")?.cancel(notice?.kind ?? "", notice?.reason ?? "", notice?.graceMs ?? 0);
   }
 
@@ -187,6 +178,7 @@ class Session {
   private finish: () => void = () => {};
 
   private readonly cuts: number; // of the connection when it was opened
+  private inbox: Subscription | undefined; // its own: of a task that was moved the old gateway says that it is lost
 
   constructor(private readonly worker: Worker) {
     this.cuts = linkOf(worker.nc).cuts;
@@ -202,6 +194,7 @@ class Session {
 
   end(): void {
     this.isOver = true;
+    this.inbox?.unsubscribe();
     this.finish();
     this.worker.changed();
   }
@@ -220,9 +213,12 @@ class Session {
 
   /** Goes on with the tasks of the session before it, unless the lease of that is over. */
   private async open(): Promise<boolean> {
-    const { worker } = this, { namespace, queue, name, slots, activities } = worker.options, sentAt = performance.now();
+    const { worker } = this, { namespace, queue, name, slots, activities } = worker.options;
+    const inbox = createInbox((worker.nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix);
+    this.inbox = worker.nc.subscribe(inbox, { callback: (err, message) => { if (!err) this.noticeArrived(parsed(message.data)); } });
+    const sentAt = performance.now();
     const answer = await call(worker.nc, `thole.${namespace}.gateway.open.${queue}`, {
-      worker: name, slots, activities: Object.keys(activities), inbox: worker.inbox?.getSubject(), host: hostname().slice(0, 64),
+      worker: name, slots, activities: Object.keys(activities), inbox, host: hostname().slice(0, 64),
       resume: worker.resume, claims: [...worker.hand.keys()],
     }, worker.patienceMs);
     if (this.isOver || worker.leaseIsOver()) return false; // the answer is for tasks that are lost by now
@@ -311,6 +307,12 @@ class Session {
         waitMs = Math.min(pause.next(), this.renewMs);
       }
     }
+  }
+
+  private noticeArrived(notice: Notice | null): void {
+    if (this.isOver) return;
+    this.worker.notify(notice);
+    setTimeout(() => { if (!this.isOver) this.worker.notify(notice); }, 100); // it may overtake its task by a moment
   }
 
   /** Ends the session when the gateway holds nothing of it any more. */

@@ -25,7 +25,7 @@ const base64 = (data) => data.toString("base64");
 /** A connection that keeps what is sent, and gives the answer. */
 function connection(answer = {}) {
   const nc = { sent: [], info: { max_payload: 1 << 20 }, status: () => (async function* () {})(), closed: () => new Promise(() => {}),
-    subscribe: (subject, options) => { nc.notice = options.callback; return { unsubscribe() {}, getSubject: () => subject }; },
+    subscribe: (subject, options) => { nc.notice = options.callback; return { unsubscribe() {} }; },
     request: async (subject, body) => {
       nc.sent.push({ subject, body: JSON.parse(body) });
       const given = typeof answer === "function" ? await answer(subject) : answer;

@@ -41,6 +41,14 @@ class Gateway:
     def __init__(self, answer=None):
         self.answer, self.subject, self.sent, self.answered = answer or {}, "", {}, lambda: None
 
+    inbox = ""
+
+    def new_inbox(self):
+        return self.inbox
+
+    async def subscribe(self, subject, cb):
+        return SimpleNamespace(subject=subject)
+
     async def request(self, subject, data, timeout, headers):
         self.subject, self.sent = subject, json.loads(data)
         self.answered()
@@ -56,7 +64,7 @@ class Work:
 
     def __init__(self, nc, **more):
         self.worker = thole.Worker(nc, namespace="n", queue="q")
-        self.worker.loop, self.worker.inbox = asyncio.get_running_loop(), SimpleNamespace(subject="")
+        self.worker.loop = asyncio.get_running_loop()
         self.worker.halt = asyncio.Event()
         self.worker.__dict__.update(more)
         self.session = self.worker.session = worker.Session(self.worker)
@@ -109,7 +117,8 @@ class Requests(unittest.IsolatedAsyncioTestCase):
                     await calls.wait(instance)
             elif kind == "OpenSession":
                 made = Work(nc, name=want.get("worker", ""), slots=want.get("slots", 0), handlers=dict.fromkeys(want.get("activities", [])),
-                            resume=want.get("resume", ""), inbox=SimpleNamespace(subject=want.get("inbox", "")))
+                            resume=want.get("resume", ""))
+                nc.inbox = want.get("inbox", "")
                 made.worker.lease_end = made.worker.loop.time() + 1
                 for claim in want.get("claims", []):
                     made.hold(claim)
@@ -192,7 +201,7 @@ class Answers(unittest.IsolatedAsyncioTestCase):
                     made.worker.renewed(made.worker.loop.time(), answer.cancelled, answer.gone)
                 self.assertEqual(set(made.worker.held), claims - set(gone), name)
             else:
-                await made.worker.notice_arrived(SimpleNamespace(data=json.dumps(want).encode()))
+                await made.session.notice_arrived(SimpleNamespace(data=json.dumps(want).encode()))
             self.assertEqual(told[:len(notices)],
                              [thole.Cancelled(one.get("kind", ""), one.get("reason", ""), one.get("graceMs", 0) / 1000) for one in notices], name)
 

@@ -76,7 +76,6 @@ class Worker:
         """Works until stop(). Raises Error when the gateway refuses this worker."""
         named(self.namespace, self.queue, self.name)
         self.loop, self.halt, self.freed = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-        self.inbox = await self.nc.subscribe(self.nc.new_inbox(), cb=self.notice_arrived)
         pause = Backoff()
         try:
             while self.held or not self._stopped:
@@ -96,8 +95,6 @@ class Worker:
         finally:
             self.lose("the worker ends")
             self.session = None
-            if not self.nc.is_closed:
-                await self.inbox.unsubscribe()
 
     def fatal(self, error: BaseException) -> None:
         """The gateway refuses this worker: run() raises it."""
@@ -179,11 +176,6 @@ class Worker:
         self.taken -= 1
         self.freed.set()
 
-    async def notice_arrived(self, message: Any) -> None:
-        notice = parse(message.data)
-        self.notify(notice)
-        self.loop.call_later(0.1, self.notify, notice)  # it may overtake its task by a moment
-
     def notify(self, notice: Message) -> None:
         if notice.claim in self.held:
             self.held[notice.claim].fire(Cancelled(notice.kind, notice.reason, notice.grace_ms / 1000))
@@ -215,6 +207,7 @@ class Session:
         self.renew_every = 0.0
         self.reconnects = worker.nc.stats["reconnects"]
         self.used = self.closed = False  # an operation, or close, has been answered
+        self.inbox: Any = None  # its own: of a task that was moved the old gateway says that it is lost
         self.ended = asyncio.Event()
         self.jobs: Set[asyncio.Task] = set()
 
@@ -231,6 +224,8 @@ class Session:
             self.worker.fatal(job.exception())
 
     def end(self) -> None:
+        if self.inbox is not None and not self.ended.is_set() and not self.worker.nc.is_closed:
+            asyncio.ensure_future(self.inbox.unsubscribe())
         self.ended.set()
         for job in self.jobs:
             job.cancel()
@@ -247,7 +242,8 @@ class Session:
     async def open(self) -> bool:
         """Goes on with the tasks of the session before it, unless the lease of that is over."""
         worker = self.worker
-        request = {"worker": worker.name, "slots": worker.slots, "activities": list(worker.handlers), "inbox": worker.inbox.subject,
+        self.inbox = await worker.nc.subscribe(worker.nc.new_inbox(), cb=self.notice_arrived)
+        request = {"worker": worker.name, "slots": worker.slots, "activities": list(worker.handlers), "inbox": self.inbox.subject,
                    "host": socket.gethostname().encode()[:64].decode(errors="ignore"), "resume": worker.resume, "claims": list(worker.held)}
         sent = worker.loop.time()
         answer = await call(worker.nc, f"thole.{worker.namespace}.gateway.open.{worker.queue}", request, worker.patience())
@@ -331,6 +327,15 @@ class Session:
                 worker.renewed(sent, answer.cancelled, answer.gone)
             else:
                 wait = min(pause.next(), self.renew_every)
+
+    async def notice_arrived(self, message: Any) -> None:
+        notice = parse(message.data)
+        self.notify(notice)
+        self.worker.loop.call_later(0.1, self.notify, notice)  # it may overtake its task by a moment
+
+    def notify(self, notice: Message) -> None:
+        if not self.ended.is_set():
+            self.worker.notify(notice)
 
     async def close(self) -> None:
         """Ends the session when it holds nothing any more."""
