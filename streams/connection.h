@@ -80,10 +80,10 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
                                                 thole_slice body, thole_error *reterr);
 
 /*
- * Between the two, what any thread publishes on the connection may be gathered in the kernel, for 200 ms at
- * most (tcp(7), TCP_CORK): for a thread that publishes several messages one after the other and does not
- * block meanwhile. Each uncork sends all that was gathered, whoever corked. Best effort: where the kernel
- * does not, messages go as they come.
+ * Between the two, what any thread publishes on the connection may be gathered by the operating system, for
+ * 200 ms at most (tcp(7), TCP_CORK): for a thread that publishes several messages one after the other and
+ * does not block meanwhile. Each uncork sends all that was gathered, whoever corked. Best effort: without it
+ * messages go as they come.
  */
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);

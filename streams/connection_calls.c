@@ -4,9 +4,12 @@
 #include "link.h"
 #include "memory.h"
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static thole_status not_connected(const char *what, const char *name, thole_error *reterr)
 {
@@ -37,6 +40,26 @@ thole_status connection_publish(struct connection *connection, const char *subje
     link_release(link);
     link_message_free(message);
     return status;
+}
+
+/* nats.c writes each message with a system call of its own, and each write wakes the server up unless they
+ * are gathered. */
+static void set_cork(struct connection *connection, int on)
+{
+    struct link *const link = link_acquire(connection);
+    if (link != NULL && link->socket >= 0) /* without it messages are as right, and go one by one */
+        (void)setsockopt(link->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+    link_release(link);
+}
+
+void connection_cork(struct connection *connection)
+{
+    set_cork(connection, 1);
+}
+
+void connection_uncork(struct connection *connection)
+{
+    set_cork(connection, 0);
 }
 
 thole_status connection_explain_silence(struct connection *connection, uint64_t violations_before,

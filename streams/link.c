@@ -8,22 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-struct link *link_create(struct connection *connection, natsConnection *nc)
-{
-    struct link *link = memory_new(sizeof *link);
-    *link = (struct link){.nc = nc, .connection = connection, .refs = 1, .socket = link_find_socket(nc)};
-    return link;
-}
-
-void link_destroy(struct link *link)
-{
-    natsConnection_Destroy(link->nc);
-    if (link->socket >= 0)
-        (void)close(link->socket);
-    free(link);
-}
 
 bool link_subject_is_safe(const char *subject)
 {

@@ -33,8 +33,6 @@ struct link {
 /* With one reference; connection.c puts it into its list. */
 struct link *link_create(struct connection *connection, natsConnection *nc);
 void link_destroy(struct link *link);
-/* A duplicate of its socket; -1: it cannot be told. */
-int link_find_socket(natsConnection *nc);
 /* Threads that nats.c starts meanwhile get the name (of at most 15 bytes), by which `top -H` and the like
  * tell them apart: between begin and end the calling thread has it. */
 struct thread_name {

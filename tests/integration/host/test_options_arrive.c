@@ -256,7 +256,8 @@ thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job
 
 thole_status __wrap_audit_job_create(struct engine_host *engine, struct audit_job **ret, thole_error *reterr)
 {
-    arrived("audit_job_create.key %s", engine->options.audit_key == NULL ? "none" : engine->options.audit_key);
+    arrived("audit_job_create.key %s",
+            engine->options.audit_key == NULL ? "none" : engine->options.audit_key);
     arrived("audit_job_create.every_ms %" PRIu64, engine->options.audit_ms);
     arrived("audit_job_create.records %" PRIu64, engine->options.audit_records);
     return __real_audit_job_create(engine, ret, reterr);

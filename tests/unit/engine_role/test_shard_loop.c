@@ -62,6 +62,22 @@ static bool is_over(void)
 
 /* ---- clocks and servers ---- */
 
+static bool corked;
+
+void __wrap_connection_cork(struct connection *connection)
+{
+    (void)connection;
+    CU_ASSERT_FALSE(corked);
+    corked = true;
+}
+
+void __wrap_connection_uncork(struct connection *connection)
+{
+    (void)connection;
+    CU_ASSERT(corked);
+    corked = false;
+}
+
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
@@ -443,6 +459,7 @@ static void say_shared(void)
 /* The next step; behind the last one all is closed, and its thread is stopped. */
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
+    CU_ASSERT_FALSE(corked); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
     if (is_over())
         return true;

@@ -113,6 +113,12 @@ natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *optio
     return NATS_OK;
 }
 
+natsStatus __wrap_natsConnection_GetLocalIPAndPort(natsConnection *nc, char **ip, int *port)
+{
+    (void)nc, (void)ip, (void)port;
+    return NATS_CONNECTION_DISCONNECTED; /* so it has no socket that could be corked */
+}
+
 bool __wrap_natsConnection_IsClosed(natsConnection *nc)
 {
     (void)nc;

@@ -436,6 +436,12 @@ natsStatus __wrap_natsConnection_Connect(natsConnection **ret, natsOptions *opti
     return NATS_ERR;
 }
 
+natsStatus __wrap_natsConnection_GetLocalIPAndPort(natsConnection *nc, char **ip, int *port)
+{
+    (void)nc, (void)ip, (void)port;
+    return NATS_CONNECTION_DISCONNECTED; /* so it has no socket that could be corked */
+}
+
 bool __wrap_natsConnection_IsClosed(natsConnection *nc)
 {
     return play.ncs[number_of_nc(nc)].closed;

@@ -8,10 +8,10 @@
  * connection itself down when it closes.
  */
 #include "link.h"
+#include "memory.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -57,7 +57,8 @@ static int find_socket(DIR *descriptors, const char *ip, int port)
     return matches == 1 ? found : -1;
 }
 
-int link_find_socket(natsConnection *nc)
+/* A duplicate; -1: it cannot be told. */
+static int socket_of(natsConnection *nc)
 {
     char *ip = NULL;
     int port = 0, found = -1;
@@ -72,20 +73,17 @@ int link_find_socket(natsConnection *nc)
     return found < 0 ? -1 : fcntl(found, F_DUPFD_CLOEXEC, 0);
 }
 
-static void set_cork(struct connection *connection, int on)
+struct link *link_create(struct connection *connection, natsConnection *nc)
 {
-    struct link *const link = link_acquire(connection);
-    if (link != NULL && link->socket >= 0) /* without it messages are as right, and go one by one */
-        (void)setsockopt(link->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
-    link_release(link);
+    struct link *link = memory_new(sizeof *link);
+    *link = (struct link){.nc = nc, .connection = connection, .refs = 1, .socket = socket_of(nc)};
+    return link;
 }
 
-void connection_cork(struct connection *connection)
+void link_destroy(struct link *link)
 {
-    set_cork(connection, 1);
-}
-
-void connection_uncork(struct connection *connection)
-{
-    set_cork(connection, 0);
+    natsConnection_Destroy(link->nc);
+    if (link->socket >= 0)
+        (void)close(link->socket);
+    free(link);
 }
