@@ -4,25 +4,28 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use tokio::time::{Instant, sleep};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::{Error, check_name, status};
-use crate::link::{Answer, Link, Pause};
-use crate::wire::{Ask, Told};
+use crate::link::{ascii, host, pause, request};
+use crate::wire::{Told, encode};
 
 const ANSWER: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(10);
+
+type Trace = dyn Fn(&mut HashMap<String, String>) + Send + Sync;
 
 /// Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time
 /// left, then the error is [`status::UNAVAILABLE`]; what changes something is done once. To cancel a call, drop it.
 #[derive(Clone)]
 pub struct Client {
-    link: Link,
+    nats: async_nats::Client,
     namespace: String,
     timeout: Duration,
     actor: String,
     name: String,
-    trace: Option<Arc<dyn Fn(&mut HashMap<String, String>) + Send + Sync>>,
+    trace: Arc<Trace>,
 }
 
 /// How to start an instance; all may be left at their defaults.
@@ -51,8 +54,8 @@ pub struct Ended {
 
 impl Client {
     pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
-        let (link, namespace, name) = (Link { nats }, namespace.into(), "thole for Rust".into());
-        Self { link, namespace, timeout: Duration::from_secs(30), actor: own_actor(), name, trace: None }
+        let (namespace, timeout, name) = (namespace.into(), Duration::from_secs(30), "thole for Rust".into());
+        Self { nats, namespace, timeout, actor: own_actor(), name, trace: Arc::new(|_| {}) }
     }
 
     /// The same client for another one who asks, at most 200 bytes of printable ASCII: recorded with what is asked
@@ -69,21 +72,19 @@ impl Client {
     /// The same client with what adds the W3C Trace Context of a request, as
     /// `|carrier| propagator.inject_context(&Context::current(), carrier)` of OpenTelemetry.
     pub fn with_trace(&self, trace: impl Fn(&mut HashMap<String, String>) + Send + Sync + 'static) -> Self {
-        Self { trace: Some(Arc::new(trace)), ..self.clone() }
+        Self { trace: Arc::new(trace), ..self.clone() }
     }
 
     /// Who asks, as headers.
     fn sender(&self) -> Result<HeaderMap, Error> {
         let mut carrier = HashMap::new();
-        if let Some(trace) = &self.trace {
-            trace(&mut carrier);
-        }
+        (self.trace)(&mut carrier);
         carrier.retain(|name, _| name == "traceparent" || name == "tracestate");
         carrier.insert("Thole-Actor".into(), self.actor.clone());
         carrier.insert("Thole-Client".into(), self.name.clone());
         let mut headers = HeaderMap::new();
         for (name, value) in &carrier {
-            if !value.chars().all(is_printable) || self.actor.len() > 200 || self.name.len() > 64 {
+            if ascii(value, usize::MAX) != *value || self.actor.len() > 200 || self.name.len() > 64 {
                 let text = format!("{name} {value:.80?} is no text of printable ASCII, or too long");
                 return Err(Error::new(status::INVALID, text));
             }
@@ -102,44 +103,38 @@ impl Client {
     /// # Errors
     /// [`status::CONFLICT`]: the id is in use by another start.
     pub async fn start(&self, orchestration: &str, start: Start) -> Result<String, Error> {
-        check_name("orchestration", orchestration)?;
-        let request_id = if start.request_id.is_empty() { new_id() } else { start.request_id };
-        let ask = Ask {
-            instance: &start.instance,
-            input: start.input,
-            version: start.version,
-            request_id: &request_id,
-            ..Ask::default()
-        };
+        let Start { instance, input, version, request_id } = start;
+        let request_id = if request_id.is_empty() { new_id() } else { request_id };
+        let ask = json!({"instance": instance, "input": encode(&input), "version": version, "requestId": request_id});
         let told = self.call(&format!("start.{orchestration}"), ask).await?;
-        Ok(if told.instance.is_empty() { start.instance } else { told.instance })
+        Ok(if told.instance.is_empty() { instance } else { told.instance })
     }
 
     /// # Errors
     /// [`status::CONFLICT`]: the instance has ended.
     pub async fn signal(&self, instance: &str, event: &str, data: impl Into<Bytes>) -> Result<(), Error> {
-        check_name("event", event)?;
-        let ask = Ask { instance, data: data.into(), request_id: &new_id(), ..Ask::default() };
+        let ask = json!({"instance": instance, "data": encode(&data.into()), "requestId": new_id()});
         self.call(&format!("signal.{event}"), ask).await.map(drop)
     }
 
     /// # Errors
     /// [`status::CONFLICT`]: the instance has ended. [`status::NOT_FOUND`]: there is none.
     pub async fn cancel(&self, instance: &str, reason: &str) -> Result<(), Error> {
-        self.call("cancel", Ask { instance, reason, request_id: &new_id(), ..Ask::default() }).await.map(drop)
+        let ask = json!({"instance": instance, "reason": reason, "requestId": new_id()});
+        self.call("cancel", ask).await.map(drop)
     }
 
     /// # Errors
     /// As of [`Client::cancel`].
     pub async fn terminate(&self, instance: &str, reason: &str) -> Result<(), Error> {
-        self.call("terminate", Ask { instance, reason, request_id: &new_id(), ..Ask::default() }).await.map(drop)
+        let ask = json!({"instance": instance, "reason": reason, "requestId": new_id()});
+        self.call("terminate", ask).await.map(drop)
     }
 
     /// # Errors
     /// Whatever the gateway or the query answers.
     pub async fn query(&self, instance: &str, query: &str, input: impl Into<Bytes>) -> Result<Bytes, Error> {
-        check_name("query", query)?;
-        let ask = Ask { instance, input: input.into(), ..Ask::default() };
+        let ask = json!({"instance": instance, "input": encode(&input.into())});
         self.call(&format!("query.{query}"), ask).await.map(|told| told.output)
     }
 
@@ -149,71 +144,60 @@ impl Client {
     /// [`status::TIMEOUT`]: it still runs. [`status::NOT_FOUND`]: there is none.
     pub async fn wait(&self, instance: &str) -> Result<Ended, Error> {
         let Told { status, text, state, output, error_type, .. } =
-            self.ask("wait", Ask { instance, ..Ask::default() }, true).await?;
+            self.ask("wait", json!({"instance": instance}), WAIT).await?;
         if state.is_empty() || state == "running" {
             return Err(Error { status, text });
         }
         Ok(Ended { state, status, output, text, error_type })
     }
 
-    async fn call(&self, operation: &str, ask: Ask<'_>) -> Result<Told, Error> {
-        match self.ask(operation, ask, false).await? {
+    async fn call(&self, operation: &str, ask: Value) -> Result<Told, Error> {
+        match self.ask(operation, ask, Duration::ZERO).await? {
             told if told.status == status::OK => Ok(told),
             Told { status, text, .. } => Err(Error { status, text }),
         }
     }
 
-    /// Repeats until there is an answer that counts, or no time.
-    async fn ask(&self, operation: &str, mut ask: Ask<'_>, waits: bool) -> Result<Told, Error> {
+    /// Repeats until there is an answer that counts, or no time. `wait`: how long the gateway may wait for it.
+    async fn ask(&self, operation: &str, mut ask: Value, wait: Duration) -> Result<Told, Error> {
         check_name("namespace", &self.namespace)?;
+        operation.split_once('.').map_or(Ok(()), |(what, name)| check_name(what, name))?;
         let subject = format!("thole.{}.gateway.client.{operation}", self.namespace);
         let deadline = Instant::now() + self.timeout;
         let sender = self.sender()?;
-        let mut pause = Pause::default();
-        let mut last = Error::new(status::UNAVAILABLE, "no answer");
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(last);
-            }
-            let mut timeout = (left / 2).clamp(Duration::from_millis(500), ANSWER);
-            if waits {
-                let wait = (left / 2).min(WAIT).max(Duration::from_millis(1)); // leaves time for a repetition
-                ask.wait_ms = wait.as_millis() as u64;
-                timeout += wait;
-            }
-            match self.link.request(subject.clone(), &ask, timeout.min(left), sender.clone()).await {
-                Answer::Told(Told { status: status::TIMEOUT, text, .. }) if waits => {
-                    last = Error { status: status::TIMEOUT, text }; // it still runs
-                    pause.reset();
-                    continue;
+        let mut last = Error::unavailable("no answer");
+        let asking = async {
+            let mut tries = 0;
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let wait = wait.min(left / 2); // leaves time for a repetition
+                if !wait.is_zero() {
+                    ask["waitMs"] = json!(wait.as_millis().max(1) as u64);
                 }
-                Answer::Told(Told { status: status::UNAVAILABLE, text, .. }) => {
-                    last = Error { status: status::UNAVAILABLE, text }
+                let time = wait + (left / 2).clamp(Duration::from_millis(500), ANSWER);
+                match request(&self.nats, &subject, &ask, time, sender.clone()).await {
+                    Ok(Told { status: status::TIMEOUT, text, .. }) if !wait.is_zero() => {
+                        (last, tries) = (Error::new(status::TIMEOUT, text), 0); // it still runs
+                        continue;
+                    }
+                    Ok(told) if told.status != status::UNAVAILABLE => return told,
+                    Ok(told) => last = Error::unavailable(told.text),
+                    Err(err) if last.status == status::UNAVAILABLE => last = err,
+                    Err(_) => {}
                 }
-                Answer::Told(told) => return Ok(told),
-                Answer::NoResponders => last = Error::new(status::UNAVAILABLE, "no gateway answers"),
-                Answer::None(text) if last.status == status::UNAVAILABLE => last.text = text,
-                Answer::None(_) => {}
+                sleep(pause(&mut tries)).await;
             }
-            sleep(pause.next().min(deadline.saturating_duration_since(Instant::now()))).await;
-        }
+        };
+        let told = timeout_at(deadline, asking).await;
+        told.map_err(|_| last)
     }
-}
-
-fn is_printable(c: char) -> bool {
-    (' '..='~').contains(&c)
 }
 
 fn own_actor() -> String {
-    let told = std::env::var("THOLE_ACTOR").unwrap_or_default();
-    if !told.is_empty() {
-        return told;
+    match std::env::var("THOLE_ACTOR") {
+        Ok(told) if !told.is_empty() => told,
+        _ => format!("{}@{}", ascii(&std::env::var("USER").unwrap_or_default(), 100), host()),
     }
-    let user = std::env::var("USER").unwrap_or_default();
-    let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
-    let own = format!("{user:.100}@{:.99}", host.trim());
-    own.chars().map(|c| if is_printable(c) { c } else { '?' }).collect()
 }
 
 fn new_id() -> String {

@@ -1,5 +1,3 @@
-use std::fmt;
-
 /// Statuses that matter to a worker or a client; there are others.
 pub mod status {
     pub const OK: u32 = 0;
@@ -16,7 +14,8 @@ pub mod status {
 }
 
 /// The gateway refused, or did not answer in time ([`status::UNAVAILABLE`]).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text} (status {status})")]
 pub struct Error {
     /// One of [`status`], or another one of thole's.
     pub status: u32,
@@ -27,6 +26,10 @@ impl Error {
     pub(crate) fn new(status: u32, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
+
+    pub(crate) fn unavailable(text: impl ToString) -> Self {
+        Self::new(status::UNAVAILABLE, text.to_string())
+    }
 }
 
 /// A namespace, queue, worker, activity, orchestration, event or query; others do not get into a subject.
@@ -36,14 +39,6 @@ pub(crate) fn check_name(what: &str, value: &str) -> Result<(), Error> {
     }
     Err(Error::new(status::INVALID, format!("{value:?} is no {what}: [A-Za-z0-9_-]{{1,64}}")))
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} (status {})", self.text, self.status)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Why an activity did not succeed. `?` makes one of any error: a failed try of no type, or, once the task has been
 /// cancelled, its end because of that.

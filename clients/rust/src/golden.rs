@@ -1,4 +1,5 @@
-//! The golden messages of proto/golden, read and written as this client does: docs/wire.md, "Golden bytes".
+//! The golden answers of proto/golden, read as this client does: docs/wire.md, "Golden bytes". Its requests are built
+//! where they are sent, and the conformance kit looks at them.
 
 use crate::task::Task;
 use crate::wire::*;
@@ -8,11 +9,10 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// What this client does not look at, or does not send.
+/// What this client does not look at.
 fn left_out(kind: &str) -> &'static [&'static str] {
     match kind {
-        "SessionOpened" => &["session", "gateway"],
-        "StartInstance" => &["traceparent", "tracestate"],
+        "SessionOpened" => &["gateway"],
         "OutcomeResult" | "TasksCompleted" => &["claim"],
         _ => &[],
     }
@@ -41,75 +41,12 @@ fn text<'a>(from: &'a Value, name: &str) -> &'a str {
     from[name].as_str().unwrap_or("")
 }
 
-fn number<T: TryFrom<u64, Error: std::fmt::Debug>>(from: &Value, name: &str) -> T {
-    T::try_from(from[name].as_u64().unwrap_or(0)).unwrap()
-}
-
-fn octets(from: &Value, name: &str) -> Bytes {
-    STANDARD.decode(text(from, name)).unwrap().into()
-}
-
 fn base64(bytes: &Bytes) -> String {
     STANDARD.encode(bytes)
 }
 
 fn read<T: DeserializeOwned>(from: &Value) -> T {
     serde_json::from_str(&from.to_string()).unwrap()
-}
-
-fn list<'a>(from: &'a Value, name: &str) -> Vec<&'a Value> {
-    from[name].as_array().map(|items| items.iter().collect()).unwrap_or_default()
-}
-
-// ---- requests ----
-
-fn running(from: &Value) -> RunningTask {
-    RunningTask {
-        claim: text(from, "claim").into(),
-        details: octets(from, "details"),
-        heartbeat: from["heartbeat"] == true,
-    }
-}
-
-fn failure(from: &Value) -> TaskFailure {
-    TaskFailure { text: text(from, "text").into(), kind: text(from, "type").into(), last: from["final"] == true }
-}
-
-fn outcome(from: &Value) -> Outcome {
-    Outcome {
-        claim: text(from, "claim").into(),
-        output: octets(from, "output"),
-        failure: from.get("failure").map(failure),
-        cancelled: from["cancelled"] == true,
-    }
-}
-
-/// As this client writes it.
-fn request(kind: &str, from: &Value) -> Value {
-    match kind {
-        "RunningTask" => return message(&running(from)),
-        "Outcome" => return message(&outcome(from)),
-        "TaskFailure" => return message(&failure(from)),
-        _ => {}
-    }
-    let outcomes: Vec<_> = list(from, "outcomes").into_iter().map(outcome).collect();
-    message(&Ask {
-        worker: text(from, "worker"),
-        slots: number(from, "slots"),
-        activities: list(from, "activities").into_iter().map(|item| item.as_str().unwrap()).collect(),
-        inbox: text(from, "inbox"),
-        max: number(from, "max"),
-        wait_ms: number(from, "waitMs"),
-        running: list(from, "running").into_iter().map(running).collect(),
-        outcomes: outcomes.iter().collect(),
-        limit_ms: number(from, "limitMs"),
-        instance: text(from, "instance"),
-        input: octets(from, "input"),
-        data: octets(from, "data"),
-        reason: text(from, "reason"),
-        request_id: text(from, "requestId"),
-        version: number(from, "version"),
-    })
 }
 
 // ---- answers ----
@@ -136,15 +73,15 @@ fn answer(kind: &str, from: &Value) -> Option<Value> {
     };
     let results: Vec<_> = got.results.iter().map(|one| json!({"status": one.status, "text": one.text})).collect();
     Some(
-        json!({"status": got.status, "text": got.text, "subject": got.subject, "leaseMs": got.lease_ms, "renewMs": got.renew_ms,
-        "graceMs": got.grace_ms, "payloadMax": got.payload_max.to_string(), "tasks": got.tasks.iter().map(task).collect::<Vec<_>>(),
+        json!({"status": got.status, "text": got.text, "session": got.session, "subject": got.subject, "leaseMs": got.lease_ms,
+        "renewMs": got.renew_ms, "graceMs": got.grace_ms, "payloadMax": got.payload_max.to_string(), "tasks": got.tasks.iter().map(task).collect::<Vec<_>>(),
         "cancelled": got.cancelled.iter().map(notice).collect::<Vec<_>>(), "gone": got.gone, "results": results,
         "instance": got.instance, "state": got.state, "output": base64(&got.output), "errorType": got.error_type}),
     )
 }
 
 #[test]
-fn each_message_is_read_and_written() {
+fn each_answer_is_read() {
     let file =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/golden/gateway.json")).unwrap();
     let lines: Vec<Value> = serde_json::from_str(&file).unwrap();
@@ -167,13 +104,12 @@ fn each_message_is_read_and_written() {
     for line in &lines {
         let kind = text(line, "type").trim_start_matches("thole.v1.");
         let from = &line["json"];
-        let got = answer(kind, from).or_else(|| {
+        let Some(got) = answer(kind, from) else {
             assert!(requests.contains(&kind), "{kind} is a message that this test does not know");
-            Some(request(kind, from))
-        });
-        let got = got.unwrap();
+            continue;
+        };
         checked.insert(kind);
         assert_eq!(plain(&got, &[]), plain(from, left_out(kind)), "{}", text(line, "name"));
     }
-    assert_eq!(checked.len(), 25, "{checked:?}");
+    assert_eq!(checked.len(), 12, "{checked:?}");
 }

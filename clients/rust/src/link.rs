@@ -2,90 +2,76 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{HeaderMap, Request, RequestErrorKind};
-use tokio::time::{Instant, sleep};
+use async_nats::{Client, HeaderMap, Request};
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
-use crate::wire::{Ask, Told, message};
+use crate::error::{Error, status};
+use crate::wire::Told;
 
 const LOOK: Duration = Duration::from_millis(50);
+pub const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What became of a request.
-pub enum Answer {
-    /// The gateway's answer, whatever its status.
-    Told(Told),
-    NoResponders,
-    /// None, or one that cannot be read, or the connection was cut.
-    None(String),
-}
-
-/// Requests over a connection. Nothing is sent while it is cut, and what was asked before a cut counts as not answered.
-#[derive(Clone)]
-pub struct Link {
-    pub nats: async_nats::Client,
-}
-
-impl Link {
-    pub fn is_connected(&self) -> bool {
-        self.nats.connection_state() == State::Connected
-    }
-
-    /// Asks, as soon as the connection is there. Stops when it is dropped.
-    pub async fn request(&self, subject: String, ask: &Ask<'_>, timeout: Duration, mut headers: HeaderMap) -> Answer {
-        let deadline = Instant::now() + timeout;
-        while !self.is_connected() {
-            if Instant::now() + LOOK >= deadline {
-                return Answer::None("not connected to NATS".into());
+/// Asks a gateway. Nothing is sent while the connection is cut, and what was asked before a cut is asked again, since its
+/// answer is lost. The error is UNAVAILABLE: nobody listens, or not in time; so is the status of what cannot be read.
+pub async fn request(
+    nats: &Client,
+    subject: &str,
+    ask: &Value,
+    time: Duration,
+    mut headers: HeaderMap,
+) -> Result<Told, Error> {
+    headers.insert("Content-Type", "application/json");
+    let body = Bytes::from(ask.to_string());
+    let asking = async {
+        loop {
+            let Some(connection) = connection(nats) else {
+                sleep(LOOK).await;
+                continue;
+            };
+            let request = Request::new().payload(body.clone()).headers(headers.clone()).timeout(Some(time));
+            tokio::select! {
+                answer = nats.send_request(subject.to_string(), request) => {
+                    return answer.map(|message| read(&message.payload)).map_err(Error::unavailable);
+                }
+                () = is_cut(nats, connection) => {}
             }
-            sleep(LOOK).await;
         }
-        headers.insert("Content-Type", "application/json");
-        let text = message(ask).to_string();
-        let left = deadline.saturating_duration_since(Instant::now());
-        let request = Request::new().payload(text.into()).headers(headers).timeout(Some(left));
-        tokio::select! {
-            answer = self.nats.send_request(subject, request) => match answer {
-                Ok(message) => read(&message.payload),
-                Err(err) if err.kind() == RequestErrorKind::NoResponders => Answer::NoResponders,
-                Err(err) => Answer::None(err.to_string()),
-            },
-            () = self.cut() => Answer::None("the connection was cut".into()),
-        }
-    }
+    };
+    timeout(time, asking).await.unwrap_or_else(|_| Err(Error::unavailable("no answer in time")))
+}
 
-    /// Returns when the connection is not the one of now any more.
-    async fn cut(&self) {
-        let connects = || self.nats.statistics().connects.load(Ordering::Relaxed);
-        let before = connects();
-        while self.is_connected() && connects() == before {
-            sleep(LOOK).await;
-        }
+/// Which one it is, since the first; `None` while it is cut.
+fn connection(nats: &Client) -> Option<u64> {
+    (nats.connection_state() == State::Connected).then(|| nats.statistics().connects.load(Ordering::Relaxed))
+}
+
+async fn is_cut(nats: &Client, before: u64) {
+    while connection(nats) == Some(before) {
+        sleep(LOOK).await;
     }
 }
 
-fn read(payload: &[u8]) -> Answer {
-    if !payload.trim_ascii_start().starts_with(b"{") {
-        return Answer::None("the answer is none of a gateway".into());
-    }
-    match serde_json::from_slice(payload) {
-        Ok(told) => Answer::Told(told),
-        Err(err) => Answer::None(format!("the answer cannot be read: {err}")),
-    }
+fn read(payload: &[u8]) -> Told {
+    let object = payload.trim_ascii_start().starts_with(b"{"); // serde takes a list for a struct, too
+    let told = if object { serde_json::from_slice(payload).ok() } else { None };
+    told.unwrap_or(Told { status: status::UNAVAILABLE, text: "the answer cannot be read".into(), ..Told::default() })
 }
 
-/// Pauses between tries: 200 ms, doubled up to 5 s, and up to a quarter more so that workers do not ask in step.
-#[derive(Default)]
-pub struct Pause(Duration);
+/// Before another try: 200 ms, doubled up to 5 s, and up to a quarter more so that workers do not ask in step.
+pub fn pause(tries: &mut u32) -> Duration {
+    let pause = PAUSE_MIN.saturating_mul(1 << (*tries).min(8)).min(PAUSE_MAX);
+    *tries += 1;
+    pause.mul_f64(rand::random_range(1.0..1.25))
+}
 
-impl Pause {
-    pub const FIRST: Duration = Duration::from_millis(200);
-    const MAX: Duration = Duration::from_secs(5);
+/// The name of this machine, in printable ASCII, at most 64 bytes.
+pub fn host() -> String {
+    ascii(&gethostname::gethostname().to_string_lossy(), 64)
+}
 
-    pub fn reset(&mut self) {
-        self.0 = Duration::ZERO;
-    }
-
-    pub fn next(&mut self) -> Duration {
-        self.0 = (self.0 * 2).clamp(Self::FIRST, Self::MAX);
-        self.0.mul_f64(rand::random_range(1.0..1.25))
-    }
+pub fn ascii(text: &str, max: usize) -> String {
+    text.chars().take(max).map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect()
 }

@@ -1,351 +1,380 @@
-use std::collections::{HashMap, HashSet, VecDeque};
+//! The sessions of a worker, one at a time: each goes on with the tasks of the one before (docs/gateway.md, "A worker").
+
+use std::collections::{HashMap, VecDeque};
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_nats::{HeaderMap, Subscriber};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, status};
-use crate::link::{Answer, Link, Pause};
-use crate::task::{Cancellation, Held, Task};
-use crate::wire::*;
-use crate::worker::Inner;
+use crate::link::{PAUSE_MIN, host, pause, request};
+use crate::task::{Shared, Task};
+use crate::wire::{Notice, Told, encode};
+use crate::worker::Worker;
 
+const OPEN: Duration = Duration::from_secs(5);
 const COMPLETE: Duration = Duration::from_secs(10);
 const CLOSE_MORE: Duration = Duration::from_secs(10);
 const NEXT_MORE: Duration = Duration::from_secs(5);
-const DONE_MAX: usize = 10_000; // claims that are remembered so that a task which comes again is known
-const TEXT_MAX: usize = 4096;
+const DONE_MAX: usize = 1_000; // claims that are remembered so that a task which comes again is known
 
-/// One session with a gateway: renews what is in hand until it is closed, lost, or forgotten by the gateway.
-pub struct Session {
-    opened: Told,
-    link: Link,
-    owner: Arc<Inner>,
-    over: CancellationToken,
-    state: Mutex<State>,
-}
-
-struct State {
-    hand: HashMap<String, Held>,
-    done: HashSet<String>,
-    done_order: VecDeque<String>,
-    renewed_at: Instant,
-    unknown: bool, // the gateway's last answer was that it does not know the session
-    retired: bool, // takes no new tasks
-    closing: bool,
+#[derive(Clone)]
+struct Session {
+    id: String,
+    subject: String,
+    lease: Duration,
+    renew: Duration,
+    grace: Duration,
+    payload_max: usize,
 }
 
 impl Session {
-    /// `sent_at`: when the open was sent; the lease counts from then.
-    pub fn begin(owner: Arc<Inner>, link: Link, opened: Told, inbox: Subscriber, sent_at: Instant) -> Arc<Self> {
-        let state = State {
-            hand: HashMap::new(),
-            done: HashSet::new(),
-            done_order: VecDeque::new(),
-            renewed_at: sent_at,
-            unknown: false,
-            retired: false,
-            closing: false,
+    fn subject(&self, operation: &str) -> String {
+        format!("{}.{operation}", self.subject)
+    }
+
+    /// How long a renewal, or an open that goes on with it, may take: others can be asked within the lease.
+    fn answer(&self) -> Duration {
+        (self.lease / 5).clamp(Duration::from_secs(1), OPEN)
+    }
+}
+
+/// What is there for all sessions of a worker.
+pub struct Sessions {
+    worker: Worker,
+    stop: CancellationToken,
+    inbox: String,
+    slots: Arc<Semaphore>, // taken until an outcome is answered, and by a handler whose task is lost until it ends
+    state: Mutex<State>,
+    ended: Notify, // there are outcomes to send
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,    // to go on with, until its lease is over
+    lease_end: Option<Instant>,  // by our clock
+    opens: u32,                  // since a renewal was answered
+    hand: HashMap<String, Held>, // by claim, until the outcome is answered, or the task is lost
+    done: VecDeque<String>,      // claims that were in hand
+    ended: Vec<String>,          // claims whose outcomes are to be sent
+    limit_end: Option<Instant>,  // of a graceful stop
+}
+
+struct Held {
+    shared: Arc<Shared>,
+    outcome: Option<(Arc<Value>, Option<OwnedSemaphorePermit>)>, // when its handler has ended: the request, and the slot
+}
+
+impl State {
+    fn cancel(&self, notice: &Notice) {
+        if let Some(held) = self.hand.get(&notice.claim) {
+            held.shared.cancel(&notice.kind, &notice.reason, notice.grace_ms);
+        }
+    }
+
+    /// They may run elsewhere, or nowhere: their handlers are to end, and how they end is not sent.
+    fn lose(&mut self, claims: &[String], kind: &str, reason: &str) {
+        for claim in claims {
+            if let Some(held) = self.remove(claim) {
+                tracing::warn!(claim, reason, "a task is lost");
+                held.shared.cancel(kind, reason, 0);
+            }
+        }
+    }
+
+    fn lose_all(&mut self, kind: &str, reason: &str) {
+        self.lose(&self.claims(), kind, reason);
+        (self.session, self.lease_end) = (None, None);
+        self.done.clear(); // a new session may have claims of the same names
+    }
+
+    fn remove(&mut self, claim: &str) -> Option<Held> {
+        let held = self.hand.remove(claim)?;
+        self.done.truncate(DONE_MAX - 1);
+        self.done.push_front(claim.into());
+        Some(held)
+    }
+
+    fn claims(&self) -> Vec<String> {
+        self.hand.keys().cloned().collect()
+    }
+
+    /// The request that completes a task whose handler has ended, while it is in hand.
+    fn outcome(&self, claim: &str) -> Option<Arc<Value>> {
+        Some(self.hand.get(claim)?.outcome.as_ref()?.0.clone())
+    }
+}
+
+impl Sessions {
+    /// Works until `stop` is cancelled, and then until nothing is in hand any more.
+    pub async fn run(worker: Worker, stop: CancellationToken) -> Result<(), Error> {
+        let inbox = worker.nats.new_inbox();
+        let notices = worker.nats.subscribe(inbox.clone()).await.map_err(Error::unavailable)?;
+        let slots = Arc::new(Semaphore::new(worker.slots));
+        let own = Arc::new(Self { worker, stop, inbox, slots, state: Mutex::default(), ended: Notify::new() });
+        let result = tokio::select! {
+            result = own.serve_all() => result,
+            () = own.take_notices(notices) => Err(Error::unavailable("the NATS connection is closed")),
         };
-        let session = Arc::new(Self { opened, link, owner, over: CancellationToken::new(), state: Mutex::new(state) });
-        tokio::spawn(Arc::clone(&session).live(inbox));
-        session
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.over.is_cancelled()
-    }
-
-    pub fn takes_no_more(&self) -> bool {
-        self.is_over() || self.state().retired
+        own.state().lose_all("shutdown", "the worker ends");
+        result
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    async fn request(&self, operation: &str, ask: &Ask<'_>, timeout: Duration) -> Answer {
-        self.look_at_lease();
-        if self.is_over() {
-            return Answer::None("the session is over".into());
+    async fn take_notices(&self, mut notices: Subscriber) {
+        while let Some(message) = notices.next().await {
+            self.state().cancel(&serde_json::from_slice(&message.payload).unwrap_or_default());
         }
-        let subject = format!("{}.{operation}", self.opened.subject);
-        let answer = self.link.request(subject, ask, timeout, HeaderMap::new()).await;
-        match &answer {
-            Answer::Told(Told { status: status::OK, .. }) => self.state().unknown = false,
-            Answer::NoResponders | Answer::Told(Told { status: status::NOT_FOUND, .. }) => {
-                self.state().unknown = true;
-                self.end_if_forgotten();
-            }
-            Answer::Told(Told { status: code @ (status::INVALID | status::DENIED), text, .. }) => {
-                self.owner.fatal(Error::new(*code, format!("{operation}: {text}")));
-            }
-            Answer::Told(_) | Answer::None(_) => {}
-        }
-        answer
     }
 
-    /// Asks for tasks and takes them. Returns the status, if there was one.
-    pub async fn next(self: Arc<Self>, max: usize, wait: Duration) -> Option<u32> {
-        let ask = Ask { max, wait_ms: wait.as_millis() as u64, ..Ask::default() };
-        let answer = tokio::select! {
-            answer = self.request("next", &ask, wait + NEXT_MORE) => answer,
-            () = self.over.cancelled() => return None,
+    async fn serve_all(self: &Arc<Self>) -> Result<(), Error> {
+        loop {
+            let Err(err) = self.serve().await else { return Ok(()) };
+            if matches!(err.status, status::INVALID | status::DENIED) {
+                return Err(err);
+            }
+            tracing::info!(%err, "the session is interrupted");
+            if self.is_lease_over() {
+                self.state().lose_all("lease_lost", "no renewal was answered for a lease");
+            }
+        }
+    }
+
+    /// Opens a session, and serves it until it is closed, or an error says that another one has to go on with it.
+    async fn serve(self: &Arc<Self>) -> Result<(), Error> {
+        let session = tokio::select! {
+            ended = self.watch_lease() => return ended,
+            () = self.stopped_without_tasks() => return Ok(()),
+            opened = self.open() => opened?,
         };
-        let Answer::Told(told) = answer else { return None };
-        if told.status == status::OK && !self.is_over() {
-            told.tasks.into_iter().for_each(|task| self.take(task));
+        tokio::select! {
+            ended = self.watch_lease() => ended,
+            ended = self.renew(&session) => ended,
+            ended = self.complete(&session) => ended,
+            ended = self.next(&session) => ended,
+            ended = self.close(&session) => ended,
         }
-        Some(told.status)
     }
 
-    fn take(self: &Arc<Self>, mut task: Task) {
-        let details_max = self.payload_max().min(self.link.nats.max_payload() / 2);
+    async fn stopped_without_tasks(&self) {
+        self.stop.cancelled().await;
+        if !self.state().hand.is_empty() {
+            pending::<()>().await;
+        }
+    }
+
+    async fn open(&self) -> Result<Session, Error> {
+        let Worker { nats, namespace, queue, name, slots, activities, .. } = &self.worker;
+        let (before, wait) = {
+            let mut state = self.state();
+            (state.session.clone(), pause(&mut state.opens) - PAUSE_MIN) // at once, unless the last one was of no use
+        };
+        sleep(wait.min(before.as_ref().map_or(OPEN, |session| session.lease / 10))).await;
+        let ask = json!({"worker": name, "slots": slots, "activities": activities.keys().collect::<Vec<_>>(),
+            "inbox": self.inbox, "host": host(), "resume": before.as_ref().map_or("", |session| &session.id),
+            "claims": self.state().claims()});
+        let sent_at = Instant::now();
+        let subject = format!("thole.{namespace}.gateway.open.{queue}");
+        let told = self.ask(&subject, &ask, before.as_ref().map_or(OPEN, Session::answer)).await?;
+        if told.status != status::OK || told.subject.is_empty() {
+            return Err(Error::unavailable(told.text));
+        }
+        let session = Session {
+            id: told.session,
+            subject: told.subject,
+            lease: Duration::from_millis(told.lease_ms),
+            renew: Duration::from_millis(told.renew_ms),
+            grace: Duration::from_millis(told.grace_ms),
+            payload_max: (told.payload_max as usize).min(nats.max_payload() / 2),
+        };
         let mut state = self.state();
-        if task.claim.is_empty() || state.hand.contains_key(&task.claim) || state.done.contains(&task.claim) {
-            return;
-        }
-        let held = Held::new(&mut task, details_max);
-        state.hand.insert(held.claim.clone(), held.clone());
-        drop(state);
-        Inner::run_task(&self.owner, Arc::clone(self), held, task);
+        state.session = Some(session.clone());
+        state.lease_end = Some(sent_at + session.lease);
+        state.lose(&told.gone, "lease_lost", "the claim is gone");
+        state.ended = state.claims(); // those that have ended are completed again
+        Ok(session)
     }
 
-    fn payload_max(&self) -> usize {
-        if self.opened.payload_max == 0 { usize::MAX } else { self.opened.payload_max as usize }
+    /// One request, of a session or to open one. An answer has a status that allows to go on.
+    async fn ask(&self, subject: &str, ask: &Value, time: Duration) -> Result<Told, Error> {
+        if self.is_lease_over() {
+            return Err(Error::unavailable("the lease is over")); // if all was stopped, nobody has looked at it yet
+        }
+        let told = request(&self.worker.nats, subject, ask, time, HeaderMap::new()).await?;
+        match told.status {
+            status::INVALID | status::DENIED | status::NOT_FOUND => Err(Error::new(told.status, told.text)),
+            _ => Ok(told),
+        }
     }
 
     // ---- lease ----
 
-    /// Renews, and takes notices, until the session is over.
-    async fn live(self: Arc<Self>, mut inbox: Subscriber) {
-        let every = Duration::from_millis(self.opened.renew_ms);
-        let mut pause = Pause::default();
-        let mut due = Instant::now() + every;
-        let mut sent = 0u64;
-        // Others go out before one is answered or given up: a slow answer counts, a lost one costs no lease.
-        let mut flying = FuturesUnordered::new();
-        let mut inbox_open = true;
+    fn is_lease_over(&self) -> bool {
+        self.state().lease_end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Fails when the lease is over.
+    async fn watch_lease(&self) -> Result<(), Error> {
+        while !self.is_lease_over() {
+            let Some(end) = self.state().lease_end else { return pending().await };
+            sleep_until(end).await;
+        }
+        Err(Error::unavailable("no renewal was answered for a lease"))
+    }
+
+    async fn renew(&self, session: &Session) -> Result<(), Error> {
+        let (mut wait, mut tries) = (session.renew, 0);
         loop {
-            tokio::select! {
-                () = self.over.cancelled() => break,
-                () = sleep_until(due) => {
-                    sent += 1;
-                    due = Instant::now() + every;
-                    flying.push(self.renew(sent));
-                }
-                Some((number, renewed)) = flying.next() => {
-                    if renewed {
-                        pause.reset();
-                    } else if number == sent {
-                        due = Instant::now() + pause.next().min(every.max(Pause::FIRST));
-                    }
-                }
-                message = inbox.next(), if inbox_open => match message {
-                    Some(message) => self.notice(serde_json::from_slice(&message.payload).unwrap_or_default()),
-                    None => inbox_open = false,
-                },
-                () = sleep_until(self.lease_end()) => self.look_at_lease(),
+            sleep(wait).await;
+            let (running, beats) = self.running();
+            let sent_at = Instant::now();
+            let told = self.ask(&session.subject("renew"), &json!({"running": running}), session.answer()).await?;
+            if told.status != status::OK {
+                wait = pause(&mut tries).min(session.renew);
+                continue;
             }
-        }
-    }
-
-    async fn renew(&self, number: u64) -> (u64, bool) {
-        let sent_at = Instant::now();
-        let (mut ask, mut beats) = (Ask::default(), Vec::new());
-        {
-            let state = self.state();
-            if state.closing && state.hand.is_empty() {
-                return (number, true);
-            }
-            let mut room = self.link.nats.max_payload() / 16 * 9; // in base64 three quarters of what fits
-            for held in state.hand.values() {
-                let (message, beat) = held.running(room);
-                room -= message.details.len();
-                ask.running.push(message);
-                beats.extend(beat.map(|beat| (held.clone(), beat)));
-            }
-        }
-        if !self.link.is_connected() {
-            return (number, false);
-        }
-        let answer = self.request("renew", &ask, Duration::from_millis(self.opened.lease_ms)).await;
-        let Answer::Told(Told { status: status::OK, cancelled, gone, .. }) = answer else { return (number, false) };
-        {
+            (wait, tries) = (session.renew.saturating_sub(sent_at.elapsed()), 0);
             let mut state = self.state();
-            state.renewed_at = state.renewed_at.max(sent_at);
-        }
-        for (held, beat) in beats {
-            held.beat_arrived(beat);
-        }
-        cancelled.into_iter().for_each(|notice| self.notice(notice));
-        for claim in gone {
-            let held = self.state().hand.get(&claim).cloned();
-            if let Some(held) = held {
-                held.lose("lease_lost", "the claim is gone");
-                self.drop_task(&held);
+            state.lease_end = Some(sent_at + session.lease);
+            state.opens = 0;
+            for (shared, sent) in beats {
+                shared.beat.lock().unwrap().take_if(|newest| *newest == sent);
             }
-        }
-        (number, true)
-    }
-
-    fn notice(&self, notice: Notice) {
-        let held = self.state().hand.get(&notice.claim).cloned();
-        if let Some(held) = held {
-            held.cancel(Cancellation { kind: notice.kind, reason: notice.reason, grace_ms: notice.grace_ms });
+            told.cancelled.iter().for_each(|notice| state.cancel(notice));
+            state.lose(&told.gone, "lease_lost", "the claim is gone");
         }
     }
 
-    fn lease_end(&self) -> Instant {
-        self.state().renewed_at + Duration::from_millis(self.opened.lease_ms)
-    }
-
-    fn look_at_lease(&self) {
-        if Instant::now() >= self.lease_end() && !self.is_over() {
-            tracing::warn!(tasks = self.state().hand.len(), "no renewal was answered for a lease: the tasks are lost");
-            self.end("lease_lost", "no renewal was answered for a lease");
+    /// What is in hand, with heartbeats as far as they fit into a message, and these.
+    fn running(&self) -> (Vec<Value>, Vec<(Arc<Shared>, Bytes)>) {
+        let (mut running, mut beats) = (Vec::new(), Vec::new());
+        let mut room = self.worker.nats.max_payload() / 4 * 3;
+        for (claim, Held { shared, .. }) in &self.state().hand {
+            let beat = shared.beat.lock().unwrap().clone().filter(|details| details.len() * 4 / 3 <= room);
+            running.push(match &beat {
+                Some(details) => json!({"claim": claim, "heartbeat": true, "details": encode(details)}),
+                None => json!({"claim": claim}),
+            });
+            room = room.saturating_sub(claim.len() + 64 + beat.as_ref().map_or(0, |details| details.len() * 4 / 3));
+            beats.extend(beat.map(|details| (Arc::clone(shared), details)));
         }
+        (running, beats)
     }
 
-    // ---- the end of a task ----
+    // ---- tasks ----
 
-    /// Sends an outcome until it is answered, or the task is lost.
-    pub async fn complete(&self, held: &Held, outcome: Outcome) {
-        let outcome = self.fitting(outcome);
-        let mut pause = Pause::default();
-        let repeated = async {
-            while !self.completed(&outcome).await {
-                sleep(pause.next()).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            () = held.lost().cancelled() => {}
-            () = repeated => self.drop_task(held),
-        }
-    }
-
-    async fn completed(&self, outcome: &Outcome) -> bool {
-        let ask = Ask { outcomes: vec![outcome], ..Ask::default() };
-        match self.request("complete", &ask, COMPLETE).await {
-            Answer::Told(Told { status: status::OK, results, .. }) => match results.first() {
-                None | Some(Told { status: status::UNAVAILABLE | status::TIMEOUT, .. }) => false,
-                Some(Told { status: status::OK | status::FENCED, .. }) => true,
-                Some(Told { status, text, .. }) => {
-                    tracing::warn!(claim = outcome.claim, status, text, "an outcome was refused");
-                    true
+    /// Asks for tasks until the worker stops. What still comes then is taken all the same.
+    async fn next(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
+        let (wait, mut tries) = (self.worker.wait, 0);
+        loop {
+            let free = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return pending().await,
+                slot = self.slots.acquire() => slot.map_or(0, |_| self.slots.available_permits() + 1),
+            };
+            let ask = json!({"max": free, "waitMs": wait.as_millis() as u64});
+            let told = self.ask(&session.subject("next"), &ask, wait + NEXT_MORE).await?;
+            match told.status {
+                status::OK => {
+                    tries = 0;
+                    told.tasks.into_iter().for_each(|task| self.take(session, task));
                 }
-            },
-            Answer::Told(told) => told.status == status::FENCED,
-            Answer::NoResponders | Answer::None(_) => false,
+                status::UNAVAILABLE => return Err(Error::unavailable(told.text)),
+                _ => sleep(pause(&mut tries)).await,
+            }
         }
     }
 
-    fn fitting(&self, outcome: Outcome) -> Outcome {
-        let max = self.payload_max().min(self.link.nats.max_payload().saturating_sub(1024) / 4 * 3);
-        if outcome.output.len() <= max {
-            return outcome;
-        }
-        failure(
-            &outcome.claim,
-            &format!("the output has {} bytes; the limit is {max}", outcome.output.len()),
-            "too_large",
-            true,
-        )
-    }
-
-    fn drop_task(self: &Session, held: &Held) {
+    fn take(self: &Arc<Self>, session: &Session, mut task: Task) {
+        let claim = task.claim.clone();
         let mut state = self.state();
-        if state.hand.remove(&held.claim).is_none() {
+        if claim.is_empty() || state.hand.contains_key(&claim) || state.done.contains(&claim) {
             return;
         }
-        state.done.insert(held.claim.clone());
-        state.done_order.push_back(held.claim.clone());
-        if state.done_order.len() > DONE_MAX
-            && let Some(oldest) = state.done_order.pop_front()
-        {
-            state.done.remove(&oldest);
-        }
-        drop(state);
-        self.end_if_forgotten();
-        self.owner.changed.notify_one();
-    }
-
-    // ---- the end of the session ----
-
-    /// Takes no new tasks, and closes when nothing is in hand.
-    pub fn retire(self: &Arc<Self>) {
-        self.state().retired = true;
-        let session = Arc::clone(self);
+        let shared = Arc::new(Shared { payload_max: session.payload_max, ..Shared::default() });
+        task.shared = Arc::clone(&shared);
+        state.hand.insert(claim.clone(), Held { shared: Arc::clone(&shared), outcome: None });
+        let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
+        let own = Arc::clone(self);
         tokio::spawn(async move {
-            while !session.is_over() && !session.state().closing {
-                if session.state().hand.is_empty() {
-                    return session.close(Duration::ZERO).await;
-                }
-                sleep(Duration::from_millis(100)).await;
+            let outcome = json!({"outcomes": [own.worker.outcome(task).await]});
+            let mut state = own.state();
+            // It may be lost, and another one have its name.
+            if let Some(held) = state.hand.get_mut(&claim).filter(|held| Arc::ptr_eq(&held.shared, &shared)) {
+                held.outcome = Some((Arc::new(outcome), slot));
+                state.ended.push(claim);
+                own.ended.notify_one();
             }
         });
     }
 
-    /// Closes it: what runs after the limit is told to end. Returns when nothing is held.
-    pub async fn close(&self, limit: Duration) {
-        {
-            let mut state = self.state();
-            state.retired = true;
-            state.closing = true;
-        }
-        let deadline = Instant::now() + limit;
-        let grace = Duration::from_millis(self.opened.grace_ms);
-        let closed = async {
-            let mut pause = Pause::default();
-            loop {
-                let more = if self.state().hand.is_empty() { Duration::ZERO } else { grace };
-                if Instant::now() >= deadline + CLOSE_MORE + more {
-                    break;
-                }
-                let left = deadline.saturating_duration_since(Instant::now());
-                let ask = Ask { limit_ms: left.as_micros().div_ceil(1000) as u64, ..Ask::default() };
-                let answer = self.request("close", &ask, left + CLOSE_MORE).await;
-                if matches!(answer, Answer::Told(Told { status: status::OK, .. })) {
-                    break;
-                }
-                sleep(pause.next()).await;
+    /// Sends the outcomes.
+    async fn complete(&self, session: &Session) -> Result<(), Error> {
+        let mut sending = FuturesUnordered::new();
+        loop {
+            let ended = std::mem::take(&mut self.state().ended);
+            sending.extend(ended.into_iter().map(|claim| self.complete_one(session, claim)));
+            tokio::select! {
+                () = self.ended.notified() => {}
+                Some(completed) = sending.next() => completed?,
             }
-        };
-        tokio::select! {
-            () = self.over.cancelled() => {}
-            () = closed => self.end("shutdown", "the session was closed"),
         }
     }
 
-    fn end_if_forgotten(&self) {
-        let forgotten = {
-            let state = self.state();
-            state.unknown && state.hand.is_empty()
-        };
-        if forgotten {
-            self.end("lease_lost", "the gateway does not know the session");
+    /// Sends an outcome until it is answered, or the task is lost.
+    async fn complete_one(&self, session: &Session, claim: String) -> Result<(), Error> {
+        let mut tries = 0;
+        loop {
+            let Some(outcome) = self.state().outcome(&claim) else { return Ok(()) };
+            match self.ask(&session.subject("complete"), &outcome, COMPLETE).await {
+                Err(_) if self.state().outcome(&claim).is_none() => {}
+                Ok(told) if is_settled(&claim, &told) => drop(self.state().remove(&claim)),
+                Ok(_) => sleep(pause(&mut tries)).await,
+                Err(end) => return Err(end),
+            }
         }
     }
 
-    /// Sends nothing any more, whatever is still in hand.
-    pub fn end(&self, kind: &str, reason: &str) {
-        let hand = std::mem::take(&mut self.state().hand);
-        self.over.cancel();
-        for held in hand.values() {
-            held.lose(kind, reason);
+    // ---- the end ----
+
+    /// When the worker stops: closes the session. What runs after the limit is told to end.
+    async fn close(&self, session: &Session) -> Result<(), Error> {
+        self.stop.cancelled().await;
+        let limit_end = *self.state().limit_end.get_or_insert(Instant::now() + self.worker.stop_limit);
+        let mut tries = 0;
+        while Instant::now() < limit_end + CLOSE_MORE || !self.state().hand.is_empty() {
+            let left = limit_end.saturating_duration_since(Instant::now());
+            let grace = if self.state().hand.is_empty() { Duration::ZERO } else { session.grace };
+            let ask = json!({"limitMs": left.as_micros().div_ceil(1000) as u64});
+            match self.ask(&session.subject("close"), &ask, left + CLOSE_MORE + grace).await {
+                Ok(told) if told.status != status::OK => sleep(pause(&mut tries)).await,
+                Err(end) if !self.state().hand.is_empty() => return Err(end),
+                _ => break,
+            }
         }
-        self.owner.changed.notify_one();
+        Ok(())
     }
 }
 
-pub fn failure(claim: &str, text: &str, kind: &str, last: bool) -> Outcome {
-    let text = text.chars().take(TEXT_MAX).collect();
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
-    let kind = kind.chars().map(allowed).take(64).collect();
-    Outcome { claim: claim.into(), failure: Some(TaskFailure { text, kind, last }), ..Outcome::default() }
+/// Whether the outcome is stored, or refused for good.
+fn is_settled(claim: &str, told: &Told) -> bool {
+    let status = match told.results.first() {
+        Some(result) if told.status == status::OK => result.status,
+        _ => return told.status == status::FENCED,
+    };
+    if !matches!(status, status::OK | status::UNAVAILABLE | status::TIMEOUT) {
+        tracing::warn!(claim, status, "an outcome was refused");
+    }
+    !matches!(status, status::UNAVAILABLE | status::TIMEOUT)
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, status};
-use crate::wire::{RunningTask, decode, number};
+use crate::wire::{decode, number};
 
 /// Why a task is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +50,16 @@ pub struct Task {
     pub traceparent: String,
     pub tracestate: String,
     #[serde(skip)]
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
+/// What the handler and the worker tell each other.
 #[derive(Default)]
-struct Shared {
-    token: CancellationToken,
-    lost: CancellationToken,
-    why: OnceLock<Cancellation>,
-    beat: Mutex<(u64, Option<Bytes>)>, // how many there were, and the newest if it was not answered yet
-    details_max: usize,
+pub struct Shared {
+    pub token: CancellationToken,
+    pub why: OnceLock<Cancellation>,
+    pub beat: Mutex<Option<Bytes>>, // the newest heartbeat, if it was not answered yet
+    pub payload_max: usize,
 }
 
 impl Task {
@@ -78,65 +78,20 @@ impl Task {
     /// # Errors
     /// [`status::LIMIT`]: the details are larger than a payload may be.
     pub fn heartbeat(&self, details: impl Into<Bytes>) -> Result<(), Error> {
-        let details = details.into();
-        if details.len() > self.shared.details_max {
-            let text = format!("details of {} bytes; the limit is {}", details.len(), self.shared.details_max);
-            return Err(Error::new(status::LIMIT, text));
+        let (details, max) = (details.into(), self.shared.payload_max);
+        if details.len() > max {
+            return Err(Error::new(status::LIMIT, format!("details of {} bytes; the limit is {max}", details.len())));
         }
-        let mut beat = self.shared.beat.lock().unwrap();
-        *beat = (beat.0 + 1, Some(details));
+        *self.shared.beat.lock().unwrap() = Some(details);
         Ok(())
     }
 }
 
-/// A task in hand, as its session sees it: from its arrival until its outcome is answered, or it is lost.
-#[derive(Clone)]
-pub struct Held {
-    pub claim: String,
-    shared: Arc<Shared>,
-}
-
-impl Held {
-    pub fn new(task: &mut Task, details_max: usize) -> Self {
-        task.shared = Arc::new(Shared { details_max, ..Shared::default() });
-        Self { claim: task.claim.clone(), shared: Arc::clone(&task.shared) }
-    }
-
-    /// Is cancelled when nothing may be sent for it any more.
-    pub fn lost(&self) -> &CancellationToken {
-        &self.shared.lost
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.shared.token.is_cancelled()
-    }
-
+impl Shared {
     /// The first one counts.
-    pub fn cancel(&self, why: Cancellation) {
-        if self.shared.why.set(why).is_ok() {
-            self.shared.token.cancel();
-        }
-    }
-
-    pub fn lose(&self, kind: &str, reason: &str) {
-        self.shared.lost.cancel();
-        self.cancel(Cancellation { kind: kind.into(), reason: reason.into(), grace_ms: 0 });
-    }
-
-    /// For a renewal, with the heartbeat if there is one of at most `room` bytes, and then its number.
-    pub fn running(&self, room: usize) -> (RunningTask, Option<u64>) {
-        let beat = self.shared.beat.lock().unwrap();
-        let details = beat.1.clone().filter(|details| details.len() <= room);
-        let number = details.as_ref().map(|_| beat.0);
-        let heartbeat = number.is_some();
-        (RunningTask { claim: self.claim.clone(), heartbeat, details: details.unwrap_or_default() }, number)
-    }
-
-    /// The heartbeat of this number has arrived.
-    pub fn beat_arrived(&self, number: u64) {
-        let mut beat = self.shared.beat.lock().unwrap();
-        if beat.0 == number {
-            beat.1 = None;
+    pub fn cancel(&self, kind: &str, reason: &str, grace_ms: u64) {
+        if self.why.set(Cancellation { kind: kind.into(), reason: reason.into(), grace_ms }).is_ok() {
+            self.token.cancel();
         }
     }
 }

@@ -1,61 +1,12 @@
-//! The messages of proto/gateway.proto in the JSON mapping: what a message does not have is left out, or empty.
+//! What is read of the gateway's answers: the JSON mapping of proto/gateway.proto. What a message does not have is empty.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
 use crate::task::Task;
-
-/// Any request.
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-pub struct Ask<'a> {
-    pub worker: &'a str, // OpenSession
-    pub slots: usize,
-    pub activities: Vec<&'a str>,
-    pub inbox: &'a str,
-    pub max: usize,                 // NextTasks
-    pub wait_ms: u64,               // NextTasks, WaitInstance
-    pub running: Vec<RunningTask>,  // RenewTasks
-    pub outcomes: Vec<&'a Outcome>, // CompleteTasks
-    pub limit_ms: u64,              // CloseSession
-    pub instance: &'a str,          // a client's
-    #[serde(serialize_with = "encode")]
-    pub input: Bytes,
-    #[serde(serialize_with = "encode")]
-    pub data: Bytes,
-    pub reason: &'a str,
-    pub request_id: &'a str,
-    pub version: u32,
-}
-
-#[derive(Serialize)]
-pub struct RunningTask {
-    pub claim: String,
-    #[serde(serialize_with = "encode")]
-    pub details: Bytes,
-    pub heartbeat: bool,
-}
-
-#[derive(Serialize, Default)]
-pub struct Outcome {
-    pub claim: String,
-    #[serde(serialize_with = "encode")]
-    pub output: Bytes,
-    pub failure: Option<TaskFailure>,
-    pub cancelled: bool,
-}
-
-#[derive(Serialize)]
-pub struct TaskFailure {
-    pub text: String,
-    #[serde(rename = "type")]
-    pub kind: String,
-    #[serde(rename = "final")]
-    pub last: bool,
-}
 
 /// Any answer, and each result of a `complete`.
 #[derive(Deserialize, Default)]
@@ -63,7 +14,8 @@ pub struct TaskFailure {
 pub struct Told {
     pub status: u32,
     pub text: String,
-    pub subject: String, // SessionOpened
+    pub session: String, // SessionOpened
+    pub subject: String,
     pub lease_ms: u64,
     pub renew_ms: u64,
     pub grace_ms: u64,
@@ -71,9 +23,9 @@ pub struct Told {
     pub payload_max: u64,
     pub tasks: Vec<Task>,       // Tasks
     pub cancelled: Vec<Notice>, // TasksRenewed
-    pub gone: Vec<String>,
-    pub results: Vec<Told>, // TasksCompleted
-    pub instance: String,   // to a client
+    pub gone: Vec<String>,      // TasksRenewed, SessionOpened
+    pub results: Vec<Told>,     // TasksCompleted
+    pub instance: String,       // to a client
     pub state: String,
     #[serde(deserialize_with = "decode")]
     pub output: Bytes,
@@ -89,39 +41,17 @@ pub struct Notice {
     pub grace_ms: u64,
 }
 
-/// A message as it is sent: without members that have their defaults.
-pub fn message(of: &impl Serialize) -> Value {
-    fn is_default(value: &Value) -> bool {
-        matches!(value, Value::Null | Value::Bool(false))
-            || [Value::from(""), 0.into(), Value::Array(vec![])].contains(value)
-    }
-    fn strip(value: &mut Value) {
-        match value {
-            Value::Object(members) => members.retain(|_, member| {
-                strip(member);
-                !is_default(member)
-            }),
-            Value::Array(items) => items.iter_mut().for_each(strip),
-            _ => {}
-        }
-    }
-    let mut value = serde_json::to_value(of).expect("messages are plain data");
-    strip(&mut value);
-    value
-}
-
-fn encode<S: Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&STANDARD.encode(bytes))
+pub fn encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 pub fn decode<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
-    let text = String::deserialize(from)?;
-    STANDARD.decode(text).map(Bytes::from).map_err(serde::de::Error::custom)
+    STANDARD.decode(String::deserialize(from)?).map(Bytes::from).map_err(D::Error::custom)
 }
 
 /// A 64-bit number is a string in JSON, and may be a number.
 pub fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let value = Value::deserialize(from)?;
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    number.ok_or_else(|| serde::de::Error::custom(format!("no number: {value}")))
+    number.ok_or_else(|| D::Error::custom(format!("no number: {value}")))
 }
