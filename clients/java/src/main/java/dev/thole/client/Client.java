@@ -4,15 +4,11 @@ import dev.thole.client.Wire.Answer;
 import dev.thole.client.Wire.Ask;
 import io.nats.client.Connection;
 import io.nats.client.impl.Headers;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -20,10 +16,9 @@ import java.util.function.Consumer;
  * Starts, signals, queries and awaits instances. Requests that are not answered are repeated until there is no time left, then
  * the error is {@link Status#UNAVAILABLE}; what changes something is done once. Thread-safe. To cancel a call, interrupt its thread.
  */
-public final class Client implements AutoCloseable {
+public final class Client {
     private static final long ANSWER_MS = 5_000;
     private static final long WAIT_MS = 10_000;
-    private static final CompletableFuture<Void> NEVER = new CompletableFuture<>();
 
     private final Link link;
     private final String prefix;
@@ -46,7 +41,7 @@ public final class Client implements AutoCloseable {
         this.trace = trace;
     }
 
-    /** The same client with another time for each call; closing one closes both. */
+    /** The same client with another time for each call. */
     public Client withTimeout(Duration value) {
         return new Client(link, prefix, value, actor, name, trace);
     }
@@ -72,22 +67,16 @@ public final class Client implements AutoCloseable {
     private static String ownActor() {
         String told = System.getenv("THOLE_ACTOR");
         if (told != null && !told.isEmpty()) return told;
-        String host;
-        try {
-            host = InetAddress.getLocalHost().getHostName();
-        } catch (UnknownHostException err) {
-            host = "";
-        }
-        return String.format("%.100s@%.99s", System.getProperty("user.name"), host).replaceAll("[^ -~]", "?");
+        return String.format("%.100s@", System.getProperty("user.name")).replaceAll("[^ -~]", "?") + Link.host();
     }
 
     /** Who asks, as headers. */
     private Headers sender() throws TholeException {
-        Map<String, String> carrier = new HashMap<>();
-        trace.accept(carrier);
-        Map<String, String> said = new LinkedHashMap<>(Map.of("Thole-Actor", actor, "Thole-Client", name));
-        carrier.keySet().retainAll(Set.of("traceparent", "tracestate"));
-        said.putAll(carrier);
+        Map<String, String> said = new HashMap<>();
+        trace.accept(said);
+        said.keySet().retainAll(Set.of("traceparent", "tracestate"));
+        said.put("Thole-Actor", actor);
+        said.put("Thole-Client", name);
         Headers headers = new Headers();
         for (Map.Entry<String, String> one : said.entrySet()) {
             if (!one.getValue().matches("[ -~]*") || actor.length() > 200 || name.length() > 64)
@@ -125,27 +114,27 @@ public final class Client implements AutoCloseable {
      */
     public String start(String orchestration, Start start) throws TholeException, InterruptedException {
         String requestId = start.requestId.isEmpty() ? newId() : start.requestId;
-        Answer answer = call("start." + TholeException.name("orchestration", orchestration), new Ask(start.instance, start.input, null, null, requestId, start.version, null));
-        return answer.instance.isEmpty() ? start.instance : answer.instance;
+        Answer answer = call("start", orchestration, new Ask(start.instance, start.input, null, null, requestId, start.version, 0));
+        return answer.instance().isEmpty() ? start.instance : answer.instance();
     }
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. */
     public void signal(String instance, String event, byte[] data) throws TholeException, InterruptedException {
-        call("signal." + TholeException.name("event", event), new Ask(instance, null, data, null, newId(), null, null));
+        call("signal", event, new Ask(instance, null, data, null, newId(), 0, 0));
     }
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
     public void cancel(String instance, String reason) throws TholeException, InterruptedException {
-        call("cancel", new Ask(instance, null, null, reason, newId(), null, null));
+        call("cancel", null, new Ask(instance, null, null, reason, newId(), 0, 0));
     }
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
     public void terminate(String instance, String reason) throws TholeException, InterruptedException {
-        call("terminate", new Ask(instance, null, null, reason, newId(), null, null));
+        call("terminate", null, new Ask(instance, null, null, reason, newId(), 0, 0));
     }
 
     public byte[] query(String instance, String query, byte[] input) throws TholeException, InterruptedException {
-        return call("query." + TholeException.name("query", query), new Ask(instance, input, null, null, null, null, null)).output;
+        return call("query", query, new Ask(instance, input, null, null, null, 0, 0)).output();
     }
 
     /**
@@ -154,44 +143,39 @@ public final class Client implements AutoCloseable {
      * @throws TholeException {@link Status#TIMEOUT}: it still runs. {@link Status#NOT_FOUND}: there is none.
      */
     public Ended wait(String instance) throws TholeException, InterruptedException {
-        Answer answer = ask("wait", new Ask(instance, null, null, null, null, null, 1L));
-        if (answer.state.isEmpty() || answer.state.equals("running")) throw new TholeException(answer.status, answer.text);
-        return new Ended(answer.state, answer.status, answer.output, answer.text, answer.errorType);
+        Answer answer = ask("wait", new Ask(instance, null, null, null, null, 0, WAIT_MS));
+        if (answer.state().isEmpty() || answer.state().equals("running")) throw new TholeException(answer.status(), answer.text());
+        return new Ended(answer.state(), answer.status(), answer.output(), answer.text(), answer.errorType());
     }
 
-    @Override
-    public void close() {
-        link.close();
-    }
-
-    private Answer call(String operation, Ask body) throws TholeException, InterruptedException {
-        Answer answer = ask(operation, body);
-        if (answer.status != Status.OK) throw new TholeException(answer.status, answer.text);
+    /** @param name the last part of the subject; null: none. */
+    private Answer call(String operation, String name, Ask body) throws TholeException, InterruptedException {
+        Answer answer = ask(name == null ? operation : operation + "." + TholeException.name(operation, name), body);
+        if (answer.status() != Status.OK) throw new TholeException(answer.status(), answer.text());
         return answer;
     }
 
     /** Repeats until there is an answer that counts, or no time. */
     private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
         long deadline = System.nanoTime() + timeout.toNanos();
-        boolean waits = asked.waitMs() != null;
         Headers sender = sender();
         Pause pause = new Pause();
         Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
         for (;;) {
             long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-            if (leftMs <= 0) throw new TholeException(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
-            long waitMs = waits ? Math.max(1, Math.min(leftMs / 2, WAIT_MS)) : 0; // leaves time for a repetition
+            if (leftMs <= 0) throw new TholeException(last.status() == Status.NO_ANSWER ? Status.UNAVAILABLE : last.status(), last.text());
+            long waitMs = asked.waitMs() == 0 ? 0 : Math.max(1, Math.min(leftMs / 2, asked.waitMs())); // leaves time for a repetition
             long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
-            Ask body = !waits ? asked : new Ask(asked.instance(), null, null, null, null, null, waitMs);
-            Answer answer = link.request(prefix + operation, body, timeoutMs, NEVER, sender);
-            if (answer.status >= 0 || last.status != Status.TIMEOUT) last = answer;
-            if (waits && answer.status == Status.TIMEOUT) {
-                pause.reset();
-                continue; // it still runs
+            Answer answer = link.ask(prefix + operation, Wire.bytes(asked.waiting(waitMs)), timeoutMs, sender, () -> false);
+            if (answer.status() != Status.NO_ANSWER || last.status() != Status.TIMEOUT) last = answer;
+            if (waitMs > 0 && answer.status() == Status.TIMEOUT) {
+                pause.reset(); // it still runs
+            } else if (answer.status() == Status.NO_ANSWER || answer.status() == Status.UNAVAILABLE) {
+                leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+                Thread.sleep(Math.max(0, Math.min(pause.next(), leftMs)));
+            } else {
+                return answer;
             }
-            if (answer.status >= 0 && answer.status != Status.UNAVAILABLE) return answer;
-            leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-            Pause.sleep(Math.min(pause.next(), leftMs), NEVER);
         }
     }
 

@@ -1,10 +1,6 @@
 package dev.thole.client;
 
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 
 /** Pauses between tries: 200 ms, doubled up to 5 s, and up to a quarter more so that workers do not ask in step. */
 final class Pause {
@@ -19,14 +15,5 @@ final class Pause {
     long next() {
         ms = Math.min(Math.max(ms * 2, FIRST_MS), MAX_MS);
         return ms + ThreadLocalRandom.current().nextLong(ms / 4 + 1);
-    }
-
-    /** Sleeps, or until the future is done. */
-    static void sleep(long sleepMs, CompletableFuture<?> end) throws InterruptedException {
-        try {
-            end.get(Math.max(0, sleepMs), TimeUnit.MILLISECONDS);
-        } catch (TimeoutException | ExecutionException ended) {
-            // nothing to do: the time is over, or it was the end
-        }
     }
 }

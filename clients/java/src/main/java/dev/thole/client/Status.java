@@ -14,9 +14,8 @@ public final class Status {
     public static final int DENIED = 13;
     public static final int FENCED = 14;
 
-    /** What became of a request that the gateway did not answer. */
+    /** No gateway has answered. */
     static final int NO_ANSWER = -1;
-    static final int NO_RESPONDERS = -2;
 
     private Status() {}
 }

@@ -1,114 +1,104 @@
 package dev.thole.client;
 
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
-import com.google.gson.TypeAdapter;
-import com.google.gson.stream.JsonReader;
-import com.google.gson.stream.JsonWriter;
+import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility;
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonInclude.Include;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import com.fasterxml.jackson.annotation.JsonSetter;
+import com.fasterxml.jackson.annotation.Nulls;
+import com.fasterxml.jackson.annotation.PropertyAccessor;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.databind.DeserializationContext;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonDeserializer;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.module.SimpleModule;
 import java.io.IOException;
-import java.math.BigInteger;
-import java.util.Base64;
+import java.io.UncheckedIOException;
 import java.util.List;
+import java.util.function.Function;
 
 /** The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them. */
 final class Wire {
-    static final Gson GSON = new GsonBuilder().disableHtmlEscaping().registerTypeAdapter(byte[].class, new Bytes().nullSafe())
-        .registerTypeAdapter(int.class, new Unsigned32().nullSafe()).registerTypeAdapter(Integer.class, new Unsigned32().nullSafe())
-        .registerTypeAdapter(long.class, new Unsigned64().nullSafe()).registerTypeAdapter(Long.class, new Unsigned64().nullSafe()).create();
+    /** Leaves out what is empty or 0, and reads what is not there as that. */
+    static final ObjectMapper JSON = JsonMapper.builder()
+        .defaultPropertyInclusion(JsonInclude.Value.construct(Include.NON_DEFAULT, Include.ALWAYS))
+        .visibility(PropertyAccessor.IS_GETTER, Visibility.NONE) // such as isCancelled of a task
+        .defaultSetterInfo(JsonSetter.Value.construct(Nulls.AS_EMPTY, Nulls.SKIP))
+        .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
+        .addModule(new SimpleModule().addDeserializer(int.class, new Unsigned<>(0, Integer::parseUnsignedInt))
+            .addDeserializer(long.class, new Unsigned<>(0L, Long::parseUnsignedLong)))
+        .build();
 
     private Wire() {}
 
-    record OpenSession(String worker, int slots, List<String> activities, String inbox) {}
+    static byte[] bytes(Object message) {
+        try {
+            return JSON.writeValueAsBytes(message);
+        } catch (IOException err) {
+            throw new UncheckedIOException(err);
+        }
+    }
+
+    record OpenSession(String worker, int slots, List<String> activities, String inbox, String host, String resume, List<String> claims) {}
 
     record NextTasks(int max, long waitMs) {}
 
-    record RunningTask(String claim, byte[] details, Boolean heartbeat) {}
+    record RunningTask(String claim, byte[] details, boolean heartbeat) {}
 
     record RenewTasks(List<RunningTask> running) {}
 
-    record Failure(String text, String type, @com.google.gson.annotations.SerializedName("final") boolean last) {}
+    record Failure(String text, String type, @JsonProperty("final") boolean last) {}
 
-    record Outcome(String claim, byte[] output, Failure failure, Boolean cancelled) {}
+    record Outcome(String claim, byte[] output, Failure failure, boolean cancelled) {}
 
     record CompleteTasks(List<Outcome> outcomes) {}
 
     record CloseSession(long limitMs) {}
 
-    /** A client's request, whatever it is: null is left out. */
-    record Ask(String instance, byte[] input, byte[] data, String reason, String requestId, Integer version, Long waitMs) {}
+    /** A client's request, whatever it is. */
+    record Ask(String instance, byte[] input, byte[] data, String reason, String requestId, int version, long waitMs) {
+        Ask waiting(long ms) {
+            return new Ask(instance, input, data, reason, requestId, version, ms);
+        }
+    }
 
-    /** Any answer: what it does not have is empty. */
-    static final class Answer {
-        int status;
-        String text = "";
-        String subject = ""; // SessionOpened
-        long leaseMs;
-        long renewMs;
-        long graceMs;
-        long payloadMax;
-        List<Task> tasks = List.of(); // Tasks
-        List<Notice> cancelled = List.of(); // TasksRenewed
-        List<String> gone = List.of();
-        List<Result> results = List.of(); // TasksCompleted
-        String instance = ""; // of a client's
-        String state = "";
-        byte[] output = {};
-        String errorType = "";
+    record Notice(String claim, String kind, String reason, long graceMs) {}
+
+    record Result(int status, String text) {}
+
+    /** Any answer: what it does not have is empty. Of SessionOpened, Tasks, TasksRenewed, TasksCompleted, and to a client. */
+    record Answer(int status, String text, String session, String subject, long leaseMs, long renewMs, long graceMs, long payloadMax,
+        List<Task> tasks, List<Notice> cancelled, List<String> gone, List<Result> results, String instance, String state, byte[] output, String errorType) {
 
         static Answer none(int status, String text) {
-            Answer answer = new Answer();
-            answer.status = status;
-            answer.text = text;
-            return answer;
+            return new Answer(status, text, "", "", 0, 0, 0, 0, List.of(), List.of(), List.of(), List.of(), "", "", new byte[0], "");
         }
     }
 
-    static final class Notice {
-        String claim = "";
-        String kind = "";
-        String reason = "";
-        long graceMs;
-    }
+    /** Numbers are unsigned, and 64-bit ones come as texts. */
+    private static final class Unsigned<T> extends JsonDeserializer<T> {
+        private final T absent;
+        private final Function<String, T> parsed;
 
-    static final class Result {
-        int status;
-        String text = "";
-    }
-
-    /** All numbers are unsigned: an int or a long above half of its range is negative here. */
-    private static final class Unsigned32 extends TypeAdapter<Integer> {
-        @Override
-        public void write(JsonWriter out, Integer number) throws IOException {
-            out.value(Integer.toUnsignedLong(number));
+        Unsigned(T absent, Function<String, T> parsed) {
+            this.absent = absent;
+            this.parsed = parsed;
         }
 
         @Override
-        public Integer read(JsonReader in) throws IOException {
-            return Integer.parseUnsignedInt(in.nextString());
-        }
-    }
-
-    private static final class Unsigned64 extends TypeAdapter<Long> {
-        @Override
-        public void write(JsonWriter out, Long number) throws IOException {
-            out.value(new BigInteger(Long.toUnsignedString(number)));
+        public T getNullValue(DeserializationContext context) {
+            return absent;
         }
 
         @Override
-        public Long read(JsonReader in) throws IOException {
-            return Long.parseUnsignedLong(in.nextString());
-        }
-    }
-
-    private static final class Bytes extends TypeAdapter<byte[]> {
-        @Override
-        public void write(JsonWriter out, byte[] bytes) throws IOException {
-            out.value(Base64.getEncoder().encodeToString(bytes));
-        }
-
-        @Override
-        public byte[] read(JsonReader in) throws IOException {
-            return Base64.getDecoder().decode(in.nextString());
+        public T deserialize(JsonParser in, DeserializationContext context) throws IOException {
+            try {
+                return parsed.apply(in.getText());
+            } catch (NumberFormatException err) {
+                throw context.weirdStringException(in.getText(), Number.class, "no number");
+            }
         }
     }
 }

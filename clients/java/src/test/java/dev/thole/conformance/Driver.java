@@ -1,8 +1,7 @@
 package dev.thole.conformance;
 
-import com.google.gson.Gson;
-import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.thole.client.ActivityFailure;
 import dev.thole.client.Client;
 import dev.thole.client.Status;
@@ -13,8 +12,10 @@ import io.nats.client.Connection;
 import io.nats.client.Nats;
 import io.nats.client.Options;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
@@ -27,7 +28,7 @@ import sun.misc.Signal;
 
 /** The driver of the conformance kit (../conformance/README.md) for this library. */
 public final class Driver {
-    private static final Gson GSON = new Gson();
+    private static final ObjectMapper JSON = new ObjectMapper();
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     private Driver() {}
@@ -112,6 +113,14 @@ public final class Driver {
         return bytes(String.valueOf(n));
     }
 
+    private static void print(Map<String, Object> line) {
+        try {
+            OUT.println(JSON.writeValueAsString(line));
+        } catch (IOException err) {
+            throw new UncheckedIOException(err);
+        }
+    }
+
     /** Sleeps, or ends as cancelled. */
     private static void pause(Task task, long ms) {
         try {
@@ -124,7 +133,7 @@ public final class Driver {
                 line.put("kind", why.kind());
                 line.put("reason", why.reason());
                 line.put("grace_ms", why.grace().toMillis());
-                OUT.println(GSON.toJson(line));
+                print(line);
             });
             throw new CancellationException();
         }
@@ -145,35 +154,35 @@ public final class Driver {
     private static void commands(Client client) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            JsonObject asked = JsonParser.parseString(line).getAsJsonObject();
+            JsonNode asked = JSON.readTree(line);
             Map<String, Object> result = new LinkedHashMap<>(Map.of("status", 0, "text", "", "instance", text(asked, "instance"),
                 "output", "", "state", "", "error_type", ""));
             result.put("id", asked.get("id"));
-            long timeoutMs = asked.has("timeout_ms") ? asked.get("timeout_ms").getAsLong() : 10_000;
+            long timeoutMs = asked.path("timeout_ms").asLong(10_000);
             try {
                 command(client.withTimeout(Duration.ofMillis(timeoutMs)).withTrace(carrier -> trace(asked, carrier)), asked, result);
             } catch (TholeException err) {
                 result.put("status", err.status());
                 result.put("text", err.getMessage());
             }
-            OUT.println(GSON.toJson(result));
+            print(result);
         }
     }
 
-    private static void trace(JsonObject asked, Map<String, String> carrier) {
+    private static void trace(JsonNode asked, Map<String, String> carrier) {
         for (String name : new String[] {"traceparent", "tracestate"}) if (asked.has(name)) carrier.put(name, text(asked, name));
     }
 
-    private static String text(JsonObject asked, String name) {
-        return asked.has(name) ? asked.get(name).getAsString() : "";
+    private static String text(JsonNode asked, String name) {
+        return asked.path(name).asText();
     }
 
-    private static void command(Client client, JsonObject asked, Map<String, Object> result) throws TholeException, InterruptedException {
+    private static void command(Client client, JsonNode asked, Map<String, Object> result) throws TholeException, InterruptedException {
         String instance = text(asked, "instance");
         byte[] input = Base64.getDecoder().decode(text(asked, "input"));
         switch (text(asked, "op")) {
             case "start" -> {
-                int version = asked.has("version") ? asked.get("version").getAsInt() : 0;
+                int version = asked.path("version").asInt();
                 result.put("instance", client.start(text(asked, "orchestration"), new Client.Start(instance, input, version, "")));
             }
             case "signal" -> client.signal(instance, text(asked, "event"), input);

@@ -14,8 +14,8 @@ public final class Checkout {
     public static void main(String[] args) throws Exception {
         String order = args.length > 0 ? args[0] : "17";
         String instance = "order-" + order;
-        try (Connection nats = Nats.connect(CheckoutWorker.setting("THOLE_NATS_URL", "nats://127.0.0.1:4222"));
-                Client client = new Client(nats, CheckoutWorker.setting("THOLE_NAMESPACE", "default"))) {
+        try (Connection nats = Nats.connect(CheckoutWorker.setting("THOLE_NATS_URL", "nats://127.0.0.1:4222"))) {
+            Client client = new Client(nats, CheckoutWorker.setting("THOLE_NAMESPACE", "default"));
             try {
                 client.start("checkout", new Client.Start(instance, CheckoutWorker.bytes("order=" + order + ";pay_ms=50")));
             } catch (TholeException err) {
