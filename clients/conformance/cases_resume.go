@@ -299,6 +299,28 @@ var resumeCases = []testCase{
 		})
 		c.goesOn(s, t, time.Second)
 	}},
+	{"resume-notice-lost", "the same of a session whose open had no answer, as the connection was cut: it is no open that is repeated", func(c *env) {
+		c.locked(func() { c.g.lossy = true })
+		s := c.worker()
+		t := c.running("sleep", "6000")
+		c.hook(func(r *request) bool {
+			if r.op == "open" && s.next == nil {
+				c.g.opened(r)
+				c.log.add("-- cut")
+				c.net.cut()
+				return true
+			}
+			return false
+		})
+		c.kill(s)
+		c.until(2*time.Second, "another session", func() bool { return s.next != nil })
+		lost := s.next
+		c.resumed(lost, 4*time.Second)
+		c.locked(func() {
+			c.g.publish(lost, notice{Claim: t.wire.Claim, Kind: "lease_lost", Reason: "lease_lost", GraceMs: 1000})
+		})
+		c.goesOn(lost, t, time.Second)
+	}},
 	{"resume-notice-renew", "a cancellation during a move is told by the renewals after it", func(c *env) {
 		s := c.worker()
 		t := c.running("sleep", "20000")

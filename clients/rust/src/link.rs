@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, HeaderMap, Request};
-use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -14,8 +13,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Asks a gateway. Nothing is sent while the connection is cut, and what was asked before a cut is asked again, since its
-/// answer is lost. The error is UNAVAILABLE: nobody listens, or not in time; so is the status of what cannot be read.
+/// Asks a gateway. Nothing is sent while the connection is cut. The error is UNAVAILABLE: nobody listens, not in time, or
+/// the connection was cut since, and the answer may be lost; so is the status of what cannot be read.
 pub async fn request(
     nats: &Client,
     subject: &str,
@@ -24,34 +23,35 @@ pub async fn request(
     mut headers: HeaderMap,
 ) -> Result<Told, Error> {
     headers.insert("Content-Type", "application/json");
-    let body = Bytes::from(ask.to_string());
+    let request = Request::new().payload(ask.to_string().into()).headers(headers).timeout(Some(time));
     let asking = async {
-        loop {
-            let Some(connection) = connection(nats) else {
-                sleep(LOOK).await;
-                continue;
-            };
-            let request = Request::new().payload(body.clone()).headers(headers.clone()).timeout(Some(time));
-            tokio::select! {
-                answer = nats.send_request(subject.to_string(), request) => {
-                    return answer.map(|message| read(&message.payload)).map_err(Error::unavailable);
-                }
-                () = is_cut(nats, connection) => {}
+        let connection = connected(nats).await;
+        tokio::select! {
+            answer = nats.send_request(subject.to_string(), request) => {
+                answer.map(|message| read(&message.payload)).map_err(Error::unavailable)
             }
+            () = is_cut(nats, connection) => Err(Error::unavailable("the connection was cut")),
         }
     };
     timeout(time, asking).await.unwrap_or_else(|_| Err(Error::unavailable("no answer in time")))
 }
 
-/// Which one it is, since the first; `None` while it is cut.
-fn connection(nats: &Client) -> Option<u64> {
-    (nats.connection_state() == State::Connected).then(|| nats.statistics().connects.load(Ordering::Relaxed))
+/// Waits until there is a connection: which one it is, since the first.
+pub async fn connected(nats: &Client) -> u64 {
+    while nats.connection_state() != State::Connected {
+        sleep(LOOK).await;
+    }
+    connects(nats)
 }
 
 async fn is_cut(nats: &Client, before: u64) {
-    while connection(nats) == Some(before) {
+    while nats.connection_state() == State::Connected && connects(nats) == before {
         sleep(LOOK).await;
     }
+}
+
+fn connects(nats: &Client) -> u64 {
+    nats.statistics().connects.load(Ordering::Relaxed)
 }
 
 fn read(payload: &[u8]) -> Told {

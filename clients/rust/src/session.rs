@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, status};
-use crate::link::{PAUSE_MIN, host, pause, request};
+use crate::link::{PAUSE_MIN, connected, host, pause, request};
 use crate::task::{Shared, Task};
 use crate::wire::{Notice, Told, encode};
 use crate::worker::Worker;
@@ -51,7 +51,6 @@ impl Session {
 pub struct Sessions {
     worker: Worker,
     stop: CancellationToken,
-    inbox: String,
     slots: Arc<Semaphore>, // taken until an outcome is answered, and by a handler whose task is lost until it ends
     state: Mutex<State>,
     ended: Notify, // there are outcomes to send
@@ -116,14 +115,9 @@ impl State {
 impl Sessions {
     /// Works until `stop` is cancelled, and then until nothing is in hand any more.
     pub async fn run(worker: Worker, stop: CancellationToken) -> Result<(), Error> {
-        let inbox = worker.nats.new_inbox();
-        let notices = worker.nats.subscribe(inbox.clone()).await.map_err(Error::unavailable)?;
         let slots = Arc::new(Semaphore::new(worker.slots));
-        let own = Arc::new(Self { worker, stop, inbox, slots, state: Mutex::default(), ended: Notify::new() });
-        let result = tokio::select! {
-            result = own.serve_all() => result,
-            () = own.take_notices(notices) => Err(Error::unavailable("the NATS connection is closed")),
-        };
+        let own = Arc::new(Self { worker, stop, slots, state: Mutex::default(), ended: Notify::new() });
+        let result = own.serve_all().await;
         own.state().lose_all("shutdown", "the worker ends");
         result
     }
@@ -139,8 +133,16 @@ impl Sessions {
     }
 
     async fn serve_all(self: &Arc<Self>) -> Result<(), Error> {
+        let nats = &self.worker.nats;
         loop {
-            let Err(err) = self.serve().await else { return Ok(()) };
+            // Of its own: of a task that was moved the gateway before says that it is lost.
+            let inbox = nats.new_inbox();
+            let notices = nats.subscribe(inbox.clone()).await.map_err(Error::unavailable)?;
+            let served = tokio::select! {
+                served = self.serve(&inbox) => served,
+                () = self.take_notices(notices) => return Err(Error::unavailable("the NATS connection is closed")),
+            };
+            let Err(err) = served else { return Ok(()) };
             if matches!(err.status, status::INVALID | status::DENIED) {
                 return Err(err);
             }
@@ -152,11 +154,11 @@ impl Sessions {
     }
 
     /// Opens a session, and serves it until it is closed, or an error says that another one has to go on with it.
-    async fn serve(self: &Arc<Self>) -> Result<(), Error> {
+    async fn serve(self: &Arc<Self>, inbox: &str) -> Result<(), Error> {
         let session = tokio::select! {
             ended = self.watch_lease() => return ended,
             () = self.stopped_without_tasks() => return Ok(()),
-            opened = self.open() => opened?,
+            opened = self.open(inbox) => opened?,
         };
         tokio::select! {
             ended = self.watch_lease() => ended,
@@ -174,15 +176,16 @@ impl Sessions {
         }
     }
 
-    async fn open(&self) -> Result<Session, Error> {
+    async fn open(&self, inbox: &str) -> Result<Session, Error> {
         let Worker { nats, namespace, queue, name, slots, activities, .. } = &self.worker;
         let (before, wait) = {
             let mut state = self.state();
             (state.session.clone(), pause(&mut state.opens) - PAUSE_MIN) // at once, unless the last one was of no use
         };
         sleep(wait.min(before.as_ref().map_or(OPEN, |session| session.lease / 10))).await;
+        connected(nats).await;
         let ask = json!({"worker": name, "slots": slots, "activities": activities.keys().collect::<Vec<_>>(),
-            "inbox": self.inbox, "host": host(), "resume": before.as_ref().map_or("", |session| &session.id),
+            "inbox": inbox, "host": host(), "resume": before.as_ref().map_or("", |session| &session.id),
             "claims": self.state().claims()});
         let sent_at = Instant::now();
         let subject = format!("thole.{namespace}.gateway.open.{queue}");

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
-/** Requests over a connection. Nothing is sent while it is cut; what was asked before a cut is asked again, since its answer is lost. */
+/** Requests over a connection. Nothing is sent while it is cut, and what was asked before a cut has no answer. */
 record Link(Connection nats) {
     static final Headers NO_HEADERS = new Headers();
     private static final long LOOK_MS = 50;
@@ -28,21 +28,19 @@ record Link(Connection nats) {
         return nats.getMaxPayload() > 0 ? nats.getMaxPayload() : 1 << 20;
     }
 
-    /** Asks, and waits for the answer while it is wanted. {@link Status#NO_ANSWER}: nobody listens, or not in time. */
+    /** Asks, and waits for the answer while it is wanted. {@link Status#NO_ANSWER}: nobody listens, not in time, or it may be lost. */
     Answer ask(String subject, byte[] body, long timeoutMs, Headers sender, BooleanSupplier unwanted) throws InterruptedException {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
         CompletableFuture<Message> asked = null;
         long connection = 0;
         while (System.nanoTime() - end < 0 && !unwanted.getAsBoolean()) {
-            boolean cut = !isConnected() || connection != nats.getStatistics().getReconnects();
             try {
-                if (asked == null || cut) {
-                    connection = nats.getStatistics().getReconnects();
-                    asked = isConnected() ? send(subject, body, timeoutMs, sender) : new CompletableFuture<>();
-                }
-                return read(asked.get(LOOK_MS, TimeUnit.MILLISECONDS).getData());
+                if (asked != null) return read(asked.get(LOOK_MS, TimeUnit.MILLISECONDS).getData());
+                connection = nats.getStatistics().getReconnects();
+                if (isConnected()) asked = send(subject, body, timeoutMs, sender);
+                else Thread.sleep(LOOK_MS);
             } catch (TimeoutException err) {
-                // looks at the connection again
+                if (!isConnected() || connection != nats.getStatistics().getReconnects()) break;
             } catch (CancellationException | ExecutionException err) {
                 return Answer.none(Status.NO_ANSWER, "no gateway answers");
             } catch (IllegalArgumentException err) {
@@ -52,7 +50,7 @@ record Link(Connection nats) {
             }
         }
         if (asked != null) asked.cancel(true);
-        return Answer.none(Status.NO_ANSWER, "no answer in time");
+        return Answer.none(Status.NO_ANSWER, isConnected() ? "no answer in time" : "the connection is cut");
     }
 
     /** It is cancelled when nobody listens. */

@@ -46,13 +46,13 @@ public final class Worker implements AutoCloseable {
     private final Builder options;
     private final Link link;
     private final Dispatcher dispatcher;
-    private final String inbox;
     private final ExecutorService threads;
     private final AtomicBoolean started = new AtomicBoolean();
     private final CountDownLatch ended = new CountDownLatch(1);
     private final Map<String, Task> hand = new ConcurrentHashMap<>(); // by claim, until the outcome is answered, or the task is lost
     private final Set<String> done = new LinkedHashSet<>(); // claims that were in hand
     private final Pause openPause = new Pause();
+    private String inbox; // of the newest session, or where its open is to tell
     private volatile Session session; // null: it is to be opened
     private Session last; // to go on with; null: its lease is over, or there was none
     private long leaseEnd; // of the last one; System.nanoTime
@@ -64,9 +64,7 @@ public final class Worker implements AutoCloseable {
     private Worker(Builder options) {
         this.options = options;
         link = new Link(options.nats);
-        inbox = options.nats.createInbox();
-        dispatcher = options.nats.createDispatcher(message -> notice(Link.parsed(message.getData(), Notice.class)));
-        dispatcher.subscribe(inbox);
+        dispatcher = options.nats.createDispatcher(message -> noticeArrived(message.getSubject(), Link.parsed(message.getData(), Notice.class)));
         threads = Executors.newCachedThreadPool(run -> {
             Thread thread = new Thread(run, "thole-" + options.queue);
             thread.setDaemon(true);
@@ -261,12 +259,21 @@ public final class Worker implements AutoCloseable {
         return Math.min(openPause.next() - Pause.FIRST_MS, last == null ? OPEN_MS : last.leaseMs / 10);
     }
 
+    /** Each session has its own: of a task that was moved the gateway before says that it is lost. */
+    private synchronized String newInbox() {
+        if (over) return ""; // nothing is sent then
+        if (inbox != null) dispatcher.unsubscribe(inbox);
+        inbox = options.nats.createInbox();
+        dispatcher.subscribe(inbox);
+        return inbox;
+    }
+
     private void open() throws InterruptedException {
         Session before = last; // only this thread changes it while the worker runs
         List<String> claims = List.copyOf(hand.keySet());
         List<String> activities = List.copyOf(options.activities.keySet());
         String resume = before == null ? "" : before.id;
-        byte[] body = Wire.bytes(new OpenSession(options.name, options.slots, activities, inbox, Link.host(), resume, claims));
+        byte[] body = Wire.bytes(new OpenSession(options.name, options.slots, activities, newInbox(), Link.host(), resume, claims));
         String subject = "thole." + options.namespace + ".gateway.open." + options.queue;
         long timeoutMs = Math.min(before == null ? OPEN_MS : before.answerMs(), leaseLeftMs());
         long sentAt = System.nanoTime();
@@ -406,6 +413,10 @@ public final class Worker implements AutoCloseable {
         if (result.status() == Status.UNAVAILABLE || result.status() == Status.TIMEOUT) return false;
         if (result.status() != Status.OK) warn("an outcome was refused: " + result.status() + " " + result.text());
         return true;
+    }
+
+    private synchronized void noticeArrived(String at, Notice notice) {
+        if (at.equals(inbox)) notice(notice);
     }
 
     private synchronized void notice(Notice notice) {
