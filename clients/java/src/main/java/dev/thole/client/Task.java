@@ -1,6 +1,5 @@
 package dev.thole.client;
 
-import com.fasterxml.jackson.annotation.JsonIgnore;
 import dev.thole.client.Wire.RunningTask;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -9,31 +8,47 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/**
- * One try of an activity.
- *
- * @param attempt how often this try has been claimed.
- * @param key the same for every try and every run of this activity: pass it on to services that must not do it twice.
- * @param details of the last heartbeat before this claim.
- * @param timeoutMs until this try's deadline, when it came; 0: it has none.
- * @param traceparent W3C Trace Context of the start; empty: it had none.
- * @param handle for the worker.
- */
-public record Task(String claim, String activity, String queue, String orchestration, int version, String instance, long execution,
-    long activityId, int tryNumber, int attempt, byte[] input, String key, byte[] details, long timeoutMs, String traceparent,
-    String tracestate, @JsonIgnore Handle handle) {
+/** One try of an activity. */
+public final class Task {
+    private final Wire.Task message;
+    final Handle handle = new Handle();
 
-    public Task {
-        handle = new Handle();
+    Task(Wire.Task message) {
+        this.message = message;
     }
+
+    String claim() { return message.claim(); }
+    public String activity() { return message.activity(); }
+    public String queue() { return message.queue(); }
+    public String orchestration() { return message.orchestration(); }
+    public int version() { return message.version(); }
+    public String instance() { return message.instance(); }
+    public long execution() { return message.execution(); }
+    public long activityId() { return message.activityId(); }
+    public int tryNumber() { return message.tryNumber(); }
+
+    /** How often this try has been claimed. */
+    public int attempt() { return message.attempt(); }
+    public byte[] input() { return message.input(); }
+
+    /** The same for every try and every run of this activity: pass it on to services that must not do it twice. */
+    public String key() { return message.key(); }
+
+    /** Of the last heartbeat before this claim. */
+    public byte[] details() { return message.details(); }
+
+    /** W3C Trace Context of the start; empty: it had none. */
+    public String traceparent() { return message.traceparent(); }
+    public String tracestate() { return message.tracestate(); }
 
     /** The input as UTF-8. */
     public String inputText() {
-        return new String(input, StandardCharsets.UTF_8);
+        return new String(input(), StandardCharsets.UTF_8);
     }
 
     /** Until this try's deadline, when it came; empty: it has none. */
     public Optional<Duration> timeout() {
+        long timeoutMs = message.timeoutMs();
         return timeoutMs == 0 ? Optional.empty() : Optional.of(Duration.ofMillis(timeoutMs < 0 ? Long.MAX_VALUE : timeoutMs));
     }
 

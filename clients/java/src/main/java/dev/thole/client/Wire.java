@@ -1,12 +1,10 @@
 package dev.thole.client;
 
-import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonInclude.Include;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonSetter;
 import com.fasterxml.jackson.annotation.Nulls;
-import com.fasterxml.jackson.annotation.PropertyAccessor;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.databind.DeserializationContext;
 import com.fasterxml.jackson.databind.DeserializationFeature;
@@ -24,7 +22,6 @@ final class Wire {
     /** Leaves out what is empty or 0, and reads what is not there as that. */
     static final ObjectMapper JSON = JsonMapper.builder()
         .defaultPropertyInclusion(JsonInclude.Value.construct(Include.NON_DEFAULT, Include.ALWAYS))
-        .visibility(PropertyAccessor.IS_GETTER, Visibility.NONE) // such as isCancelled of a task
         .defaultSetterInfo(JsonSetter.Value.construct(Nulls.AS_EMPTY, Nulls.SKIP))
         .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
         .addModule(new SimpleModule().addDeserializer(int.class, new Unsigned<>(0, Integer::parseUnsignedInt))
@@ -63,6 +60,10 @@ final class Wire {
             return new Ask(instance, input, data, reason, requestId, version, ms);
         }
     }
+
+    record Task(String claim, String activity, String queue, String orchestration, int version, String instance, long execution,
+        long activityId, int tryNumber, int attempt, byte[] input, String key, byte[] details, long timeoutMs, String traceparent,
+        String tracestate) {}
 
     record Notice(String claim, String kind, String reason, long graceMs) {}
 

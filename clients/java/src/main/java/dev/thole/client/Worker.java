@@ -302,7 +302,7 @@ public final class Worker implements AutoCloseable {
             leaseEnd = sentAt + TimeUnit.MILLISECONDS.toNanos(of.leaseMs);
             for (RunningTask sent : running) {
                 Task task = hand.get(sent.claim());
-                if (task != null && sent.heartbeat()) task.handle().arrived(sent.details());
+                if (task != null && sent.heartbeat()) task.handle.arrived(sent.details());
             }
             answer.cancelled().forEach(this::notice);
             lose(answer.gone(), "lease_lost", "the claim is gone");
@@ -315,7 +315,7 @@ public final class Worker implements AutoCloseable {
         List<RunningTask> running = new ArrayList<>();
         long room = link.maxPayload() / 16 * 9; // in base64 three quarters of what fits
         for (Task task : hand.values()) {
-            RunningTask one = task.handle().running(task.claim(), room);
+            RunningTask one = task.handle.running(task.claim(), room);
             room -= task.claim().length() + 64 + (one.heartbeat() ? one.details().length : 0);
             running.add(one);
         }
@@ -370,7 +370,7 @@ public final class Worker implements AutoCloseable {
             Answer answer = request(now, "next", Wire.bytes(new NextTasks(options.slots - busy, waitMs)), waitMs + NEXT_MORE_MS, () -> false);
             if (answer.status() == Status.OK) {
                 pause.reset();
-                answer.tasks().forEach(task -> take(now, task));
+                answer.tasks().forEach(task -> take(now, new Task(task)));
             } else if (answer.status() == Status.UNAVAILABLE) {
                 interrupted(now, "next: " + answer.text());
             } else {
@@ -381,7 +381,7 @@ public final class Worker implements AutoCloseable {
 
     private synchronized void take(Session of, Task task) {
         if (session != of || task.claim().isEmpty() || hand.containsKey(task.claim()) || done.contains(task.claim())) return;
-        task.handle().payloadMax = of.payloadMax;
+        task.handle.payloadMax = of.payloadMax;
         hand.put(task.claim(), task);
         busy++;
         spawn(() -> {
@@ -421,7 +421,7 @@ public final class Worker implements AutoCloseable {
 
     private synchronized void notice(Notice notice) {
         Task task = notice == null ? null : hand.get(notice.claim());
-        if (task != null) task.handle().cancel(notice.kind(), notice.reason(), notice.graceMs());
+        if (task != null) task.handle.cancel(notice.kind(), notice.reason(), notice.graceMs());
     }
 
     private boolean isLost(Task task) {
@@ -441,7 +441,7 @@ public final class Worker implements AutoCloseable {
             Task task = hand.get(claim);
             if (task == null) continue;
             warn("task " + claim + " is lost: " + reason);
-            task.handle().cancel(kind, reason, 0);
+            task.handle.cancel(kind, reason, 0);
             remove(task);
         }
         notifyAll();
@@ -458,10 +458,10 @@ public final class Worker implements AutoCloseable {
     private Outcome outcome(Task task) {
         Activity activity = options.activities.get(task.activity());
         if (activity == null) return failure(task, "this worker has no activity " + task.activity(), "unknown_activity", false);
-        task.handle().runsOn(Thread.currentThread());
+        task.handle.runsOn(Thread.currentThread());
         try {
             byte[] output = activity.run(task);
-            long max = task.handle().payloadMax;
+            long max = task.handle.payloadMax;
             if (output == null || output.length <= max) return new Outcome(task.claim(), output, null, false);
             return failure(task, "the output has " + output.length + " bytes; the limit is " + max, "too_large", true);
         } catch (ActivityFailure failure) {
@@ -470,7 +470,7 @@ public final class Worker implements AutoCloseable {
             if (task.isCancelled()) return new Outcome(task.claim(), null, null, true);
             return failure(task, err.getMessage() == null ? err.toString() : err.getMessage(), err.getClass().getSimpleName(), false);
         } finally {
-            task.handle().ended();
+            task.handle.ended();
         }
     }
 

@@ -28,7 +28,7 @@ class GoldenTest {
 
     private static final Map<String, Class<?>> TYPES = Map.ofEntries(
         Map.entry("OpenSession", Wire.OpenSession.class), Map.entry("SessionOpened", Wire.Answer.class),
-        Map.entry("NextTasks", Wire.NextTasks.class), Map.entry("Tasks", Wire.Answer.class), Map.entry("Task", Task.class),
+        Map.entry("NextTasks", Wire.NextTasks.class), Map.entry("Tasks", Wire.Answer.class), Map.entry("Task", Wire.Task.class),
         Map.entry("RenewTasks", Wire.RenewTasks.class), Map.entry("RunningTask", Wire.RunningTask.class),
         Map.entry("TasksRenewed", Wire.Answer.class), Map.entry("Notice", Wire.Notice.class),
         Map.entry("CompleteTasks", Wire.CompleteTasks.class), Map.entry("Outcome", Wire.Outcome.class),
