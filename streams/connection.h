@@ -82,8 +82,8 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
 /*
  * Between the two, what any thread publishes on the connection may be gathered by the operating system, for
  * 200 ms at most (tcp(7), TCP_CORK): for a thread that publishes several messages one after the other and
- * does not block meanwhile. Each uncork sends all that was gathered, whoever corked. Where it cannot be corked
- * messages go as they come.
+ * does not block meanwhile. Each uncork sends all that was gathered, of other threads too. Where it cannot be
+ * corked messages go as they come.
  */
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);

@@ -392,24 +392,14 @@ static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_m
     return watch_sleep(watch, publish_is_done, until_ms);
 }
 
-/* Nothing has acknowledged it. */
-static thole_status fail_silence(struct watch *watch, uint64_t violations_before, const char *subject,
-                                 thole_error *reterr)
-{
-    thole_status const status = thole_fail(reterr, THOLE_UNAVAILABLE,
-                                           "%s was not acknowledged in time; repeating it is safe", subject);
-    return connection_explain_silence(watch->client->connection, violations_before, subject, status, reterr);
-}
-
 static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, bool whole,
                                uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {
-    char ignored[1];
-    uint64_t const violations = connection_violations(watch->client->connection, ignored, sizeof ignored);
     for (;;) {
         THOLE_TRY(send_once(watch, subject, body, reterr));
         if (!sleep_until_stored(watch, whole, pause_ms, until_ms))
-            return fail_silence(watch, violations, subject, reterr);
+            return thole_fail(reterr, THOLE_UNAVAILABLE,
+                              "%s was not acknowledged in time; repeating it is safe", subject);
         if (watch_sleep(watch, publish_is_stored, 0))
             return THOLE_OK;
         pthread_mutex_lock(&watch->client->lock);
@@ -419,6 +409,17 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
             return thole_fail(reterr, why.status, "%s: %.300s", subject, why.text);
         pause_before_retry(watch, until_ms);
     }
+}
+
+/* What forbids it is told to the connection alone, and nothing acknowledges it. */
+static thole_status publish_allowed(struct watch *watch, const char *subject, thole_slice body, bool whole,
+                                    uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
+{
+    char ignored[1];
+    struct connection *const connection = watch->client->connection;
+    uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
+    thole_status const status = publish_to(watch, subject, body, whole, until_ms, pause_ms, reterr);
+    return connection_explain_silence(connection, violations, subject, status, reterr);
 }
 
 /* What to try when a subject with an actor is not taken. */
@@ -440,8 +441,8 @@ static thole_status publish(struct watch *watch, const struct letter *letter, bo
     struct place place = {.stream = {.ptr = NULL}};
     thole_status status = place_inbox(watch->client, watch->instance, letter, &place, reterr);
     if (status == THOLE_OK)
-        status = publish_to(watch, buf_cstr(&place.subject), buf_bytes(&letter->body), whole, until_ms,
-                            pause_ms, reterr);
+        status = publish_allowed(watch, buf_cstr(&place.subject), buf_bytes(&letter->body), whole, until_ms,
+                                 pause_ms, reterr);
     place_release(&place);
     return advise(letter, status, reterr);
 }
