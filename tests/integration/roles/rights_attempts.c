@@ -111,7 +111,7 @@ static const struct attempt attempts[] = {
     {V, IN "start.gate.victim", "x"},
     {V, IN "control.terminate.victim", "x"},
     {V, IN "control.force_delete.victim", "x"},
-    {V, IN "control.prune.victim", "x"},
+    {V, IN "control.pause.victim", "x"},
     {V, "thole.default.hist.0.victim.1", "x"},
     {V, "thole.default.hist.0.victim.deleted", "x"},
     {V, "thole.default.audit.0.checkpoint", "x"},
