@@ -633,17 +633,23 @@ static const struct thole_test tests[] = {
     {"what is invalid", test_what_is_invalid},
 };
 
-static struct thole_test all[ARRAY_LEN(tests) + 1];
+static struct thole_test all[ARRAY_LEN(tests) + 2];
+static struct subscription *notices;
 
 static void test_gateways_start(void)
 {
-    struct subscription *notices;
     struct connection_options const options = {
         .url = seed.stack.nats.url, .name = "mover", .connect_timeout_ms = 5000, .request_timeout_ms = 1000};
     CHECK_OK(connection_open(&options, &worker, &seed.err), &seed.err);
     CHECK_OK(connection_subscribe(worker, "_INBOX.mover.*", on_notice, NULL, &notices, &seed.err), &seed.err);
     start_gateway(0);
     start_gateway(1);
+}
+
+static void test_its_connection_ends(void)
+{
+    subscription_close(notices);
+    connection_close(worker);
 }
 
 static void environment(void)
@@ -659,5 +665,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         if (argc < 2 || strstr(tests[i].name, argv[1]) != NULL)
             all[n++] = tests[i];
+    all[n++] = (struct thole_test){"its connection ends", test_its_connection_ends};
     return seed_run("gateway_resume", all, n, environment);
 }
