@@ -8,7 +8,6 @@ enum {
     SETTLE_US = 500 * 1000,
     SETTLE_SHORT_US = 200 * 1000,
     PROJECTED_MS = 20000,
-    LEVELS_MAX = 8,
     FLOOR_BATCH = 64,
     SHORT_LEVEL_MAX = 64
 };
@@ -146,6 +145,16 @@ static bool is_short(unsigned level)
     return level == 1 || level == 20 || level == SHORT_LEVEL_MAX;
 }
 
+static bool is_wanted_level(const struct options *options, unsigned level)
+{
+    const unsigned *wish = options->in_flight;
+    if (options->short_run && !is_short(level))
+        return false;
+    while (*wish != level && *wish > 0)
+        wish++;
+    return *wish == level || options->in_flight[0] == 0;
+}
+
 static bool run_loaded(struct bench *bench, const struct loaded *loaded)
 {
     bool good = true;
@@ -157,18 +166,21 @@ static bool run_loaded(struct bench *bench, const struct loaded *loaded)
                                   .in_flight = *level,
                                   .warm_up = floor ? 30 : 30 + 2 * *level,
                                   .milliseconds = bench->options.milliseconds};
-        if (bench->options.short_run && !is_short(*level))
+        if (!is_wanted_level(&bench->options, *level))
             continue;
         (void)snprintf(at, sizeof at, "%u", *level);
         good = levels_measure(bench, loaded->scenario, &load, at);
     }
-    bool const open = loaded->open_loop && !(bench->options.short_run && strcmp(loaded->scenario, "S3") == 0);
+    bool const open = loaded->open_loop && bench->options.in_flight[0] == 0 &&
+                      !(bench->options.short_run && strcmp(loaded->scenario, "S3") == 0);
     return good && open ? run_open_loop(bench, loaded) : good;
 }
 
 /* The floor is measured in the same run as the scenario that is compared with it. */
 static bool is_wanted(const struct bench *bench, const struct loaded *loaded)
 {
+    if (bench->options.in_flight[0] != 0 && strncmp(loaded->kind, "floor", 5) == 0)
+        return false;
     if (strcmp(loaded->scenario, "floor-1") == 0)
         return bench_wants(bench, "S1");
     if (strcmp(loaded->scenario, "floor-5") == 0)

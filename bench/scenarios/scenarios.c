@@ -141,6 +141,7 @@ static int usage(FILE *out, int code)
              "  --only S1,S5       these scenarios (all)\n"
              "  --runs N           of each, 1 to 9 (3): median and range are shown\n"
              "  --milliseconds N   of each load (5000)\n"
+             "  --in-flight 1,64   these numbers of workflows in flight alone; no floor, no open loop\n"
              "  --durability D     default, always (everything is synced before it is acknowledged), both\n"
              "                     (default)\n"
              "  --slots N          of the worker (256)\n"
@@ -171,13 +172,14 @@ static bool parse_durability(struct options *options, const char *text)
     return options->durability[DURABILITY_DEFAULT] || options->durability[DURABILITY_ALWAYS];
 }
 
-static bool parse_growth(struct options *options, char *text)
+/* Rising numbers, and 0 behind them. */
+static bool parse_numbers(char *text, unsigned *ret, size_t cap)
 {
     size_t n = 0;
     for (char *rest = text, *one; (one = strsep(&rest, ",")) != NULL; n++)
-        if (n == GROWTH_MAX - 1 || !parse_number(one, 1, 10000000, &options->growth[n]) ||
-            (n > 0 && options->growth[n] <= options->growth[n - 1]))
+        if (n == cap - 1 || !parse_number(one, 1, 10000000, &ret[n]) || (n > 0 && ret[n] <= ret[n - 1]))
             return false;
+    ret[n] = 0;
     return n > 0;
 }
 
@@ -198,7 +200,8 @@ static bool parse_option(struct options *options, int option)
     case 'd': return parse_durability(options, optarg);
     case 'l': return parse_number(optarg, 1, 4096, &options->slots);
     case 'i': return parse_number(optarg, 100, 10000000, &options->instances);
-    case 'g': return parse_growth(options, optarg);
+    case 'g': return parse_numbers(optarg, options->growth, GROWTH_MAX);
+    case 'f': return parse_numbers(optarg, options->in_flight, LEVELS_MAX);
     case 'j': options->json = optarg; return true;
     case 'w': options->write_docs = true; return true;
     case 'x': be_short(options); return true;
@@ -208,11 +211,19 @@ static bool parse_option(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"only", 1, NULL, 'o'},       {"runs", 1, NULL, 'r'},  {"milliseconds", 1, NULL, 'm'},
-        {"durability", 1, NULL, 'd'}, {"slots", 1, NULL, 'l'}, {"instances", 1, NULL, 'i'},
-        {"growth", 1, NULL, 'g'},     {"json", 1, NULL, 'j'},  {"write-docs", 0, NULL, 'w'},
-        {"short", 0, NULL, 'x'},      {"help", 0, NULL, 'h'},  {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"only", 1, NULL, 'o'},
+                                          {"runs", 1, NULL, 'r'},
+                                          {"milliseconds", 1, NULL, 'm'},
+                                          {"durability", 1, NULL, 'd'},
+                                          {"slots", 1, NULL, 'l'},
+                                          {"instances", 1, NULL, 'i'},
+                                          {"growth", 1, NULL, 'g'},
+                                          {"in-flight", 1, NULL, 'f'},
+                                          {"json", 1, NULL, 'j'},
+                                          {"write-docs", 0, NULL, 'w'},
+                                          {"short", 0, NULL, 'x'},
+                                          {"help", 0, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     static struct bench bench = {.options = {.runs = 3,
                                              .milliseconds = LEVEL_MS,
                                              .slots = 256,

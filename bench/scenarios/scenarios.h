@@ -5,11 +5,12 @@
 #include "figures.h"
 #include "load.h"
 
-enum { GROWTH_MAX = 8 };
+enum { GROWTH_MAX = 8, LEVELS_MAX = 8 };
 
 struct options {
     unsigned runs, milliseconds, slots, instances; /* instances: of S9 */
     unsigned growth[GROWTH_MAX];                   /* instances; 0 ends the list */
+    unsigned in_flight[LEVELS_MAX];                /* these levels of the loads alone; none: all */
     const char *json, *only;
     bool durability[DURABILITIES];
     bool short_run, write_docs;
