@@ -2,28 +2,29 @@
 //! runs the workflow itself (CheckpointingRunner); otherwise so many PooledWorkers claim its tasks.
 use sayiir_postgres::PostgresBackend;
 use sayiir_runtime::persistence::SnapshotStore;
-use sayiir_runtime::{prelude::*, workflow, WorkflowClient};
-use std::{env, sync::Arc, time::Duration};
+use sayiir_runtime::{prelude::*, WorkflowClient};
+use std::{env, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 #[path = "../../load.rs"]
 mod load;
 
 type Backend = PostgresBackend<JsonCodec>;
+type Boxed = Pin<Box<dyn Future<Output = String> + Send>>;
 type Chain = Workflow<JsonCodec, String, ()>;
 
+async fn echo(input: String) -> Result<String, BoxError> {
+    Ok(input)
+}
+
 fn chain() -> Chain {
-    workflow! {
-        name: "chain",
-        codec: JsonCodec,
-        steps: [
-            one(input: String) { Ok::<_, BoxError>(input) },
-            two(input: String) { Ok::<_, BoxError>(input) },
-            three(input: String) { Ok::<_, BoxError>(input) },
-            four(input: String) { Ok::<_, BoxError>(input) },
-            five(input: String) { Ok::<_, BoxError>(input) },
-        ]
-    }
-    .expect("the workflow")
+    WorkflowBuilder::new(WorkflowContext::new("chain", Arc::new(JsonCodec), Arc::new(())))
+        .then("one", echo)
+        .then("two", echo)
+        .then("three", echo)
+        .then("four", echo)
+        .then("five", echo)
+        .build()
+        .expect("the workflow")
 }
 
 /// What the workflow returned; None: it has not ended.
@@ -39,9 +40,12 @@ async fn output(backend: &Backend, instance: &str) -> Option<String> {
     }
 }
 
-async fn run_here(runner: &CheckpointingRunner<Backend>, chain: &Chain, input: String) -> String {
-    runner.run(chain, input.clone(), input.clone()).await.expect("the workflow");
-    output(runner.backend(), &input).await.expect("an output")
+/// Boxed, as rustc does not see that the future of the runner is Send behind a closure.
+fn run_here(runner: Arc<CheckpointingRunner<Backend>>, chain: Arc<Chain>, input: String) -> Boxed {
+    Box::pin(async move {
+        runner.run(&chain, input.clone(), input.clone()).await.expect("the workflow");
+        output(runner.backend(), &input).await.expect("an output")
+    })
 }
 
 /// The client has no call that waits: it polls.
@@ -63,11 +67,7 @@ async fn main() {
     let backend = Backend::connect(&args[1]).await.expect("Postgres");
     if workers == 0 {
         let runner = Arc::new(CheckpointingRunner::new(backend));
-        load::measure(move |input| {
-            let (runner, chain) = (runner.clone(), chain.clone());
-            async move { run_here(&runner, &chain, input).await }
-        })
-        .await;
+        load::measure(move |input| run_here(runner.clone(), chain.clone(), input)).await;
         return;
     }
     let client = Arc::new(WorkflowClient::new(backend));
