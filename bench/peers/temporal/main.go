@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -91,7 +93,7 @@ func makeNamespace(options client.Options) error {
 
 func main() {
 	inFlight := number(os.Args[2])
-	options := client.Options{HostPort: os.Args[1]}
+	options := client.Options{HostPort: os.Args[1], Logger: sdklog.NewStructuredLogger(slog.Default())} // to stderr
 	if err := makeNamespace(options); err != nil {
 		log.Fatal(err)
 	}

@@ -3,13 +3,13 @@
 use sayiir_postgres::PostgresBackend;
 use sayiir_runtime::persistence::SnapshotStore;
 use sayiir_runtime::{prelude::*, WorkflowClient};
-use std::{env, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{env, sync::Arc, time::Duration};
+use tokio::runtime::Handle;
 
 #[path = "../../load.rs"]
 mod load;
 
 type Backend = PostgresBackend<JsonCodec>;
-type Boxed = Pin<Box<dyn Future<Output = String> + Send>>;
 type Chain = Workflow<JsonCodec, String, ()>;
 
 async fn echo(input: String) -> Result<String, BoxError> {
@@ -40,12 +40,16 @@ async fn output(backend: &Backend, instance: &str) -> Option<String> {
     }
 }
 
-/// Boxed, as rustc does not see that the future of the runner is Send behind a closure.
-fn run_here(runner: Arc<CheckpointingRunner<Backend>>, chain: Arc<Chain>, input: String) -> Boxed {
-    Box::pin(async move {
-        runner.run(&chain, input.clone(), input.clone()).await.expect("the workflow");
-        output(runner.backend(), &input).await.expect("an output")
-    })
+/// On a thread of its own, as rustc does not see that the future of the runner is Send.
+async fn run_here(runner: Arc<CheckpointingRunner<Backend>>, chain: Arc<Chain>, input: String) -> String {
+    let of_caller = Handle::current();
+    let whole = move || {
+        of_caller.block_on(async {
+            runner.run(&chain, input.clone(), input.clone()).await.expect("the workflow");
+            output(runner.backend(), &input).await.expect("an output")
+        })
+    };
+    tokio::task::spawn_blocking(whole).await.expect("the thread")
 }
 
 /// The client has no call that waits: it polls.
