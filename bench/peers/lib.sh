@@ -150,6 +150,16 @@ report() {
     }' "$@"
 }
 
+# says WORD SECONDS: reads what the client says into $line, until a line begins with WORD; what a library logs there goes to its log.
+says() {
+    local end=$((SECONDS + $2)) left
+    while left=$((end - SECONDS)) && [ "$left" -gt 0 ] && read -r -t "$left" -u "$from" line; do
+        [ "${line%% *}" != "$1" ] || return 0
+        printf '%s\n' "$line" >>"$work/client.log"
+    done
+    return 1
+}
+
 # measure ENGINE VERSION SETTINGS DURABILITY COMMAND...
 measure() {
     local level line before after what=("${@:1:4}")
@@ -157,13 +167,13 @@ measure() {
     open_work
     for level in $IN_FLIGHT; do
         say "peers: ${what[0]}, $level in flight …"
-        coproc CLIENT { exec "$@" "$level" "$MEASURE_S" "$WARM_UP_S" 2>"$work/client.log"; }
+        coproc CLIENT { exec "$@" "$level" "$MEASURE_S" "$WARM_UP_S" 2>>"$work/client.log"; }
         local from=${CLIENT[0]} to=${CLIENT[1]} client=$CLIENT_PID
         pids+=("$client")
-        read -r -t $((WARM_UP_S + PATIENCE_S)) -u "$from" line && [ "$line" = ready ] || give_up client "did not get ready"
+        says ready $((WARM_UP_S + PATIENCE_S)) || give_up client "did not get ready"
         before=$(cpu_ms)
         echo go >&"$to"
-        read -r -t $((MEASURE_S + PATIENCE_S)) -u "$from" line && [ "${line%% *}" = "done" ] || give_up client "has no result"
+        says "done" $((MEASURE_S + PATIENCE_S)) || give_up client "has no result"
         after=$(cpu_ms)
         echo end >&"$to"
         # shellcheck disable=SC2086

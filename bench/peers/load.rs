@@ -13,7 +13,7 @@ where
     let length = Duration::from_secs(length);
     let tasks: Vec<_> = (0..in_flight)
         .map(|i| {
-            let (run, prefix) = (run.clone(), format!("{prefix}-{in_flight}-{i}"));
+            let (run, prefix) = (run.clone(), format!("{prefix}-{}-{i}", std::process::id()));
             tokio::spawn(async move {
                 let mut latencies = Vec::new();
                 while begin.elapsed() < length {

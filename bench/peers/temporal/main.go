@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -93,7 +91,7 @@ func makeNamespace(options client.Options) error {
 
 func main() {
 	inFlight := number(os.Args[2])
-	options := client.Options{HostPort: os.Args[1], Logger: sdklog.NewStructuredLogger(slog.Default())} // to stderr
+	options := client.Options{HostPort: os.Args[1]}
 	if err := makeNamespace(options); err != nil {
 		log.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 //! Duroxide, embedded: client, runtime and provider in one process. DATABASE CONCURRENCY IN_FLIGHT SECONDS WARM_UP, where
-//! DATABASE is sqlite:FILE or a URL of Postgres, CONCURRENCY 0 (the defaults) or the number of dispatchers of each kind.
+//! DATABASE is sqlite:FILE or a URL of Postgres, CONCURRENCY 0 (the defaults) or the number of dispatchers of each kind,
+//! which then poll every 5 ms.
 use duroxide::providers::{sqlite::SqliteProvider, Provider};
 use duroxide::runtime::{registry::ActivityRegistry, Runtime, RuntimeOptions};
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus};
@@ -42,6 +43,7 @@ async fn main() {
     if concurrency > 0 {
         options.orchestration_concurrency = concurrency;
         options.worker_concurrency = concurrency;
+        options.dispatcher_min_poll_interval = Duration::from_millis(5);
     }
     let _runtime = Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;
     let client = Client::new(store);
