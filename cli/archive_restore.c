@@ -67,8 +67,8 @@ static thole_status judge(struct putting *putting, size_t *ret_goes, thole_error
         const struct archive_facts *const facts = &check->instances[i];
         struct client_restore_wish const wish = wish_of(facts);
         putting->verdicts[i] = RESTORE_EXISTS;
-        if (facts->status ==
-            THOLE_INSTANCE_CONTINUED_AS_NEW) /* read with --file, and no instance that ended */
+        /* such executions are read with --file, and are no instance that has ended */
+        if (facts->status == THOLE_INSTANCE_CONTINUED_AS_NEW)
             putting->verdicts[i] = RESTORE_EXECUTIONS;
         if (!restorer->wants(restorer->arg, facts))
             continue;

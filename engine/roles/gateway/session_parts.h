@@ -1,8 +1,7 @@
 /*
  * Inside a session: session.c is its life, session_hooks.c what its worker role decides, session_requests.c
  * what its worker asks for, session_completions.c who waits for results, session_tasks.c the tasks,
- * session_resume.c those of a session before. All
- * functions here want the session's lock.
+ * session_resume.c those of a session before. All functions here want the session's lock.
  */
 #ifndef THOLE_SESSION_PARTS_H
 #define THOLE_SESSION_PARTS_H

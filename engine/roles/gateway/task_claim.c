@@ -1,10 +1,12 @@
 /*
  * version, execution, activity id, try, attempt, time of the claim, each a varint; digest; nonce; instance;
- * the first bytes of a SHA-256 of all that, so that a text that was damaged names nothing. In base64url.
+ * the first bytes of a SHA-256 of all that, so that a text that was damaged names nothing. In base64.
  */
 #include "task_claim.h"
+#include "jscan.h"
 #include "nonce.h"
 #include "sha256.h"
+#include "text.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +21,6 @@ enum {
         1 + NUMBERS * VARINT_BYTES_MAX + WORK_DIGEST_BYTES + NONCE_BYTES + THOLE_ID_BYTES_MAX + CHECK_BYTES,
 };
 static_assert((BINARY_BYTES_MAX + 2) / 3 * 4 < TASK_CLAIM_BYTES, "the longest claim has room");
-
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static void check_of(const uint8_t *bytes, size_t len, uint8_t ret[SHA256_BYTES])
 {
@@ -56,22 +56,10 @@ static uint8_t *put_nonce(uint8_t *to, thole_slice nonce)
     return to;
 }
 
-static void put_text(const uint8_t *bytes, size_t len, char *to)
-{
-    for (size_t at = 0; at < len; at += 3) {
-        size_t const n = len - at < 3 ? len - at : 3;
-        uint32_t group = 0;
-        for (size_t i = 0; i < 3; i++)
-            group = group << 8 | (i < n ? bytes[at + i] : 0u);
-        for (size_t i = 0; i <= n; i++)
-            *to++ = letters[group >> (18 - 6 * i) & 63];
-    }
-    *to = '\0';
-}
-
 static void write_claim(const struct resumed_claim *claim, char ret[TASK_CLAIM_BYTES])
 {
     uint8_t bytes[BINARY_BYTES_MAX], check[SHA256_BYTES], *to = bytes;
+    struct buf text;
     const struct work_item *const item = &claim->item;
     *to++ = VERSION;
     to = put_number(to, item->execution);
@@ -84,7 +72,10 @@ static void write_claim(const struct resumed_claim *claim, char ret[TASK_CLAIM_B
     to = put_bytes(to, item->instance.ptr, item->instance.len);
     check_of(bytes, (size_t)(to - bytes), check);
     to = put_bytes(to, check, CHECK_BYTES);
-    put_text(bytes, (size_t)(to - bytes), ret);
+    buf_init(&text, TASK_CLAIM_BYTES);
+    text_base64(&text, (thole_slice){bytes, (size_t)(to - bytes)});
+    (void)snprintf(ret, TASK_CLAIM_BYTES, "%s", buf_cstr(&text));
+    buf_release(&text);
 }
 
 void task_claim_write(const struct thole_activity *act, char ret[TASK_CLAIM_BYTES])
@@ -97,26 +88,6 @@ void task_claim_write(const struct thole_activity *act, char ret[TASK_CLAIM_BYTE
 }
 
 /* ---- reading ---- */
-
-/* Of as many bytes as the text's length says; 0: it is no such text. */
-static size_t take_text(const char *text, uint8_t *to, size_t cap)
-{
-    size_t const len = strlen(text);
-    uint32_t group = 0;
-    size_t n = 0;
-    if (len % 4 == 1 || len / 4 * 3 + 2 > cap)
-        return 0;
-    for (size_t i = 0; i < len; i++) {
-        const char *const at = memchr(letters, text[i], sizeof letters - 1);
-        if (at == NULL)
-            return 0;
-        group = group << 6 | (uint32_t)(at - letters);
-        if (i % 4 == 0)
-            continue;
-        to[n++] = (uint8_t)(group >> (6 - 2 * (i % 4)));
-    }
-    return n;
-}
 
 static const uint8_t *take_number(const uint8_t *at, const uint8_t *end, uint64_t most, uint64_t *ret)
 {
@@ -146,17 +117,15 @@ static void take_nonce(const uint8_t *at, struct task_claim_bytes *to)
         (void)snprintf(to->nonce + 2 * i, 3, "%02x", at[i]);
 }
 
-bool task_claim_read(const char *text, struct task_claim_bytes *ret_bytes, struct resumed_claim *ret)
+/* Of the bytes of a text. */
+static bool take_claim(thole_slice bytes, struct task_claim_bytes *ret_bytes, struct resumed_claim *ret)
 {
-    uint8_t bytes[BINARY_BYTES_MAX + 3], check[SHA256_BYTES];
-    char again[TASK_CLAIM_BYTES];
-    *ret = (struct resumed_claim){.gone = true};
-    size_t const len = take_text(text, bytes, sizeof bytes);
-    if (len < 1 + CHECK_BYTES || bytes[0] != VERSION)
+    uint8_t check[SHA256_BYTES];
+    if (bytes.len < 1 + CHECK_BYTES || bytes.ptr[0] != VERSION)
         return false;
-    const uint8_t *const end = bytes + len - CHECK_BYTES;
-    check_of(bytes, (size_t)(end - bytes), check);
-    const uint8_t *const at = take_numbers(bytes + 1, end, ret);
+    const uint8_t *const end = bytes.ptr + bytes.len - CHECK_BYTES;
+    check_of(bytes.ptr, (size_t)(end - bytes.ptr), check);
+    const uint8_t *const at = take_numbers(bytes.ptr + 1, end, ret);
     if (memcmp(check, end, CHECK_BYTES) != 0 || at == NULL || end - at < WORK_DIGEST_BYTES + NONCE_BYTES)
         return false;
     const uint8_t *const id = at + WORK_DIGEST_BYTES + NONCE_BYTES;
@@ -168,7 +137,21 @@ bool task_claim_read(const char *text, struct task_claim_bytes *ret_bytes, struc
     memcpy(ret_bytes->instance, id, id_len);
     ret->item.nonce = (thole_slice){(const uint8_t *)ret_bytes->nonce, NONCE_TEXT_LEN};
     ret->item.instance = (thole_slice){ret_bytes->instance, id_len};
-    write_claim(ret, again); /* one text for one claim */
-    ret->gone = strcmp(text, again) != 0 || ret->attempt == 0 || ret->item.try_number == 0;
-    return !ret->gone;
+    return ret->attempt > 0 && ret->item.try_number > 0;
+}
+
+bool task_claim_read(const char *text, struct task_claim_bytes *ret_bytes, struct resumed_claim *ret)
+{
+    char again[TASK_CLAIM_BYTES];
+    struct buf bytes;
+    *ret = (struct resumed_claim){.gone = true};
+    buf_init(&bytes, BINARY_BYTES_MAX);
+    bool is = base64_decode(thole_slice_from(text), &bytes) && take_claim(buf_bytes(&bytes), ret_bytes, ret);
+    buf_release(&bytes);
+    if (is) {
+        write_claim(ret, again); /* one text for one claim */
+        is = strcmp(text, again) == 0;
+    }
+    ret->gone = !is;
+    return is;
 }

@@ -1,10 +1,16 @@
 /*
  * Inside the worker role: its state, and the functions that its parts share.
  *
- *   worker_host.c start, stop worker_loop.c the loop: inputs of the machine worker_outputs.c its outputs
- *   worker_results.c results to inboxes worker_counts.c metrics handlers.c threads that run row_calls.c
- * threads that ask Postgres worker_resume.c claims of a worker before process_pool.c processes that run
- * queue_keeper.c a thread that maintains the queue's consumer
+ *   worker_host.c     start, stop
+ *   worker_loop.c     the loop: inputs of the machine
+ *   worker_outputs.c  its outputs
+ *   worker_results.c  results to inboxes
+ *   worker_counts.c   metrics
+ *   worker_resume.c   claims of a worker before
+ *   handlers.c        threads that run
+ *   process_pool.c    processes that run
+ *   row_calls.c       threads that ask Postgres
+ *   queue_keeper.c    a thread that maintains the queue's consumer
  *
  * Threads: the loop owns the machine and all members that are not marked as shared. Callbacks of streams and
  * the other threads only send mail to it.
