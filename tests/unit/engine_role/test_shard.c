@@ -6,6 +6,7 @@
 #include "shard_parts.h"
 #include "store.h"
 #include "thole_cunit.h"
+#include "wrap_cork.h"
 #include "wrap_mutexes.h"
 #include <sched.h>
 
@@ -31,22 +32,6 @@ static struct {
 } play;
 
 /* ---- the world ---- */
-
-static bool corked;
-
-void __wrap_connection_cork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT_FALSE(corked);
-    corked = true;
-}
-
-void __wrap_connection_uncork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT(corked);
-    corked = false;
-}
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
@@ -124,7 +109,7 @@ void __wrap_shard_step_down(struct owned *owned, const char *text)
 /* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
-    CU_ASSERT_FALSE(corked); /* nothing is held back while it sleeps */
+    CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
     play.asked_ms = deadline_ms;
     size_t const step = atomic_load(&play.step);

@@ -14,6 +14,7 @@
 #include "store.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_cork.h"
 #include "wrap_mutexes.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -61,22 +62,6 @@ static bool is_over(void)
 }
 
 /* ---- clocks and servers ---- */
-
-static bool corked;
-
-void __wrap_connection_cork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT_FALSE(corked);
-    corked = true;
-}
-
-void __wrap_connection_uncork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT(corked);
-    corked = false;
-}
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
@@ -459,7 +444,7 @@ static void say_shared(void)
 /* The next step; behind the last one all is closed, and its thread is stopped. */
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
-    CU_ASSERT_FALSE(corked); /* nothing is held back while it sleeps */
+    CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
     if (is_over())
         return true;

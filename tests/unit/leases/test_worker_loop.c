@@ -6,6 +6,7 @@
 #include "said.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
+#include "wrap_cork.h"
 #include "wrap_mutexes.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,22 +26,6 @@ static struct {
 
 /* ---- the world ---- */
 
-static bool corked;
-
-void __wrap_connection_cork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT_FALSE(corked);
-    corked = true;
-}
-
-void __wrap_connection_uncork(struct connection *connection)
-{
-    (void)connection;
-    CU_ASSERT(corked);
-    corked = false;
-}
-
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
@@ -48,7 +33,7 @@ uint64_t __wrap_clock_monotonic_ms(void)
 
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
-    CU_ASSERT_FALSE(corked); /* nothing is held back while it sleeps */
+    CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     (void)mb;
     play.asked_ms = deadline_ms;
     if (play.step < STEPS_MAX && play.steps[play.step] != NULL)
