@@ -323,7 +323,7 @@ static void on_notice(void *arg, const struct delivery *delivery)
     (void)pthread_mutex_unlock(&heard.lock);
 }
 
-static bool was_noticed(const char *claim, const char *kind)
+static bool is_heard(const char *claim, const char *kind)
 {
     bool found = false;
     (void)pthread_mutex_lock(&heard.lock);
@@ -331,6 +331,15 @@ static bool was_noticed(const char *claim, const char *kind)
         found |= strstr(heard.notices[i], claim) != NULL && strstr(heard.notices[i], kind) != NULL;
     (void)pthread_mutex_unlock(&heard.lock);
     return found;
+}
+
+/* Now or soon: the answer to a renewal may overtake it, as another thread takes notices. */
+static bool was_noticed(const char *claim, const char *kind)
+{
+    uint64_t const until_ms = clock_monotonic_ms() + ACTOR_WAIT_MS;
+    while (!is_heard(claim, kind) && clock_monotonic_ms() < until_ms)
+        pause_ms(20);
+    return is_heard(claim, kind);
 }
 
 /* Its only task is told to end: the kind in the answer of a renewal. */
