@@ -1,6 +1,7 @@
 /* The gateway role against real servers: the test is the worker, and does what the engine would do. */
 #include "gateway_host.h"
 #include "jscan.h"
+#include "json_answer.h"
 #include "link.h"
 #include "metrics.h"
 #include "worker_stage.h"
@@ -87,41 +88,10 @@ static const char *operation(const struct worker_session *session, const char *n
     return subject;
 }
 
-/* The value at the path, without quotes; "" when it is not there. Until the fourth call behind it. */
-static const char *at(const char *json, const char *path)
-{
-    static char texts[4][1024];
-    static unsigned turn;
-    char *const text = texts[turn++ % 4];
-    thole_slice value;
-    text[0] = '\0';
-    if (!json_path(thole_slice_from(json), path, &value))
-        return text;
-    if (value.len >= 2 && value.ptr[0] == '"')
-        value = (thole_slice){value.ptr + 1, value.len - 2};
-    (void)snprintf(text, sizeof texts[0], "%.*s", THOLE_FMT(value));
-    return text;
-}
-
-/* The n-th item of a list, as its own text. */
-static const char *item(const char *json, const char *list, size_t n)
-{
-    static char text[8192];
-    thole_slice value, one;
-    size_t place = 0;
-    text[0] = '\0';
-    if (!json_path(thole_slice_from(json), list, &value))
-        return text;
-    for (size_t i = 0; json_item(value, &place, &one); i++)
-        if (i == n)
-            (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(one));
-    return text;
-}
-
 static unsigned status_of(const char *answer)
 {
     CU_ASSERT_STRING_NOT_EQUAL(answer, "");
-    return (unsigned)strtoul(at(answer, "status"), NULL, 10);
+    return (unsigned)strtoul(answer_at(answer, "status"), NULL, 10);
 }
 
 static void on_notice(void *arg, const struct delivery *delivery)
@@ -170,11 +140,11 @@ static void open_session(struct worker_session *session, const char *name, unsig
                                    "\"inbox\":\"%s\"}",
                                    name, slots, session->inbox);
     CU_ASSERT_EQUAL(status_of(answer), 0);
-    (void)snprintf(session->subject, sizeof session->subject, "%s", at(answer, "subject"));
-    same("lease", at(answer, "leaseMs"), "3000");
-    same("renewals", at(answer, "renewMs"), "1000");
-    same("grace", at(answer, "graceMs"), "1000");
-    same("payload", at(answer, "payloadMax"), "262144");
+    (void)snprintf(session->subject, sizeof session->subject, "%s", answer_at(answer, "subject"));
+    same("lease", answer_at(answer, "leaseMs"), "3000");
+    same("renewals", answer_at(answer, "renewMs"), "1000");
+    same("grace", answer_at(answer, "graceMs"), "1000");
+    same("payload", answer_at(answer, "payloadMax"), "262144");
 }
 
 static void close_session(struct worker_session *session)
@@ -194,7 +164,7 @@ static void forget_session(struct worker_session *session)
 /* Its first task, as its own text. */
 static const char *next_task(const struct worker_session *session, unsigned wait_ms)
 {
-    return item(ask(operation(session, "next"), "{\"max\":8,\"waitMs\":%u}", wait_ms), "tasks", 0);
+    return answer_item(ask(operation(session, "next"), "{\"max\":8,\"waitMs\":%u}", wait_ms), "tasks", 0);
 }
 
 /* The status of that outcome; 99: no answer. */
@@ -204,9 +174,9 @@ static unsigned complete(const struct worker_session *session, const char *claim
         ask(operation(session, "complete"), "{\"outcomes\":[{\"claim\":\"%s\",%s}]}", claim, outcome);
     if (status_of(answer) != 0)
         return 100 + status_of(answer);
-    const char *const result = item(answer, "results", 0);
-    same("claim", at(result, "claim"), claim);
-    return (unsigned)strtoul(at(result, "status"), NULL, 10);
+    const char *const result = answer_item(answer, "results", 0);
+    same("claim", answer_at(result, "claim"), claim);
+    return (unsigned)strtoul(answer_at(result, "status"), NULL, 10);
 }
 
 static const char *renew(const struct worker_session *session, const char *claims)
@@ -235,17 +205,17 @@ static void test_a_task_is_done(void)
     open_session(&session, "py", 2);
     stage_schedule(&stage, "order 1/ä", 7, "pay", "hello");
     const char *const task = next_task(&session, 5000);
-    same("claim", at(task, "claim"), "1");
-    same("activity", at(task, "activity"), "pay");
-    same("instance", at(task, "instance"), "order 1/ä");
-    same("input", at(task, "input"), "aGVsbG8=");
-    same("key", at(task, "key"), "order%201%2F%C3%A4.1.7");
-    same("execution", at(task, "execution"), "1");
-    same("id", at(task, "activityId"), "7");
-    same("try", at(task, "tryNumber"), "1");
-    same("attempt", at(task, "attempt"), "1");
-    same("timeout", at(task, "timeoutMs"), "");
-    same("queue", at(task, "queue"), "default");
+    same("claim", answer_at(task, "claim"), "1");
+    same("activity", answer_at(task, "activity"), "pay");
+    same("instance", answer_at(task, "instance"), "order 1/ä");
+    same("input", answer_at(task, "input"), "aGVsbG8=");
+    same("key", answer_at(task, "key"), "order%201%2F%C3%A4.1.7");
+    same("execution", answer_at(task, "execution"), "1");
+    same("id", answer_at(task, "activityId"), "7");
+    same("try", answer_at(task, "tryNumber"), "1");
+    same("attempt", answer_at(task, "attempt"), "1");
+    same("timeout", answer_at(task, "timeoutMs"), "");
+    same("queue", answer_at(task, "queue"), "default");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"b2s=\""), 0);
     CU_ASSERT_EQUAL(stage_results(&stage, "order 1/ä", 1, 5000), 1);
     same("output", stage_last.data, "ok");
@@ -298,18 +268,18 @@ static void test_slots(void)
         stage_schedule(&stage, "i", i, "pay", "");
     stage_pause_ms(300);
     const char *answer = ask(operation(&session, "next"), "{\"max\":2,\"waitMs\":1000}");
-    same("second", at(item(answer, "tasks", 1), "claim"), "2");
-    same("third", item(answer, "tasks", 2), "");
-    same("its slot", at(next_task(&session, 1000), "claim"), "3");
+    same("second", answer_at(answer_item(answer, "tasks", 1), "claim"), "2");
+    same("third", answer_item(answer, "tasks", 2), "");
+    same("its slot", answer_at(next_task(&session, 1000), "claim"), "3");
     same("no slot", next_task(&session, 300), "");
     CU_ASSERT_EQUAL(complete(&session, "2", "\"output\":\"\""), 0);
-    same("a slot", at(next_task(&session, 5000), "claim"), "4");
+    same("a slot", answer_at(next_task(&session, 5000), "claim"), "4");
     answer = ask(operation(&session, "complete"),
                  "{\"outcomes\":[{\"claim\":\"1\"},{\"claim\":\"9\"},{\"claim\":\"3\"},{\"claim\":\"4\"}]}");
-    same("1", at(item(answer, "results", 0), "status"), "");
-    same("9", at(item(answer, "results", 1), "status"), "14");
-    same("4", at(item(answer, "results", 3), "status"), "");
-    same("the last", at(next_task(&session, 5000), "claim"), "5");
+    same("1", answer_at(answer_item(answer, "results", 0), "status"), "");
+    same("9", answer_at(answer_item(answer, "results", 1), "status"), "14");
+    same("4", answer_at(answer_item(answer, "results", 3), "status"), "");
+    same("the last", answer_at(next_task(&session, 5000), "claim"), "5");
     CU_ASSERT_EQUAL(complete(&session, "5", "\"output\":\"\""), 0);
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 5, 5000), 5);
     close_session(&session);
@@ -324,7 +294,7 @@ static void test_a_lease_is_renewed(void)
     begin("renewed");
     open_session(&session, "py", 1);
     stage_schedule(&stage, "i", 1, "pay", "");
-    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    same("claim", answer_at(next_task(&session, 5000), "claim"), "1");
     open_session(&other, "other", 1);
     renew_for(&session, "1", STAGE_LEASE_MS * 5 / 2);
     CU_ASSERT_EQUAL(status_of(renew(&other, "")), THOLE_NOT_FOUND); /* it said nothing for a lease */
@@ -359,7 +329,7 @@ static void test_a_worker_dies(void)
     begin("dead");
     open_session(&dead, "dead", 1);
     stage_schedule(&stage, "i", 1, "pay", "");
-    same("claim", at(next_task(&dead, 5000), "claim"), "1");
+    same("claim", answer_at(next_task(&dead, 5000), "claim"), "1");
     (void)renew(&dead, "{\"claim\":\"1\",\"heartbeat\":true,\"details\":\"cGFnZSAz\"}");
     stage_pause_ms(1500); /* until a renewal of the row has stored it */
     (void)renew(&dead, "{\"claim\":\"1\"}");
@@ -372,8 +342,8 @@ static void test_a_worker_dies(void)
     fprintf(stderr, "\n  taken over %u ms after its last word, lease %d ms\n", (unsigned)took_ms,
             STAGE_LEASE_MS);
     CU_ASSERT_TRUE(took_ms >= STAGE_LEASE_MS - 50 && took_ms < STAGE_LEASE_MS + 2000);
-    same("attempt", at(task, "attempt"), "2");
-    same("details", at(task, "details"), "cGFnZSAz");
+    same("attempt", answer_at(task, "attempt"), "2");
+    same("details", answer_at(task, "details"), "cGFnZSAz");
     same("loss", lost(), "1 true");
     CU_ASSERT_EQUAL(complete(&dead, "1", "\"output\":\"\""), 100 + THOLE_NOT_FOUND);
     CU_ASSERT_EQUAL(complete(&other, "1", "\"output\":\"\""), 0);
@@ -391,12 +361,12 @@ static void test_a_task_has_not_arrived(void)
     begin("arrived");
     open_session(&session, "py", 1);
     stage_schedule(&stage, "i", 1, "pay", "");
-    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    same("claim", answer_at(next_task(&session, 5000), "claim"), "1");
     (void)renew(&session, ""); /* may have crossed the answer */
     same("on its way", next_task(&session, 200), "");
     stage_pause_ms(1000);
     (void)renew(&session, "");
-    same("again", at(next_task(&session, 1000), "claim"), "1");
+    same("again", answer_at(next_task(&session, 1000), "claim"), "1");
     stage_pause_ms(1000);
     (void)renew(&session, "{\"claim\":\"1\"}");
     same("it has arrived", next_task(&session, 200), "");
@@ -415,7 +385,7 @@ static void test_a_lease_is_lost(void)
     begin("lost");
     open_session(&session, "py", 1);
     stage_schedule(&stage, "i", 1, "pay", "");
-    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    same("claim", answer_at(next_task(&session, 5000), "claim"), "1");
     PGconn *const conn = PQconnectdb(stage.postgres.url);
     (void)snprintf(sql, sizeof sql,
                    "UPDATE \"thole_%s\".worker_queue SET worker = 'thief', attempt = attempt + 1,"
@@ -424,9 +394,9 @@ static void test_a_lease_is_lost(void)
     PQclear(PQexec(conn, sql));
     PQfinish(conn);
     CU_ASSERT_TRUE(await_notices(&session, 1, STAGE_LEASE_MS));
-    same("kind", at(session.notices[0], "kind"), "lease_lost");
+    same("kind", answer_at(session.notices[0], "kind"), "lease_lost");
     const char *const renewed = renew(&session, "{\"claim\":\"1\"}");
-    same("told again", at(item(renewed, "cancelled", 0), "kind"), "lease_lost");
+    same("told again", answer_at(answer_item(renewed, "cancelled", 0), "kind"), "lease_lost");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), THOLE_FENCED);
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 300), 0);
     close_session(&session);
@@ -444,41 +414,41 @@ static void test_cancelled(void)
         stage_schedule(&stage, "i", i, "pay", "");
     for (unsigned n = 0; n < 3; n++)
         CU_ASSERT_STRING_NOT_EQUAL(
-            item(ask(operation(&session, "next"), "{\"max\":1,\"waitMs\":5000}"), "tasks", 0), "");
+            answer_item(ask(operation(&session, "next"), "{\"max\":1,\"waitMs\":5000}"), "tasks", 0), "");
     /* it ends because of it */
     stage_row(&stage, "i", 1, "pay", false);
     uint64_t const pushed_us = stage_now_us();
     stage_push(&stage, "i", 1);
     CU_ASSERT_TRUE(await_notices(&session, 1, 2000));
     fprintf(stderr, "\n  notice %u us after the push\n", (unsigned)(stage_now_us() - pushed_us));
-    same("kind", at(session.notices[0], "kind"), "requested");
-    same("reason", at(session.notices[0], "reason"), "not needed");
-    CU_ASSERT_TRUE(strtoul(at(session.notices[0], "graceMs"), NULL, 10) > 900);
+    same("kind", answer_at(session.notices[0], "kind"), "requested");
+    same("reason", answer_at(session.notices[0], "reason"), "not needed");
+    CU_ASSERT_TRUE(strtoul(answer_at(session.notices[0], "graceMs"), NULL, 10) > 900);
     char claim[16];
-    (void)snprintf(claim, sizeof claim, "%s", at(session.notices[0], "claim"));
+    (void)snprintf(claim, sizeof claim, "%s", answer_at(session.notices[0], "claim"));
     CU_ASSERT_EQUAL(complete(&session, claim, "\"cancelled\":true"), 0);
     /* it does not heed it, and is successful: nobody wants that */
     stage_row(&stage, "i", 2, "pay", false);
     stage_push(&stage, "i", 2);
     CU_ASSERT_TRUE(await_notices(&session, 2, 2000));
-    (void)snprintf(claim, sizeof claim, "%s", at(session.notices[1], "claim"));
+    (void)snprintf(claim, sizeof claim, "%s", answer_at(session.notices[1], "claim"));
     CU_ASSERT_EQUAL(complete(&session, claim, "\"output\":\"\""), THOLE_FENCED);
     /* it is never heard of again: its slot is free after its grace, when its worker was told that it is gone
      */
     stage_row(&stage, "i", 3, "pay", false);
     stage_push(&stage, "i", 3);
     CU_ASSERT_TRUE(await_notices(&session, 3, 2000));
-    (void)snprintf(claim, sizeof claim, "{\"claim\":\"%s\"}", at(session.notices[2], "claim"));
+    (void)snprintf(claim, sizeof claim, "{\"claim\":\"%s\"}", answer_at(session.notices[2], "claim"));
     stage_pause_ms(1500);
-    same("gone", item(renew(&session, claim), "gone", 0)[0] == '"' ? "gone" : "", "gone");
-    same("nothing", item(renew(&session, ""), "cancelled", 0), "");
+    same("gone", answer_item(renew(&session, claim), "gone", 0)[0] == '"' ? "gone" : "", "gone");
+    same("nothing", answer_item(renew(&session, ""), "cancelled", 0), "");
     CU_ASSERT_TRUE(stage_drained(&stage, 2000));
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 200), 0);
     for (uint64_t i = 4; i <= 6; i++)
         stage_schedule(&stage, "i", i, "pay", "");
     stage_pause_ms(500);
     const char *const answer = ask(operation(&session, "next"), "{\"max\":8,\"waitMs\":3000}");
-    CU_ASSERT_STRING_NOT_EQUAL(item(answer, "tasks", 2), ""); /* all three slots */
+    CU_ASSERT_STRING_NOT_EQUAL(answer_item(answer, "tasks", 2), ""); /* all three slots */
     forget_session(&session);
     end();
 }
@@ -495,7 +465,7 @@ static void test_cancelled_before_it_is_fetched(void)
     stage_push(&stage, "i", 1);
     CU_ASSERT_TRUE(stage_drained(&stage, 3000));
     stage_schedule(&stage, "i", 2, "ship", "");
-    same("the next", at(next_task(&session, 5000), "activityId"), "2");
+    same("the next", answer_at(next_task(&session, 5000), "activityId"), "2");
     CU_ASSERT_EQUAL(count_notices(&session), 0);
     CU_ASSERT_EQUAL(complete(&session, "2", "\"output\":\"\""), 0);
     close_session(&session);
@@ -509,10 +479,10 @@ static void test_timeout(void)
     open_session(&session, "py", 1);
     stage_schedule_try(&stage, "i", 1, (struct stage_try){.number = 1, .timeout_ms = 700, .details = ""},
                        "pay", "");
-    unsigned const left_ms = (unsigned)strtoul(at(next_task(&session, 5000), "timeoutMs"), NULL, 10);
+    unsigned const left_ms = (unsigned)strtoul(answer_at(next_task(&session, 5000), "timeoutMs"), NULL, 10);
     CU_ASSERT_TRUE(left_ms > 300 && left_ms <= 700);
     CU_ASSERT_TRUE(await_notices(&session, 1, 3000));
-    same("kind", at(session.notices[0], "kind"), "timeout");
+    same("kind", answer_at(session.notices[0], "kind"), "timeout");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""),
                     0); /* its part: what is stored is the timeout */
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
@@ -570,7 +540,7 @@ static void test_closed(void)
     CU_ASSERT_TRUE(closing.took_ms < 6000);
     forget_session(&session);
     open_session(&session, "next", 2); /* what was not done is handed back */
-    same("the other", at(next_task(&session, 5000), "activityId"), "2");
+    same("the other", answer_at(next_task(&session, 5000), "activityId"), "2");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
     close_session(&session);
     end();
@@ -591,7 +561,7 @@ static void test_a_gateway_stops(void)
     begin("stops");
     open_session(&session, "py", 1);
     stage_schedule(&stage, "i", 1, "pay", "");
-    same("claim", at(next_task(&session, 5000), "claim"), "1");
+    same("claim", answer_at(next_task(&session, 5000), "claim"), "1");
     CU_ASSERT_EQUAL(pthread_create(&thread, NULL, stop_main, NULL), 0);
     stage_pause_ms(300);
     CU_ASSERT_EQUAL(status_of(ask(operation(&session, "next"), "{}")), THOLE_UNAVAILABLE);
@@ -640,7 +610,7 @@ static void test_wrong_requests(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *const answer = ask(open_subject(), "%s", rows[i].body);
         CU_ASSERT_EQUAL(status_of(answer), rows[i].status);
-        same(rows[i].body, at(answer, "text"), rows[i].text);
+        same(rows[i].body, answer_at(answer, "text"), rows[i].text);
     }
     const char *const answer = ask_as("text/xml", open_subject(), THOLE_STR("<open/>"));
     CU_ASSERT_PTR_NOT_NULL(strstr(answer, "Content-Type"));
@@ -744,21 +714,21 @@ static void test_services(void)
     (void)renew(&session, "");
     (void)ask(open_subject(), "{}");
     const char *const ping = ask("$SRV.PING.thole-gateway", "%s", "");
-    same("type", at(ping, "type"), "io.nats.micro.v1.ping_response");
-    same("name", at(ping, "name"), "thole-gateway");
-    same("namespace", at(ping, "metadata.namespace"), "services");
+    same("type", answer_at(ping, "type"), "io.nats.micro.v1.ping_response");
+    same("name", answer_at(ping, "name"), "thole-gateway");
+    same("namespace", answer_at(ping, "metadata.namespace"), "services");
     char one[128];
-    (void)snprintf(one, sizeof one, "$SRV.STATS.thole-gateway.%s", at(ping, "id"));
+    (void)snprintf(one, sizeof one, "$SRV.STATS.thole-gateway.%s", answer_at(ping, "id"));
     char stats[8192];
     (void)snprintf(stats, sizeof stats, "%s", ask(one, "%s", ""));
-    const char *const open = item(stats, "endpoints", 0);
-    same("name", at(open, "name"), "open");
-    same("subject", at(open, "subject"), "thole.services.gateway.open.*");
-    same("requests", at(open, "num_requests"), "2");
-    same("errors", at(open, "num_errors"), "1");
-    same("last", at(open, "last_error"), "invalid argument");
-    same("renewals", at(item(stats, "endpoints", 2), "num_requests"), "1");
-    same("info", at(ask("$SRV.INFO", "%s", ""), "type"), "io.nats.micro.v1.info_response");
+    const char *const open = answer_item(stats, "endpoints", 0);
+    same("name", answer_at(open, "name"), "open");
+    same("subject", answer_at(open, "subject"), "thole.services.gateway.open.*");
+    same("requests", answer_at(open, "num_requests"), "2");
+    same("errors", answer_at(open, "num_errors"), "1");
+    same("last", answer_at(open, "last_error"), "invalid argument");
+    same("renewals", answer_at(answer_item(stats, "endpoints", 2), "num_requests"), "1");
+    same("info", answer_at(ask("$SRV.INFO", "%s", ""), "type"), "io.nats.micro.v1.info_response");
     close_session(&session);
     end();
 }

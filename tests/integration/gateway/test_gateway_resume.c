@@ -3,6 +3,7 @@
  * worker. It knows which tasks it was given, so that a task that is given twice is seen.
  */
 #include "jscan.h"
+#include "json_answer.h"
 #include "link.h"
 #include "seed_stage.h"
 
@@ -50,48 +51,17 @@ static const char *ask_session(const struct moving *m, const char *operation, co
     return ask(subject, body);
 }
 
-/* The value at the path, without quotes; "" when it is not there. Until the fourth call behind it. */
-static const char *at(const char *json, const char *path)
-{
-    static char texts[4][1024];
-    static unsigned turn;
-    char *const text = texts[turn++ % 4];
-    thole_slice value;
-    text[0] = '\0';
-    if (!json_path(thole_slice_from(json), path, &value))
-        return text;
-    if (value.len >= 2 && value.ptr[0] == '"')
-        value = (thole_slice){value.ptr + 1, value.len - 2};
-    snprintf(text, sizeof texts[0], "%.*s", THOLE_FMT(value));
-    return text;
-}
-
-/* The n-th item of a list, as its own text. */
-static const char *item(const char *json, const char *list, size_t n)
-{
-    static char text[8192];
-    thole_slice value, one;
-    size_t place = 0;
-    text[0] = '\0';
-    if (!json_path(thole_slice_from(json), list, &value))
-        return text;
-    for (size_t i = 0; json_item(value, &place, &one); i++)
-        if (i == n)
-            snprintf(text, sizeof text, "%.*s", THOLE_FMT(one));
-    return text;
-}
-
 static size_t count(const char *json, const char *list)
 {
     size_t n = 0;
-    while (item(json, list, n)[0] != '\0')
+    while (answer_item(json, list, n)[0] != '\0')
         n++;
     return n;
 }
 
 static unsigned status_of(const char *json)
 {
-    return json[0] == '\0' ? 99 : (unsigned)strtoul(at(json, "status"), NULL, 10);
+    return json[0] == '\0' ? 99 : (unsigned)strtoul(answer_at(json, "status"), NULL, 10);
 }
 
 /* A list of all claims in hand. */
@@ -108,9 +78,9 @@ static const char *claims_of(const struct moving *m, const char *before, const c
 
 static void take_session(struct moving *m, const char *opened)
 {
-    snprintf(m->subject, sizeof m->subject, "%s", at(opened, "subject"));
-    snprintf(m->session, sizeof m->session, "%s", at(opened, "session"));
-    snprintf(m->gateway, sizeof m->gateway, "%s", at(opened, "gateway"));
+    snprintf(m->subject, sizeof m->subject, "%s", answer_at(opened, "subject"));
+    snprintf(m->session, sizeof m->session, "%s", answer_at(opened, "session"));
+    snprintf(m->gateway, sizeof m->gateway, "%s", answer_at(opened, "gateway"));
 }
 
 /* The answer of any gateway; in `answer`, too. With the old session's id and claims, unless `resume` is "".
@@ -151,13 +121,14 @@ static void take_tasks(struct moving *m, size_t n)
     while (m->claims_len < n && clock_monotonic_ms() < until_ms) {
         char given[sizeof answer];
         snprintf(given, sizeof given, "%s", ask_session(m, "next", "{\"max\":20,\"waitMs\":500}"));
-        for (size_t i = 0; item(given, "tasks", i)[0] != '\0'; i++) {
-            const char *const instance = at(item(given, "tasks", i), "instance");
+        for (size_t i = 0; answer_item(given, "tasks", i)[0] != '\0'; i++) {
+            const char *const instance = answer_at(answer_item(given, "tasks", i), "instance");
             for (size_t k = 0; k < m->claims_len; k++)
                 CU_ASSERT_STRING_NOT_EQUAL(m->instances[k], instance);
             CU_ASSERT_FATAL(m->claims_len < TASKS);
             snprintf(m->instances[m->claims_len], ACTOR_ID_BYTES, "%s", instance);
-            snprintf(m->claims[m->claims_len++], CLAIM_BYTES, "%s", at(item(given, "tasks", i), "claim"));
+            snprintf(m->claims[m->claims_len++], CLAIM_BYTES, "%s",
+                     answer_at(answer_item(given, "tasks", i), "claim"));
         }
     }
     CU_ASSERT_EQUAL(m->claims_len, n);
@@ -189,7 +160,7 @@ static unsigned complete(const struct moving *m, size_t n, const char *outcome)
     snprintf(body, sizeof body, "{\"outcomes\":[{\"claim\":\"%s\",%s}]}", m->claims[n], outcome);
     if (status_of(ask_session(m, "complete", body)) != 0)
         return 100 + status_of(answer);
-    return (unsigned)strtoul(at(item(answer, "results", 0), "status"), NULL, 10);
+    return (unsigned)strtoul(answer_at(answer_item(answer, "results", 0), "status"), NULL, 10);
 }
 
 /* Goes on with all that it has: none of it is gone. */
@@ -271,7 +242,7 @@ static void test_its_gateway_is_killed(void)
     CU_ASSERT_TRUE(place_of(&m) != dead);
     renew_for(&m, LEASE_MS * 5 / 2);
     same("row", row_of("killed"), "mover 1 0");
-    same("nothing else", item(ask_session(&m, "next", "{\"max\":1,\"waitMs\":100}"), "tasks", 0), "");
+    same("nothing else", answer_item(ask_session(&m, "next", "{\"max\":1,\"waitMs\":100}"), "tasks", 0), "");
     CU_ASSERT_EQUAL(complete(&m, 0, "\"output\":\"b2s=\""), 0);
     CU_ASSERT_EQUAL(complete(&m, 0, "\"output\":\"b2s=\""), 0); /* the answer was lost */
     check_end("killed", "ok");
@@ -348,8 +319,8 @@ static const char *await_cancelled(const struct moving *m)
     uint64_t const until_ms = clock_monotonic_ms() + ACTOR_WAIT_MS;
     while (count(renew(m), "cancelled") == 0 && clock_monotonic_ms() < until_ms)
         pause_ms(20);
-    same("claim", at(item(answer, "cancelled", 0), "claim"), m->claims[0]);
-    return at(item(answer, "cancelled", 0), "kind");
+    same("claim", answer_at(answer_item(answer, "cancelled", 0), "claim"), m->claims[0]);
+    return answer_at(answer_item(answer, "cancelled", 0), "kind");
 }
 
 static void test_cancelled_after_the_move(void)
@@ -364,7 +335,7 @@ static void test_cancelled_after_the_move(void)
     resume(&m);
     seed_cancel("cancelled", "not needed");
     same("kind", await_cancelled(&m), "requested");
-    same("reason", at(item(answer, "cancelled", 0), "reason"), "not needed");
+    same("reason", answer_at(answer_item(answer, "cancelled", 0), "reason"), "not needed");
     CU_ASSERT_TRUE(was_noticed(m.claims[0], "requested"));
     CU_ASSERT_EQUAL(complete(&m, 0, "\"cancelled\":true"), 0);
     CU_ASSERT_EQUAL(seed_end("cancelled", output), THOLE_INSTANCE_CANCELLED);
@@ -447,7 +418,7 @@ static void test_taken_by_another(void)
     same("row", row_of("taken"), "mover 2 1");
     open_somewhere(&m, m.session, claims_of(&m, "", ""));
     CU_ASSERT_EQUAL(count(answer, "gone"), 1);
-    CU_ASSERT_PTR_NOT_NULL(strstr(item(answer, "gone", 0), m.claims[0]));
+    CU_ASSERT_PTR_NOT_NULL(strstr(answer_item(answer, "gone", 0), m.claims[0]));
     take_session(&m, answer);
     CU_ASSERT_EQUAL(complete(&m, 0, "\"output\":\"bm8=\""), THOLE_FENCED);
     CU_ASSERT_EQUAL(complete(&other, 0, "\"output\":\"b2s=\""), 0);
@@ -596,7 +567,7 @@ static void test_ten_kills_in_a_row(void)
     }
     fprintf(stderr, "\n  %d kills, a session goes on at most %u ms later\n", KILLS, (unsigned)worst_ms);
     renew_for(&m, LEASE_MS);
-    same("nothing else", item(ask_session(&m, "next", "{\"max\":1,\"waitMs\":100}"), "tasks", 0), "");
+    same("nothing else", answer_item(ask_session(&m, "next", "{\"max\":1,\"waitMs\":100}"), "tasks", 0), "");
     for (size_t i = 0; i < TASKS; i++)
         CU_ASSERT_EQUAL(complete(&m, i, "\"output\":\"b2s=\""), 0);
     for (unsigned i = 0; i < TASKS; i++) {
