@@ -1,4 +1,5 @@
-/* connection_cork() and connection_uncork() of a loop under test: in turn, and never corked while it sleeps. */
+/* connection_cork() and connection_uncork() of a loop under test: in turn, and never corked while it sleeps.
+ */
 #ifndef THOLE_WRAP_CORK_H
 #define THOLE_WRAP_CORK_H
 #include <stdbool.h>
