@@ -1,7 +1,7 @@
 /*
  * Messages that must wait, on a thread of their own: a listener whose function may block gives them away, so
- * that nats.c's thread, which delivers for all, goes on. They come in order, and while there are any, all
- * that arrive for this listener must be given away. The thread ends when there are no more.
+ * that the connection's reading thread, which delivers for all, goes on. They come in order, and while there
+ * are any, all that arrive for this listener must be given away. The thread ends when there are no more.
  */
 #ifndef THOLE_ASIDE_H
 #define THOLE_ASIDE_H

@@ -36,8 +36,8 @@ typedef thole_status bindings_fn(void *arg, thole_slice name, thole_slice value,
 THOLE_NODISCARD thole_status bindings_list(struct connection *connection, const char *ns, bindings_fn *each,
                                            void *arg, thole_error *reterr);
 
-/* All that are there, then each change; a value of length 0: deleted. From nats.c's threads, one at a time;
- * after a lost connection perhaps again. Must not block. */
+/* All that are there, then each change; a value of length 0: deleted. From the connection's reading thread,
+ * one at a time; after a lost connection perhaps again. Must not block. */
 typedef void bindings_watch_fn(void *arg, thole_slice name, thole_slice value, uint64_t revision);
 struct bindings_watch;
 THOLE_NODISCARD thole_status bindings_watch_open(struct connection *connection, const char *ns,

@@ -4,6 +4,7 @@
 #include "link.h"
 #include "locked.h"
 #include "login.h"
+#include "loop.h"
 #include "memory.h"
 #include "nats_url.h"
 #include "nkey.h"
@@ -12,6 +13,7 @@
 #include "wall_clock.h"
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +28,8 @@ enum {
     RETIRED_PAUSE_MS = 1000,
     RETIRED_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
-    PINGS_UNANSWERED_MAX = 2,
-    WALL_LOOK_MS = 1000,
+    LOOK_MS = 1000, /* at the wall clock, and at whether the server lives */
+    SILENT_LOOKS_MAX = 9,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
      * reached the server, so this only bounds the rest. */
     HANDSHAKE_MS_MIN = 30000,
@@ -43,7 +45,6 @@ struct connection {
     struct link *links;   /* all that are not destroyed yet, current included */
     size_t closed_owed;   /* connections whose closed callback has not run; may wrap below 0 for a moment */
     struct attachment *attachments;
-    struct orphan *orphans;
     struct retired_subscription *retired; /* see connection_retire() */
     uint64_t retired_due_ms;              /* 0: none */
     uint64_t violations;
@@ -69,7 +70,7 @@ struct connection {
     void *arg;
     /* keeper */
     struct wall_clock wall; /* since connecting of the current link began */
-    uint64_t wall_due_ms;
+    uint64_t look_due_ms;
     size_t url_at;
     uint64_t retry_ms, retry_due_ms, random;
 };
@@ -115,14 +116,6 @@ bool connection_has_jetstream(const struct connection *connection)
     return atomic_load(&((struct connection *)(uintptr_t)connection)->jetstream);
 }
 
-void connection_orphan(struct connection *connection, struct orphan *orphan)
-{
-    pthread_mutex_lock(&connection->lock);
-    orphan->next = connection->orphans;
-    connection->orphans = orphan;
-    pthread_mutex_unlock(&connection->lock);
-}
-
 uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap)
 {
     pthread_mutex_lock(&connection->lock);
@@ -145,6 +138,14 @@ struct link *link_acquire(struct connection *connection)
     assert(link == NULL || link->epoch == connection->last_epoch);
     pthread_mutex_unlock(&connection->lock);
     return link;
+}
+
+void link_retain(struct link *link)
+{
+    pthread_mutex_lock(&link->connection->lock);
+    assert(link->refs > 0 || !link->lost);
+    link->refs++;
+    pthread_mutex_unlock(&link->connection->lock);
 }
 
 void link_release(struct link *link)
@@ -343,8 +344,9 @@ static thole_status explain(const struct connection *connection, natsStatus stat
     return thole_fail(reterr, result, "%s", said.text);
 }
 
+/* The link has no epoch yet, and is in no list. */
 static thole_status handshake(struct connection *connection, const char *url, const struct server_info *info,
-                              natsConnection **ret, thole_error *reterr)
+                              struct link **ret, thole_error *reterr)
 {
     char address[NATS_ADDRESS_BYTES] = "";
     (void)nats_url_address(url, address);
@@ -354,16 +356,23 @@ static thole_status handshake(struct connection *connection, const char *url, co
     THOLE_TRY(tls_choose(&connection->tls, url, address, info, connection->options, reterr));
     if (connection->login != NULL) /* anew, so that a password can be replaced while programs run */
         THOLE_TRY(login_again(connection->login, connection->options, reterr));
-    struct thread_name const own = link_name_begin("nats-read");
-    natsStatus const status = natsConnection_Connect(ret, connection->options);
-    link_name_end(&own);
-    return status == NATS_OK ? THOLE_OK : explain(connection, status, address, reterr);
+    struct link *const link = link_create(connection);
+    if (link == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no thread or descriptor for the NATS connection");
+    natsStatus status = loop_set_options(link->loop, connection->options);
+    if (status == NATS_OK)
+        status = natsConnection_Connect(&link->nc, connection->options);
+    if (status == NATS_OK) {
+        *ret = link;
+        return THOLE_OK;
+    }
+    link_destroy(link);
+    return explain(connection, status, address, reterr);
 }
 
-/* Puts a connected natsConnection in place as the next epoch. The turn is held, or there is no keeper yet. */
-static struct link *install(struct connection *connection, natsConnection *nc, const struct server_info *info)
+/* Puts a connected link in place as the next epoch. The turn is held, or there is no keeper yet. */
+static void install(struct connection *connection, struct link *link, const struct server_info *info)
 {
-    struct link *link = link_create(connection, nc);
     pthread_mutex_lock(&connection->lock);
     connection->closed_owed++;
     assert(connection->current == NULL);
@@ -378,14 +387,13 @@ static struct link *install(struct connection *connection, natsConnection *nc, c
     connection->links = link;
     connection->current = link;
     atomic_store(&connection->epoch, link->epoch);
-    if (natsConnection_IsClosed(nc)) /* its callback may have come before it was in the list */
+    if (natsConnection_IsClosed(link->nc)) /* its callback may have come before it was in the list */
         mark_lost(connection, link);
     pthread_mutex_unlock(&connection->lock);
-    return link;
 }
 
 /* Tries every URL once, beginning behind the one used last. */
-static thole_status connect_once(struct connection *connection, natsConnection **ret,
+static thole_status connect_once(struct connection *connection, struct link **ret,
                                  struct server_info *ret_info, thole_error *reterr)
 {
     thole_status status = THOLE_UNAVAILABLE;
@@ -410,10 +418,10 @@ static void tell_state(struct connection *connection, bool connected, uint64_t e
         connection->on_state(connection->arg, connected, epoch);
 }
 
-static void go_up(struct connection *connection, natsConnection *nc, const struct server_info *info)
+static void go_up(struct connection *connection, struct link *link, const struct server_info *info)
 {
     pthread_mutex_lock(&connection->turn);
-    struct link *link = install(connection, nc, info);
+    install(connection, link, info);
     for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
         at->up(at->arg, link);
     tell_state(connection, true, link->epoch);
@@ -421,18 +429,20 @@ static void go_up(struct connection *connection, natsConnection *nc, const struc
     pthread_mutex_unlock(&connection->turn);
 }
 
-/* See wall_clock.h. The lock is held. */
-static void look_at_wall_clock(struct connection *connection)
+/* See wall_clock.h and loop_is_stalled(). The lock is held. */
+static void look_at_link(struct connection *connection)
 {
+    unsigned const blocked_max = (unsigned)(connection->request_timeout_ms / LOOK_MS) + 2;
     assert(is_locked(&connection->lock) && connection->current != NULL);
-    connection->wall_due_ms = link_now_ms() + WALL_LOOK_MS;
-    if (wall_clock_went_back(&connection->wall, clock_wall_ms(), link_now_ms()))
+    connection->look_due_ms = link_now_ms() + LOOK_MS;
+    if (wall_clock_went_back(&connection->wall, clock_wall_ms(), link_now_ms()) ||
+        loop_is_stalled(connection->current->loop, SILENT_LOOKS_MAX, blocked_max))
         mark_lost(connection, connection->current);
 }
 
 static void go_down(struct connection *connection)
 {
-    natsConnection_Close(connection->current->nc); /* requests that wait for an answer end now */
+    loop_shut(connection->current->loop); /* requests that wait for an answer end soon */
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
     uint64_t const epoch = connection->current->epoch;
@@ -550,16 +560,16 @@ static void retry_later(struct connection *connection)
 
 static void try_connect(struct connection *connection)
 {
-    natsConnection *nc = NULL;
+    struct link *link = NULL;
     struct server_info info;
-    if (connect_once(connection, &nc, &info, NULL) != THOLE_OK) {
+    if (connect_once(connection, &link, &info, NULL) != THOLE_OK) {
         retry_later(connection);
         return;
     }
     connection->retry_ms = 0;
     /* so that a link that is lost at once is not retried at once */
     connection->retry_due_ms = link_now_ms() + RETRY_FIRST_MS;
-    go_up(connection, nc, &info);
+    go_up(connection, link, &info);
 }
 
 static void wait_until(struct connection *connection, uint64_t due_ms)
@@ -599,16 +609,16 @@ static void *keeper_main(void *arg)
         } else if (connection->retired_due_ms != 0 && now >= connection->retired_due_ms) {
             pthread_mutex_unlock(&connection->lock);
             destroy_retired(connection);
-        } else if (connection->current != NULL && now >= connection->wall_due_ms) {
-            look_at_wall_clock(connection);
+        } else if (connection->current != NULL && now >= connection->look_due_ms) {
+            look_at_link(connection);
             continue;
         } else {
             if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
                 due = connection->retry_due_ms;
             if (connection->retired_due_ms != 0 && (due == 0 || connection->retired_due_ms < due))
                 due = connection->retired_due_ms;
-            if (connection->current != NULL && (due == 0 || connection->wall_due_ms < due))
-                due = connection->wall_due_ms;
+            if (connection->current != NULL && (due == 0 || connection->look_due_ms < due))
+                due = connection->look_due_ms;
             wait_until(connection, due);
             continue;
         }
@@ -647,16 +657,12 @@ static thole_status set_options(struct connection *connection, const struct conn
     natsStatus status = natsOptions_Create(o);
     link_name_end(&own);
 #define SET(call) status = status == NATS_OK ? (call) : status
-#if NATS_VERSION_NUMBER < 0x030E00
-    SET(natsOptions_SetSendAsap(*o, true));
-#endif
+    SET(natsOptions_SetSendAsap(*o, true)); /* no thread of nats.c's that flushes */
     SET(natsOptions_SetAllowReconnect(*o, false));
     SET(natsOptions_SetReconnectBufSize(*o, 0));
-    SET(natsOptions_UseGlobalMessageDelivery(*o, options->shared_delivery));
     SET(natsOptions_SetTimeout(*o, handshake_ms));
-    SET(natsOptions_SetWriteDeadline(*o, (int64_t)options->request_timeout_ms));
     SET(natsOptions_SetPingInterval(*o, PING_INTERVAL_MS));
-    SET(natsOptions_SetMaxPingsOut(*o, PINGS_UNANSWERED_MAX));
+    SET(natsOptions_SetMaxPingsOut(*o, INT_MAX)); /* nats.c must not close the socket while it is read */
     SET(natsOptions_SetDisconnectedCB(*o, on_disconnected, connection));
     SET(natsOptions_SetClosedCB(*o, on_closed, connection));
     SET(natsOptions_SetErrorHandler(*o, on_error, connection));
@@ -708,9 +714,7 @@ static void close_links(struct connection *connection)
     for (struct link *link = connection->links; link != NULL; link = link->next) {
         assert(link->refs == 0); /* a call on the connection is still running */
         link->lost = true;
-        pthread_mutex_unlock(&connection->lock);
-        natsConnection_Close(link->nc); /* no other thread changes the list now */
-        pthread_mutex_lock(&connection->lock);
+        loop_shut(link->loop);
     }
     reap(connection);
     while (connection->closed_owed > 0)
@@ -723,11 +727,6 @@ static void connection_free(struct connection *connection)
     close_links(connection);
     assert(connection->links == NULL && connection->current == NULL && connection->closed_owed == 0);
     assert(connection->attachments == NULL);
-    while (connection->orphans != NULL) {
-        struct orphan *orphan = connection->orphans;
-        connection->orphans = orphan->next;
-        free(orphan);
-    }
     while (connection->retired != NULL) { /* all reading threads have ended */
         struct retired_subscription *old = connection->retired;
         connection->retired = old->next;
@@ -747,10 +746,11 @@ static void connection_free(struct connection *connection)
 
 static thole_status connect_first(struct connection *connection, thole_error *reterr)
 {
-    natsConnection *nc = NULL;
+    struct link *link = NULL;
     struct server_info info;
-    THOLE_TRY(connect_once(connection, &nc, &info, reterr));
-    link_release(install(connection, nc, &info));
+    THOLE_TRY(connect_once(connection, &link, &info, reterr));
+    install(connection, link, &info);
+    link_release(link);
     int const failed = pthread_create(&connection->keeper, NULL, keeper_main, connection);
     if (failed != 0)
         return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(failed));

@@ -1,13 +1,15 @@
 /*
- * One NATS connection. Thread-safe. Callbacks run on nats.c's threads or on the connection's own, must not
- * block, must not open or close anything of streams/, and must not close the connection.
+ * One NATS connection. Thread-safe. It has two threads: one reads, and calls those who subscribed (loop.h);
+ * the other, the keeper, connects and fires alarms. Callbacks run on either, must not block, must not wait
+ * for an answer of the server, must not open or close anything of streams/, and must not close the
+ * connection.
  *
  * It reconnects for ever, with capped backoff and jitter, by making a new natsConnection for each epoch: a
  * message that was received in an epoch can only be answered in it, and nothing that was being sent when it
- * ended is sent later. Settings of each: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms
- * otherwise), a write deadline, pings every 3 s (a server that froze is noticed within about 9 s), pending
- * limits off, inboxes as inbox_prefix.h says. User and password go into the URL; all servers of a cluster
- * should be listed in it.
+ * ended is sent later. A ping every 3 s: a server that froze is noticed within about 10 s, one that does not
+ * read what is sent within the request timeout and 2 s. Publishing does not wait for the server, but for the
+ * socket while more than 1 MiB is not written. Inboxes are as inbox_prefix.h says. User and password go into
+ * the URL; all servers of a cluster should be listed in it.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
@@ -48,9 +50,7 @@ struct connection_options {
     const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *name;        /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
-    uint64_t request_timeout_ms; /* of each API round trip */
-    bool shared_delivery; /* one thread of nats.c calls for all subscriptions of all such connections of the
-                             process, instead of a thread each: fewer of them wake up for the same messages */
+    uint64_t request_timeout_ms;              /* of each API round trip */
     connection_state_fn *on_state;            /* may be NULL */
     const struct connection_waiting *waiting; /* borrowed while it is open; NULL: threads wait */
     void *arg;
@@ -80,10 +80,10 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
                                                 thole_slice body, thole_error *reterr);
 
 /*
- * Between the two, what any thread publishes on the connection may be gathered by the operating system, for
- * 200 ms at most (tcp(7), TCP_CORK): for a thread that publishes several messages one after the other and
- * does not block meanwhile. Each uncork sends all that was gathered, of other threads too. Where it cannot be
- * corked messages go as they come.
+ * What the calling thread publishes on the connection between the two is written with the uncork, in one
+ * piece where the socket takes it: for a thread that publishes several messages one after the other and does
+ * not block meanwhile. Harmless when it is not connected, or when the epoch changes in between. One
+ * connection at a time.
  */
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);
@@ -109,6 +109,8 @@ void connection_pause(struct connection *connection, uint64_t ms);
 struct delivery {
     thole_slice subject, reply, body;
     const void *native; /* for delivery_header() */
+    bool no_responders; /* no message: one that was sent with the subscription's subject as its reply came to
+                           nobody */
 };
 /* Value of a header, exact case; empty when absent. Borrowed like the delivery. */
 thole_slice delivery_header(const struct delivery *delivery, const char *key);

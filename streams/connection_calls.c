@@ -2,14 +2,12 @@
 #include "clock.h"
 #include "inbox_prefix.h"
 #include "link.h"
+#include "loop.h"
 #include "memory.h"
 #include <assert.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 static thole_status not_connected(const char *what, const char *name, thole_error *reterr)
 {
@@ -42,24 +40,19 @@ thole_status connection_publish(struct connection *connection, const char *subje
     return status;
 }
 
-/* nats.c writes each message with a system call of its own, and each write wakes the server up unless they
- * are gathered. */
-static void set_cork(struct connection *connection, int on)
-{
-    struct link *const link = link_acquire(connection);
-    if (link != NULL && link->socket >= 0) /* without it messages are as right, and go one by one */
-        (void)setsockopt(link->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
-    link_release(link);
-}
-
 void connection_cork(struct connection *connection)
 {
-    set_cork(connection, 1);
+    struct link *const link = link_acquire(connection);
+    if (link != NULL)
+        loop_cork(link->loop);
+    link_release(link);
 }
 
 void connection_uncork(struct connection *connection)
 {
-    set_cork(connection, 0);
+    struct link *const link = link_acquire(connection);
+    loop_uncork(link == NULL ? NULL : link->loop);
+    link_release(link);
 }
 
 thole_status connection_explain_silence(struct connection *connection, uint64_t violations_before,
@@ -88,6 +81,8 @@ thole_status connection_request_with(struct connection *connection, const char *
         return not_connected("request to", subject, reterr);
     }
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
+    assert(!loop_is_mine(link->loop)); /* it could not read the answer */
+    loop_flush(link->loop);
     natsStatus const sent = natsConnection_RequestMsg(&answer, link->nc, message,
                                                       (int64_t)connection_request_timeout_ms(connection));
     link_message_free(message);
@@ -130,6 +125,8 @@ thole_status connection_flush(struct connection *connection, thole_error *reterr
     struct link *link = link_acquire(connection);
     if (link == NULL)
         return not_connected("flush", "to the server", reterr);
+    assert(!loop_is_mine(link->loop)); /* it could not read the answer */
+    loop_flush(link->loop);
     natsStatus const status =
         natsConnection_FlushTimeout(link->nc, (int64_t)connection_request_timeout_ms(connection));
     thole_status const result = link_fail(status, "flush", "to the server", reterr);
@@ -154,7 +151,8 @@ struct subscription {
 static void subscription_message(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct subscription *subscription = arg;
-    struct delivery const delivery = link_delivery(*message);
+    struct delivery const delivery =
+        *message == NULL ? (struct delivery){.no_responders = true} : link_delivery(*message);
     (void)epoch;
     pthread_mutex_lock(&subscription->dispatch);
     subscription->each(subscription->arg, &delivery);

@@ -1,10 +1,10 @@
-/* Links and listeners: thin, checked wrappers around nats.c's connection, message and subscription. */
+/* Links: thin, checked wrappers around nats.c's connection and message. */
 #include "link.h"
+#include "loop.h"
 #include "memory.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,9 @@ static thole_status judge_send(struct link *link, natsStatus status, const char 
 
 thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
 {
+    loop_begin(link->loop);
     natsStatus const status = natsConnection_PublishMsg(link->nc, message);
+    loop_end(link->loop);
     return judge_send(link, status, natsMsg_GetSubject(message), ret_sent, reterr);
 }
 
@@ -107,10 +109,12 @@ thole_status link_send_bytes(struct link *link, const char *subject, const char 
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     if (body.len > INT_MAX)
         return thole_fail(reterr, THOLE_LIMIT, "message of %zu bytes", body.len);
+    loop_begin(link->loop);
     if (reply == NULL)
         status = natsConnection_Publish(link->nc, subject, body.ptr, (int)body.len);
     else
         status = natsConnection_PublishRequest(link->nc, subject, reply, body.ptr, (int)body.len);
+    loop_end(link->loop);
     return judge_send(link, status, subject, ret_sent, reterr);
 }
 
@@ -160,139 +164,4 @@ uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text)
     if (number.len > 0)
         *ret_text = delivery_header(delivery, "Description");
     return status;
-}
-
-struct listener {
-    struct orphan orphan;
-    pthread_mutex_t lock; /* held during fn */
-    bool muted;
-    atomic_int refs; /* the owner, and nats.c's thread until it has ended */
-    listener_fn *fn;
-    void *arg;
-    uint64_t epoch;
-    struct connection *connection;
-    natsSubscription *native;
-    struct listener *older;
-};
-
-static void listener_unref(struct listener *listener)
-{
-    int const refs = atomic_fetch_sub(&listener->refs, 1);
-    assert(refs > 0);
-    if (refs > 1)
-        return;
-    pthread_mutex_destroy(&listener->lock);
-    free(listener);
-}
-
-static void listener_message(natsConnection *nc, natsSubscription *native, natsMsg *message, void *closure)
-{
-    struct listener *listener = closure;
-    (void)nc;
-    (void)native;
-    pthread_mutex_lock(&listener->lock);
-    if (!listener->muted)
-        listener->fn(listener->arg, &message, listener->epoch);
-    pthread_mutex_unlock(&listener->lock);
-    link_message_free(message);
-}
-
-static void listener_ended(void *closure)
-{
-    listener_unref(closure);
-}
-
-thole_status listener_open(struct link *link, const char *subject, const char *group, listener_fn *fn,
-                           void *arg, struct listener **ret, thole_error *reterr)
-{
-    struct listener *listener = memory_new(sizeof *listener);
-    pthread_mutex_init(&listener->lock, NULL);
-    atomic_init(&listener->refs, 2);
-    listener->fn = fn;
-    listener->arg = arg;
-    listener->epoch = link->epoch;
-    listener->connection = link->connection;
-    struct thread_name const own = link_name_begin("nats-deliver");
-    natsStatus status = group != NULL ? natsConnection_QueueSubscribe(&listener->native, link->nc, subject,
-                                                                      group, listener_message, listener)
-                                      : natsConnection_Subscribe(&listener->native, link->nc, subject,
-                                                                 listener_message, listener);
-    link_name_end(&own);
-    if (status != NATS_OK) {
-        atomic_store(&listener->refs, 1);
-        listener_unref(listener);
-        return link_fail(status, "subscribe to", subject, reterr);
-    }
-    (void)natsSubscription_SetPendingLimits(listener->native, -1, -1);
-    status = natsSubscription_SetOnCompleteCB(listener->native, listener_ended, listener);
-    if (status != NATS_OK) {
-        /* Lost in between: nothing tells when nats.c's thread has ended, so the memory stays for a while. */
-        pthread_mutex_lock(&listener->lock);
-        listener->muted = true;
-        pthread_mutex_unlock(&listener->lock);
-        connection_retire(link->connection, listener->native, link->epoch);
-        connection_orphan(link->connection, &listener->orphan);
-        return link_fail(status, "subscribe to", subject, reterr);
-    }
-    *ret = listener;
-    return THOLE_OK;
-}
-
-/* The listener's lock is held and is released. */
-static void listener_finish(struct listener *listener)
-{
-    natsSubscription *native = listener->native;
-    struct connection *connection = listener->connection;
-    uint64_t const epoch = listener->epoch;
-    assert(native != NULL && !listener->muted); /* it is closed once */
-    listener->muted = true;
-    pthread_mutex_unlock(&listener->lock);
-    connection_retire(connection, native, epoch); /* nats.c's thread ends and calls listener_ended() */
-    listener_unref(listener);
-}
-
-/* Waits for a call of fn in progress; none comes afterwards. */
-static void listener_close(struct listener *listener)
-{
-    pthread_mutex_lock(&listener->lock);
-    listener_finish(listener);
-}
-
-void listeners_replace(struct listeners *listeners, struct listener *listener)
-{
-    struct listener **at = &listeners->newest;
-    while (*at != NULL) {
-        struct listener *old = *at;
-        if (pthread_mutex_trylock(&old->lock) == 0) {
-            *at = old->older;
-            listener_finish(old);
-        } else { /* perhaps we are in its fn: it ends afterwards, but nothing more is sent to it */
-            (void)natsSubscription_Unsubscribe(old->native);
-            at = &old->older;
-        }
-    }
-    if (listener != NULL) {
-        assert(listener->older == NULL && listener != listeners->newest);
-        assert(listeners->newest == NULL || listeners->newest->epoch <= listener->epoch);
-        assert(listeners->newest == NULL || listeners->newest->connection == listener->connection);
-        listener->older = listeners->newest;
-        listeners->newest = listener;
-    }
-}
-
-void listeners_close(struct listeners *listeners)
-{
-    while (listeners->newest != NULL) {
-        struct listener *listener = listeners->newest;
-        listeners->newest = listener->older;
-        listener_close(listener);
-    }
-}
-
-void listeners_drain(struct listeners *listeners, uint64_t wait_ms)
-{
-    for (struct listener *listener = listeners->newest; listener != NULL; listener = listener->older) {
-        if (natsSubscription_DrainTimeout(listener->native, (int64_t)wait_ms) == NATS_OK)
-            (void)natsSubscription_WaitForDrainCompletion(listener->native, (int64_t)wait_ms);
-    }
 }

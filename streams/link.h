@@ -20,18 +20,27 @@ enum {
     MESSAGE_HEADERS_MAX = 16,
 };
 
+struct listener;
+/* Those of a link, for its loop's thread. */
+struct link_listeners {
+    pthread_mutex_t lock; /* everything; not held while one is called */
+    struct listener *first, *at /* the next to be looked at */;
+};
+
 /* One natsConnection: an epoch. Held by reference; closed and destroyed by the connection's own thread. */
 struct link {
     natsConnection *nc;
+    struct loop *loop; /* its thread */
+    struct link_listeners listeners;
     uint64_t epoch;
     struct connection *connection;
     struct link *next; /* connection lock, like the rest */
     size_t refs;
     bool lost;
-    int socket; /* a duplicate, for connection_cork(); -1: not known */
 };
-/* With one reference; connection.c puts it into its list. */
-struct link *link_create(struct connection *connection, natsConnection *nc);
+/* With one reference, a running loop, and no natsConnection yet; NULL: no thread is left. connection.c puts
+ * it into its list. */
+struct link *link_create(struct connection *connection);
 void link_destroy(struct link *link);
 /* Threads that nats.c starts meanwhile get the name (of at most 15 bytes), by which `top -H` and the like
  * tell them apart: between begin and end the calling thread has it. */
@@ -43,6 +52,7 @@ void link_name_end(const struct thread_name *own);
 
 /* NULL while disconnected. */
 struct link *link_acquire(struct connection *connection);
+void link_retain(struct link *link);  /* one more reference, for who has one */
 void link_release(struct link *link); /* NULL-safe */
 /* Breaks the link after a write that may be incomplete. */
 void link_break(struct link *link);
@@ -110,14 +120,9 @@ void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
  */
 void connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
 
-/* Memory for free() when the connection closes. First member of what it belongs to. */
-struct orphan {
-    struct orphan *next;
-};
-void connection_orphan(struct connection *connection, struct orphan *orphan);
-
-/* A subscription of one link. fn runs on nats.c's thread; it may take the message by clearing *message. */
-struct listener;
+/* A subscription of one link. fn runs on the thread of the link's loop, so it must not wait for an answer of
+ * the server; it may take the message by clearing *message. *message is NULL when a message that was sent
+ * with a reply subject of this subscription had no responders: nats.c does not say which. */
 typedef void listener_fn(void *arg, natsMsg **message, uint64_t epoch);
 THOLE_NODISCARD thole_status listener_open(struct link *link, const char *subject, const char *group,
                                            listener_fn *fn, void *arg, struct listener **ret,

@@ -9,8 +9,9 @@ THOLE_NODISCARD thole_status nodes_put(struct connection *connection, const char
 /* Removes the node: watchers see it at once. */
 THOLE_NODISCARD thole_status nodes_delete(struct connection *connection, const char *ns, thole_slice node,
                                           thole_error *reterr);
-/* heartbeat empty: the node has left. Called on nats.c's thread; first, and again after a reconnect, for all
- * current entries: stored_ns, by the server's clock, tells the age of an entry relative to others. */
+/* heartbeat empty: the node has left. Called on the connection's reading thread; first, and again after a
+ * reconnect, for all current entries: stored_ns, by the server's clock, tells the age of an entry relative to
+ * others. */
 typedef void nodes_fn(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns);
 struct nodes_watch;
 THOLE_NODISCARD thole_status nodes_watch_open(struct connection *connection, const char *ns, nodes_fn *each,

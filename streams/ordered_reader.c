@@ -137,7 +137,7 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
     tell_lost(reader);
 }
 
-/* ---- what comes in; the lock is held, on nats.c's thread ---- */
+/* ---- what comes in; the lock is held, on the loop's thread ---- */
 
 /* Wakes up the caller that waits for the first consumer. */
 static void settle(struct ordered_reader *reader, thole_status status, const thole_error *error)
@@ -151,15 +151,9 @@ static void settle(struct ordered_reader *reader, thole_status status, const tho
 
 static void take_create(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
 {
-    thole_slice text;
     thole_error error = {.status = THOLE_OK};
-    thole_status status;
     assert(!reader->created && reader->name[0] != 0); /* of this run, as its inbox says */
-    if (link_status(delivery, &text) == 503)
-        status =
-            thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
-    else
-        status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
+    thole_status const status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
     settle(reader, status, &error);
     if (status != THOLE_OK) {
         start_later(reader, link);
@@ -223,7 +217,23 @@ uint64_t delivery_stored_ns(const struct delivery *delivery)
     return ack_parse(delivery->reply, &meta) ? meta.stored_ns : 0;
 }
 
-/* On nats.c's thread, or on one of its own for messages that had to wait. */
+/* No server answers the request for a consumer, all that is asked with its inbox as the reply. */
+static void refused(struct ordered_reader *reader, uint64_t epoch)
+{
+    thole_error error = {.status = THOLE_OK};
+    struct link *link = link_acquire(reader->connection);
+    pthread_mutex_lock(&reader->lock);
+    if (link != NULL && link->epoch == epoch && reader->name[0] != 0 && !reader->created) {
+        settle(reader,
+               thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream),
+               &error);
+        start_later(reader, link);
+    }
+    pthread_mutex_unlock(&reader->lock);
+    link_release(link);
+}
+
+/* On the loop's thread, or on one of its own for messages that had to wait. */
 static void dispatch(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
@@ -265,6 +275,10 @@ static bool must_wait(struct ordered_reader *reader, natsMsg *message)
 static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
+    if (*message == NULL) {
+        refused(reader, epoch);
+        return;
+    }
     if (aside_follow(&reader->aside, message, epoch))
         return;
     if (!must_wait(reader, *message)) {

@@ -14,15 +14,26 @@ enum {
     NUMBER_DIGITS = 32,
     NUMBER_FOR_MS =
         1000, /* questions within it have the same number; answers with the one before are taken */
-    NO_RESPONDERS = 503,
+    ASKED_FOR_MS = 60000, /* who is not asked again within it may have gone for good */
     PLACE_BYTES = LINK_INBOX_BYTES + THOLE_NAME_BYTES_MAX + 2,
+};
+
+/* An engine that is asked, with a subscription of its own: only so it is known for whom there are no
+ * responders. */
+struct asked {
+    struct presence *presence;
+    struct asked *next;
+    struct subscription *answers;
+    uint64_t at_ms;
+    char node[THOLE_NAME_BYTES_MAX + 1];
 };
 
 struct presence {
     struct connection *connection;
-    struct subscription *questions, *answers;
+    struct subscription *questions;
     presence_fn *each;
     void *arg;
+    struct asked *asked;                  /* of the thread that asks */
     char inbox[LINK_INBOX_BYTES];         /* answers about <node> come to <inbox>.<node> */
     char root[THOLE_NAME_BYTES_MAX + 32]; /* thole.<ns>.engines */
     char subject[2 * THOLE_NAME_BYTES_MAX + 32];
@@ -98,15 +109,11 @@ static bool is_asked(struct presence *presence, thole_slice number)
 
 static void on_answer(void *arg, const struct delivery *delivery)
 {
-    struct presence *const presence = arg;
-    thole_slice number, hash, text;
-    size_t const before = strlen(presence->inbox) + 1;
-    if (delivery->subject.len <= before)
-        return;
-    thole_slice const node = {delivery->subject.ptr + before, delivery->subject.len - before};
-    if (name_check(node, "node", NULL) != THOLE_OK)
-        return;
-    if (link_status(delivery, &text) == NO_RESPONDERS)
+    const struct asked *const asked = arg;
+    struct presence *const presence = asked->presence;
+    thole_slice const node = thole_slice_from(asked->node);
+    thole_slice number, hash;
+    if (delivery->no_responders)
         presence->each(presence->arg, node, (thole_slice){NULL, 0});
     else if (presence_parse(delivery->body, &number, &hash) && is_asked(presence, number))
         presence->each(presence->arg, node, hash);
@@ -128,12 +135,50 @@ static thole_status renew_number(struct presence *presence, thole_error *reterr)
     return THOLE_OK;
 }
 
+static void forget(struct asked **at)
+{
+    struct asked *const asked = *at;
+    *at = asked->next;
+    subscription_close(asked->answers);
+    free(asked);
+}
+
+/* Listens for answers about the node, and no more for those about nodes that are not asked any more. */
+static thole_status listen_for(struct presence *presence, thole_slice node, thole_error *reterr)
+{
+    char subject[PLACE_BYTES];
+    uint64_t const now_ms = link_now_ms();
+    struct asked **at = &presence->asked;
+    while (*at != NULL && !thole_slice_equal(thole_slice_from((*at)->node), node)) {
+        if (now_ms >= (*at)->at_ms + ASKED_FOR_MS)
+            forget(at);
+        else
+            at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        (*at)->at_ms = now_ms;
+        return THOLE_OK;
+    }
+    struct asked *const asked = memory_new(sizeof *asked);
+    *asked = (struct asked){.presence = presence, .at_ms = now_ms};
+    (void)snprintf(asked->node, sizeof asked->node, "%.*s", THOLE_FMT(node));
+    (void)snprintf(subject, sizeof subject, "%s.%s", presence->inbox, asked->node);
+    thole_status const status =
+        connection_subscribe(presence->connection, subject, on_answer, asked, &asked->answers, reterr);
+    if (status == THOLE_OK)
+        *at = asked;
+    else
+        free(asked);
+    return status;
+}
+
 thole_status presence_ask(struct presence *presence, thole_slice node, thole_error *reterr)
 {
     char number[NUMBER_DIGITS + 1], subject[2 * THOLE_NAME_BYTES_MAX + 32], reply[PLACE_BYTES];
     natsMsg *message;
     bool sent;
     THOLE_TRY(name_check(node, "node", reterr));
+    THOLE_TRY(listen_for(presence, node, reterr));
     pthread_mutex_lock(&presence->lock);
     thole_status status = renew_number(presence, reterr);
     memcpy(number, presence->number, sizeof number);
@@ -156,7 +201,6 @@ thole_status presence_ask(struct presence *presence, thole_slice node, thole_err
 thole_status presence_open(struct connection *connection, const char *ns, const char *node, presence_fn *each,
                            void *arg, struct presence **ret, thole_error *reterr)
 {
-    char answers[PLACE_BYTES];
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     THOLE_TRY(name_check(thole_slice_from(node), "node", reterr));
     struct presence *const presence = memory_new(sizeof *presence);
@@ -167,14 +211,8 @@ thole_status presence_open(struct connection *connection, const char *ns, const 
     connection_inbox(connection, presence->inbox);
     (void)snprintf(presence->root, sizeof presence->root, "thole.%s.engines", ns);
     (void)snprintf(presence->subject, sizeof presence->subject, "%s.%s", presence->root, node);
-    (void)snprintf(answers, sizeof answers, "%s.*", presence->inbox);
-    thole_status const status =
-        connection_subscribe(connection, answers, on_answer, presence, &presence->answers, reterr);
-    if (status == THOLE_OK)
-        *ret = presence;
-    else
-        presence_close(presence);
-    return status;
+    *ret = presence;
+    return THOLE_OK;
 }
 
 void presence_close(struct presence *presence)
@@ -182,7 +220,8 @@ void presence_close(struct presence *presence)
     if (presence == NULL)
         return;
     subscription_close(presence->questions);
-    subscription_close(presence->answers);
+    while (presence->asked != NULL)
+        forget(&presence->asked);
     pthread_mutex_destroy(&presence->lock);
     free(presence);
 }

@@ -10,8 +10,8 @@
 #include "connection.h"
 
 struct presence;
-/* @p hash: of the heartbeat that @p node stands by; empty: nobody is subscribed under its name. On nats.c's
- * thread. Both are borrowed. */
+/* @p hash: of the heartbeat that @p node stands by; empty: nobody is subscribed under its name. On the
+ * thread of the connection's loop. Both are borrowed. */
 typedef void presence_fn(void *arg, thole_slice node, thole_slice hash);
 
 /* May ask from now on; answers nobody. */
@@ -23,7 +23,7 @@ enum { PRESENCE_HASH_MAX = 64 };
 void presence_stand_by(struct presence *presence, const char *hash);
 /* Answers from now on. */
 THOLE_NODISCARD thole_status presence_answer(struct presence *presence, thole_error *reterr);
-/* Never blocks. */
+/* Never blocks. By one thread, not from presence_fn. */
 THOLE_NODISCARD thole_status presence_ask(struct presence *presence, thole_slice node, thole_error *reterr);
 /* Answers no more. Messages that are sent afterwards find nobody. */
 void presence_quiet(struct presence *presence);

@@ -155,7 +155,7 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
         puller->retry_ms = 0; /* it expired: the usual end */
         return;
     }
-    ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: no server answers */
+    ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting */
     if (puller->refused != NULL)
         puller->refused(puller->arg);
 }
@@ -190,25 +190,41 @@ static void hand_over(struct puller *puller, struct work_message *message, const
     }
 }
 
+/* One of the requests has no responders, and it is not known which. The lock is held. */
+static void take_refusal(struct puller *puller)
+{
+    forget_all(puller);
+    ask_later(puller);
+    if (puller->refused != NULL)
+        puller->refused(puller->arg);
+}
+
+static void take_message(struct puller *puller, natsMsg **native)
+{
+    const char *bad;
+    struct work_message *message = work_message_create(*native, &puller->names, &bad);
+    *native = NULL;
+    hand_over(puller, message, bad);
+}
+
 static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
 {
     struct puller *puller = arg;
-    struct delivery const delivery = link_delivery(*native);
+    struct delivery const delivery =
+        *native == NULL ? (struct delivery){.no_responders = true} : link_delivery(*native);
+    bool const is_status = delivery.reply.len == 0;
     thole_slice text;
-    uint32_t const status = delivery.reply.len == 0 ? link_status(&delivery, &text) : 0;
     pthread_mutex_lock(&puller->dispatch);
     pthread_mutex_lock(&puller->lock);
     puller->heard_ms = link_now_ms();
     bool const current = epoch == puller->epoch;
-    if (delivery.reply.len == 0 && current)
-        take_status(puller, status, &delivery);
+    if (current && delivery.no_responders)
+        take_refusal(puller);
+    else if (current && is_status)
+        take_status(puller, link_status(&delivery, &text), &delivery);
     pthread_mutex_unlock(&puller->lock);
-    if (delivery.reply.len > 0 && current) {
-        const char *bad;
-        struct work_message *message = work_message_create(*native, &puller->names, &bad);
-        *native = NULL;
-        hand_over(puller, message, bad);
-    }
+    if (current && !is_status)
+        take_message(puller, native);
     struct link *link = link_acquire(puller->connection);
     pthread_mutex_lock(&puller->lock);
     ask(puller, link);

@@ -89,12 +89,13 @@ THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, c
                                                 uint64_t *ret_last, thole_error *reterr);
 
 /*
- * An ordered, gap-free reader: calls @p each from nats.c's threads, one at a time, for every message from
+ * An ordered, gap-free reader: calls @p each from the connection's reading thread, one at a time, for every
+ * message from
  * @p from on, each sequence once. Messages that are purged before they were read are skipped.
  *
- * On a connection with shared delivery @p each must not block, as all else waits behind it, unless there is
- * @p room, which is asked before: when it says no, this message and those behind it come on a thread of their
- * own, where @p each may block for a while (flow control holds the server back).
+ * @p each must not block, as all that the connection receives waits behind it, unless there is @p room, which
+ * is asked before: when it says no, this message and those behind it come on a thread of their own, where @p
+ * each may block for a while (flow control holds the server back).
  *
  * Without @p lost it is endless, through reconnects, server restarts and lost consumers. A stream that goes
  * back meanwhile (stream_still_holds()) is not detected.

@@ -20,9 +20,9 @@ enum request_form { FORM_RAW, FORM_PUBLISH, FORM_GET }; /* how its answer is rea
 
 struct slot {
     uint64_t token, due_ms, epoch;
-    uint32_t generation; /* of the request in it; grows when it is answered */
-    uint32_t prev, next; /* in flight: by age; free: only next */
-    bool in_flight;
+    uint32_t generation;     /* of the request in it; grows when it is answered */
+    uint32_t prev, next;     /* in flight: by age; free: only next */
+    bool in_flight, suspect; /* suspect: see take_refusal() */
     enum request_form form;
 };
 
@@ -37,6 +37,8 @@ struct requests {
     pthread_mutex_t lock;     /* slots */
     struct slot *slots;
     uint32_t window, free_head, oldest, youngest;
+    uint32_t refused, suspects; /* so many of the suspects have no responders */
+    uint32_t given_up;          /* in this epoch, by time: a refusal may be theirs */
     atomic_size_t in_flight;
     uint64_t timeout_ms;
     request_done_fn *done;
@@ -76,6 +78,8 @@ static void free_slot(struct requests *requests, uint32_t at)
     assert(at < requests->window && slot->in_flight);
     assert((slot->prev == NO_SLOT) == (requests->oldest == at));
     assert((slot->next == NO_SLOT) == (requests->youngest == at));
+    requests->suspects -= slot->suspect;
+    slot->suspect = false;
     slot->in_flight = false;
     slot->generation++;
     if (slot->prev != NO_SLOT)
@@ -189,34 +193,92 @@ static bool read_address(const char *subject, uint32_t *ret_slot, uint32_t *ret_
     return false;
 }
 
-static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
+/*
+ * Requests without responders. nats.c tells that there is one, but not which: any of those in flight may be
+ * it, and all of these are suspects. The server answers the others, and when there are no more suspects than
+ * refusals, all of them have no responders. What is not certain stays in flight until its time is over, and
+ * is then answered with REQUEST_UNKNOWN.
+ */
+static void take_refusal(struct requests *requests, uint64_t epoch)
 {
-    struct requests *requests = arg;
-    struct delivery const delivery = link_delivery(*message);
+    pthread_mutex_lock(&requests->lock);
+    if (epoch == requests->inbox_epoch && requests->given_up > 0) {
+        requests->given_up--;
+    } else if (epoch == requests->inbox_epoch) {
+        requests->refused++;
+        requests->suspects = 0;
+        for (uint32_t at = requests->oldest; at != NO_SLOT; at = requests->slots[at].next) {
+            requests->slots[at].suspect = true;
+            requests->suspects++;
+        }
+    }
+    pthread_mutex_unlock(&requests->lock);
+}
+
+/* The lock is held. */
+static void forget_refusals(struct requests *requests)
+{
+    for (uint32_t at = requests->oldest; at != NO_SLOT; at = requests->slots[at].next)
+        requests->slots[at].suspect = false;
+    requests->refused = requests->suspects = 0;
+}
+
+/* Answers the suspects when it is certain; dispatch is held. */
+static void settle_refusals(struct requests *requests)
+{
+    for (;;) {
+        pthread_mutex_lock(&requests->lock);
+        bool const certain = requests->refused > 0 && requests->suspects <= requests->refused;
+        uint32_t at = certain ? requests->oldest : NO_SLOT;
+        while (at != NO_SLOT && !requests->slots[at].suspect)
+            at = requests->slots[at].next;
+        uint64_t const token = at == NO_SLOT ? 0 : requests->slots[at].token;
+        if (at != NO_SLOT) {
+            free_slot(requests, at);
+            requests->refused--;
+        } else if (certain) {
+            requests->refused = 0;
+        }
+        pthread_mutex_unlock(&requests->lock);
+        if (at == NO_SLOT)
+            return;
+        requests->done(requests->arg, &(struct request_done){.result = REQUEST_BUSY, .token = token});
+    }
+}
+
+static void take_answer(struct requests *requests, natsMsg *message)
+{
+    struct delivery const delivery = link_delivery(message);
     struct request_done done = {.result = REQUEST_ANSWERED, .body = delivery.body};
     uint32_t at, generation;
     thole_slice text;
-    (void)epoch;
-    if (!read_address(natsMsg_GetSubject(*message), &at, &generation) || at >= requests->window)
+    if (!read_address(natsMsg_GetSubject(message), &at, &generation) || at >= requests->window)
         return;
-    pthread_mutex_lock(&requests->dispatch);
     pthread_mutex_lock(&requests->lock);
     struct slot const slot = requests->slots[at];
     bool const mine = slot.in_flight && slot.generation == generation;
     if (mine)
         free_slot(requests, at);
     pthread_mutex_unlock(&requests->lock);
-    if (mine) {
-        done.token = slot.token;
-        uint32_t const status = link_status(&delivery, &text);
-        if (status == 503)
-            done.result = REQUEST_BUSY;
-        else if (slot.form == FORM_PUBLISH)
-            decode_publish(&done);
-        else if (slot.form == FORM_GET)
-            decode_get(&delivery, status, &done);
-        requests->done(requests->arg, &done);
-    }
+    if (!mine)
+        return;
+    done.token = slot.token;
+    if (slot.form == FORM_PUBLISH)
+        decode_publish(&done);
+    else if (slot.form == FORM_GET)
+        decode_get(&delivery, link_status(&delivery, &text), &done);
+    requests->done(requests->arg, &done);
+}
+
+static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
+{
+    struct requests *requests = arg;
+    pthread_mutex_lock(&requests->dispatch);
+    if (*message == NULL)
+        take_refusal(requests, epoch);
+    else
+        take_answer(requests, *message);
+    settle_refusals(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }
 
@@ -230,8 +292,11 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
         bool const found =
             at != NO_SLOT && (requests->slots[at].epoch <= epoch || requests->slots[at].due_ms <= now);
         uint64_t const token = found ? requests->slots[at].token : 0;
-        if (found)
+        if (found) {
             free_slot(requests, at);
+            forget_refusals(requests); /* it may have been one of them */
+            requests->given_up++;
+        }
         pthread_mutex_unlock(&requests->lock);
         if (!found)
             break;
@@ -257,6 +322,7 @@ static void requests_up(void *arg, struct link *link)
     memcpy(requests->inbox, inbox, sizeof inbox);
     requests->inbox_len = strlen(inbox);
     requests->inbox_epoch = listener == NULL ? 0 : link->epoch;
+    requests->given_up = 0;
     pthread_mutex_unlock(&requests->lock);
 }
 

@@ -3,10 +3,10 @@
  * number and generation in the reply subject. The base of the append pipeline. Thread-safe.
  *
  * Each accepted request is answered exactly once by the callback: with an answer, or with REQUEST_UNKNOWN
- * after the timeout or as soon as the connection is lost. Callbacks run on nats.c's thread or on the
- * connection's, one at a time, in the order in which answers arrive (requests that time out: oldest first),
- * must not block, and may send new requests. No lock that sending takes is held meanwhile. Idle windows cause
- * no wake-ups.
+ * after the timeout or as soon as the connection is lost. Callbacks run on the connection's reading thread or
+ * on the connection's, one at a time, in the order in which answers arrive (requests that time out: oldest
+ * first), must not block, and may send new requests. No lock that sending takes is held meanwhile. Idle
+ * windows cause no wake-ups.
  */
 #ifndef THOLE_REQUESTS_H
 #define THOLE_REQUESTS_H

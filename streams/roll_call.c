@@ -14,7 +14,6 @@
 enum {
     NUMBER_BYTES = 24,
     WORKER_NAME_BYTES_MAX = 2 * THOLE_NAME_BYTES_MAX, /* a node's name and what makes it unique */
-    NO_RESPONDERS = 503,
 };
 
 thole_status roll_call_subject(struct buf *to, const char *ns, thole_error *reterr)
@@ -123,9 +122,8 @@ struct calling {
 /* Under the lock. */
 static void keep(struct calling *calling, const struct delivery *delivery)
 {
-    thole_slice text;
     assert(is_locked(&calling->lock));
-    if (link_status(delivery, &text) == NO_RESPONDERS) {
+    if (delivery->no_responders) {
         calling->nobody = true;
         return;
     }

@@ -71,7 +71,8 @@ THOLE_NODISCARD thole_status work_message_put_back(struct connection *connection
  * polls. Messages that are no longer wanted are handed back (-NAK) at once.
  */
 struct puller;
-typedef void puller_fn(void *arg, struct work_message *message); /* takes the message; nats.c's thread */
+typedef void puller_fn(void *arg,
+                       struct work_message *message); /* takes the message; the connection's reading thread */
 /* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged
  * until this terminates it. Text says what is wrong. */
 typedef void puller_bad_fn(void *arg, struct work_message *message, const char *text);

@@ -1,6 +1,7 @@
 /*
  * Many starts at once: a window of starts that wait for the stream's acknowledgement. The caller's thread
- * fills it, repeats what was not stored and tells the caller; nats.c's thread only notes what came.
+ * fills it, repeats what was not stored and tells the caller; the connection's reading thread only notes what
+ * came.
  */
 #include "client_internal.h"
 #include "memory.h"
@@ -50,7 +51,7 @@ struct starts {
     bool asleep;
 };
 
-/* ---- nats.c's thread ---- */
+/* ---- the connection's reading thread ---- */
 
 static void judge(struct start *start, const struct request_done *done)
 {

@@ -296,7 +296,7 @@ void *client_loop_take_ended(struct client_loop *loop, bool *ret_abandoned)
 
 /* ---- requests and pauses of a task ---- */
 
-/* On nats.c's thread. The answer to a task that has been abandoned is forgotten. */
+/* On the connection's reading thread. The answer to a task that has been abandoned is forgotten. */
 static void on_answer(void *arg, const struct request_done *done)
 {
     struct client_loop *const loop = arg;

@@ -74,7 +74,7 @@ static void pause_before_retry(struct watch *watch, uint64_t until_ms)
     pthread_mutex_unlock(&watch->client->lock);
 }
 
-/* ---- callbacks on nats.c's threads ---- */
+/* ---- callbacks on the connection's reading thread ---- */
 
 static bool is_end(const char *kind)
 {

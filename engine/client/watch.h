@@ -1,7 +1,7 @@
 /*
  * The view of a call on one instance while it waits. Notices wake it and may be lost; looks (reads of the
- * last history record) are authoritative. Both arrive on nats.c's threads and are stored here for the
- * caller's thread. All functions are for the thread that opened the watch.
+ * last history record) are authoritative. Both arrive on the connection's reading thread and are stored here
+ * for the caller's thread. All functions are for the thread that opened the watch.
  */
 #ifndef THOLE_WATCH_H
 #define THOLE_WATCH_H
@@ -30,7 +30,7 @@ struct watch {
     uint64_t token; /* of looks; + 1 is that of the publish */
     /* Under client.lock: */
     struct watch *next, **link, *next_token, *next_name; /* watch_table.h */
-    unsigned pins;           /* nats.c's threads that use it without the lock: it is not closed meanwhile */
+    unsigned pins;           /* of the reading thread, which uses it without the lock: not closed meanwhile */
     watch_predicate *holds;  /* what the caller's thread sleeps for; NULL: it is awake */
     bool accepted, rejected; /* notices that name this request */
     uint64_t ended;          /* execution whose end a notice has told; 0 = none */
@@ -87,7 +87,8 @@ THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, const s
 /* A reason to read the stream has come, or the result itself. */
 bool watch_is_worth_waking(const struct watch *watch);
 
-/* A notice of the instance with this name in subjects, on one of nats.c's threads. False: no watch for it.
+/* A notice of the instance with this name in subjects, on the connection's reading thread. False: no watch
+ * for it.
  */
 bool watches_on_notice(struct thole_client *client, const struct delivery *delivery);
 /* Callbacks of the client's connection and requests; arg is the client. */

@@ -158,7 +158,8 @@ static thole_status prepare_look(struct watch *watch, thole_error *reterr)
     return status;
 }
 
-/* From here on notices and answers reach it on nats.c's threads: what they use of it stands. */
+/* From here on notices and answers reach it on the connection's reading thread: what they use of it stands.
+ */
 static void enlist(struct watch *watch)
 {
     struct thole_client *client = watch->client;

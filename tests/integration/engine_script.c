@@ -158,6 +158,13 @@ static void on_message(void *arg, uint64_t sequence, const struct delivery *deli
     pthread_mutex_unlock(&script->lock);
 }
 
+/* on_message() waits for answers, which the thread that reads could not do. */
+static bool no_room(void *arg, const struct delivery *delivery)
+{
+    (void)arg, (void)delivery;
+    return false;
+}
+
 void engine_script_mode(struct engine_script *script, enum script_mode mode)
 {
     pthread_mutex_lock(&script->lock);
@@ -197,7 +204,7 @@ static thole_status open_all(struct engine_script *script, const char *url, cons
                                                   .connect_timeout_ms = TIMEOUT_MS,
                                                   .request_timeout_ms = TIMEOUT_MS};
     struct topology_options const topology = {.ns = ns, .partitions = 1};
-    struct ordered_reader_options reader = {.from = 1, .each = on_message, .arg = script};
+    struct ordered_reader_options reader = {.from = 1, .each = on_message, .room = no_room, .arg = script};
     struct buf stream;
     THOLE_TRY(connection_open(&connection, &script->connection, reterr));
     THOLE_TRY(topology_ensure(script->connection, &topology, &script->topology, reterr));

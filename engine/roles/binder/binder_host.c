@@ -55,7 +55,7 @@ struct binder_host {
     bool stopping, look;
 };
 
-/* ---- what the bucket says: on nats.c's threads ---- */
+/* ---- what the bucket says: on the connection's reading thread ---- */
 
 static struct slot *find_slot(struct binder_host *binder, thole_slice name)
 {

@@ -201,7 +201,7 @@ static thole_status plan_for(const struct binding *binding, const struct bound_v
                           binding->host->topology->payload_max, arena, ret, reterr);
 }
 
-/* On nats.c's thread, one at a time. */
+/* On the connection's reading thread, one at a time. */
 static void on_message(void *arg, struct work_message *message)
 {
     struct binding *const binding = arg;

@@ -300,8 +300,8 @@ static bool start_thread(struct call *call)
     return started;
 }
 
-/* thole.<ns>.call.<orchestration>[.by.<actor>]; on nats.c's thread. Nothing is sent to a reply subject that
- * is no inbox.
+/* thole.<ns>.call.<orchestration>[.by.<actor>]; on the connection's reading thread. Nothing is sent to a
+ * reply subject that is no inbox.
  */
 static void on_call(void *arg, const struct delivery *delivery)
 {

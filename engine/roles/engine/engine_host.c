@@ -81,7 +81,6 @@ static thole_status connect_nats(struct engine_host *engine, thole_error *reterr
                                                .name = "thole-engine",
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = REQUEST_TIMEOUT_MS,
-                                               .shared_delivery = true,
                                                .on_state = on_state,
                                                .arg = engine};
     return connection_open(&options, &engine->connection, reterr);

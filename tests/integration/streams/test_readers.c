@@ -560,10 +560,12 @@ static void test_the_next_sequence_was_purged(void)
     atomic_store(&f.slow, true);
     fill_stream(connection, prefix, 2000, 1);
     CHECK_OK(stream_purge_below(connection, place.in, 1501, &err), &err);
+    uint64_t const epoch = connection_epoch(connection);
     server_kill9(&fixture_server);
     CHECK_OK(server_restart(&fixture_server, &err), &err);
     atomic_store(&f.slow, false);
     CU_ASSERT(reaches(&f.last, 2010));
+    CU_ASSERT(wait_epoch_above(connection, epoch)); /* what had come was delivered first */
     CU_ASSERT_FALSE(f.disorder);
     CU_ASSERT(f.count >= 520);
     ordered_reader_close(reader);

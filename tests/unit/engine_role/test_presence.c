@@ -59,14 +59,13 @@ static struct {
         char subject[200];
         delivery_fn *fn;
         void *arg;
-    } subscribed[2]; /* for answers, for questions */
+    } subscribed[8];
     size_t subscribed_len, closed, refused;
     char published[400], sent[400]; /* SUBJECT REPLY: BODY */
     char heard[200];                /* NODE:HASH, with a space behind each */
     size_t messages;                /* made and not freed */
     bool no_random;
     uint8_t random; /* all bytes that the system gives */
-    uint32_t status;
 } play;
 
 static void say(char *to, size_t cap, const char *subject, const char *reply, thole_slice body)
@@ -134,13 +133,6 @@ thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sen
     return THOLE_OK;
 }
 
-uint32_t __wrap_link_status(const struct delivery *delivery, thole_slice *ret_text)
-{
-    (void)delivery;
-    *ret_text = (thole_slice){NULL, 0};
-    return play.status;
-}
-
 ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags)
 {
     (void)flags;
@@ -191,43 +183,47 @@ static void test_questions_are_answered(void)
                 {"", NUMBER, ""},
                 {"$JS.API.STREAM.DELETE.x", NUMBER, ""}};
     begin();
-    CHECK_STR("answers come to", play.subscribed[0].subject, "_INBOX.me.*");
-    CU_ASSERT_EQUAL(play.subscribed_len, 1);
+    CU_ASSERT_EQUAL(play.subscribed_len, 0);
     CU_ASSERT_EQUAL(presence_answer(play.presence, NULL), THOLE_OK);
-    CHECK_STR("questions come to", play.subscribed[1].subject, "thole.shop.engines.me");
+    CHECK_STR("questions come to", play.subscribed[0].subject, "thole.shop.engines.me");
     presence_stand_by(play.presence, HASH);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         play.published[0] = '\0';
-        deliver(1, "thole.shop.engines.me", rows[i].reply, rows[i].body);
+        deliver(0, "thole.shop.engines.me", rows[i].reply, rows[i].body);
         CHECK_STR(rows[i].reply, play.published, rows[i].published);
     }
     presence_stand_by(play.presence, HASH HASH); /* the longest */
-    deliver(1, "thole.shop.engines.me", "_INBOX.x", NUMBER);
+    deliver(0, "thole.shop.engines.me", "_INBOX.x", NUMBER);
     CHECK_STR("long", play.published, "_INBOX.x -: " NUMBER " " HASH HASH);
     presence_quiet(play.presence);
     CU_ASSERT_EQUAL(play.closed, 1);
     presence_quiet(play.presence);
-    end(2);
+    end(1);
 }
 
 #define A1 "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"
 #define A2 "a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2"
 #define A3 "a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3"
 
+static void ask(const char *node, uint64_t now_ms)
+{
+    nats.now_ms = now_ms;
+    CU_ASSERT_EQUAL(presence_ask(play.presence, thole_slice_from(node), NULL), THOLE_OK);
+}
+
 static void ask_at(uint64_t now_ms, uint8_t random, const char *number)
 {
     char want[200];
-    nats.now_ms = now_ms;
     play.random = random;
-    CU_ASSERT_EQUAL(presence_ask(play.presence, THOLE_STR("b"), NULL), THOLE_OK);
+    ask("b", now_ms);
     (void)snprintf(want, sizeof want, "thole.shop.engines.b _INBOX.me.b: %s", number);
     CHECK_STR("asked", play.sent, want);
 }
 
-static void check_heard(const char *subject, const char *body, const char *want)
+static void check_heard(size_t from, const char *body, const char *want)
 {
     play.heard[0] = '\0';
-    deliver(0, subject, "", body);
+    deliver(from, "_INBOX.me.x", "", body);
     CHECK_STR(body, play.heard, want);
 }
 
@@ -235,35 +231,53 @@ static void check_heard(const char *subject, const char *body, const char *want)
 static void test_numbers(void)
 {
     begin();
-    check_heard("_INBOX.me.b", A1 " h", ""); /* nobody was asked */
     ask_at(5000, 0xa1, A1);
-    check_heard("_INBOX.me.b", A1 " h", "b:h ");
-    check_heard("_INBOX.me.b", A2 " h", "");
+    check_heard(0, A1 " h", "b:h ");
+    check_heard(0, A2 " h", "");
     ask_at(5999, 0xa2, A1);
     ask_at(6000, 0xa2, A2);
-    check_heard("_INBOX.me.b", A1 " h", "b:h ");
-    check_heard("_INBOX.me.b", A2 " h", "b:h ");
+    check_heard(0, A1 " h", "b:h ");
+    check_heard(0, A2 " h", "b:h ");
     ask_at(7000, 0xa3, A3);
-    check_heard("_INBOX.me.b", A1 " h", "");
-    check_heard("_INBOX.me.b", A2 " h", "b:h ");
-    check_heard("_INBOX.me.b", A3 " h", "b:h ");
+    check_heard(0, A1 " h", "");
+    check_heard(0, A2 " h", "b:h ");
+    check_heard(0, A3 " h", "b:h ");
     end(1);
 }
 
+/* Each node's answers have a subscription of their own, which says for whom nobody is there. */
 static void test_whose_answers(void)
 {
+    struct delivery const nobody = {.no_responders = true};
     begin();
-    ask_at(5000, 0xa1, A1);
-    check_heard("_INBOX.me.", A1 " h", "");
-    check_heard("_INBOX.me", A1 " h", "");
-    check_heard("_INBOX.me.c", A1 " h", "c:h ");
-    check_heard("_INBOX.me.a b", A1 " h", "");
-    check_heard("_INBOX.me.b", A1, "");
-    play.status = 503;
-    check_heard("_INBOX.me.b", "", "b: "); /* nobody is subscribed */
-    play.status = 504;
-    check_heard("_INBOX.me.b", "", "");
-    end(1);
+    ask("b", 5000);
+    ask("c", 5000);
+    CHECK_STR("answers of b", play.subscribed[0].subject, "_INBOX.me.b");
+    CHECK_STR("answers of c", play.subscribed[1].subject, "_INBOX.me.c");
+    check_heard(0, A1 " h", "b:h ");
+    check_heard(1, A1 " h", "c:h ");
+    check_heard(0, A1, "");
+    check_heard(0, "", "");
+    play.heard[0] = '\0';
+    play.subscribed[1].fn(play.subscribed[1].arg, &nobody);
+    CHECK_STR("nobody", play.heard, "c: ");
+    end(2);
+}
+
+/* Nodes come and go, and each has another name. */
+static void test_who_is_not_asked_any_more(void)
+{
+    begin();
+    ask("b", 5000);
+    ask("c", 5000);
+    ask("c", 64999);
+    CU_ASSERT_EQUAL(play.closed, 0);
+    ask("c", 65000);
+    CU_ASSERT_EQUAL(play.closed, 1);
+    ask("b", 65000);
+    CU_ASSERT_EQUAL(play.subscribed_len, 3);
+    CHECK_STR("again", play.subscribed[2].subject, "_INBOX.me.b");
+    end(3);
 }
 
 static void test_what_fails(void)
@@ -281,16 +295,16 @@ static void test_what_fails(void)
     CHECK_STR("no connection", err.text, "asking the engines: not connected to NATS");
     play.refused = 2;
     CU_ASSERT_EQUAL(presence_answer(play.presence, &err), THOLE_UNAVAILABLE);
+    play.refused = 3;
+    CU_ASSERT_EQUAL(presence_ask(play.presence, THOLE_STR("c"), &err), THOLE_UNAVAILABLE);
+    CHECK_STR("no subscription", err.text, "no subscription");
     end(1);
     memset(&play, 0, sizeof play);
-    play.refused = 1;
-    CU_ASSERT_EQUAL(presence_open(NULL, "shop", "me", on_presence, &play, &play.presence, &err),
-                    THOLE_UNAVAILABLE);
     CU_ASSERT_EQUAL(presence_open(NULL, "a b", "me", on_presence, &play, &play.presence, &err),
                     THOLE_INVALID);
     CU_ASSERT_EQUAL(presence_open(NULL, "shop", "a.b", on_presence, &play, &play.presence, &err),
                     THOLE_INVALID);
-    CU_ASSERT_EQUAL(play.subscribed_len, 1);
+    CU_ASSERT_EQUAL(play.subscribed_len, 0);
     presence_close(NULL);
 }
 
@@ -299,5 +313,6 @@ static const struct thole_test tests[] = {{"answers", test_answers},
                                           {"questions are answered", test_questions_are_answered},
                                           {"numbers", test_numbers},
                                           {"whose answers", test_whose_answers},
+                                          {"who is not asked any more", test_who_is_not_asked_any_more},
                                           {"what fails", test_what_fails}};
 THOLE_TEST_MAIN("presence", tests)

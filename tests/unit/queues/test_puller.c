@@ -304,6 +304,30 @@ static void test_a_request_that_is_refused(void)
     end();
 }
 
+static void no_responders(uint64_t epoch)
+{
+    natsMsg *none = NULL;
+    play.fn(play.arg, &none, epoch);
+}
+
+/* It is not known which request that was: all that is missing is asked for anew. */
+static void test_a_request_without_responders(void)
+{
+    begin(10);
+    puller_want(play.puller, 20);
+    check_pulls("two requests", 2, 10);
+    no_responders(nats.link.epoch - 1);
+    CU_ASSERT_EQUAL(play.refused, 0); /* of an earlier epoch */
+    play.due_ms = 0;
+    no_responders(nats.link.epoch);
+    CU_ASSERT_EQUAL(play.refused, 1);
+    CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + 100);
+    check_pulls("not at once", 2, 10);
+    fire_at(nats.now_ms + 100);
+    check_pulls("all of it", 3, 20);
+    end();
+}
+
 static void test_a_server_that_is_silent(void)
 {
     begin(10);
@@ -381,6 +405,7 @@ static const struct thole_test tests[] = {
     {"the end of a request", test_the_end_of_a_request},
     {"a heartbeat", test_a_heartbeat},
     {"a request that is refused", test_a_request_that_is_refused},
+    {"a request without responders", test_a_request_without_responders},
     {"a server that is silent", test_a_server_that_is_silent},
     {"a request whose end was lost", test_a_request_whose_end_was_lost},
     {"what is not wanted any more", test_what_is_not_wanted_any_more},

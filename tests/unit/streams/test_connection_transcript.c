@@ -8,10 +8,12 @@
 #include "clock.h"
 #include "inbox_prefix.h"
 #include "link.h"
+#include "loop.h"
 #include "server_info.h"
 #include "thole_cunit.h"
 #include "transcript.h"
 #include "wrap_mutexes.h"
+#include "wrap_nats_options.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <semaphore.h>
@@ -25,6 +27,7 @@ enum { WORDS_MAX = 16, NCS_MAX = 32, OWNERS = 3 };
 
 struct played_nc {
     bool made, closed, destroyed;
+    bool looped, joined; /* its loop */
 };
 
 struct owner {
@@ -45,6 +48,7 @@ static struct {
     void *closure;
     struct played_nc ncs[NCS_MAX];
     unsigned ncs_len, options;
+    bool stalled;
     bool late; /* nats.c calls the closed callback later */
     unsigned owed, late_nc;
     uint64_t now_ms;
@@ -259,109 +263,10 @@ void __wrap_natsOptions_Destroy(natsOptions *options)
     __real_natsOptions_Destroy(options);
 }
 
-static natsStatus set_number(const char *name, int64_t value)
-{
-    say("%s %" PRId64, name, value);
-    return done(name);
-}
-
-static natsStatus set_text(const char *name, const char *value)
+static natsStatus on_option(const char *name, const char *value)
 {
     say("%s %s", name, value);
     return done(name);
-}
-
-natsStatus __wrap_natsOptions_SetAllowReconnect(natsOptions *options, bool value)
-{
-    (void)options;
-    return set_number("AllowReconnect", value);
-}
-
-natsStatus __wrap_natsOptions_SetReconnectBufSize(natsOptions *options, int value)
-{
-    (void)options;
-    return set_number("ReconnectBufSize", value);
-}
-
-natsStatus __wrap_natsOptions_UseGlobalMessageDelivery(natsOptions *options, bool value)
-{
-    (void)options;
-    return set_number("UseGlobalMessageDelivery", value);
-}
-
-natsStatus __wrap_natsOptions_SetTimeout(natsOptions *options, int64_t value)
-{
-    (void)options;
-    return set_number("Timeout", value);
-}
-
-natsStatus __wrap_natsOptions_SetWriteDeadline(natsOptions *options, int64_t value)
-{
-    (void)options;
-    return set_number("WriteDeadline", value);
-}
-
-natsStatus __wrap_natsOptions_SetPingInterval(natsOptions *options, int64_t value)
-{
-    (void)options;
-    return set_number("PingInterval", value);
-}
-
-natsStatus __wrap_natsOptions_SetMaxPingsOut(natsOptions *options, int value)
-{
-    (void)options;
-    return set_number("MaxPingsOut", value);
-}
-
-natsStatus __wrap_natsOptions_SetSecure(natsOptions *options, bool value)
-{
-    (void)options;
-    return set_number("Secure", value);
-}
-
-natsStatus __wrap_natsOptions_LoadCATrustedCertificates(natsOptions *options, const char *file)
-{
-    (void)options;
-    return set_text("CATrustedCertificates", file);
-}
-
-natsStatus __wrap_natsOptions_LoadCertificatesChain(natsOptions *options, const char *file, const char *key)
-{
-    (void)options;
-    say("CertificatesChain %s %s", file, key);
-    return done("CertificatesChain");
-}
-
-natsStatus __wrap_natsOptions_SetCustomInboxPrefix(natsOptions *options, const char *value)
-{
-    (void)options;
-    return set_text("CustomInboxPrefix", value);
-}
-
-natsStatus __wrap_natsOptions_SetName(natsOptions *options, const char *value)
-{
-    (void)options;
-    return set_text("Name", value);
-}
-
-natsStatus __wrap_natsOptions_SetURL(natsOptions *options, const char *value)
-{
-    (void)options;
-    return set_text("URL", value);
-}
-
-natsStatus __wrap_natsOptions_SetExpectedHostname(natsOptions *options, const char *value)
-{
-    (void)options;
-    return set_text("ExpectedHostname", value);
-}
-
-natsStatus __wrap_natsOptions_SetUserCredentialsFromFiles(natsOptions *options, const char *file,
-                                                          const char *seed)
-{
-    (void)options;
-    say("UserCredentials %s%s", file, seed == NULL ? "" : " and a seed");
-    return done("UserCredentials");
 }
 
 natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
@@ -418,17 +323,16 @@ natsStatus __wrap_natsConnection_Connect(natsConnection **ret, natsOptions *opti
                 {"memory", NATS_NO_MEMORY},
                 {"timeout", NATS_TIMEOUT},
                 {"none", NATS_NO_SERVER}};
-    char thread[20] = "";
     const char *const what = next_of(&play.connects_at);
     CU_ASSERT_PTR_NOT_NULL(options);
-    (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (strcmp(ends[i].name, what) == 0) {
-            say("connects as %s: %s", thread, what);
+            say("connects: %s", what);
             if (ends[i].status != NATS_OK)
                 return ends[i].status;
-            CU_ASSERT_FATAL(++play.ncs_len < NCS_MAX);
-            play.ncs[play.ncs_len] = (struct played_nc){.made = true, .closed = strcmp(what, "closed") == 0};
+            CU_ASSERT_FATAL(play.ncs[++play.ncs_len].looped);
+            play.ncs[play.ncs_len].made = true;
+            play.ncs[play.ncs_len].closed = strcmp(what, "closed") == 0;
             *ret = (natsConnection *)(void *)&play.ncs[play.ncs_len];
             return NATS_OK;
         }
@@ -436,30 +340,78 @@ natsStatus __wrap_natsConnection_Connect(natsConnection **ret, natsOptions *opti
     return NATS_ERR;
 }
 
-natsStatus __wrap_natsConnection_GetLocalIPAndPort(natsConnection *nc, char **ip, int *port)
+/* ---- loops: each has the place of its nc ---- */
+
+struct loop *__wrap_loop_create(loop_deliver_fn *deliver, void *arg)
 {
-    (void)nc, (void)ip, (void)port;
-    return NATS_CONNECTION_DISCONNECTED; /* so it has no socket that could be corked */
+    CU_ASSERT_TRUE(deliver != NULL && arg != NULL);
+    CU_ASSERT_FATAL(play.ncs_len + 1 < NCS_MAX);
+    if (strcmp(play.fails, "loop_create") == 0)
+        return NULL;
+    play.ncs[play.ncs_len + 1] = (struct played_nc){.looped = true};
+    return (struct loop *)(void *)&play.ncs[play.ncs_len + 1];
 }
+
+static unsigned number_of_loop(struct loop *loop)
+{
+    return (unsigned)((struct played_nc *)(void *)loop - play.ncs);
+}
+
+natsStatus __wrap_loop_set_options(struct loop *loop, natsOptions *options)
+{
+    CU_ASSERT_PTR_NOT_NULL(options);
+    CU_ASSERT_EQUAL(number_of_loop(loop), play.ncs_len + 1);
+    return done("SetEventLoop");
+}
+
+/* Its thread closes the connection, and nats.c calls. */
+void __wrap_loop_shut(struct loop *loop)
+{
+    unsigned const n = number_of_loop(loop);
+    struct played_nc *const at = &play.ncs[n];
+    bool const first = at->made;
+    say("shuts the loop of nc%u%s", n, first ? "" : " again");
+    at->made = false;
+    at->closed = true;
+    if (first) {
+        play.owed++;
+        play.late_nc = n;
+    }
+}
+
+void __wrap_loop_join(struct loop *loop)
+{
+    struct played_nc *const at = &play.ncs[number_of_loop(loop)];
+    CU_ASSERT_FALSE(at->joined);
+    at->joined = true;
+    if (at->made)
+        __wrap_loop_shut(loop);
+    if (play.owed > 0 && !play.late) {
+        play.owed--;
+        play.closed((natsConnection *)(void *)&play.ncs[play.late_nc], play.closure);
+    }
+}
+
+void __wrap_loop_destroy(struct loop *loop)
+{
+    struct played_nc *const at = &play.ncs[number_of_loop(loop)];
+    CU_ASSERT_TRUE(at->looped && at->joined);
+    at->looped = false;
+}
+
+bool __wrap_loop_is_stalled(struct loop *loop, unsigned silent_max, unsigned blocked_max)
+{
+    CU_ASSERT_TRUE(play.ncs[number_of_loop(loop)].looped);
+    if (play.stalled)
+        say("stalled: silent %u, blocked %u", silent_max, blocked_max);
+    return play.stalled;
+}
+
+/* ---- nats.c: the rest ---- */
 
 bool __wrap_natsConnection_IsClosed(natsConnection *nc)
 {
     return play.ncs[number_of_nc(nc)].closed;
-}
-
-void __wrap_natsConnection_Close(natsConnection *nc)
-{
-    struct played_nc *const at = &play.ncs[number_of_nc(nc)];
-    bool const first = at->made;
-    say("closes nc%u%s", number_of_nc(nc), first ? "" : " again");
-    at->made = false;
-    at->closed = true;
-    if (first && play.late) {
-        play.owed++;
-        play.late_nc = number_of_nc(nc);
-    } else if (first) {
-        play.closed(nc, play.closure);
-    }
 }
 
 void __wrap_natsConnection_Destroy(natsConnection *nc)
@@ -547,7 +499,6 @@ static void step_open(void)
                                                .name = option("name"),
                                                .connect_timeout_ms = number_of("connect", 700),
                                                .request_timeout_ms = number_of("request", 800),
-                                               .shared_delivery = number_of("shared", 0) != 0,
                                                .on_state = number_of("untold", 0) ? NULL : on_state,
                                                .arg = &play};
     static char urls[17000];
@@ -679,9 +630,9 @@ static void step_clock(void)
     play.wall_ms += (int64_t)strtoll(play.words[0], NULL, 10);
 }
 
-static void step_orphan(void)
+static void step_stall(void)
 {
-    connection_orphan(play.connection, calloc(1, sizeof(struct orphan)));
+    play.stalled = true;
 }
 
 static void step_late(void)
@@ -710,7 +661,7 @@ static const struct {
              {"alarm", step_alarm},   {"alarm_by", step_alarm_by}, {"wait", step_wait},
              {"look", step_look},     {"lose", step_lose},         {"error", step_error},
              {"retire", step_retire}, {"hold", step_hold},         {"drop", step_drop},
-             {"break", step_break},   {"clock", step_clock},       {"orphan", step_orphan},
+             {"break", step_break},   {"clock", step_clock},       {"stall", step_stall},
              {"late", step_late},     {"set", step_set},           {"close", step_close}};
 
 static void take(const char *key, char *room, size_t cap, const char **at)
@@ -758,6 +709,7 @@ static void play_line(const char *text, FILE *to)
     play.now_ms = 500000;
     play.status = NATS_NO_MEMORY;
     play.servers_at = play.connects_at = "";
+    played_option = on_option;
     CU_ASSERT_EQUAL(sem_init(&play.to_keeper, 0, 0) + sem_init(&play.to_test, 0, 0), 0);
     for (char *words; (words = strsep(&at, "|")) != NULL;)
         play_step(words);

@@ -1,4 +1,4 @@
-/* Listeners, status messages, what is sent: nats.c's connection and subscriptions are played. */
+/* Status messages, what is sent, when messages are destroyed: nats.c's connection is played. */
 #include "connection.h"
 #include "link.h"
 #include "sanitizers.h"
@@ -6,33 +6,11 @@
 #include "wrap_mutexes.h"
 #include <stdlib.h>
 
-enum { SUBSCRIPTIONS_MAX = 4 };
-
-struct subscribed {
-    natsMsgHandler handler;
-    natsOnCompleteCB complete;
-    void *closure;
-    unsigned unsubscribed, retired;
-};
-
 static struct {
-    struct subscribed subscribed[SUBSCRIPTIONS_MAX];
-    size_t subscribed_len;
-    natsStatus complete_status; /* of setting the callback for a subscription's end */
-    struct orphan *orphan;
-    struct listeners listeners;
     struct link link;
-    unsigned messages, published;
+    unsigned published;
     size_t destroyed;
-    char log[64];
 } play;
-
-static struct subscribed *of(natsSubscription *native)
-{
-    return (struct subscribed *)native;
-}
-
-/* ---- nats.c and the connection ---- */
 
 void __real_natsMsg_Destroy(natsMsg *message);
 void __wrap_natsMsg_Destroy(natsMsg *message);
@@ -40,37 +18,6 @@ void __wrap_natsMsg_Destroy(natsMsg *message)
 {
     play.destroyed++;
     __real_natsMsg_Destroy(message);
-}
-
-natsStatus __wrap_natsConnection_Subscribe(natsSubscription **sub, natsConnection *nc, const char *subject,
-                                           natsMsgHandler handler, void *closure)
-{
-    (void)nc, (void)subject;
-    struct subscribed *const to = &play.subscribed[play.subscribed_len++];
-    *to = (struct subscribed){.handler = handler, .closure = closure};
-    *sub = (natsSubscription *)to;
-    return NATS_OK;
-}
-
-natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *sub, int messages, int bytes)
-{
-    (void)sub, (void)messages, (void)bytes;
-    return NATS_OK;
-}
-
-natsStatus __wrap_natsSubscription_SetOnCompleteCB(natsSubscription *sub, natsOnCompleteCB complete,
-                                                   void *closure)
-{
-    CU_ASSERT_PTR_EQUAL(closure, of(sub)->closure);
-    if (play.complete_status == NATS_OK)
-        of(sub)->complete = complete;
-    return play.complete_status;
-}
-
-natsStatus __wrap_natsSubscription_Unsubscribe(natsSubscription *sub)
-{
-    of(sub)->unsubscribed++;
-    return NATS_OK;
 }
 
 natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *subject, const char *reply,
@@ -81,161 +28,12 @@ natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *
     return NATS_OK;
 }
 
-void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
-{
-    (void)connection;
-    CU_ASSERT_EQUAL(epoch, 1);
-    of(native)->retired++;
-}
-
-void __wrap_connection_orphan(struct connection *connection, struct orphan *orphan)
-{
-    (void)connection;
-    CU_ASSERT_PTR_NULL(play.orphan);
-    play.orphan = orphan;
-}
-
-static void note(const char *text)
-{
-    (void)snprintf(play.log + strlen(play.log), sizeof play.log - strlen(play.log), "%s ", text);
-}
-
-void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)
-{
-    (void)connection, (void)attachment;
-    note("attach");
-}
-
-void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
-{
-    (void)connection, (void)attachment;
-    note("detach");
-}
-
-void __real_listeners_close(struct listeners *listeners);
-void __wrap_listeners_close(struct listeners *listeners)
-{
-    note("close");
-    __real_listeners_close(listeners);
-}
-
 static void begin(void)
 {
     CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK); /* once; its messages need it */
     memset(&play, 0, sizeof play);
     play.link.epoch = 1;
 }
-
-/* nats.c's threads have ended. */
-static void end(void)
-{
-    for (size_t i = 0; i < play.subscribed_len; i++)
-        if (play.subscribed[i].complete != NULL)
-            play.subscribed[i].complete(play.subscribed[i].closure);
-    free(play.orphan);
-}
-
-static struct listener *open_one(listener_fn *fn)
-{
-    struct listener *listener = NULL;
-    CU_ASSERT_EQUAL_FATAL(listener_open(&play.link, "thole.test", NULL, fn, NULL, &listener, NULL), THOLE_OK);
-    return listener;
-}
-
-static void deliver(size_t i)
-{
-    natsMsg *message = NULL;
-    CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, "thole.test", NULL, "x", 1), NATS_OK);
-    play.subscribed[i].handler(NULL, NULL, message, play.subscribed[i].closure);
-}
-
-static void count(void *arg, natsMsg **message, uint64_t epoch)
-{
-    (void)arg, (void)message;
-    CU_ASSERT_EQUAL(epoch, 1);
-    play.messages++;
-}
-
-static void replace_within(void *arg, natsMsg **message, uint64_t epoch)
-{
-    count(arg, message, epoch);
-    if (play.subscribed_len == 1)
-        listeners_replace(&play.listeners, open_one(count));
-}
-
-/* ---- listeners ---- */
-
-static void test_one_that_is_replaced(void)
-{
-    begin();
-    listeners_replace(&play.listeners, open_one(count));
-    deliver(0);
-    listeners_replace(&play.listeners, open_one(count));
-    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
-    deliver(0); /* it was on its way */
-    CU_ASSERT_EQUAL(play.messages, 1);
-    deliver(1);
-    CU_ASSERT_EQUAL(play.messages, 2);
-    listeners_close(&play.listeners);
-    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
-    CU_ASSERT_EQUAL(play.subscribed[1].retired, 1);
-    deliver(1);
-    CU_ASSERT_EQUAL(play.messages, 2);
-    end();
-}
-
-/* It ends when its call has ended, and not later than its owner; until then nothing more is sent to it. */
-static void test_one_that_is_replaced_within_its_call(void)
-{
-    begin();
-    listeners_replace(&play.listeners, open_one(replace_within));
-    deliver(0);
-    CU_ASSERT_EQUAL(play.subscribed[0].unsubscribed, 1);
-    CU_ASSERT_EQUAL(play.subscribed[0].retired, 0);
-    CU_ASSERT_EQUAL(play.subscribed[1].unsubscribed, 0);
-    listeners_close(&play.listeners);
-    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
-    CU_ASSERT_EQUAL(play.subscribed[1].retired, 1);
-    CU_ASSERT_PTR_NULL(play.listeners.newest);
-    end();
-}
-
-/* nats.c's thread may still call it, and nobody will say when it has gone: its memory stays. */
-static void test_one_whose_end_nobody_tells(void)
-{
-    struct listener *listener = NULL;
-    begin();
-    play.complete_status = NATS_INVALID_SUBSCRIPTION;
-    CU_ASSERT_NOT_EQUAL(listener_open(&play.link, "thole.test", NULL, count, NULL, &listener, NULL),
-                        THOLE_OK);
-    CU_ASSERT_PTR_NULL(listener);
-    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
-    CU_ASSERT_PTR_NOT_NULL(play.orphan);
-    deliver(0);
-    CU_ASSERT_EQUAL(play.messages, 0);
-    end();
-}
-
-/* ---- a subscription ---- */
-
-static void ignore(void *arg, const struct delivery *delivery)
-{
-    (void)arg, (void)delivery;
-}
-
-/* First it follows the connection no more: else it could get a new listener while it is freed. */
-static void test_how_a_subscription_is_closed(void)
-{
-    struct subscription *subscription = NULL;
-    begin();
-    CU_ASSERT_EQUAL_FATAL(connection_subscribe(NULL, "thole.test", ignore, NULL, &subscription, NULL),
-                          THOLE_OK);
-    subscription_close(subscription);
-    CHECK_STR("order", play.log, "attach detach close ");
-    end();
-}
-
-/* ---- messages ---- */
 
 static void test_which_message_is_a_status(void)
 {
@@ -313,10 +111,6 @@ static void test_when_messages_are_destroyed(void)
 }
 
 static const struct thole_test tests[] = {
-    {"one that is replaced", test_one_that_is_replaced},
-    {"one that is replaced within its call", test_one_that_is_replaced_within_its_call},
-    {"one whose end nobody tells", test_one_whose_end_nobody_tells},
-    {"how a subscription is closed", test_how_a_subscription_is_closed},
     {"which message is a status", test_which_message_is_a_status},
     {"which subjects are sent", test_which_subjects_are_sent},
     {"when messages are destroyed", test_when_messages_are_destroyed},

@@ -286,7 +286,6 @@ static void test_what_an_answer_means(void)
         {NULL, "{\"error\":{\"code\":400,\"err_code\":10060}}", REQUEST_FAILED, 0, false, 10060},
         {NULL, "{\"error\":{\"code\":400,\"err_code\":4294967296}}", REQUEST_FAILED, 0, false, 0},
         {NULL, "{\"error\":{},\"seq\":7}", REQUEST_FAILED, 0, false, 0},
-        {"503", "", REQUEST_BUSY, 0, false, 0},
         {"404", "", REQUEST_FAILED, 0, false, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -308,8 +307,101 @@ static void test_what_an_answer_means(void)
     CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 1, &err), THOLE_OK);
     answer_with(play.reply, NULL, "{\"error\":{}}");
     CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 2, &err), THOLE_OK);
-    answer_with(play.reply, "503", "");
-    check_done("requests", "1 answered 2 busy ");
+    answer_with(play.reply, NULL, "");
+    check_done("requests", "1 answered 2 answered ");
+    end();
+}
+
+/* nats.c does not say which request it is that has no responders. */
+static void no_responders(uint64_t epoch)
+{
+    natsMsg *none = NULL;
+    play.fn(play.arg, &none, epoch);
+}
+
+static void test_an_only_one_without_responders(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    no_responders(1);
+    check_done("it is certain", "1 busy ");
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    answer(play.reply);
+    check_done("the next", "2 stored ");
+    no_responders(1); /* there is none */
+    CU_ASSERT_EQUAL(publish(3), THOLE_OK);
+    end();
+}
+
+static void test_some_without_responders(void)
+{
+    char replies[4][64];
+    begin();
+    for (uint64_t i = 0; i < 4; i++) {
+        CU_ASSERT_EQUAL(publish(i + 1), THOLE_OK);
+        (void)snprintf(replies[i], sizeof replies[i], "%s", play.reply);
+    }
+    no_responders(1);
+    answer(replies[1]);
+    no_responders(1);
+    check_done("two of three", "2 stored ");
+    answer(replies[3]);
+    check_done("all that are left", "4 stored 1 busy 3 busy ");
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
+    end();
+}
+
+/* What is sent after a refusal is not it. */
+static void test_sent_after_a_refusal(void)
+{
+    char first[64];
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    (void)snprintf(first, sizeof first, "%s", play.reply);
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    no_responders(1);
+    CU_ASSERT_EQUAL(publish(3), THOLE_OK);
+    answer(first);
+    check_done("the one that was sent before", "1 stored 2 busy ");
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 1);
+    end();
+}
+
+/* A request that was given up may be the one that was refused: nothing is certain. */
+static void test_refusals_and_time(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    nats.now_ms += 1;
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    nats.now_ms += 1;
+    CU_ASSERT_EQUAL(publish(3), THOLE_OK);
+    no_responders(1);
+    fire_at(5000 + TIMEOUT_MS); /* the first is given up, and is no suspect any more */
+    check_done("given up", "1 unknown ");
+    fire_at(5001 + TIMEOUT_MS);
+    check_done("the others stay", "2 unknown ");
+    no_responders(1); /* of one that was given up */
+    check_done("late", "");
+    fire_at(5002 + TIMEOUT_MS);
+    check_done("the last", "3 unknown ");
+    end();
+}
+
+/* Nor is one of an earlier epoch. */
+static void test_a_refusal_of_an_earlier_epoch(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    lose();
+    check_done("lost", "1 unknown ");
+    no_responders(1);
+    connect_again();
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    no_responders(1);
+    check_done("of the first epoch", "");
+    no_responders(2);
+    check_done("of the second", "2 busy ");
     end();
 }
 
@@ -326,7 +418,6 @@ static void test_what_a_direct_get_answers(void)
         {"404", NULL, "", REQUEST_ANSWERED, 0},
         {"404", "7", "", REQUEST_ANSWERED, 0},
         {"408", NULL, "", REQUEST_FAILED, 0},
-        {"503", NULL, "", REQUEST_BUSY, 0},
         {NULL, NULL, "body", REQUEST_FAILED, 0},
         {NULL, "0", "body", REQUEST_FAILED, 0},
         {NULL, "x", "body", REQUEST_FAILED, 0},
@@ -488,6 +579,11 @@ static void test_what_cannot_be_sent(void)
 static const struct thole_test tests[] = {
     {"what is sent", test_what_is_sent},
     {"what an answer means", test_what_an_answer_means},
+    {"an only one without responders", test_an_only_one_without_responders},
+    {"some without responders", test_some_without_responders},
+    {"sent after a refusal", test_sent_after_a_refusal},
+    {"refusals and time", test_refusals_and_time},
+    {"a refusal of an earlier epoch", test_a_refusal_of_an_earlier_epoch},
     {"what a direct get answers", test_what_a_direct_get_answers},
     {"whose answer it is", test_whose_answer_it_is},
     {"a full window", test_a_full_window},

@@ -1,0 +1,48 @@
+/*
+ * The thread that reads one natsConnection, calls its listeners, and writes what publishers could not write
+ * themselves. nats.c's own threads would hand each message from the one that reads to one that delivers, and
+ * write each message with a system call of its own; here nats.c only parses and buffers, through its
+ * interface for external event loops (natsOptions_SetEventLoop()).
+ *
+ * A publisher's thread writes what it has published before loop_end() returns; between loop_cork() and
+ * loop_uncork() all of that in one write.
+ */
+#ifndef THOLE_LOOP_H
+#define THOLE_LOOP_H
+#include <nats/nats.h>
+#include <stdbool.h>
+
+struct loop;
+/* Called on the loop's thread after each read, and after loop_wake(): delivers what has come. */
+typedef void loop_deliver_fn(void *arg);
+
+/* Starts the thread; NULL: no thread or descriptor is left. It waits for loop_options()'s connection. */
+struct loop *loop_create(loop_deliver_fn *deliver, void *arg);
+/* The next natsConnection_Connect() with @p options belongs to this loop; it is the only one. */
+natsStatus loop_set_options(struct loop *loop, natsOptions *options);
+void loop_wake(struct loop *loop);
+/* Shuts the connection's socket, so that the thread closes it and ends soon. Any thread, at any time. */
+void loop_shut(struct loop *loop);
+/* loop_shut(), and waits until no more listener is called. Not on its thread. */
+void loop_join(struct loop *loop);
+/* NULL-safe. After the natsConnection has been destroyed, or has not been made. */
+void loop_destroy(struct loop *loop);
+
+/* Around each call of nats.c that may send. */
+void loop_begin(struct loop *loop);
+void loop_end(struct loop *loop);
+/* Before a call of nats.c that waits for an answer: writes what has been held back, as what comes behind it
+ * would be too. */
+void loop_flush(struct loop *loop);
+/* What the calling thread sends meanwhile is written with the uncork. */
+void loop_cork(struct loop *loop);
+void loop_uncork(struct loop *loop); /* NULL: its connection has gone */
+
+/* To be called once a second, by one thread: true when nothing was heard from the server in the last @p
+ * silent_max calls, though nats.c sends a PING every few seconds, or it has taken nothing in the last @p
+ * blocked_max. Calls are counted and not milliseconds, so that a process that was stopped meanwhile does not
+ * take the server for dead. */
+bool loop_is_stalled(struct loop *loop, unsigned silent_max, unsigned blocked_max);
+/* Whether the calling thread is its thread, which must not wait for an answer. */
+bool loop_is_mine(const struct loop *loop);
+#endif
