@@ -2,6 +2,7 @@
 #include "log.h"
 #include "memory.h"
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@ enum {
     LOOK_MS = 200,
     QUIET_LOOKS = 10, /* without code running: then it sleeps */
     WARN_MS = 1000,
-    SAY_MS = 500, /* a thread that gets SIGABRT must begin its report within this time */
+    BURST_RUNS = 10000, /* of code: after so many memory is given back */
+    SAY_MS = 500,       /* a thread that gets SIGABRT must begin its report within this time */
     NANOS_PER_MILLI = 1000000,
 };
 
@@ -25,6 +27,7 @@ struct watchdog {
     atomic_bool asleep;
     bool stopping;
     uint64_t warned[CRASH_PLACES_MAX]; /* begin of the turn that it warned about */
+    uint64_t runs_given_back;          /* activity() when memory was given back */
 };
 
 static void warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
@@ -87,6 +90,16 @@ static uint64_t activity(const struct watchdog *dog, bool *ret_runs)
     return sum;
 }
 
+/* A burst leaves much free memory between what stays, which malloc keeps: 190 of 445 MB after 1,000,000
+ * starts. */
+static void give_memory_back(struct watchdog *dog, uint64_t runs)
+{
+    if (runs - dog->runs_given_back < BURST_RUNS)
+        return;
+    dog->runs_given_back = runs;
+    (void)malloc_trim(0);
+}
+
 static void sleep_until_stirred(struct watchdog *dog, uint64_t seen)
 {
     bool runs;
@@ -116,10 +129,12 @@ static void *watch(void *arg)
         quiet = runs || now != seen ? 0 : quiet + 1;
         seen = now;
         look(dog);
-        if (quiet < QUIET_LOOKS)
+        if (quiet < QUIET_LOOKS) {
             doze(dog);
-        else
-            sleep_until_stirred(dog, seen);
+            continue;
+        }
+        give_memory_back(dog, seen);
+        sleep_until_stirred(dog, seen);
     }
     (void)pthread_mutex_unlock(&dog->lock);
     return NULL;

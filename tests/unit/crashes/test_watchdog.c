@@ -5,9 +5,11 @@
 #include "watchdog.h"
 #include "wrap_mutexes.h"
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { SHARDS = 2, LOOK_MS = 200, WARN_MS = 1000 };
 
@@ -21,11 +23,20 @@ static struct {
     void (*before)(size_t look);
     char lines[8][256];
     size_t lines_len;
+    uint64_t burst;      /* runs, in the first look */
+    atomic_size_t trims; /* memory given back */
 } play;
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return atomic_load(&play.now_ms);
+}
+
+int __wrap_malloc_trim(size_t pad)
+{
+    CU_ASSERT_EQUAL(pad, 0);
+    atomic_fetch_add(&play.trims, 1);
+    return 1;
 }
 
 THOLE_PRINTF(4, 5)
@@ -74,9 +85,8 @@ static void ends(size_t place)
     atomic_store(&play.page->places[place].since_ms, 0);
 }
 
-static void run(size_t looks, void (*before)(size_t look))
+static void set_up(size_t looks, void (*before)(size_t look))
 {
-    struct watchdog *dog = NULL;
     memset(&play, 0, sizeof play);
     play.page = calloc(1, sizeof *play.page);
     play.page->places_len = SHARDS;
@@ -87,6 +97,12 @@ static void run(size_t looks, void (*before)(size_t look))
     play.before = before;
     atomic_store(&play.now_ms, 5000);
     begins(0);
+}
+
+static void run(size_t looks, void (*before)(size_t look))
+{
+    struct watchdog *dog = NULL;
+    set_up(looks, before);
     CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
     while (atomic_load(&play.looks) < looks)
         (void)sched_yield();
@@ -139,9 +155,52 @@ static void test_each_is_said_once(void)
     CU_ASSERT_EQUAL(play.lines_len, 3);
 }
 
+/* ---- memory ---- */
+
+static void burst(size_t look)
+{
+    if (look == 1) {
+        atomic_fetch_add(&play.page->places[1].runs, play.burst);
+        ends(0);
+    }
+}
+
+/* It sleeps when the last of so many looks is over, and then does nothing more. */
+static size_t trims_after(uint64_t runs, bool twice)
+{
+    enum { LOOKS = 11 };
+    struct watchdog *dog = NULL;
+    set_up(LOOKS, burst);
+    play.burst = runs - 1; /* and the one of set_up() */
+    CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
+    while (atomic_load(&play.looks) < LOOKS)
+        (void)sched_yield();
+    for (int i = 0; i < 200 && atomic_load(&play.trims) == 0; i++)
+        (void)usleep(1000);
+    if (twice) {
+        atomic_fetch_add(&play.page->places[1].runs, 1);
+        play.looks_max = LOOKS + LOOKS - 1; /* the first time one more, as it had seen nothing before */
+        watchdog_stir(dog);
+        while (atomic_load(&play.looks) < play.looks_max)
+            (void)sched_yield();
+        (void)usleep(20000);
+    }
+    watchdog_stop(dog);
+    free(play.page);
+    return atomic_load(&play.trims);
+}
+
+static void test_memory_is_given_back_after_a_burst(void)
+{
+    CU_ASSERT_EQUAL(trims_after(9999, false), 0);
+    CU_ASSERT_EQUAL(trims_after(10000, false), 1);
+    CU_ASSERT_EQUAL(trims_after(10000, true), 1); /* a single run later */
+}
+
 static const struct thole_test tests[] = {
     {"one that does not end", test_one_that_does_not_end},
     {"many that end", test_many_that_end},
     {"each is said once", test_each_is_said_once},
+    {"memory is given back after a burst", test_memory_is_given_back_after_a_burst},
 };
 THOLE_TEST_MAIN("watchdog", tests)
