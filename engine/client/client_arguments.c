@@ -121,6 +121,18 @@ thole_status client_choose_id(thole_slice orchestration, char ret[CHOSEN_ID_BYTE
     return THOLE_OK;
 }
 
+thole_status letter_advise(const struct letter *letter, thole_status status, thole_error *reterr)
+{
+    if (letter->actor.len == 0 || reterr == NULL || (status != THOLE_DENIED && status != THOLE_UNAVAILABLE))
+        return status;
+    thole_error const why = *reterr;
+    return thole_fail(
+        reterr, status, "%.300s: %s", why.text,
+        status == THOLE_DENIED
+            ? "is that the name that this user's permissions have? Give that one as vouched actor, or none"
+            : "engines of an earlier version take no vouched actors");
+}
+
 thole_status client_encode(const struct thole_client *client, const struct message *message,
                            struct letter *to, thole_error *reterr)
 {

@@ -91,6 +91,8 @@ struct letter {
 };
 /* THOLE_INVALID: a name that is too long, or no UTF-8, or vouched for and none. Borrows. */
 THOLE_NODISCARD thole_status client_sender(const thole_sender *given, struct actor *ret, thole_error *reterr);
+/* Adds to the text of a refusal what to try when its subject has an actor. */
+thole_status letter_advise(const struct letter *letter, thole_status status, thole_error *reterr);
 /* The letter's body must be initialised. A message whose sender has no name has the client's. */
 THOLE_NODISCARD thole_status client_encode(const struct thole_client *client, const struct message *message,
                                            struct letter *to, thole_error *reterr);

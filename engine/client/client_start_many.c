@@ -8,6 +8,7 @@
 #include "message.h"
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -42,6 +43,7 @@ struct starts {
     size_t free[STARTS_MAX], free_len;
     size_t waiting, bytes; /* starts that are not free, and what they hold */
     size_t repeating;      /* of them: in state REPEATS */
+    uint64_t violations;   /* of permissions, before the first was sent */
     bool ended;            /* nothing more is taken from the source */
     thole_status status;   /* why it ended early */
     thole_error error;
@@ -121,10 +123,17 @@ static void answer(struct starts *starts, size_t at, const thole_error *error)
     starts->free[starts->free_len++] = at;
 }
 
+/* Of many that NATS forbids only the newest is told of: it is enough that it is a start, too. */
 static void give_up(struct starts *starts, size_t at)
 {
-    thole_error const error = starts->all[at].error;
-    stop(starts, THOLE_UNAVAILABLE, &error);
+    struct start *const start = &starts->all[at];
+    char inboxes[THOLE_NAME_BYTES_MAX + 16];
+    thole_error error = start->error;
+    (void)snprintf(inboxes, sizeof inboxes, "thole.%s.in.", starts->client->topology.ns);
+    thole_status status = connection_explain_silence(starts->client->connection, starts->violations, inboxes,
+                                                     THOLE_UNAVAILABLE, &error);
+    status = letter_advise(&start->letter, status, &error);
+    stop(starts, status, &error);
     answer(starts, at, &error);
 }
 
@@ -317,9 +326,11 @@ thole_status thole_client_start_many(thole_client *client, thole_start_source_fn
     starts->arg = arg;
     bool const ready = init(starts);
     assert(ready);
+    char ignored[1];
+    starts->violations = connection_violations(client->connection, ignored, sizeof ignored);
     thole_status status = requests_open(client->connection, STARTS_MAX, client->timeout_ms, on_done, starts,
                                         &starts->requests, reterr);
-    if (ready && status == THOLE_OK) {
+    if (status == THOLE_OK) {
         run(starts);
         status = starts->status;
         if (status != THOLE_OK)

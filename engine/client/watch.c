@@ -422,19 +422,6 @@ static thole_status publish_allowed(struct watch *watch, const char *subject, th
     return connection_explain_silence(connection, violations, subject, status, reterr);
 }
 
-/* What to try when a subject with an actor is not taken. */
-static thole_status advise(const struct letter *letter, thole_status status, thole_error *reterr)
-{
-    if (letter->actor.len == 0 || reterr == NULL || (status != THOLE_DENIED && status != THOLE_UNAVAILABLE))
-        return status;
-    thole_error const why = *reterr;
-    return thole_fail(
-        reterr, status, "%.300s: %s", why.text,
-        status == THOLE_DENIED
-            ? "is that the name that this user's permissions have? Give that one as vouched actor, or none"
-            : "engines of an earlier version take no vouched actors");
-}
-
 static thole_status publish(struct watch *watch, const struct letter *letter, bool whole, uint64_t until_ms,
                             uint64_t pause_ms, thole_error *reterr)
 {
@@ -444,7 +431,7 @@ static thole_status publish(struct watch *watch, const struct letter *letter, bo
         status = publish_allowed(watch, buf_cstr(&place.subject), buf_bytes(&letter->body), whole, until_ms,
                                  pause_ms, reterr);
     place_release(&place);
-    return advise(letter, status, reterr);
+    return letter_advise(letter, status, reterr);
 }
 
 thole_status watch_publish(struct watch *watch, const struct letter *letter, uint64_t until_ms,

@@ -384,7 +384,7 @@ typedef thole_status thole_start_source_fn(void *arg, thole_start_item *ret_item
 /**
  * The outcome of one start. Slices are borrowed for the call. @p error->status: THOLE_OK (stored: it will be
  * taken exactly once); THOLE_INVALID, THOLE_LIMIT (refused, not sent); THOLE_UNAVAILABLE (not known to be
- * stored).
+ * stored); THOLE_DENIED (not stored in time, and NATS forbids it).
  * @return THOLE_OK, or any other status to stop.
  */
 typedef thole_status thole_start_answer_fn(void *arg, uint64_t token, thole_slice instance,
@@ -401,8 +401,8 @@ typedef thole_status thole_start_answer_fn(void *arg, uint64_t token, thole_slic
  * and the call returns THOLE_UNAVAILABLE; starting the same ids again does not change those that were stored.
  *
  * An id in use is not reported here: the engine refuses such a start, and nothing changes.
- * @return THOLE_OK (each start was answered, with or without an error); THOLE_UNAVAILABLE; the status that a
- * function returned.
+ * @return THOLE_OK (each start was answered, with or without an error); THOLE_UNAVAILABLE; THOLE_DENIED (the
+ * same, and NATS's permissions forbid it); the status that a function returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_many(thole_client *client,
                                                                thole_start_source_fn *source,

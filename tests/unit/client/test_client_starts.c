@@ -14,6 +14,7 @@ static struct {
                             code, x cannot be sent, l too large, - none */
     size_t sent, given, limit, opened;
     uint64_t now_ms;
+    bool forbidden;
     thole_status source_status, answer_status;
     size_t source_fails_at;
     char log[1024];
@@ -51,6 +52,21 @@ thole_status __wrap_requests_open(struct connection *connection, size_t window, 
     play.opened++;
     *ret = (struct requests *)&play;
     return THOLE_OK;
+}
+
+uint64_t __wrap_connection_violations(struct connection *connection, char *ret_text, size_t cap)
+{
+    (void)connection, (void)ret_text, (void)cap;
+    return 7;
+}
+
+thole_status __wrap_connection_explain_silence(struct connection *connection, uint64_t violations_before,
+                                               const char *subject, thole_status status, thole_error *reterr)
+{
+    (void)connection;
+    CU_ASSERT_EQUAL(violations_before, 7);
+    CHECK_STR("of inboxes", subject, "thole.shop.in.");
+    return play.forbidden ? thole_fail(reterr, THOLE_DENIED, "Permissions Violation") : status;
 }
 
 void __wrap_requests_close(struct requests *requests)
@@ -186,6 +202,15 @@ static void test_given_up(void)
     CU_ASSERT_TRUE(play.now_ms > 6000 && play.now_ms < 8000);
 }
 
+static void test_forbidden(void)
+{
+    begin(1, "uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    play.forbidden = true;
+    CU_ASSERT_EQUAL(run(), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(play.log, "o1=101:DENIED "));
+    CHECK_STR("why", err.text, "Permissions Violation");
+}
+
 static void test_stopped(void)
 {
     begin(9, "");
@@ -200,6 +225,9 @@ static void test_stopped(void)
     CHECK_STR("why", err.text, "the caller has stopped it");
 }
 
-static const struct thole_test tests[] = {
-    {"each", test_each}, {"again", test_again}, {"given up", test_given_up}, {"stopped", test_stopped}};
+static const struct thole_test tests[] = {{"each", test_each},
+                                          {"again", test_again},
+                                          {"given up", test_given_up},
+                                          {"forbidden", test_forbidden},
+                                          {"stopped", test_stopped}};
 THOLE_TEST_MAIN("client_starts", tests)
