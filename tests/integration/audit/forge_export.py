@@ -69,8 +69,8 @@ def without_hash(record):
 
 
 def forge(name, histories):
-    victim = next(h for h in histories if len(h[3]) >= 4)
-    other = next(h for h in histories if h is not victim and len(h[3]) >= 4)
+    # the longest: on a busy machine several events come with one record
+    victim, other = sorted(histories, key=lambda history: -len(history[3]))[:2]
     records, middle = victim[3], len(victim[3]) // 2
     if name == "flip":
         records[middle][1] = flip(records[middle][1], records[middle][1].rindex(b"in"))

@@ -155,12 +155,13 @@ static void test_what_the_server_refuses(void)
     expect("alice", 7, "Permissions Violation", "start order --id r-2 --actor alice --timeout 1s");
     expect("bob", 7, TRY, "start order --id r-3 --vouched-actor alice --timeout 1s");
     expect("bob", 7, TRY, "start order --id r-4 --vouched-actor bob --timeout 1s");
-#define LINES                                                                                                \
-    "<<'END'\n{\"id\":\"r-5\",\"orchestration\":\"order\"}\n{\"id\":\"r-6\",\"orchestration\":\"order\"}"    \
-    "\nEND\n"
-    expect("alice", 7, "Permissions Violation", "start-many --vouched-actor bob --timeout 1s " LINES);
-    expect("alice", 7, TRY, "start-many --vouched-actor bob --timeout 1s " LINES);
-    expect("alice", 7, "0 stored, 2 refused", "start-many --vouched-actor bob --timeout 1s " LINES);
+    char many[2 * SERVER_PATH_BYTES];
+    int code;
+    (void)snprintf(many, sizeof many, "start-many --vouched-actor bob --timeout 1s %s/many", stack.dir);
+    (void)shell(&code, "printf '{\"id\":\"r-%%d\",\"orchestration\":\"order\"}\\n' 5 6 >%s/many", stack.dir);
+    expect("alice", 7, "Permissions Violation", many);
+    expect("alice", 7, TRY, many);
+    expect("alice", 7, "0 stored, 2 refused", many);
     for (int i = 1; i <= 6; i++) {
         char arguments[32];
         (void)snprintf(arguments, sizeof arguments, "show r-%d", i);
