@@ -139,8 +139,9 @@ static thole_status put_records(struct putting *putting, const char *path, thole
 
 /* ---- the receipts ---- */
 
+/* @p first: where the first record is, so that the receipt is of this restoration and of no other one. */
 static thole_status receipt_write(const struct putting *putting, const struct archive_facts *facts,
-                                  struct buf *to, thole_error *reterr)
+                                  uint64_t first, struct buf *to, thole_error *reterr)
 {
     const thole_client *const client = putting->restorer->client;
     const char *const reason = putting->restorer->cli->options.reason;
@@ -155,6 +156,7 @@ static thole_status receipt_write(const struct putting *putting, const struct ar
     archive_facts_members(facts, &json);
     json_member_number(&json, "last_sequence", facts->last_sequence);
     json_member(&json, "last_record", buf_bytes(&hash));
+    json_member_number(&json, "first_stored", first);
     json_member_text(&json, "archive", slash == NULL ? putting->name : slash + 1);
     json_member_text(&json, "sha256", putting->check.sha256);
     json_member_bool(&json, "in_checkpoint", facts->sealed == facts->records);
@@ -177,13 +179,16 @@ static thole_status put_receipt(struct putting *putting, size_t i, thole_error *
     struct restored_place const place = client_restored_place(restorer->client, facts->instance);
     struct buf receipt;
     bool whole = false;
+    uint64_t first = 0;
     THOLE_TRY(client_restore_check(restorer->client, &wish, &whole, reterr));
     if (!whole)
         return thole_fail(reterr, THOLE_CONFLICT,
                           "another restore has put back \"%.*s\" at the same time: run it again",
                           THOLE_FMT(facts->instance));
     buf_init(&receipt, RESTORED_RECEIPT_BYTES_MAX);
-    thole_status status = receipt_write(putting, facts, &receipt, reterr);
+    thole_status status = restored_first(restorer->client->connection, &place, &first, reterr);
+    if (status == THOLE_OK)
+        status = receipt_write(putting, facts, first, &receipt, reterr);
     if (status == THOLE_OK)
         status = restored_put_receipt(restorer->client->connection, &place, buf_bytes(&receipt), reterr);
     buf_release(&receipt);

@@ -279,5 +279,5 @@ bool loop_is_stalled(struct loop *loop, unsigned silent_max, unsigned blocked_ma
 
 bool loop_is_mine(const struct loop *loop)
 {
-    return here.own == loop;
+    return loop != NULL && here.own == loop;
 }

@@ -98,6 +98,29 @@ thole_status restored_read(struct connection *connection, const struct restored_
     return status;
 }
 
+static thole_status on_first(void *arg, uint64_t at, thole_slice subject, thole_slice body)
+{
+    uint64_t *const first = arg;
+    (void)body;
+    if (thole_slice_equal(subject_nth(subject, TOKEN_WHAT), THOLE_STR(RECEIPT)))
+        return THOLE_OK;
+    *first = at;
+    return THOLE_CANCELLED;
+}
+
+thole_status restored_first(struct connection *connection, const struct restored_place *place,
+                            uint64_t *ret_sequence, thole_error *reterr)
+{
+    struct names names;
+    *ret_sequence = 0;
+    thole_status status = names_make(&names, place, "*", reterr);
+    if (status == THOLE_OK)
+        status = stream_walk(connection, names.stream, buf_cstr(&names.subject), 1, UINT64_MAX, on_first,
+                             ret_sequence, reterr);
+    buf_release(&names.subject);
+    return *ret_sequence > 0 ? THOLE_OK : status;
+}
+
 static thole_status on_receipt(void *arg, uint64_t at, thole_slice subject, thole_slice body)
 {
     const struct walk *walk = arg;

@@ -293,28 +293,41 @@ static void test_restore(void)
     CU_ASSERT_FALSE(is_there("a-2"));
 }
 
-/* Replaces the receipt of @p id with what @p edit, a script of sed, makes of that of @p from. */
-static void forge_receipt(const char *id, const char *from, const char *edit)
+/* The receipt of an instance, into a file of the folder. */
+static void take_receipt(const char *id, const char *file)
 {
     struct connection *const hand = stack_connect(&stack);
     struct restored_place const place = {.ns = "default", .instance = thole_slice_from(id)};
-    struct restored_place const source = {.ns = "default", .instance = thole_slice_from(from)};
-    char subject[128], line[512];
+    char path[512];
     struct buf receipt;
     bool is = false;
     buf_init(&receipt, RESTORED_RECEIPT_BYTES_MAX);
-    CHECK_OK(restored_receipt(hand, &source, &is, &receipt, &stack.err), &stack.err);
-    (void)snprintf(line, sizeof line, "%s/receipt", stack.dir);
-    FILE *const to = fopen(line, "we");
+    CHECK_OK(restored_receipt(hand, &place, &is, &receipt, &stack.err), &stack.err);
+    (void)snprintf(path, sizeof path, "%s/%s", stack.dir, file);
+    FILE *const to = fopen(path, "we");
     (void)fwrite(receipt.ptr, 1, receipt.len, to);
     (void)fclose(to);
-    (void)snprintf(line, sizeof line, "printf %%s \"$(sed '%s' $D/receipt)\"", edit);
-    const char *const forged = run(line) + strlen("0: ");
-    (void)snprintf(subject, sizeof subject, "thole.default.restored.0.%s.receipt", place.instance.ptr);
-    CHECK_OK(connection_publish(hand, subject, NULL, 0, thole_slice_from(forged), &stack.err), &stack.err);
-    CHECK_OK(connection_flush(hand, &stack.err), &stack.err);
     buf_release(&receipt);
     connection_close(hand);
+}
+
+/* What @p edit, a script of sed, makes of such a file becomes the receipt of @p id. */
+static void give_receipt(const char *id, const char *file, const char *edit)
+{
+    struct connection *const hand = stack_connect(&stack);
+    char subject[128], line[512];
+    (void)snprintf(line, sizeof line, "printf %%s \"$(sed '%s' $D/%s)\"", edit, file);
+    const char *const forged = run(line) + strlen("0: ");
+    (void)snprintf(subject, sizeof subject, "thole.default.restored.0.%s.receipt", id);
+    CHECK_OK(connection_publish(hand, subject, NULL, 0, thole_slice_from(forged), &stack.err), &stack.err);
+    CHECK_OK(connection_flush(hand, &stack.err), &stack.err);
+    connection_close(hand);
+}
+
+static void forge_receipt(const char *id, const char *from, const char *edit)
+{
+    take_receipt(from, "receipt");
+    give_receipt(id, "receipt", edit);
 }
 
 /* What was written over it stays in the stream, and is said, too. */
@@ -341,6 +354,7 @@ static void test_receipts(void)
     check("$T archive restore $D/arch a-2 --key $D/pub --sign-key $D/rkey,$D/key", 0, "restored");
     check("$T archive verify --key $D/rpub,$D/pub -o name | tr '\\n' ' '", 0, "a-1 a-2 ");
     check("$T archive verify --key $D/pub", 5, "\nsigned                a-2 ");
+    take_receipt("a-1", "older");
     forge_receipt("a-1", "a-1", "s/case 4711/case 4712/");
     check_newest_receipt("forged");
     forge_receipt("a-1", "a-1", "s/4712/4711/; s/\"signature\":/\"signature\": /");
@@ -351,7 +365,13 @@ static void test_receipts(void)
     check_newest_receipt("forged");
     forge_receipt("a-1", "a-2", "s/}$/,\"by\":\"other\"}/");
     check_newest_receipt("forged");
-    check("$T delete a-1 && $T delete a-2 && $T archive restore $D/arch a-1 --key $D/pub", 0, "restored");
+    /* signed, of the same instance and archive, and yet of another restoration */
+    check("$T delete a-1 && $T delete a-2 && $T archive restore $D/arch a-1 --key $D/pub --sign-key $D/rkey",
+          0, "restored");
+    check("$T archive verify --key $D/rpub", 0, "\nsigned                a-1  ");
+    give_receipt("a-1", "older", "");
+    check("$T archive verify --key $D/rpub", 5, "\nof an earlier one     a-1  ");
+    check("$T delete a-1 && $T archive restore $D/arch a-1 --key $D/pub", 0, "restored");
 }
 
 static void test_what_is_not_restored(void)
