@@ -407,6 +407,37 @@ var senderCases = []testCase{
 		}
 		c.locked(func() { c.same("requests", c.g.counts["client"], 0) })
 	}},
+	{"client-vouched", "a name that NATS vouches for is behind the subject, encoded as an id is", func(c *env) {
+		for name, token := range map[string]string{"alice": "alice", "a.b@example.com": "a%2Eb%40example%2Ecom", "ü -_~!*'()+%": "%C3%BC%20-_~%21%2A%27%28%29%2B%25",
+			strings.Repeat("ü", 100): strings.Repeat("%C3%BC", 100)} {
+			c.more, c.d = []string{"CONF_VOUCHED=" + name}, nil
+			seen := c.senders(nil)
+			c.clients(func(r *request) any {
+				seen[r.topic] = nil
+				return queryResult{}
+			})
+			c.status(c.do("query", fields{"query": "state", "instance": "order-1"}), 0, "")
+			c.clients(func(r *request) any {
+				seen[r.topic] = nil
+				return instanceOutcome{State: "completed"}
+			})
+			c.status(c.do("wait", fields{"instance": "order-1"}), 0, "")
+			for _, topic := range []string{"start.checkout", "signal.paid", "cancel", "terminate", "query.state", "wait"} {
+				if _, there := seen[topic+".by."+token]; !there || len(seen) != 6 {
+					c.fail("%s of %q: not on %s.by.%s alone", topic, name, topic, token)
+				}
+			}
+			c.finish()
+		}
+	}},
+	{"client-vouched-refused", "a vouched name that is too long: INVALID, nothing is sent", func(c *env) {
+		for _, name := range []string{strings.Repeat("x", 201), strings.Repeat("ü", 101)} {
+			c.more, c.d = []string{"CONF_VOUCHED=" + name}, nil
+			c.status(c.do("cancel", fields{"instance": "order-1"}), statusInvalid, "")
+			c.finish()
+		}
+		c.locked(func() { c.same("requests", c.g.counts["client"], 0) })
+	}},
 	{"client-trace", "the trace of a request is in its headers, also of repetitions", func(c *env) {
 		c.more = []string{"CONF_ACTOR=anna"}
 		c.said(c.senders(fields{"traceparent": trace, "tracestate": "a=b"}), "anna", "", trace, "a=b")

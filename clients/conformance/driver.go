@@ -77,7 +77,7 @@ type driver struct {
 func startDriver(command []string, mode, url string, more []string, log *traffic) (*driver, error) {
 	d := &driver{done: make(chan struct{}), log: log}
 	d.cmd = exec.Command(command[0], command[1:]...)
-	d.cmd.Env = append(os.Environ(), "NATS_URL="+url, "THOLE_NAMESPACE="+namespace, "THOLE_QUEUE=conf", "CONF_MODE="+mode, "THOLE_ACTOR=", "CONF_ACTOR=", "CONF_CLIENT=")
+	d.cmd.Env = append(os.Environ(), "NATS_URL="+url, "THOLE_NAMESPACE="+namespace, "THOLE_QUEUE=conf", "CONF_MODE="+mode, "THOLE_ACTOR=", "CONF_ACTOR=", "CONF_VOUCHED=", "CONF_CLIENT=")
 	d.cmd.Env = append(d.cmd.Env, more...)
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := d.cmd.StdoutPipe()

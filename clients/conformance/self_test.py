@@ -591,6 +591,33 @@ def actor_is_not_checked(thole, worker, call):
     thole.Client._sender = lambda self: {"Thole-Actor": self.actor, "Thole-Client": "thole"}
 
 
+@breakage("client-vouched")
+def vouched_actor_as_in_urls(thole, worker, call):
+    from urllib.parse import quote
+
+    thole.Client._by = lambda self: self.vouched_actor and ".by." + quote(self.vouched_actor)
+
+
+@breakage("client-vouched")
+def vouched_actor_is_forgotten_by_queries(thole, worker, call):
+    real = thole.Client._by
+    query = thole.Client.query
+
+    async def without(self, *args, **more):
+        thole.Client._by = lambda self: ""
+        try:
+            return await query(self, *args, **more)
+        finally:
+            thole.Client._by = real
+
+    thole.Client.query = without
+
+
+@breakage("client-vouched-refused")
+def vouched_actor_is_not_checked(thole, worker, call):
+    thole.Client._by = lambda self: self.vouched_actor and ".by." + self.vouched_actor
+
+
 @breakage("client-trace")
 def repetitions_have_no_trace(thole, worker, call):
     real, seen = thole.Client._call, set()

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/url"
 	"os"
 	"os/user"
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 )
@@ -29,6 +31,9 @@ type Client struct {
 	// Actor is who asks, at most 200 bytes of printable ASCII: recorded with what this client asks for. Default:
 	// $THOLE_ACTOR, else USER@HOST.
 	Actor string
+	// VouchedActor is who asks, for a connection whose permissions give it that name: NATS vouches for it, and Actor does not count.
+	// At most 200 bytes. Default: none.
+	VouchedActor string
 	// Name is the program with which, at most 64 bytes. Default: thole for Go.
 	Name string
 	// Trace, if it is set, adds the W3C Trace Context of a request, such as OpenTelemetry's
@@ -68,6 +73,17 @@ func (c *Client) sender(ctx context.Context) (nats.Header, error) {
 		}
 	}
 	return header, nil
+}
+
+// vouched is the end of a subject that names who asks, encoded as ids are.
+func (c *Client) vouched() (string, error) {
+	if c.VouchedActor == "" {
+		return "", nil
+	}
+	if len(c.VouchedActor) > 200 || !utf8.ValidString(c.VouchedActor) || strings.Contains(c.VouchedActor, "\x00") {
+		return "", &Error{Status: StatusInvalid, Text: fmt.Sprintf("the vouched actor %.80q is no UTF-8 without NUL, or longer than 200 bytes", c.VouchedActor)}
+	}
+	return ".by." + strings.NewReplacer("+", "%20", ".", "%2E").Replace(url.QueryEscape(c.VouchedActor)), nil
 }
 
 // NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
@@ -138,12 +154,16 @@ func (c *Client) request(ctx context.Context, request ask, operation string, nam
 	if err != nil {
 		return &answer{}, err
 	}
+	by, err := c.vouched()
+	if err != nil {
+		return &answer{}, err
+	}
 	if _, ok := ctx.Deadline(); !ok && operation != "wait" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestWait)
 		defer cancel()
 	}
-	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".")
+	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".") + by
 	for pause := backoff(0); ; {
 		timeout := tryWait
 		if operation == "wait" {

@@ -129,7 +129,8 @@ async def command(client, c):
 
 async def control(nc):
     name = {"name": os.environ["CONF_CLIENT"]} if os.environ.get("CONF_CLIENT") else {}
-    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""), **name)
+    client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""),
+                          vouched_actor=os.environ.get("CONF_VOUCHED", ""), **name)
     while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
         c = json.loads(line)
         result = {"status": 0}

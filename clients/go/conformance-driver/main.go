@@ -26,6 +26,7 @@ func main() {
 		if os.Getenv("CONF_MODE") == "client" {
 			c := thole.NewClient(nc, os.Getenv("THOLE_NAMESPACE"))
 			c.Actor = cmp.Or(os.Getenv("CONF_ACTOR"), c.Actor)
+			c.VouchedActor = os.Getenv("CONF_VOUCHED")
 			c.Name = cmp.Or(os.Getenv("CONF_CLIENT"), c.Name)
 			client(c)
 			return

@@ -71,7 +71,7 @@ async function command(client, { op, timeout_ms: timeoutMs, ...c }) {
 async function commands() {
   let asked = {};
   const trace = (carrier) => Object.assign(carrier, { traceparent: asked.traceparent, tracestate: asked.tracestate });
-  const client = new Client(nc, { namespace, actor: process.env.CONF_ACTOR, name: process.env.CONF_CLIENT, trace });
+  const client = new Client(nc, { namespace, actor: process.env.CONF_ACTOR, vouchedActor: process.env.CONF_VOUCHED, name: process.env.CONF_CLIENT, trace });
   for await (const line of createInterface({ input: process.stdin })) {
     if (line.trim() === "") continue;
     asked = JSON.parse(line);

@@ -19,6 +19,8 @@ export interface ClientOptions {
   timeoutMs?: number;
   /** Who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST. */
   actor?: string;
+  /** Who asks, for a connection whose permissions give it that name: NATS vouches for it, and `actor` does not count. At most 200 bytes. */
+  vouchedActor?: string;
   /** The program with which, at most 64 bytes: "thole for Node". */
   name?: string;
   /** Adds the W3C Trace Context of a request: `(carrier) => propagation.inject(context.active(), carrier)` of OpenTelemetry. */
@@ -58,6 +60,15 @@ export class Client {
       if (!/^[ -~]*$/.test(value) || this.actor.length > 200 || name.length > 64)
         throw new TholeError(Status.INVALID, `${header} ${JSON.stringify(value.slice(0, 80))} is no text of printable ASCII, or too long`);
     return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== ""));
+  }
+
+  /** The end of a subject that names who asks, encoded as ids are. */
+  private by(): string {
+    const actor = this.options.vouchedActor;
+    if (!actor) return "";
+    if (Buffer.byteLength(actor) > 200 || /[\0\p{Surrogate}]/u.test(actor))
+      throw new TholeError(Status.INVALID, `the vouched actor ${JSON.stringify(actor.slice(0, 80))} is no UTF-8 without NUL, or longer than 200 bytes`);
+    return ".by." + encodeURIComponent(actor).replace(/[.!*'()]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
   }
 
   /** Starts an instance, once, however often it is repeated. Returns its id: a random one if none is given. */
@@ -114,12 +125,12 @@ export class Client {
   /** Repeats until there is an answer that counts, or no time. */
   private async repeat(operation: string, body: (leftMs: number) => { waitMs?: number }, options: CallOptions): Promise<Answer> {
     const deadline = performance.now() + (options.timeoutMs ?? this.timeoutMs);
-    const pause = new Pause(), sender = this.sender();
+    const pause = new Pause(), sender = this.sender(), subject = this.prefix + operation + this.by();
     let last: Answer = { status: NO_ANSWER, text: "no answer" };
     for (let leftMs = deadline - performance.now(); leftMs > 0 && !options.signal?.aborted; leftMs = deadline - performance.now()) {
       const message = body(leftMs);
       const timeoutMs = (message.waitMs ?? 0) + Math.min(leftMs, Math.max(leftMs / 2, 500), ANSWER_MS);
-      const answer = await call(this.nc, this.prefix + operation, message, Math.min(timeoutMs, leftMs), sender);
+      const answer = await call(this.nc, subject, message, Math.min(timeoutMs, leftMs), sender);
       if (answer.status !== NO_ANSWER || last.status === NO_ANSWER) last = answer;
       if (answer.status === Status.TIMEOUT && message.waitMs !== undefined) pause.reset(); // it still runs
       else if (answer.status !== NO_ANSWER && answer.status !== Status.UNAVAILABLE) return answer;

@@ -26,6 +26,7 @@ async fn main() -> Result<(), Failed> {
         .await?;
     if var("CONF_MODE") == "client" {
         let client = Client::new(nats, &var("THOLE_NAMESPACE"));
+        let client = client.with_vouched_actor(var("CONF_VOUCHED"));
         let client = if var("CONF_ACTOR").is_empty() { client } else { client.with_actor(var("CONF_ACTOR")) };
         commands(if var("CONF_CLIENT").is_empty() { client } else { client.with_name(var("CONF_CLIENT")) }).await
     } else {

@@ -24,6 +24,7 @@ pub struct Client {
     namespace: String,
     timeout: Duration,
     actor: String,
+    vouched: String,
     name: String,
     trace: Arc<Trace>,
 }
@@ -55,13 +56,19 @@ pub struct Ended {
 impl Client {
     pub fn new(nats: async_nats::Client, namespace: &str) -> Self {
         let (namespace, timeout, name) = (namespace.into(), Duration::from_secs(30), "thole for Rust".into());
-        Self { nats, namespace, timeout, actor: own_actor(), name, trace: Arc::new(|_| {}) }
+        Self { nats, namespace, timeout, actor: own_actor(), vouched: String::new(), name, trace: Arc::new(|_| {}) }
     }
 
     /// The same client for another one who asks, at most 200 bytes of printable ASCII: recorded with what is asked
     /// for. Without it: `$THOLE_ACTOR`, else `USER@HOST`.
     pub fn with_actor(&self, actor: impl Into<String>) -> Self {
         Self { actor: actor.into(), ..self.clone() }
+    }
+
+    /// The same client for one who asks, on a connection whose permissions give it that name: NATS vouches for it, and
+    /// what [`Client::with_actor`] says does not count. At most 200 bytes; empty: none.
+    pub fn with_vouched_actor(&self, actor: impl Into<String>) -> Self {
+        Self { vouched: actor.into(), ..self.clone() }
     }
 
     /// The same client as part of another program, whose name has at most 64 bytes.
@@ -91,6 +98,16 @@ impl Client {
             headers.insert(name.as_str(), value.as_str());
         }
         Ok(headers)
+    }
+
+    /// The end of a subject that names who asks, encoded as ids are.
+    fn by(&self) -> Result<String, Error> {
+        if self.vouched.len() > 200 || self.vouched.contains('\0') {
+            let text = format!("the vouched actor {:.80?} has a NUL, or is longer than 200 bytes", self.vouched);
+            return Err(Error::new(status::INVALID, text));
+        }
+        let encoded: String = self.vouched.bytes().map(encode_byte).collect();
+        Ok(if encoded.is_empty() { encoded } else { format!(".by.{encoded}") })
     }
 
     /// The same client with another time for each call, all repetitions together; 30 s if it is not set.
@@ -162,7 +179,7 @@ impl Client {
     async fn ask(&self, operation: &str, mut ask: Value, wait: Duration) -> Result<Told, Error> {
         check_name("namespace", &self.namespace)?;
         operation.split_once('.').map_or(Ok(()), |(what, name)| check_name(what, name))?;
-        let subject = format!("thole.{}.gateway.client.{operation}", self.namespace);
+        let subject = format!("thole.{}.gateway.client.{operation}{}", self.namespace, self.by()?);
         let deadline = Instant::now() + self.timeout;
         let sender = self.sender()?;
         let mut last = Error::unavailable("no answer");
@@ -190,6 +207,14 @@ impl Client {
         };
         let told = timeout_at(deadline, asking).await;
         told.map_err(|_| last)
+    }
+}
+
+fn encode_byte(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
     }
 }
 

@@ -1,5 +1,6 @@
 /* Requests, publishes and subscriptions over a connection that is there, is not, or is forbidden to; nats.c
  * and the connection are played. */
+#include "loop.h"
 #include "thole_cunit.h"
 #include "wrap_link.h"
 #include "wrap_mutexes.h"
@@ -8,6 +9,7 @@
 static struct {
     natsStatus status; /* of a request or a flush */
     const char *answer, *violation;
+    bool flushed;                /* what the caller has corked, before it waits */
     uint64_t violations;         /* counted so far */
     bool violates;               /* the request counts one more */
     thole_status listens, sends; /* what becomes of it */
@@ -44,9 +46,17 @@ thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sen
     return play.sends == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.sends, "not sent");
 }
 
+void __wrap_loop_flush(struct loop *loop)
+{
+    (void)loop;
+    play.flushed = true;
+}
+
 natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, natsMsg *message,
                                             int64_t timeout)
 {
+    CU_ASSERT_TRUE(play.flushed);
+    play.flushed = false;
     (void)nc;
     CU_ASSERT_EQUAL(timeout, 3000);
     (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
@@ -61,6 +71,8 @@ natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, n
 
 natsStatus __wrap_natsConnection_FlushTimeout(natsConnection *nc, int64_t timeout)
 {
+    CU_ASSERT_TRUE(play.flushed);
+    play.flushed = false;
     (void)nc;
     CU_ASSERT_EQUAL(timeout, 3000);
     return play.status;

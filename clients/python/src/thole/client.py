@@ -11,6 +11,7 @@ import socket
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional
+from urllib.parse import quote
 
 from nats.aio.client import Client as NATS
 
@@ -35,6 +36,7 @@ class Client:
     """What has no answer is repeated, with the same request id, for at most `timeout` seconds; then Error UNAVAILABLE.
 
     `actor` is who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST.
+    `vouched_actor` is who asks, for a connection whose permissions give it that name: NATS vouches for it, and `actor` does not count.
     `name` is the program with which, at most 64 bytes.
     `trace` adds the W3C Trace Context of a request to a dict, as OpenTelemetry's `propagate.inject` does."""
 
@@ -44,12 +46,14 @@ class Client:
         *,
         namespace: str = "default",
         actor: str = "",
+        vouched_actor: str = "",
         name: str = "thole for Python",
         trace: Optional[Callable[[Dict[str, str]], Any]] = None,
     ) -> None:
         self.nc = nc
         self.name = name
         self.actor = actor or os.environ.get("THOLE_ACTOR") or _own_actor()
+        self.vouched_actor = vouched_actor
         self.trace = trace
         self._prefix = f"thole.{namespace}.gateway.client."
 
@@ -63,6 +67,13 @@ class Client:
             if not re.fullmatch("[ -~]*", value) or len(self.actor) > 200 or len(self.name) > 64:
                 raise Error(Status.INVALID, f"{name} {value[:80]!r} is no text of printable ASCII, or too long")
         return said
+
+    def _by(self) -> str:
+        """The end of a subject that names who asks, encoded as ids are."""
+        actor = self.vouched_actor
+        if len(actor.encode("utf-8", "surrogatepass")) > 200 or re.search("[\0\ud800-\udfff]", actor):
+            raise Error(Status.INVALID, f"the vouched actor {actor[:80]!r} is no UTF-8 without NUL, or longer than 200 bytes")
+        return actor and ".by." + quote(actor, safe="").replace(".", "%2E")
 
     async def start(self, orchestration: str, input: bytes = b"", *, instance: str = "", version: int = 0, timeout: float = 30.0) -> str:
         """Starts an instance and returns its id (a random one for "") when that is stored. CONFLICT: it is in use."""
@@ -94,14 +105,14 @@ class Client:
     async def _request(self, operation: str, request: Dict[str, Any], timeout: Optional[float]) -> Message:
         """Repeats a request until there is a final answer, or no time."""
         named(*operation.split(".", 1)[1:])
-        pause, sender, last = Backoff(), self._sender(), Error(Status.UNAVAILABLE, "no answer")
+        subject, pause, sender, last = operation + self._by(), Backoff(), self._sender(), Error(Status.UNAVAILABLE, "no answer")
         deadline = time.monotonic() + (float("inf") if timeout is None else timeout)
         while True:
             left, limit = deadline - time.monotonic(), TRY_SECONDS
             if operation == "wait":
                 request["waitMs"] = max(int(min(WAIT_SECONDS, left) * 1000), 1)
                 limit += request["waitMs"] / 1000
-            answer = await self._call(operation, request, max(min(limit, left + 0.5), 0.05), sender)  # at the deadline it still counts
+            answer = await self._call(subject, request, max(min(limit, left + 0.5), 0.05), sender)  # at the deadline it still counts
             if operation == "wait" and answer.state and answer.status in (Status.OK, Status.APP, Status.CANCELLED):
                 return answer
             if operation == "wait" and answer.status == Status.TIMEOUT:

@@ -1,9 +1,12 @@
 package dev.thole.client;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.thole.client.Wire.Answer;
 import dev.thole.client.Wire.Ask;
 import io.nats.client.Connection;
 import io.nats.client.impl.Headers;
+import java.net.URLEncoder;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -24,26 +27,28 @@ public final class Client {
     private final String prefix;
     private final Duration timeout;
     private final String actor;
+    private final String vouched;
     private final String name;
     private final Consumer<Map<String, String>> trace;
 
     /** With 30 s for each call, all repetitions together. */
     public Client(Connection nats, String namespace) {
-        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), "thole for Java", carrier -> {});
+        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), "", "thole for Java", carrier -> {});
     }
 
-    private Client(Link link, String prefix, Duration timeout, String actor, String name, Consumer<Map<String, String>> trace) {
+    private Client(Link link, String prefix, Duration timeout, String actor, String vouched, String name, Consumer<Map<String, String>> trace) {
         this.link = link;
         this.prefix = prefix;
         this.timeout = timeout;
         this.actor = actor;
+        this.vouched = vouched;
         this.name = name;
         this.trace = trace;
     }
 
     /** The same client with another time for each call. */
     public Client withTimeout(Duration value) {
-        return new Client(link, prefix, value, actor, name, trace);
+        return new Client(link, prefix, value, actor, vouched, name, trace);
     }
 
     /**
@@ -51,23 +56,39 @@ public final class Client {
      * $THOLE_ACTOR, else USER@HOST.
      */
     public Client withActor(String value) {
-        return new Client(link, prefix, timeout, value, name, trace);
+        return new Client(link, prefix, timeout, value, vouched, name, trace);
+    }
+
+    /**
+     * The same client for one who asks, on a connection whose permissions give it that name: NATS vouches for it, and what {@link #withActor}
+     * says does not count. At most 200 bytes; empty: none.
+     */
+    public Client withVouchedActor(String value) {
+        return new Client(link, prefix, timeout, actor, value, name, trace);
     }
 
     /** The same client as part of another program, whose name has at most 64 bytes. */
     public Client withName(String value) {
-        return new Client(link, prefix, timeout, actor, value, trace);
+        return new Client(link, prefix, timeout, actor, vouched, value, trace);
     }
 
     /** The same client with what adds the W3C Trace Context of a request: {@code carrier -> propagator.inject(Context.current(), carrier, Map::put)}. */
     public Client withTrace(Consumer<Map<String, String>> value) {
-        return new Client(link, prefix, timeout, actor, name, value);
+        return new Client(link, prefix, timeout, actor, vouched, name, value);
     }
 
     private static String ownActor() {
         String told = System.getenv("THOLE_ACTOR");
         if (told != null && !told.isEmpty()) return told;
         return String.format("%.100s@", System.getProperty("user.name")).replaceAll("[^ -~]", "?") + Link.host();
+    }
+
+    /** The end of a subject that names who asks, encoded as ids are. */
+    private String by() throws TholeException {
+        if (vouched.getBytes(UTF_8).length > 200 || vouched.indexOf('\0') >= 0 || !UTF_8.newEncoder().canEncode(vouched))
+            throw new TholeException(Status.INVALID, "the vouched actor is no UTF-8 without NUL, or longer than 200 bytes");
+        String token = URLEncoder.encode(vouched, UTF_8).replace("+", "%20").replace(".", "%2E").replace("*", "%2A").replace("%7E", "~");
+        return token.isEmpty() ? "" : ".by." + token;
     }
 
     /** Who asks, as headers. */
@@ -159,6 +180,7 @@ public final class Client {
     private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
         long deadline = System.nanoTime() + timeout.toNanos();
         Headers sender = sender();
+        String subject = prefix + operation + by();
         Pause pause = new Pause();
         Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
         for (;;) {
@@ -166,7 +188,7 @@ public final class Client {
             if (leftMs <= 0) throw new TholeException(last.status() == Status.NO_ANSWER ? Status.UNAVAILABLE : last.status(), last.text());
             long waitMs = asked.waitMs() == 0 ? 0 : Math.max(1, Math.min(leftMs / 2, asked.waitMs())); // leaves time for a repetition
             long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
-            Answer answer = link.ask(prefix + operation, Wire.bytes(asked.waiting(waitMs)), timeoutMs, sender, () -> false);
+            Answer answer = link.ask(subject, Wire.bytes(asked.waiting(waitMs)), timeoutMs, sender, () -> false);
             if (answer.status() != Status.NO_ANSWER || last.status() != Status.TIMEOUT) last = answer;
             if (waitMs > 0 && answer.status() == Status.TIMEOUT) {
                 pause.reset(); // it still runs

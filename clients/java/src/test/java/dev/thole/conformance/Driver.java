@@ -41,6 +41,8 @@ public final class Driver {
             Client client = new Client(nats, System.getenv("THOLE_NAMESPACE"));
             String actor = System.getenv("CONF_ACTOR"), name = System.getenv("CONF_CLIENT");
             if (actor != null && !actor.isEmpty()) client = client.withActor(actor);
+            String vouched = System.getenv("CONF_VOUCHED");
+            if (vouched != null) client = client.withVouchedActor(vouched);
             if (name != null && !name.isEmpty()) client = client.withName(name);
             if ("client".equals(System.getenv("CONF_MODE"))) commands(client);
             else work(nats);
