@@ -88,11 +88,11 @@ static natsStatus on_write(void *data, bool add)
     return NATS_OK;
 }
 
-/* From nats.c 3.9.2 and 3.11 on these are the event loop's to do; before, nats.c does them itself. */
+/* From nats.c 3.11 on; and from 3.9.2 on closing the socket, below: before, nats.c does these itself. */
 static natsStatus on_detach(void *data)
 {
     struct loop *const loop = data;
-#if NATS_VERSION_NUMBER >= 0x030902
+#if NATS_VERSION_NUMBER >= 0x030B00
     natsConnection_ProcessDetachedEvent(loop->nc);
 #endif
     (void)loop;
@@ -211,7 +211,7 @@ static void *loop_main(void *arg)
         loop->deliver(loop->arg);
         flush(loop);
     }
-#if NATS_VERSION_NUMBER >= 0x030B00
+#if NATS_VERSION_NUMBER >= 0x030902
     if (atomic_load(&loop->attached))
         natsConnection_ProcessCloseEvent(&loop->native);
 #endif
