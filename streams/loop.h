@@ -16,7 +16,8 @@ struct loop;
 /* Called on the loop's thread after each read, and after loop_wake(): delivers what has come. */
 typedef void loop_deliver_fn(void *arg);
 
-/* Starts the thread; NULL: no thread or descriptor is left. It waits for loop_options()'s connection. */
+/* Starts the thread; NULL: no thread or descriptor is left. It waits for the connection of
+ * loop_set_options(). */
 struct loop *loop_create(loop_deliver_fn *deliver, void *arg);
 /* The next natsConnection_Connect() with @p options belongs to this loop; it is the only one. */
 natsStatus loop_set_options(struct loop *loop, natsOptions *options);
