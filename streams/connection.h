@@ -81,9 +81,9 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
 
 /*
  * What the calling thread publishes on the connection between the two is written with the uncork, in one
- * piece where the socket takes it: for a thread that publishes several messages one after the other and does
- * not block meanwhile. Harmless when it is not connected, or when the epoch changes in between. One
- * connection at a time.
+ * piece where the socket takes it, or before by another thread that writes: for a thread that publishes
+ * several messages one after the other and does not block meanwhile. Harmless when it is not connected, or
+ * when the epoch changes in between. One connection at a time.
  */
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);

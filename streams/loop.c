@@ -176,6 +176,7 @@ static void read_some(struct loop *loop)
     natsConnection_ProcessReadEvent(loop->nc);
     pthread_mutex_unlock(&loop->io);
     atomic_fetch_add(&loop->reads, 1);
+    flush(loop); /* what was published meanwhile; it does not wait for those who are called now */
 }
 
 /* Returns when the socket is ready, or when it was woken up; what is ready, 0: nothing. */
