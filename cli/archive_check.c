@@ -246,6 +246,8 @@ static const char *judge_section(struct file_reading *reading, struct section *s
         return wrong;
     if (!take_leaves(reading, section, json))
         return "a leaf of it is of a record that is not in the file";
+    if (section->len == 0 && section->proof_len == 0) /* it only says where the log stood */
+        return NULL;
     if (!merkle_root_of_many(checkpoint->size, section->leaves, section->len, section->proof,
                              section->proof_len, &root) ||
         !merkle_equal(&root, &checkpoint->root))
@@ -253,9 +255,13 @@ static const char *judge_section(struct file_reading *reading, struct section *s
     return NULL;
 }
 
-static void seal_records(struct file_reading *reading, const struct section *section, uint64_t size)
+static void seal_records(struct file_reading *reading, const struct section *section,
+                         const struct checkpoint *checkpoint)
 {
     struct archive_check *check = reading->check;
+    struct log_place place;
+    struct merkle_tree tree;
+    bool const says = log_place_parse(checkpoint, &place, &tree);
     for (size_t i = 0; i < section->len; i++)
         if (!section->records[i]->sealed) {
             section->records[i]->sealed = true;
@@ -263,8 +269,8 @@ static void seal_records(struct file_reading *reading, const struct section *sec
         }
     check->checkpoints = memory_reserve(check->checkpoints, &check->checkpoints_cap,
                                         check->checkpoints_len + 1, sizeof *check->checkpoints);
-    check->checkpoints[check->checkpoints_len++] =
-        (struct archive_checkpoint){section->partition, size, section->len};
+    check->checkpoints[check->checkpoints_len++] = (struct archive_checkpoint){
+        section->partition, checkpoint->size, section->len, says ? place.sequence : UINT64_MAX};
 }
 
 static void take_checkpoint(struct file_reading *reading, thole_slice json)
@@ -284,7 +290,7 @@ static void take_checkpoint(struct file_reading *reading, thole_slice json)
     if (wrong != NULL)
         found(reading, AUDIT_CHECKPOINT, wrong);
     else
-        seal_records(reading, &section, checkpoint.size);
+        seal_records(reading, &section, &checkpoint);
     section_release(&section);
     buf_release(&note);
 }
@@ -307,6 +313,18 @@ static thole_status on_section(void *arg, thole_slice name, thole_slice json)
 
 /* ---- the file ---- */
 
+/* What stood behind the newest checkpoint of its log cannot be in it. */
+static bool must_be_sealed(const struct archive_check *check, const struct checked_record *record)
+{
+    uint64_t end = 0;
+    if (!check->may_go_on)
+        return true;
+    for (size_t i = 0; i < check->checkpoints_len; i++)
+        if (check->checkpoints[i].partition == record->partition && check->checkpoints[i].end > end)
+            end = check->checkpoints[i].end;
+    return end == 0 || record->sequence <= end;
+}
+
 static void check_all_sealed(struct file_reading *reading)
 {
     char text[96];
@@ -316,7 +334,7 @@ static void check_all_sealed(struct file_reading *reading)
     for (size_t i = 0; i < reading->len; i++) {
         const struct checked_record *record = &reading->records[i];
         reading->partition = record->partition;
-        if (record->sealed || ++missing > UNSEALED_SAID_MAX)
+        if (record->sealed || !must_be_sealed(reading->check, record) || ++missing > UNSEALED_SAID_MAX)
             continue;
         reading->check->findings++;
         reading->check->found(
@@ -325,12 +343,11 @@ static void check_all_sealed(struct file_reading *reading)
                                     .sequence = record->sequence,
                                     .instance = reading->check->instances[record->instance].instance,
                                     .execution = reading->check->instances[record->instance].execution,
-                                    .text = "it is in no checkpoint of this archive by --key"});
+                                    .text = "it is in no checkpoint of this file by --key"});
     }
     if (missing <= UNSEALED_SAID_MAX)
         return;
-    (void)snprintf(text, sizeof text,
-                   "%" PRIu64 " more records are in no checkpoint of this archive by --key",
+    (void)snprintf(text, sizeof text, "%" PRIu64 " more records are in no checkpoint of this file by --key",
                    missing - UNSEALED_SAID_MAX);
     found(reading, AUDIT_CHECKPOINT, text);
 }

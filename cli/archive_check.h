@@ -11,6 +11,7 @@
 struct archive_checkpoint {
     uint32_t partition;
     uint64_t size, records; /* records: of the file, that it has */
+    uint64_t end;           /* sequence of the last record of the log that it has, of the file or not */
 };
 /* A finding's slices and text are borrowed for the call. */
 typedef void archive_found_fn(void *arg, uint32_t partition, const struct audit_finding *finding);
@@ -23,6 +24,7 @@ struct archive_first_finding {
 void archive_first_found(void *first, uint32_t partition, const struct audit_finding *finding);
 struct archive_check {
     const struct audit_keys *keys; /* len 0: checkpoints are not looked at */
+    bool may_go_on;                /* records behind the newest checkpoint of their log may be in none */
     archive_found_fn *found;
     void *arg;
     /* What it has, afterwards: */

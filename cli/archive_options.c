@@ -1,4 +1,4 @@
-/* Options of archive and hold. */
+/* Options of archive, audit and hold. */
 #include "verb_options.h"
 
 const char *const cli_statuses[] = {"any",       "running",          "waiting",   "stuck",
@@ -74,4 +74,52 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
 
 const struct option_row hold_rows[HOLD_ROWS] = {
     TEXT_ROW("reason", "TEXT", reason, "set, release: why; kept with the hold, and with --actor"),
+};
+const struct option_row audit_rows[AUDIT_ROWS] = {
+    {.flag = "key",
+     .kind = OPTION_TEXT,
+     .unit = "KEY,...",
+     .shown = "none",
+     FIELD(key),
+     .help = "verify, keep: public keys of checkpoints, files or as they are; checkpoint: files of private "
+             "keys; keygen: the file to write"},
+    TEXT_ROW("dir", "FOLDER", dir,
+             "keep: where the newest checkpoint of each partition is written, if it continues the one there; "
+             "verify: the logs must continue those there"),
+    {.flag = "file",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     FIELD(file),
+     .help =
+         "verify: histories of thole export or thole history --raw; needs no server, but for --key when the "
+         "file has no checkpoints; redact: the file to write anew"},
+    {.flag = "event",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "0",
+     .shown = "none",
+     FIELD(redact_event),
+     .help = "redact: the event whose payloads are erased, by its id in thole history"},
+    {.flag = "execution",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "0",
+     .shown = "the one that has it",
+     FIELD(redact_execution),
+     .help = "redact: the event's execution"},
+    TEXT_ROW("field", "NAME", field,
+             "redact: only this payload: input, output, data, value, details, text or reason"),
+    TEXT_ROW("reason", "TEXT", reason, "redact: why; kept in the file, with --actor and the time"),
+    {.flag = "every",
+     .kind = OPTION_DURATION,
+     .unit = "DURATION",
+     .fallback = "0s",
+     .shown = "once",
+     .max = 7 * 24 * 3600 * UINT64_C(1000),
+     FIELD(every_ms),
+     .help = "checkpoint: again and again, until it is stopped"},
+    {.flag = "all",
+     .kind = OPTION_SWITCH,
+     FIELD(all),
+     .help = "verify: the logs of all partitions, instead of some instances"},
 };

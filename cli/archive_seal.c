@@ -19,7 +19,10 @@ struct seal_reading {
 static void on_wrong(void *arg, uint64_t sequence, const char *text)
 {
     struct seal_reading *reading = arg;
-    if (!reading->wrong)
+    if (!reading->wrong && sequence == 0)
+        (void)thole_fail(reading->reterr, THOLE_CORRUPT, "partition %u, the kept checkpoint: %s",
+                         reading->to->partition, text);
+    else if (!reading->wrong)
         (void)thole_fail(reading->reterr, THOLE_CORRUPT,
                          "partition %u, message #%llu of the audit stream: %s", reading->to->partition,
                          (unsigned long long)sequence, text);
@@ -70,7 +73,7 @@ static void index_leaves(struct archive_seal *to)
 }
 
 thole_status archive_seal_read(struct archive_seal *to, thole_client *client, const struct audit_keys *keys,
-                               thole_error *reterr)
+                               thole_slice kept, thole_error *reterr)
 {
     const char *const ns = client->topology.ns;
     struct seal_reading reading = {.to = to, .keys = keys, .reterr = reterr};
@@ -82,13 +85,14 @@ thole_status archive_seal_read(struct archive_seal *to, thole_client *client, co
                                                   .keys_len = keys->len,
                                                   .found = on_wrong,
                                                   .arg = &reading});
+    if (kept.len > 0)
+        seal_take_checkpoint(to->seal, 0, kept);
     THOLE_TRY(audit_stream_read(client->connection, ns, to->partition, 1, take_message, &reading, reterr));
     seal_end(to->seal);
     if (reading.wrong)
         return THOLE_CORRUPT;
     THOLE_TRY(buf_status(&to->note));
-    assert(seal_signed(to->seal) == to->size);
-    index_leaves(to);
+    assert(kept.len > 0 ? seal_signed(to->seal) >= to->size : seal_signed(to->seal) == to->size);
     return THOLE_OK;
 }
 
@@ -101,9 +105,11 @@ void archive_seal_release(struct archive_seal *seal)
     *seal = (struct archive_seal){.partition = seal->partition};
 }
 
-bool archive_seal_find(const struct archive_seal *seal, const struct record_hash *record, uint64_t *ret_index)
+bool archive_seal_find(struct archive_seal *seal, const struct record_hash *record, uint64_t *ret_index)
 {
     uint64_t low = 0, high = seal->size;
+    if (seal->by_hash == NULL)
+        index_leaves(seal);
     while (low < high) {
         uint64_t const middle = low + (high - low) / 2;
         struct leaf const leaf = seal_leaf(seal->seal, seal->by_hash[middle]);
@@ -157,11 +163,24 @@ static void proof_hash(void *arg, const struct merkle_hash *hash)
     base64_value(arg, hash->bytes, sizeof hash->bytes);
 }
 
+/* Each once: two records of a stream that was forged may be the same. */
+static void sort_taken(struct archive_seal *seal)
+{
+    size_t len = 1;
+    if (seal->taken_len == 0)
+        return;
+    qsort(seal->taken, seal->taken_len, sizeof *seal->taken, ascending);
+    for (size_t i = 1; i < seal->taken_len; i++)
+        if (seal->taken[i] != seal->taken[len - 1])
+            seal->taken[len++] = seal->taken[i];
+    seal->taken_len = len;
+}
+
 thole_status archive_seal_section(struct archive_seal *seal, struct buf *to, thole_error *reterr)
 {
     struct json json;
-    assert(seal->taken_len > 0);
-    qsort(seal->taken, seal->taken_len, sizeof *seal->taken, ascending);
+    assert(seal->size > 0);
+    sort_taken(seal);
     json_to_buf(&json, to);
     json_object(&json);
     json_member_text(&json, "schema", "thole.export.checkpoint.v1");
@@ -180,7 +199,8 @@ thole_status archive_seal_section(struct archive_seal *seal, struct buf *to, tho
     json_end(&json);
     json_key(&json, "proof");
     json_array(&json);
-    merkle_prove_many(seal->size, seal->taken, seal->taken_len, leaf_hash, seal->seal, proof_hash, &json);
+    if (seal->taken_len > 0)
+        merkle_prove_many(seal->size, seal->taken, seal->taken_len, leaf_hash, seal->seal, proof_hash, &json);
     json_end(&json);
     json_end(&json);
     seal->taken_len = 0;

@@ -112,7 +112,7 @@ static thole_status begin_adding(struct archive_writer *writer, const struct arc
     if (writer->keys->len > 0) {
         ret->seal = &writer->seals[p];
         if (ret->seal->seal == NULL)
-            THOLE_TRY(archive_seal_read(ret->seal, writer->client, writer->keys, reterr));
+            THOLE_TRY(archive_seal_read(ret->seal, writer->client, writer->keys, (thole_slice){0}, reterr));
         ret->taken_before = ret->seal->taken_len;
     }
     archive_facts_begin(&ret->facts, p, wish->instance);

@@ -1,5 +1,6 @@
 /* audit: whether histories are what was written. */
 #include "audit_file.h"
+#include "audit_keep.h"
 #include "audit_notary.h"
 #include "audit_redact.h"
 #include "audit_report.h"
@@ -18,9 +19,33 @@ static thole_status on_record(void *arg, const struct audit_record *record)
 static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
 {
     char whole[512];
-    (void)snprintf(whole, sizeof whole, "message #%llu of the audit stream: %s", (unsigned long long)sequence,
-                   text);
+    if (sequence == 0)
+        (void)snprintf(whole, sizeof whole, "the kept checkpoint: %.480s", text);
+    else
+        (void)snprintf(whole, sizeof whole, "message #%llu of the audit stream: %s",
+                       (unsigned long long)sequence, text);
     audit_report_finding(arg, &(struct audit_finding){.fault = AUDIT_CHECKPOINT, .text = whole});
+}
+
+/* Of --dir: what was signed before must still be there. */
+static thole_status take_kept(struct audit_report *report, const char *ns, const struct audit_keys *keys,
+                              struct seal *seal, thole_error *reterr)
+{
+    struct buf note;
+    thole_error why = {.status = THOLE_OK};
+    if (report->cli->options.dir == NULL)
+        return THOLE_OK;
+    buf_init(&note, NOTE_TEXT_BYTES_MAX);
+    thole_status status = audit_kept_read(report->cli->options.dir, ns, report->partition, keys, &note, &why);
+    report->kept += note.len > 0;
+    if (status == THOLE_OK && note.len > 0)
+        seal_take_checkpoint(seal, 0, buf_bytes(&note));
+    else if (status == THOLE_CORRUPT)
+        on_wrong_seal(report, 0, why.text);
+    else if (status != THOLE_OK)
+        *reterr = why;
+    buf_release(&note);
+    return status == THOLE_CORRUPT ? THOLE_OK : status;
 }
 
 static thole_status read_seal(struct audit_report *report, thole_client *client,
@@ -35,7 +60,10 @@ static thole_status read_seal(struct audit_report *report, thole_client *client,
                                                                .keys_len = keys->len,
                                                                .found = on_wrong_seal,
                                                                .arg = report});
-    return *ret == NULL ? THOLE_OK : notary_read(client, partition, *ret, reterr);
+    if (*ret == NULL)
+        return THOLE_OK;
+    THOLE_TRY(take_kept(report, client->topology.ns, keys, *ret, reterr));
+    return notary_read(client, partition, *ret, reterr);
 }
 
 /* Checks one log, or the records of one instance of it. */
@@ -116,6 +144,18 @@ static thole_status check_wish(struct audit_report *report, thole_client *client
     return check_each(report, client, keys, ret_object, reterr);
 }
 
+static bool needs_server(const struct cli *cli, const struct audit_keys *keys)
+{
+    const char *const file = cli->options.file;
+    return file == NULL || (keys->len > 0 && !audit_file_has_checkpoints(file));
+}
+
+/* False: nothing is there to compare with, which must not look like a success. */
+static bool kept_are_there(const struct audit_report *report)
+{
+    return report->cli->options.dir == NULL || report->kept > 0;
+}
+
 static int verify(struct cli *cli)
 {
     struct audit_report report;
@@ -128,7 +168,9 @@ static int verify(struct cli *cli)
         return cli_misused(cli, "what is to be verified? IDs, --all or --file");
     if (!audit_keys_read(cli, false, &keys, &code))
         return code;
-    if (cli->options.file == NULL || keys.len > 0) {
+    if (cli->options.dir != NULL && (keys.len == 0 || cli->options.file != NULL))
+        return cli_misused(cli, "--dir is compared with the logs: it needs --key, and no --file");
+    if (needs_server(cli, &keys)) {
         client = cli_connect(cli, &code);
         if (client == NULL)
             return code;
@@ -144,6 +186,9 @@ static int verify(struct cli *cli)
         code = cli_complain_with(cli, cli->options.file, &error, EXIT_DIVERGED, NULL);
     else if (status != THOLE_OK && status != THOLE_CANCELLED)
         code = cli_complain(cli, object, &error);
+    else if (status == THOLE_OK && !kept_are_there(&report))
+        code = cli_misused_try(cli, "thole audit keep --key KEY --dir FOLDER",
+                               "%.300s has no checkpoint of it", cli->options.dir);
     thole_client_close(client);
     return code;
 }
@@ -154,10 +199,12 @@ int command_audit(struct cli *cli)
         return verify(cli);
     if (strcmp(cli->words[0], "checkpoint") == 0)
         return audit_checkpoint(cli);
+    if (strcmp(cli->words[0], "keep") == 0)
+        return audit_keep(cli);
     if (strcmp(cli->words[0], "keygen") == 0)
         return audit_keygen(cli);
     if (strcmp(cli->words[0], "redact") == 0)
         return audit_redact(cli);
-    return cli_misused(cli, "unknown word: %.60s; expected verify, checkpoint, keygen or redact",
+    return cli_misused(cli, "unknown word: %.60s; expected verify, checkpoint, keep, keygen or redact",
                        cli->words[0]);
 }

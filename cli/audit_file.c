@@ -1,15 +1,18 @@
-/* audit verify --file: histories of thole export and thole history --raw, without a server unless --key is
- * given. */
+/* audit verify --file: histories of thole export and thole history --raw, without a server, but for --key
+ * when the file has no checkpoints. */
 #include "audit_file.h"
+#include "archive_check.h"
 #include "history_file.h"
+#include "memory.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct file_check {
     struct audit_report *report;
     const struct audit_keys *keys;
     thole_client *client; /* NULL: without --key */
-    struct seal *seal;
+    struct seal **seals;  /* by partition, as many as the namespace has; NULL: it was not read yet */
     char ns[THOLE_NAME_BYTES_MAX + 1];
     uint8_t instance[THOLE_ID_BYTES_MAX]; /* a copy: the reader's own ends before a file that is cut off has
                                              its end */
@@ -41,10 +44,16 @@ static thole_status on_begin(void *arg, thole_slice instance)
     if (check->client != NULL && strcmp(check->ns, check->client->topology.ns) != 0)
         return thole_fail(check->reterr, THOLE_INVALID,
                           "a history of namespace %s: give it with -n, or leave --key away", check->ns);
-    if (check->client != NULL)
-        THOLE_TRY(check->read_seal(check->report, check->client, check->keys, check->partition, &check->seal,
-                                   check->reterr));
-    options.seal = check->seal;
+    if (check->client != NULL) {
+        if (check->partition >= check->client->topology.partitions)
+            return thole_fail(check->reterr, THOLE_CORRUPT, "namespace %s has no partition %u", check->ns,
+                              check->partition);
+        struct seal **const seal = &check->seals[check->partition];
+        if (*seal == NULL)
+            THOLE_TRY(check->read_seal(check->report, check->client, check->keys, check->partition, seal,
+                                       check->reterr));
+        options.seal = *seal;
+    }
     audit_report_begin(check->report, &options);
     return THOLE_OK;
 }
@@ -71,8 +80,13 @@ static void end(struct file_check *check, bool whole)
 {
     if (check->report->audit != NULL)
         audit_report_end(check->report, whole);
-    seal_destroy(check->seal);
-    check->seal = NULL;
+}
+
+static void forget_seals(struct file_check *check)
+{
+    for (uint32_t p = 0; check->client != NULL && p < check->client->topology.partitions; p++)
+        seal_destroy(check->seals[p]);
+    free(check->seals);
 }
 
 static thole_status on_end(void *arg)
@@ -81,8 +95,79 @@ static thole_status on_end(void *arg)
     return THOLE_OK;
 }
 
-thole_status audit_file_check(struct audit_report *report, const char *path, const struct audit_keys *keys,
-                              thole_client *client, audit_seal_fn *read_seal, thole_error *reterr)
+/* ---- the file's own checkpoints ---- */
+
+static thole_status ignore_begin(void *arg, thole_slice instance)
+{
+    (void)arg, (void)instance;
+    return THOLE_OK;
+}
+
+static thole_status ignore_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    (void)arg, (void)sequence, (void)bytes;
+    return THOLE_OK;
+}
+
+static thole_status ignore_end(void *arg)
+{
+    (void)arg;
+    return THOLE_OK;
+}
+
+static thole_status look_at_section(void *arg, thole_slice name, thole_slice json)
+{
+    bool *const has = arg;
+    (void)json;
+    *has = thole_slice_equal(name, THOLE_STR("checkpoint"));
+    return *has ? THOLE_CANCELLED : THOLE_OK;
+}
+
+bool audit_file_has_checkpoints(const char *path)
+{
+    bool has = false;
+    struct history_file_reader const reader = {.begin = ignore_begin,
+                                               .record = ignore_record,
+                                               .end = ignore_end,
+                                               .section = look_at_section,
+                                               .arg = &has};
+    FILE *const from = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
+    if (from == NULL)
+        return false;
+    thole_status const status = history_file_read(from, &reader, NULL);
+    (void)fclose(from);
+    return has && status == THOLE_CANCELLED;
+}
+
+/* What else is wrong is found by the reading of the histories. */
+static void on_unsealed(void *arg, uint32_t partition, const struct audit_finding *finding)
+{
+    struct audit_report *const report = arg;
+    report->partition = partition;
+    if (finding->fault == AUDIT_CHECKPOINT)
+        audit_report_finding(report, finding);
+}
+
+/* *ret: as many as histories, allocated. */
+static thole_status check_seals(struct audit_report *report, const char *path, const struct audit_keys *keys,
+                                uint64_t **ret, thole_error *reterr)
+{
+    struct archive_check check = {.keys = keys, .may_go_on = true, .found = on_unsealed, .arg = report};
+    thole_status const status = archive_check_file(&check, path, reterr);
+    *ret = memory_array(check.instances_len + 1, sizeof **ret);
+    for (size_t i = 0; i < check.instances_len; i++)
+        (*ret)[i] = check.instances[i].sealed;
+    report->in_file = *ret;
+    report->in_file_len = check.instances_len;
+    archive_check_release(&check);
+    return status;
+}
+
+/* ---- the histories ---- */
+
+static thole_status check_histories(struct audit_report *report, const char *path,
+                                    const struct audit_keys *keys, thole_client *client,
+                                    audit_seal_fn *read_seal, thole_error *reterr)
 {
     struct file_check check = {
         .report = report, .keys = keys, .client = client, .read_seal = read_seal, .reterr = reterr};
@@ -96,9 +181,32 @@ thole_status audit_file_check(struct audit_report *report, const char *path, con
     if (from == NULL)
         return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_UNAVAILABLE, "cannot open %s: %s",
                           path, strerror(errno));
+    if (client != NULL) {
+        check.seals = memory_array(client->topology.partitions, sizeof(struct seal *));
+        memset(check.seals, 0, client->topology.partitions * sizeof(struct seal *));
+    }
     thole_status const status = history_file_read(from, &reader, reterr);
     end(&check, false);
+    forget_seals(&check);
     if (from != stdin)
         (void)fclose(from);
+    return status;
+}
+
+thole_status audit_file_check(struct audit_report *report, const char *path, const struct audit_keys *keys,
+                              thole_client *client, audit_seal_fn *read_seal, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    uint64_t *in_file = NULL;
+    if (client == NULL && keys->len > 0)
+        why.status = check_seals(report, path, keys, &in_file, &why);
+    thole_status const status = check_histories(report, path, keys, client, read_seal, reterr);
+    report->in_file = NULL;
+    report->in_file_len = 0;
+    free(in_file);
+    if (status == THOLE_OK && why.status != THOLE_OK) { /* a whole file, but none with checkpoints */
+        *reterr = why;
+        return why.status;
+    }
     return status;
 }

@@ -20,6 +20,8 @@ struct audit_checked {
     struct audit_options options; /* instance: allocated */
     struct audit_summary summary;
     uint64_t is_signed, checkpoints, sealed; /* sealed: there is a seal */
+    bool of_file;
+    uint64_t in_file;
 };
 
 void audit_report_init(struct audit_report *report, const struct cli *cli)
@@ -261,6 +263,8 @@ static void checked_members(struct json *json, const struct audit_checked *check
         json_member_number(json, "checkpoints", checked->checkpoints);
         json_member_number(json, "signed", checked->is_signed);
     }
+    if (checked->of_file)
+        json_member_number(json, "in_checkpoints", checked->in_file);
     json_member_number(json, "last_sequence", summary->last_sequence);
     json_member_time(json, "last_time", summary->last_time_ms);
     to_hex(&summary->last, hex);
@@ -298,6 +302,9 @@ static void checked_line(const struct audit_checked *checked)
     if (checked->sealed > 0)
         (void)printf(", %" PRIu64 " checkpoints, the last of %" PRIu64 " records", checked->checkpoints,
                      checked->is_signed);
+    if (checked->of_file)
+        (void)printf(", %s%" PRIu64 " of them in signed checkpoints of the file",
+                     checked->in_file < summary->records ? "only " : "", checked->in_file);
     text_time(summary->last_time_ms, time);
     if (summary->records > 0)
         (void)printf("; the last is #%" PRIu64 ", %s", summary->last_sequence, time);
@@ -318,6 +325,10 @@ void audit_report_end(struct audit_report *report, bool whole)
                                      sizeof *report->checked);
     struct audit_checked *checked = &report->checked[report->checked_len++];
     *checked = (struct audit_checked){.summary = audit_summary(report->audit)};
+    if (report->checked_len <= report->in_file_len) {
+        checked->of_file = true;
+        checked->in_file = report->in_file[report->checked_len - 1];
+    }
     checked->options.partition = report->partition;
     checked->options.instance =
         (thole_slice){memory_copy(report->instance.ptr, report->instance.len), report->instance.len};

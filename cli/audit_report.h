@@ -15,6 +15,10 @@ struct audit_report {
     thole_slice instance;
     uint64_t records, findings, begun_ms, shown_ms;
     size_t logs; /* that will be checked; 0: not known */
+    size_t kept; /* checkpoints of --dir that were compared */
+    /* Records in signed checkpoints of the file, by its histories; NULL: it is not known. Borrowed. */
+    const uint64_t *in_file;
+    size_t in_file_len;
     struct audit_checked *checked;
     size_t checked_len, checked_cap;
     thole_slice *redactions; /* sections, allocated: -o json has them behind the findings */

@@ -170,52 +170,6 @@ static const struct option_row replay_rows[] = {
     OPTION_ROW_UNTIL(FIELD(until)),
     OPTION_ROW_BREAK(FIELD(stop)),
 };
-static const struct option_row audit_rows[] = {
-    {.flag = "key",
-     .kind = OPTION_TEXT,
-     .unit = "KEY,...",
-     .shown = "none",
-     FIELD(key),
-     .help = "verify: public keys of checkpoints, files or as they are; checkpoint: files of private keys; "
-             "keygen: "
-             "the file to write"},
-    {.flag = "file",
-     .kind = OPTION_TEXT,
-     .unit = "FILE|-",
-     FIELD(file),
-     .help =
-         "verify: histories of thole export or thole history --raw; needs no server unless --key is given; "
-         "redact: the file to write anew"},
-    {.flag = "event",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "0",
-     .shown = "none",
-     FIELD(redact_event),
-     .help = "redact: the event whose payloads are erased, by its id in thole history"},
-    {.flag = "execution",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "0",
-     .shown = "the one that has it",
-     FIELD(redact_execution),
-     .help = "redact: the event's execution"},
-    TEXT_ROW("field", "NAME", field,
-             "redact: only this payload: input, output, data, value, details, text or reason"),
-    TEXT_ROW("reason", "TEXT", reason, "redact: why; kept in the file, with --actor and the time"),
-    {.flag = "every",
-     .kind = OPTION_DURATION,
-     .unit = "DURATION",
-     .fallback = "0s",
-     .shown = "once",
-     .max = 7 * 24 * 3600 * UINT64_C(1000),
-     FIELD(every_ms),
-     .help = "checkpoint: again and again, until it is stopped"},
-    {.flag = "all",
-     .kind = OPTION_SWITCH,
-     FIELD(all),
-     .help = "verify: the logs of all partitions, instead of some instances"},
-};
 static const struct option_row reason_rows[] = {
     TEXT_ROW("reason", "TEXT", reason, "kept in the history and told to running activities"),
 };
@@ -288,6 +242,9 @@ static const struct option_row export_rows[] = {
      .fallback = "binary",
      FIELD(form),
      .help = "of the file; both are read by history --file, diff, show --file and replay --file"},
+    TEXT_ROW("key", "KEY,...", key,
+             "public keys of checkpoints, files or as they are: the file shows that its records are in "
+             "signed ones"),
     TEXT_ROW("test", "FILE.c", test,
              "of one ID: a unit test that begins from its history, which goes to FILE.thole"),
     {.flag = "all",
@@ -446,7 +403,7 @@ static const struct command commands[] = {
      .usage = "[ID]...",
      .summary = "write histories to a file, without loss: of IDs, of what a filter selects, or of all",
      .example = "thole export order-17 --to order-17.thole\n"
-                "  thole export --all --to 2026-11.thole\n"
+                "  thole export --all --to 2026-11.thole --key audit.pub\n"
                 "  thole export --status failed --after 1d --form jsonl | jq -r .events[]?.kind",
      ROWS(export_rows),
      .words_max = INT32_MAX,
@@ -636,14 +593,17 @@ static const struct command commands[] = {
      .run = command_replay,
      .program = true},
     {.name = "audit",
-     .usage = "verify|checkpoint|keygen|redact [WORD]...",
+     .usage = "verify|checkpoint|keep|keygen|redact [WORD]...",
      .summary = "check that histories are what was written; sign checkpoints; erase payloads from exports",
      .example =
          "thole audit keygen audit.example.com --key audit.key >audit.pub\n  thole audit checkpoint "
          "--key audit.key --every 1m\n"
+         "  thole audit keep --key audit.pub --dir kept\n  thole audit verify --all --key audit.pub --dir "
+         "kept\n"
          "  thole audit verify --all --key audit.pub\n  thole audit verify order-17 -o json\n"
          "  thole audit redact order-17 --file order-17.thole --event 4 --reason 'erasure request 4711'",
-     ROWS(audit_rows),
+     .rows = audit_rows,
+     .rows_len = AUDIT_ROWS,
      .words_min = 1,
      .words_max = INT32_MAX,
      .run = command_audit},

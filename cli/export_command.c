@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "export.h"
 #include "export_file.h"
+#include "export_seal.h"
 #include "forms.h"
 #include "read_commands.h"
 #include "text.h"
@@ -27,6 +28,8 @@ struct export
     thole_client *client;
     struct id_set ids; /* what is asked for */
     struct export_file file;
+    struct export_seal seal;
+    uint32_t partition;            /* of the history in hand */
     struct buf selection, missing; /* JSON: a value; an array without its end */
     struct json missing_json;
     uint64_t missing_len, records;
@@ -147,6 +150,7 @@ static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes
 {
     struct export *export = arg;
     history_writer_record(&export->file.writer, sequence, bytes);
+    export_seal_take(&export->seal, export->partition, bytes);
     export->records++;
     return ferror(export->file.work) ? THOLE_CANCELLED : THOLE_OK;
 }
@@ -167,11 +171,14 @@ static void note_missing(struct export *export, thole_slice instance, const thol
 static thole_status export_history(struct export *export, thole_slice instance, thole_error *reterr)
 {
     thole_error why = {.status = THOLE_OK};
+    size_t const sealing = export->seal.len;
     export_file_begin(&export->file, instance);
+    export->partition = subject_partition(instance, export->file.options.partitions);
     why.status = client_history_records(export->client, instance, write_record, export, &why);
     if (why.status == THOLE_OK)
         return export_file_keep(&export->file, reterr);
     export_file_drop(&export->file);
+    export->seal.len = sealing;
     if (ferror(export->file.work))
         return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", export->file.options.path,
                           strerror(errno));
@@ -257,11 +264,15 @@ static void say_result(const struct export *export)
     if (!cli_is_json(export->cli)) {
         (void)printf("%s: %" PRIu64 " instances, %" PRIu64 " records; %" PRIu64 " missing\n",
                      export->file.options.path, totals->instances, totals->records, export->missing_len);
+        if (export->seal.keys.len > 0)
+            (void)printf("%" PRIu64 " of the records are in signed checkpoints\n", export->seal.sealed);
         return;
     }
     json_document(&json, stdout, "thole.export_result.v1");
     json_member_text(&json, "file", export->file.options.path);
     result_members(export, &json);
+    if (export->seal.keys.len > 0)
+        json_member_number(&json, "in_checkpoints", export->seal.sealed);
     json_end(&json);
 }
 
@@ -287,14 +298,31 @@ static thole_status write_all(struct export *export, const struct export_options
     THOLE_TRY(buf_status(&export->selection));
     THOLE_TRY(export_file_open(&export->file, options, reterr));
     export->file.writer.decorate = export_decorate;
+    THOLE_TRY(export_seal_resume(&export->seal, &export->file, reterr));
     THOLE_TRY(export_histories(export, reterr));
+    THOLE_TRY(export_seal_put(&export->seal, &export->file, reterr));
     return finish(export, reterr);
 }
 
-static int run(const struct cli *cli, thole_client *client, const char *path, bool single)
+/* What was asked for and is not there is said, but for what an engine has written since its last checkpoint.
+ */
+static int judge(const struct export *export)
+{
+    if (export->seal.bare > 0)
+        cli_note(export->cli,
+                 "the logs of %" PRIu32 " partitions with records of it have no checkpoint by --key",
+                 export->seal.bare);
+    return export->missing_len > 0 || export->seal.bare > 0 ? EXIT_INCOMPLETE : EXIT_DONE;
+}
+
+static int run(const struct cli *cli, thole_client *client, const struct audit_keys *keys, const char *path,
+               bool single)
 {
     struct export export = {.cli = cli, .client = client, .single = single};
     thole_error error = {.text = ""};
+    export.seal.client = client;
+    if (keys != NULL)
+        export.seal.keys = *keys;
     id_set_init(&export.ids);
     buf_init(&export.selection, SELECTION_BYTES_MAX);
     buf_init(&export.missing, MANIFEST_BYTES_MAX / 2);
@@ -308,13 +336,13 @@ static int run(const struct cli *cli, thole_client *client, const char *path, bo
                                            .selection = buf_bytes(&export.selection),
                                            .begun_ms = clock_wall_ms()};
     error.status = write_all(&export, &options, &error);
-    int code = error.status == THOLE_OK ? export.missing_len > 0 ? EXIT_INCOMPLETE : EXIT_DONE
-                                        : complain(&export, &error);
+    int code = error.status == THOLE_OK ? judge(&export) : complain(&export, &error);
     if (error.status == THOLE_OK)
         say_result(&export);
     else if (single)
         export_file_remove(&export.file);
     export_file_release(&export.file);
+    export_seal_release(&export.seal);
     id_set_release(&export.ids);
     buf_release(&export.selection);
     buf_release(&export.missing);
@@ -323,7 +351,7 @@ static int run(const struct cli *cli, thole_client *client, const char *path, bo
 
 int export_one(const struct cli *cli, thole_client *client)
 {
-    return run(cli, client, cli->options.raw, true);
+    return run(cli, client, NULL, cli->options.raw, true);
 }
 
 /* One ID, no other file, and a name that ends with .c and is not there. */
@@ -331,8 +359,8 @@ static bool test_is_good(const struct cli *cli)
 {
     const char *path = cli->options.test;
     size_t const len = strlen(path);
-    if (cli->words_len != 1 || cli->options.to != NULL)
-        (void)cli_misused(cli, "--test takes one ID, and no --to");
+    if (cli->words_len != 1 || cli->options.to != NULL || cli->options.key != NULL)
+        (void)cli_misused(cli, "--test takes one ID, and no --to or --key");
     else if (len < 3 || strcmp(path + len - 2, ".c") != 0)
         (void)cli_misused(cli, "--test: %.300s does not end with .c", path);
     else if (access(path, F_OK) == 0)
@@ -350,7 +378,7 @@ static int export_test(const struct cli *cli, thole_client *client)
     int const n = snprintf(history, sizeof history, "%.*s.thole", (int)(strlen(path) - strlen(".c")), path);
     if (n < 0 || (size_t)n >= sizeof history)
         return cli_misused(cli, "--test: the path is too long");
-    int const code = run(cli, client, history, true);
+    int const code = run(cli, client, NULL, history, true);
     return code == EXIT_DONE ? export_test_write(cli, client, history) : code;
 }
 
@@ -358,6 +386,7 @@ int command_export(struct cli *cli)
 {
     const struct cli_options *o = &cli->options;
     const char *path = o->to == NULL ? "-" : o->to;
+    struct audit_keys keys;
     int code = EXIT_USAGE;
     if ((cli->words_len > 0) + o->all + has_filter(o) != 1)
         return cli_misused(cli, "what is to be exported? IDs, --all, or a filter as of thole list");
@@ -365,10 +394,12 @@ int command_export(struct cli *cli)
         return code;
     if (o->test == NULL && strcmp(path, "-") == 0 && o->form == HISTORY_BINARY && isatty(STDOUT_FILENO) == 1)
         return cli_misused(cli, "stdout is a terminal: --to FILE, or --form jsonl");
+    if (!audit_keys_read(cli, false, &keys, &code))
+        return code;
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    code = o->test != NULL ? export_test(cli, client) : run(cli, client, path, false);
+    code = o->test != NULL ? export_test(cli, client) : run(cli, client, &keys, path, false);
     thole_client_close(client);
     return code;
 }

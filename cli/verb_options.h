@@ -20,8 +20,9 @@
 
 extern const char *const cli_statuses[]; /* by thole_instance_status, from 0 */
 
-enum { ARCHIVE_ROWS = 18, HOLD_ROWS = 1, BIND_ROWS = 13 };
+enum { ARCHIVE_ROWS = 18, AUDIT_ROWS = 9, HOLD_ROWS = 1, BIND_ROWS = 13 };
 extern const struct option_row archive_rows[ARCHIVE_ROWS]; /* archive_options.c */
+extern const struct option_row audit_rows[AUDIT_ROWS];     /* the same */
 extern const struct option_row hold_rows[HOLD_ROWS];       /* the same */
 extern const struct option_row bind_rows[BIND_ROWS];       /* bind_options.c */
 #endif

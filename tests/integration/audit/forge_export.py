@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """forge_export.py FORGERY FORM <EXPORT >FORGED: a binary export (docs/wire.md), changed as somebody would who
-wants nobody to see it: with counts and a manifest that fit. FORM: binary or jsonl. The first instance with four
-records or more is the victim."""
+wants nobody to see it: with counts and a manifest that fit. FORM: binary or jsonl. The instance with the most
+records is the victim. Checkpoints are kept as they are, but for the forgery "unproved"."""
 import base64, hashlib, json, sys
 
 
 def read(text):
-    """Histories: [namespace, partition, id, [[sequence, record], ...]]"""
-    histories, at = [], 0
+    """Histories, [namespace, partition, id, [[sequence, record], ...]], and sections with checkpoints"""
+    histories, checkpoints, at = [], [], 0
     while at < len(text):
         end = text.index(b"\n", at)
         words = text[at:end].split(b" ")
         at = end + 1
         if words[1] != b"history":  # a section
+            checkpoints += [text[at:at + int(words[3])]] * (words[1] == b"checkpoint")
             at += int(words[3]) + 1
             continue
         records = []
@@ -25,7 +26,7 @@ def read(text):
             records.append([int(line[0]), text[at:at + int(line[1])]])
             at += int(line[1]) + 1
         histories.append([words[3], words[4], words[5], records])
-    return histories
+    return histories, checkpoints
 
 
 def binary(history):
@@ -44,17 +45,20 @@ def lines(history):
     yield {"schema": "thole.export.end.v1", "records": len(history[3])}
 
 
-def write(histories, form):
+def write(histories, checkpoints, form):
     body = b"".join(binary(h) for h in histories)
     manifest = {"instances": len(histories), "records": sum(len(h[3]) for h in histories),
                 "sha256": hashlib.sha256(body).hexdigest(), "complete": True, "missing_count": 0, "missing": []}
     if form == "binary":
         text = json.dumps(manifest).encode()
+        body += b"".join(b"thole checkpoint 1 %d\n%s\n" % (len(c), c) for c in checkpoints)
         sys.stdout.buffer.write(body + b"thole manifest 1 %d\n%s\n" % (len(text), text))
         return
     for history in histories:
         for line in lines(history):
             print(json.dumps(line))
+    for checkpoint in checkpoints:
+        print(checkpoint.decode())
     print(json.dumps({"schema": "thole.export.manifest.v1", **manifest}))
 
 
@@ -114,10 +118,12 @@ def forge(name, histories):
         del records[1:]
     elif name == "again":
         records += [[s + 1000, r] for s, r in records[1:]]
-    elif name != "nothing":
+    elif name not in ("nothing", "unproved"):
         sys.exit("no such forgery: " + name)
 
 
-histories = read(sys.stdin.buffer.read())
+histories, checkpoints = read(sys.stdin.buffer.read())
 forge(sys.argv[1], histories)
-write(histories, sys.argv[2])
+if sys.argv[1] == "unproved":
+    checkpoints = [json.dumps({**json.loads(c), "leaves": [], "proof": []}).encode() for c in checkpoints]
+write(histories, checkpoints, sys.argv[2])

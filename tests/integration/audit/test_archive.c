@@ -574,7 +574,7 @@ static void test_family(void)
           "/family/default-");
     check("$T archive list $D/family -o name | sort | tr '\\n' ' '", 0, "family ");
     check("$T archive verify $D/family", 0, "by their hashes alone");
-    check("$T archive verify $D/family --key $D/pub", 5, "it is in no checkpoint of this archive by --key");
+    check("$T archive verify $D/family --key $D/pub", 5, "it is in no checkpoint of this file by --key");
 }
 
 /* It is named, and why. */

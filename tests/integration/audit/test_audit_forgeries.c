@@ -392,27 +392,154 @@ static const struct file_forgery {
     {"payload", "replayed ", NULL},
     {"all_but_one", "", "truncated "},
     {"again", "reordered ", NULL},
+    {"unproved", "", NULL},
 };
 
 /* What `thole export` wrote, changed with all that says how much there is, in both forms. */
+static void forge_file(const struct file_forgery *forgery, const char *form, const char *file,
+                       const char *options, const char *found)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line,
+                   "python3 " THOLE_SOURCE_DIR "/tests/integration/audit/forge_export.py %s %s "
+                   "<$D/%s >$D/forged && $T audit verify --file $D/forged %s 2>&1",
+                   forgery->name, form, file, options);
+    check(line, found[0] == '\0' ? 0 : 5, found);
+}
+
 static void test_files(void)
 {
     static const char *const forms[] = {"binary", "jsonl"};
-    char line[512];
     check("$T export --all --form binary --to $D/export", 0, "");
     for (size_t i = 0; i < ARRAY_LEN(file_forgeries); i++)
+        for (size_t form = 0; form < ARRAY_LEN(forms); form++) {
+            const struct file_forgery *const forgery = &file_forgeries[i];
+            forge_file(forgery, forms[form], "export", "", forgery->found);
+            if (forgery->found_with_key != NULL)
+                forge_file(forgery, forms[form], "export", "--key $D/pub", forgery->found_with_key);
+        }
+}
+
+/* The file has the checkpoints: no server is asked. */
+static void test_sealed_files(void)
+{
+    static const char *const forms[] = {"binary", "jsonl"};
+    check("$T export --all --to $D/sealed --key $D/pub", 0, " of the records are in signed checkpoints");
+    check("$T export --all --to $D/other_sealed --key $D/other.pub 2>&1", 13, "have no checkpoint by --key");
+    check("$T audit verify --file $D/sealed --key $D/other.pub --nats nats://127.0.0.1:1", 5,
+          "its checkpoint is not signed by --key");
+    check("$T audit verify --file $D/export --key $D/pub --nats nats://127.0.0.1:1 --timeout 1s 2>&1", 6,
+          "no NATS server"); /* the file has none */
+    for (size_t i = 0; i < ARRAY_LEN(file_forgeries); i++)
         for (size_t form = 0; form < ARRAY_LEN(forms); form++)
-            for (int key = 0; key < 2; key++) {
-                const struct file_forgery *const forgery = &file_forgeries[i];
-                const char *const found = key ? forgery->found_with_key : forgery->found;
-                if (key && forgery->found_with_key == NULL)
-                    continue;
-                (void)snprintf(line, sizeof line,
-                               "python3 " THOLE_SOURCE_DIR "/tests/integration/audit/forge_export.py %s %s "
-                               "<$D/export >$D/forged && $T audit verify --file $D/forged%s 2>&1",
-                               forgery->name, forms[form], key ? " --key $D/pub" : "");
-                check(line, found[0] == '\0' ? 0 : 5, found);
-            }
+            forge_file(&file_forgeries[i], forms[form], "sealed", "--key $D/pub --nats nats://127.0.0.1:1",
+                       i == 0                               ? ""
+                       : file_forgeries[i].found[0] == '\0' ? "checkpoint "
+                                                            : file_forgeries[i].found);
+    check("$T audit verify --file $D/sealed --key $D/pub --nats nats://127.0.0.1:1 | grep -c 'only'", 1, "0");
+}
+
+/* An export that was interrupted goes on, and records that are newer than the checkpoints are told of. */
+static void test_sealed_later(void)
+{
+    struct stack_program *verbs = start_engine();
+    run_instances("d");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    check("$T export --prefix d-1 --to $D/late --key $D/pub", 0,
+          "0 of the records are in signed checkpoints");
+    check("$T audit verify --file $D/late --key $D/pub --nats nats://127.0.0.1:1", 0,
+          "only 0 of them in signed checkpoints of the file");
+    check("$T audit checkpoint --key $D/key", 0, "new");
+    check("$T export --all --to $D/sealed2 --key $D/pub && $T audit verify --file $D/sealed2 --key $D/pub "
+          "--nats "
+          "nats://127.0.0.1:1 | grep -c 'only'",
+          1, "0");
+    check("head -c $(($(stat -c %s $D/sealed2) / 3)) $D/sealed2 >$D/sealed3.part; $T export --all --to "
+          "$D/sealed3 "
+          "--key $D/pub 2>&1",
+          0, "going on behind them");
+    check("$T audit verify --file $D/sealed3 --key $D/pub --nats nats://127.0.0.1:1 | grep -c 'only'", 1,
+          "0");
+}
+
+/* ---- kept checkpoints ---- */
+
+static struct stored published[64];
+static size_t published_len;
+
+static thole_status take_published(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct stored *const to = &published[published_len];
+    (void)arg, (void)sequence;
+    CU_ASSERT_FATAL(published_len < ARRAY_LEN(published));
+    (void)snprintf(to->subject, sizeof to->subject, "%.*s", THOLE_FMT(delivery->subject));
+    to->bytes = malloc(delivery->body.len + 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to->bytes);
+    memcpy(to->bytes, delivery->body.ptr, delivery->body.len);
+    to->len = delivery->body.len;
+    published_len++;
+    return THOLE_OK;
+}
+
+static void write_published(size_t n)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    CHECK_OK(api_call(connection, "STREAM.DELETE", "THOLE_default_AUDIT", THOLE_STR(""), &answer, NULL,
+                      &stack.err),
+             &stack.err);
+    CHECK_OK(audit_stream_ensure(connection, "default", 1, &stack.err), &stack.err);
+    for (size_t i = 0; i < n; i++)
+        CHECK_OK(connection_request_with(connection, published[i].subject, NULL, 0,
+                                         (thole_slice){published[i].bytes, published[i].len}, &answer,
+                                         &stack.err),
+                 &stack.err);
+    buf_release(&answer);
+}
+
+/* Who may change both streams puts them back to an earlier state, or removes them. */
+static void test_kept(void)
+{
+    size_t first = 0;
+    check("$T audit keep --key $D/pub 2>&1", 2, "--dir is missing");
+    check("$T audit verify --all --key $D/pub --dir $D/held 2>&1", 2, "has no checkpoint");
+    check("$T audit keep --key $D/pub --dir $D/held", 0, "new");
+    check("$T audit keep --key $D/pub --dir $D/held -o json", 0, "\"new\":false");
+    check("$T audit verify --all --key $D/pub --dir $D/held", 0, ", 3 checkpoints, the last of ");
+    check("cp -r $D/held $D/held2; $T audit keep --key $D/other.pub --dir $D/held2 2>&1", 5,
+          "is not signed by --key: what is kept of partition 0 stays");
+    check("$T audit verify --all --key $D/other.pub,$D/pub --dir $D/held", 0, "whole");
+    check("printf garbage >$D/held2/default-0.checkpoint; $T audit verify --all --key $D/pub --dir $D/held2",
+          5, "the kept checkpoint: ");
+    read_stream("THOLE_default_HIST_0");
+    CHECK_OK(audit_stream_read(connection, "default", 0, 1, take_published, NULL, &stack.err), &stack.err);
+    while (first < published_len && strstr(published[first].subject, "checkpoint") == NULL)
+        first++;
+    as_it_was();
+    CU_ASSERT_FATAL(first < published_len);
+    records_len = (size_t)strtoul(strchr((const char *)published[first].bytes, '\n'), NULL, 10);
+    CU_ASSERT(records_len > 0 && records_len < kept_len);
+    write_stream();
+    write_published(first + 1);
+    check("$T audit verify --all --key $D/pub", 0, "whole"); /* the streams alone cannot say it */
+    check("$T audit verify --all --key $D/pub --dir $D/held", 5,
+          "checkpoint  partition 0: the kept checkpoint: ");
+    check("$T audit verify a-1 --key $D/pub --dir $D/held", 5,
+          "checkpoint  partition 0: the kept checkpoint: ");
+    check("$T audit keep --key $D/pub --dir $D/held 2>&1", 5, "the kept checkpoint: ");
+    records_len = 0;
+    write_stream();
+    write_published(0);
+    check("$T audit verify --all --key $D/pub --dir $D/held", 5,
+          "checkpoint  partition 0: the kept checkpoint: ");
+    as_it_was();
+    write_stream();
+    write_published(published_len);
+    check("$T audit verify --all --key $D/pub --dir $D/held", 0, ", 3 checkpoints, the last of ");
+    for (size_t i = 0; i < published_len; i++)
+        free(published[i].bytes);
+    for (size_t i = 0; i < kept_len; i++)
+        free(kept[i].bytes);
 }
 
 /* The log is as it was; then records go, by a deletion and under its cover. */
@@ -422,11 +549,11 @@ static void test_deletions(void)
     CHECK_OK(thole_client_delete(client, THOLE_STR("a-3"), NULL, NULL, &stack.err), &stack.err);
     run_instances("c");
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
-    check("$T audit verify --all --key $D/pub", 0, " removed by deletions and prunings, 2 checkpoints");
+    check("$T audit verify --all --key $D/pub", 0, " removed by deletions and prunings, 3 checkpoints");
     check("$T audit verify a-3 --key $D/pub", 0, "partition 0 a-3: 1 records, whole");
     check("$T audit checkpoint --key $D/other,$D/key", 0, "new"); /* two keys: each shows it */
     check("$T audit verify --all --key $D/other.pub", 0, " 1 checkpoints");
-    check("$T audit verify --all --key $D/pub", 0, " 3 checkpoints");
+    check("$T audit verify --all --key $D/pub", 0, " 4 checkpoints");
     uint64_t last = 0;
     CHECK_OK(stream_last_by_subject(connection, "THOLE_default_HIST_0", "thole.default.hist.0.a-5.1", &last,
                                     NULL, &stack.err),
@@ -439,9 +566,8 @@ static void test_deletions(void)
 }
 
 static const struct thole_test tests[] = {
-    {"histories", test_histories},
-    {"forgeries", test_forgeries},
-    {"files", test_files},
+    {"histories", test_histories},       {"forgeries", test_forgeries},   {"files", test_files},
+    {"sealed files", test_sealed_files}, {"kept checkpoints", test_kept}, {"sealed later", test_sealed_later},
     {"deletions", test_deletions},
 };
 
