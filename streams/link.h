@@ -70,6 +70,14 @@ THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply
 void link_message_free(natsMsg *message);
 /* At a connection's end: frees what is left. */
 void link_messages_free_rest(void);
+/* For who reads many on one thread: as link_message_free(), but more at once. Zeroed at first, and never left
+ * without link_spent_end(). */
+struct link_spent {
+    natsMsg **messages;
+    size_t len, bytes;
+};
+void link_spent_add(struct link_spent *spent, natsMsg *message);
+void link_spent_end(struct link_spent *spent);
 /* Sends it. *ret_sent: false when nothing was sent for certain. */
 THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent,
                                        thole_error *reterr);

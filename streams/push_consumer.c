@@ -87,20 +87,17 @@ bool slice_uint(thole_slice text, uint64_t *ret)
 bool ack_parse(thole_slice reply, struct ack_meta *ret)
 {
     enum { SHORT_TOKENS = 9, LONG_TOKENS = 11 };
-    size_t tokens = reply.len > 0 ? 1 : 0;
-    for (size_t i = 0; i < reply.len; i++)
-        tokens += reply.ptr[i] == '.';
-    if (tokens != SHORT_TOKENS && tokens < LONG_TOKENS)
+    thole_slice tokens[LONG_TOKENS];
+    size_t const n = subject_split(reply, tokens, LONG_TOKENS);
+    if (n != SHORT_TOKENS && n < LONG_TOKENS)
         return false;
-    size_t const at = tokens == SHORT_TOKENS ? 2 : 4; /* the long form has domain and account hash before */
-    if (!thole_slice_equal(subject_nth(reply, 0), THOLE_STR("$JS")) ||
-        !thole_slice_equal(subject_nth(reply, 1), THOLE_STR("ACK")))
+    /* the long form has domain and account hash before */
+    const thole_slice *const at = tokens + (n == SHORT_TOKENS ? 2 : 4);
+    if (!thole_slice_equal(tokens[0], THOLE_STR("$JS")) || !thole_slice_equal(tokens[1], THOLE_STR("ACK")))
         return false;
-    ret->stream = subject_nth(reply, at);
-    ret->consumer = subject_nth(reply, at + 1);
-    return json_uint(subject_nth(reply, at + 2), &ret->deliveries) &&
-           json_uint(subject_nth(reply, at + 3), &ret->stream_sequence) &&
-           json_uint(subject_nth(reply, at + 4), &ret->consumer_sequence) &&
-           json_uint(subject_nth(reply, at + 5), &ret->stored_ns) &&
-           json_uint(subject_nth(reply, at + 6), &ret->pending);
+    ret->stream = at[0];
+    ret->consumer = at[1];
+    return json_uint(at[2], &ret->deliveries) && json_uint(at[3], &ret->stream_sequence) &&
+           json_uint(at[4], &ret->consumer_sequence) && json_uint(at[5], &ret->stored_ns) &&
+           json_uint(at[6], &ret->pending);
 }

@@ -311,6 +311,7 @@ struct read {
     /* of the attempt */
     struct link *link;
     natsSubscription *native;
+    struct link_spent spent;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
     uint64_t consumer_sequence; /* of the last message */
     uint64_t looked;            /* up to where the consumer has scanned, by its heartbeats */
@@ -458,7 +459,7 @@ static thole_status read_loop(struct read *read, thole_error *reterr)
         }
         THOLE_TRY(link_fail(got, "read of stream", read->stream, reterr));
         thole_status const status = take(read, message, reterr);
-        link_message_free(message);
+        link_spent_add(&read->spent, message);
         THOLE_TRY(status);
         if (link_now_ms() - read->progress_ms > read->patience_ms)
             read->broken = true;
@@ -492,6 +493,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
             status = send_create(read, reterr);
         if (status == THOLE_OK)
             status = read_loop(read, reterr);
+        link_spent_end(&read->spent);
         connection_retire(connection, read->native, read->link->epoch);
         read->native = NULL;
         if (!read->leaves)

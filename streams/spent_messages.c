@@ -5,13 +5,17 @@
  * lock meanwhile, and sleep for each other: with 512 at a time a seventh as often per message as with 128.
  */
 #include "link.h"
+#include "memory.h"
 #include "sanitizers.h"
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     SPENT_MAX = SANITIZED_ADDRESS ? 1 : 512, /* 1: a use after the end is to be noticed */
     SPENT_BYTES_MAX = 256 * 1024,
+    BULK_MAX = SANITIZED_ADDRESS ? 1 : 8192, /* of a reader of many, for as long as it reads */
+    BULK_BYTES_MAX = 4 * 1024 * 1024,
 };
 
 static struct {
@@ -60,4 +64,24 @@ void link_messages_free_rest(void)
     size_t const len = take_spent(rest);
     pthread_mutex_unlock(&spent.lock);
     destroy(rest, len);
+}
+
+void link_spent_add(struct link_spent *own, natsMsg *message)
+{
+    int const bytes = natsMsg_GetDataLength(message);
+    if (own->messages == NULL)
+        own->messages = memory_array(BULK_MAX, sizeof(natsMsg *));
+    own->messages[own->len++] = message;
+    own->bytes += bytes > 0 ? (size_t)bytes : 0;
+    if (own->len < BULK_MAX && own->bytes < BULK_BYTES_MAX)
+        return;
+    destroy(own->messages, own->len);
+    own->len = own->bytes = 0;
+}
+
+void link_spent_end(struct link_spent *own)
+{
+    destroy(own->messages, own->len);
+    free(own->messages);
+    *own = (struct link_spent){.messages = NULL};
 }

@@ -342,3 +342,17 @@ thole_slice subject_nth(thole_slice subject, size_t index)
     }
     return (thole_slice){NULL, 0};
 }
+
+size_t subject_split(thole_slice subject, thole_slice *ret, size_t max)
+{
+    size_t n = 0, begin = 0;
+    memset(ret, 0, max * sizeof *ret);
+    for (size_t i = 0; i < subject.len && n < max; i++)
+        if (subject.ptr[i] == '.') {
+            ret[n++] = (thole_slice){subject.ptr + begin, i - begin};
+            begin = i + 1;
+        }
+    if (begin < subject.len && n < max)
+        ret[n++] = (thole_slice){subject.ptr + begin, subject.len - begin};
+    return n;
+}

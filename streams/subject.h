@@ -81,4 +81,7 @@ bool subject_is_reply(thole_slice subject);
 
 /* The @p index-th token (from 0) of @p subject; empty when there are fewer. Borrowed. */
 thole_slice subject_nth(thole_slice subject, size_t index);
+/* The first @p max tokens, for who wants several of them; the others are empty. Returns how many there are,
+ * at most @p max. */
+size_t subject_split(thole_slice subject, thole_slice *ret, size_t max);
 #endif

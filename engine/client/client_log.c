@@ -10,6 +10,7 @@ enum {
     TOKEN_KIND = 2,
     TOKEN_INSTANCE = 4, /* of hist; of ctl: what */
     TOKEN_EXECUTION = 5,
+    TOKENS = 6,
     RECORD_ARENA_MAX = 64 * 1024 * 1024,
     RESTORED_BYTES_MAX = 1024 * 1024 * 1024, /* of one instance */
 };
@@ -52,9 +53,10 @@ static struct audit_record record_of(struct log_read *read, uint64_t sequence, t
                                      thole_slice body)
 {
     struct audit_record record = {.sequence = sequence, .kind = RECORD_UNKNOWN, .bytes = body};
-    thole_slice const name = subject_nth(subject, TOKEN_INSTANCE),
-                      last = subject_nth(subject, TOKEN_EXECUTION);
-    if (token_is(subject_nth(subject, TOKEN_KIND), "ctl")) {
+    thole_slice tokens[TOKENS];
+    (void)subject_split(subject, tokens, TOKENS);
+    thole_slice const name = tokens[TOKEN_INSTANCE], last = tokens[TOKEN_EXECUTION];
+    if (token_is(tokens[TOKEN_KIND], "ctl")) {
         record.kind = token_is(name, "epoch") ? RECORD_EPOCH_OPENED : RECORD_POSITION;
         return record;
     }

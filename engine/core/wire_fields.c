@@ -59,6 +59,6 @@ size_t wire_number_bytes(uint64_t number)
 
 bool wire_is_short(const struct wire_field *field)
 {
-    return field->tag.len == wire_number_bytes((uint64_t)field->number << 3) &&
+    return field->type == WIRE_BYTES && field->tag.len == wire_number_bytes((uint64_t)field->number << 3) &&
            field->whole.len == field->tag.len + wire_number_bytes(field->bytes.len) + field->bytes.len;
 }

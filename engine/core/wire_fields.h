@@ -21,7 +21,7 @@ struct wire_field {
 struct wire_message wire_message_of(thole_slice bytes);
 /* False: there is no further one, or the message is bad. */
 bool wire_take(struct wire_message *from, struct wire_field *ret);
-/* Of WIRE_BYTES: whether its tag and its length are written in as few bytes as they can be. */
+/* Whether it is of WIRE_BYTES, and its tag and its length are written in as few bytes as they can be. */
 bool wire_is_short(const struct wire_field *field);
 size_t wire_number_bytes(uint64_t number); /* how many these are */
 #endif
