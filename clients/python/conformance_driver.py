@@ -7,17 +7,25 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 
 import nats
 
 import thole
 
+TELLING = threading.Lock()  # print() writes a line and its end apart
+
+
+def put(line):
+    with TELLING:
+        print(json.dumps(line), flush=True)
+
 
 def tell(task):
     why = task.cancel
     event = {"event": "cancelled", "instance": task.instance, "kind": why.kind, "reason": why.reason, "grace_ms": round(why.grace * 1000)}
-    print(json.dumps(event), flush=True)
+    put(event)
 
 
 async def pause(task, seconds):
@@ -140,7 +148,7 @@ async def control(nc):
         except thole.Error as error:
             result.update(status=int(error.status), text=error.text)
         result["output"] = base64.b64encode(result.get("output", b"")).decode()
-        print(json.dumps({"id": c["id"], **result}), flush=True)
+        put({"id": c["id"], **result})
 
 
 async def quiet(error):
