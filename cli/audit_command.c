@@ -7,6 +7,7 @@
 #include "client_log.h"
 #include "text.h"
 #include <string.h>
+#include <unistd.h>
 
 static thole_status on_record(void *arg, const struct audit_record *record)
 {
@@ -144,10 +145,14 @@ static thole_status check_wish(struct audit_report *report, thole_client *client
     return check_each(report, client, keys, ret_object, reterr);
 }
 
+/* A file that cannot be read is told as such, with a server or without. */
 static bool needs_server(const struct cli *cli, const struct audit_keys *keys)
 {
     const char *const file = cli->options.file;
-    return file == NULL || (keys->len > 0 && !audit_file_has_checkpoints(file));
+    if (file == NULL)
+        return true;
+    return keys->len > 0 && (strcmp(file, "-") == 0 || access(file, R_OK) == 0) &&
+           !audit_file_has_checkpoints(file);
 }
 
 /* False: nothing is there to compare with, which must not look like a success. */

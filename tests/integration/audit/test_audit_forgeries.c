@@ -430,6 +430,7 @@ static void test_sealed_files(void)
           "its checkpoint is not signed by --key");
     check("$T audit verify --file $D/export --key $D/pub --nats nats://127.0.0.1:1 --timeout 1s 2>&1", 6,
           "no NATS server"); /* the file has none */
+    check("$T audit verify --file $D/none --key $D/pub --nats nats://127.0.0.1:1 2>&1", 3, "cannot open");
     for (size_t i = 0; i < ARRAY_LEN(file_forgeries); i++)
         for (size_t form = 0; form < ARRAY_LEN(forms); form++)
             forge_file(&file_forgeries[i], forms[form], "sealed", "--key $D/pub --nats nats://127.0.0.1:1",
