@@ -7,13 +7,8 @@ const char *const cli_statuses[] = {"any",       "running",          "waiting", 
 
 const struct option_row archive_rows[ARCHIVE_ROWS] = {
     TEXT_ROW("dir", "FOLDER", dir, "run: where archives are written; of one run at a time"),
-    {.flag = "key",
-     .kind = OPTION_TEXT,
-     .unit = "KEY,...",
-     .shown = "none",
-     FIELD(key),
-     .help = "run, verify, restore: public keys of checkpoints, files or as they are; all records must be in "
-             "one"},
+    KEY_ROW("run, verify, restore: public keys of checkpoints, files or as they are; all records must be in "
+            "one"),
     TEXT_ROW("sign-key", "FILE,...", sign_key, "restore: private keys that sign the receipts"),
     {.flag = "unsealed",
      .kind = OPTION_SWITCH,
@@ -56,14 +51,7 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
              "run: stores each archive, $1, elsewhere; exit code 0: it is durable there, and removed here"),
     TEXT_ROW("back-command", "COMMAND", back_command,
              "run, restore: prints what --to-command stored of $1; run: it must be the same"),
-    {.flag = "every",
-     .kind = OPTION_DURATION,
-     .unit = "DURATION",
-     .fallback = "0s",
-     .shown = "once",
-     .max = 7 * 24 * 3600 * UINT64_C(1000),
-     FIELD(every_ms),
-     .help = "run: again and again, until it is stopped"},
+    EVERY_ROW("run: again and again, until it is stopped"),
     {.flag = "dry-run",
      .kind = OPTION_SWITCH,
      FIELD(dry_run),
@@ -75,14 +63,10 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
 const struct option_row hold_rows[HOLD_ROWS] = {
     TEXT_ROW("reason", "TEXT", reason, "set, release: why; kept with the hold, and with --actor"),
 };
+
 const struct option_row audit_rows[AUDIT_ROWS] = {
-    {.flag = "key",
-     .kind = OPTION_TEXT,
-     .unit = "KEY,...",
-     .shown = "none",
-     FIELD(key),
-     .help = "verify, keep: public keys of checkpoints, files or as they are; checkpoint: files of private "
-             "keys; keygen: the file to write"},
+    KEY_ROW("verify, keep: public keys of checkpoints, files or as they are; checkpoint: files of private "
+            "keys; keygen: the file to write"),
     TEXT_ROW("dir", "FOLDER", dir,
              "keep: where the newest checkpoint of each partition is written, if it continues the one there; "
              "verify: the logs must continue those there"),
@@ -110,14 +94,7 @@ const struct option_row audit_rows[AUDIT_ROWS] = {
     TEXT_ROW("field", "NAME", field,
              "redact: only this payload: input, output, data, value, details, text or reason"),
     TEXT_ROW("reason", "TEXT", reason, "redact: why; kept in the file, with --actor and the time"),
-    {.flag = "every",
-     .kind = OPTION_DURATION,
-     .unit = "DURATION",
-     .fallback = "0s",
-     .shown = "once",
-     .max = 7 * 24 * 3600 * UINT64_C(1000),
-     FIELD(every_ms),
-     .help = "checkpoint: again and again, until it is stopped"},
+    EVERY_ROW("checkpoint: again and again, until it is stopped"),
     {.flag = "all",
      .kind = OPTION_SWITCH,
      FIELD(all),

@@ -97,24 +97,6 @@ static thole_status on_end(void *arg)
 
 /* ---- the file's own checkpoints ---- */
 
-static thole_status ignore_begin(void *arg, thole_slice instance)
-{
-    (void)arg, (void)instance;
-    return THOLE_OK;
-}
-
-static thole_status ignore_record(void *arg, uint64_t sequence, thole_slice bytes)
-{
-    (void)arg, (void)sequence, (void)bytes;
-    return THOLE_OK;
-}
-
-static thole_status ignore_end(void *arg)
-{
-    (void)arg;
-    return THOLE_OK;
-}
-
 static thole_status look_at_section(void *arg, thole_slice name, thole_slice json)
 {
     bool *const has = arg;
@@ -126,11 +108,7 @@ static thole_status look_at_section(void *arg, thole_slice name, thole_slice jso
 bool audit_file_has_checkpoints(const char *path)
 {
     bool has = false;
-    struct history_file_reader const reader = {.begin = ignore_begin,
-                                               .record = ignore_record,
-                                               .end = ignore_end,
-                                               .section = look_at_section,
-                                               .arg = &has};
+    struct history_file_reader const reader = {.section = look_at_section, .arg = &has};
     FILE *const from = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
     if (from == NULL)
         return false;

@@ -44,12 +44,6 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
     return THOLE_OK;
 }
 
-static thole_status on_begin(void *arg, thole_slice instance)
-{
-    (void)arg, (void)instance;
-    return THOLE_OK;
-}
-
 static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     const struct resuming *resuming = arg;
@@ -58,21 +52,11 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return THOLE_OK;
 }
 
-static thole_status on_end(void *arg)
-{
-    (void)arg;
-    return THOLE_OK;
-}
-
 thole_status export_seal_resume(struct export_seal *seal, struct export_file *file, thole_error *reterr)
 {
     struct resuming resuming = {.seal = seal};
-    struct history_file_reader const reader = {.begin = on_begin,
-                                               .record = on_record,
-                                               .end = on_end,
-                                               .place = on_place,
-                                               .arg = &resuming,
-                                               .unfinished = true};
+    struct history_file_reader const reader = {
+        .record = on_record, .place = on_place, .arg = &resuming, .unfinished = true};
     if (seal->keys.len == 0 || file->done.len == 0)
         return THOLE_OK;
     rewind(file->work);

@@ -9,6 +9,15 @@
     {                                                                                                        \
         .flag = name, .kind = OPTION_TEXT, .unit = what, FIELD(member), .help = text                         \
     }
+#define KEY_ROW(text)                                                                                        \
+    {                                                                                                        \
+        .flag = "key", .kind = OPTION_TEXT, .unit = "KEY,...", .shown = "none", FIELD(key), .help = text     \
+    }
+#define EVERY_ROW(text)                                                                                      \
+    {                                                                                                        \
+        .flag = "every", .kind = OPTION_DURATION, .unit = "DURATION", .fallback = "0s", .shown = "once",     \
+        .max = 7 * 24 * 3600 * UINT64_C(1000), FIELD(every_ms), .help = text                                 \
+    }
 #define INPUT_ROW                                                                                            \
     {                                                                                                        \
         .flag = "input", .letter = 'i', .kind = OPTION_TEXT, .unit = "TEXT|@FILE|-", .shown = "empty",       \

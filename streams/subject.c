@@ -352,7 +352,7 @@ size_t subject_split(thole_slice subject, thole_slice *ret, size_t max)
             ret[n++] = (thole_slice){subject.ptr + begin, i - begin};
             begin = i + 1;
         }
-    if (begin < subject.len && n < max)
+    if (subject.len > 0 && n < max)
         ret[n++] = (thole_slice){subject.ptr + begin, subject.len - begin};
     return n;
 }

@@ -49,16 +49,17 @@ void history_writer_end(struct history_writer *writer);
  * thole.export.manifest.v1. */
 void history_writer_section(struct history_writer *writer, const char *name, thole_slice json);
 
-/* Slices are borrowed for the call. Anything but THOLE_OK stops the reading and is returned. */
+/* Slices are borrowed for the call. Anything but THOLE_OK stops the reading and is returned. Each may be
+ * NULL. */
 struct history_file_reader {
     thole_status (*begin)(void *arg, thole_slice instance);
     thole_status (*record)(void *arg, uint64_t sequence, thole_slice bytes);
     thole_status (*end)(void *arg);
     void *arg;
-    /* May be NULL. Sections of unknown names are skipped by it, and by whom has none. */
+    /* Sections of unknown names are skipped by it, and by whom has none. */
     thole_status (*section)(void *arg, thole_slice name, thole_slice json);
     bool unfinished; /* the file may end anywhere between two histories, also without its manifest */
-    /* May be NULL. Called in front of each begin: where the history is from. */
+    /* Called in front of each begin: where the history is from. */
     thole_status (*place)(void *arg, const char *ns, uint32_t partition);
 };
 /*

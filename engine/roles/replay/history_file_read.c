@@ -64,7 +64,7 @@ static thole_status take_begin(struct reading *reading, const char *ns, uint32_t
     const struct history_file_reader *reader = reading->reader;
     if (reader->place != NULL)
         THOLE_TRY(reader->place(reader->arg, ns, partition));
-    return reader->begin(reader->arg, buf_bytes(&reading->instance));
+    return reader->begin == NULL ? THOLE_OK : reader->begin(reader->arg, buf_bytes(&reading->instance));
 }
 
 static thole_status take_body(struct reading *reading, uint64_t sequence)
@@ -76,7 +76,9 @@ static thole_status take_body(struct reading *reading, uint64_t sequence)
     history_digest_add(&reading->totals.digest, buf_bytes(&reading->body));
     history_digest_add(&reading->totals.digest, THOLE_STR("\n"));
     reading->records++;
-    return reading->reader->record(reading->reader->arg, sequence, buf_bytes(&reading->body));
+    const struct history_file_reader *const reader = reading->reader;
+    return reader->record == NULL ? THOLE_OK
+                                  : reader->record(reader->arg, sequence, buf_bytes(&reading->body));
 }
 
 static thole_status take_end(struct reading *reading)
@@ -88,7 +90,7 @@ static thole_status take_end(struct reading *reading)
     reading->within = false;
     reading->totals.instances++;
     reading->totals.records += reading->records;
-    return reading->reader->end(reading->reader->arg);
+    return reading->reader->end == NULL ? THOLE_OK : reading->reader->end(reading->reader->arg);
 }
 
 static bool says_number(thole_slice json, const char *key, uint64_t number)

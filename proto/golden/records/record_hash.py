@@ -20,7 +20,8 @@ def fields(data, at=0):  # number, value, as stored, and whether it is of bytes 
         length, at = number(data, at) if key & 7 in (0, 2) else ({1: 8, 5: 4}[key & 7], at)
         value, at = (length, at) if key & 7 == 0 else (data[at:at + length], at + length)
         need(at <= len(data) and key >= 8 and key < 2**32)
-        yield key >> 3, value if key & 7 in (0, 2) else None, data[begin:at], key & 7 == 2 and data[begin:at] == tag(key >> 3) + short(length) + value
+        brief = key & 7 == 2 and data[begin:at] == tag(key >> 3) + short(length) + value
+        yield key >> 3, value if key & 7 in (0, 2) else None, data[begin:at], brief
 def is_body(n, value):
     return 3 <= n <= 999 and isinstance(value, bytes)
 def note(message):  # the payload's field, and its salt or the hash that is left
@@ -76,7 +77,9 @@ def wrong_vectors(vectors):
         got = record_hash(v["namespace"], v["partition"], bytes.fromhex(v["record"])).hex()
         yield from [f"{v['name']}: {got}, not {v['hash']}"] * (got != v["hash"])
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     texts = [open(path).read() for path in sys.argv[1:]]
-    wrong = [wrong_vectors(json.loads(text)) if text[0] == "[" else wrong_links(text.splitlines()) for text in texts]
+    wrong = [wrong_vectors(json.loads(text)) if text[:1] == "[" else wrong_links(text.splitlines()) for text in texts]
     wrong = [why for each in wrong for why in each]
     sys.exit("\n".join(wrong) or 0)

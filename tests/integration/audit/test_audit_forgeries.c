@@ -157,6 +157,17 @@ static void make_stream(void)
 }
 
 /* All records, at sequences from 1 on. */
+static void put_stored(const struct stored *stored, size_t n)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    for (size_t i = 0; i < n; i++)
+        CHECK_OK(connection_request_with(connection, stored[i].subject, NULL, 0,
+                                         (thole_slice){stored[i].bytes, stored[i].len}, &answer, &stack.err),
+                 &stack.err);
+    buf_release(&answer);
+}
+
 static void write_stream(void)
 {
     struct buf answer;
@@ -165,11 +176,7 @@ static void write_stream(void)
                       &stack.err),
              &stack.err);
     make_stream();
-    for (size_t i = 0; i < records_len; i++)
-        CHECK_OK(connection_request_with(connection, records[i].subject, NULL, 0,
-                                         (thole_slice){records[i].bytes, records[i].len}, &answer,
-                                         &stack.err),
-                 &stack.err);
+    put_stored(records, records_len);
     buf_release(&answer);
 }
 
@@ -490,11 +497,7 @@ static void write_published(size_t n)
                       &stack.err),
              &stack.err);
     CHECK_OK(audit_stream_ensure(connection, "default", 1, &stack.err), &stack.err);
-    for (size_t i = 0; i < n; i++)
-        CHECK_OK(connection_request_with(connection, published[i].subject, NULL, 0,
-                                         (thole_slice){published[i].bytes, published[i].len}, &answer,
-                                         &stack.err),
-                 &stack.err);
+    put_stored(published, n);
     buf_release(&answer);
 }
 

@@ -263,6 +263,19 @@ static void test_nth(void)
     CU_ASSERT_EQUAL(subject_nth(THOLE_STR("a."), 1).len, 0);
 }
 
+static void test_split(void)
+{
+    static const char *const want[] = {"thole", "", "x", "", ""};
+    thole_slice split[5];
+    CU_ASSERT_EQUAL(subject_split(THOLE_STR("thole..x"), split, ARRAY_LEN(split)), 3);
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        CU_ASSERT(thole_slice_equal(split[i], slice(want[i])));
+    CU_ASSERT_EQUAL(subject_split(THOLE_STR("a.b.c"), split, 2), 2);
+    CU_ASSERT(thole_slice_equal(split[1], slice("b")));
+    CU_ASSERT_EQUAL(subject_split(THOLE_STR("a."), split, 5), 2); /* an empty token is one */
+    CU_ASSERT_EQUAL(subject_split((thole_slice){NULL, 0}, split, 5), 0);
+}
+
 /* Who asks, behind a subject. What is no whole .by.<actor>, in its one encoding, is nobody. */
 static void test_actors(void)
 {
@@ -320,6 +333,7 @@ static const struct thole_test tests[] = {
     {"where replies may go", test_replies},
     {"the longest fit, and what does not fit says so", test_longest_fits},
     {"tokens of a subject", test_nth},
+    {"all its tokens", test_split},
     {"who asks, as the subject says", test_actors},
 };
 THOLE_TEST_MAIN("subject", tests)
