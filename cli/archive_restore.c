@@ -118,9 +118,16 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return restored_put(putting->restorer->client->connection, &place, sequence, bytes, putting->reterr);
 }
 
+static thole_status on_end(void *arg)
+{
+    (void)arg;
+    return THOLE_OK;
+}
+
 static thole_status put_records(struct putting *putting, const char *path, thole_error *reterr)
 {
-    struct history_file_reader const reader = {.begin = on_begin, .record = on_record, .arg = putting};
+    struct history_file_reader const reader = {
+        .begin = on_begin, .record = on_record, .end = on_end, .arg = putting};
     FILE *const from = fopen(path, "re");
     if (from == NULL)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "cannot open %.300s: %s", path, strerror(errno));

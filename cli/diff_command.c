@@ -138,6 +138,12 @@ static thole_status on_record(void *arg, uint64_t sequence, const struct record 
     return THOLE_OK;
 }
 
+static thole_status on_end(void *arg)
+{
+    (void)arg;
+    return THOLE_OK;
+}
+
 static bool is_file(const char *word)
 {
     return word[0] == '@';
@@ -152,6 +158,7 @@ static thole_status side_read(struct side *side, const struct cli *cli, thole_cl
         struct history_input const input = {.only = thole_slice_from(cli->options.instance),
                                             .begin = on_begin,
                                             .record = on_record,
+                                            .end = on_end,
                                             .arg = side};
         THOLE_TRY(history_input_read(side->word + 1, &input, reterr));
         return side->histories > 0

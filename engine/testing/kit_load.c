@@ -55,9 +55,16 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return buf_status(&loading->records);
 }
 
+static thole_status on_end(void *arg)
+{
+    (void)arg;
+    return THOLE_OK;
+}
+
 static thole_status read_file(const char *path, struct loading *loading)
 {
-    struct history_file_reader const reader = {.begin = on_begin, .record = on_record, .arg = loading};
+    struct history_file_reader const reader = {
+        .begin = on_begin, .record = on_record, .end = on_end, .arg = loading};
     FILE *from = fopen(path, "re");
     if (from == NULL)
         return thole_fail(loading->reterr, THOLE_NOT_FOUND, "cannot open %.300s: %s", path, strerror(errno));
