@@ -88,6 +88,22 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);
 
+/*
+ * For a thread that waits for what comes anyway: it reads the connection itself, and needs not be woken up
+ * for each message by the connection's own thread. Waits until there is something to read, until @p wakeup
+ * (an eventfd, which is not read; -1: none) can be read, or until clock_monotonic_ms() has reached @p
+ * deadline_ms (UINT64_MAX: none; in the past: does not wait). Then calls @p awake, reads what is there, and
+ * calls whom it is for. While it is not connected it waits for the other two alone.
+ *
+ * One thread of a connection at a time. It must not wait for an answer of the server, since nobody reads it
+ * meanwhile. When it does not come again for a second or two, the connection's own thread reads.
+ */
+typedef void connection_awake_fn(void *arg);
+void connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+                     connection_awake_fn *awake, void *arg);
+/* That thread does not come again: the connection's own thread reads. On that thread, or after it. */
+void connection_leave(struct connection *connection);
+
 /* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. THOLE_DENIED
  * comes after the request timeout: the server does not answer a forbidden request, it only sends an error to
  * the connection. */

@@ -55,6 +55,27 @@ void connection_uncork(struct connection *connection)
     link_release(link);
 }
 
+void connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+                     connection_awake_fn *awake, void *arg)
+{
+    struct link *const link = link_acquire(connection);
+    bool const read = link != NULL && loop_run(link->loop, wakeup, deadline_ms, awake, arg);
+    link_release(link);
+    if (read)
+        return;
+    loop_wait(wakeup, deadline_ms);
+    awake(arg);
+}
+
+void connection_leave(struct connection *connection)
+{
+    struct link *const link = link_acquire(connection);
+    if (link != NULL)
+        loop_leave(link->loop);
+    link_release(link);
+    nats_ReleaseThreadMemory();
+}
+
 thole_status connection_explain_silence(struct connection *connection, uint64_t violations_before,
                                         const char *subject, thole_status status, thole_error *reterr)
 {

@@ -1,4 +1,5 @@
 #include "loop.h"
+#include "clock.h"
 #include "memory.h"
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 enum {
     BUFFERED_MAX = 1 << 20, /* bytes: a publisher waits while more are not written */
     WRITABLE_LOOK_MS = 100,
+    WAIT_MS_MAX = 3600 * 1000,
 };
 
 struct loop {
@@ -22,7 +24,14 @@ struct loop {
     int wakeup; /* an eventfd */
     loop_deliver_fn *deliver;
     void *arg;
-    pthread_mutex_t io; /* held while nats.c reads or writes the socket */
+    pthread_mutex_t turn; /* held by the thread that waits and delivers */
+    pthread_mutex_t io;   /* held while nats.c reads or writes the socket */
+    pthread_mutex_t who;  /* the five below */
+    pthread_cond_t left;
+    bool driven;              /* by another thread: the loop's rests */
+    bool waiting;             /* that one waits in loop_run() */
+    bool shut;                /* the loop's thread is to end it */
+    unsigned runs, runs_seen; /* of loop_run(); seen by the thread that calls loop_is_stalled() */
     /* from the attach callback on, fixed */
     natsConnection *nc;
     natsSock native;
@@ -168,7 +177,7 @@ void loop_uncork(struct loop *loop)
         loop_end(loop);
 }
 
-/* ---- its thread ---- */
+/* ---- a turn; `turn` is held ---- */
 
 static void read_some(struct loop *loop)
 {
@@ -179,17 +188,31 @@ static void read_some(struct loop *loop)
     flush(loop); /* what was published meanwhile; it does not wait for those who are called now */
 }
 
-/* Returns when the socket is ready, or when it was woken up; what is ready, 0: nothing. */
-static short wait_for_socket(struct loop *loop)
+static void poll_until(struct pollfd *of, nfds_t n, uint64_t deadline_ms)
 {
-    bool const attached = atomic_load(&loop->attached);
-    struct pollfd of[2] = {{.fd = loop->wakeup, .events = POLLIN}, {.fd = -1}};
-    if (attached) {
+    struct timespec left = {.tv_sec = 0};
+    uint64_t const now_us = deadline_ms == UINT64_MAX ? 0 : clock_monotonic_us();
+    if (deadline_ms != UINT64_MAX && deadline_ms > now_us / 1000) {
+        uint64_t const left_us = deadline_ms - now_us / 1000 > WAIT_MS_MAX ? WAIT_MS_MAX * UINT64_C(1000)
+                                                                           : deadline_ms * 1000 - now_us;
+        left = (struct timespec){.tv_sec = (time_t)(left_us / 1000000),
+                                 .tv_nsec = (long)(left_us % 1000000) * 1000};
+    }
+    if (ppoll(of, n, deadline_ms == UINT64_MAX ? NULL : &left, NULL) < 0) /* a signal */
+        for (nfds_t i = 0; i < n; i++)
+            of[i].revents = 0;
+}
+
+/* Returns when the socket is ready, or when it was woken up; what is ready, 0: nothing. */
+static short wait_for_socket(struct loop *loop, int wakeup, uint64_t deadline_ms)
+{
+    struct pollfd of[3] = {
+        {.fd = loop->wakeup, .events = POLLIN}, {.fd = -1}, {.fd = wakeup, .events = POLLIN}};
+    if (atomic_load(&loop->attached)) {
         short const out = atomic_load(&loop->blocked) ? POLLOUT : 0;
         of[1] = (struct pollfd){.fd = loop->socket, .events = (short)(POLLIN | out)};
     }
-    if (poll(of, 2, -1) < 0)
-        return 0; /* a signal */
+    poll_until(of, 3, deadline_ms);
     if (of[0].revents != 0) {
         uint64_t ignored;
         ssize_t const got = read(loop->wakeup, &ignored, sizeof ignored);
@@ -198,19 +221,52 @@ static short wait_for_socket(struct loop *loop)
     return of[1].revents;
 }
 
+static void take_turn(struct loop *loop, short ready)
+{
+    if ((ready & ~POLLOUT) != 0)
+        read_some(loop);
+    if ((ready & POLLOUT) != 0)
+        unblock(loop);
+    loop->deliver(loop->arg);
+    flush(loop);
+}
+
+/* ---- its thread ---- */
+
+/* `who` is held. */
+static bool may_rest(const struct loop *loop)
+{
+    return loop->driven && !loop->shut && !atomic_load(&loop->over);
+}
+
+static void rest(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    while (may_rest(loop))
+        pthread_cond_wait(&loop->left, &loop->who);
+    pthread_mutex_unlock(&loop->who);
+}
+
+/* Who drives the loop from now on wakes it up. */
+static bool has_turn(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    bool const mine = !may_rest(loop) && !atomic_load(&loop->over);
+    pthread_mutex_unlock(&loop->who);
+    return mine;
+}
+
 static void *loop_main(void *arg)
 {
     struct loop *const loop = arg;
     (void)pthread_setname_np(pthread_self(), "nats-read");
     here.own = loop;
     while (!atomic_load(&loop->over)) {
-        short const ready = wait_for_socket(loop);
-        if ((ready & ~POLLOUT) != 0)
-            read_some(loop);
-        if ((ready & POLLOUT) != 0)
-            unblock(loop);
-        loop->deliver(loop->arg);
-        flush(loop);
+        rest(loop);
+        pthread_mutex_lock(&loop->turn);
+        if (has_turn(loop))
+            take_turn(loop, wait_for_socket(loop, -1, UINT64_MAX));
+        pthread_mutex_unlock(&loop->turn);
     }
 #if NATS_VERSION_NUMBER >= 0x030902
     if (atomic_load(&loop->attached))
@@ -219,6 +275,74 @@ static void *loop_main(void *arg)
     nats_ReleaseThreadMemory();
     return NULL;
 }
+
+/* ---- another thread that runs it ---- */
+
+/* The loop's thread leaves its wait, and rests. */
+static void drive(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    if (!loop->driven)
+        loop_wake(loop);
+    loop->driven = loop->waiting = true;
+    loop->runs++;
+    pthread_mutex_unlock(&loop->who);
+}
+
+static void waited(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    loop->waiting = false;
+    pthread_mutex_unlock(&loop->who);
+}
+
+/* Also when it is over: the loop's thread ends then. */
+void loop_leave(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    loop->driven = false;
+    pthread_cond_signal(&loop->left);
+    pthread_mutex_unlock(&loop->who);
+}
+
+bool loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg)
+{
+    assert(here.own == NULL && here.corked == NULL);
+    drive(loop);
+    pthread_mutex_lock(&loop->turn);
+    bool const lives = !atomic_load(&loop->over);
+    short const ready = lives ? wait_for_socket(loop, wakeup, deadline_ms) : 0;
+    waited(loop);
+    if (lives) {
+        awake(arg);
+        here.own = loop;
+        take_turn(loop, ready);
+        here.own = NULL;
+    }
+    pthread_mutex_unlock(&loop->turn);
+    if (atomic_load(&loop->over))
+        loop_leave(loop);
+    return lives;
+}
+
+void loop_wait(int wakeup, uint64_t deadline_ms)
+{
+    struct pollfd of = {.fd = wakeup, .events = POLLIN};
+    poll_until(&of, 1, deadline_ms);
+}
+
+/* It has not come for as long as from one look to the next. */
+static void look_at_driver(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->who);
+    bool const away = loop->driven && !loop->waiting && loop->runs == loop->runs_seen;
+    loop->runs_seen = loop->runs;
+    pthread_mutex_unlock(&loop->who);
+    if (away)
+        loop_leave(loop);
+}
+
+/* ---- its life ---- */
 
 struct loop *loop_create(loop_deliver_fn *deliver, void *arg)
 {
@@ -230,11 +354,12 @@ struct loop *loop_create(loop_deliver_fn *deliver, void *arg)
     loop->socket = -1;
     loop->deliver = deliver;
     loop->arg = arg;
+    pthread_mutex_init(&loop->turn, NULL);
     pthread_mutex_init(&loop->io, NULL);
+    pthread_mutex_init(&loop->who, NULL);
+    pthread_cond_init(&loop->left, NULL);
     if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
-        pthread_mutex_destroy(&loop->io);
-        (void)close(wakeup);
-        free(loop);
+        loop_destroy(loop);
         return NULL;
     }
     return loop;
@@ -242,6 +367,10 @@ struct loop *loop_create(loop_deliver_fn *deliver, void *arg)
 
 void loop_shut(struct loop *loop)
 {
+    pthread_mutex_lock(&loop->who);
+    loop->shut = true;
+    pthread_cond_signal(&loop->left);
+    pthread_mutex_unlock(&loop->who);
     if (atomic_load(&loop->attached)) {
         (void)shutdown(loop->socket, SHUT_RDWR); /* its thread reads the end, and nats.c closes */
         return;
@@ -264,7 +393,10 @@ void loop_destroy(struct loop *loop)
     if (loop->socket >= 0)
         (void)close(loop->socket);
     (void)close(loop->wakeup);
+    pthread_cond_destroy(&loop->left);
+    pthread_mutex_destroy(&loop->who);
     pthread_mutex_destroy(&loop->io);
+    pthread_mutex_destroy(&loop->turn);
     free(loop);
 }
 
@@ -275,6 +407,7 @@ bool loop_is_stalled(struct loop *loop, unsigned silent_max, unsigned blocked_ma
     loop->stuck = atomic_load(&loop->blocked) && drains == loop->drains_seen ? loop->stuck + 1 : 0;
     loop->reads_seen = reads;
     loop->drains_seen = drains;
+    look_at_driver(loop);
     return loop->silent >= silent_max || loop->stuck >= blocked_max;
 }
 

@@ -1,8 +1,12 @@
 /*
- * The thread that reads one natsConnection, calls its listeners, and writes what publishers could not write
- * themselves. nats.c's own threads would hand each message from the one that reads to one that delivers, and
- * write each message with a system call of its own; here nats.c only parses and buffers, through its
- * interface for external event loops (natsOptions_SetEventLoop()).
+ * Reads one natsConnection, calls its listeners, and writes what publishers could not write themselves.
+ * nats.c's own threads would hand each message from the one that reads to one that delivers, and write each
+ * message with a system call of its own; here nats.c only parses and buffers, through its interface for
+ * external event loops (natsOptions_SetEventLoop()).
+ *
+ * A loop has a thread. Another one that waits for what comes may run the loop itself, with loop_run(), and
+ * so needs not be woken up by the loop's thread for each message. The loop's thread rests meanwhile. It goes
+ * on when the other one stays away, as in a long computation, so that a connection is always read.
  *
  * A publisher's thread writes what it has published before loop_end() returns; between loop_cork() and
  * loop_uncork() all of that in one write.
@@ -11,9 +15,10 @@
 #define THOLE_LOOP_H
 #include <nats/nats.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct loop;
-/* Called on the loop's thread after each read, and after loop_wake(): delivers what has come. */
+/* Called after each read, and after loop_wake(), by the thread that runs the loop: delivers what has come. */
 typedef void loop_deliver_fn(void *arg);
 
 /* Starts the thread; NULL: no thread or descriptor is left. It waits for the connection of
@@ -24,10 +29,23 @@ natsStatus loop_set_options(struct loop *loop, natsOptions *options);
 void loop_wake(struct loop *loop);
 /* Shuts the connection's socket, so that the thread closes it and ends soon. Any thread, at any time. */
 void loop_shut(struct loop *loop);
-/* loop_shut(), and waits until no more listener is called. Not on its thread. */
+/* loop_shut(), and waits until no more listener is called. Not on a thread that runs it. */
 void loop_join(struct loop *loop);
 /* NULL-safe. After the natsConnection has been destroyed, or has not been made. */
 void loop_destroy(struct loop *loop);
+
+/*
+ * Runs the loop once, on the calling thread: waits until there is something to do for it, until @p wakeup (a
+ * descriptor; -1: none) can be read, or until clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX:
+ * none; in the past: does not wait). Then calls @p awake, reads what is there, and delivers it. False: the
+ * loop is over, and nothing was done. One thread at a time.
+ */
+typedef void loop_awake_fn(void *arg);
+bool loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg);
+/* The caller of loop_run() does not come again, or not soon: the loop's thread goes on. */
+void loop_leave(struct loop *loop);
+/* The wait of loop_run() without a loop. */
+void loop_wait(int wakeup, uint64_t deadline_ms);
 
 /* Around each call of nats.c that may send. */
 void loop_begin(struct loop *loop);
@@ -39,11 +57,11 @@ void loop_flush(struct loop *loop);
 void loop_cork(struct loop *loop);
 void loop_uncork(struct loop *loop); /* NULL: its connection has gone */
 
-/* To be called once a second, by one thread: true when nothing was heard from the server in the last @p
- * silent_max calls, though nats.c sends a PING every few seconds, or it has taken nothing in the last @p
- * blocked_max. Calls are counted and not milliseconds, so that a process that was stopped meanwhile does not
- * take the server for dead. */
+/* To be called once a second, by one thread, as it also sees who stays away from loop_run(): true when
+ * nothing was heard from the server in the last @p silent_max calls, though nats.c sends a PING every few
+ * seconds, or it has taken nothing in the last @p blocked_max. Calls are counted and not milliseconds, so
+ * that a process that was stopped meanwhile does not take the server for dead. */
 bool loop_is_stalled(struct loop *loop, unsigned silent_max, unsigned blocked_max);
-/* Whether the calling thread is its thread, which must not wait for an answer. */
+/* Whether the calling thread runs it now, and must not wait for an answer. */
 bool loop_is_mine(const struct loop *loop);
 #endif

@@ -78,7 +78,7 @@ static enum bench_role role_of_connection(thole_slice connection)
         return ROLES;
     if (json_text_is(name, "thole-client"))
         return ROLE_CLIENT;
-    if (json_text_is(name, "thole-engine"))
+    if (json_text_is(name, "thole-engine") || json_text_is(name, "thole-engine-shard"))
         return ROLE_ENGINE;
     return name.len > 8 && memcmp(name.ptr, "\"worker-", 8) == 0 ? ROLE_WORKER : ROLES;
 }

@@ -2,12 +2,16 @@
 #include "clock.h"
 #include "memory.h"
 #include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 void mailbox_init(struct mailbox *mb)
 {
     pthread_condattr_t attr;
-    *mb = (struct mailbox){.first = NULL};
+    *mb = (struct mailbox){.wakeup = -1};
     mb->last = &mb->first;
     int failed = pthread_mutex_init(&mb->lock, NULL) | pthread_condattr_init(&attr) |
                  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) | pthread_cond_init(&mb->filled, &attr) |
@@ -17,12 +21,37 @@ void mailbox_init(struct mailbox *mb)
     (void)pthread_condattr_destroy(&attr);
 }
 
+thole_status mailbox_open_wakeup(struct mailbox *mb, thole_error *reterr)
+{
+    assert(mb->wakeup < 0);
+    mb->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return mb->wakeup >= 0
+               ? THOLE_OK
+               : thole_fail(reterr, THOLE_NOMEM, "no descriptor for a thread: %s", strerror(errno));
+}
+
 void mailbox_release(struct mailbox *mb)
 {
     assert(mb->held == 0 && !mb->sleeping);
+    if (mb->wakeup >= 0)
+        (void)close(mb->wakeup);
     (void)pthread_cond_destroy(&mb->drained);
     (void)pthread_cond_destroy(&mb->filled);
     (void)pthread_mutex_destroy(&mb->lock);
+}
+
+/* Under the lock. */
+static void wake(struct mailbox *mb)
+{
+    uint64_t const one = 1;
+    if (mb->wakeup < 0) {
+        (void)pthread_cond_signal(&mb->filled);
+    } else if (!mb->woken) {
+        ssize_t const wrote = write(mb->wakeup, &one, sizeof one);
+        assert(wrote == sizeof one);
+        (void)wrote;
+        mb->woken = true;
+    }
 }
 
 /* Under the lock. */
@@ -34,7 +63,7 @@ static void append(struct mailbox *mb, struct mail *node)
     mb->last = &node->next;
     mb->len++;
     if (mb->sleeping)
-        (void)pthread_cond_signal(&mb->filled);
+        wake(mb);
 }
 
 void mailbox_push(struct mailbox *mb, struct mail *node)
@@ -86,7 +115,7 @@ bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
     struct timespec const end = clock_timespec(deadline_ms == UINT64_MAX ? 0 : deadline_ms);
     (void)pthread_mutex_lock(&mb->lock);
-    assert(!mb->sleeping); /* one owner */
+    assert(!mb->sleeping && mb->wakeup < 0); /* one owner */
     mb->sleeping = true;
     while (mb->first == NULL && !mb->closed) {
         if (deadline_ms == UINT64_MAX)
@@ -102,10 +131,42 @@ bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
     return filled;
 }
 
+bool mailbox_rest(struct mailbox *mb)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    assert(!mb->sleeping && mb->wakeup >= 0);
+    mb->sleeping = mb->first == NULL && !mb->closed;
+    bool const rests = mb->sleeping;
+    (void)pthread_mutex_unlock(&mb->lock);
+    return rests;
+}
+
+int mailbox_wakeup(const struct mailbox *mb)
+{
+    return mb->wakeup;
+}
+
+void mailbox_awake(void *arg)
+{
+    struct mailbox *const mb = arg;
+    uint64_t count;
+    (void)pthread_mutex_lock(&mb->lock);
+    mb->sleeping = false;
+    if (mb->woken) {
+        ssize_t const got = read(mb->wakeup, &count, sizeof count);
+        assert(got == sizeof count);
+        (void)got;
+    }
+    mb->woken = false;
+    (void)pthread_mutex_unlock(&mb->lock);
+}
+
 void mailbox_close(struct mailbox *mb)
 {
     (void)pthread_mutex_lock(&mb->lock);
     mb->closed = true;
+    if (mb->sleeping)
+        wake(mb);
     (void)pthread_cond_broadcast(&mb->filled);
     (void)pthread_cond_broadcast(&mb->drained);
     (void)pthread_mutex_unlock(&mb->lock);

@@ -20,11 +20,16 @@ struct mailbox {
     struct mail *first, **last;
     size_t len;
     bool sleeping; /* the owner waits */
+    int wakeup;    /* an eventfd that wakes it; -1: `filled` does */
+    bool woken;    /* that can be read */
     size_t held;   /* pushers that wait in mailbox_put() */
     bool closed;
 };
 
 void mailbox_init(struct mailbox *mb);
+/* For an owner that waits for other descriptors, too; then mailbox_rest() and not mailbox_wait(). Before any
+ * other thread uses it. THOLE_NOMEM: no descriptor is left. */
+THOLE_NODISCARD thole_status mailbox_open_wakeup(struct mailbox *mb, thole_error *reterr);
 /* No thread may use it any more. What is still inside is not freed. */
 void mailbox_release(struct mailbox *mb);
 
@@ -40,6 +45,11 @@ struct mail *mailbox_take_all(struct mailbox *mb);
 /* Owner: returns when something waits (true), or when it is closed or clock_monotonic_ms() has reached
  * @p deadline_ms (then false, if nothing waits). UINT64_MAX: no deadline. */
 bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
+/* Owner, before it waits until mailbox_wakeup() can be read: false when something waits, or it is closed.
+ * Afterwards, in any case, mailbox_awake(). */
+bool mailbox_rest(struct mailbox *mb);
+int mailbox_wakeup(const struct mailbox *mb);
+void mailbox_awake(void *mb);
 
 /* Any thread, any number of times: waits end, offers and puts are refused. */
 void mailbox_close(struct mailbox *mb);

@@ -44,8 +44,8 @@ static thole_status send_once(struct request *request, const struct emitted_even
     struct header headers[EMITTED_HEADERS_MAX + 1];
     memcpy(headers, event->headers, event->headers_len * sizeof *headers);
     headers[event->headers_len] = (struct header){"Nats-Msg-Id", thole_slice_from(event->message_id)};
-    THOLE_TRY(connection_publish(request->shard->engine->connection, event->subject, headers,
-                                 event->headers_len + 1, event->body, reterr));
+    THOLE_TRY(connection_publish(request->shard->connection, event->subject, headers, event->headers_len + 1,
+                                 event->body, reterr));
     request_finish(request);
     return THOLE_OK;
 }

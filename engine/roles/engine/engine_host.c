@@ -28,11 +28,19 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
     (void)epoch;
     if (!atomic_load(&engine->ready))
         return;
-    for (size_t i = 0; i < engine->shards_len; i++) {
-        struct shard_mail *mail = shard_mail_create(SHARD_LINK, 0, sizeof *mail);
-        mail->up = connected;
-        shard_send(&engine->shards[i], mail);
-    }
+    for (size_t i = 0; i < engine->shards_len; i++)
+        shard_tell_link(&engine->shards[i], connected, true);
+}
+
+/* Its outages are those of the server, as a rule, and the engine's connection says so. */
+static void on_shard_state(void *arg, bool connected, uint64_t epoch)
+{
+    struct shard *const shard = arg;
+    log_line(LOG_LEVEL_DEBUG, "engine", "NATS connection of shard %u %s", shard->index,
+             connected ? "connected" : "lost");
+    (void)epoch;
+    if (atomic_load(&shard->engine->ready))
+        shard_tell_link(shard, connected, false);
 }
 
 /* Only while starting, when a server is not reachable. */
@@ -69,7 +77,8 @@ static thole_status insist(struct engine_host *engine, start_fn *step, const str
     }
 }
 
-static thole_status connect_nats(struct engine_host *engine, thole_error *reterr)
+static thole_status connect(const struct engine_host *engine, const char *name, connection_state_fn *changed,
+                            void *arg, struct connection **ret, thole_error *reterr)
 {
     struct connection_options const options = {.url = engine->options.nats_url,
                                                .creds = engine->options.nats_creds,
@@ -78,12 +87,29 @@ static thole_status connect_nats(struct engine_host *engine, thole_error *reterr
                                                .key = engine->options.nats_key,
                                                .server_name = engine->options.nats_server_name,
                                                .inbox = engine->options.nats_inbox,
-                                               .name = "thole-engine",
+                                               .name = name,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = REQUEST_TIMEOUT_MS,
-                                               .on_state = on_state,
-                                               .arg = engine};
-    return connection_open(&options, &engine->connection, reterr);
+                                               .on_state = changed,
+                                               .arg = arg};
+    return connection_open(&options, ret, reterr);
+}
+
+static thole_status connect_nats(struct engine_host *engine, thole_error *reterr)
+{
+    return connect(engine, "thole-engine", on_state, engine, &engine->connection, reterr);
+}
+
+/* Those that are not connected yet. */
+static thole_status connect_shards(struct engine_host *engine, thole_error *reterr)
+{
+    for (uint32_t i = 0; i < engine->shards_len; i++) {
+        struct shard *const shard = &engine->shards[i];
+        if (shard->connection == NULL)
+            THOLE_TRY(
+                connect(engine, "thole-engine-shard", on_shard_state, shard, &shard->connection, reterr));
+    }
+    return THOLE_OK;
 }
 
 /* A record with one event of the largest payload, the position and the envelope must fit into one message. */
@@ -141,6 +167,18 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
     return status;
 }
 
+static void create_shards(struct engine_host *engine)
+{
+    size_t shards = engine->options.engine_threads;
+    if (shards > engine->topology.partitions)
+        shards = engine->topology.partitions;
+    engine->shards = memory_array(shards, sizeof *engine->shards);
+    engine->shards_len = shards;
+    engine->options.crash_page->places_len = shards;
+    for (size_t i = 0; i < shards; i++)
+        shard_init(engine, (uint32_t)i, &engine->shards[i]);
+}
+
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
     THOLE_TRY(check_sizes(engine, reterr));
@@ -149,21 +187,17 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     engine->lines = log_limits_create(engine_lines, ENGINE_LINES, engine->topology.partitions);
     engine->needs = memory_array(engine->topology.partitions, sizeof *engine->needs);
     engine->committed = memory_array(engine->topology.partitions, sizeof *engine->committed);
-    size_t shards = engine->options.engine_threads;
-    if (shards > engine->topology.partitions)
-        shards = engine->topology.partitions;
-    engine->shards = memory_array(shards, sizeof *engine->shards);
-    engine->shards_len = shards;
-    engine->options.crash_page->places_len = shards;
     engine->membership = membership_create(engine);
     THOLE_TRY(loader_start(engine, &engine->loader, reterr));
     THOLE_TRY(source_lines_start(engine->connection, &engine->source_lines, reterr));
-    for (size_t i = 0; i < shards; i++)
-        THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));
+    for (size_t i = 0; i < engine->shards_len; i++)
+        THOLE_TRY(shard_start(&engine->shards[i], reterr));
     THOLE_TRY(watchdog_start(engine, &engine->watchdog, reterr));
     atomic_store(&engine->ready, true);
     /* changes of the connection while starting */
     on_state(engine, connection_epoch(engine->connection) != 0, 0);
+    for (size_t i = 0; i < engine->shards_len; i++)
+        on_shard_state(&engine->shards[i], connection_epoch(engine->shards[i].connection) != 0, 0);
     return THOLE_OK;
 }
 
@@ -222,6 +256,10 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
         status = insist(engine, set_up_streams, stop, reterr);
     if (status == THOLE_OK)
         status = insist(engine, migrate, stop, reterr);
+    if (status == THOLE_OK)
+        create_shards(engine);
+    if (status == THOLE_OK)
+        status = insist(engine, connect_shards, stop, reterr);
     if (status == THOLE_OK)
         status = start_threads(engine, reterr);
     if (status == THOLE_OK)

@@ -359,7 +359,8 @@ thole_status inbox_open_load(struct engine_host *engine, struct request *request
                                                    .room = has_room,
                                                    .lost = on_reader_lost,
                                                    .arg = reader};
-    thole_status status = ordered_reader_open(engine->connection, &options, &reader->ordered, &request->err);
+    thole_status status =
+        ordered_reader_open(request->shard->connection, &options, &reader->ordered, &request->err);
     if (status != THOLE_OK) {
         free(reader);
         return status;

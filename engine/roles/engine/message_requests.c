@@ -39,7 +39,7 @@ void notice_cancel(struct shard *shard, const struct cancel_notice *notice)
 {
     thole_error err = {0};
     const struct topology *const topology = &shard->engine->topology;
-    if (cancel_notice_publish(shard->engine->connection, topology->ns, &topology->nonce_key, notice, &err) !=
+    if (cancel_notice_publish(shard->connection, topology->ns, &topology->nonce_key, notice, &err) !=
         THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
     else
@@ -49,6 +49,6 @@ void notice_cancel(struct shard *shard, const struct cancel_notice *notice)
 void notice_event(struct shard *shard, const struct event_notice *notice)
 {
     thole_error err = {0};
-    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, notice, &err) != THOLE_OK)
+    if (event_notice_publish(shard->connection, shard->engine->topology.ns, notice, &err) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
 }

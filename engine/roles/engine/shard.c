@@ -29,7 +29,7 @@ enum {
 
 static void try_open(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
-    bool const may = owned->wanted && shard->link_up && shard->store_up && !shard->stopping;
+    bool const may = owned->wanted && shard_link_up(shard) && shard->store_up && !shard->stopping;
     if (!may || partition_state(owned->machine) != PARTITION_CLOSED || now_ms < owned->not_before_ms)
         return;
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_OPEN});
@@ -145,7 +145,7 @@ static uint64_t step_all(struct shard *shard)
             deadline = min_ms(deadline, owned->close_by_ms);
         if (owned->queries_ms != 0)
             deadline = min_ms(deadline, owned->queries_ms);
-        if (owned->wanted && shard->link_up && shard->store_up &&
+        if (owned->wanted && shard_link_up(shard) && shard->store_up &&
             partition_state(owned->machine) == PARTITION_CLOSED)
             deadline = min_ms(deadline, owned->not_before_ms);
         if (owned->touched)
@@ -175,11 +175,29 @@ static void all_step_down(struct shard *shard, enum closed_cause cause, const ch
         }
 }
 
+bool shard_link_up(const struct shard *shard)
+{
+    return shard->own_link_up && shard->shared_link_up;
+}
+
+void shard_tell_link(struct shard *shard, bool up, bool shared)
+{
+    struct shard_mail *const mail = shard_mail_create(SHARD_LINK, 0, sizeof *mail);
+    mail->up = up;
+    mail->shared = shared;
+    shard_send(shard, mail);
+}
+
 static void on_link(struct shard *shard, const struct shard_mail *mail)
 {
-    shard_count_link(shard, mail->up);
-    shard->link_up = mail->up;
-    if (!mail->up)
+    bool const was_up = shard_link_up(shard);
+    if (mail->shared)
+        shard->shared_link_up = mail->up;
+    else
+        shard->own_link_up = mail->up;
+    bool const up = shard_link_up(shard);
+    shard_count_link(shard, was_up, up);
+    if (!up)
         all_step_down(shard, CLOSED_NATS_LOST, "the connection to NATS was lost");
 }
 
@@ -250,10 +268,26 @@ static bool all_closed(const struct shard *shard)
     return true;
 }
 
+static void awake(void *arg)
+{
+    struct shard *const shard = arg;
+    mailbox_awake(&shard->mailbox);
+    pulse_begins(shard->pulse, clock_monotonic_ms());
+}
+
+/* Most mail is what this thread then reads from its connection itself. */
+static void wait_for_mail(struct shard *shard, uint64_t deadline_ms)
+{
+    bool const rests = mailbox_rest(&shard->mailbox);
+    pulse_rests(shard->pulse);
+    connection_read(shard->connection, mailbox_wakeup(&shard->mailbox), rests ? deadline_ms : 0, awake,
+                    shard);
+}
+
 static void serve(struct shard *shard)
 {
     for (;;) {
-        connection_cork(shard->engine->connection);
+        connection_cork(shard->connection);
         for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
             next = mail->next;
             shard->uncounted = true;
@@ -262,14 +296,12 @@ static void serve(struct shard *shard)
         uint64_t deadline = step_all(shard);
         uint64_t const now = clock_monotonic_ms();
         deadline = min_ms(deadline, requests_run(shard, now));
-        connection_uncork(shard->engine->connection);
+        connection_uncork(shard->connection);
         deadline = min_ms(deadline, log_limits_rest(shard->engine->lines, now));
         deadline = min_ms(deadline, shard_count_partitions(shard, now));
         if (shard->stopping && all_closed(shard))
             return;
-        pulse_rests(shard->pulse);
-        (void)mailbox_wait(&shard->mailbox, deadline);
-        pulse_begins(shard->pulse, clock_monotonic_ms());
+        wait_for_mail(shard, deadline);
     }
 }
 
@@ -282,6 +314,7 @@ static void *shard_main(void *arg)
         .page = shard->engine->options.crash_page, .index = shard->index, .stacks = shard->stacks};
     crash_thread_begin(&thread);
     serve(shard);
+    connection_leave(shard->connection);
     pulse_rests(shard->pulse);
     crash_thread_begin(NULL);
     fatal_thread_end(stack);
@@ -372,19 +405,19 @@ static thole_status open_windows(struct shard *shard, thole_error *reterr)
         struct window *const window = &shard->windows[i];
         window->limit = limits[i];
         window->waits = i != WINDOW_APPENDS;
-        THOLE_TRY(requests_open(shard->engine->connection, window->limit,
+        THOLE_TRY(requests_open(shard->connection, window->limit,
                                 i == WINDOW_REJECTS ? REJECT_TIMEOUT_MS : APPEND_TIMEOUT_MS, request_on_reply,
                                 shard, &window->requests, reterr));
     }
     return THOLE_OK;
 }
 
-thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard, thole_error *reterr)
+void shard_init(struct engine_host *engine, uint32_t index, struct shard *shard)
 {
     shard->engine = engine;
     shard->index = index;
     shard->rules = request_rules;
-    shard->place = &engine->options.crash_page->places[index];
+    shard->place = &engine->options.crash_page->places[shard->index];
     shard->watch = (struct code_watch){
         .begins = code_begins, .ended = code_ended, .attempt = code_attempt, .arg = shard};
     buf_init(&shard->subject, SUBJECT_BYTES_MAX);
@@ -392,8 +425,13 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     pthread_mutex_init(&shard->backlog.lock, NULL);
     pthread_cond_init(&shard->backlog.room, NULL);
     mailbox_init(&shard->mailbox);
+}
+
+thole_status shard_start(struct shard *shard, thole_error *reterr)
+{
+    THOLE_TRY(mailbox_open_wakeup(&shard->mailbox, reterr));
     shard_count_start(shard);
-    shard->deadlines = deadlines_create(engine);
+    shard->deadlines = deadlines_create(shard->engine);
     create_machines(shard);
     THOLE_TRY(open_windows(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));
@@ -423,8 +461,6 @@ static void free_mails(struct shard *shard)
 
 void shard_stop(struct shard *shard)
 {
-    if (shard->engine == NULL)
-        return;
     if (shard->running) {
         struct shard_mail *mail = shard_mail_create(SHARD_STOP, 0, sizeof *mail);
         shard_send(shard, mail);
@@ -438,8 +474,6 @@ void shard_stop(struct shard *shard)
 
 void shard_release(struct shard *shard)
 {
-    if (shard->engine == NULL)
-        return;
     requests_forget(shard);
     free_mails(shard);
     for (size_t i = 0; i < shard->owned_len; i++) {
@@ -450,6 +484,7 @@ void shard_release(struct shard *shard)
     }
     free(shard->owned);
     stack_pool_destroy(shard->stacks);
+    connection_close(shard->connection);
     mailbox_release(&shard->mailbox);
     buf_release(&shard->subject);
     buf_release(&shard->body);

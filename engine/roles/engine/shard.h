@@ -20,7 +20,7 @@ struct shard;
 
 enum shard_mail_kind {
     SHARD_STOP,
-    SHARD_LINK,         /* NATS: up */
+    SHARD_LINK,         /* NATS: up; shared */
     SHARD_STORE_LINK,   /* Postgres: up */
     SHARD_ROWS_REMOVED, /* p; rows of it were removed from Postgres by another program */
     SHARD_OWN,          /* p; since_ms */
@@ -39,7 +39,9 @@ struct shard_mail {
     uint32_t p;
     uint64_t generation; /* generation of the partition that it belongs to */
     union {
-        bool up;
+        struct {
+            bool up, shared; /* shared: the engine's connection, not the shard's own */
+        };
         uint64_t since_ms; /* OWN: not before this monotonic time */
         uint64_t epoch;    /* the epoch that an engine opens, or tries to open */
     };
@@ -125,12 +127,14 @@ struct shard {
     pthread_t thread;
     bool running;
     struct mailbox mailbox;
+    /* its own, which its thread reads: the partitions' appends, messages and inboxes */
+    struct connection *connection;
     struct stack_pool *stacks;
     struct code_watch watch;   /* writes to `place` */
     struct crash_place *place; /* the code that this thread runs */
     struct owned *owned;       /* partitions p with p % shards == index, at p / shards */
     size_t owned_len;
-    bool link_up, store_up, stopping;
+    bool own_link_up, shared_link_up, store_up, stopping;
     const struct request_rule *rules; /* by request_kind */
     struct window windows[WINDOWS];
     struct request *delayed;  /* submitted again at their due_ms */
@@ -157,9 +161,13 @@ void shard_cause(struct owned *owned, enum closed_cause cause);
 /* After a failure: the partition drops its memory and is opened again. */
 void shard_step_down(struct owned *owned, const char *text);
 
-/* shard.c */
-THOLE_NODISCARD thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
-                                         thole_error *reterr);
+/* shard.c; in this order, and all but shard_start() in any case */
+void shard_init(struct engine_host *engine, uint32_t index, struct shard *shard);
+/* `connection` is open. */
+THOLE_NODISCARD thole_status shard_start(struct shard *shard, thole_error *reterr);
+/* NATS: one of the two connections that it depends on is up, or is not. */
+void shard_tell_link(struct shard *shard, bool up, bool shared);
+bool shard_link_up(const struct shard *shard);
 void shard_stop(struct shard *shard);    /* graceful; joins its threads */
 void shard_release(struct shard *shard); /* after the loader has stopped: no thread sends to it any more */
 #endif

@@ -22,18 +22,18 @@ void shard_count_start(struct shard *shard)
     uint64_t const limit_ms = options->turn_limit_ms == 0 ? 0 : options->turn_limit_ms + STUCK_MS;
     shard->cells = metrics_cells(options->metrics);
     shard->pulse = metrics_pulse(options->metrics, "shard", limit_ms);
-    shard_count_link(shard, false);
+    shard_count_link(shard, false, false);
     shard_count_store(shard, false);
 }
 
 /* ---- connections ---- */
 
-/* There is one connection for all shards: the first one counts it. */
-void shard_count_link(struct shard *shard, bool up)
+/* The connections of a process are counted as one, by the first shard. */
+void shard_count_link(struct shard *shard, bool was_up, bool up)
 {
     if (shard->index != 0)
         return;
-    if (shard->link_up && !up)
+    if (was_up && !up)
         metric_add(shard->cells, METRIC_NATS_DISCONNECTS, 0, 1);
     metric_set(shard->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, up);
     metric_set(shard->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, !up);

@@ -118,7 +118,7 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
 
 /* ---- shard_counts.c: metrics ---- */
 void shard_count_start(struct shard *shard); /* before its thread */
-void shard_count_link(struct shard *shard, bool up);
+void shard_count_link(struct shard *shard, bool was_up, bool up);
 void shard_count_store(struct shard *shard, bool up);
 void shard_count_message(struct shard *shard, uint64_t stored_ns);
 void shard_count_push(struct shard *shard, const struct cancel_notice *notice);

@@ -445,7 +445,9 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     host->program = program;
     host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};
     host->stop = (struct worker_mail){.kind = WORKER_MAIL_STOP, .owner = host};
-    thole_status status = make_incarnation(host, reterr);
+    thole_status status = mailbox_open_wakeup(&host->inbox, reterr);
+    if (status == THOLE_OK)
+        status = make_incarnation(host, reterr);
     if (status == THOLE_OK) {
         crash_reporter_name(host->options.crash_reporter, host->incarnation);
         status = connect_all(host, stop, reterr);

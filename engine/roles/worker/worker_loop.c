@@ -263,6 +263,22 @@ static uint64_t next_deadline_ms(struct worker_host *host)
     return machine < told ? machine : told;
 }
 
+static void awake(void *arg)
+{
+    struct worker_host *const host = arg;
+    mailbox_awake(&host->inbox);
+    pulse_begins(host->pulse, clock_monotonic_ms());
+}
+
+/* For mail, of which most is what this thread then reads from the connection itself. */
+static void wait_for_mail(struct worker_host *host)
+{
+    uint64_t const next_ms = next_deadline_ms(host);
+    uint64_t const deadline_ms = mailbox_rest(&host->inbox) ? next_ms : 0;
+    pulse_rests(host->pulse);
+    connection_read(host->connection, mailbox_wakeup(&host->inbox), deadline_ms, awake, host);
+}
+
 void *worker_loop_main(void *arg)
 {
     struct worker_host *const host = arg;
@@ -271,9 +287,7 @@ void *worker_loop_main(void *arg)
     (void)pthread_setname_np(pthread_self(), "thole-worker");
     while (!host->stopped && !atomic_load(&host->dead)) {
         worker_count_machine(host);
-        pulse_rests(host->pulse);
-        (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
-        pulse_begins(host->pulse, clock_monotonic_ms());
+        wait_for_mail(host);
         while (dying_is()) /* do not process answers while the process is dying */
             (void)pause();
         connection_cork(host->connection);
@@ -286,6 +300,7 @@ void *worker_loop_main(void *arg)
             worker_output(host, &out);
         connection_uncork(host->connection);
     }
+    connection_leave(host->connection);
     pulse_rests(host->pulse);
     worker_count_machine(host);
     log_counters(host->machine);

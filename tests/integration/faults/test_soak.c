@@ -29,7 +29,7 @@ enum {
         100, /* of a round: an engine's shard refuses more than 256 at once, counted from first to last */
     MEMORY_KIB = 12 * 1024, /* what a process may grow by */
     WAIT_MS = 30000,
-    CONNECTIONS = 4, /* of the engine, the worker, the client and the hand */
+    CONNECTIONS = 6, /* of the engine and its two shards, the worker, the client and the hand */
     SESSIONS = 4     /* of the engine's two shards, and of the worker's claims and completions */
 };
 

@@ -130,7 +130,7 @@ struct worker_machine *__real_worker_create(const struct worker_options *);
 thole_status __real_worker_input(struct worker_machine *, const struct worker_in *, uint64_t);
 thole_status __real_row_calls_create(const struct row_calls_options *, struct row_calls **, thole_error *);
 thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
-thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
+thole_status __real_shard_start(struct shard *, thole_error *);
 thole_status __real_drift_job_start(struct engine_host *, struct drift_job **, thole_error *);
 thole_status __real_audit_job_create(struct engine_host *, struct audit_job **, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
@@ -239,13 +239,13 @@ thole_status __wrap_forkserver_start(const struct forkserver_options *options, s
     return __real_forkserver_start(options, ret, reterr);
 }
 
-thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
-                                thole_error *reterr)
+thole_status __wrap_shard_start(struct shard *shard, thole_error *reterr)
 {
+    const struct engine_host *const engine = shard->engine;
     arrived("shard_start.turn_limit_ms %" PRIu64, engine->options.turn_limit_ms);
     arrived("shard_start.events_mode %d", engine->options.events_mode);
-    arrived("shard_start.index %u of %zu", index, engine->shards_len);
-    return __real_shard_start(engine, index, shard, reterr);
+    arrived("shard_start.index %u of %zu", shard->index, engine->shards_len);
+    return __real_shard_start(shard, reterr);
 }
 
 thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job **ret, thole_error *reterr)

@@ -67,13 +67,23 @@ static void loop(void)
         ;
 }
 
+/* A turn of 8 s does not crash, if that is allowed. */
+static void compute_long(void)
+{
+    struct timespec now, since;
+    (void)clock_gettime(CLOCK_MONOTONIC, &since);
+    do
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_sec - since.tv_sec < 8);
+}
+
 static const struct way {
     const char *name;
     void (*crash)(void);
 } ways[] = {
-    {"null", write_null},      {"abort", call_abort}, {"exit", call_exit}, {"exit_now", call_exit_now},
-    {"large", large_local},    {"divide", divide},    {"jump", jump},      {"loop", loop},
-    {"unheard", raise_unheard}};
+    {"null", write_null},       {"abort", call_abort}, {"exit", call_exit}, {"exit_now", call_exit_now},
+    {"large", large_local},     {"divide", divide},    {"jump", jump},      {"loop", loop},
+    {"unheard", raise_unheard}, {"long", compute_long}};
 
 /* The first word says how. With $CRASHES_MENDED, and in another build, it does not crash any more. */
 static void crash(thole_slice input)

@@ -31,7 +31,7 @@ static struct {
     struct topology topology;
     size_t room;
     bool is_up, has_page;
-    connection_state_fn *on_state;
+    connection_state_fn *on_state, *on_shard_state;
     delivery_fn *on_epoch;
     void *arg, *epoch_arg;
 } play;
@@ -85,10 +85,14 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
          options->url, options->name, options->creds, options->ca, options->cert, options->key,
          options->server_name, options->inbox, (uint64_t)options->connect_timeout_ms,
          (uint64_t)options->request_timeout_ms);
-    THOLE_TRY(step("connection_open", reterr));
-    play.on_state = options->on_state;
-    play.arg = options->arg;
-    play.on_state(play.arg, false, 0); /* nothing runs that could be told */
+    THOLE_TRY(step(play.on_state == NULL ? "connection_open" : "connection_open_shard", reterr));
+    options->on_state(options->arg, false, 0); /* nothing runs that could be told */
+    if (play.on_state == NULL) {               /* the first one is the engine's */
+        play.on_state = options->on_state;
+        play.arg = options->arg;
+    } else {
+        play.on_shard_state = options->on_state;
+    }
     *ret = (struct connection *)&play;
     return THOLE_OK;
 }
@@ -186,10 +190,12 @@ void __wrap_loader_stop(struct loader *loader)
     said("loader_stop%s\n", loader == NULL ? " of none" : "");
 }
 
-thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
-                                thole_error *reterr)
+thole_status __wrap_shard_start(struct shard *shard, thole_error *reterr)
 {
+    struct engine_host *const engine = shard->engine;
+    uint32_t const index = shard->index;
     CU_ASSERT_PTR_EQUAL(shard, &engine->shards[index]);
+    CU_ASSERT_PTR_NOT_NULL(shard->connection);
     said("shard_start %u, places %zu, ready %d\n", index, engine->options.crash_page->places_len,
          atomic_load(&engine->ready));
     THOLE_TRY(step("shard_start", reterr));
@@ -220,7 +226,8 @@ void __wrap_shard_release(struct shard *shard)
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 {
     const struct engine_host *const engine = play.arg;
-    said("to shard %d: kind %d, p=%u, %" PRIu64 "\n", (int)(shard - engine->shards), (int)mail->kind, mail->p,
+    said("to shard %d: kind %d%s, p=%u, %" PRIu64 "\n", (int)(shard - engine->shards), (int)mail->kind,
+         mail->kind == SHARD_LINK && !mail->shared ? " of its own" : "", mail->p,
          mail->kind == SHARD_LINK ? (uint64_t)mail->up : mail->epoch);
     free(mail);
 }
@@ -319,8 +326,11 @@ static void set(const char *key, const char *value)
 
 static void happens(const char *key, const char *value)
 {
+    const struct engine_host *const engine = play.arg;
     if (strcmp(key, "epoch") == 0)
         publish_epoch(value);
+    else if (strncmp(key, "shard", 5) == 0)
+        play.on_shard_state(&engine->shards[strtoull(value, NULL, 10)], strcmp(key, "shardup") == 0, 1);
     else
         play.on_state(play.arg, strcmp(key, "up") == 0, 1);
 }
@@ -334,7 +344,8 @@ static void each_word(const char *text, bool now)
         char *value = strchr(word, '=');
         if (value != NULL)
             *value++ = '\0';
-        bool const event = strcmp(word, "up") == 0 || strcmp(word, "down") == 0 || strcmp(word, "epoch") == 0;
+        bool const event = strcmp(word, "up") == 0 || strcmp(word, "down") == 0 ||
+                           strcmp(word, "epoch") == 0 || strncmp(word, "shard", 5) == 0;
         if (event && now)
             happens(word, value == NULL ? "" : value);
         else if (!event && !now)

@@ -29,6 +29,7 @@ static struct {
         char text[64];
     } inputs[INPUTS_MAX];
     size_t inputs_len;
+    unsigned left; /* the connection reads itself again */
 } play;
 
 /* ---- the world ---- */
@@ -107,10 +108,13 @@ void __wrap_shard_step_down(struct owned *owned, const char *text)
 }
 
 /* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+void __wrap_connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+                            connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
-    CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
+    CU_ASSERT_EQUAL(wakeup, mailbox_wakeup(&play.shard.mailbox));
+    awake(arg);
     play.asked_ms = deadline_ms;
     size_t const step = atomic_load(&play.step);
     if (step < STEPS_MAX && play.steps[step] != NULL) {
@@ -120,7 +124,17 @@ bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
         play.state = PARTITION_CLOSED;
         (void)sched_yield();
     }
-    return true;
+}
+
+void __wrap_connection_leave(struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
+    play.left++;
+}
+
+void __wrap_connection_close(struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
 }
 
 static void begin(void)
@@ -140,11 +154,16 @@ static void begin(void)
     play.engine.shards = &play.shard;
     play.engine.shards_len = 1;
     play.engine.lines = log_limits_create(engine_lines, ENGINE_LINES, 1);
+    shard_init(&play.engine, 0, &play.shard);
+    play.shard.connection = (struct connection *)&play;
+    play.shard.shared_link_up = true;
 }
 
 static void end(void)
 {
+    bool const runs = play.shard.running;
     shard_stop(&play.shard);
+    CU_ASSERT_EQUAL(play.left, runs);
     shard_release(&play.shard);
     log_limits_destroy(play.engine.lines);
     crash_page_destroy(play.page);
@@ -154,7 +173,7 @@ static void run(void (*const *steps)(void), size_t steps_len)
 {
     begin();
     memcpy(play.steps, steps, steps_len * sizeof *steps);
-    CU_ASSERT_EQUAL_FATAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(shard_start(&play.shard, NULL), THOLE_OK);
     while (atomic_load(&play.step) < steps_len)
         (void)sched_yield();
     end();
@@ -206,7 +225,7 @@ static void set_open(void)
 static void test_windows(void)
 {
     begin();
-    CU_ASSERT_EQUAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(shard_start(&play.shard, NULL), THOLE_OK);
     CU_ASSERT_EQUAL(play.windows, WINDOWS);
     for (size_t i = 0; i < WINDOWS; i++)
         CU_ASSERT_EQUAL(play.shard.windows[i].waits, i != WINDOW_APPENDS);
@@ -219,7 +238,7 @@ static void test_without_a_window(void)
         thole_error err = {0};
         begin();
         play.no_window = i;
-        CU_ASSERT_EQUAL(shard_start(&play.engine, 0, &play.shard, &err), THOLE_UNAVAILABLE);
+        CU_ASSERT_EQUAL(shard_start(&play.shard, &err), THOLE_UNAVAILABLE);
         CHECK_STR("why", err.text, "no window");
         CU_ASSERT_EQUAL(play.windows, i);
         CU_ASSERT_EQUAL(play.stores, 0);

@@ -2,8 +2,8 @@
  * ("$ … | …", a step for each wait), and behind each what the loop did, with which time, and until when it
  * waits. Machines and the other parts are played. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file
  * is written anew, to be read and committed.
- *   link+ link- store+ store- own=P:MS disown=P rows=P epoch=P:N stop inbox lost query answer   mails
- *   state=P:STATE touch=P reader=P:1   what the machine of partition P, and its reader, have become
+ *   link+ link- shared+ shared- store+ store- own=P:MS disown=P rows=P epoch=P:N stop inbox lost query answer
+ * mails state=P:STATE touch=P reader=P:1   what the machine of partition P, and its reader, have become
  *   anything else: NAME=N   what that function answers, or the time */
 #include "coro.h"
 #include "deadlines.h"
@@ -308,11 +308,11 @@ uint64_t __wrap_shard_count_partitions(struct shard *shard, uint64_t now_ms)
     return due(play.counts);
 }
 
-void __wrap_shard_count_link(struct shard *shard, bool up)
+void __wrap_shard_count_link(struct shard *shard, bool was_up, bool up)
 {
     (void)shard;
     if (!is_over())
-        (void)fprintf(play.said, "  NATS is %s\n", up ? "up" : "down");
+        (void)fprintf(play.said, "  NATS is %s, was %s\n", up ? "up" : "down", was_up ? "up" : "down");
 }
 
 void __wrap_shard_count_store(struct shard *shard, bool up)
@@ -363,7 +363,9 @@ static struct owned *owned_of(uint64_t p)
 static bool mail_comes(const char *name, uint64_t p, uint64_t value)
 {
     if (strcmp(name, "link+") == 0 || strcmp(name, "link-") == 0)
-        send(SHARD_LINK, 0)->up = name[4] == '+';
+        shard_tell_link(&play.shard, name[4] == '+', false);
+    else if (strcmp(name, "shared+") == 0 || strcmp(name, "shared-") == 0)
+        shard_tell_link(&play.shard, name[6] == '+', true);
     else if (strcmp(name, "store+") == 0 || strcmp(name, "store-") == 0)
         send(SHARD_STORE_LINK, 0)->up = name[5] == '+';
     else if (strcmp(name, "own") == 0)
@@ -442,12 +444,15 @@ static void say_shared(void)
 }
 
 /* The next step; behind the last one all is closed, and its thread is stopped. */
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+void __wrap_connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+                            connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
-    CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
+    CU_ASSERT_EQUAL(wakeup, mailbox_wakeup(&play.shard.mailbox));
+    awake(arg);
     if (is_over())
-        return true;
+        return;
     CHECK_STR("looked after", play.cared, "1s1i1q3s3i3q");
     play.cared[0] = '\0';
     (void)fprintf(play.said, "  waits until %s", time_text(deadline_ms));
@@ -462,7 +467,7 @@ bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
             play.shard.owned[i].reader = NULL;
         memset(play.states, 0, sizeof play.states);
         (void)send(SHARD_STOP, 0);
-        return true;
+        return;
     }
     size_t const len = strcspn(play.script, "|");
     char step[256], *rest = step;
@@ -471,7 +476,18 @@ bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
     for (const char *word; (word = strtok_r(rest, " ", &rest)) != NULL;)
         becomes(word);
     play.script += len + (play.script[len] == '|');
-    return true;
+}
+
+void __wrap_connection_leave(struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
+    if (play.whole)
+        (void)fprintf(play.said, "  its connection reads itself\n");
+}
+
+void __wrap_connection_close(struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
 }
 
 static void begin(FILE *to)
@@ -496,6 +512,8 @@ static void begin(FILE *to)
     (void)snprintf(play.engine.topology.ns, sizeof play.engine.topology.ns, "shop");
     play.engine.shards = &play.shard;
     play.engine.shards_len = SHARDS;
+    shard_init(&play.engine, INDEX, &play.shard);
+    play.shard.connection = (struct connection *)&play;
     play.engine.needs = calloc(PARTITIONS, sizeof *play.engine.needs);
     pthread_mutex_init(&play.engine.needs_lock, NULL);
 }
@@ -517,7 +535,7 @@ static void play_line(const char *line, FILE *to)
     play.whole = strchr(line, '|') == NULL;
     play.script = line + strcspn(line, "|");
     play.script += *play.script == '|';
-    CU_ASSERT_EQUAL_FATAL(shard_start(&play.engine, INDEX, &play.shard, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(shard_start(&play.shard, NULL), THOLE_OK);
     pthread_join(play.shard.thread, NULL);
     play.shard.running = false;
     CU_ASSERT_EQUAL(play.shard.owned_len, PARTITIONS / SHARDS);

@@ -3,6 +3,7 @@
 #include "mailbox.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
+#include <poll.h>
 #include <time.h>
 
 enum { SENDERS = 4, EACH = 20000, ROOM = 16 };
@@ -163,6 +164,41 @@ static void test_waiting_costs_nothing(void)
     mailbox_release(&mb);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd of = {.fd = fd, .events = POLLIN};
+    return poll(&of, 1, 0) == 1;
+}
+
+/* An owner that waits for a descriptor: woken once for all that comes while it rests, and not for its own. */
+static void test_wakeup(void)
+{
+    struct mailbox mb;
+    struct letter a, b, c;
+    mailbox_init(&mb);
+    CU_ASSERT_EQUAL(mailbox_wakeup(&mb), -1);
+    CU_ASSERT_EQUAL_FATAL(mailbox_open_wakeup(&mb, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(mailbox_rest(&mb));
+    CU_ASSERT_FALSE(is_readable(mailbox_wakeup(&mb)));
+    mailbox_push(&mb, &a.mail);
+    mailbox_push(&mb, &b.mail);
+    CU_ASSERT_TRUE(is_readable(mailbox_wakeup(&mb)));
+    mailbox_awake(&mb);
+    CU_ASSERT_FALSE(is_readable(mailbox_wakeup(&mb)));
+    mailbox_push(&mb, &c.mail);
+    CU_ASSERT_FALSE(is_readable(mailbox_wakeup(&mb)));
+    CU_ASSERT_FALSE(mailbox_rest(&mb)); /* something waits */
+    mailbox_awake(&mb);
+    CU_ASSERT_PTR_EQUAL(mailbox_take_all(&mb), &a.mail);
+    CU_ASSERT_TRUE(mailbox_rest(&mb));
+    mailbox_close(&mb);
+    CU_ASSERT_TRUE(is_readable(mailbox_wakeup(&mb)));
+    mailbox_awake(&mb);
+    CU_ASSERT_FALSE(mailbox_rest(&mb)); /* closed */
+    mailbox_awake(&mb);
+    mailbox_release(&mb);
+}
+
 static const struct thole_test tests[] = {
     {"from many threads, in order", test_order},
     {"senders are held back", test_held_back},
@@ -170,5 +206,6 @@ static const struct thole_test tests[] = {
     {"deadlines", test_deadline},
     {"closing", test_close},
     {"waiting costs nothing", test_waiting_costs_nothing},
+    {"an owner that waits for a descriptor", test_wakeup},
 };
 THOLE_TEST_MAIN("mailbox", tests)

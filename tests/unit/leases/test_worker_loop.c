@@ -22,6 +22,7 @@ static struct {
     size_t outs_len;
     struct said said;
     thole_status delivered_status;
+    int left; /* the connection reads itself again */
 } play;
 
 /* ---- the world ---- */
@@ -31,16 +32,24 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return play.now_ms;
 }
 
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+void __wrap_connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+                            connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
-    (void)mb;
+    CU_ASSERT_PTR_EQUAL(connection, play.host.connection);
+    CU_ASSERT_EQUAL(wakeup, mailbox_wakeup(&play.host.inbox));
+    awake(arg);
     play.asked_ms = deadline_ms;
     if (play.step < STEPS_MAX && play.steps[play.step] != NULL)
         play.steps[play.step++]();
     else
         play.outs[play.outs_len++] = (struct worker_out){.kind = WORKER_OUT_STOPPED};
-    return true;
+}
+
+void __wrap_connection_leave(struct connection *connection)
+{
+    CU_ASSERT_PTR_EQUAL(connection, play.host.connection);
+    play.left++;
 }
 
 bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
@@ -215,6 +224,7 @@ static void begin(void)
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
         row_call_init(&play.host.calls[kind], kind, 4);
     mailbox_init(&play.host.inbox);
+    CU_ASSERT_EQUAL_FATAL(mailbox_open_wakeup(&play.host.inbox, NULL), THOLE_OK);
 }
 
 static void end(void)
@@ -236,7 +246,10 @@ static char *run(void (*const *steps)(void), size_t n)
 {
     for (size_t i = 0; i < n; i++)
         play.steps[i] = steps[i];
-    return captured(STDERR_FILENO, run_loop, NULL);
+    play.left = 0;
+    char *const text = captured(STDERR_FILENO, run_loop, NULL);
+    CU_ASSERT_EQUAL(play.left, 1);
+    return text;
 }
 
 static struct thole_activity *activity(uint64_t id)

@@ -98,11 +98,12 @@ size_t __wrap_worker_held(const struct worker_machine *w)
 
 static void link_changes(const char *words)
 {
+    bool was_up = false;
     world.shard.index = (uint32_t)strtoul(words, NULL, 10);
     for (const char *at = strchr(words, ' '); at != NULL; at = strchr(at + 1, ' ')) {
         bool const up = at[1] == 'u';
-        shard_count_link(&world.shard, up);
-        world.shard.link_up = up;
+        shard_count_link(&world.shard, was_up, up);
+        was_up = up;
     }
 }
 

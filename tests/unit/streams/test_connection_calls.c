@@ -15,6 +15,8 @@ static struct {
     thole_status listens, sends; /* what becomes of it */
     unsigned attached, closed;
     int messages; /* made and not freed */
+    bool over;    /* its loop is */
+    unsigned runs, waits, awake, left;
     char asked[128];
 } play;
 
@@ -50,6 +52,29 @@ void __wrap_loop_flush(struct loop *loop)
 {
     (void)loop;
     play.flushed = true;
+}
+
+bool __wrap_loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg)
+{
+    CU_ASSERT_TRUE(loop == nats.link.loop && wakeup == 7 && deadline_ms == 99);
+    CU_ASSERT_EQUAL(nats.acquired, 1); /* it is not destroyed meanwhile */
+    play.runs++;
+    if (!play.over)
+        awake(arg);
+    return !play.over;
+}
+
+void __wrap_loop_wait(int wakeup, uint64_t deadline_ms)
+{
+    CU_ASSERT_TRUE(wakeup == 7 && deadline_ms == 99);
+    CU_ASSERT_EQUAL(nats.acquired, 0); /* so that its keeper can connect anew */
+    play.waits++;
+}
+
+void __wrap_loop_leave(struct loop *loop)
+{
+    CU_ASSERT_PTR_EQUAL(loop, nats.link.loop);
+    play.left++;
 }
 
 natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, natsMsg *message,
@@ -242,7 +267,35 @@ static void test_subscriptions(void)
     subscription_close(NULL);
 }
 
+static void on_awake(void *arg)
+{
+    CU_ASSERT_PTR_EQUAL(arg, &play);
+    play.awake++;
+}
+
+/* Who waits is woken once, whatever becomes of the connection. */
+static void test_reading(void)
+{
+    static const struct {
+        bool down, over;
+        unsigned runs, waits;
+    } rows[] = {{false, false, 1, 0}, {true, false, 0, 1}, {false, true, 1, 1}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        nats.down = rows[i].down;
+        play.over = rows[i].over;
+        connection_read(NULL, 7, 99, on_awake, &play);
+        CU_ASSERT_EQUAL(play.runs, rows[i].runs);
+        CU_ASSERT_EQUAL(play.waits, rows[i].waits);
+        CU_ASSERT_EQUAL(play.awake, 1);
+        connection_leave(NULL);
+        CU_ASSERT_EQUAL(play.left, !rows[i].down);
+        end();
+    }
+}
+
 static const struct thole_test tests[] = {{"requests", test_requests},
+                                          {"reading", test_reading},
                                           {"publishes and flushes", test_publishes_and_flushes},
                                           {"subscriptions", test_subscriptions}};
 THOLE_TEST_MAIN("connection_calls", tests)

@@ -1,10 +1,12 @@
 /* A connection's loop: who reads, who writes, and how it ends. nats.c is played over a pair of sockets: what
  * is published is a number of bytes, and "writing" takes as many as play.room says. */
+#include "clock.h"
 #include "loop.h"
 #include "thole_cunit.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +27,9 @@ static struct {
     /* what was seen */
     atomic_uint reads, writes, delivered, empty_writes;
     atomic_bool here; /* the last write was on this thread */
+    atomic_bool delivered_here;
+    unsigned awake;
+    int wakeup;
     pthread_t self;
 } play;
 
@@ -86,6 +91,8 @@ int __wrap_natsConnection_Buffered(natsConnection *of)
 static void on_deliver(void *arg)
 {
     CU_ASSERT_PTR_EQUAL(arg, &play);
+    CU_ASSERT_TRUE(loop_is_mine(play.loop));
+    atomic_store(&play.delivered_here, pthread_equal(pthread_self(), play.self) != 0);
     atomic_fetch_add(&play.delivered, 1);
 }
 
@@ -341,6 +348,134 @@ static void test_whose_thread_it_is(void)
     CU_ASSERT_TRUE(atomic_load(&play.delivered) < 1000);
 }
 
+/* ---- another thread runs it ---- */
+
+static void on_awake(void *arg)
+{
+    CU_ASSERT_PTR_EQUAL(arg, &play);
+    CU_ASSERT_FALSE(loop_is_mine(play.loop));
+    play.awake++;
+}
+
+static bool run(uint64_t deadline_ms)
+{
+    return loop_run(play.loop, play.wakeup, deadline_ms, on_awake, &play);
+}
+
+static void begin_driven(void)
+{
+    begin();
+    play.wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    CU_ASSERT_TRUE(run(0)); /* its thread rests from now on */
+}
+
+static void end_driven(void)
+{
+    end();
+    (void)close(play.wakeup);
+}
+
+static void test_another_thread_reads(void)
+{
+    begin_driven();
+    for (unsigned i = 1; i <= 3; i++) {
+        peer_sends();
+        (void)usleep(5000); /* its thread would have read it */
+        CU_ASSERT_EQUAL(atomic_load(&play.reads), i - 1);
+        CU_ASSERT_TRUE(run(UINT64_MAX));
+        CU_ASSERT_EQUAL(atomic_load(&play.reads), i);
+        CU_ASSERT_TRUE(atomic_load(&play.delivered_here));
+        CU_ASSERT_EQUAL(play.awake, i + 1);
+        CU_ASSERT_FALSE(loop_is_mine(play.loop));
+    }
+    end_driven();
+}
+
+static void test_what_another_thread_waits_for(void)
+{
+    uint64_t const one = 1;
+    begin_driven();
+    uint64_t const deadline_ms = clock_monotonic_ms() + 30;
+    CU_ASSERT_TRUE(run(deadline_ms));
+    CU_ASSERT_TRUE(clock_monotonic_ms() >= deadline_ms && clock_monotonic_ms() < deadline_ms + 2000);
+    CU_ASSERT_EQUAL(write(play.wakeup, &one, sizeof one), sizeof one);
+    CU_ASSERT_TRUE(run(UINT64_MAX));
+    CU_ASSERT_TRUE(run(UINT64_MAX)); /* it is not read here */
+    loop_wait(play.wakeup, UINT64_MAX);
+    loop_wait(-1, clock_monotonic_ms() + 5);
+    CU_ASSERT_EQUAL(atomic_load(&play.reads), 0);
+    end_driven();
+}
+
+/* What nats.c sends by itself, and the rest of what a socket did not take. */
+static void test_another_thread_writes(void)
+{
+    begin_driven();
+    send_bytes(10);
+    CU_ASSERT_TRUE(run(UINT64_MAX));
+    CU_ASSERT_EQUAL(atomic_load(&play.buffered), 0);
+    CU_ASSERT_TRUE(atomic_load(&play.here));
+    atomic_store(&play.room, 100);
+    publish(1000);
+    while (atomic_load(&play.buffered) > 0)
+        CU_ASSERT_TRUE(run(UINT64_MAX));
+    CU_ASSERT_TRUE(atomic_load(&play.here));
+    end_driven();
+}
+
+/* In a long computation, say; then it comes again. */
+static void test_who_stays_away_is_stood_in_for(void)
+{
+    begin_driven();
+    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 100, 100)); /* it was there since the last look */
+    peer_sends();
+    (void)usleep(20000);
+    CU_ASSERT_EQUAL(atomic_load(&play.reads), 0);
+    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 100, 100));
+    CU_ASSERT_TRUE(wait_until(has_read, 1));
+    CU_ASSERT_FALSE(atomic_load(&play.delivered_here));
+    peer_sends();
+    CU_ASSERT_TRUE(wait_until(has_read, 2));
+    for (unsigned i = 3; i <= 5; i++) {
+        CU_ASSERT_TRUE(run(0));
+        peer_sends();
+        CU_ASSERT_TRUE(run(UINT64_MAX));
+        CU_ASSERT_EQUAL(atomic_load(&play.reads), i);
+        CU_ASSERT_TRUE(atomic_load(&play.delivered_here));
+    }
+    loop_leave(play.loop);
+    peer_sends();
+    CU_ASSERT_TRUE(wait_until(has_read, 6));
+    CU_ASSERT_FALSE(atomic_load(&play.delivered_here));
+    end_driven();
+}
+
+static void *run_until_its_end(void *arg)
+{
+    (void)arg;
+    while (loop_run(play.loop, -1, UINT64_MAX, on_awake, &play))
+        ;
+    return NULL;
+}
+
+/* Who waits is not stood in for; the end wakes it, and the loop's thread closes. */
+static void test_it_ends_while_another_thread_waits(void)
+{
+    pthread_t thread;
+    begin();
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, run_until_its_end, NULL), 0);
+    peer_sends();
+    CU_ASSERT_TRUE(wait_until(has_read, 1));
+    (void)usleep(5000);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_FALSE(loop_is_stalled(play.loop, 100, 100));
+    loop_shut(play.loop);
+    pthread_join(thread, NULL);
+    CU_ASSERT_TRUE(atomic_load(&play.closed));
+    CU_ASSERT_FALSE(run(UINT64_MAX));
+    end();
+}
+
 static const struct thole_test tests[] = {
     {"what is read is delivered", test_what_is_read_is_delivered},
     {"publishers write themselves", test_publishers_write_themselves},
@@ -353,5 +488,10 @@ static const struct thole_test tests[] = {
     {"when it is stalled", test_when_it_is_stalled},
     {"one that never connects", test_one_that_never_connects},
     {"whose thread it is", test_whose_thread_it_is},
+    {"another thread reads", test_another_thread_reads},
+    {"what another thread waits for", test_what_another_thread_waits_for},
+    {"another thread writes", test_another_thread_writes},
+    {"who stays away is stood in for", test_who_stays_away_is_stood_in_for},
+    {"it ends while another thread waits", test_it_ends_while_another_thread_waits},
 };
 THOLE_TEST_MAIN("loop", tests)
