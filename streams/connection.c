@@ -28,6 +28,8 @@ enum {
     RETIRED_PAUSE_MS = 1000,
     RETIRED_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
+    /* About one signature in 250 is refused (nats.c 3.4.1, nats-server 2.10.27), and the next one is not. */
+    SIGNED_TRIES = 3,
     LOOK_MS = 1000, /* at the wall clock, and at whether the server lives */
     SILENT_LOOKS_MAX = 9,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
@@ -402,8 +404,11 @@ static thole_status connect_once(struct connection *connection, struct link **re
         const char *url = connection->urls[connection->url_at];
         connection->url_at = (connection->url_at + 1) % connection->urls_len;
         status = server_info_read(url, connection->connect_timeout_ms, ret_info, reterr);
+        int tries = connection->creds && connection->login == NULL ? SIGNED_TRIES : 1;
         if (status == THOLE_OK)
-            status = handshake(connection, url, ret_info, ret, reterr);
+            do
+                status = handshake(connection, url, ret_info, ret, reterr);
+            while (status == THOLE_DENIED && --tries > 0);
         if (status == THOLE_OK)
             return THOLE_OK;
     }
@@ -578,8 +583,7 @@ static void wait_until(struct connection *connection, uint64_t due_ms)
         pthread_cond_wait(&connection->changed, &connection->lock);
         return;
     }
-    struct timespec const at = {.tv_sec = (time_t)(due_ms / 1000),
-                                .tv_nsec = (long)(due_ms % 1000) * 1000000};
+    struct timespec const at = clock_timespec(due_ms);
     (void)pthread_cond_timedwait(&connection->changed, &connection->lock, &at);
 }
 
@@ -688,13 +692,9 @@ static thole_status set_options(struct connection *connection, const struct conn
 static struct connection *connection_create(const struct connection_options *options)
 {
     struct connection *connection = memory_new(sizeof *connection);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&connection->turn, NULL);
     pthread_mutex_init(&connection->lock, NULL);
-    pthread_cond_init(&connection->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_condition_init(&connection->changed);
     connection->connect_timeout_ms = options->connect_timeout_ms;
     connection->request_timeout_ms = options->request_timeout_ms;
     connection->on_state = options->on_state;
