@@ -28,7 +28,7 @@ enum {
     RETIRED_PAUSE_MS = 1000,
     RETIRED_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
-    /* About one signature in 250 is refused (nats.c 3.4.1, nats-server 2.10.27), and the next one is not. */
+    /* nats.c 3.4.1 leaves out a signature that begins with a byte 0, one of 256: the server refuses. */
     SIGNED_TRIES = 3,
     LOOK_MS = 1000, /* at the wall clock, and at whether the server lives */
     SILENT_LOOKS_MAX = 9,
