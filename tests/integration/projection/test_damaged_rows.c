@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OUTPUT_BYTES = 1 << 18, ID_BYTES = 64, LOAD_PAUSE_MS = 8, OUTCOME_MS = 60000, DRIFT_WAIT_MS = 60000 };
+enum { OUTPUT_BYTES = 1 << 18, ID_BYTES = 64, LOAD_PAUSE_MS = 20, OUTCOME_MS = 60000, DRIFT_WAIT_MS = 60000 };
 
 static struct stack stack;
 static thole_client *client;
