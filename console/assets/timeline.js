@@ -20,14 +20,19 @@ export class Timeline {
     this.domain = null; // null: all of it
     this.execution = null; // null: all of them
     this.picked = null;
+    this.spans = null; // those of the last draw()
+    this.drawn = new Map(); // index of a span -> its node
     this.axis = svg('svg', { class: 'tl-axis', height: AXIS_PX, 'aria-hidden': 'true' });
-    this.rows = svg('svg', { class: 'tl-rows', role: 'img', 'aria-label': 'Timeline' });
+    this.under = svg('g');
+    this.visible = svg('g');
+    this.over = svg('g');
+    this.rows = svg('svg', { class: 'tl-rows', role: 'img', 'aria-label': 'Timeline' }, this.under, this.visible, this.over);
     this.scroll = h('div', { class: 'tl-scroll', tabindex: 0, role: 'group', 'aria-label': 'Timeline; the table of events has the same as text. Keys: + and - zoom, arrows move, 0 shows all' }, this.rows);
     this.tools = h('div', { class: 'tl-tools' });
     this.notes = h('ul', { class: 'tl-notes' });
     this.node = h('div', { class: 'timeline' }, this.tools, this.axis, this.scroll, this.notes);
     this.drawSoon = throttle(() => this.draw(), 40);
-    this.scroll.addEventListener('scroll', () => this.draw(), { passive: true });
+    this.scroll.addEventListener('scroll', () => this.drawRows(), { passive: true });
     this.scroll.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
     this.scroll.addEventListener('keydown', (event) => this.keydown(event));
     this.rows.addEventListener('click', (event) => this.click(event));
@@ -160,20 +165,40 @@ export class Timeline {
     this.drawExecutions();
     this.labels = Math.min(240, Math.max(104, width * 0.26));
     this.width = width;
+    this.viewHeight = this.scroll.clientHeight;
     [this.from, this.to] = this.domain ?? this.whole();
-    const spans = this.shown();
-    const height = Math.max(ROW_PX * spans.length, 1);
+    this.spans = this.shown();
+    const height = Math.max(ROW_PX * this.spans.length, 1);
     this.rows.setAttribute('height', height);
     this.rows.setAttribute('width', width);
     this.axis.setAttribute('width', width);
-    this.describe(spans);
-    const first = Math.max(0, Math.floor(this.scroll.scrollTop / ROW_PX) - EXTRA_ROWS);
-    const last = Math.min(spans.length, first + Math.ceil(this.scroll.clientHeight / ROW_PX) + 2 * EXTRA_ROWS);
-    const visible = spans.slice(first, last).map((span, i) => this.row(span, first + i));
-    fill(this.rows, this.clip(height), this.grid(height), this.shade(height), visible, this.lines(height));
+    this.describe(this.spans);
+    fill(this.under, this.clip(height), this.grid(height), this.shade(height));
+    fill(this.over, this.lines(height));
     fill(this.axis, this.ticks(), this.markHeads());
-    this.node.classList.toggle('empty-rows', spans.length === 0);
+    this.node.classList.toggle('empty-rows', this.spans.length === 0);
+    fill(this.visible);
+    this.drawn.clear();
+    this.drawRows();
     this.drawNotes();
+  }
+
+  /** Only these change when it is scrolled: what stays visible keeps its node. */
+  drawRows() {
+    if (!this.spans) return;
+    const first = Math.max(0, Math.floor(this.scroll.scrollTop / ROW_PX) - EXTRA_ROWS);
+    const last = Math.min(this.spans.length, first + Math.ceil(this.viewHeight / ROW_PX) + 2 * EXTRA_ROWS);
+    for (const [index, node] of this.drawn)
+      if (index < first || index >= last) {
+        node.remove();
+        this.drawn.delete(index);
+      }
+    for (let index = first; index < last; index++) {
+      if (this.drawn.has(index)) continue;
+      const node = this.row(this.spans[index], index);
+      this.drawn.set(index, node);
+      this.visible.append(node);
+    }
   }
 
   /** Cancellations in words: why, what they hit, and how long that took to stop. */
@@ -246,7 +271,7 @@ export class Timeline {
   }
 
   lines(height) {
-    const tall = Math.max(height, this.scroll.clientHeight);
+    const tall = Math.max(height, this.viewHeight);
     const all = this.history.marks.filter((mark) => mark.kind === 'cancel' || mark.kind === 'execution').map((mark) =>
       svg('line', { class: `tl-mark m-${mark.kind}`, x1: this.x(mark.at), x2: this.x(mark.at), y1: 0, y2: tall }, svg('title', null, markText(mark))),
     );
@@ -276,7 +301,8 @@ export class Timeline {
     group.append(svg('text', { class: `tl-label t-${span.kind}${span.child ? ' tl-link' : ''}`, x: 8, y: y + 17, 'clip-path': 'url(#tl-names)' }, label));
     const bars = svg('g', { 'clip-path': 'url(#tl-clip)' });
     for (const part of parts(span)) bars.append(this.bar(part, y, span));
-    bars.append(this.after(span, y));
+    const after = this.after(span, y);
+    if (after) bars.append(after);
     group.append(bars, svg('title', null, spanTitle(span)));
     return group;
   }
@@ -311,7 +337,7 @@ export class Timeline {
       if (end - this.x(last.from) > wide + 24 && end <= this.width + 6)
         return svg('text', { class: `tl-note on-bar on-${last.look}`, x: end - 12, y: y + 17, 'text-anchor': 'end' }, text);
     }
-    return svg('g', null);
+    return null;
   }
 }
 

@@ -5,6 +5,7 @@ const TRIES = 5;
 export const FIRST_PAINT_MS = 500;
 export const LIVE_MS = 200;
 export const SCROLL_MS = 16; // less than a frame, for two tables at once
+export const SCROLL_PLAIN = 3; // the same as a multiple of plainSteps(): what counts on a machine that is too slow for SCROLL_MS
 
 /** measure(try) gives milliseconds, and is done again while they are more than limit. */
 export async function within(limit, what, measure) {

@@ -25,13 +25,14 @@ export async function open(browser, url, options = {}) {
   return page;
 }
 
-/** Gives a function: milliseconds of the processor that the page's main thread has had; other work on the machine is not in it. */
-export async function cpuMeter(page) {
+/** Gives a function: what the page's main thread has had so far. {cpuMs: without other work on the machine, layouts: how often}. */
+export async function meter(page) {
   const debuggerSession = await page.context().newCDPSession(page);
   await debuggerSession.send('Performance.enable', { timeDomain: 'threadTicks' });
   return async () => {
     const { metrics } = await debuggerSession.send('Performance.getMetrics');
-    return metrics.find((m) => m.name === 'TaskDuration').value * 1000;
+    const value = (name) => metrics.find((m) => m.name === name).value;
+    return { cpuMs: value('TaskDuration') * 1000, layouts: value('LayoutCount') };
   };
 }
 
