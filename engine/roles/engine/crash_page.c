@@ -46,6 +46,7 @@ void crash_begins(struct crash_place *place, const struct code_run *run)
     size_t const name = run->orchestration.len < sizeof place->orchestration - 1
                             ? run->orchestration.len
                             : sizeof place->orchestration - 1;
+    atomic_thread_fence(memory_order_release); /* who sees what follows sees that the last run has ended */
     place->kind = run->kind;
     place->partition = run->partition;
     place->version = run->version;
@@ -64,6 +65,24 @@ void crash_begins(struct crash_place *place, const struct code_run *run)
 void crash_ended(struct crash_place *place)
 {
     atomic_store(&place->since_ms, 0);
+}
+
+/* The shard's thread may write meanwhile: what was read then is not used. So this is no race. */
+__attribute__((no_sanitize("thread"))) static void copy_place(const struct crash_place *place,
+                                                              struct crash_place *ret)
+{
+    const volatile uint8_t *const from = (const volatile uint8_t *)place;
+    volatile uint8_t *const to = (volatile uint8_t *)ret;
+    for (size_t i = 0; i < sizeof *ret; i++)
+        to[i] = from[i];
+}
+
+bool crash_watch_place(const struct crash_place *place, uint64_t since_ms, struct crash_place *ret)
+{
+    uint64_t const runs = atomic_load(&place->runs);
+    copy_place(place, ret);
+    atomic_thread_fence(memory_order_acquire);
+    return since_ms != 0 && atomic_load(&place->since_ms) == since_ms && atomic_load(&place->runs) == runs;
 }
 
 /* ---- the report ---- */

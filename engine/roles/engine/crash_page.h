@@ -89,6 +89,9 @@ struct crash_thread { /* a thread that runs orchestration code: its place in the
 void crash_thread_begin(const struct crash_thread *thread);
 void crash_begins(struct crash_place *place, const struct code_run *run);
 void crash_ended(struct crash_place *place);
+/* A copy of the place whose run began at @p since_ms, for another thread of this process. False: that run has
+ * ended, and the copy is to be ignored. */
+bool crash_watch_place(const struct crash_place *place, uint64_t since_ms, struct crash_place *ret);
 
 /* --- reporting --- */
 /* Copies of what the other process has written, which may have crashed while it wrote, or be hostile:

@@ -69,9 +69,10 @@ static void look(struct watchdog *dog)
         const struct crash_place *const place = &dog->page->places[i];
         uint64_t const since = atomic_load(&place->since_ms),
                        ms = since == 0 || since > now ? 0 : now - since;
-        if (ms >= WARN_MS && dog->warned[i] != since) {
+        struct crash_place copy;
+        if (ms >= WARN_MS && dog->warned[i] != since && crash_watch_place(place, since, &copy)) {
             dog->warned[i] = since;
-            warn(dog, place, ms);
+            warn(dog, &copy, ms);
         }
         if (limit != 0 && ms >= limit)
             end_turn(dog, i);

@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "shard_parts.h"
 #include "thole_cunit.h"
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -347,9 +348,72 @@ static void test_a_place_is_its_last_run(void)
     crash_page_destroy(page);
 }
 
+/* ---- watched by another thread ---- */
+
+struct runner {
+    struct crash_place *place;
+    struct code_run runs[2];
+    atomic_bool stop;
+};
+
+static void *run_in_turn(void *arg)
+{
+    struct runner *const runner = arg;
+    for (size_t i = 0; !atomic_load(&runner->stop); i++) {
+        crash_begins(runner->place, &runner->runs[i % 2]);
+        crash_ended(runner->place);
+    }
+    return NULL;
+}
+
+static bool is_run(const struct crash_place *place, const struct code_run *run)
+{
+    return place->kind == run->kind && place->partition == run->partition && place->version == run->version &&
+           place->execution == run->execution && place->event == run->event && place->code == run->code &&
+           thole_slice_equal((thole_slice){place->instance, place->instance_len}, run->instance) &&
+           thole_slice_equal(thole_slice_from(place->orchestration), run->orchestration);
+}
+
+/* All runs begin in the same millisecond: a copy that is said to be one has nothing of the run before or
+ * behind it. */
+static void test_a_watched_place_is_one_run(void)
+{
+    enum { COPIES = 2000 };
+    struct crash_page *const page = crash_page_create();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+    struct runner runner = {
+        .place = &page->places[0],
+        .runs = {{CODE_REPLAY, 9, 9, 9, 9, THOLE_STR("a longer id"), THOLE_STR("a_longer_name"), NULL},
+                 {CODE_TURN, 1, 1, 1, 1, THOLE_STR("id"), THOLE_STR("name"), code}}};
+    struct crash_place copy;
+    pthread_t thread;
+    size_t mixed = 0;
+    play.now_ms = 7;
+    CU_ASSERT_FALSE(crash_watch_place(runner.place, 0, &copy));
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, run_in_turn, &runner), 0);
+    for (size_t copies = 0; copies < COPIES;) {
+        if (!crash_watch_place(runner.place, play.now_ms, &copy))
+            continue;
+        copies++;
+        mixed += !is_run(&copy, &runner.runs[0]) && !is_run(&copy, &runner.runs[1]);
+    }
+    atomic_store(&runner.stop, true);
+    CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+    CU_ASSERT_EQUAL(mixed, 0);
+    CU_ASSERT_FALSE(crash_watch_place(runner.place, play.now_ms, &copy)); /* it has ended */
+    crash_begins(runner.place, &runner.runs[1]);
+    CU_ASSERT_TRUE(crash_watch_place(runner.place, play.now_ms, &copy));
+    CU_ASSERT_FALSE(crash_watch_place(runner.place, play.now_ms - 1, &copy)); /* another one */
+    crash_page_destroy(page);
+}
+
 static const struct thole_test tests[] = {
-    {"a place is its last run", test_a_place_is_its_last_run}, {"who is blamed", test_who_is_blamed},
-    {"while NATS is away", test_while_nats_is_away},           {"hostile pages", test_hostile_pages},
-    {"what is not stored", test_what_is_not_stored},           {"levels", test_levels},
+    {"a place is its last run", test_a_place_is_its_last_run},
+    {"who is blamed", test_who_is_blamed},
+    {"while NATS is away", test_while_nats_is_away},
+    {"hostile pages", test_hostile_pages},
+    {"what is not stored", test_what_is_not_stored},
+    {"levels", test_levels},
+    {"a watched place is one run", test_a_watched_place_is_one_run},
 };
 THOLE_TEST_MAIN("crash_report", tests)
