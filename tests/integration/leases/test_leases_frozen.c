@@ -37,11 +37,12 @@ static struct stack_program *start_worker(const char *name, const char *queue, c
     return seed_program(name, "worker");
 }
 
-static bool logged_either(const struct stack_program *worker, const char *one, const char *other)
+static bool logged_one(const struct stack_program *worker, const char *const *texts, size_t n)
 {
     for (int i = 0; i < ACTOR_WAIT_MS / 5; i++) {
-        if (stack_count(worker->log, one) + stack_count(worker->log, other) > 0)
-            return true;
+        for (size_t k = 0; k < n; k++)
+            if (stack_count(worker->log, texts[k]) > 0)
+                return true;
         pause_ms(5);
     }
     return false;
@@ -53,7 +54,7 @@ static bool logged_refusal(const struct stack_program *worker, const char *id)
     char lost[128], stolen[128];
     snprintf(lost, sizeof lost, "instance=%s *lease lost, it will run again", id);
     snprintf(stolen, sizeof stolen, "instance=%s *another worker has taken it over", id);
-    return logged_either(worker, lost, stolen);
+    return logged_one(worker, (const char *const[]){lost, stolen}, 2);
 }
 
 /* ---- stories ---- */
@@ -72,7 +73,7 @@ static void test_they_stop(void)
     CU_ASSERT_TRUE(ran("sent", 1, "begins"));
     CU_ASSERT_TRUE(ran("stolen", 1, "begins"));
 
-    process_signal(sleeper->pid, SIGSTOP);
+    CU_ASSERT_TRUE(stack_freeze(sleeper));
     release("asleep", 1); /* it ends as soon as it wakes */
 
     tcp_proxy_stall(proxy, TCP_TO_SERVER);
@@ -80,7 +81,7 @@ static void test_they_stop(void)
     CU_ASSERT_TRUE(
         seed_wait_sql("1", "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND "
                            "application_name = 'thole-worker'"));
-    process_signal(sender->pid, SIGSTOP);
+    CU_ASSERT_TRUE(stack_freeze(sender));
 
     (void)seed_sql("UPDATE thole_default.worker_queue SET attempt = attempt + 1, worker = 'thief' "
                    "WHERE instance = 'stolen'");
@@ -108,7 +109,7 @@ static void test_a_stolen_row_refuses_the_result(void)
 static void test_a_worker_that_sleeps_through_its_lease(void)
 {
     CU_ASSERT_TRUE(ran("asleep", 2, "begins"));
-    process_signal(sleeper->pid, SIGCONT);
+    stack_thaw(sleeper);
     CU_ASSERT_TRUE(ran("asleep", 1, "ends"));
     CU_ASSERT_TRUE(logged_refusal(sleeper, "asleep"));
     pause_ms(SETTLE_MS); /* time to do wrong */
@@ -132,11 +133,14 @@ static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
     seed_touch("sent.all");
     seed_check_attempt("sent", 2);
     tcp_proxy_heal(proxy);
-    process_signal(sender->pid, SIGCONT);
+    stack_thaw(sender);
     /* when it wakes it sees first that NATS has not answered in time, or the answer, which came meanwhile:
-     * then it commits, and Postgres has ended the transaction; either way its row is gone */
-    CU_ASSERT_TRUE(logged_either(sender, "instance=sent *another worker was first",
-                                 "committing completions failed on Postgres"));
+     * then it commits, and Postgres has ended the transaction. What it tries again finds no row, or that of
+     * the rival that is not done yet. */
+    static const char *const refused[] = {"instance=sent *another worker was first",
+                                          "instance=sent *another worker has taken it over",
+                                          "committing completions failed on Postgres"};
+    CU_ASSERT_TRUE(logged_one(sender, refused, ARRAY_LEN(refused)));
     (void)stack_terminate(sender_rival, 10000);
     seed_start("sent-2", "rude", "sends"); /* its slot is free again */
     seed_touch("sent-2.all");
