@@ -165,12 +165,12 @@ export class Timeline {
     this.drawExecutions();
     this.labels = Math.min(240, Math.max(104, width * 0.26));
     this.width = width;
-    this.viewHeight = this.scroll.clientHeight;
     [this.from, this.to] = this.domain ?? this.whole();
     this.spans = this.shown();
     const height = Math.max(ROW_PX * this.spans.length, 1);
     this.rows.setAttribute('height', height);
     this.rows.setAttribute('width', width);
+    this.viewHeight = this.scroll.clientHeight; // which follows the height of the rows
     this.axis.setAttribute('width', width);
     this.describe(this.spans);
     fill(this.under, this.clip(height), this.grid(height), this.shade(height));

@@ -58,7 +58,7 @@ void crash_begins(struct crash_place *place, const struct code_run *run)
     if (name > 0)
         memcpy(place->orchestration, run->orchestration.ptr, name);
     place->orchestration[name] = '\0';
-    atomic_fetch_add_explicit(&place->runs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&place->runs, 1, memory_order_release); /* who sees it sees the above */
     atomic_store(&place->since_ms, clock_monotonic_ms());
 }
 
@@ -67,7 +67,7 @@ void crash_ended(struct crash_place *place)
     atomic_store(&place->since_ms, 0);
 }
 
-/* The shard's thread may write meanwhile: what was read then is not used. So this is no race. */
+/* The shard's thread may write meanwhile: crash_watch_place() then does not use what was read. */
 __attribute__((no_sanitize("thread"))) static void copy_place(const struct crash_place *place,
                                                               struct crash_place *ret)
 {

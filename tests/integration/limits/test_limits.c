@@ -133,7 +133,7 @@ static uint64_t rejected(void)
     return n;
 }
 
-/* The same once it has not grown for a second: they are stored after the messages behind them were handled.
+/* The same once it has not grown for a second: they are stored later than messages behind them are handled.
  */
 static uint64_t rejected_at_rest(void)
 {
