@@ -108,6 +108,12 @@ void postgres_close(struct postgres *pg)
     free(pg);
 }
 
+void postgres_set_wait(struct postgres *pg, postgres_wait_fn *wait, void *arg)
+{
+    pg->wait = wait;
+    pg->wait_arg = arg;
+}
+
 int postgres_socket(const struct postgres *pg)
 {
     return pg->conn != NULL ? PQsocket(pg->conn) : -1;

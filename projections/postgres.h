@@ -3,7 +3,8 @@
  * appear in an error text or a log.
  *
  * Every call in projections/ blocks until the server has answered, at most for the statement timeout and two
- * seconds. A call that finds no connection makes one first (at most the connect timeout for each host).
+ * seconds; on a coroutine it lets its thread go on, see postgres_set_wait(). A call that finds no connection
+ * makes one first (at most the connect timeout for each host).
  *
  * Statuses of every call:
  *  THOLE_OK
@@ -55,6 +56,12 @@ void postgres_close(struct postgres *pg); /* NULL-safe */
 /* Another connect and statement timeout for the calls that follow, outside of a transaction. A round trip
  * where it differs; if that fails the next call makes a new connection. */
 void postgres_set_timeout(struct postgres *pg, uint64_t timeout_ms);
+/* For a caller on a coroutine, whose thread must not block: called where a call would wait for the socket,
+ * with events of poll(2); returns those that have happened when there are any, or when clock_monotonic_ms()
+ * has reached @p deadline_ms. Meanwhile no other call uses the connection. A call never connects so: without
+ * a connection it is THOLE_UNAVAILABLE. @p wait NULL: the thread waits. */
+typedef short postgres_wait_fn(void *arg, int socket, short events, uint64_t deadline_ms);
+void postgres_set_wait(struct postgres *pg, postgres_wait_fn *wait, void *arg);
 /* The socket, for poll(2): readable while no statement runs means that the connection may be going away, see
  * postgres_check_idle(). -1 while there is no connection. Another one after a reconnect. */
 int postgres_socket(const struct postgres *pg);

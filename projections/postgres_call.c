@@ -36,6 +36,9 @@ void call_begin(struct postgres *pg, const char *what)
         pg->failed = thole_fail(&pg->connect_failed, THOLE_UNAVAILABLE,
                                 "%s failed on Postgres %s: the transaction was lost with its connection",
                                 what, pg->where);
+    else if (pg->wait != NULL)
+        pg->failed = thole_fail(&pg->connect_failed, THOLE_UNAVAILABLE,
+                                "%s failed on Postgres %s: the connection was lost", what, pg->where);
     else
         pg->failed = session_open(pg, &pg->connect_failed);
 }

@@ -45,7 +45,9 @@ struct postgres {
     char where[WHERE_BYTES]; /* host, port and database, for error texts */
     uint64_t connect_timeout_ms, statement_timeout_ms, idle_in_transaction_ms;
     bool synchronous_commit;
-    bool in_transaction; /* between complete_begin and commit or rollback */
+    bool in_transaction;    /* between complete_begin and commit or rollback */
+    postgres_wait_fn *wait; /* NULL: the thread waits */
+    void *wait_arg;
     /* Each transaction may run in another session of the server: settings and prepared statements last for
      * one transaction, and a server that was lost is seen by its incarnation alone. */
     bool pooled;

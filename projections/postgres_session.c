@@ -47,6 +47,16 @@ thole_status session_failed(struct postgres *pg, const char *what, const PGresul
     return status;
 }
 
+/* What the socket is ready for, in time. */
+static short wait_ready(const struct postgres *pg, short events, uint64_t left_ms, uint64_t deadline_ms)
+{
+    struct pollfd fd = {.fd = PQsocket(pg->conn), .events = events};
+    if (pg->wait != NULL)
+        return pg->wait(pg->wait_arg, fd.fd, events, deadline_ms);
+    (void)poll(&fd, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
+    return fd.revents;
+}
+
 thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
 {
     assert(pg->conn != NULL);
@@ -62,11 +72,9 @@ thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error
             return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
                               pg->what, pg->where);
         }
-        struct pollfd fd = {.fd = PQsocket(pg->conn),
-                            .events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0))};
-        uint64_t left = deadline_ms - now;
-        (void)poll(&fd, 1, left < INT_MAX ? (int)left : INT_MAX); /* interrupted or late: the loop looks */
-        if ((fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
+        short const events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0));
+        short const ready = wait_ready(pg, events, deadline_ms - now, deadline_ms); /* interrupted: again */
+        if ((ready & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
             return session_failed(pg, pg->what, NULL, reterr);
     }
 }

@@ -19,6 +19,7 @@
 #ifndef THOLE_CONNECTION_H
 #define THOLE_CONNECTION_H
 #include "buf.h"
+#include <poll.h>
 
 struct connection;
 
@@ -90,16 +91,17 @@ void connection_uncork(struct connection *connection);
 
 /*
  * For a thread that waits for what comes anyway: it reads the connection itself, and needs not be woken up
- * for each message by the connection's own thread. Waits until there is something to read, until @p wakeup
- * (an eventfd, which is not read; -1: none) can be read, or until clock_monotonic_ms() has reached @p
- * deadline_ms (UINT64_MAX: none; in the past: does not wait). Then calls @p awake, reads what is there, and
- * calls whom it is for. While it is not connected it waits for the other two alone.
+ * for each message by the connection's own thread. Waits until there is something to read, until one of the
+ * descriptors @p also (at most 4, as for poll(2), which sets their revents) is ready, or until
+ * clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX: none; in the past: does not wait). Then calls
+ * @p awake, reads what is there, and calls whom it is for. While it is not connected it waits for the other
+ * two alone.
  *
  * One thread of a connection at a time. It must not wait for an answer of the server, since nobody reads it
  * meanwhile. When it does not come again for a second or two, the connection's own thread reads.
  */
 typedef void connection_awake_fn(void *arg);
-void connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+void connection_read(struct connection *connection, struct pollfd *also, size_t n, uint64_t deadline_ms,
                      connection_awake_fn *awake, void *arg);
 /* That thread does not come again: the connection's own thread reads. On that thread, or after it. */
 void connection_leave(struct connection *connection);

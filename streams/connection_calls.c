@@ -55,15 +55,15 @@ void connection_uncork(struct connection *connection)
     link_release(link);
 }
 
-void connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
+void connection_read(struct connection *connection, struct pollfd *also, size_t n, uint64_t deadline_ms,
                      connection_awake_fn *awake, void *arg)
 {
     struct link *const link = link_acquire(connection);
-    bool const read = link != NULL && loop_run(link->loop, wakeup, deadline_ms, awake, arg);
+    bool const read = link != NULL && loop_run(link->loop, also, n, deadline_ms, awake, arg);
     link_release(link);
     if (read)
         return;
-    loop_wait(wakeup, deadline_ms);
+    loop_wait(also, n, deadline_ms);
     awake(arg);
 }
 

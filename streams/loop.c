@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@ enum {
     BUFFERED_MAX = 1 << 20, /* bytes: a publisher waits while more are not written */
     WRITABLE_LOOK_MS = 100,
     WAIT_MS_MAX = 3600 * 1000,
+    OWN_WAITS = 2, /* the eventfd, the socket */
 };
 
 struct loop {
@@ -204,15 +204,19 @@ static void poll_until(struct pollfd *of, nfds_t n, uint64_t deadline_ms)
 }
 
 /* Returns when the socket is ready, or when it was woken up; what is ready, 0: nothing. */
-static short wait_for_socket(struct loop *loop, int wakeup, uint64_t deadline_ms)
+static short wait_for_socket(struct loop *loop, struct pollfd *also, size_t n, uint64_t deadline_ms)
 {
-    struct pollfd of[3] = {
-        {.fd = loop->wakeup, .events = POLLIN}, {.fd = -1}, {.fd = wakeup, .events = POLLIN}};
+    struct pollfd of[OWN_WAITS + LOOP_ALSO_MAX] = {{.fd = loop->wakeup, .events = POLLIN}, {.fd = -1}};
+    assert(n <= LOOP_ALSO_MAX);
+    for (size_t i = 0; i < n; i++)
+        of[OWN_WAITS + i] = also[i];
     if (atomic_load(&loop->attached)) {
         short const out = atomic_load(&loop->blocked) ? POLLOUT : 0;
         of[1] = (struct pollfd){.fd = loop->socket, .events = (short)(POLLIN | out)};
     }
-    poll_until(of, 3, deadline_ms);
+    poll_until(of, OWN_WAITS + n, deadline_ms);
+    for (size_t i = 0; i < n; i++)
+        also[i].revents = of[OWN_WAITS + i].revents;
     if (of[0].revents != 0) {
         uint64_t ignored;
         ssize_t const got = read(loop->wakeup, &ignored, sizeof ignored);
@@ -265,7 +269,7 @@ static void *loop_main(void *arg)
         rest(loop);
         pthread_mutex_lock(&loop->turn);
         if (has_turn(loop))
-            take_turn(loop, wait_for_socket(loop, -1, UINT64_MAX));
+            take_turn(loop, wait_for_socket(loop, NULL, 0, UINT64_MAX));
         pthread_mutex_unlock(&loop->turn);
     }
 #if NATS_VERSION_NUMBER >= 0x030902
@@ -305,13 +309,14 @@ void loop_leave(struct loop *loop)
     pthread_mutex_unlock(&loop->who);
 }
 
-bool loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg)
+bool loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t deadline_ms, loop_awake_fn *awake,
+              void *arg)
 {
     assert(here.own == NULL && here.corked == NULL);
     drive(loop);
     pthread_mutex_lock(&loop->turn);
     bool const lives = !atomic_load(&loop->over);
-    short const ready = lives ? wait_for_socket(loop, wakeup, deadline_ms) : 0;
+    short const ready = lives ? wait_for_socket(loop, also, n, deadline_ms) : 0;
     waited(loop);
     if (lives) {
         awake(arg);
@@ -325,10 +330,9 @@ bool loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn
     return lives;
 }
 
-void loop_wait(int wakeup, uint64_t deadline_ms)
+void loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms)
 {
-    struct pollfd of = {.fd = wakeup, .events = POLLIN};
-    poll_until(&of, 1, deadline_ms);
+    poll_until(also, n, deadline_ms);
 }
 
 /* It has not come for as long as from one look to the next. */

@@ -14,6 +14,7 @@
 #ifndef THOLE_LOOP_H
 #define THOLE_LOOP_H
 #include <nats/nats.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,17 +36,20 @@ void loop_join(struct loop *loop);
 void loop_destroy(struct loop *loop);
 
 /*
- * Runs the loop once, on the calling thread: waits until there is something to do for it, until @p wakeup (a
- * descriptor; -1: none) can be read, or until clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX:
- * none; in the past: does not wait). Then calls @p awake, reads what is there, and delivers it. False: the
- * loop is over, and nothing was done. One thread at a time.
+ * Runs the loop once, on the calling thread: waits until there is something to do for it, until one of
+ * the descriptors @p also (at most LOOP_ALSO_MAX, as for poll(2), which sets their revents) is ready, or
+ * until clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX: none; in the past: does not wait). Then
+ * calls @p awake, reads what is there, and delivers it. False: the loop is over, and nothing was done. One
+ * thread at a time.
  */
+enum { LOOP_ALSO_MAX = 4 };
 typedef void loop_awake_fn(void *arg);
-bool loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg);
+bool loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t deadline_ms, loop_awake_fn *awake,
+              void *arg);
 /* The caller of loop_run() does not come again, or not soon: the loop's thread goes on. */
 void loop_leave(struct loop *loop);
 /* The wait of loop_run() without a loop. */
-void loop_wait(int wakeup, uint64_t deadline_ms);
+void loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms);
 
 /* Around each call of nats.c that may send. */
 void loop_begin(struct loop *loop);

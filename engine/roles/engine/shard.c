@@ -248,6 +248,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_STOP: on_stop(shard); break;
     case SHARD_LINK: on_link(shard, mail); break;
     case SHARD_STORE_LINK: on_store_link(shard, mail); break;
+    case SHARD_STORE_BACK: break;
     case SHARD_ROWS_REMOVED: on_rows_removed(shard_owned(shard, mail->p)); break;
     case SHARD_OWN: on_own(shard, mail); break;
     case SHARD_DISOWN: disown(shard_owned(shard, mail->p)); break;
@@ -275,13 +276,17 @@ static void awake(void *arg)
     pulse_begins(shard->pulse, clock_monotonic_ms());
 }
 
-/* Most mail is what this thread then reads from its connection itself. */
+/* Most mail is what this thread then reads itself, from its connections to NATS and Postgres. */
 static void wait_for_mail(struct shard *shard, uint64_t deadline_ms)
 {
+    uint64_t store_ms;
+    struct pollfd also[] = {{.fd = mailbox_wakeup(&shard->mailbox), .events = POLLIN},
+                            store_socket(shard->store, &store_ms)};
     bool const rests = mailbox_rest(&shard->mailbox);
     pulse_rests(shard->pulse);
-    connection_read(shard->connection, mailbox_wakeup(&shard->mailbox), rests ? deadline_ms : 0, awake,
-                    shard);
+    connection_read(shard->connection, also, sizeof also / sizeof also[0],
+                    rests ? min_ms(deadline_ms, store_ms) : 0, awake, shard);
+    store_continue(shard->store, also[1].revents);
 }
 
 static void serve(struct shard *shard)

@@ -30,6 +30,7 @@ enum shard_mail_kind {
     SHARD_INBOX_LOST,   /* the reader of that generation has ended */
     SHARD_QUERY,        /* shard_query.c */
     SHARD_ANSWER,       /* a struct request that has been carried out: shard_request.h */
+    SHARD_STORE_BACK,   /* store.c; it only wakes the shard's thread */
 };
 
 /* The first member of each mail, so that free() frees the whole mail; not of an ANSWER. */

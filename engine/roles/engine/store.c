@@ -1,14 +1,16 @@
+/*
+ * A call of Postgres is carried out by the thread that can: batches on the shard's own, on a fiber, so that
+ * nobody is woken for them; what may take long, or waits for NATS as well, on the store's, which also
+ * connects. One of the two has the connection, and requests keep their order.
+ */
 #include "store.h"
+#include "call_fiber.h"
 #include "memory.h"
 #include "postgres.h"
 #include "shard_request.h"
 #include <assert.h>
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000, STATEMENT_TIMEOUT_MS = 30000, FIRST_RETRY_MS = 100 };
 
@@ -16,12 +18,18 @@ struct store {
     struct shard *shard;
     pthread_t thread;
     bool running;
-    int wake; /* eventfd */
+    atomic_uint_least64_t statements;
+    struct postgres *pg; /* NULL: not connected */
+    /* The thread has the connection. Set by the shard's thread, cleared by the store's, under the lock. */
+    atomic_bool away;
     pthread_mutex_t lock;
+    pthread_cond_t changed; /* the three below, and `away`: for the store's thread */
     struct request_list waiting;
     bool stopping;
-    struct postgres *pg;
-    atomic_uint_least64_t statements;
+    /* of the shard's thread */
+    struct call_fiber *fiber;
+    struct request *taken[STORE_JOINED_MAX]; /* which the fiber carries out */
+    size_t taken_len;
 };
 
 static void say_link(struct store *store, bool up)
@@ -33,19 +41,22 @@ static void say_link(struct store *store, bool up)
 
 /* ---- requests ---- */
 
-/* Takes the next request and those right behind it that join it. Returns their number. */
-static size_t next_requests(struct store *store, struct request *taken[STORE_JOINED_MAX], bool *stopping)
+/* Whether the shard's thread carries it out, and need not wait. */
+static bool is_for_shard(const struct store *store, const struct request *request)
+{
+    return store->pg != NULL && postgres_socket(store->pg) >= 0 && request_rule(request)->joins != NULL;
+}
+
+/* Under the lock. Takes the first request, if there is one, and those right behind it that join it. */
+static size_t take_first(struct store *store, struct request *taken[STORE_JOINED_MAX])
 {
     size_t n = 0;
-    pthread_mutex_lock(&store->lock);
     if (store->waiting.first != NULL)
         taken[n++] = request_list_take(&store->waiting);
     request_joins_fn *const joins = n == 0 ? NULL : request_rule(taken[0])->joins;
     while (joins != NULL && n < STORE_JOINED_MAX && store->waiting.first != NULL &&
            joins(taken, n, store->waiting.first))
         taken[n++] = request_list_take(&store->waiting);
-    *stopping = store->stopping;
-    pthread_mutex_unlock(&store->lock);
     return n;
 }
 
@@ -91,16 +102,10 @@ static void call(struct store *store, struct request *const *requests, size_t n)
     atomic_store(&store->statements, postgres_statements(store->pg));
 }
 
-static void carry_out(struct store *store, struct request *const *requests, size_t n)
+/* They have their statuses. The server may have lost its last commits (synchronous_commit = off): after any
+ * failure the partitions open again and project from the database's watermark. */
+static void finish(struct store *store, struct request *const *requests, size_t n)
 {
-    if (store->pg != NULL)
-        call(store, requests, n);
-    else
-        for (size_t i = 0; i < n; i++)
-            requests[i]->status =
-                thole_fail(&requests[i]->err, THOLE_UNAVAILABLE, "Postgres is not connected");
-    /* The server may have lost its last commits (synchronous_commit = off): after any failure the partitions
-     * open again and project from the database's watermark. */
     for (size_t i = 0; i < n; i++)
         if (requests[i]->status == THOLE_UNAVAILABLE)
             lose(store, requests[i]->err.text);
@@ -109,31 +114,107 @@ static void carry_out(struct store *store, struct request *const *requests, size
         request_finish(requests[i]);
 }
 
-/* ---- waiting without polling ---- */
+/* ---- on the shard's thread ---- */
 
-static void drain(int fd)
+static void call_taken(void *arg)
 {
-    uint64_t count;
-    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
-        ;
+    struct store *const store = arg;
+    call(store, store->taken, store->taken_len);
 }
 
-/* Sleeps until there is a request, or the idle connection becomes readable, or @p limit_ms have passed.
- */
-static void wait_for_work(struct store *store, int limit_ms)
+/* Takes what can be carried out here. 0: there is nothing, or the store's thread has the connection now. */
+static size_t take_here(struct store *store)
 {
-    struct pollfd fds[2] = {{.fd = store->wake, .events = POLLIN}};
-    nfds_t n = 1;
-    if (store->pg != NULL)
-        fds[n++] = (struct pollfd){.fd = postgres_socket(store->pg), .events = POLLIN};
-    if (poll(fds, n, limit_ms) <= 0)
+    size_t n = 0;
+    pthread_mutex_lock(&store->lock);
+    const struct request *const first = store->waiting.first;
+    if (store->pg == NULL || (first != NULL && !is_for_shard(store, first))) {
+        atomic_store(&store->away, true);
+        pthread_cond_signal(&store->changed);
+    } else {
+        n = take_first(store, store->taken);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return n;
+}
+
+static void begin_call(struct store *store)
+{
+    postgres_set_wait(store->pg, call_fiber_wait, store->fiber);
+    if (call_fiber_begin(store->fiber, call_taken, store))
         return;
-    if (fds[0].revents != 0)
-        drain(store->wake);
+    postgres_set_wait(store->pg, NULL, NULL); /* no memory for a stack: the thread waits */
+    call_taken(store);
+}
+
+/* What has ended is finished, and the next ones begin. */
+static void go_on(struct store *store)
+{
+    while (!call_fiber_runs(store->fiber)) {
+        size_t const ended = store->taken_len;
+        if (ended > 0) {
+            postgres_set_wait(store->pg, NULL, NULL);
+            store->taken_len = 0;
+            finish(store, store->taken, ended);
+        }
+        if (atomic_load(&store->away))
+            return;
+        store->taken_len = take_here(store);
+        if (store->taken_len == 0)
+            return;
+        begin_call(store);
+    }
+}
+
+void store_submit(struct store *store, struct request *request)
+{
+    assert(request_rule(request)->executor == EXECUTOR_STORE && request->shard == store->shard);
+    pthread_mutex_lock(&store->lock);
+    request_list_append(&store->waiting, request);
+    if (atomic_load(&store->away))
+        pthread_cond_signal(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+    go_on(store);
+}
+
+struct pollfd store_socket(const struct store *store, uint64_t *ret_deadline_ms)
+{
+    *ret_deadline_ms = call_fiber_deadline_ms(store->fiber);
+    if (call_fiber_runs(store->fiber))
+        return call_fiber_socket(store->fiber);
+    bool const here = !atomic_load(&store->away) && store->pg != NULL;
+    return (struct pollfd){.fd = here ? postgres_socket(store->pg) : -1, .events = POLLIN};
+}
+
+/* Nothing runs: the server says something by itself, or has gone. */
+static void look_at_socket(struct store *store)
+{
     thole_error err = {0};
-    if (n == 2 && fds[1].revents != 0 && postgres_check_idle(store->pg, &err) != THOLE_OK)
+    if (postgres_check_idle(store->pg, &err) != THOLE_OK)
         lose(store, err.text);
     look_for_removals(store);
+}
+
+void store_continue(struct store *store, short revents)
+{
+    if (call_fiber_runs(store->fiber))
+        call_fiber_continue(store->fiber, revents);
+    else if (revents != 0 && !atomic_load(&store->away) && store->pg != NULL)
+        look_at_socket(store);
+    go_on(store);
+}
+
+/* ---- on the store's thread ---- */
+
+static void carry_out(struct store *store, struct request *const *requests, size_t n)
+{
+    if (store->pg != NULL)
+        call(store, requests, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            requests[i]->status =
+                thole_fail(&requests[i]->err, THOLE_UNAVAILABLE, "Postgres is not connected");
+    finish(store, requests, n);
 }
 
 /* Creates the tables, too, if they were dropped. */
@@ -169,6 +250,42 @@ static bool connect_store(struct store *store, uint64_t *retry_ms)
     return false;
 }
 
+/* Waits until there is a request, or @p limit_ms have passed. */
+static void rest(struct store *store, uint64_t limit_ms)
+{
+    struct timespec const until = clock_timespec(clock_monotonic_ms() + limit_ms);
+    int waited = 0;
+    pthread_mutex_lock(&store->lock);
+    while (waited == 0 && store->waiting.first == NULL && !store->stopping)
+        waited = pthread_cond_timedwait(&store->changed, &store->lock, &until);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* The shard's thread has the connection, and is told so, until it is away again. */
+static void give_back(struct store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    atomic_store(&store->away, store->stopping);
+    if (!store->stopping)
+        shard_send(store->shard, shard_mail_create(SHARD_STORE_BACK, 0, sizeof(struct shard_mail)));
+    while (!atomic_load(&store->away))
+        pthread_cond_wait(&store->changed, &store->lock);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Takes what is to be carried out here; 0: nothing is. */
+static size_t take_away(struct store *store, struct request *taken[STORE_JOINED_MAX], bool *ret_stopping)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&store->lock);
+    const struct request *const first = store->waiting.first;
+    if (first != NULL && (store->stopping || !is_for_shard(store, first)))
+        n = take_first(store, taken);
+    *ret_stopping = store->stopping;
+    pthread_mutex_unlock(&store->lock);
+    return n;
+}
+
 static void *store_main(void *arg)
 {
     struct store *store = arg;
@@ -177,39 +294,32 @@ static void *store_main(void *arg)
     for (;;) {
         struct request *taken[STORE_JOINED_MAX];
         bool stopping;
-        size_t const n = next_requests(store, taken, &stopping);
+        size_t const n = take_away(store, taken, &stopping);
         if (n > 0) {
             carry_out(store, taken, n);
-            continue;
-        }
-        if (stopping)
+        } else if (stopping) {
             break;
-        if (store->pg == NULL && !connect_store(store, &retry_ms)) {
-            wait_for_work(store, (int)retry_ms);
+        } else if (store->pg != NULL) {
+            give_back(store);
+        } else if (!connect_store(store, &retry_ms)) {
+            rest(store, retry_ms);
             retry_ms = retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
-            continue;
         }
-        wait_for_work(store, -1);
     }
-    postgres_close(store->pg);
     return NULL;
 }
 
-static void wake(struct store *store)
-{
-    uint64_t const one = 1;
-    ssize_t const n = write(store->wake, &one, sizeof one);
-    (void)n; /* a full counter wakes the thread as well */
-}
+/* ---- its life ---- */
 
 thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr)
 {
     struct store *store = memory_new(sizeof *store);
     store->shard = shard;
+    store->fiber = call_fiber_create();
+    atomic_store(&store->away, true);
     pthread_mutex_init(&store->lock, NULL);
-    store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (store->wake >= 0)
-        store->running = pthread_create(&store->thread, NULL, store_main, store) == 0;
+    clock_condition_init(&store->changed);
+    store->running = pthread_create(&store->thread, NULL, store_main, store) == 0;
     if (!store->running) {
         store_stop(store);
         return thole_fail(reterr, THOLE_NOMEM, "cannot start a projector thread");
@@ -218,33 +328,34 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
     return THOLE_OK;
 }
 
-void store_submit(struct store *store, struct request *request)
-{
-    assert(request_rule(request)->executor == EXECUTOR_STORE && request->shard == store->shard);
-    pthread_mutex_lock(&store->lock);
-    request_list_append(&store->waiting, request);
-    pthread_mutex_unlock(&store->lock);
-    wake(store);
-}
-
 uint64_t store_statements(const struct store *store)
 {
     return atomic_load(&store->statements);
+}
+
+static void end_thread(struct store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    store->stopping = true;
+    atomic_store(&store->away, true);
+    pthread_cond_signal(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+    pthread_join(store->thread, NULL);
 }
 
 void store_stop(struct store *store)
 {
     if (store == NULL)
         return;
-    if (store->running) {
-        pthread_mutex_lock(&store->lock);
-        store->stopping = true;
-        pthread_mutex_unlock(&store->lock);
-        wake(store);
-        pthread_join(store->thread, NULL);
+    while (call_fiber_runs(store->fiber)) {
+        call_fiber_finish(store->fiber);
+        go_on(store);
     }
-    if (store->wake >= 0)
-        close(store->wake);
+    if (store->running)
+        end_thread(store);
+    postgres_close(store->pg);
+    call_fiber_destroy(store->fiber);
+    pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }

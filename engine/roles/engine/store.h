@@ -1,15 +1,28 @@
-/* A shard's projector: one thread, one Postgres connection, requests in order. It reconnects by itself,
- * reports up and down to its shard, and never polls the database. */
+/*
+ * A shard's projector: one Postgres connection, requests in order. It reconnects by itself, reports up and
+ * down to its shard, and never polls the database.
+ *
+ * Batches are applied by the shard's thread, which waits for the connection's socket beside its own
+ * descriptors: store_socket(), store_continue(). The others, and connecting, are for a thread of the store's;
+ * when that is done with them it sends SHARD_STORE_BACK.
+ */
 #ifndef THOLE_STORE_H
 #define THOLE_STORE_H
 #include "thole/types.h"
+#include <poll.h>
 
 struct request;
 struct shard;
 struct store;
 THOLE_NODISCARD thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr);
-void store_submit(struct store *store, struct request *request); /* takes the request */
-/* finishes submitted requests first; NULL-safe */
+/* The shard's thread. Takes the request. */
+void store_submit(struct store *store, struct request *request);
+/* The shard's thread: what it is to wait for, for poll(2), descriptor -1: nothing; and when to continue at
+ * the latest, by clock_monotonic_ms(), UINT64_MAX: at any time. */
+struct pollfd store_socket(const struct store *store, uint64_t *ret_deadline_ms);
+/* After each of its waits. */
+void store_continue(struct store *store, short revents);
+/* When the shard's thread has ended. Finishes submitted requests first; NULL-safe */
 void store_stop(struct store *store);
 uint64_t store_statements(const struct store *store);
 #endif

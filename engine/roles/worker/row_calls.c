@@ -1,9 +1,11 @@
 #include "row_calls.h"
+#include "call_fiber.h"
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
 #include "message.h"
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,7 +22,11 @@ struct row_calls {
     struct row_calls_options options;
     struct mailbox inbox;
     pthread_t thread;
-    struct postgres *pg; /* with a pool: while a call or a transaction has one */
+    atomic_size_t with_thread; /* calls; while there are any, all below is the thread's, else the sender's */
+    struct call_fiber *fiber;  /* the sender's */
+    struct row_call *running;  /* on it */
+    struct mail *first, **end; /* calls that wait for it */
+    struct postgres *pg;       /* with a pool: while a call or a transaction has one */
     enum row_pool_use use;
     struct metric_cells *cells;
     uint32_t failures;
@@ -77,7 +83,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
     }
 }
 
-/* ---- the thread ---- */
+/* ---- carrying one out ---- */
 
 static thole_status execute(struct row_calls *calls, struct row_call *call, thole_error *reterr)
 {
@@ -175,7 +181,8 @@ static bool succeeds(struct row_calls *calls, struct row_call *call, thole_error
     return status == THOLE_OK;
 }
 
-static void answer(struct row_calls *calls, struct row_call *call)
+/* It is the caller's again when it is in its mailbox. */
+static void carry_out(struct row_calls *calls, struct row_call *call)
 {
     assert(call->len <= call->cap && (call->away || call->kind == ROW_CALL_ROLLBACK));
     thole_error error = {.status = THOLE_OK};
@@ -203,12 +210,18 @@ static void answer(struct row_calls *calls, struct row_call *call)
         call->rows[i].poisoned = call->claims[i].poisoned;
         call->rows[i].compared = call->claims[i].compared;
     }
+}
+
+static void send_answer(struct row_calls *calls, struct row_call *call)
+{
     if (call->kind == ROW_CALL_ROLLBACK)
         return;
     assert(call->away);
     call->away = false;
     mailbox_push(calls->options.answers, &call->mail.mail);
 }
+
+/* ---- the thread ---- */
 
 static void *thread_main(void *arg)
 {
@@ -221,10 +234,82 @@ static void *thread_main(void *arg)
             return NULL;
         for (mail = mailbox_take_all(&calls->inbox); mail != NULL; mail = next) {
             next = mail->next;
-            answer(calls, ((struct worker_mail *)mail)->owner); /* the node is its first field */
+            struct row_call *const call = ((struct worker_mail *)mail)->owner; /* its first field */
+            carry_out(calls, call);
+            (void)atomic_fetch_sub(&calls->with_thread, 1); /* before the caller can send the next one */
+            send_answer(calls, call);
         }
     }
 }
+
+/* ---- the sender's thread ---- */
+
+static void run(void *arg)
+{
+    struct row_calls *const calls = arg;
+    carry_out(calls, calls->running);
+}
+
+/* False: this thread would have to wait, for a connection or for the other thread. */
+static bool runs_here(struct row_calls *calls, struct row_call *call)
+{
+    if (calls->options.pool != NULL || atomic_load(&calls->with_thread) > 0 || postgres_socket(calls->pg) < 0)
+        return false;
+    calls->running = call;
+    postgres_set_wait(calls->pg, call_fiber_wait, calls->fiber);
+    if (call_fiber_begin(calls->fiber, run, calls))
+        return true;
+    postgres_set_wait(calls->pg, NULL, NULL);
+    calls->running = NULL;
+    return false;
+}
+
+/* Takes the end of the call that runs here, and begins the next ones that wait. */
+static void go_on(struct row_calls *calls)
+{
+    while (!call_fiber_runs(calls->fiber)) {
+        if (calls->running != NULL) {
+            struct row_call *const ended = calls->running;
+            calls->running = NULL;
+            postgres_set_wait(calls->pg, NULL, NULL);
+            send_answer(calls, ended);
+        }
+        struct mail *const mail = calls->first;
+        if (mail == NULL)
+            return;
+        calls->first = mail->next;
+        if (calls->first == NULL)
+            calls->end = &calls->first;
+        if (runs_here(calls, ((struct worker_mail *)mail)->owner)) /* its first field */
+            continue;
+        (void)atomic_fetch_add(&calls->with_thread, 1);
+        mailbox_push(&calls->inbox, mail);
+    }
+}
+
+void row_calls_send(struct row_calls *calls, struct row_call *call)
+{
+    assert(call->kind < ROW_CALL_KINDS && call->len <= call->cap && !call->away);
+    call->away = call->kind != ROW_CALL_ROLLBACK;
+    call->mail.mail.next = NULL;
+    *calls->end = &call->mail.mail;
+    calls->end = &call->mail.mail.next;
+    go_on(calls);
+}
+
+struct pollfd row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms)
+{
+    *ret_deadline_ms = call_fiber_deadline_ms(calls->fiber);
+    return call_fiber_socket(calls->fiber);
+}
+
+void row_calls_continue(struct row_calls *calls, short revents)
+{
+    call_fiber_continue(calls->fiber, revents);
+    go_on(calls);
+}
+
+/* ---- its life ---- */
 
 thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                               thole_error *reterr)
@@ -235,8 +320,11 @@ thole_status row_calls_create(const struct row_calls_options *options, struct ro
     calls->pg = options->pg;
     calls->cells = metrics_cells(options->metrics);
     count_link(calls, true);
+    calls->end = &calls->first;
+    calls->fiber = call_fiber_create();
     mailbox_init(&calls->inbox);
     if (pthread_create(&calls->thread, NULL, thread_main, calls) != 0) {
+        call_fiber_destroy(calls->fiber);
         mailbox_release(&calls->inbox);
         free(calls);
         return thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
@@ -245,19 +333,17 @@ thole_status row_calls_create(const struct row_calls_options *options, struct ro
     return THOLE_OK;
 }
 
-void row_calls_send(struct row_calls *calls, struct row_call *call)
-{
-    assert(call->kind < ROW_CALL_KINDS && call->len <= call->cap && !call->away);
-    call->away = call->kind != ROW_CALL_ROLLBACK;
-    mailbox_push(&calls->inbox, &call->mail.mail);
-}
-
 void row_calls_destroy(struct row_calls *calls)
 {
     if (calls == NULL)
         return;
+    while (call_fiber_runs(calls->fiber)) {
+        call_fiber_finish(calls->fiber);
+        go_on(calls);
+    }
     mailbox_close(&calls->inbox);
     (void)pthread_join(calls->thread, NULL);
+    call_fiber_destroy(calls->fiber);
     if (calls->options.pool == NULL) {
         postgres_close(calls->pg);
     } else if (calls->pg != NULL) {

@@ -1,7 +1,13 @@
 /*
- * Statements on the worker's rows in Postgres, by a thread with a connection of its own, or with one of a
- * pool for each call, from a BEGIN to its end. While Postgres cannot be reached, calls are answered "unknown"
- * at once and a new connection is tried with capped backoff and jitter. Nothing is sent without a call.
+ * Statements on the worker's rows in Postgres, one after the other, with a connection of its own, or with one
+ * of a pool for each call, from a BEGIN to its end. While Postgres cannot be reached, calls are answered
+ * "unknown" at once and a new connection is tried with capped backoff and jitter. Nothing is sent without a
+ * call.
+ *
+ * Who sends the calls carries them out as well, and waits for the connection's socket beside its own
+ * descriptors: row_calls_socket(), row_calls_continue(). A thread makes new connections, which may take long,
+ * with the calls that need one; and it carries out all calls where connections come from a pool, for which it
+ * waits.
  */
 #ifndef THOLE_ROW_CALLS_H
 #define THOLE_ROW_CALLS_H
@@ -9,6 +15,7 @@
 #include "worker.h"
 #include "worker_mail.h"
 #include "worker_store.h"
+#include <poll.h>
 
 enum row_call_kind {
     ROW_CALL_CLAIM,
@@ -22,7 +29,7 @@ enum row_call_kind {
     ROW_CALL_KINDS
 };
 
-/* One call of a kind at a time. The caller owns it until it is sent, then the thread until it is answered. */
+/* One call of a kind at a time. The caller owns it until it is sent, and again when it is answered. */
 struct row_call {
     struct worker_mail mail;
     enum row_call_kind kind;
@@ -32,7 +39,7 @@ struct row_call {
     struct arena details; /* details of heartbeats, from claims */
     size_t len, cap;
     bool unknown; /* out */
-    bool away;    /* the thread owns it, until it is in the mailbox of answers; never for ROLLBACK */
+    bool away;    /* being carried out, until it is in the mailbox of answers; never for ROLLBACK */
 };
 void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
 void row_call_release(struct row_call *call); /* does nothing for a zeroed one */
@@ -52,7 +59,13 @@ struct row_calls_options {
 };
 THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                                               thole_error *reterr);
+/* These three by one thread. */
 void row_calls_send(struct row_calls *calls, struct row_call *call);
-/* Joins, and closes the connection. NULL-safe. */
+/* What the call that this thread carries out waits for, for poll(2); descriptor -1: there is none.
+ * *ret_deadline_ms: when to continue it at the latest, by clock_monotonic_ms(); UINT64_MAX: there is none. */
+struct pollfd row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms);
+void row_calls_continue(struct row_calls *calls, short revents);
+/* When nobody sends any more. Waits until all that were sent are answered, and closes the connection.
+ * NULL-safe. */
 void row_calls_destroy(struct row_calls *calls);
 #endif

@@ -270,13 +270,24 @@ static void awake(void *arg)
     pulse_begins(host->pulse, clock_monotonic_ms());
 }
 
-/* For mail, of which most is what this thread then reads from the connection itself. */
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* For mail, of which most is what this thread then reads itself from its connections to NATS and Postgres. */
 static void wait_for_mail(struct worker_host *host)
 {
-    uint64_t const next_ms = next_deadline_ms(host);
+    uint64_t claims_ms, completions_ms;
+    struct pollfd also[] = {{.fd = mailbox_wakeup(&host->inbox), .events = POLLIN},
+                            row_calls_socket(host->claims, &claims_ms),
+                            row_calls_socket(host->completions, &completions_ms)};
+    uint64_t const next_ms = min_ms(next_deadline_ms(host), min_ms(claims_ms, completions_ms));
     uint64_t const deadline_ms = mailbox_rest(&host->inbox) ? next_ms : 0;
     pulse_rests(host->pulse);
-    connection_read(host->connection, mailbox_wakeup(&host->inbox), deadline_ms, awake, host);
+    connection_read(host->connection, also, sizeof also / sizeof also[0], deadline_ms, awake, host);
+    row_calls_continue(host->claims, also[1].revents);
+    row_calls_continue(host->completions, also[2].revents);
 }
 
 void *worker_loop_main(void *arg)

@@ -9,7 +9,7 @@
  *   worker_resume.c   claims of a worker before
  *   handlers.c        threads that run
  *   process_pool.c    processes that run
- *   row_calls.c       threads that ask Postgres
+ *   row_calls.c       statements on its rows in Postgres
  *   queue_keeper.c    a thread that maintains the queue's consumer
  *
  * Threads: the loop owns the machine and all members that are not marked as shared. Callbacks of streams and

@@ -1,4 +1,5 @@
 /* Connections, migrations and failures of projections/, on a real Postgres. */
+#include "call_fiber.h"
 #include "migrations.h"
 #include "store_fixture.h"
 #include <arpa/inet.h>
@@ -387,6 +388,59 @@ static void terminated_between_calls_is_reported_once(void)
     postgres_close(pg);
 }
 
+struct side {
+    struct postgres *pg;
+    struct call_fiber *fiber;
+    unsigned waits;
+    thole_status status;
+    uint64_t ms;
+};
+
+static void ask_aside(void *arg)
+{
+    struct side *const side = arg;
+    side->status = postgres_now_ms(side->pg, &side->ms, &store_err);
+}
+
+/* On a fiber; this thread waits where a loop would. */
+static void ask(struct side *side)
+{
+    side->waits = 0;
+    postgres_set_wait(side->pg, call_fiber_wait, side->fiber);
+    CU_ASSERT_TRUE(call_fiber_begin(side->fiber, ask_aside, side));
+    while (call_fiber_runs(side->fiber)) {
+        struct pollfd fd = call_fiber_socket(side->fiber);
+        CHECK_INT(fd.fd, postgres_socket(side->pg));
+        CHECK_INT(poll(&fd, 1, 5000), 1);
+        call_fiber_continue(side->fiber, fd.revents);
+        side->waits++;
+    }
+    postgres_set_wait(side->pg, NULL, NULL);
+}
+
+static void a_call_whose_thread_goes_on(void)
+{
+    struct side side = {.pg = fixture_open("aside"), .fiber = call_fiber_create()};
+    ask(&side);
+    CHECK_OK(side.status);
+    CU_ASSERT(side.ms > 0 && side.waits > 0);
+    (void)store_sql(
+        "x",
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'thole-test'");
+    ask(&side);
+    CHECK_STATUS(side.status, THOLE_UNAVAILABLE);
+    CHECK_INT(postgres_socket(side.pg), -1);
+    ask(&side); /* connecting might take long */
+    CHECK_STATUS(side.status, THOLE_UNAVAILABLE);
+    CHECK_HAS(store_err.text, "the connection was lost");
+    CHECK_INT(side.waits, 0);
+    CHECK_OK(postgres_now_ms(side.pg, &side.ms, &store_err)); /* a thread that waits may */
+    ask(&side);
+    CHECK_OK(side.status);
+    call_fiber_destroy(side.fiber);
+    postgres_close(side.pg);
+}
+
 static void killed_in_a_transaction(void)
 {
     struct projected projected;
@@ -507,6 +561,7 @@ static const struct thole_test tests[] = {
     {"every column is described", every_column_is_described},
     {"terminated while idle is noticed", terminated_while_idle_is_noticed},
     {"terminated between calls is reported once", terminated_between_calls_is_reported_once},
+    {"a call whose thread goes on", a_call_whose_thread_goes_on},
     {"killed in a transaction", killed_in_a_transaction},
     {"rollback after a loss is quiet", rollback_after_a_loss_is_quiet},
     {"silent server is noticed", silent_server_is_noticed},

@@ -10,7 +10,7 @@
 #include "wrap_mutexes.h"
 #include <sched.h>
 
-enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000 };
+enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000, STORE_FD = 77 };
 
 static struct {
     struct engine_host engine;
@@ -108,12 +108,28 @@ void __wrap_shard_step_down(struct owned *owned, const char *text)
 }
 
 /* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
-void __wrap_connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
-                            connection_awake_fn *awake, void *arg)
+struct pollfd __wrap_store_socket(const struct store *store, uint64_t *ret_deadline_ms)
+{
+    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
+    *ret_deadline_ms = UINT64_MAX;
+    return (struct pollfd){.fd = STORE_FD, .events = POLLOUT};
+}
+
+void __wrap_store_continue(struct store *store, short revents)
+{
+    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
+    CU_ASSERT_EQUAL(revents, POLLERR); /* as it was told */
+}
+
+void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
+                            uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
-    CU_ASSERT_EQUAL(wakeup, mailbox_wakeup(&play.shard.mailbox));
+    CU_ASSERT_EQUAL_FATAL(n, 2);
+    CU_ASSERT_TRUE(also->fd == mailbox_wakeup(&play.shard.mailbox) && also->events == POLLIN);
+    CU_ASSERT_TRUE(also[1].fd == STORE_FD && also[1].events == POLLOUT);
+    also[1].revents = POLLERR;
     awake(arg);
     play.asked_ms = deadline_ms;
     size_t const step = atomic_load(&play.step);

@@ -1,12 +1,16 @@
-/* A projector's thread while Postgres comes and goes: who gets an answer, and which. Postgres is played. */
+/* A projector while Postgres comes and goes: who carries a request out, who gets an answer, and which.
+ * Postgres is played; its thread is real, and the test's is the shard's. */
 #include "heap.h"
 #include "postgres.h"
+#include "said.h"
 #include "shard_parts.h"
 #include "store.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 enum { REQUESTS = 3 };
 
@@ -20,6 +24,14 @@ static struct {
     bool away;         /* Postgres */
     atomic_bool holds; /* the thread, where it looks for a connection */
     char ns[32], conninfo[32];
+    int socket; /* of the connection; -1: only the store's thread may ask */
+    pthread_t shard_thread;
+    postgres_wait_fn *wait;
+    void *wait_arg;
+    thole_status status; /* of what is applied on the shard's thread */
+    thole_status idle;   /* of the connection while nothing runs */
+    atomic_size_t backs; /* mails that say that the store's thread has nothing to do */
+    struct said said;    /* by the test's thread, or while it waits for the other one */
 } play;
 
 /* ---- the world ---- */
@@ -58,7 +70,22 @@ bool __wrap_postgres_next_removal(struct postgres *pg, uint32_t *ret_partition)
 int __wrap_postgres_socket(const struct postgres *pg)
 {
     (void)pg;
-    return -1;
+    return play.socket;
+}
+
+void __wrap_postgres_set_wait(struct postgres *pg, postgres_wait_fn *wait, void *arg)
+{
+    (void)pg;
+    CU_ASSERT_TRUE(pthread_equal(pthread_self(), play.shard_thread) != 0);
+    play.wait = wait;
+    play.wait_arg = arg;
+}
+
+thole_status __wrap_postgres_check_idle(struct postgres *pg, thole_error *reterr)
+{
+    (void)pg;
+    said_add(&play.said, "looked at; ");
+    return play.idle == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.idle, "gone");
 }
 
 uint64_t __wrap_postgres_statements(const struct postgres *pg)
@@ -75,7 +102,26 @@ void __wrap_postgres_close(struct postgres *pg)
 thole_status __wrap_projector_store_apply(struct postgres *pg, struct batch *const *batches, size_t n,
                                           thole_error *reterr)
 {
-    (void)pg, (void)batches, (void)n, (void)reterr;
+    (void)pg;
+    bool const here = pthread_equal(pthread_self(), play.shard_thread) != 0;
+    CU_ASSERT_EQUAL(here, play.wait != NULL);
+    said_add(&play.said, "%s applies", here ? "shard" : "store");
+    for (size_t i = 0; i < n; i++)
+        said_add(&play.said, " %u", batches[i]->partition);
+    said_add(&play.said, "; ");
+    if (here)
+        (void)play.wait(play.wait_arg, play.socket, POLLIN, 5);
+    return !here || play.status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.status, "lost");
+}
+
+thole_status __wrap_projector_store_timers(struct postgres *pg, uint32_t partition, uint64_t before_ms,
+                                           size_t limit, struct arena *arena, struct batch_timer **ret_timers,
+                                           size_t *ret_len, uint64_t *ret_next_due_ms, thole_error *reterr)
+{
+    (void)pg, (void)before_ms, (void)limit, (void)arena, (void)ret_timers, (void)ret_len;
+    (void)ret_next_due_ms, (void)reterr;
+    CU_ASSERT_FALSE(pthread_equal(pthread_self(), play.shard_thread) != 0);
+    said_add(&play.said, "store reads timers of %u; ", partition);
     return THOLE_OK;
 }
 
@@ -88,9 +134,13 @@ void __wrap_request_finish(struct request *request)
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 {
     CU_ASSERT_PTR_EQUAL(shard, &play.shard);
-    CU_ASSERT_EQUAL(mail->kind, SHARD_STORE_LINK);
-    (void)snprintf(play.last_link, sizeof play.last_link, "%s", mail->up ? "up" : "down");
-    atomic_fetch_add(&play.links, 1);
+    CU_ASSERT_TRUE(mail->kind == SHARD_STORE_LINK || mail->kind == SHARD_STORE_BACK);
+    if (mail->kind == SHARD_STORE_LINK) {
+        (void)snprintf(play.last_link, sizeof play.last_link, "%s", mail->up ? "up" : "down");
+        atomic_fetch_add(&play.links, 1);
+    } else {
+        atomic_fetch_add(&play.backs, 1);
+    }
     free(mail);
 }
 
@@ -99,6 +149,8 @@ static struct store *begin(bool away)
     struct store *store = NULL;
     memset(&play, 0, sizeof play);
     play.away = away;
+    play.socket = -1;
+    play.shard_thread = pthread_self();
     atomic_store(&play.holds, true);
     play.engine.options.ns = "shop";
     play.engine.options.postgres = "host=x";
@@ -173,7 +225,106 @@ static void test_nothing_stays(void)
     CU_ASSERT_TRUE(grown < JUDGED);
 }
 
+/* ---- on the shard's thread ---- */
+
+static void await_back(size_t n)
+{
+    while (atomic_load(&play.backs) < n)
+        (void)sched_yield();
+}
+
+/* Connected, and nothing to do. */
+static struct store *begin_connected(void)
+{
+    struct store *const store = begin(false);
+    play.socket = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK); /* always ready */
+    atomic_store(&play.holds, false);
+    await_back(1);
+    uint64_t until_ms;
+    struct pollfd const idle = store_socket(store, &until_ms);
+    CU_ASSERT_TRUE(idle.fd == play.socket && idle.events == POLLIN && until_ms == UINT64_MAX);
+    return store;
+}
+
+static void end_connected(struct store *store)
+{
+    store_stop(store);
+    (void)close(play.socket);
+}
+
+static void test_batches_wake_nobody(void)
+{
+    struct store *const store = begin_connected();
+    uint64_t until_ms;
+    for (size_t i = 0; i < REQUESTS; i++)
+        store_submit(store, &play.requests[i]);
+    said_check(&play.said, "the first", "shard applies 0; ");
+    CU_ASSERT_EQUAL(store_socket(store, &until_ms).fd, play.socket);
+    CU_ASSERT_EQUAL(until_ms, 5);
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), 0);
+    store_continue(store, POLLIN);
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), 1);
+    said_check(&play.said, "the others together", "shard applies 1 2; ");
+    store_continue(store, POLLIN);
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), REQUESTS);
+    for (size_t i = 0; i < REQUESTS; i++)
+        CU_ASSERT_EQUAL(play.requests[i].status, THOLE_OK);
+    store_continue(store, 0); /* for another reason */
+    said_check(&play.said, "nothing more", "");
+    CU_ASSERT_EQUAL(atomic_load(&play.backs), 1);
+    end_connected(store);
+}
+
+static void test_order_is_kept(void)
+{
+    struct store *const store = begin_connected();
+    play.requests[1].kind = REQ_STORE_TIMERS;
+    for (size_t i = 0; i < REQUESTS; i++)
+        store_submit(store, &play.requests[i]);
+    store_continue(store, POLLIN);
+    await_back(2); /* the connection was with the thread, and the last one has waited */
+    said_check(&play.said, "one after the other", "shard applies 0; store reads timers of 1; ");
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), 2);
+    store_continue(store, 0);
+    said_check(&play.said, "here again", "shard applies 2; ");
+    end_connected(store); /* which finishes it */
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), REQUESTS);
+}
+
+static void test_a_failure_connects_again(void)
+{
+    struct store *const store = begin_connected();
+    CU_ASSERT_EQUAL(atomic_load(&play.links), 1);
+    play.status = THOLE_UNAVAILABLE;
+    store_submit(store, &play.requests[0]);
+    store_continue(store, POLLIN);
+    CU_ASSERT_EQUAL(play.requests[0].status, THOLE_UNAVAILABLE);
+    await_back(2);
+    CU_ASSERT_EQUAL(atomic_load(&play.links), 3);
+    CU_ASSERT_EQUAL(atomic_load(&play.tries), 2);
+    CHECK_STR("link", play.last_link, "up");
+    end_connected(store);
+}
+
+static void test_an_idle_connection_is_lost(void)
+{
+    struct store *const store = begin_connected();
+    store_continue(store, POLLIN);
+    said_check(&play.said, "it said something", "looked at; ");
+    CU_ASSERT_EQUAL(atomic_load(&play.links), 1);
+    play.idle = THOLE_UNAVAILABLE;
+    store_continue(store, POLLIN);
+    await_back(2);
+    CU_ASSERT_EQUAL(atomic_load(&play.links), 3);
+    said_clear(&play.said);
+    end_connected(store);
+}
+
 static const struct thole_test tests[] = {
+    {"batches wake nobody", test_batches_wake_nobody},
+    {"order is kept", test_order_is_kept},
+    {"a failure connects again", test_a_failure_connects_again},
+    {"an idle connection is lost", test_an_idle_connection_is_lost},
     {"nothing stays", test_nothing_stays},
     {"nobody is told OK without Postgres", test_nobody_is_told_ok_without_postgres},
     {"with Postgres", test_with_postgres},

@@ -1,13 +1,18 @@
-/* The thread that runs a worker's statements: what it calls, what it answers, when it tries again. The store
- * is played; the thread is real, and each call is answered before the next one is sent. */
+/* A worker's statements: what is called, by which thread, what is answered, when it is tried again. The store
+ * is played; the thread is real. */
+#include "call_fiber.h"
 #include "clock.h"
 #include "metrics.h"
 #include "row_calls.h"
 #include "said.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 static struct {
     struct said said;
@@ -15,13 +20,28 @@ static struct {
     bool down;
     int closed;
     uint32_t random;
+    int socket; /* of the connection; -1: there is none, and only the thread may ask */
+    postgres_wait_fn *wait;
+    void *wait_arg;
+    pthread_t sender;
+    atomic_bool holds;    /* the thread, in a call */
+    atomic_int by_thread; /* calls that the thread carried out */
 } play;
 
 static struct mailbox answers;
 
 static thole_status called(const char *name, struct claim *claims, size_t n, thole_error *reterr)
 {
+    bool const here = pthread_equal(pthread_self(), play.sender) != 0;
+    CU_ASSERT_EQUAL(here, play.wait != NULL); /* the sender's thread never waits itself */
     said_add(&play.said, "%s %zu; ", name, n);
+    while (!here && atomic_load(&play.holds))
+        (void)sched_yield();
+    atomic_fetch_add(&play.by_thread, !here);
+    if (here && play.wait(play.wait_arg, play.socket, POLLIN, play.now_ms + 100) == 0) {
+        play.socket = -1;
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no answer in time");
+    }
     if (play.down)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no server");
     for (size_t i = 0; i < n; i++) {
@@ -101,6 +121,20 @@ void __wrap_postgres_close(struct postgres *pg)
     play.closed++;
 }
 
+int __wrap_postgres_socket(const struct postgres *pg)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    return play.socket;
+}
+
+void __wrap_postgres_set_wait(struct postgres *pg, postgres_wait_fn *wait, void *arg)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    CU_ASSERT_TRUE((wait == NULL) != (play.wait == NULL));
+    play.wait = wait;
+    play.wait_arg = arg;
+}
+
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
@@ -125,6 +159,8 @@ static struct row_calls *begin(void)
                                               .metrics = metrics};
     memset(&play, 0, sizeof play);
     play.now_ms = 100000;
+    play.socket = -1;
+    play.sender = pthread_self();
     mailbox_init(&answers);
     CU_ASSERT_EQUAL_FATAL(row_calls_create(&options, &calls, NULL), THOLE_OK);
     return calls;
@@ -283,7 +319,128 @@ static void test_its_connection_is_counted(void)
     metrics = NULL;
 }
 
-static const struct thole_test tests[] = {{"its connection is counted", test_its_connection_is_counted},
+/* ---- on the sender's thread ---- */
+
+static void check_answered(const struct row_call *call, bool unknown)
+{
+    struct mail *const mail = mailbox_take_all(&answers);
+    CU_ASSERT_PTR_EQUAL(mail, call == NULL ? NULL : &call->mail.mail);
+    if (mail == NULL)
+        return;
+    CU_ASSERT_PTR_NULL(mail->next);
+    CU_ASSERT_FALSE(call->away);
+    CU_ASSERT_EQUAL(call->unknown, unknown);
+}
+
+static int waits_for(const struct row_calls *calls, uint64_t *ret_deadline_ms)
+{
+    struct pollfd const socket = row_calls_socket(calls, ret_deadline_ms);
+    CU_ASSERT_TRUE(socket.fd < 0 || socket.events == POLLIN);
+    return socket.fd;
+}
+
+static void test_the_sender_waits_for_nothing(void)
+{
+    struct row_calls *const calls = begin();
+    struct row_call claim, renewal, rollback;
+    uint64_t deadline_ms;
+    row_call_init(&claim, ROW_CALL_CLAIM, 2);
+    row_call_init(&renewal, ROW_CALL_RENEW, 2);
+    row_call_init(&rollback, ROW_CALL_ROLLBACK, 0);
+    play.socket = 77;
+    CU_ASSERT_EQUAL(waits_for(calls, &deadline_ms), -1);
+    CU_ASSERT_EQUAL(deadline_ms, UINT64_MAX);
+    fill(&claim);
+    fill(&renewal);
+    row_calls_send(calls, &claim);
+    row_calls_send(calls, &rollback);
+    row_calls_send(calls, &renewal);
+    said_check(&play.said, "one at a time", "by w1, 6000 ms of order 2.7.3 isolated=1 settled=0: claim 2; ");
+    CU_ASSERT_EQUAL(waits_for(calls, &deadline_ms), 77);
+    CU_ASSERT_EQUAL(deadline_ms, play.now_ms + 100);
+    check_answered(NULL, false);
+    row_calls_continue(calls, 0);
+    check_answered(NULL, false);
+    row_calls_continue(calls, POLLIN);
+    check_answered(&claim, false);
+    said_check(&play.said, "the next ones", "rollback; renew 2; ");
+    row_calls_continue(calls, POLLIN);
+    check_answered(&renewal, false);
+    CU_ASSERT_EQUAL(waits_for(calls, &deadline_ms), -1);
+    CU_ASSERT_EQUAL(atomic_load(&play.by_thread), 0);
+    row_call_release(&claim);
+    row_call_release(&renewal);
+    end(calls);
+}
+
+/* The thread connects again, and what is sent meanwhile waits behind that. */
+static void test_a_connection_that_is_lost(void)
+{
+    struct row_calls *const calls = begin();
+    struct row_call claim, renewal;
+    row_call_init(&claim, ROW_CALL_CLAIM, 2);
+    row_call_init(&renewal, ROW_CALL_RENEW, 2);
+    play.socket = 77;
+    fill(&claim);
+    row_calls_send(calls, &claim);
+    play.now_ms += 100;
+    row_calls_continue(calls, 0);
+    check_answered(&claim, true);
+    CU_ASSERT_PTR_NULL(play.wait);
+    atomic_store(&play.holds, true);
+    row_calls_send(calls, &renewal);
+    play.socket = 78; /* it has connected */
+    fill(&claim);
+    row_calls_send(calls, &claim);
+    uint64_t deadline_ms;
+    CU_ASSERT_EQUAL(waits_for(calls, &deadline_ms), -1);
+    atomic_store(&play.holds, false);
+    for (int answered = 0; answered < 2;) {
+        CU_ASSERT_TRUE(mailbox_wait(&answers, UINT64_MAX));
+        for (struct mail *mail = mailbox_take_all(&answers); mail != NULL; mail = mail->next, answered++)
+            CU_ASSERT_PTR_EQUAL(mail, answered == 0 ? &renewal.mail.mail : &claim.mail.mail);
+    }
+    CU_ASSERT_EQUAL(atomic_load(&play.by_thread), 2);
+    fill(&claim);
+    row_calls_send(calls, &claim);
+    CU_ASSERT_EQUAL(waits_for(calls, &deadline_ms), 78); /* here again */
+    row_calls_continue(calls, POLLIN);
+    check_answered(&claim, false);
+    row_call_release(&claim);
+    row_call_release(&renewal);
+    end(calls);
+}
+
+/* Nobody continues them any more; all that were sent are answered all the same. */
+static void test_its_end_while_one_waits(void)
+{
+    struct row_calls *const calls = begin();
+    struct row_call claim, renewal;
+    uint64_t const one = 1;
+    row_call_init(&claim, ROW_CALL_CLAIM, 2);
+    row_call_init(&renewal, ROW_CALL_RENEW, 2);
+    int const socket = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    play.socket = socket;
+    fill(&claim);
+    fill(&renewal);
+    row_calls_send(calls, &claim);
+    row_calls_send(calls, &renewal);
+    CU_ASSERT_EQUAL(write(socket, &one, sizeof one), sizeof one);
+    row_calls_destroy(calls);
+    CU_ASSERT_EQUAL(play.closed, 1);
+    CU_ASSERT_EQUAL(mailbox_len(&answers), 2);
+    CU_ASSERT_FALSE(claim.away || renewal.away || claim.unknown || renewal.unknown);
+    (void)mailbox_take_all(&answers);
+    mailbox_release(&answers);
+    row_call_release(&claim);
+    row_call_release(&renewal);
+    (void)close(socket);
+}
+
+static const struct thole_test tests[] = {{"the sender waits for nothing", test_the_sender_waits_for_nothing},
+                                          {"a connection that is lost", test_a_connection_that_is_lost},
+                                          {"its end while one waits", test_its_end_while_one_waits},
+                                          {"its connection is counted", test_its_connection_is_counted},
                                           {"each kind", test_each_kind},
                                           {"a server that is away", test_a_server_that_is_away},
                                           {"jitter", test_jitter}};

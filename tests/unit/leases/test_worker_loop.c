@@ -11,18 +11,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { STEPS_MAX = 8, OUTS_MAX = 8, NOW_MS = 100000 };
+enum { STEPS_MAX = 8, OUTS_MAX = 8, NOW_MS = 100000, CLAIMS_FD = 501, COMPLETIONS_FD = 502 };
 
 static struct {
     struct worker_host host;
-    uint64_t now_ms, machine_ms, told_ms, asked_ms; /* deadlines; asked: until when it wants to wait */
+    uint64_t now_ms, machine_ms, told_ms, claims_ms; /* deadlines */
+    uint64_t asked_ms;                               /* until when it wants to wait */
     void (*steps[STEPS_MAX])(void);
     size_t step;
     struct worker_out outs[OUTS_MAX];
     size_t outs_len;
     struct said said;
     thole_status delivered_status;
-    int left; /* the connection reads itself again */
+    int left;           /* the connection reads itself again */
+    short continued[2]; /* what claims and completions were told */
 } play;
 
 /* ---- the world ---- */
@@ -32,12 +34,31 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return play.now_ms;
 }
 
-void __wrap_connection_read(struct connection *connection, int wakeup, uint64_t deadline_ms,
-                            connection_awake_fn *awake, void *arg)
+/* What claims and completions wait for. */
+struct pollfd __wrap_row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms)
+{
+    bool const claims = calls == play.host.claims;
+    CU_ASSERT_TRUE(claims || calls == play.host.completions);
+    *ret_deadline_ms = claims ? play.claims_ms : UINT64_MAX;
+    return (struct pollfd){.fd = claims ? CLAIMS_FD : COMPLETIONS_FD, .events = POLLIN};
+}
+
+void __wrap_row_calls_continue(struct row_calls *calls, short revents)
+{
+    play.continued[calls == play.host.claims ? 0 : 1] = revents;
+}
+
+void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
+                            uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(connection, play.host.connection);
-    CU_ASSERT_EQUAL(wakeup, mailbox_wakeup(&play.host.inbox));
+    CU_ASSERT_EQUAL_FATAL(n, 3);
+    CU_ASSERT_EQUAL(also[0].fd, mailbox_wakeup(&play.host.inbox));
+    CU_ASSERT_TRUE(also[1].fd == CLAIMS_FD && also[2].fd == COMPLETIONS_FD);
+    CU_ASSERT_TRUE(also[0].events == POLLIN && also[1].events == POLLIN && also[2].events == POLLIN);
+    also[1].revents = POLLIN;
+    also[2].revents = POLLERR;
     awake(arg);
     play.asked_ms = deadline_ms;
     if (play.step < STEPS_MAX && play.steps[play.step] != NULL)
@@ -213,6 +234,9 @@ static void begin(void)
     struct worker_options options;
     memset(&play, 0, sizeof play);
     play.now_ms = NOW_MS;
+    play.claims_ms = UINT64_MAX;
+    play.host.claims = (struct row_calls *)&play.claims_ms;
+    play.host.completions = (struct row_calls *)&play.asked_ms;
     play.host.program = &program;
     play.host.topology.partitions = 8;
     play.host.options.queue = "q";
@@ -385,16 +409,19 @@ static void test_counters(void)
 static void test_until_when_it_waits(void)
 {
     static const struct {
-        uint64_t machine_ms, told_ms, asked_ms;
-    } rows[] = {{NOW_MS + 5, UINT64_MAX, NOW_MS + 5},
-                {UINT64_MAX, NOW_MS + 6, NOW_MS + 6},
-                {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+        uint64_t machine_ms, told_ms, claims_ms, asked_ms;
+    } rows[] = {{NOW_MS + 5, UINT64_MAX, UINT64_MAX, NOW_MS + 5},
+                {UINT64_MAX, NOW_MS + 6, UINT64_MAX, NOW_MS + 6},
+                {NOW_MS + 8, UINT64_MAX, NOW_MS + 7, NOW_MS + 7},
+                {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         play.machine_ms = rows[i].machine_ms;
         play.told_ms = rows[i].told_ms;
+        play.claims_ms = rows[i].claims_ms;
         free(run(NULL, 0));
         CU_ASSERT_EQUAL(play.asked_ms, rows[i].asked_ms);
+        CU_ASSERT_TRUE(play.continued[0] == POLLIN && play.continued[1] == POLLERR);
         end();
     }
 }

@@ -54,9 +54,10 @@ void __wrap_loop_flush(struct loop *loop)
     play.flushed = true;
 }
 
-bool __wrap_loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_awake_fn *awake, void *arg)
+bool __wrap_loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t deadline_ms,
+                     loop_awake_fn *awake, void *arg)
 {
-    CU_ASSERT_TRUE(loop == nats.link.loop && wakeup == 7 && deadline_ms == 99);
+    CU_ASSERT_TRUE(loop == nats.link.loop && also->fd == 7 && n == 1 && deadline_ms == 99);
     CU_ASSERT_EQUAL(nats.acquired, 1); /* it is not destroyed meanwhile */
     play.runs++;
     if (!play.over)
@@ -64,9 +65,9 @@ bool __wrap_loop_run(struct loop *loop, int wakeup, uint64_t deadline_ms, loop_a
     return !play.over;
 }
 
-void __wrap_loop_wait(int wakeup, uint64_t deadline_ms)
+void __wrap_loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms)
 {
-    CU_ASSERT_TRUE(wakeup == 7 && deadline_ms == 99);
+    CU_ASSERT_TRUE(also->fd == 7 && n == 1 && deadline_ms == 99);
     CU_ASSERT_EQUAL(nats.acquired, 0); /* so that its keeper can connect anew */
     play.waits++;
 }
@@ -284,7 +285,7 @@ static void test_reading(void)
         begin();
         nats.down = rows[i].down;
         play.over = rows[i].over;
-        connection_read(NULL, 7, 99, on_awake, &play);
+        connection_read(NULL, &(struct pollfd){.fd = 7}, 1, 99, on_awake, &play);
         CU_ASSERT_EQUAL(play.runs, rows[i].runs);
         CU_ASSERT_EQUAL(play.waits, rows[i].waits);
         CU_ASSERT_EQUAL(play.awake, 1);

@@ -30,6 +30,7 @@ static struct {
     atomic_bool delivered_here;
     unsigned awake;
     int wakeup;
+    short ready; /* as it was told of it */
     pthread_t self;
 } play;
 
@@ -359,7 +360,10 @@ static void on_awake(void *arg)
 
 static bool run(uint64_t deadline_ms)
 {
-    return loop_run(play.loop, play.wakeup, deadline_ms, on_awake, &play);
+    struct pollfd also[] = {{.fd = -1}, {.fd = play.wakeup, .events = POLLIN}};
+    bool const lives = loop_run(play.loop, also, ARRAY_LEN(also), deadline_ms, on_awake, &play);
+    play.ready = also[1].revents;
+    return lives;
 }
 
 static void begin_driven(void)
@@ -397,12 +401,16 @@ static void test_what_another_thread_waits_for(void)
     begin_driven();
     uint64_t const deadline_ms = clock_monotonic_ms() + 30;
     CU_ASSERT_TRUE(run(deadline_ms));
+    CU_ASSERT_EQUAL(play.ready, 0);
     CU_ASSERT_TRUE(clock_monotonic_ms() >= deadline_ms && clock_monotonic_ms() < deadline_ms + 2000);
     CU_ASSERT_EQUAL(write(play.wakeup, &one, sizeof one), sizeof one);
     CU_ASSERT_TRUE(run(UINT64_MAX));
+    CU_ASSERT_EQUAL(play.ready, POLLIN);
     CU_ASSERT_TRUE(run(UINT64_MAX)); /* it is not read here */
-    loop_wait(play.wakeup, UINT64_MAX);
-    loop_wait(-1, clock_monotonic_ms() + 5);
+    struct pollfd also[] = {{.fd = -1}, {.fd = play.wakeup, .events = POLLIN}};
+    loop_wait(also, ARRAY_LEN(also), UINT64_MAX);
+    CU_ASSERT_EQUAL(also[1].revents, POLLIN);
+    loop_wait(also, 1, clock_monotonic_ms() + 5);
     CU_ASSERT_EQUAL(atomic_load(&play.reads), 0);
     end_driven();
 }
@@ -453,7 +461,7 @@ static void test_who_stays_away_is_stood_in_for(void)
 static void *run_until_its_end(void *arg)
 {
     (void)arg;
-    while (loop_run(play.loop, -1, UINT64_MAX, on_awake, &play))
+    while (loop_run(play.loop, NULL, 0, UINT64_MAX, on_awake, &play))
         ;
     return NULL;
 }
