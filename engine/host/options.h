@@ -44,7 +44,7 @@ struct host_options {
     uint32_t replicas;       /* --replicas        THOLE_REPLICAS        what is there, else 1 */
     uint64_t node_ttl_ms;    /* --node-ttl        THOLE_NODE_TTL        what is there, else 10s */
     uint64_t heartbeat_ms;   /* --heartbeat       THOLE_HEARTBEAT       a third of the node ttl */
-    uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
+    uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  0: by the cores */
     uint64_t sweep_ms; /* --sweep THOLE_SWEEP 60s: activities that no worker reports on are queued again */
     uint64_t drift_ms; /* --drift THOLE_DRIFT 24h: how often rows are compared with histories; 0 = never */
     const char *audit_key;   /* --audit-key THOLE_AUDIT_KEY none; files of private keys, with commas */

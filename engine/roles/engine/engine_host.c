@@ -12,6 +12,7 @@
 #include "watchdog.h"
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,9 +168,17 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
     return status;
 }
 
+/* Each thread has transactions of its own: with two on two cores, which servers and workers share, there are
+ * more of them, and they have fewer rows (docs/benchmarks.md). */
+static size_t threads_by_cores(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) <= 2 ? 1 : 2;
+}
+
 static void create_shards(struct engine_host *engine)
 {
-    size_t shards = engine->options.engine_threads;
+    size_t shards = engine->options.engine_threads > 0 ? engine->options.engine_threads : threads_by_cores();
     if (shards > engine->topology.partitions)
         shards = engine->topology.partitions;
     engine->shards = memory_array(shards, sizeof *engine->shards);
@@ -238,7 +247,7 @@ static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
 thole_status engine_host_start(const struct host_options *options, const thole_program *program,
                                const struct stop_check *stop, struct engine_host **ret, thole_error *reterr)
 {
-    assert(options->engine_threads > 0 && options->engine_threads <= CRASH_PLACES_MAX);
+    assert(options->engine_threads <= CRASH_PLACES_MAX);
     struct engine_host *engine = memory_new(sizeof *engine);
     engine->options = *options;
     if (options->crash_page == NULL)

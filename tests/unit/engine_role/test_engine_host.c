@@ -1,9 +1,9 @@
 /* The start of an engine and its end, whole: engine_host.transcript has starts ("$ …") with what is there and
  * which step fails, and behind each all that the engine called and logged, in order.
  *   fails=CALL:STATUS[:N]   such calls fail so often (1)
- *   threads= partitions= payload= room= heartbeat= ttl= page connected   options, and what the servers say
- *   patience=N              a stop is requested after so many pauses
- *   up down epoch=P:KIND    what happens while it runs */
+ *   threads= cores= partitions= payload= room= heartbeat= ttl= page connected   options, and what the servers
+ * say patience=N              a stop is requested after so many pauses up down epoch=P:KIND    what happens
+ * while it runs */
 #include "connection.h"
 #include "engine.h"
 #include "loader.h"
@@ -18,6 +18,7 @@
 #include "watchdog.h"
 #include "wrap_mutexes.h"
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,6 +31,7 @@ static struct {
     struct host_options options;
     struct topology topology;
     size_t room;
+    uint64_t cores; /* that the process may use; 0: that is not known */
     bool is_up, has_page;
     connection_state_fn *on_state, *on_shard_state;
     delivery_fn *on_epoch;
@@ -289,6 +291,16 @@ static void publish_epoch(const char *value)
     buf_release(&body);
 }
 
+int __wrap_sched_getaffinity(pid_t pid, size_t len, cpu_set_t *ret)
+{
+    CU_ASSERT_EQUAL(pid, 0);
+    CU_ASSERT_EQUAL_FATAL(len, sizeof *ret);
+    CPU_ZERO(ret);
+    for (uint64_t i = 0; i < play.cores; i++)
+        CPU_SET(2 * i, ret);
+    return play.cores > 0 ? 0 : -1;
+}
+
 static void set(const char *key, const char *value)
 {
     uint64_t const n = strtoull(value, NULL, 10);
@@ -306,6 +318,8 @@ static void set(const char *key, const char *value)
         play.topology.partitions = (uint32_t)n;
     } else if (strcmp(key, "payload") == 0) {
         play.options.payload_max = n;
+    } else if (strcmp(key, "cores") == 0) {
+        play.cores = n;
     } else if (strcmp(key, "room") == 0) {
         play.room = n;
     } else if (strcmp(key, "heartbeat") == 0) {
