@@ -1,7 +1,7 @@
 /*
  * The clock of a program's machine jumps by an hour: while the program starts, and back while its NATS server
  * is silent or before that. It may not wait for the hour. The program reaches NATS by two ways, each of which
- * can become silent.
+ * can become silent; what NATS has sent to a worker that has left a silent way comes again after the lease.
  */
 #include "jumping_clock.h"
 #include "stack.h"
@@ -20,7 +20,7 @@ static struct stack_program *start_program(const char *name)
 {
     setenv("THOLE_NATS_URL", proxied, 1);
     jumping_clock_use(&jumping);
-    struct stack_program *program = stack_program(&stack, name, "run", "--node-ttl=3s", NULL);
+    struct stack_program *program = stack_program(&stack, name, "run", "--node-ttl=3s", "--lease=10s", NULL);
     jumping_clock_use(NULL);
     setenv("THOLE_NATS_URL", direct, 1);
     return program;

@@ -513,7 +513,7 @@ static void start_all(void)
     snprintf(postgres_option, sizeof postgres_option, "--postgres=%.*s:%u/%s", (int)(at - stack.postgres.url),
              stack.postgres.url, tcp_proxy_port(postgres), at + strlen(port));
     engine = stack_program_with(&stack, "program_soak", "engine", "engine", nats_option, postgres_option,
-                                "--partitions=2", "--log-level=warn", NULL);
+                                "--partitions=2", "--engine-threads=2", "--log-level=warn", NULL);
     worker = stack_program_with(&stack, "program_soak", "worker", "worker", nats_option, postgres_option,
                                 "--slots=3", "--grace=200ms", "--lease=3s", "--log-level=warn", NULL);
     struct connection_options const options = {
