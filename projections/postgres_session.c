@@ -48,8 +48,9 @@ thole_status session_failed(struct postgres *pg, const char *what, const PGresul
 }
 
 /* What the socket is ready for, in time. */
-static short wait_ready(const struct postgres *pg, short events, uint64_t left_ms, uint64_t deadline_ms)
+static short wait_ready(const struct postgres *pg, short events, uint64_t now_ms, uint64_t deadline_ms)
 {
+    uint64_t const left_ms = deadline_ms - now_ms;
     struct pollfd fd = {.fd = PQsocket(pg->conn), .events = events};
     if (pg->wait != NULL)
         return pg->wait(pg->wait_arg, fd.fd, events, deadline_ms);
@@ -73,7 +74,7 @@ thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error
                               pg->what, pg->where);
         }
         short const events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0));
-        short const ready = wait_ready(pg, events, deadline_ms - now, deadline_ms); /* interrupted: again */
+        short const ready = wait_ready(pg, events, now, deadline_ms); /* interrupted or late: again */
         if ((ready & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
             return session_failed(pg, pg->what, NULL, reterr);
     }

@@ -40,14 +40,14 @@ static void run(struct call_fiber *fiber)
     fiber->coro = NULL;
 }
 
-bool call_fiber_begin(struct call_fiber *fiber, void (*call)(void *arg), void *arg)
+void call_fiber_begin(struct call_fiber *fiber, void (*call)(void *arg), void *arg)
 {
     assert(fiber->coro == NULL);
     fiber->coro = coro_create(fiber->stacks, call, arg);
-    if (fiber->coro == NULL)
-        return false;
-    run(fiber);
-    return true;
+    if (fiber->coro != NULL)
+        run(fiber);
+    else
+        call(arg);
 }
 
 bool call_fiber_runs(const struct call_fiber *fiber)
@@ -67,10 +67,9 @@ static short wait_here(struct pollfd socket, uint64_t deadline_ms)
 short call_fiber_wait(void *arg, int socket, short events, uint64_t deadline_ms)
 {
     struct call_fiber *const fiber = arg;
-    assert(fiber->coro != NULL);
     fiber->socket = (struct pollfd){.fd = socket, .events = events};
     fiber->deadline_ms = deadline_ms;
-    if (fiber->finishes)
+    if (fiber->coro == NULL || fiber->finishes)
         return wait_here(fiber->socket, deadline_ms);
     coro_yield(fiber->coro);
     return fiber->socket.revents;

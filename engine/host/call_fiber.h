@@ -13,9 +13,9 @@ struct call_fiber *call_fiber_create(void);
 /* No call runs. NULL-safe. */
 void call_fiber_destroy(struct call_fiber *fiber);
 
-/* Runs @p call until it waits, or returns. False: the system has no memory for its stack, and it was not
- * called. No other call runs. */
-bool call_fiber_begin(struct call_fiber *fiber, void (*call)(void *arg), void *arg);
+/* Runs @p call until it waits, or returns; to its end when the system has no memory for its stack: then the
+ * thread waits. No other call runs. */
+void call_fiber_begin(struct call_fiber *fiber, void (*call)(void *arg), void *arg);
 bool call_fiber_runs(const struct call_fiber *fiber);
 /* For the call: returns when the socket is ready, or @p deadline_ms of clock_monotonic_ms() has come. What it
  * is ready for, of poll(2). */

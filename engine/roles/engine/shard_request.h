@@ -191,7 +191,7 @@ enum request_failure {
 typedef thole_status request_send_fn(struct request *request, thole_error *reterr);
 /* Blocking, a loader's thread. Error texts go to request->err. */
 typedef thole_status request_load_fn(struct engine_host *engine, struct request *request);
-/* Blocking, the store's thread. */
+/* The store's thread, which may wait; those that may join, on a fiber of the shard's (store.h). */
 typedef thole_status request_store_fn(struct postgres *pg, struct request *request);
 /* Several requests of one kind in one transaction, at most STORE_JOINED_MAX; writes the status of each. */
 typedef void request_store_all_fn(struct postgres *pg, struct request *const *requests, size_t n);

@@ -23,7 +23,7 @@ struct store {
     /* The thread has the connection. Set by the shard's thread, cleared by the store's, under the lock. */
     atomic_bool away;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the three below, and `away`: for the store's thread */
+    pthread_cond_t changed; /* `away` and the two below: for the store's thread */
     struct request_list waiting;
     bool stopping;
     /* of the shard's thread */
@@ -138,15 +138,6 @@ static size_t take_here(struct store *store)
     return n;
 }
 
-static void begin_call(struct store *store)
-{
-    postgres_set_wait(store->pg, call_fiber_wait, store->fiber);
-    if (call_fiber_begin(store->fiber, call_taken, store))
-        return;
-    postgres_set_wait(store->pg, NULL, NULL); /* no memory for a stack: the thread waits */
-    call_taken(store);
-}
-
 /* What has ended is finished, and the next ones begin. */
 static void go_on(struct store *store)
 {
@@ -162,7 +153,8 @@ static void go_on(struct store *store)
         store->taken_len = take_here(store);
         if (store->taken_len == 0)
             return;
-        begin_call(store);
+        postgres_set_wait(store->pg, call_fiber_wait, store->fiber);
+        call_fiber_begin(store->fiber, call_taken, store);
     }
 }
 

@@ -19,7 +19,7 @@ void store_ask(struct shard *shard, struct owned *owned, const struct partition_
     request_submit(request);
 }
 
-/* ---- on the store's thread ---- */
+/* ---- in the store: batches on the shard's thread, the others on the store's ---- */
 
 /* The machine handles a newer epoch. */
 thole_status store_open(struct postgres *pg, struct request *request)

@@ -257,11 +257,8 @@ static bool runs_here(struct row_calls *calls, struct row_call *call)
         return false;
     calls->running = call;
     postgres_set_wait(calls->pg, call_fiber_wait, calls->fiber);
-    if (call_fiber_begin(calls->fiber, run, calls))
-        return true;
-    postgres_set_wait(calls->pg, NULL, NULL);
-    calls->running = NULL;
-    return false;
+    call_fiber_begin(calls->fiber, run, calls);
+    return true;
 }
 
 /* Takes the end of the call that runs here, and begins the next ones that wait. */

@@ -8,9 +8,10 @@
 #include "thole_cunit.h"
 #include "wrap_cork.h"
 #include "wrap_mutexes.h"
+#include "wrap_shard_waits.h"
 #include <sched.h>
 
-enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000, STORE_FD = 77 };
+enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000 };
 
 static struct {
     struct engine_host engine;
@@ -108,28 +109,12 @@ void __wrap_shard_step_down(struct owned *owned, const char *text)
 }
 
 /* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
-struct pollfd __wrap_store_socket(const struct store *store, uint64_t *ret_deadline_ms)
-{
-    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
-    *ret_deadline_ms = UINT64_MAX;
-    return (struct pollfd){.fd = STORE_FD, .events = POLLOUT};
-}
-
-void __wrap_store_continue(struct store *store, short revents)
-{
-    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
-    CU_ASSERT_EQUAL(revents, POLLERR); /* as it was told */
-}
-
 void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
                             uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
-    CU_ASSERT_EQUAL_FATAL(n, 2);
-    CU_ASSERT_TRUE(also->fd == mailbox_wakeup(&play.shard.mailbox) && also->events == POLLIN);
-    CU_ASSERT_TRUE(also[1].fd == STORE_FD && also[1].events == POLLOUT);
-    also[1].revents = POLLERR;
+    wrap_shard_waits(&play.shard, also, n);
     awake(arg);
     play.asked_ms = deadline_ms;
     size_t const step = atomic_load(&play.step);
@@ -288,6 +273,20 @@ static void test_what_the_machines_hold(void)
     run((void (*const[])(void)){three_are_held, three_take_room, none_takes_room}, 3);
 }
 
+/* ---- a store that waits for Postgres ---- */
+
+static void until_the_stores_time(void)
+{
+    CU_ASSERT_EQUAL(play.asked_ms, NOW_MS + 7);
+}
+
+static void test_the_stores_time(void)
+{
+    wrap_store_ms = NOW_MS + 7;
+    run((void (*const[])(void)){until_the_stores_time}, 1);
+    wrap_store_ms = UINT64_MAX;
+}
+
 /* ---- opening ---- */
 
 static void all_is_up(void)
@@ -442,6 +441,7 @@ static void test_ends_when_all_is_closed(void)
 }
 
 static const struct thole_test tests[] = {
+    {"the store's time", test_the_stores_time},
     {"windows", test_windows},
     {"without a window", test_without_a_window},
     {"what the machines hold", test_what_the_machines_hold},

@@ -16,11 +16,12 @@
 #include "transcript.h"
 #include "wrap_cork.h"
 #include "wrap_mutexes.h"
+#include "wrap_shard_waits.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
 #define TRANSCRIPT THOLE_SOURCE_DIR "/tests/unit/engine_role/shard_loop.transcript"
-enum { PARTITIONS = 5, SHARDS = 2, INDEX = 1, NOW_MS = 5000, WALL_MS = 900000, STORE_FD = 77 };
+enum { PARTITIONS = 5, SHARDS = 2, INDEX = 1, NOW_MS = 5000, WALL_MS = 900000 };
 
 static struct {
     FILE *said;
@@ -444,28 +445,12 @@ static void say_shared(void)
 }
 
 /* The next step; behind the last one all is closed, and its thread is stopped. */
-struct pollfd __wrap_store_socket(const struct store *store, uint64_t *ret_deadline_ms)
-{
-    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
-    *ret_deadline_ms = UINT64_MAX;
-    return (struct pollfd){.fd = STORE_FD, .events = POLLOUT};
-}
-
-void __wrap_store_continue(struct store *store, short revents)
-{
-    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
-    CU_ASSERT_EQUAL(revents, POLLERR); /* as it was told */
-}
-
 void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
                             uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {
     CU_ASSERT_FALSE(wrap_cork_is_on()); /* nothing is held back while it sleeps */
     CU_ASSERT_PTR_EQUAL(connection, play.shard.connection);
-    CU_ASSERT_EQUAL_FATAL(n, 2);
-    CU_ASSERT_TRUE(also->fd == mailbox_wakeup(&play.shard.mailbox) && also->events == POLLIN);
-    CU_ASSERT_TRUE(also[1].fd == STORE_FD && also[1].events == POLLOUT);
-    also[1].revents = POLLERR;
+    wrap_shard_waits(&play.shard, also, n);
     awake(arg);
     if (is_over())
         return;

@@ -1,6 +1,7 @@
 /* A call that its thread does not wait for: where it is left, and when it goes on. */
 #include "call_fiber.h"
 #include "clock.h"
+#include "coro.h"
 #include "thole_cunit.h"
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -15,7 +16,14 @@ static struct {
     unsigned waits, waited; /* how often the call is to wait, and has waited */
     short ready[4];         /* what it was told */
     bool returned;
+    bool no_stack;
 } play;
+
+struct coro *__real_coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg);
+struct coro *__wrap_coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg)
+{
+    return play.no_stack ? NULL : __real_coro_create(pool, entry, arg);
+}
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
@@ -42,7 +50,7 @@ static void begin(unsigned waits)
     CU_ASSERT_FALSE(call_fiber_runs(play.fiber));
     CU_ASSERT_EQUAL(call_fiber_socket(play.fiber).fd, -1);
     CU_ASSERT_EQUAL(call_fiber_deadline_ms(play.fiber), UINT64_MAX);
-    CU_ASSERT_TRUE(call_fiber_begin(play.fiber, call, &play));
+    call_fiber_begin(play.fiber, call, &play);
 }
 
 static void end(void)
@@ -134,10 +142,25 @@ static void test_the_next_one(void)
     for (unsigned i = 0; i < 3; i++) {
         play.waited = 0;
         play.returned = false;
-        CU_ASSERT_TRUE(call_fiber_begin(play.fiber, call, &play));
+        call_fiber_begin(play.fiber, call, &play);
         CU_ASSERT_FALSE(play.returned);
         call_fiber_continue(play.fiber, POLLIN);
     }
+    end();
+}
+
+/* Its thread waits, as without a fiber. */
+static void test_without_a_stack(void)
+{
+    uint64_t const one = 1;
+    begin(0);
+    CU_ASSERT_EQUAL(write(play.socket, &one, sizeof one), sizeof one);
+    play.no_stack = true;
+    play.waits = 2;
+    play.returned = false;
+    call_fiber_begin(play.fiber, call, &play);
+    CU_ASSERT_EQUAL(play.ready[0], POLLIN);
+    CU_ASSERT_EQUAL(play.ready[1], POLLIN);
     end();
 }
 
@@ -148,5 +171,6 @@ static const struct thole_test tests[] = {
     {"it is finished in time", test_it_is_finished_in_time},
     {"another thread finishes it", test_another_thread_finishes_it},
     {"the next one", test_the_next_one},
+    {"without a stack", test_without_a_stack},
 };
 THOLE_TEST_MAIN("call_fiber", tests)
