@@ -309,6 +309,7 @@ int main(int argc, char **argv)
         return remote_main((unsigned)strtoul(strchr(argv[argc - 1], '=') + 1, NULL, 10));
     if (program_role(argc, argv, &code))
         return code;
+    program_on_threads(); /* behind a gateway none is quick */
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (option == 'h')
             return usage(stdout, 0);

@@ -1,6 +1,7 @@
 /*
  * One order after the other, each with one activity: the time from thole_client_run() to its return.
- *   thole dev -- latency [N]      an engine and a worker run in this process's child; default 2000 orders
+ *   thole dev -- latency [N [threads]]   an engine and a worker run in this process's child; default 2000
+ * orders. Their activity is declared quick, unless it is to run on threads.
  * Prints p50, p90, p99 and the largest, in milliseconds.
  */
 #include "thole/client.h"
@@ -32,16 +33,18 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
     return THOLE_OK;
 }
 
-static int serve(char *name)
+static int serve(char *name, bool threads)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "order", .run = order}};
-    static const thole_activity_entry activities[] = {{.name = "echo", .run = echo}};
-    static const thole_program program = {.size = sizeof program,
-                                          .name = "latency",
-                                          .orchestrations = orchestrations,
-                                          .orchestrations_len = 1,
-                                          .activities = activities,
-                                          .activities_len = 1};
+    static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
+    thole_activity_entry const activities[] = {
+        {.name = "echo", .run = echo, .options = threads ? NULL : &quick}};
+    thole_program const program = {.size = sizeof program,
+                                   .name = "latency",
+                                   .orchestrations = orchestrations,
+                                   .orchestrations_len = 1,
+                                   .activities = activities,
+                                   .activities_len = 1};
     char run[] = "run", level[] = "--log-level=warn";
     char *argv[] = {name, run, level, NULL};
     return thole_main(3, argv, &program);
@@ -112,12 +115,13 @@ int main(int argc, char **argv)
 {
     thole_error error = {.status = THOLE_OK};
     unsigned long const n = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS;
-    if (n == 0 || n > ORDERS_MAX)
-        return fprintf(stderr, "usage: %s [ORDERS]\n", argv[0]), 2;
+    bool const threads = argc > 2 && strcmp(argv[2], "threads") == 0;
+    if (n == 0 || n > ORDERS_MAX || argc > 2 + threads)
+        return fprintf(stderr, "usage: %s [ORDERS [threads]]\n", argv[0]), 2;
     pid_t const server = fork();
     if (server == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        return serve(argv[0]);
+        return serve(argv[0], threads);
     }
     thole_status const status = server < 0 ? THOLE_UNAVAILABLE : measure(n, &error);
     if (status != THOLE_OK)

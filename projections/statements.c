@@ -34,9 +34,8 @@
  * later), or the database has lost the claim, which is then restored unless another worker has a lease. As it
  * only ever runs one of them at a time, the worker is all that counts.
  */
-#define MINE(worker)                                                                                         \
-    " AND q.try_number = k.try AND (q.worker = " worker                                                      \
-    "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
+#define IS_OF(worker) "(q.worker = " worker "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
+#define MINE(worker) " AND q.try_number = k.try AND " IS_OF(worker)
 /* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
  * worker is $9. */
 #define NOTED                                                                                                \
@@ -434,6 +433,25 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},
+    /* The same, and of those that are quick, $7, the rows that nobody has ever claimed, unless the message
+     * says something else than the row, $8: what is deleted is claimed. In one statement, so that all rows
+     * are locked in the order of their keys. */
+    [STATEMENT_COMPLETE_QUICK] =
+        {"complete_quick", "iiibtii",
+         "DELETE FROM worker_queue AS q USING " KEYS_AND(
+             ", unnest($5::int8[]) AS attempt,"
+             " unnest($7::bool[]) AS quick, unnest($8::bytea[]) AS digest") WHOSE
+         " WHERE" SAME(
+             "activity_id") " AND q.try_number = k.try AND CASE WHEN k.quick"
+                            " THEN q.attempt = 0 AND q.worker IS NULL AND NOT q.later AND (q.digest IS NULL "
+                            "OR q.digest = k.digest)"
+                            " ELSE " IS_OF(
+                                "$6") " END"
+                                      " RETURNING k.ord, q.attempt + k.quick::int4,"
+                                      " CASE WHEN q.try_timeout_ms > 0 THEN q.try_timeout_ms ELSE -1 END,"
+                                      " q.details, coalesce(i.orchestration, ''), coalesce(i.version, "
+                                      "0)::int8,"
+                                      " CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
     [STATEMENT_RELEASE] =
         {"release", "ii",
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"

@@ -20,7 +20,7 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
 {
     send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
-    if (statement != STATEMENT_COMPLETE && statement != STATEMENT_NOT_LOST) {
+    if (statement == STATEMENT_RENEW || statement == STATEMENT_RELEASE || statement == STATEMENT_LEAVE) {
         call_bool_array(pg, &claims->noted, sizeof *claims, n);
         call_bytes_array(pg, &claims->details, sizeof *claims, n);
         call_bool_array(pg, &claims->settled, sizeof *claims, n);
@@ -32,6 +32,10 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
         call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     if (statement == STATEMENT_RENEW)
         call_bool_array(pg, &claims->unheard, sizeof *claims, n);
+    if (statement == STATEMENT_COMPLETE_QUICK) {
+        call_bool_array(pg, &claims->quick, sizeof *claims, n);
+        call_bytes_array(pg, &claims->digest, sizeof *claims, n);
+    }
     call_send(pg, statement);
 }
 
@@ -306,24 +310,62 @@ thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct 
     return change_rows(pg, "leaving activities to others", STATEMENT_LEAVE, worker, claims, n, reterr);
 }
 
-thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker, struct claim *claims,
-                                         size_t n, thole_error *reterr)
+/* Rows of the deletion are (place, attempt, milliseconds left or -1, details, orchestration, version, 1 if
+ * compared). */
+static thole_status take_quick(struct postgres *pg, struct claim *claims, size_t n, struct arena *arena,
+                               thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 1); row++) {
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, 1, row, claims, n, &claim, reterr));
+        uint64_t const left_ms = call_cell_int8(pg, 1, row, 2);
+        if (!claim->quick)
+            continue;
+        claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
+        claim->version = (uint32_t)call_cell_int8(pg, 1, row, 5);
+        claim->compared = call_cell_int8(pg, 1, row, 6) != 0;
+        if (arena_dup(arena, call_cell_text(pg, 1, row, 3), &claim->details) != THOLE_OK ||
+            arena_dup(arena, call_cell_text(pg, 1, row, 4), &claim->orchestration) != THOLE_OK)
+            return thole_fail(reterr, THOLE_NOMEM, "no room for what heartbeats have said");
+    }
+    for (size_t i = 0; i < n; i++)
+        if (claims[i].quick && claims[i].state == ROW_MISSING)
+            claims[i].state = ROW_STOLEN;
+    return THOLE_OK;
+}
+
+static thole_status begin_completion(struct postgres *pg, enum statement statement, thole_slice worker,
+                                     struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
 {
     assert(!pg->in_transaction);
     set_missing(claims, n);
     call_begin(pg, "completing activities");
     call_send(pg, STATEMENT_BEGIN);
-    send_held(pg, STATEMENT_COMPLETE, worker, claims, n);
+    send_held(pg, statement, worker, claims, n);
     thole_status status = call_run(pg, reterr);
     pg->in_transaction = true;
     if (status == THOLE_OK)
         status = take_mine(pg, 1, claims, n, reterr);
+    if (status == THOLE_OK && statement == STATEMENT_COMPLETE_QUICK)
+        status = take_quick(pg, claims, n, arena, reterr);
     if (status == THOLE_OK)
         status = look_again(pg, claims, n, reterr);
     if (status != THOLE_OK)
         worker_store_complete_rollback(pg);
     assert(pg->in_transaction == (status == THOLE_OK)); /* the caller ends it */
     return status;
+}
+
+thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                         size_t n, thole_error *reterr)
+{
+    return begin_completion(pg, STATEMENT_COMPLETE, worker, claims, n, NULL, reterr);
+}
+
+thole_status worker_store_complete_quick(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                         size_t n, struct arena *arena, thole_error *reterr)
+{
+    return begin_completion(pg, STATEMENT_COMPLETE_QUICK, worker, claims, n, arena, reterr);
 }
 
 thole_status worker_store_complete_commit(struct postgres *pg, thole_error *reterr)

@@ -47,6 +47,7 @@ struct claim {
                          for renew */
     uint64_t claimed_us;  /* out for claim and renew; in for renew and not_lost: when that claim was made, by
                              the  database's clock. Another claim may have the same attempt */
+    bool quick;           /* in for complete_quick: it was not claimed */
     bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;         /* in for renew: the isolated run has settled */
     bool unheard;         /* in for renew: who runs it has not been heard of since it was resumed */
@@ -105,6 +106,13 @@ THOLE_NODISCARD thole_status worker_store_resume(struct postgres *pg, const stru
  * Until then no other call may use this connection. */
 THOLE_NODISCARD thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, thole_error *reterr);
+/* The same where some are quick: the row of such a one is deleted if nobody has ever claimed it, and its
+ * digest is the message's. state = MINE: attempt, left_ms, compared, orchestration, version and details are
+ * as a first claim would return them; until the commit no other call can claim it, and after a rollback it is
+ * as it was. STOLEN: any other row, or none; claim it. Details go to @p arena. */
+THOLE_NODISCARD thole_status worker_store_complete_quick(struct postgres *pg, thole_slice worker,
+                                                         struct claim *claims, size_t n, struct arena *arena,
+                                                         thole_error *reterr);
 /* The transaction is over afterwards, whatever the status. THOLE_UNAVAILABLE: whether the rows are deleted is
  * unknown. */
 THOLE_NODISCARD thole_status worker_store_complete_commit(struct postgres *pg, thole_error *reterr);

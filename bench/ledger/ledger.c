@@ -175,6 +175,7 @@ static int usage(FILE *out, int code)
         "  --warm-up N      workflows before each run (500)\n"
         "  --in-flight A,B  how many at a time (64,256); starts: the last of them\n"
         "  --slots N        of the worker (256)\n"
+        "  --threads        no activity is declared quick: they run on threads of the worker\n"
         "  --json FILE      all counts, as JSON\n"
         "  --no-counts      without the second runs, in which system calls, allocations and statements are "
         "counted\n"
@@ -224,6 +225,7 @@ static bool parse_option(struct options *options, int option)
     case 's': return parse_number(optarg, &options->starts);
     case 'u': return parse_number(optarg, &options->warm_up);
     case 'l': return parse_number(optarg, &options->slots);
+    case 'd': program_on_threads(); return true;
     case 'p': return parse_number(optarg, &options->profile_port) && options->profile_port < 65536;
     case 'i': return parse_list(options, optarg);
     case 'j': options->json = optarg; return true;
@@ -238,13 +240,12 @@ static bool parse_option(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"workflows", 1, NULL, 'w'},    {"starts", 1, NULL, 's'},
-                                          {"warm-up", 1, NULL, 'u'},      {"in-flight", 1, NULL, 'i'},
-                                          {"slots", 1, NULL, 'l'},        {"json", 1, NULL, 'j'},
-                                          {"no-counts", 0, NULL, 'c'},    {"no-tables", 0, NULL, 't'},
-                                          {"sync-always", 0, NULL, 'a'},  {"gate", 0, NULL, 'g'},
-                                          {"nats-profile", 1, NULL, 'p'}, {"short", 0, NULL, 'x'},
-                                          {"help", 0, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"workflows", 1, NULL, 'w'},   {"starts", 1, NULL, 's'},    {"warm-up", 1, NULL, 'u'},
+        {"in-flight", 1, NULL, 'i'},   {"slots", 1, NULL, 'l'},     {"json", 1, NULL, 'j'},
+        {"threads", 0, NULL, 'd'},     {"no-counts", 0, NULL, 'c'}, {"no-tables", 0, NULL, 't'},
+        {"sync-always", 0, NULL, 'a'}, {"gate", 0, NULL, 'g'},      {"nats-profile", 1, NULL, 'p'},
+        {"short", 0, NULL, 'x'},       {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
     struct options options = {.workflows = 3000,
                               .starts = 10000,
                               .warm_up = 500,

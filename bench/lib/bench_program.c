@@ -120,20 +120,30 @@ static thole_status hold_activity(thole_activity *act, thole_slice input, thole_
 
 #define LENGTH(list) (sizeof list / sizeof list[0])
 
+#define THREADS_VARIABLE "THOLE_BENCH_THREADS"
+
+void program_on_threads(void)
+{
+    (void)setenv(THREADS_VARIABLE, "1", 1);
+}
+
 int program_main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
         {.name = "start", .run = at_once}, {.name = "one", .run = one},       {.name = "chain", .run = chain},
         {.name = "fan", .run = fan},       {.name = "stress", .run = stress}, {.name = "timer", .run = timer},
         {.name = "event", .run = event},   {.name = "hold", .run = hold}};
-    static const thole_activity_entry activities[] = {
-        {.name = "echo", .run = echo}, {.name = "nap", .run = nap}, {.name = "hold", .run = hold_activity}};
-    static const thole_program program = {.size = sizeof program,
-                                          .name = "bench",
-                                          .orchestrations = orchestrations,
-                                          .orchestrations_len = LENGTH(orchestrations),
-                                          .activities = activities,
-                                          .activities_len = LENGTH(activities)};
+    static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
+    const thole_activity_entry activities[] = {
+        {.name = "echo", .run = echo, .options = getenv(THREADS_VARIABLE) == NULL ? &quick : NULL},
+        {.name = "nap", .run = nap},
+        {.name = "hold", .run = hold_activity}};
+    const thole_program program = {.size = sizeof program,
+                                   .name = "bench",
+                                   .orchestrations = orchestrations,
+                                   .orchestrations_len = LENGTH(orchestrations),
+                                   .activities = activities,
+                                   .activities_len = LENGTH(activities)};
     tokens = tokens_find();
     return thole_main(argc, argv, &program);
 }

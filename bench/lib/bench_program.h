@@ -14,7 +14,7 @@ enum {
 /*
  * Roles engine and worker. Each orchestration returns its input:
  *   start   at once
- *   one     after an activity that returns its input
+ *   one     after an activity that returns its input, and is declared quick
  *   chain   after five of them, each with the result of the one before
  *   fan     after 100 at once, whose results are compared
  *   stress  after five at once, of 10 ms each
@@ -23,6 +23,8 @@ enum {
  *   event   returns the data of the event "go" instead
  */
 int program_main(int argc, char **argv);
+/* Of workers that are started from here on no activity is declared quick: all run on threads. */
+void program_on_threads(void);
 /* Runs the role that argv[1] names: engine, worker, replay, client (load.h). False: it is none of them. */
 bool program_role(int argc, char **argv, int *ret_code);
 #endif

@@ -145,6 +145,7 @@ static int usage(FILE *out, int code)
              "  --durability D     default, always (everything is synced before it is acknowledged), both\n"
              "                     (default)\n"
              "  --slots N          of the worker (256)\n"
+             "  --threads          no activity is declared quick: they run on threads of the worker\n"
              "  --instances N      of S9 (1000000)\n"
              "  --growth A,B,C     also: what a workflow costs with so many instances in the streams, and "
              "what 1, 2\n"
@@ -199,6 +200,7 @@ static bool parse_option(struct options *options, int option)
     case 'm': return parse_number(optarg, 1, 600000, &options->milliseconds);
     case 'd': return parse_durability(options, optarg);
     case 'l': return parse_number(optarg, 1, 4096, &options->slots);
+    case 't': program_on_threads(); return true;
     case 'i': return parse_number(optarg, 100, 10000000, &options->instances);
     case 'g': return parse_numbers(optarg, options->growth, GROWTH_MAX);
     case 'f': return parse_numbers(optarg, options->in_flight, LEVELS_MAX);
@@ -211,19 +213,13 @@ static bool parse_option(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"only", 1, NULL, 'o'},
-                                          {"runs", 1, NULL, 'r'},
-                                          {"milliseconds", 1, NULL, 'm'},
-                                          {"durability", 1, NULL, 'd'},
-                                          {"slots", 1, NULL, 'l'},
-                                          {"instances", 1, NULL, 'i'},
-                                          {"growth", 1, NULL, 'g'},
-                                          {"in-flight", 1, NULL, 'f'},
-                                          {"json", 1, NULL, 'j'},
-                                          {"write-docs", 0, NULL, 'w'},
-                                          {"short", 0, NULL, 'x'},
-                                          {"help", 0, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"only", 1, NULL, 'o'},         {"runs", 1, NULL, 'r'},
+                                          {"milliseconds", 1, NULL, 'm'}, {"durability", 1, NULL, 'd'},
+                                          {"slots", 1, NULL, 'l'},        {"threads", 0, NULL, 't'},
+                                          {"instances", 1, NULL, 'i'},    {"growth", 1, NULL, 'g'},
+                                          {"in-flight", 1, NULL, 'f'},    {"json", 1, NULL, 'j'},
+                                          {"write-docs", 0, NULL, 'w'},   {"short", 0, NULL, 'x'},
+                                          {"help", 0, NULL, 'h'},         {NULL, 0, NULL, 0}};
     static struct bench bench = {.options = {.runs = 3,
                                              .milliseconds = LEVEL_MS,
                                              .slots = 256,

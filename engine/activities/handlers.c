@@ -227,3 +227,9 @@ uint32_t handlers_replaced(struct handlers *pool)
     (void)pthread_mutex_unlock(&pool->lock);
     return replaced;
 }
+
+bool handler_is_quick(const thole_activity_entry *entry)
+{
+    const thole_activity_options *const options = entry->options; /* of an older program it may be shorter */
+    return options != NULL && options->size >= sizeof *options && options->quick;
+}

@@ -7,6 +7,7 @@
 #ifndef THOLE_HANDLERS_H
 #define THOLE_HANDLERS_H
 #include "activity_run.h"
+#include "thole/program.h"
 
 struct handlers;
 
@@ -26,4 +27,6 @@ void handlers_run(struct handlers *handlers, struct thole_activity *act);
 bool handlers_abandon(struct handlers *handlers, struct thole_activity *act, bool replace);
 /* Number of slots for which handlers_abandon() returned false, and that were filled since the last call. */
 uint32_t handlers_replaced(struct handlers *handlers);
+/* Whether it is declared so. */
+bool handler_is_quick(const thole_activity_entry *entry);
 #endif

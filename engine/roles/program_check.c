@@ -1,5 +1,7 @@
 #include "program_check.h"
+#include "handlers.h"
 #include "message.h"
+#include <stddef.h>
 #include <string.h>
 
 static thole_status check_name(const char *name, size_t at, const char *what, thole_error *reterr)
@@ -30,13 +32,20 @@ static thole_status check_orchestrations(const thole_program *program, thole_err
     return THOLE_OK;
 }
 
+/* A program that was compiled before there was `quick` has a shorter struct. */
+enum { OPTIONS_SIZE_MIN = offsetof(thole_activity_options, quick) };
+
 static thole_status check_activity_options(const thole_activity_entry *entry, thole_error *reterr)
 {
     const thole_activity_options *const options = entry->options;
     if (options == NULL)
         return THOLE_OK;
-    if (options->size < sizeof *options)
+    if (options->size < OPTIONS_SIZE_MIN)
         return thole_fail(reterr, THOLE_INVALID, "activity %s: thole_activity_options.size is not set",
+                          entry->name);
+    if (options->isolation == THOLE_ISOLATION_PROCESS && handler_is_quick(entry))
+        return thole_fail(reterr, THOLE_INVALID,
+                          "activity %s is declared quick and isolated in a process, it cannot be both",
                           entry->name);
     if (options->isolation == THOLE_ISOLATION_PROCESS)
         return THOLE_OK;

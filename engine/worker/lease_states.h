@@ -10,6 +10,7 @@ enum lease_state {
     LEASE_NEW,        /* its message was just taken */
     LEASE_PARKED,     /* not known to this program, or a poison candidate: waits to be handed back */
     LEASE_QUEUED,     /* waits to be claimed */
+    LEASE_QUICK,      /* waits for a batch of completions, which claims and runs it as well */
     LEASE_ISOLATED,   /* a poison candidate: waits until it can be claimed isolated */
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; has a slot */
     LEASE_STARTING,   /* claimed: its RUN output waits to be taken; has a slot */
@@ -17,7 +18,7 @@ enum lease_state {
     LEASE_CANCELLING, /* its token has fired, and its handler has grace; has a slot */
     LEASE_CONFIRMING, /* pushed, and no handler runs: waits for the row to confirm the cancellation */
     LEASE_READY,      /* has a result: waits for a batch */
-    LEASE_COMPLETING, /* in the batch of completions */
+    LEASE_COMPLETING, /* in the batch of completions; a quick one is run there */
     LEASE_TO_LEAVE,   /* completed from outside: waits for LEAVE */
     LEASE_LEAVING,    /* in the LEAVE that is in flight */
     LEASE_RETRYING,   /* its batch or LEAVE failed: waits to be tried again */

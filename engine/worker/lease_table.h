@@ -42,6 +42,8 @@ struct lease_cancelling {
 
 /* Of LEASE_READY, COMPLETING, TO_LEAVE, LEAVING and RETRYING. */
 struct lease_result {
+    bool unrun;        /* a quick one, whose handler has still to be run in this batch: no result */
+    uint64_t left_ms;  /* unrun: until its deadline; 0 = it has none */
     bool later;        /* no result: it is completed from outside */
     bool published;    /* it has been stored at least once */
     bool failed;       /* its publish in this batch failed or was not answered */
@@ -52,7 +54,7 @@ struct lease_result {
 struct lease {
     uint64_t id;
     struct worker_key key;     /* its instance points to instance_bytes */
-    uint64_t attempt;          /* the fencing token; 0 = not claimed */
+    uint64_t attempt;          /* the fencing token; 0 = not claimed, or by a batch that has not begun */
     uint64_t claimed_us;       /* when the claim was made, by the database's clock */
     struct work_digest digest; /* of what its message says */
     bool compared;             /* with that of the row, by the claim */

@@ -51,6 +51,7 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
     switch (lease->state) {
     case LEASE_PARKED: return lease->parked.until_ms;
     case LEASE_QUEUED:
+    case LEASE_QUICK:
         return w->claim_failures > 0 ? min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
                                      : fence_ms;
     case LEASE_ISOLATED:

@@ -64,6 +64,7 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
                   lease->parked.candidate ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
     case LEASE_QUEUED: /* another worker may reach the database */
+    case LEASE_QUICK:
     case LEASE_ISOLATED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
     case LEASE_STARTING:
     case LEASE_RUNNING:
@@ -100,7 +101,8 @@ static void stop(struct worker_machine *w, uint64_t limit_ms)
     w->stopping = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_ISOLATED)
+        if (lease->state == LEASE_QUEUED || lease->state == LEASE_QUICK || lease->state == LEASE_PARKED ||
+            lease->state == LEASE_ISOLATED)
             lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     }
 }
@@ -167,7 +169,10 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     case WORKER_IN_RESUMED: return worker_resumed(w, in);
     case WORKER_IN_CLAIMED: worker_claimed(w, in); break;
     case WORKER_IN_RENEWED: worker_renewed(w, in); break;
-    case WORKER_IN_FINISHED: worker_finished(w, in); break;
+    case WORKER_IN_FINISHED:
+        if (!worker_quick_finished(w, in))
+            worker_finished(w, in);
+        break;
     case WORKER_IN_SLOT: slot_replaced(w); break;
     case WORKER_IN_BEGUN: worker_begun(w, in); break;
     case WORKER_IN_PUBLISHED: worker_published(w, in); break;

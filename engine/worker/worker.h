@@ -55,6 +55,15 @@
  * A handler that returns THOLE_LATER has no result: the row stays for the completion from outside, and the
  * message is acknowledged.
  *
+ * A quick handler returns at once. Its message is not claimed: the batch of completions deletes its row, if
+ * no worker has ever claimed it, runs the handler, publishes the result and commits. So the row is locked
+ * while it runs, and no other worker runs it; when its worker dies the row is there as before. Only the first
+ * delivery of a message is taken that way, so that a handler that kills its worker is claimed, and counted,
+ * from the second one on. What does not go that way (another worker has claimed it, Postgres does not answer)
+ * is claimed like any other. A batch that has run handlers publishes within QUICK_MS of its begin or not at
+ * all: no lease guards a row whose transaction is lost. What was run keeps its result, which then counts like
+ * that of a claim that the database has forgotten.
+ *
  * An activity that this program does not know is never claimed: another worker of the queue may know it (a
  * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
  * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and the
@@ -80,6 +89,7 @@
 enum {
     WORKER_PARKED_MAX = 64,
     WORKER_CLAIM_MAX = 256,     /* rows in one CLAIM, one completion batch, one RELEASE */
+    WORKER_QUICK_MAX = 128,     /* handlers that one completion batch runs */
     WORKER_KIND_BYTES_MAX = 64, /* longer kinds are cut, as are reasons above WORKER_REASON_BYTES_MAX */
     WORKER_REASON_BYTES_MAX = 1024,
 };
@@ -136,6 +146,8 @@ struct worker_row {
                                     that lease ends */
     struct work_digest digest;   /* in for CLAIM: of what its message says */
     bool compared; /* out for CLAIM, when it is mine: with the row's digest; false: the row has none */
+    bool quick; /* in for COMPLETE_BEGIN: it was not claimed, and is mine if nobody ever has claimed it. Then
+                   out: attempt, left_ms, compared, as for CLAIM; else only that it is not MINE */
     bool isolated; /* in for CLAIM: also claims poison candidates; nothing else will be started beside it */
     bool settled;  /* in for RENEW: the isolated run has settled */
     uint32_t lost; /* out for CLAIM: claims of this try that were lost */
@@ -143,7 +155,7 @@ struct worker_row {
 };
 
 enum worker_in_kind {
-    WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, deliveries, arrived_ms */
+    WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, quick, deliveries, arrived_ms */
     WORKER_IN_RESUMED,   /* id, key, digest, nonce, arrived_ms, rows (one: its claim, MINE or MISSING) */
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
@@ -167,6 +179,7 @@ struct worker_in {
     struct worker_key key;
     struct work_digest digest; /* DELIVERED, RESUMED: of what the message says */
     bool known, ok, unknown;
+    bool quick;          /* DELIVERED: its handler returns at once and waits for nothing */
     thole_slice nonce;   /* DELIVERED, RESUMED: of the activity; at most NONCE_TEXT_LEN characters */
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
     uint64_t arrived_ms; /* DELIVERED: when the host received it; 0 = now. RESUMED: when the row was asked */
@@ -215,8 +228,10 @@ enum worker_out_kind {
     WORKER_OUT_ABANDON, /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
                            Handlers abandoned while stopping need not be replaced */
     WORKER_OUT_RENEW,   /* rows (id, key, attempt): one statement; answer RENEWED */
-    WORKER_OUT_PROGRESS,          /* ids: +WPI for each; no answer */
-    WORKER_OUT_COMPLETE_BEGIN,    /* rows: begin, and delete them if they are mine; answer BEGUN */
+    WORKER_OUT_PROGRESS,       /* ids: +WPI for each; no answer */
+    WORKER_OUT_COMPLETE_BEGIN, /* rows: begin, and delete them if they are mine; answer BEGUN */
+    WORKER_OUT_COMPLETE_RUN, /* rows (id, attempt, left_ms): run these handlers, now; answer FINISHED for each
+                              */
     WORKER_OUT_COMPLETE_PUBLISH,  /* ids: publish their results; answer PUBLISHED for each */
     WORKER_OUT_COMPLETE_COMMIT,   /* answer COMMITTED */
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
@@ -301,6 +316,7 @@ struct worker_counters {
     uint64_t held;    /* another worker's lease lasted */
     uint64_t adopted; /* redelivered while they were held here */
     uint64_t resumed; /* claims of a worker before */
+    uint64_t quick;   /* claimed, of claimed: run in the batch that completed them */
     uint64_t forged;  /* messages that do not say what the engine has scheduled */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);

@@ -52,6 +52,7 @@ static const char *check_push(const struct lease *lease)
     switch (lease->state) {
     case LEASE_PARKED: /* its claim returned that it is a poison candidate */
     case LEASE_QUEUED:
+    case LEASE_QUICK:
     case LEASE_ISOLATED:
     case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
     case LEASE_CANCELLING: HOLDS(lease->push != PUSH_HEARD); break;
@@ -107,6 +108,13 @@ static const char *check_lease(const struct worker_machine *w, const struct leas
 static const char *check_calls(const struct worker_machine *w)
 {
     bool const in_batch = w->step != BATCH_IDLE && w->step != BATCH_TO_ROLL_BACK;
+    bool const runs = w->step == BATCH_TO_RUN || w->step == BATCH_RUNNING;
+    size_t unrun = 0;
+    for (const struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = l->next)
+        unrun += l->result.unrun;
+    HOLDS(w->batch_unrun == unrun);
+    HOLDS(!runs || unrun > 0);
+    HOLDS(unrun == 0 || runs || w->step == BATCH_BEGINNING || w->step == BATCH_TO_ROLL_BACK);
     HOLDS(leases_in(w, LEASE_CLAIMING)->len <= WORKER_CLAIM_MAX);
     HOLDS(leases_in(w, LEASE_COMPLETING)->len <= WORKER_CLAIM_MAX);
     HOLDS(leases_in(w, LEASE_RELEASING)->len <= WORKER_CLAIM_MAX);
@@ -161,7 +169,7 @@ static const char *check_isolation(const struct worker_machine *w)
         return NULL;
     HOLDS(lease->id != 0 && lease->state != LEASE_ENDED);
     HOLDS(lease->state != LEASE_CLAIMING || leases_in(w, LEASE_CLAIMING)->len == 1);
-    HOLDS(leases_in(w, LEASE_QUEUED)->len == 0);
+    HOLDS(leases_in(w, LEASE_QUEUED)->len + leases_in(w, LEASE_QUICK)->len == 0);
     return NULL;
 }
 
@@ -193,7 +201,7 @@ static const char *check_events(const struct worker_machine *w)
 
 static const char *check_stop(const struct worker_machine *w)
 {
-    HOLDS(!w->stopping || leases_in(w, LEASE_QUEUED)->len == 0);
+    HOLDS(!w->stopping || leases_in(w, LEASE_QUEUED)->len + leases_in(w, LEASE_QUICK)->len == 0);
     HOLDS(!w->stopping || leases_in(w, LEASE_PARKED)->len == 0);
     HOLDS(!w->stopping || leases_in(w, LEASE_ISOLATED)->len == 0);
     HOLDS(!w->stop_fired || leases_in(w, LEASE_STARTING)->len + leases_in(w, LEASE_RUNNING)->len == 0);

@@ -176,7 +176,7 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
         lease_end(w, lease, WORKER_OUT_NAK, w->stopping ? WORKER_END_HANDED_BACK : WORKER_END_DEFERRED);
         return THOLE_OK;
     }
-    lease_enter(&w->table, lease, LEASE_QUEUED);
+    lease_enter(&w->table, lease, in->quick && in->deliveries == 1 ? LEASE_QUICK : LEASE_QUEUED);
     lease_refresh(w, lease);
     return THOLE_OK;
 }
@@ -185,7 +185,8 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
  * database. */
 static uint32_t want_now(const struct worker_machine *w)
 {
-    size_t const held = main_len(w), queued = leases_in(w, LEASE_QUEUED)->len;
+    size_t const held = main_len(w);
+    size_t const queued = leases_in(w, LEASE_QUEUED)->len + leases_in(w, LEASE_QUICK)->len;
     size_t const used = worker_slots_used(w);
     size_t const slots = w->options.slots > used ? w->options.slots - used : 0;
     if (w->stopping || w->isolation.lease != NULL || held >= main_cap(w) || slots <= queued)
@@ -218,6 +219,12 @@ uint64_t worker_claim_due_ms(const struct worker_machine *w)
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
+/* Nothing else here is about its activity. */
+static bool is_alone(const struct worker_machine *w, const struct lease *lease)
+{
+    return lease_table_find_key(&w->table, &lease->key) == lease && lease_next_same(lease) == NULL;
+}
+
 /* Another try of the same activity may be in the claim: one statement must not name a row twice. */
 static bool is_in_claim(const struct worker_machine *w, const struct lease *lease)
 {
@@ -248,9 +255,25 @@ static size_t add_claims(struct worker_machine *w)
     return n;
 }
 
+/* Quick ones that are to be claimed like others: pushed, not the only one of its activity any more, or none
+ * may start without a claim now. */
+static void queue_quick(struct worker_machine *w)
+{
+    bool const none = w->isolation.untold > 0 || w->claim_failures > 0;
+    struct lease *next;
+    for (struct lease *l = leases_in(w, LEASE_QUICK)->first; l != NULL; l = next) {
+        next = l->next;
+        if (!none && l->push == PUSH_NONE && is_alone(w, l))
+            continue;
+        lease_enter(&w->table, l, LEASE_QUEUED);
+        lease_refresh(w, l);
+    }
+}
+
 bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
 {
     size_t n = 1;
+    queue_quick(w);
     if (w->now_ms < worker_claim_due_ms(w))
         return false;
     if (w->isolation.lease != NULL)
@@ -313,6 +336,8 @@ static void hand_back_queued(struct worker_machine *w)
 {
     while (leases_in(w, LEASE_QUEUED)->first != NULL)
         lease_end(w, leases_in(w, LEASE_QUEUED)->first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
+    while (leases_in(w, LEASE_QUICK)->first != NULL)
+        lease_end(w, leases_in(w, LEASE_QUICK)->first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
 }
 
 /* The row says that it is a poison candidate. */
@@ -372,6 +397,8 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
     }
     for (struct lease *l = failed ? leases_in(w, LEASE_QUEUED)->first : NULL; l != NULL; l = l->next)
         lease_refresh(w, l); /* those behind it wait no longer than it does */
+    for (struct lease *l = failed ? leases_in(w, LEASE_QUICK)->first : NULL; l != NULL; l = l->next)
+        lease_refresh(w, l);
     for (struct lease *l = claiming->first; l != NULL; l = other) {
         other = l->next;
         while (in->rows[i].id != l->id)

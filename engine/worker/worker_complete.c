@@ -1,11 +1,13 @@
 /*
- * Completion in batches: delete the rows that are mine, publish the results of exactly those, commit,
- * acknowledge. The deleted rows stay locked until the commit, so a statement that cancels or claims one of
- * them waits for it. Any unknown answer rolls everything back; it is tried again until the row says who holds
- * it.
+ * Completion in batches: delete the rows that are mine, run the quick handlers among them, publish the
+ * results of exactly those, commit, acknowledge. The deleted rows stay locked until the commit, so a
+ * statement that cancels or claims one of them waits for it. Any unknown answer rolls everything back; it is
+ * tried again until the row says who holds it.
  */
 #include "worker_machine.h"
 #include <assert.h>
+
+enum { QUICK_MS = 1000 /* from the begin of a batch that runs handlers to its publishes */ };
 
 static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
@@ -20,6 +22,25 @@ static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
     lease_refresh(w, lease);
 }
 
+/* A quick one that does not run in this batch is claimed like any other. */
+static void claim_first(struct worker_machine *w, struct lease *lease)
+{
+    assert(lease->state == LEASE_COMPLETING && lease->result.unrun && w->batch_unrun > 0);
+    w->batch_unrun--;
+    lease->renewed_ms = UINT64_MAX;
+    if (w->stopping) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    } else if (w->isolation.lease != NULL) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_DEFERRED);
+    } else {
+        lease_enter(&w->table, lease, LEASE_QUEUED);
+        if (lease_due_ms(w, lease) > w->now_ms)
+            lease_refresh(w, lease);
+        else
+            lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED);
+    }
+}
+
 /* The batch has failed: it is not known that anything of it is stored. Those that failed wait; with `others`
  * the rest is tried again at once, without them. */
 static void retry_batch(struct worker_machine *w, bool others)
@@ -27,7 +48,10 @@ static void retry_batch(struct worker_machine *w, bool others)
     struct lease *next;
     for (struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = next) {
         next = l->next;
-        retry(w, l, others && !l->result.failed);
+        if (l->result.unrun)
+            claim_first(w, l);
+        else
+            retry(w, l, others && !l->result.failed);
     }
     w->step = BATCH_IDLE;
 }
@@ -39,6 +63,24 @@ static bool is_in_batch(const struct worker_machine *w, const struct lease *leas
     while (same != NULL && same->state != LEASE_COMPLETING)
         same = lease_next_same(same);
     return same != NULL;
+}
+
+/* Quick ones, whose rows the batch is to claim as well. */
+static size_t add_quick(struct worker_machine *w, size_t n)
+{
+    struct lease *next;
+    for (struct lease *l = leases_in(w, LEASE_QUICK)->first; l != NULL; l = next) {
+        next = l->next;
+        if (n == WORKER_CLAIM_MAX || w->batch_unrun == WORKER_QUICK_MAX)
+            break;
+        lease_enter(&w->table, l, LEASE_COMPLETING);
+        l->result.unrun = true;
+        l->renewed_ms = w->now_ms;
+        worker_progress_arm(w, l);
+        w->batch_unrun++;
+        w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .digest = l->digest, .quick = true};
+    }
+    return n;
 }
 
 static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
@@ -53,11 +95,29 @@ static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
         l->result.failed = false;
         w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
     }
+    n = add_quick(w, n);
     if (n == 0)
         return false;
+    w->batch_quick = w->batch_unrun > 0;
     w->step = BATCH_BEGINNING;
     w->batch_sent_ms = w->now_ms;
     *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_BEGIN, .rows = w->rows, .rows_len = n};
+    return true;
+}
+
+static bool run_batch(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 0;
+    for (const struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = l->next) {
+        if (!l->result.unrun)
+            continue;
+        w->rows[n++] = (struct worker_row){
+            .id = l->id, .key = l->key, .attempt = l->attempt, .left_ms = l->result.left_ms};
+        isolation_runs(w, l);
+    }
+    assert(n == w->batch_unrun);
+    w->step = BATCH_RUNNING;
+    *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_RUN, .rows = w->rows, .rows_len = n};
     return true;
 }
 
@@ -76,6 +136,7 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
 {
     switch (w->step) {
     case BATCH_IDLE: return begin_batch(w, ret);
+    case BATCH_TO_RUN: return run_batch(w, ret);
     case BATCH_TO_PUBLISH: return publish_batch(w, ret);
     case BATCH_TO_COMMIT:
         w->step = BATCH_COMMITTING;
@@ -86,6 +147,7 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
         *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_ROLLBACK};
         return true;
     case BATCH_BEGINNING:
+    case BATCH_RUNNING:
     case BATCH_PUBLISHING:
     case BATCH_COMMITTING: return false;
     }
@@ -109,12 +171,46 @@ static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_
 
 /* A process that was frozen since it asked may have lost the transaction: after the lease has ended nothing
  * is published, even if the row was this worker's. */
+static bool is_late(const struct worker_machine *w)
+{
+    uint64_t const lease_ms = w->options.lease_ms - worker_margin_ms(w);
+    uint64_t const most_ms = w->batch_quick && lease_ms > QUICK_MS ? QUICK_MS : lease_ms;
+    return w->now_ms >= w->batch_sent_ms + most_ms;
+}
+
+/* The row of a quick one is deleted: no other worker claims it while this transaction is open. */
+static void quick_won(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+{
+    w->counters.claimed++;
+    w->counters.quick++;
+    lease->attempt = row->attempt;
+    lease->compared = row->compared;
+    lease->result.left_ms = row->left_ms;
+}
+
+static void begun(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+{
+    assert(row->id == lease->id);
+    if (!lease->result.unrun && row->state != WORKER_ROW_MINE)
+        not_mine(w, lease, row->state);
+    else if (lease->result.unrun && row->state == WORKER_ROW_MINE)
+        quick_won(w, lease, row);
+    else if (lease->result.unrun)
+        claim_first(w, lease);
+}
+
+static enum batch_step after_begin(const struct worker_machine *w)
+{
+    if (leases_in(w, LEASE_COMPLETING)->len == 0 || is_late(w))
+        return BATCH_TO_ROLL_BACK;
+    return w->batch_unrun > 0 ? BATCH_TO_RUN : BATCH_TO_PUBLISH;
+}
+
 void worker_begun(struct worker_machine *w, const struct worker_in *in)
 {
     const struct lease_list *const batch = leases_in(w, LEASE_COMPLETING);
     struct lease *next;
     size_t i = 0;
-    bool const late = w->now_ms >= w->batch_sent_ms + w->options.lease_ms - worker_margin_ms(w);
     assert(w->step == BATCH_BEGINNING && (in->unknown || in->rows_len == batch->len));
     if (in->unknown) {
         retry_batch(w, false);
@@ -122,11 +218,21 @@ void worker_begun(struct worker_machine *w, const struct worker_in *in)
     }
     for (struct lease *l = batch->first; l != NULL; l = next, i++) {
         next = l->next;
-        assert(in->rows[i].id == l->id);
-        if (in->rows[i].state != WORKER_ROW_MINE)
-            not_mine(w, l, in->rows[i].state);
+        begun(w, l, &in->rows[i]);
     }
-    w->step = batch->len > 0 && !late ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
+    w->step = after_begin(w);
+}
+
+bool worker_quick_finished(struct worker_machine *w, const struct worker_in *in)
+{
+    struct lease *const lease = lease_table_find(&w->table, in->id);
+    if (lease == NULL || lease->state != LEASE_COMPLETING || !lease->result.unrun)
+        return false;
+    assert(w->step == BATCH_RUNNING && w->batch_unrun > 0 && !in->unknown);
+    lease->result.unrun = false;
+    if (--w->batch_unrun == 0)
+        w->step = is_late(w) ? BATCH_TO_ROLL_BACK : BATCH_TO_PUBLISH;
+    return true;
 }
 
 void worker_published(struct worker_machine *w, const struct worker_in *in)

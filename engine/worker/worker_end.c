@@ -288,6 +288,7 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
 {
     switch (lease->state) {
     case LEASE_QUEUED:
+    case LEASE_QUICK:
     case LEASE_ISOLATED:
     case LEASE_CLAIMING: lease_set_push(w, lease, PUSH_HEARD); break;
     case LEASE_STARTING:

@@ -37,8 +37,8 @@ static uint64_t calm_ms(const struct worker_machine *w)
  * were abandoned may run without a slot, and are suspected like the others. */
 uint64_t isolation_due_ms(const struct worker_machine *w)
 {
-    if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_ISOLATED)
-        return UINT64_MAX;
+    if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_ISOLATED || w->batch_unrun > 0)
+        return UINT64_MAX; /* a batch that runs handlers is over in a moment */
     return worker_slots_used(w) == 0 ? w->isolation.abandoned_ms : w->isolation.started_ms + calm_ms(w);
 }
 

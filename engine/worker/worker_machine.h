@@ -33,6 +33,8 @@ struct worker_event {
 enum batch_step {
     BATCH_IDLE,
     BATCH_BEGINNING,
+    BATCH_TO_RUN,
+    BATCH_RUNNING,
     BATCH_TO_PUBLISH,
     BATCH_PUBLISHING,
     BATCH_TO_COMMIT,
@@ -89,7 +91,9 @@ struct worker_machine {
     uint64_t progress_due_ms;
 
     enum batch_step step;
-    size_t batch_open; /* publishes not answered yet */
+    bool batch_quick;   /* it has quick handlers to run, or has run them */
+    size_t batch_unrun; /* of these, those that have not returned */
+    size_t batch_open;  /* publishes not answered yet */
     uint64_t batch_sent_ms;
 
     struct isolation_slot isolation;
@@ -210,6 +214,8 @@ bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_renew_due_ms(const struct worker_machine *w);
 
 /* ---- worker_complete.c ---- */
+/* Whether it is a quick handler of the batch that has returned. */
+bool worker_quick_finished(struct worker_machine *w, const struct worker_in *in);
 void worker_begun(struct worker_machine *w, const struct worker_in *in);
 void worker_published(struct worker_machine *w, const struct worker_in *in);
 void worker_committed(struct worker_machine *w, const struct worker_in *in);

@@ -50,8 +50,10 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
            seeds, seconds, s->steps, s->instances, s->turns, s->records, s->void_records, s->deleted,
            s->refused);
     printf("%" PRIu64 " opens, %" PRIu64 " histories loaded, %" PRIu64 " batches, %" PRIu64
-           " fenced, %" PRIu64 " rebuilt, %" PRIu64 " handlers, %" PRIu64 " pushes, %" PRIu64 " swept\n",
-           s->opens, s->cold_loads, s->batches, s->fenced, s->resets, s->handlers, s->pushes, s->swept);
+           " fenced, %" PRIu64 " rebuilt, %" PRIu64 " handlers (%" PRIu64 " quick), %" PRIu64
+           " pushes, %" PRIu64 " swept\n",
+           s->opens, s->cold_loads, s->batches, s->fenced, s->resets, s->handlers, s->quick, s->pushes,
+           s->swept);
     printf("%" PRIu64 " turns in parts, %" PRIu64 " given up; %" PRIu64
            " turns without code or room; %" PRIu64 " rivals seen; %" PRIu64 " inboxes begun again\n",
            s->parts, s->parts_dropped, s->blocked, s->rivals_seen, s->begun_again);

@@ -50,6 +50,17 @@ static enum row_state holds(struct world *w, const struct row *row, thole_slice 
     return row->attempt < claim->attempt && is_free(w, row) ? ROW_MINE : ROW_STOLEN;
 }
 
+/* Of a quick one, which nobody has ever claimed; not what another message says. */
+static enum row_state holds_quick(const struct world *w, const struct row *row, struct sim_claim *claim)
+{
+    bool const mine = row->present && row->try_number == claim->try_number && row->attempt == 0 &&
+                      row->worker.len == 0 && !row->later && work_digest_equal(&row->digest, &claim->digest);
+    if (!mine && w->mutation != MUTATION_QUICK_ANY)
+        return ROW_STOLEN;
+    claim->attempt = 1;
+    return row->present ? ROW_MINE : ROW_STOLEN;
+}
+
 /* ---- what was lost ---- */
 
 static struct attempts with(struct world *w, struct attempts set, uint64_t attempt)
@@ -231,8 +242,9 @@ enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_s
     }
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(w, row, worker, &claims[i]);
-        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
+        claims[i].state =
+            claims[i].quick ? holds_quick(w, row, &claims[i]) : holds(w, row, worker, &claims[i]);
+        if (claims[i].state == ROW_STOLEN && !claims[i].quick && w->mutation == MUTATION_COMPLETE_ANY)
             claims[i].state = ROW_MINE;
         if (claims[i].state != ROW_MINE || row->locked_by == tx)
             continue;
@@ -270,6 +282,13 @@ void store_tx_dies(struct world *w, struct store_tx *tx)
 {
     store_complete_rollback(w, tx);
     tx->dead = true;
+}
+
+void store_tx_idles(struct world *w, struct store_tx *tx)
+{
+    tx->idle = tx->open;
+    if (tx->open)
+        store_tx_dies(w, tx);
 }
 
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)

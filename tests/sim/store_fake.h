@@ -107,6 +107,7 @@ struct sim_claim {
     uint64_t attempt, claimed; /* claimed: as in its row */
     struct work_digest digest; /* in, of a claim: of its message */
     bool isolated, settled;    /* in */
+    bool quick;                /* in, of a completion: it was not claimed */
     enum row_state state;
     uint64_t left_ms; /* out of a claim: HELD for so long */
     uint32_t lost;    /* out, as are the others */
@@ -116,6 +117,7 @@ struct sim_claim {
 enum { STORE_TX_ROWS_MAX = 256 };
 struct store_tx {    /* of one connection */
     bool open, dead; /* dead: the connection is gone, what still arrives on it does nothing */
+    bool idle;       /* dead, because its worker did nothing for too long */
     size_t rows[STORE_TX_ROWS_MAX], rows_len;
 };
 enum executed store_claim(struct world *w, thole_slice worker, const struct claim_policy *policy,
@@ -123,6 +125,8 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
 enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
                                    struct sim_claim *claims, size_t n);
+/* The server ends the session of a worker that does nothing in an open transaction. */
+void store_tx_idles(struct world *w, struct store_tx *tx);
 bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the transaction is gone */
 void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);

@@ -6,7 +6,7 @@
 #include "nonces.h"
 #include <stdlib.h>
 
-enum { STATEMENT_TIMEOUT_MS = 3000 };
+enum { STATEMENT_TIMEOUT_MS = 3000, IDLE_IN_TRANSACTION_MS = 1000 };
 
 struct worker_request {
     struct request request;
@@ -81,7 +81,9 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
         r->gone[i] = row == NULL || row->try_number != h->try_number ||
                      (row->later && (r->kind == WORKER_OUT_CLAIM || /* as good as missing */
                                      !thole_slice_equal(row->worker, r->identity)));
-        if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN && r->claims[i].quick)
+            h->was_mine = !r->gone[i] && row->worker.len == 0 && row->attempt == 0;
+        else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
             h->was_mine =
                 !r->gone[i] &&
                 (thole_slice_equal(row->worker, r->identity) ||
@@ -133,8 +135,12 @@ static void note_leases(struct world *w, const struct worker_request *r)
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         if (h == NULL || !for_this_machine(r) || r->claims[i].state != ROW_MINE)
             continue;
-        if (r->kind == WORKER_OUT_CLAIM)
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN && !r->claims[i].quick)
+            continue;
+        if (r->kind != WORKER_OUT_RENEW)
             check_alone(w, h);
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN) /* no lease */
+            continue;
         h->mine_ms = w->now_ms;
         h->mine_life = store_life(w->store);
         h->mine_made = row_made(w, h);
@@ -148,9 +154,22 @@ static enum executed execute_statement(struct world *w, struct request *request)
     look_at_rows(w, r);
     r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
     enum executed const executed = r->failed ? EXECUTED : run_statement(w, r);
-    if (!r->failed && executed == EXECUTED && (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW))
+    if (!r->failed && executed == EXECUTED &&
+        (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW || r->kind == WORKER_OUT_COMPLETE_BEGIN))
         note_leases(w, r);
     return executed;
+}
+
+static void task_tx_idles(struct world *w, void *arg, uint64_t value)
+{
+    (void)value;
+    store_tx_idles(w, arg);
+}
+
+void worker_idles(struct world *w, struct worker *worker, uint64_t ms)
+{
+    if (ms >= IDLE_IN_TRANSACTION_MS)
+        after(w, IDLE_IN_TRANSACTION_MS, task_tx_idles, worker->tx, 0);
 }
 
 static void task_tx_dies(struct world *w, void *arg, uint64_t value)
@@ -193,15 +212,22 @@ static void note_states(struct world *w, struct worker_request *r)
             continue;
         bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
         h->missing = h->missing || gone;
-        h->stolen = h->stolen || (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_STOLEN);
+        bool const quick = r->claims[i].quick; /* its row is not asked for, but whether it is free */
+        h->stolen = h->stolen || (r->kind != WORKER_OUT_CLAIM && !quick && r->claims[i].state == ROW_STOLEN);
         if (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_MISSING)
             losses_gone(w, &r->claims[i], r->identity);
         if (r->kind == WORKER_OUT_RENEW && gone && h->running && !h->finished)
             after(w, 20, task_told, h, r->worker->node.life);
         if ((r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW) && r->claims[i].state == ROW_MINE)
             h->kept_ms = r->request.sent_ms;
+        if (quick && r->claims[i].state == ROW_MINE) {
+            h->claimed = true;
+            h->row_was_there = !r->gone[i];
+            h->attempt = 1;
+        }
         if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
             h->claimed = true;
+            h->quick = false;
             h->row_was_there = !r->gone[i];
             losses_heard(w, &r->claims[i], r->identity);
             h->attempt = r->claims[i].attempt;
@@ -288,6 +314,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .attempt = out->rows[i].attempt,
                                           .claimed = out->rows[i].claimed_us,
                                           .digest = out->rows[i].digest,
+                                          .quick = out->rows[i].quick,
                                           .isolated = out->rows[i].isolated,
                                           .settled = out->rows[i].settled};
     }
@@ -364,6 +391,9 @@ void worker_publishes(struct world *w, struct worker *worker, struct held *h)
     if (h->poisoned)
         poison_result(h, &message);
     struct buf bytes;
+    if (h->quick && worker->tx->idle)
+        broken(w, "%s publishes a completion of %.*s#%" PRIu64 ", whose transaction is lost",
+               worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (!h->may_publish || !h->was_mine || !h->finished || h->run.status == THOLE_LATER)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);

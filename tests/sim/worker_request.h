@@ -22,8 +22,8 @@ struct held { /* one delivered message, and its handler */
     uint32_t lost;
     uint64_t deliveries, ran_ms;
     struct activity_run run;
-    bool claimed, isolated, poisoned, missing, row_was_there, was_mine, running, finished, fired, cancelled,
-        stolen, abandoned, may_publish, published, left, forgotten;
+    bool quick, claimed, isolated, poisoned, missing, row_was_there, was_mine, running, finished, fired,
+        cancelled, stolen, abandoned, may_publish, published, left, forgotten;
     thole_slice output;
     struct held *next;
 };
@@ -46,6 +46,8 @@ struct worker {
 void worker_asks(struct world *w, struct worker *worker, const struct worker_out *out);
 void worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal,
                     uint64_t delay_ms);
+/* Its open transaction ends if it stays idle. */
+void worker_idles(struct world *w, struct worker *worker, uint64_t ms);
 void worker_publishes(struct world *w, struct worker *worker, struct held *h);
 /* Nothing stays open on the old one. */
 void worker_new_tx(struct world *w, struct worker *worker);

@@ -72,6 +72,7 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "restored_anew",
     "claim_mistaken",
     "claim_digest_ignored",
+    "quick_any",
     "forged_believed",
 };
 

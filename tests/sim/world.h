@@ -104,6 +104,7 @@ enum mutation {
     MUTATION_RESTORED_ANEW,        /* a forgotten claim that is restored gets another time */
     MUTATION_CLAIM_MISTAKEN,       /* what is said of a claim is taken for one of the same attempt */
     MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
+    MUTATION_QUICK_ANY,            /* a quick one is run though somebody has claimed it */
     MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
     MUTATIONS_LEN
 };
@@ -123,7 +124,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, emitted, tries, expired, paused,
         terminated;
-    uint64_t forged, forged_removed;
+    uint64_t forged, forged_removed, quick;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
         innocents, quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };

@@ -59,8 +59,8 @@ static void take_rows(struct world *t, const char *what, const struct worker_out
     *ret_len = out->rows_len;
     say_ids(t, what, ids, out->rows_len);
     for (size_t i = 0; i < out->rows_len; i++)
-        if (rows[i].isolated || rows[i].settled)
-            say_more(t, rows[i].isolated ? " isolated" : " settled");
+        if (rows[i].isolated || rows[i].settled || rows[i].quick)
+            say_more(t, rows[i].isolated ? " isolated" : rows[i].settled ? " settled" : " quick");
 }
 
 static void input(struct world *t, struct worker_in in)
@@ -81,6 +81,12 @@ static void take_not_lost(struct world *t, const struct worker_out *out)
     }
     say(t, "not lost %s", text);
     input(t, (struct worker_in){.kind = WORKER_IN_NOT_LOST, .unknown = t->not_lost_off});
+}
+
+static void take_runs(struct world *t, const struct worker_out *out)
+{
+    for (size_t i = 0; i < out->rows_len; i++)
+        say(t, "run quick %" PRIu64 "#%" PRIu64, out->rows[i].id, out->rows[i].attempt);
 }
 
 static void take_out(struct world *t, const struct worker_out *out)
@@ -105,6 +111,7 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_HURRY: say(t, "hurry %" PRIu64 " until %" PRIu64, out->id, out->deadline_ms); break;
     case WORKER_OUT_ABANDON: say(t, "abandon %" PRIu64, out->id); break;
     case WORKER_OUT_PROGRESS: say_ids(t, "wpi", out->ids, out->ids_len); break;
+    case WORKER_OUT_COMPLETE_RUN: take_runs(t, out); break;
     case WORKER_OUT_COMPLETE_PUBLISH: say_ids(t, "publish", out->ids, out->ids_len); break;
     case WORKER_OUT_COMPLETE_COMMIT: say(t, "commit"); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: say(t, "rollback"); break;
@@ -151,6 +158,8 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
                                              : 0;
         rows[i].poisoned = states[i] == 'p';
         rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
+        if (rows[i].quick)
+            rows[i].attempt = 1;
         if (kind == WORKER_IN_CLAIMED)
             rows[i].attempt = attempts[1] + rows[i].id;
         rows[i].attempt += states[i] == 'a'; /* of a claim of its own whose answer was lost */
@@ -183,6 +192,7 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
                            .key = story_key(letter),
                            .nonce = THOLE_STR("nonce"),
                            .known = strstr(text, "unknown") == NULL,
+                           .quick = strstr(text, "quick") != NULL,
                            .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
                            .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
     if (says != NULL)

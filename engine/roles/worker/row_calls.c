@@ -78,12 +78,21 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                          .lease_ms = lease_ms,
                                          .attempt = rows[i].attempt,
                                          .claimed_us = rows[i].claimed_us,
+                                         .quick = rows[i].quick,
                                          .isolated = rows[i].isolated,
                                          .settled = rows[i].settled};
     }
 }
 
 /* ---- carrying one out ---- */
+
+static bool any_quick(const struct row_call *call)
+{
+    bool any = false;
+    for (size_t i = 0; i < call->len && !any; i++)
+        any = call->claims[i].quick;
+    return any;
+}
 
 static thole_status execute(struct row_calls *calls, struct row_call *call, thole_error *reterr)
 {
@@ -97,7 +106,10 @@ static thole_status execute(struct row_calls *calls, struct row_call *call, thol
     case ROW_CALL_LEAVE: return worker_store_leave(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_NOT_LOST: return worker_store_not_lost(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_BEGIN:
-        return worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
+        return any_quick(call)
+                   ? worker_store_complete_quick(calls->pg, worker, call->claims, call->len, &call->details,
+                                                 reterr)
+                   : worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_COMMIT: return worker_store_complete_commit(calls->pg, reterr);
     case ROW_CALL_ROLLBACK: worker_store_complete_rollback(calls->pg); return THOLE_OK;
     case ROW_CALL_KINDS: break;

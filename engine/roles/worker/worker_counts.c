@@ -29,6 +29,17 @@ static size_t row_outcome(const struct row_call *call, size_t i)
     return ROWS_UNKNOWN;
 }
 
+/* The row of a quick one is claimed and completed at once, or else claimed later. */
+static void count_begun(struct worker_host *host, const struct row_call *call, size_t i)
+{
+    const struct worker_row *const row = &call->rows[i];
+    bool const mine = !call->unknown && row->state == WORKER_ROW_MINE;
+    if (row->quick && mine)
+        metric_add(host->cells, METRIC_WORKER_CLAIMS, CLAIMS_CLAIMED, 1);
+    if (!row->quick || mine)
+        metric_add(host->cells, METRIC_WORKER_COMPLETIONS, row_outcome(call, i), 1);
+}
+
 void worker_count_answer(struct worker_host *host, const struct row_call *call)
 {
     for (size_t i = 0; i < call->len; i++) {
@@ -38,7 +49,7 @@ void worker_count_answer(struct worker_host *host, const struct row_call *call)
         else if (call->kind == ROW_CALL_RENEW)
             metric_add(host->cells, METRIC_WORKER_RENEWALS, row_outcome(call, i), 1);
         else if (call->kind == ROW_CALL_BEGIN)
-            metric_add(host->cells, METRIC_WORKER_COMPLETIONS, row_outcome(call, i), 1);
+            count_begun(host, call, i);
     }
 }
 

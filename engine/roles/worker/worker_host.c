@@ -326,6 +326,7 @@ static void create_machine(struct worker_host *host)
     options.silence_ms = host->options.remote != NULL ? host->lease_ms : 0;
     options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
     host->machine = worker_create(&options);
+    host->slow = memory_array(host->program->activities_len + 1, sizeof *host->slow);
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++) {
         bool const bare = kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
         row_call_init(&host->calls[kind], (enum row_call_kind)kind,
@@ -428,6 +429,7 @@ static void release(struct worker_host *host)
     log_limits_say_totals(host->lines, "worker");
     log_limits_destroy(host->lines);
     free(host->activity_names);
+    free(host->slow);
     metrics_return_cells(host->cells);
     metrics_return_pulse(host->pulse);
     free(host);

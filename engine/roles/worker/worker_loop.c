@@ -1,6 +1,7 @@
 /* The loop that owns the machine: takes all mail, then carries out all outputs, then sleeps. */
 #include "clock.h"
 #include "dying.h"
+#include "fatal_signals.h"
 #include "log_work.h"
 #include "subject.h"
 #include "worker_parts.h"
@@ -104,6 +105,7 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
         .digest = act->message->digest,
         .nonce = item->nonce,
         .known = act->run != NULL,
+        .quick = worker_is_quick(host, act),
         .deliveries = act->message->deliveries,
         .arrived_ms = act->arrived_ms};
     thole_status const status = worker_input(host->machine, &in, clock_monotonic_ms());
@@ -158,13 +160,13 @@ static void take_published(struct worker_host *host, const struct thole_activity
                                           .ok = act->published_ok});
 }
 
-/* All activities exist: a message is not freed while its claim is in flight. */
+/* Of claims, and of quick ones. All activities exist: a message is not freed while its claim is in flight. */
 static void take_details(const struct worker_host *host, const struct row_call *call)
 {
     for (size_t i = 0; i < call->len && !call->unknown; i++) {
         const struct worker_row *const row = &call->rows[i];
         const struct claim *const claim = &call->claims[i];
-        if (row->state != WORKER_ROW_MINE)
+        if (row->state != WORKER_ROW_MINE || (call->kind == ROW_CALL_BEGIN && !row->quick))
             continue;
         struct thole_activity *const act = worker_activity(row->id);
         act->lost = claim->lost;
@@ -187,7 +189,7 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
         [ROW_CALL_NOT_LOST] = WORKER_IN_NOT_LOST,
     };
     assert(call->kind != ROW_CALL_ROLLBACK);
-    if (call->kind == ROW_CALL_CLAIM)
+    if (call->kind == ROW_CALL_CLAIM || call->kind == ROW_CALL_BEGIN)
         take_details(host, call);
     worker_count_answer(host, call);
     host->details_round += call->unknown; /* the details that were sent may be lost */
@@ -249,11 +251,12 @@ static void log_counters(const struct worker_machine *machine)
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
              " left=%" PRIu64 " isolated=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
-             " adopted=%" PRIu64 " forged=%" PRIu64 " unproven=%" PRIu64 " resumed=%" PRIu64,
+             " adopted=%" PRIu64 " forged=%" PRIu64 " unproven=%" PRIu64 " resumed=%" PRIu64
+             " quick=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
              c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted, c.forged, c.unproven,
-             c.resumed);
+             c.resumed, c.quick);
 }
 
 static uint64_t next_deadline_ms(struct worker_host *host)
@@ -295,6 +298,7 @@ void *worker_loop_main(void *arg)
     struct worker_host *const host = arg;
     struct worker_out out;
     struct mail *next;
+    void *const stack = fatal_thread_begin(); /* handlers that are quick run here */
     (void)pthread_setname_np(pthread_self(), "thole-worker");
     while (!host->stopped && !atomic_load(&host->dead)) {
         worker_count_machine(host);
@@ -317,6 +321,7 @@ void *worker_loop_main(void *arg)
     log_counters(host->machine);
     if (host->options.remote != NULL)
         host->options.remote->stopped(host->options.remote->arg, host);
+    fatal_thread_end(stack);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
  *   worker_loop.c     the loop: inputs of the machine
  *   worker_outputs.c  its outputs
  *   worker_results.c  results to inboxes
+ *   worker_quick.c    handlers that run on the loop
  *   worker_counts.c   metrics
  *   worker_resume.c   claims of a worker before
  *   handlers.c        threads that run
@@ -95,6 +96,7 @@ struct worker_host {
     struct worker_machine *machine;
     uint32_t wish; /* number of messages that the machine wants */
     bool stopping, stopped;
+    bool *slow; /* activities that are declared quick and are not, by their place in the program */
     char unknown_names[WORKER_UNKNOWN_NAMES_MAX][THOLE_NAME_BYTES_MAX + 1];
     size_t unknown_names_len;
     uint64_t details_round; /* grows when it is unknown whether heartbeats' details were stored */
@@ -115,6 +117,12 @@ void worker_loop_give_up(struct worker_host *host);
  * before the loop runs. */
 THOLE_NODISCARD thole_status worker_resume(struct worker_host *host, thole_error *reterr);
 size_t worker_resumed_len(const struct worker_host *host);
+
+/* ---- worker_quick.c ---- */
+/* Whether its handler may run on the loop. */
+bool worker_is_quick(const struct worker_host *host, const struct thole_activity *act);
+/* Runs it here. */
+void worker_run_quick(struct worker_host *host, struct thole_activity *act);
 
 /* ---- worker_outputs.c ---- */
 /* Gives an input to the machine; not for deliveries, which may be refused. */

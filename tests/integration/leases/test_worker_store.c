@@ -315,7 +315,114 @@ static void two_workers_race_only_one_completion_counts(void)
     CHECK_INT(store_count("workers", "worker_queue"), 0);
 }
 
+/* -- quick ones: what is deleted is claimed -- */
+
+static thole_status begin_quick(struct postgres *pg, struct claim *claims, size_t n, struct arena *arena)
+{
+    return worker_store_complete_quick(pg, ME, claims, n, arena, &store_err);
+}
+
+static void quick_row_is_claimed_by_its_deletion(void)
+{
+    struct postgres *pg = store_with_activities("quick", 2);
+    struct claim quick = store_claim_of("i", 1), later = quick, mine = store_claim_of("i", 2);
+    struct arena arena;
+    arena_init(&arena, 4096);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_STR("told",
+              store_sql("quick", "UPDATE worker_queue SET details = 'page 3', try_timeout_ms = 5000"
+                                 " WHERE activity_id = 1 RETURNING try_number"),
+              "1");
+    quick.quick = true;
+    struct claim claims[] = {mine, quick};
+    CHECK_OK(begin_quick(pg, claims, 2, &arena));
+    CHECK_INT(claims[0].state, ROW_MINE);
+    CHECK_INT(claims[1].state, ROW_MINE);
+    CHECK_INT(claims[1].attempt, 1);
+    CHECK_INT(claims[1].left_ms, 5000);
+    CHECK_INT(claims[0].left_ms, 0);
+    CU_ASSERT_TRUE(thole_slice_equal(claims[1].details, THOLE_STR("page 3")));
+    worker_store_complete_rollback(pg); /* as if it had not been */
+    CHECK_STR(
+        "as it was",
+        store_sql("quick", "SELECT attempt || coalesce(worker, '-') FROM worker_queue WHERE activity_id = 1"),
+        "0-");
+    CHECK_OK(begin_quick(pg, claims, 2, &arena));
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    CHECK_INT(store_count("quick", "worker_queue"), 0);
+    CHECK_INT(store_claim_one(pg, OTHER, &later), ROW_MISSING);
+    arena_release(&arena);
+    postgres_close(pg);
+}
+
+/* What has run without a claim is completed as what the database has forgotten. */
+static void what_ran_quick_is_completed_like_a_forgotten_claim(void)
+{
+    struct postgres *pg = store_with_activities("quickkept", 3);
+    struct claim kept = store_claim_of("i", 1), renewed = store_claim_of("i", 2),
+                 taken = store_claim_of("i", 3);
+    struct claim theirs = taken;
+    kept.attempt = renewed.attempt = taken.attempt = 1;
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &kept), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &renewed), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &taken), ROW_STOLEN);
+    CHECK_INT(store_complete_one(pg, ME, &renewed), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &taken), ROW_STOLEN);
+    postgres_close(pg);
+}
+
+static void quick_rows_that_somebody_has_had_are_not_taken(void)
+{
+    static const char *const had[] = {"attempt = 1, worker = 'worker-2'",
+                                      "attempt = 1",
+                                      "worker = 'worker-2'",
+                                      "later = true",
+                                      "try_number = 2",
+                                      "digest = decode('00112233445566778899aabbccddeeff', 'hex')"};
+    struct postgres *pg = store_with_activities("quickhad", ARRAY_LEN(had) + 1);
+    struct claim claims[ARRAY_LEN(had) + 2];
+    struct arena arena;
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < ARRAY_LEN(claims);
+         i++) { /* the last but one is free, of the last there is no row */
+        claims[i] = store_claim_of("i", i + 1);
+        claims[i].quick = true;
+        if (i < ARRAY_LEN(had))
+            (void)store_sql("quickhad", "UPDATE worker_queue SET %s WHERE activity_id = %zu RETURNING 1",
+                            had[i], i + 1);
+    }
+    CHECK_OK(begin_quick(pg, claims, ARRAY_LEN(claims), &arena));
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+        CHECK_INT(claims[i].state, i == ARRAY_LEN(had) ? ROW_MINE : ROW_STOLEN);
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    CHECK_INT(store_count("quickhad", "worker_queue"), ARRAY_LEN(had));
+    arena_release(&arena);
+    postgres_close(pg);
+}
+
 enum { CROWD = 200, ROUNDS = 60 };
+
+/* Begins batches of half of the rows, each time others and in another order, half of them quick. */
+static void *complete_in_all_orders(void *arg)
+{
+    struct racer *self = arg;
+    struct claim claims[CROWD / 2];
+    for (uint64_t round = 0; round < ROUNDS && self->status == THOLE_OK; round++) {
+        struct arena arena;
+        arena_init(&arena, 1 << 20);
+        for (uint64_t i = 0; i < CROWD / 2; i++) {
+            claims[i] = store_claim_of("i", 1 + (i * 37 + round * 11) % CROWD);
+            claims[i].attempt = i % 2;
+            claims[i].quick = i % 2 == 0;
+        }
+        self->status = worker_store_complete_quick(self->pg, ME, claims, CROWD / 2, &arena, &self->err);
+        if (self->status == THOLE_OK)
+            worker_store_complete_rollback(self->pg);
+        arena_release(&arena);
+    }
+    return NULL;
+}
 
 /* Claims all rows again and again, each time in another order. */
 static void *claim_in_all_orders(void *arg)
@@ -351,12 +458,14 @@ static void *remove_and_add_in_all_orders(void *arg)
 
 static void rows_in_any_order_never_deadlock(void)
 {
-    struct racer racers[4] = {{.pg = store_with_activities("crowd", CROWD)}};
+    struct racer racers[5] = {{.pg = store_with_activities("crowd", CROWD)}};
     for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
         if (i > 0)
             racers[i].pg = fixture_open("crowd");
         CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL,
-                                       i == 0 ? remove_and_add_in_all_orders : claim_in_all_orders,
+                                       i == 0   ? remove_and_add_in_all_orders
+                                       : i == 1 ? complete_in_all_orders
+                                                : claim_in_all_orders,
                                        &racers[i]) == 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
@@ -443,6 +552,10 @@ static const struct thole_test tests[] = {
     {"only the database's clock is written", only_the_databases_clock_is_written},
     {"completion_races_deletion_first_committer_wins", completion_races_deletion_first_committer_wins},
     {"two_workers_race_only_one_completion_counts", two_workers_race_only_one_completion_counts},
+    {"a quick row is claimed by its deletion", quick_row_is_claimed_by_its_deletion},
+    {"what ran quick is completed like a forgotten claim",
+     what_ran_quick_is_completed_like_a_forgotten_claim},
+    {"quick rows that somebody has had are not taken", quick_rows_that_somebody_has_had_are_not_taken},
     {"rows in any order never deadlock", rows_in_any_order_never_deadlock},
     {"claims and renewals are HOT", claims_and_renewals_are_hot},
     {"speed", speed},

@@ -160,7 +160,13 @@ static const thole_activity_options no_size = {.isolation = THOLE_ISOLATION_PROC
                                     runs = {.size = sizeof runs, .runs_max = 1},
                                     cpu = {.size = sizeof cpu, .cpu_max_s = 1},
                                     memory = {.size = sizeof memory, .memory_max = 1},
-                                    wall = {.size = sizeof wall, .wall_max_ms = 1};
+                                    wall = {.size = sizeof wall, .wall_max_ms = 1},
+                                    quick = {.size = sizeof quick, .quick = true},
+                                    both = {.size = sizeof both,
+                                            .isolation = THOLE_ISOLATION_PROCESS,
+                                            .quick = true},
+                                    older = {.size = offsetof(thole_activity_options, quick)},
+                                    too_old = {.size = offsetof(thole_activity_options, quick) - 1};
 
 /* Each with the sentence that it is refused with; NULL: it is a program. */
 static const struct {
@@ -171,6 +177,11 @@ static const struct {
     {NULL,
      {{"a", nothing, 0}, {"a", nothing, 2}, {"b", nothing, 0}},
      {{"a", does, NULL}, {"b", does, &thread}, {"c", does, &apart}}},
+    {NULL, {{"a", nothing, 0}}, {{"a", does, &quick}, {"b", does, &older}}},
+    {"activity a: thole_activity_options.size is not set", {{"a", nothing, 0}}, {{"a", does, &too_old}}},
+    {"activity a is declared quick and isolated in a process, it cannot be both",
+     {{"a", nothing, 0}},
+     {{"a", does, &both}}},
     {"orchestration a is registered twice as version 1", {{"a", nothing, 0}, {"a", nothing, 1}}, {{NULL}}},
     {"orchestration a is registered twice as version 3",
      {{"a", nothing, 3}, {"b", nothing, 3}, {"a", nothing, 3}},

@@ -30,9 +30,9 @@ struct chaos {
     uint32_t wish;
     int running, slots_owed;
     struct pending claim, renew, begin, commit, release, leave, not_lost;
-    uint64_t isolated; /* runs isolated and has not settled; 0 = none */
-    uint64_t publishing[IDS_MAX];
-    size_t publishing_len;
+    uint64_t isolated;                            /* runs isolated and has not settled; 0 = none */
+    uint64_t publishing[IDS_MAX], quick[IDS_MAX]; /* quick: handlers that run in the batch */
+    size_t publishing_len, quick_len;
     struct fate fates[IDS];
 };
 
@@ -100,6 +100,19 @@ static void hold_claim(struct chaos *c, const struct worker_out *out)
     }
 }
 
+/* Each row of the batch that is mine is run before anything of it is published. */
+static void run_quick(struct chaos *c, const struct worker_out *out)
+{
+    CU_ASSERT_EQUAL(c->isolated, 0);
+    CU_ASSERT_EQUAL(c->quick_len, 0);
+    for (size_t i = 0; i < out->rows_len; i++) {
+        struct fate *const fate = &c->fates[out->rows[i].id];
+        CU_ASSERT_TRUE(fate->mine && !fate->claimed && !fate->runs && out->rows[i].attempt == 1);
+        fate->claimed = true;
+        c->quick[c->quick_len++] = out->rows[i].id;
+    }
+}
+
 static void obey(struct chaos *c, const struct worker_out *out)
 {
     struct fate *const fate = &c->fates[out->id];
@@ -116,11 +129,13 @@ static void obey(struct chaos *c, const struct worker_out *out)
     case WORKER_OUT_COMPLETE_COMMIT: hold(&c->commit, WORKER_IN_COMMITTED, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: CU_ASSERT_FALSE(c->begin.open || c->commit.open); break;
     case WORKER_OUT_COMPLETE_PUBLISH:
+        CU_ASSERT_EQUAL(c->quick_len, 0);
         for (size_t i = 0; i < out->ids_len; i++) {
-            CU_ASSERT_TRUE(c->fates[out->ids[i]].mine); /* the fence */
+            CU_ASSERT_TRUE(c->fates[out->ids[i]].mine && c->fates[out->ids[i]].claimed); /* the fence */
             c->publishing[c->publishing_len++] = out->ids[i];
         }
         break;
+    case WORKER_OUT_COMPLETE_RUN: run_quick(c, out); break;
     case WORKER_OUT_LEAVE: hold(&c->leave, WORKER_IN_LEFT, out); break;
     case WORKER_OUT_EXPIRED:
         CU_ASSERT_FALSE(fate->runs || fate->timed_out);
@@ -186,6 +201,10 @@ static void reply(struct chaos *c, struct pending *call)
         struct worker_row *const row = &call->rows[i];
         struct fate *const fate = &c->fates[row->id];
         row->state = any_state(c, call->kind);
+        if (row->quick && row->state != WORKER_ROW_MINE)
+            row->state = WORKER_ROW_STOLEN;
+        if (row->quick)
+            row->attempt = 1;
         fate->missing |= row->state == WORKER_ROW_MISSING;
         if (call->kind == WORKER_IN_RENEWED && row->settled && row->state == WORKER_ROW_MINE)
             left_alone(c, row->id);
@@ -226,6 +245,15 @@ static void finish_one(struct chaos *c)
     thole_status const status = statuses[dice(c, ARRAY_LEN(statuses))];
     fate->later = status == THOLE_LATER;
     give(c, (struct worker_in){.kind = WORKER_IN_FINISHED, .id = id, .status = status});
+}
+
+static void finish_quick(struct chaos *c)
+{
+    static thole_status const statuses[] = {THOLE_OK, THOLE_APP, THOLE_CANCELLED};
+    if (c->quick_len > 0)
+        give(c, (struct worker_in){.kind = WORKER_IN_FINISHED,
+                                   .id = c->quick[--c->quick_len],
+                                   .status = statuses[dice(c, ARRAY_LEN(statuses))]});
 }
 
 static void publish_one(struct chaos *c)
@@ -270,6 +298,7 @@ static void deliver_one(struct chaos *c)
                                  .id = c->next_id,
                                  .key = key_of(letter),
                                  .known = letter != 'a',
+                                 .quick = letter >= 'd',
                                  .deliveries = dice(c, 4)};
     if (c->next_id + 1 >= IDS || (c->wish == 0 && dice(c, 30) != 0))
         return;
@@ -313,7 +342,10 @@ static void anything(struct chaos *c)
     case 13: reply(c, &c->leave); break;
     case 14: reply(c, &c->not_lost); break;
     case 6:
-    case 7: publish_one(c); break;
+    case 7:
+        finish_quick(c);
+        publish_one(c);
+        break;
     case 8:
     case 9: finish_one(c); break;
     case 10:
@@ -359,6 +391,7 @@ static bool chaos_run(uint64_t seed, FILE *to, uint64_t *ret_told)
         reply(&c, &c.release);
         reply(&c, &c.leave);
         reply(&c, &c.not_lost);
+        finish_quick(&c);
         publish_one(&c);
         settle(&c);
     }

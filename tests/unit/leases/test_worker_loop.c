@@ -148,7 +148,8 @@ struct worker_counters __wrap_worker_counters(const struct worker_machine *w)
                                     .adopted = 21,
                                     .forged = 22,
                                     .unproven = 23,
-                                    .resumed = 24};
+                                    .resumed = 24,
+                                    .quick = 25};
 }
 
 static const char *const in_names[] = {
@@ -399,7 +400,7 @@ static void test_counters(void)
               "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
               " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
               " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21 "
-              "forged=22 unproven=23 resumed=24\"\n");
+              "forged=22 unproven=23 resumed=24 quick=25\"\n");
     free(text);
     end();
 }
