@@ -144,6 +144,11 @@ THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection,
 THOLE_NODISCARD thole_status connection_serve(struct connection *connection, const char *subject,
                                               const char *group, delivery_fn *each, void *arg,
                                               struct subscription **ret, thole_error *reterr);
+/* It is not wanted for now: in @p after_ms, unless it is wanted again by then, the server is told to send no
+ * more. Messages come until then. */
+void subscription_rest(struct subscription *subscription, uint64_t after_ms);
+/* It is wanted again. Both from one thread at a time, not from the callback. */
+void subscription_wake(struct subscription *subscription);
 /* NULL-safe; no callback runs after it returns. Must not be called from the callback. */
 void subscription_close(struct subscription *subscription);
 /* Returns when the server has processed what was sent before (PING/PONG). */

@@ -5,6 +5,7 @@
 #include "loop.h"
 #include "memory.h"
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,8 @@ struct subscription {
     char *group;         /* NULL: none */
     thole_status opened; /* of the first up() */
     thole_error error;
+    atomic_bool wanted, rests;
+    atomic_uint_least64_t rest_ms; /* when it is to rest, if it is not wanted by then */
 };
 
 static void subscription_message(void *arg, natsMsg **message, uint64_t epoch)
@@ -184,6 +187,10 @@ static void subscription_up(void *arg, struct link *link)
 {
     struct subscription *subscription = arg;
     struct listener *listener = NULL;
+    if (atomic_load(&subscription->wanted))
+        atomic_store(&subscription->rests, false);
+    if (atomic_load(&subscription->rests))
+        return;
     subscription->opened = listener_open(link, subscription->subject, subscription->group,
                                          subscription_message, subscription, &listener, &subscription->error);
     if (subscription->opened != THOLE_OK && subscription->opened != THOLE_INVALID)
@@ -197,9 +204,39 @@ static void subscription_down(void *arg, uint64_t epoch)
     (void)epoch;
 }
 
+/* Who wants it meanwhile sets `wanted` first and then looks whether it rests. */
 static void subscription_fire(void *arg)
 {
-    (void)arg;
+    struct subscription *const subscription = arg;
+    uint64_t const rest_ms = atomic_load(&subscription->rest_ms);
+    if (atomic_load(&subscription->wanted))
+        return;
+    if (link_now_ms() < rest_ms) {
+        connection_alarm(subscription->connection, &subscription->attachment, rest_ms);
+        return;
+    }
+    atomic_store(&subscription->rests, true);
+    if (atomic_load(&subscription->wanted))
+        atomic_store(&subscription->rests, false);
+    else
+        listeners_replace(&subscription->listeners, NULL);
+}
+
+void subscription_rest(struct subscription *subscription, uint64_t after_ms)
+{
+    uint64_t const rest_ms = link_now_ms() + after_ms;
+    atomic_store(&subscription->rest_ms, rest_ms);
+    atomic_store(&subscription->wanted, false);
+    connection_alarm_by(subscription->connection, &subscription->attachment, rest_ms);
+}
+
+void subscription_wake(struct subscription *subscription)
+{
+    atomic_store(&subscription->wanted, true);
+    if (!atomic_load(&subscription->rests))
+        return;
+    connection_detach(subscription->connection, &subscription->attachment);
+    connection_attach(subscription->connection, &subscription->attachment);
 }
 
 thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each,
@@ -218,6 +255,7 @@ thole_status connection_serve(struct connection *connection, const char *subject
     subscription->attachment = (struct attachment){
         .up = subscription_up, .down = subscription_down, .fire = subscription_fire, .arg = subscription};
     pthread_mutex_init(&subscription->dispatch, NULL);
+    atomic_init(&subscription->wanted, true);
     subscription->each = each;
     subscription->arg = arg;
     subscription->subject = memory_text(subject);

@@ -155,6 +155,7 @@ void thole_client_close(thole_client *client)
     assert(client->watches.first == NULL);    /* no call is under way */
     assert(atomic_load(&client->loops) == 0); /* each thole_async was closed before */
     requests_close(client->requests);
+    subscription_close(client->listening.together);
     connection_close(client->connection);
     postgres_close(client->postgres);
     forget_text(client->conninfo);

@@ -38,15 +38,17 @@ THOLE_NODISCARD thole_status client_read_watermark(struct thole_client *client, 
                                                    thole_error *reterr);
 
 /*
- * How the client receives notices. A single watch subscribes to its instance; two or more share one
- * subscription to the whole namespace, so that not each instance needs one. If most of its notices are for
- * other clients, each watch has its own for a while.
+ * How the client receives notices. A single watch subscribes to its instance; two or more at a time, or one
+ * soon after the other, share one subscription to the whole namespace, so that not each instance needs one.
+ * It ends at the server a second after the last watch. If most of its notices are for other clients, each
+ * watch has its own for a while.
  */
 struct listening {
     pthread_mutex_t turn; /* held while a subscription is made or ended; outside client.lock */
     struct subscription *together;
     /* Under client.lock: */
     size_t listeners, together_users;
+    uint64_t left_ms;                  /* when a watch stopped listening last; 0: none has */
     uint64_t heard, heard_own;         /* notices by the subscription of all, since they were judged */
     uint64_t apart_until_ms, apart_ms; /* no subscription of all until then; how long it was the last time */
 };

@@ -10,6 +10,7 @@ enum {
     API_BODY_MAX = 2048,
     JUDGED_AFTER = 256, /* notices */
     OTHERS_MAX = 8,     /* of so many notices one must be for a watch of this client */
+    LINGER_MS = 1000,
     APART_MIN_MS = 10000,
     APART_MAX_MS = 600000,
 };
@@ -64,18 +65,26 @@ static thole_status subscribe(struct thole_client *client, thole_slice instance,
     return status;
 }
 
+/* Under client.lock. */
+static bool left_recently(const struct listening *listening)
+{
+    return listening->left_ms > 0 && clock_monotonic_ms() < listening->left_ms + LINGER_MS;
+}
+
 /* Under the turn. *ret: it listens by the subscription of all, which is made when it is the second that
- * listens. */
+ * listens, or comes soon after another one. */
 static thole_status join(struct watch *watch, bool *ret, thole_error *reterr)
 {
     struct thole_client *const client = watch->client;
     struct listening *const listening = &client->listening;
     thole_status status = THOLE_OK;
     pthread_mutex_lock(&client->lock);
-    *ret = listening->listeners > 1 && !judge(listening);
+    *ret = (listening->listeners > 1 || left_recently(listening)) && !judge(listening);
     pthread_mutex_unlock(&client->lock);
     if (*ret && listening->together == NULL)
         status = subscribe(client, THOLE_STR(""), &listening->together, reterr);
+    else if (*ret)
+        subscription_wake(listening->together);
     *ret = *ret && status == THOLE_OK;
     pthread_mutex_lock(&client->lock);
     listening->together_users += *ret;
@@ -98,7 +107,7 @@ static thole_status listen_to_notices(struct watch *watch, thole_error *reterr)
     return status;
 }
 
-/* The last one that uses it ends the subscription of all. */
+/* The last one that uses it lets the subscription of all end soon; at once, if it was poor. */
 static void leave(struct watch *watch)
 {
     struct thole_client *const client = watch->client;
@@ -107,11 +116,14 @@ static void leave(struct watch *watch)
     pthread_mutex_lock(&listening->turn);
     pthread_mutex_lock(&client->lock);
     assert(listening->together_users > 0);
-    if (--listening->together_users == 0) {
+    bool const last = --listening->together_users == 0;
+    if (last && clock_monotonic_ms() < listening->apart_until_ms) {
         unused = listening->together;
         listening->together = NULL;
     }
     pthread_mutex_unlock(&client->lock);
+    if (last && unused == NULL)
+        subscription_rest(listening->together, LINGER_MS);
     subscription_close(unused);
     pthread_mutex_unlock(&listening->turn);
     watch->together = false;
@@ -139,6 +151,7 @@ static void stop_listening(struct watch *watch)
     pthread_mutex_lock(&client->lock);
     assert(client->listening.listeners > 0);
     client->listening.listeners--;
+    client->listening.left_ms = clock_monotonic_ms();
     pthread_mutex_unlock(&client->lock);
 }
 

@@ -166,6 +166,10 @@ void store_submit(struct store *store, struct request *request)
     if (atomic_load(&store->away))
         pthread_cond_signal(&store->changed);
     pthread_mutex_unlock(&store->lock);
+}
+
+void store_begin(struct store *store)
+{
     go_on(store);
 }
 

@@ -94,7 +94,24 @@ static void join_each(struct waiter *waiters)
         fixture_check("its end", waiters[i].text, text);
     }
     CU_ASSERT_EQUAL(listening(true) + listening(false), 0);
-    CU_ASSERT_PTR_NULL(fixture.client->listening.together);
+}
+
+static uint64_t heard(void)
+{
+    pthread_mutex_lock(&fixture.client->lock);
+    uint64_t const n = fixture.client->listening.heard;
+    pthread_mutex_unlock(&fixture.client->lock);
+    return n;
+}
+
+/* Whether a notice for others reaches the client. */
+static bool hears_others(void)
+{
+    uint64_t const before = heard();
+    engine_script_notice(&fixture.script, "completed", THOLE_STR("somebody"), nothing, nothing);
+    for (unsigned i = 0; i < 60 && heard() == before; i++)
+        (void)usleep(5000);
+    return heard() > before;
 }
 
 static atomic_size_t looks;
@@ -128,6 +145,37 @@ static void test_one_for_all(void)
     subscription_close(subscription);
 }
 
+/* Soon after another one has ended it needs no subscription of its own. Without one that of all ends. */
+static void test_one_after_the_other(void)
+{
+    struct subscription *first = NULL;
+    (void)usleep(1200 * 1000); /* nobody has listened for a second */
+    CU_ASSERT_FALSE(hears_others());
+    for (unsigned i = 0; i < 4; i++) {
+        struct waiter waiter = {.ended = false};
+        char text[32], want[64];
+        (void)snprintf(waiter.id, sizeof waiter.id, "after-%u", i);
+        (void)snprintf(text, sizeof text, "end of %u", i);
+        (void)snprintf(want, sizeof want, "OK end of %u", i);
+        struct event const completed = {.kind = EVENT_COMPLETED, .id = 2, .data = thole_slice_from(text)};
+        if (i == 3)
+            (void)usleep(1200 * 1000); /* it rests, and is woken for nobody: the wait comes too late */
+        CU_ASSERT(fixture_started(++records, waiter.id, "r"));
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&waiter.thread, NULL, wait_on_thread, &waiter), 0);
+        CU_ASSERT(until(i == 1 || i == 2, 1));
+        (void)usleep(200 * 1000);
+        CU_ASSERT_EQUAL(hears_others(), i == 1 || i == 2);
+        CU_ASSERT(fixture_write(1, ++records, waiter.id, 2, &completed));
+        engine_script_notice(&fixture.script, "completed", thole_slice_from(waiter.id), nothing,
+                             thole_slice_from(text));
+        (void)pthread_join(waiter.thread, NULL);
+        fixture_check("its end", waiter.text, want);
+        if (i == 1)
+            first = fixture.client->listening.together;
+        CU_ASSERT_TRUE(i == 0 || (first != NULL && fixture.client->listening.together == first));
+    }
+}
+
 /* The server is gone for a moment; what ended meanwhile is found by looking. */
 static void test_restart(void)
 {
@@ -143,6 +191,7 @@ static void test_restart(void)
 static void test_apart(void)
 {
     static struct waiter waiters[WAITERS];
+    (void)usleep(1200 * 1000); /* so that the first has its own */
     begin(waiters, "apart");
     CU_ASSERT_EQUAL(listening(true), WAITERS - 1);
     for (size_t i = 0; i < FOREIGN; i++)
@@ -182,6 +231,7 @@ static void test_another_execution(void)
 
 static const struct thole_test tests[] = {
     {"one subscription for all", test_one_for_all},
+    {"one after the other", test_one_after_the_other},
     {"through a restart of NATS", test_restart},
     {"one for each where most is others'", test_apart},
     {"the end of another execution", test_another_execution},

@@ -256,9 +256,14 @@ static void test_batches_wake_nobody(void)
 {
     struct store *const store = begin_connected();
     uint64_t until_ms;
-    for (size_t i = 0; i < REQUESTS; i++)
-        store_submit(store, &play.requests[i]);
+    store_submit(store, &play.requests[0]);
+    said_check(&play.said, "not yet", "");
+    store_begin(store);
     said_check(&play.said, "the first", "shard applies 0; ");
+    for (size_t i = 1; i < REQUESTS; i++)
+        store_submit(store, &play.requests[i]);
+    store_begin(store);
+    said_check(&play.said, "one at a time", "");
     CU_ASSERT_EQUAL(store_socket(store, &until_ms).fd, play.socket);
     CU_ASSERT_EQUAL(until_ms, 5);
     CU_ASSERT_EQUAL(atomic_load(&play.finished), 0);
@@ -275,12 +280,25 @@ static void test_batches_wake_nobody(void)
     end_connected(store);
 }
 
+/* What all partitions have submitted until then. */
+static void test_they_begin_together(void)
+{
+    struct store *const store = begin_connected();
+    for (size_t i = 0; i < REQUESTS; i++)
+        store_submit(store, &play.requests[i]);
+    store_begin(store);
+    said_check(&play.said, "all", "shard applies 0 1 2; ");
+    end_connected(store);
+    CU_ASSERT_EQUAL(atomic_load(&play.finished), REQUESTS);
+}
+
 static void test_order_is_kept(void)
 {
     struct store *const store = begin_connected();
     play.requests[1].kind = REQ_STORE_TIMERS;
     for (size_t i = 0; i < REQUESTS; i++)
         store_submit(store, &play.requests[i]);
+    store_begin(store);
     store_continue(store, POLLIN);
     await_back(2); /* the connection was with the thread, and the last one has waited */
     said_check(&play.said, "one after the other", "shard applies 0; store reads timers of 1; ");
@@ -297,6 +315,7 @@ static void test_a_failure_connects_again(void)
     CU_ASSERT_EQUAL(atomic_load(&play.links), 1);
     play.status = THOLE_UNAVAILABLE;
     store_submit(store, &play.requests[0]);
+    store_begin(store);
     store_continue(store, POLLIN);
     CU_ASSERT_EQUAL(play.requests[0].status, THOLE_UNAVAILABLE);
     await_back(2);
@@ -322,6 +341,7 @@ static void test_an_idle_connection_is_lost(void)
 
 static const struct thole_test tests[] = {
     {"batches wake nobody", test_batches_wake_nobody},
+    {"they begin together", test_they_begin_together},
     {"order is kept", test_order_is_kept},
     {"a failure connects again", test_a_failure_connects_again},
     {"an idle connection is lost", test_an_idle_connection_is_lost},

@@ -1,6 +1,7 @@
 #include "wrap_shard_waits.h"
 #include "store.h"
 #include "thole_cunit.h"
+#include "wrap_cork.h"
 
 enum { STORE_FD = 77 };
 
@@ -13,6 +14,15 @@ struct pollfd __wrap_store_socket(const struct store *store, uint64_t *ret_deadl
     return (struct pollfd){.fd = STORE_FD, .events = POLLOUT};
 }
 
+static bool begun; /* since the last wait */
+
+void __wrap_store_begin(struct store *store)
+{
+    (void)store;
+    CU_ASSERT_FALSE(wrap_cork_is_on()); /* what was published has left */
+    begun = true;
+}
+
 void __wrap_store_continue(struct store *store, short revents)
 {
     (void)store;
@@ -22,6 +32,8 @@ void __wrap_store_continue(struct store *store, short revents)
 void wrap_shard_waits(const struct shard *shard, struct pollfd *also, size_t n)
 {
     CU_ASSERT_EQUAL_FATAL(n, 2);
+    CU_ASSERT_TRUE(begun); /* nothing that was submitted waits with it */
+    begun = false;
     CU_ASSERT_TRUE(also->fd == mailbox_wakeup(&shard->mailbox) && also->events == POLLIN);
     CU_ASSERT_TRUE(also[1].fd == STORE_FD && also[1].events == POLLOUT);
     also[1].revents = POLLERR;
