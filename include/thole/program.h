@@ -63,7 +63,8 @@ typedef struct thole_activity_options {
      * worker's connections, between the deletion of its row and the storing of its result: no other thread is
      * woken, and no claim is written, which is about a quarter of what an activity costs. Meanwhile the
      * worker does nothing else: it neither renews leases nor takes cancellations. So:
-     * - its token never fires, and a deadline does not end it;
+     * - its token never fires, and a deadline does not end it; if it never returns, its worker does nothing
+     * any more, and is not healthy;
      * - a handler that was seen to take longer than 100 ms runs like any other from then on, until the
      * program ends, and a line in the log says so;
      * - THOLE_LATER is a failure of type "quick", which is final;
