@@ -89,7 +89,10 @@ void activity_run(struct thole_activity *act)
     dying_runs(act->pool == NULL ? act : NULL);
     act->status = act->run(act, act->message->item.input, &act->output);
     dying_runs(NULL);
-    if (act->status == THOLE_LATER && !act->later)
+    if (act->status == THOLE_LATER && act->quick)
+        act->status = thole_activity_fail_final(
+            act, THOLE_STR("quick"), "an activity that is declared quick cannot be completed later");
+    else if (act->status == THOLE_LATER && !act->later)
         act->status = thole_activity_fail(act, "the handler returned LATER without thole_activity_later()");
 }
 

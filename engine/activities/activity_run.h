@@ -67,6 +67,7 @@ struct thole_activity {
     char lost_report[WORKER_CRASH_TEXT_BYTES]; /* that worker's crash report; empty: none */
     uint64_t sent_count, sent_round;           /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;                    /* NULL: this program does not know it */
+    bool quick;                                /* declared so: it has no row that could be completed later */
     uint64_t attempt;
     uint64_t claimed_us;          /* which claim it is, beside the attempt */
     bool running;                 /* between RUN and the handler's return */

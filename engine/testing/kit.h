@@ -108,6 +108,7 @@ struct kit_name { /* of an activity */
     struct kit_name *next;
     thole_slice name;
     thole_activity_fn *run; /* NULL: the program does not register it */
+    bool quick;             /* declared so */
     struct kit_script *scripts;
     uint64_t takes_ms;
     size_t calls, cancels;

@@ -1,12 +1,15 @@
 /* Activities by name: which function of the program it is, and which script comes next. */
+#include "handlers.h"
 #include "kit.h"
 
 static void look_up(const thole_program *program, struct kit_name *name)
 {
-    name->run = NULL;
+    const thole_activity_entry *entry = NULL;
     for (size_t i = 0; i < program->activities_len; i++)
         if (thole_slice_equal(thole_slice_from(program->activities[i].name), name->name))
-            name->run = program->activities[i].run;
+            entry = &program->activities[i];
+    name->run = entry == NULL ? NULL : entry->run;
+    name->quick = entry != NULL && handler_is_quick(entry);
 }
 
 void kit_names_look_up(thole_test_env *env)

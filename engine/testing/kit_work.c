@@ -287,7 +287,7 @@ static void entry(void *arg)
     activity_run(((struct kit_work *)arg)->act);
 }
 
-static void run_own(struct kit_work *w, thole_activity_fn *run)
+static void run_own(struct kit_work *w, const struct kit_name *name)
 {
     thole_test_env *const env = w->env;
     struct work_message *const message = memory_new(sizeof *message);
@@ -300,7 +300,8 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
                                        .activity_id = w->row.activity_id,
                                        .try_number = w->row.try_number};
     w->act = activity_create(message, env->now_ms);
-    w->act->run = run;
+    w->act->run = name->run;
+    w->act->quick = name->quick;
     w->act->time = &virtual_time;
     w->act->time_arg = w;
     const struct kit_instance *const instance = kit_instance_at(env, w->row.instance);
@@ -319,7 +320,7 @@ static void perform(struct kit_work *w)
 {
     const struct kit_script *const script = w->script;
     if (script == NULL) {
-        run_own(w, kit_name_at(w->env, w->row.activity)->run);
+        run_own(w, kit_name_at(w->env, w->row.activity));
         return;
     }
     switch (script->kind) {

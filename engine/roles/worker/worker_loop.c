@@ -41,6 +41,7 @@ static void find_handler(const struct worker_host *host, struct thole_activity *
     const thole_activity_options *const options = program->activities[i].options;
     bool const in_process = options != NULL && options->isolation == THOLE_ISOLATION_PROCESS;
     act->run = in_process ? process_pool_run : program->activities[i].run;
+    act->quick = handler_is_quick(&program->activities[i]);
     act->pool = in_process ? host->processes : NULL;
     act->entry = i;
 }

@@ -8,8 +8,7 @@ enum { SLOW_US = 100 * 1000 };
 
 bool worker_is_quick(const struct worker_host *host, const struct thole_activity *act)
 {
-    return act->run != NULL && host->options.remote == NULL &&
-           handler_is_quick(&host->program->activities[act->entry]) && !host->slow[act->entry];
+    return act->quick && !host->slow[act->entry];
 }
 
 static void warn_slow(struct worker_host *host, const struct thole_activity *act, uint64_t took_us)
@@ -25,21 +24,12 @@ static void warn_slow(struct worker_host *host, const struct thole_activity *act
                 host->program->activities[act->entry].name, took_us / 1000);
 }
 
-/* The row is deleted: there would be none to complete later. */
-static void refuse_later(struct thole_activity *act)
-{
-    if (act->status == THOLE_LATER)
-        act->status = thole_activity_fail_final(
-            act, THOLE_STR("quick"), "an activity that is declared quick cannot be completed later");
-}
-
 void worker_run_quick(struct worker_host *host, struct thole_activity *act)
 {
     uint64_t const since_us = clock_monotonic_us();
     act->running = true;
     worker_count_started(host, act);
     activity_run(act);
-    refuse_later(act);
     act->running = false;
     uint64_t const took_us = clock_monotonic_us() - since_us;
     if (took_us > SLOW_US)

@@ -115,6 +115,13 @@ static thole_status too_much(thole_activity *act, thole_slice input, thole_slice
     return THOLE_OK;
 }
 
+static thole_status leaves(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice token;
+    (void)input, (void)ret_output;
+    return thole_activity_later(act, &token);
+}
+
 static thole_status calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_task const task = thole_call(ctx, input, THOLE_STR("in"));
@@ -132,8 +139,10 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {
     {.name = "mistyped", .run = mistyped}, {.name = "whim", .run = fickle_at_the_end},
     {.name = "calls", .run = calls}};
 static const thole_activity_options APART = {.size = sizeof APART, .isolation = THOLE_ISOLATION_PROCESS};
+static const thole_activity_options QUICK = {.size = sizeof QUICK, .quick = true};
 static const thole_activity_entry ACTIVITIES[] = {
-    {"charge", charge, &APART}, {"echo", echo}, {"slow", slow}, {"deaf", deaf}, {"too_much", too_much}};
+    {"charge", charge, &APART}, {"echo", echo}, {"slow", slow}, {"deaf", deaf}, {"too_much", too_much},
+    {"leaves", leaves, &QUICK}};
 static const thole_program PROGRAM = {.size = sizeof PROGRAM,
                                       .name = "kit",
                                       .orchestrations = ORCHESTRATIONS,
@@ -324,6 +333,12 @@ static void test_too_large_an_output(void)
 {
     ends(begun("calls", "too_much"), THOLE_INSTANCE_COMPLETED,
          "APP: the output has 262145 bytes; at most 262144 are allowed");
+}
+
+static void test_quick_is_not_later(void)
+{
+    ends(begun("calls", "leaves"), THOLE_INSTANCE_COMPLETED,
+         "APP: an activity that is declared quick cannot be completed later");
 }
 
 /* ---- time ---- */
@@ -572,6 +587,7 @@ int main(void)
         {"waiting is virtual, and told", test_wait_is_virtual_and_told},
         {"an activity that ignores its token", test_deaf_activity_is_given_up},
         {"an output that is too large", test_too_large_an_output},
+        {"quick is not later", test_quick_is_not_later},
         {"time goes by in steps", test_advance},
         {"many instances", test_many_at_once},
         {"a divergence is Stuck", test_divergence},
