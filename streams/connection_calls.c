@@ -189,8 +189,10 @@ static void subscription_up(void *arg, struct link *link)
     struct listener *listener = NULL;
     if (atomic_load(&subscription->wanted))
         atomic_store(&subscription->rests, false);
-    if (atomic_load(&subscription->rests))
+    if (atomic_load(&subscription->rests)) {
+        listeners_replace(&subscription->listeners, NULL);
         return;
+    }
     subscription->opened = listener_open(link, subscription->subject, subscription->group,
                                          subscription_message, subscription, &listener, &subscription->error);
     if (subscription->opened != THOLE_OK && subscription->opened != THOLE_INVALID)

@@ -422,7 +422,9 @@ static enum run_outcome ended(struct thole_activity *act, enum process_end end,
                               const struct life_message *life, bool begun, bool killed,
                               thole_status *ret_status)
 {
-    thole_activity_options options = *act->pool->program->activities[act->entry].options;
+    const thole_activity_options *const declared = act->pool->program->activities[act->entry].options;
+    thole_activity_options options = {.size = sizeof options}; /* of an older program it is shorter */
+    memcpy(&options, declared, declared->size < sizeof options ? declared->size : sizeof options);
     options.memory_max = forkserver_memory_max(act->pool->forkserver, &options);
     char text[PROCESS_TEXT_MAX];
     if (end == PROCESS_ENDED && !begun && life->error != 0) {

@@ -46,8 +46,10 @@ static void on_any_notice(void *arg, const struct delivery *delivery)
     struct thole_client *const client = arg;
     bool const own = watches_on_notice(client, delivery);
     pthread_mutex_lock(&client->lock);
-    client->listening.heard++;
-    client->listening.heard_own += own;
+    if (client->listening.together_users > 0) { /* else it is about to end */
+        client->listening.heard++;
+        client->listening.heard_own += own;
+    }
     pthread_mutex_unlock(&client->lock);
 }
 

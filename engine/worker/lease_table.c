@@ -172,7 +172,8 @@ struct lease *lease_table_add(struct lease_table *table, uint64_t id, const stru
     lease->id = id;
     lease->key = *key;
     lease->attempt = lease->deliveries = 0;
-    lease->compared = false;
+    lease->compared = lease->unwritten = false;
+    lease->claimed_us = 0;
     lease->push = PUSH_NONE;
     lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
     lease->cancel_kind_len = lease->reason_len = 0;

@@ -56,6 +56,7 @@ struct lease {
     struct worker_key key;     /* its instance points to instance_bytes */
     uint64_t attempt;          /* the fencing token; 0 = not claimed, or by a batch that has not begun */
     uint64_t claimed_us;       /* when the claim was made, by the database's clock */
+    bool unwritten;            /* the claim of a quick one: its row does not say so */
     struct work_digest digest; /* of what its message says */
     bool compared;             /* with that of the row, by the claim */
     uint64_t deliveries;       /* of its message; a hint */

@@ -160,7 +160,8 @@ enum worker_in_kind {
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
     WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned. unknown: it
-                            does not run, and has no result: the claim is given back */
+                            does not run, and has no result: the claim is given back. Of a COMPLETE_RUN:
+                            neither does any of it that was not answered before */
     WORKER_IN_SLOT,      /* an abandoned slot was replaced (it may be later or never) */
     WORKER_IN_BEGUN,     /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
     WORKER_IN_PUBLISHED, /* id, ok: stored, or known to have been stored before */

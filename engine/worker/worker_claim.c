@@ -259,7 +259,7 @@ static size_t add_claims(struct worker_machine *w)
  * may start without a claim now. */
 static void queue_quick(struct worker_machine *w)
 {
-    bool const none = w->isolation.untold > 0 || w->claim_failures > 0;
+    bool const none = w->isolation.untold > 0 || w->claim_failures > 0 || w->now_ms < w->quick_gate_ms;
     struct lease *next;
     for (struct lease *l = leases_in(w, LEASE_QUICK)->first; l != NULL; l = next) {
         next = l->next;
@@ -305,6 +305,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     w->counters.claimed++;
     lease->attempt = row->attempt;
     lease->claimed_us = row->claimed_us;
+    lease->unwritten = false;
     lease->compared = row->compared;
     lease->renewed_ms = w->claim_sent_ms;
     lease->deadline_ms = deadline_in(w, row->left_ms);

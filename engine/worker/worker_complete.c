@@ -7,7 +7,10 @@
 #include "worker_machine.h"
 #include <assert.h>
 
-enum { QUICK_MS = 1000 /* from the begin of a batch that runs handlers to its publishes */ };
+enum {
+    QUICK_MS = 1000,       /* from the begin of a batch that runs handlers to its publishes */
+    QUICK_PAUSE_MS = 5000, /* none is run that way for so long after a begin that took as long */
+};
 
 static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
@@ -113,6 +116,8 @@ static bool run_batch(struct worker_machine *w, struct worker_out *ret)
             continue;
         w->rows[n++] = (struct worker_row){
             .id = l->id, .key = l->key, .attempt = l->attempt, .left_ms = l->result.left_ms};
+        w->counters.claimed++;
+        w->counters.quick++;
         isolation_runs(w, l);
     }
     assert(n == w->batch_unrun);
@@ -179,11 +184,11 @@ static bool is_late(const struct worker_machine *w)
 }
 
 /* The row of a quick one is deleted: no other worker claims it while this transaction is open. */
-static void quick_won(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+static void quick_won(struct lease *lease, const struct worker_row *row)
 {
-    w->counters.claimed++;
-    w->counters.quick++;
     lease->attempt = row->attempt;
+    lease->claimed_us = 0;
+    lease->unwritten = true;
     lease->compared = row->compared;
     lease->result.left_ms = row->left_ms;
 }
@@ -194,14 +199,18 @@ static void begun(struct worker_machine *w, struct lease *lease, const struct wo
     if (!lease->result.unrun && row->state != WORKER_ROW_MINE)
         not_mine(w, lease, row->state);
     else if (lease->result.unrun && row->state == WORKER_ROW_MINE)
-        quick_won(w, lease, row);
+        quick_won(lease, row);
     else if (lease->result.unrun)
         claim_first(w, lease);
 }
 
-static enum batch_step after_begin(const struct worker_machine *w)
+/* When Postgres is so slow, quick ones would hold up the results of others. */
+static enum batch_step after_begin(struct worker_machine *w)
 {
-    if (leases_in(w, LEASE_COMPLETING)->len == 0 || is_late(w))
+    bool const late = is_late(w);
+    if (late && w->batch_quick)
+        w->quick_gate_ms = w->now_ms + QUICK_PAUSE_MS;
+    if (leases_in(w, LEASE_COMPLETING)->len == 0 || late)
         return BATCH_TO_ROLL_BACK;
     return w->batch_unrun > 0 ? BATCH_TO_RUN : BATCH_TO_PUBLISH;
 }
@@ -228,7 +237,11 @@ bool worker_quick_finished(struct worker_machine *w, const struct worker_in *in)
     struct lease *const lease = lease_table_find(&w->table, in->id);
     if (lease == NULL || lease->state != LEASE_COMPLETING || !lease->result.unrun)
         return false;
-    assert(w->step == BATCH_RUNNING && w->batch_unrun > 0 && !in->unknown);
+    assert(w->step == BATCH_RUNNING && w->batch_unrun > 0);
+    if (in->unknown) { /* nor are those behind it run */
+        w->step = BATCH_TO_ROLL_BACK;
+        return true;
+    }
     lease->result.unrun = false;
     if (--w->batch_unrun == 0)
         w->step = is_late(w) ? BATCH_TO_ROLL_BACK : BATCH_TO_PUBLISH;

@@ -94,7 +94,7 @@ static struct not_lost *not_lost_at(const struct worker_machine *w, size_t i)
 /* Without room in the ring the claim counts as lost once. */
 void lease_not_lost(struct worker_machine *w, const struct lease *lease)
 {
-    if (lease->attempt == 0 || w->not_lost_len == w->table.cap)
+    if (lease->attempt == 0 || lease->unwritten || w->not_lost_len == w->table.cap)
         return;
     struct not_lost *const to = not_lost_at(w, w->not_lost_len++);
     to->key = lease->key;

@@ -91,9 +91,10 @@ struct worker_machine {
     uint64_t progress_due_ms;
 
     enum batch_step step;
-    bool batch_quick;   /* it has quick handlers to run, or has run them */
-    size_t batch_unrun; /* of these, those that have not returned */
-    size_t batch_open;  /* publishes not answered yet */
+    bool batch_quick;       /* it has quick handlers to run, or has run them */
+    uint64_t quick_gate_ms; /* until then quick ones are claimed first */
+    size_t batch_unrun;     /* of these, those that have not returned */
+    size_t batch_open;      /* publishes not answered yet */
     uint64_t batch_sent_ms;
 
     struct isolation_slot isolation;

@@ -85,6 +85,7 @@ static void kept(struct worker_machine *w, struct lease *lease, const struct wor
     bool const same = lease->attempt == row->attempt; /* else what was told was not of the row's claim */
     lease->attempt = row->attempt;                    /* a claim of this worker whose answer was lost */
     lease->claimed_us = row->claimed_us;
+    lease->unwritten = false;
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
     worker_progress_arm(w, lease); /* +WPI may have left it out */

@@ -87,7 +87,8 @@ THOLE_API uint64_t thole_activity_execution(const thole_activity *act);
 THOLE_API uint64_t thole_activity_id(const thole_activity *act);
 /** The try of the retry policy, from 1. */
 THOLE_API uint32_t thole_activity_try(const thole_activity *act);
-/** How many times this try has been claimed, from 1; more than 1 after a worker was lost. */
+/** How many times this try has been claimed, from 1; more than 1 after a worker was lost. The first run of an
+ * activity that is declared quick is no claim: after the loss of its worker it says 1 again. */
 THOLE_API uint32_t thole_activity_attempt(const thole_activity *act);
 /** The queue of this activity. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_queue(const thole_activity *act);

@@ -61,7 +61,7 @@ typedef struct thole_activity_options {
     /** For THOLE_ISOLATION_THREAD: the handler returns within about a millisecond and waits for nothing: no
      * network, no disk, no lock that others hold for long. It then runs on the thread that serves the
      * worker's connections, between the deletion of its row and the storing of its result: no other thread is
-     * woken, and no claim is written, which is about a quarter of what an activity costs. Meanwhile the
+     * woken, and no claim is written, which is a tenth to a seventh of what an activity costs. Meanwhile the
      * worker does nothing else: it neither renews leases nor takes cancellations. So:
      * - its token never fires, and a deadline does not end it; if it never returns, its worker does nothing
      * any more, and is not healthy;

@@ -253,6 +253,7 @@ static void command(struct world *t, const char *text)
     else if (strcmp(word, "done") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_FINISHED,
                                     .id = number,
+                                    .unknown = strcmp(more, "unrun") == 0,
                                     .status = strcmp(more, "cancelled") == 0 ? THOLE_CANCELLED
                                               : strcmp(more, "failed") == 0  ? THOLE_APP
                                               : strcmp(more, "later") == 0   ? THOLE_LATER

@@ -2,13 +2,13 @@
  * Stories of the worker machine: each step is a command, and what the machine says to it.
  *
  * Commands: +MS | msg ID KEY [unknown] [quick] [n=DELIVERIES] [ago=MS] [try=N] [says=N] | claimed STATES |
- * renewed STATES | begun STATES | left STATES | notlost on|off | done ID [cancelled|failed|later] | published
- * ID ok|? | committed ok|? | released | push KEYS [try=N] [kind=KIND] | slot | stop MS. STATES has a letter
- * for each row: m(ine), x (missing), s(tolen), n (nobody knows), of claims also h (held by another, for 4 s),
- * H (for an hour), t (mine, and has 5 s), e (mine, and is past its deadline), u (a poison candidate), a digit
- * (mine, and was lost so often), p (mine, and poisoned), o (mine, of an older engine), f (forged); or is "?":
- * unknown. Keys are of try 1 unless they say. KEYS are letters; each is an activity of its own. NOT_LOST is
- * answered at once, as notlost says. "same as ID": a message came again.
+ * renewed STATES | begun STATES | left STATES | notlost on|off | done ID [cancelled|failed|later|unrun] |
+ * published ID ok|? | committed ok|? | released | push KEYS [try=N] [kind=KIND] | slot | stop MS. STATES has
+ * a letter for each row: m(ine), x (missing), s(tolen), n (nobody knows), of claims also h (held by another,
+ * for 4 s), H (for an hour), t (mine, and has 5 s), e (mine, and is past its deadline), u (a poison
+ * candidate), a digit (mine, and was lost so often), p (mine, and poisoned), o (mine, of an older engine), f
+ * (forged); or is "?": unknown. Keys are of try 1 unless they say. KEYS are letters; each is an activity of
+ * its own. NOT_LOST is answered at once, as notlost says. "same as ID": a message came again.
  *
  * Lease 30 s: renewed every 10 s unless the story says, after an unknown answer every 1 s, fenced 28 s after
  * the last. Grace 10 s, stop grace 2 s, two slots, two completions more.

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { BATCH_MS = 500 /* of quick handlers: the loop has other things to do */ };
+
 struct thole_activity *worker_activity(uint64_t id)
 {
     assert(id != 0);
@@ -166,6 +168,7 @@ static void run(struct worker_host *host, struct thole_activity *act, const stru
         handlers_run(host->handlers, act);
 }
 
+/* Until one was slow, or all together: the others are claimed, and run on threads. */
 static void run_batch(struct worker_host *host, const struct worker_out *out)
 {
     struct thole_activity *acts[WORKER_QUICK_MAX];
@@ -178,10 +181,14 @@ static void run_batch(struct worker_host *host, const struct worker_out *out)
         if (out->rows[i].left_ms > 0)
             acts[i]->deadline_ms = now_ms + out->rows[i].left_ms;
     }
-    for (size_t i = 0; i < n; i++) {
-        worker_run_quick(host, acts[i]);
+    bool runs = true;
+    for (size_t i = 0; i < n && runs; i++) {
+        runs = worker_is_quick(host, acts[i]) && clock_monotonic_ms() < now_ms + BATCH_MS;
+        if (runs)
+            worker_run_quick(host, acts[i]);
         worker_give(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
                                               .id = (uint64_t)(uintptr_t)acts[i],
+                                              .unknown = !runs,
                                               .status = acts[i]->status});
     }
 }

@@ -250,10 +250,18 @@ static void finish_one(struct chaos *c)
 static void finish_quick(struct chaos *c)
 {
     static thole_status const statuses[] = {THOLE_OK, THOLE_APP, THOLE_CANCELLED};
-    if (c->quick_len > 0)
-        give(c, (struct worker_in){.kind = WORKER_IN_FINISHED,
-                                   .id = c->quick[--c->quick_len],
-                                   .status = statuses[dice(c, ARRAY_LEN(statuses))]});
+    bool const stops = dice(c, 12) == 0; /* this one is not run, nor the others */
+    if (c->quick_len == 0)
+        return;
+    uint64_t const id = c->quick[--c->quick_len];
+    for (size_t i = 0; stops && i < c->quick_len; i++)
+        c->fates[c->quick[i]].claimed = false;
+    c->fates[id].claimed = !stops;
+    c->quick_len = stops ? 0 : c->quick_len;
+    give(c, (struct worker_in){.kind = WORKER_IN_FINISHED,
+                               .id = id,
+                               .unknown = stops,
+                               .status = statuses[dice(c, ARRAY_LEN(statuses))]});
 }
 
 static void publish_one(struct chaos *c)
