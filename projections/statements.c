@@ -445,13 +445,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
              "activity_id") " AND q.try_number = k.try AND CASE WHEN k.quick"
                             " THEN q.attempt = 0 AND q.worker IS NULL AND NOT q.later AND (q.digest IS NULL "
                             "OR q.digest = k.digest)"
-                            " ELSE " IS_OF(
-                                "$6") " END"
-                                      " RETURNING k.ord, q.attempt + k.quick::int4,"
-                                      " CASE WHEN q.try_timeout_ms > 0 THEN q.try_timeout_ms ELSE -1 END,"
-                                      " q.details, coalesce(i.orchestration, ''), coalesce(i.version, "
-                                      "0)::int8,"
-                                      " CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
+                            " ELSE " IS_OF("$6") " END"
+                                                 " RETURNING k.ord, q.attempt + k.quick::int4,"
+                                                 " q.try_timeout_ms, q.details, coalesce(i.orchestration, "
+                                                 "''), coalesce(i.version, "
+                                                 "0)::int8,"
+                                                 " CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
     [STATEMENT_RELEASE] =
         {"release", "ii",
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"

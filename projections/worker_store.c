@@ -310,7 +310,7 @@ thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct 
     return change_rows(pg, "leaving activities to others", STATEMENT_LEAVE, worker, claims, n, reterr);
 }
 
-/* Rows of the deletion are (place, attempt, milliseconds left or -1, details, orchestration, version, 1 if
+/* Rows of the deletion are (place, attempt, milliseconds of a try or 0, details, orchestration, version, 1 if
  * compared). */
 static thole_status take_quick(struct postgres *pg, struct claim *claims, size_t n, struct arena *arena,
                                thole_error *reterr)
@@ -318,10 +318,9 @@ static thole_status take_quick(struct postgres *pg, struct claim *claims, size_t
     for (size_t row = 0; row < call_rows(pg, 1); row++) {
         struct claim *claim;
         THOLE_TRY(find_claim(pg, 1, row, claims, n, &claim, reterr));
-        uint64_t const left_ms = call_cell_int8(pg, 1, row, 2);
         if (!claim->quick)
             continue;
-        claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
+        claim->left_ms = call_cell_int8(pg, 1, row, 2);
         claim->version = (uint32_t)call_cell_int8(pg, 1, row, 5);
         claim->compared = call_cell_int8(pg, 1, row, 6) != 0;
         if (arena_dup(arena, call_cell_text(pg, 1, row, 3), &claim->details) != THOLE_OK ||

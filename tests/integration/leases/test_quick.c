@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 30000, SETTLE_MS = 300 };
+enum { WAIT_MS = 30000, SETTLE_MS = 300, SLOW_MS = 150 /* above the 100 ms of a quick one */ };
 
 static struct stack stack;
 static thole_client *client;
@@ -82,6 +82,14 @@ static void check_done(const char *id)
     CHECK_STR(id, stack_sql(&stack, statement), "0");
 }
 
+static bool has_rows(const char *n)
+{
+    static const char statement[] = "SELECT count(*) FROM thole_default.worker_queue";
+    for (int i = 0; i < WAIT_MS / 5 && strcmp(stack_sql(&stack, statement), n) != 0; i++)
+        pause_ms(5);
+    return strcmp(stack_sql(&stack, statement), n) == 0;
+}
+
 /* ---- stories ---- */
 
 static void test_it_runs_on_the_loop(void)
@@ -123,6 +131,34 @@ static void test_one_that_is_slow(void)
     start("slow-2", "held");
     check_thread("slow-2", "thole-handler", "attempt 1 of try 1 for one@1: held");
     CU_ASSERT_EQUAL(stack_count(worker->log, "is declared quick and took"), 1);
+    stack_kill9(worker);
+}
+
+/* Two in one batch: the one that is not run, since the other was slow, is claimed and runs on a thread. */
+static void test_two_that_are_slow(void)
+{
+    static const char *const ids[] = {"pair-1", "pair-2"};
+    size_t on_loop = 0;
+    start(ids[0], "held");
+    start(ids[1], "held");
+    CU_ASSERT_TRUE(has_rows("2")); /* both wait for a worker */
+    struct stack_program *const worker = worker_of("pair");
+    for (int i = 0; i < WAIT_MS / 5 && count_of(ids[0], "begins") + count_of(ids[1], "begins") == 0; i++)
+        pause_ms(5);
+    pause_ms(SLOW_MS);
+    CU_ASSERT_EQUAL(count_of(ids[0], "begins") + count_of(ids[1], "begins"), 1);
+    let_go(ids[0]);
+    let_go(ids[1]);
+    for (size_t i = 0; i < 2; i++) {
+        thole_instance_status status;
+        const char *const outcome = stack_outcome(client, ids[i], WAIT_MS, &status);
+        bool const loop = strncmp(outcome, "thole-worker", strlen("thole-worker")) == 0;
+        on_loop += loop;
+        check_thread(ids[i], loop ? "thole-worker" : "thole-handler", "attempt 1 of try 1 for one@1: held");
+        check_done(ids[i]);
+        CU_ASSERT_EQUAL(count_of(ids[i], "begins"), 1);
+    }
+    CU_ASSERT_EQUAL(on_loop, 1);
     stack_kill9(worker);
 }
 
@@ -220,6 +256,7 @@ static const struct thole_test tests[] = {
     {"it runs on the loop", test_it_runs_on_the_loop},
     {"it cannot be completed later", test_it_cannot_be_completed_later},
     {"one that is slow", test_one_that_is_slow},
+    {"two that are slow", test_two_that_are_slow},
     {"its worker is killed", test_its_worker_is_killed},
     {"it kills its worker", test_it_kills_its_worker},
     {"its worker is frozen", test_its_worker_is_frozen},
