@@ -38,4 +38,5 @@
 /* of work; not part of it */
 #define HEADER_ACTIVITY "Thole-Activity"
 #define HEADER_NONCE "Thole-Nonce"
+#define HEADER_RESULTS "Thole-Results"
 #endif

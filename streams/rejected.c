@@ -49,8 +49,8 @@ static thole_status publish(struct requests *requests, const char *subject, cons
         (void)snprintf(id, sizeof id, "bind-%s.%llu.%llu", item->binding, (unsigned long long)item->sequence,
                        (unsigned long long)item->stored_ns);
     else
-        (void)snprintf(id, sizeof id, "%u.%llu.%llu", item->partition, (unsigned long long)item->sequence,
-                       (unsigned long long)item->stored_ns);
+        (void)snprintf(id, sizeof id, item->part == 0 ? "%u.%llu.%llu" : "%u.%llu.%llu.%u", item->partition,
+                       (unsigned long long)item->sequence, (unsigned long long)item->stored_ns, item->part);
     struct header const headers[] = {{HEADER_CODE, item->code},
                                      {HEADER_REASON, reason},
                                      {HEADER_SUBJECT, was},

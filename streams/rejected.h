@@ -15,6 +15,7 @@ struct rejected_item {
     const char *event;            /* of a CloudEvent: its Nats-Msg-Id; else NULL */
     const char *binding;          /* of a rule of thole bind: on thole.<ns>.rejected.bind-<rule>; else NULL */
     uint64_t sequence, stored_ns; /* in the inbox; of a CloudEvent its event id and time */
+    uint32_t part;                /* of several results in that message, from 0 */
     thole_slice code, reason, subject, payload;
     uint64_t bytes;
     uint64_t number; /* in the stream; only where it was read */

@@ -130,6 +130,23 @@ thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_sli
     return finished(to, reterr);
 }
 
+static const char SEVERAL[] = "+", RESULTS[] = "result.worker";
+
+thole_status subject_results(struct buf *to, const char *ns, uint32_t p, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    buf_printf(to, "in.%u.%s.%s", p, RESULTS, SEVERAL);
+    return finished(to, reterr);
+}
+
+bool subject_is_results(thole_slice subject)
+{
+    return subject_nth(subject, INBOX_TOKEN_INSTANCE + 1).len == 0 &&
+           thole_slice_equal(subject_nth(subject, INBOX_TOKEN_INSTANCE), thole_slice_from(SEVERAL)) &&
+           thole_slice_equal(subject_inbox_route(subject), thole_slice_from(RESULTS));
+}
+
 thole_slice subject_inbox_route(thole_slice subject)
 {
     thole_slice const kind = subject_nth(subject, INBOX_TOKEN_KIND);

@@ -23,6 +23,10 @@ THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint3
                                            thole_slice instance, thole_error *reterr);
 /* Tokens of such a subject; the route is two of them. */
 enum { INBOX_TOKEN_KIND = 4, INBOX_TOKEN_INSTANCE = 6 };
+/* In place of an instance: several results of workers, for instances of the partition (result_list.h). No id
+ * is encoded so. */
+THOLE_NODISCARD thole_status subject_results(struct buf *to, const char *ns, uint32_t p, thole_error *reterr);
+bool subject_is_results(thole_slice subject);
 thole_slice subject_inbox_route(thole_slice subject);
 /*
  * Who asks, as NATS's permissions vouch for it: .by.<actor> at the end of an inbox subject, and of a request

@@ -28,10 +28,21 @@ thole_status work_names_make(const char *ns, thole_slice queue, struct work_name
     return THOLE_OK;
 }
 
-/* How many headers say it, behind the others. */
-static size_t trace_headers(const struct trace *trace)
+static const char RESULTS_LIST[] = "list";
+
+enum { WORK_HEADERS = 5 };
+static size_t write_headers(const struct work_item *item, struct header headers[WORK_HEADERS])
 {
-    return trace->parent.len == 0 ? 0 : trace->list.len == 0 ? 1 : 2;
+    size_t n = 0;
+    headers[n++] = (struct header){HEADER_ACTIVITY, item->activity};
+    headers[n++] = (struct header){HEADER_NONCE, item->nonce};
+    if (item->lists)
+        headers[n++] = (struct header){HEADER_RESULTS, thole_slice_from(RESULTS_LIST)};
+    if (item->trace.parent.len > 0)
+        headers[n++] = (struct header){HEADER_TRACEPARENT, item->trace.parent};
+    if (item->trace.parent.len > 0 && item->trace.list.len > 0)
+        headers[n++] = (struct header){HEADER_TRACESTATE, item->trace.list};
+    return n;
 }
 
 thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item,
@@ -43,14 +54,11 @@ thole_status work_publish(struct requests *requests, const char *ns, const struc
     thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
-        struct header const headers[] = {{HEADER_ACTIVITY, item->activity},
-                                         {HEADER_NONCE, item->nonce},
-                                         {HEADER_TRACEPARENT, item->trace.parent},
-                                         {HEADER_TRACESTATE, item->trace.list}};
+        struct header headers[WORK_HEADERS];
         struct publish const publish = {.subject = buf_cstr(&subject),
                                         .body = item->input,
                                         .headers = headers,
-                                        .headers_len = 2 + trace_headers(&item->trace)};
+                                        .headers_len = write_headers(item, headers)};
         status = requests_publish(requests, &publish, token, reterr);
     }
     buf_release(&subject);
@@ -166,6 +174,8 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
     struct trace const trace = {link_native_header(native, HEADER_TRACEPARENT),
                                 link_native_header(native, HEADER_TRACESTATE)};
     item->trace = trace_valid(&trace);
+    item->lists =
+        thole_slice_equal(link_native_header(native, HEADER_RESULTS), thole_slice_from(RESULTS_LIST));
     buf_init(&id, THOLE_ID_BYTES_MAX);
     thole_status const status = subject_token_decode(instance, &id, NULL);
     if (status == THOLE_OK)

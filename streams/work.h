@@ -1,7 +1,8 @@
 /*
  * The WORK stream: activity messages, pulled by workers. The subject says which try of which activity it is,
- * the header Thole-Activity its name, Thole-Nonce what its result must carry (nonce.h), and the body is the
- * raw input, so that a worker in any language needs no protobuf.
+ * the header Thole-Activity its name, Thole-Nonce what its result must carry (nonce.h), Thole-Results: list
+ * that all engines take several results in one message, and the body is the raw input, so that a worker in
+ * any language needs no protobuf.
  */
 #ifndef THOLE_WORK_H
 #define THOLE_WORK_H
@@ -14,6 +15,8 @@ struct work_item {
     thole_slice nonce;                           /* see nonce.h */
     struct trace trace;                          /* not part of its digest */
     uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
+    bool lists; /* its result may be in a message with others (result_list.h); not part of its digest, either
+                 */
 };
 /* Publishes to the item's own subject, also when it has a message already. Statuses of requests_publish(). */
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,

@@ -111,7 +111,10 @@ struct thole_activity {
     thole_status status;
     thole_slice output;
 
-    bool published_ok;         /* both written before `published` is sent */
+    bool publish_alone; /* its result was in a message with others that could not be stored */
+    struct thole_activity
+        *published_next;       /* whose result is in the same message; not after `published` is sent */
+    bool published_ok;         /* both written before that */
     uint32_t publish_err_code; /* of the server; 0 = none */
 };
 

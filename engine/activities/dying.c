@@ -14,7 +14,9 @@ static struct {
     pid_t pid; /* what a handler has forked is not this worker */
     int reporter;
     struct stat socket; /* which file that is */
-} dying;
+    atomic_int held;    /* a connection; -1: none */
+    struct stat held_socket;
+} dying = {.held = -1};
 
 static struct thread_pointer running; /* to the struct thole_activity whose handler the thread runs */
 
@@ -35,11 +37,17 @@ static void take_try(struct worker_crash_try *ret)
 }
 
 /* A handler may have closed the socket, and its number may be reused. */
-static bool reporter_is_there(void)
+static bool is_still(int fd, const struct stat *socket)
 {
     struct stat now;
-    return fstat(dying.reporter, &now) == 0 && now.st_dev == dying.socket.st_dev &&
-           now.st_ino == dying.socket.st_ino;
+    return fstat(fd, &now) == 0 && now.st_dev == socket->st_dev && now.st_ino == socket->st_ino;
+}
+
+static void let_go(void)
+{
+    int const held = atomic_exchange(&dying.held, -1);
+    if (held >= 0 && is_still(held, &dying.held_socket))
+        (void)shutdown(held, SHUT_RDWR);
 }
 
 /* Async-signal-safe. Only the first crash counts: later ones may be its consequence. */
@@ -54,8 +62,10 @@ static void write_report(const struct worker_crash *crash)
         take_try(&page->crash.in);
         atomic_store(&page->state, WORKER_CRASH_WRITTEN);
     }
+    let_go();
     struct pollfd stored = {.fd = dying.reporter, .events = POLLRDHUP};
-    if (reporter_is_there() && send(dying.reporter, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+    if (is_still(dying.reporter, &dying.socket) &&
+        send(dying.reporter, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
         (void)poll(&stored, 1, DYING_WAIT_MS);
 }
 
@@ -86,6 +96,13 @@ bool dying_is(void)
 {
     const struct worker_crash_page *const page = atomic_load(&dying.page);
     return page != NULL && atomic_load(&page->state) != WORKER_CRASH_UNWRITTEN;
+}
+
+void dying_holds(int socket)
+{
+    atomic_store(&dying.held, -1);
+    if (socket >= 0 && fstat(socket, &dying.held_socket) == 0)
+        atomic_store(&dying.held, socket);
 }
 
 void dying_runs(const struct thole_activity *act)

@@ -21,6 +21,10 @@ void dying_uninstall(void);
  * thread. */
 bool dying_is(void);
 
+/* That connection to Postgres has a transaction open whose rows the crash report goes into: a crash shuts it
+ * down first, since the server holds their locks as long as it is there. -1: none. From one thread. */
+void dying_holds(int socket);
+
 /* This thread runs the handler of @p act from now on; NULL: none. Cheap. */
 void dying_runs(const struct thole_activity *act);
 #endif

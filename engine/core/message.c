@@ -153,6 +153,8 @@ static thole_status message_from_pb(const Thole__V1__InboxMessage *pb, struct ar
     THOLE_TRY(codec_dup(arena, pb->instance, &ret->instance, reterr));
     if (pb->body_case == THOLE__V1__INBOX_MESSAGE__BODY__NOT_SET)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "message of an unknown kind");
+    if (pb->body_case == THOLE__V1__INBOX_MESSAGE__BODY_RESULTS)
+        return thole_fail(reterr, THOLE_CORRUPT, "several results, on the subject of one instance");
     ret->kind = (enum message_kind)pb->body_case;
     assert(is_kind(ret->kind));
     const ProtobufCMessage *body;

@@ -78,6 +78,7 @@ struct heartbeat {
     size_t orchestrations_len;
     const struct partition_needs *needs;
     size_t needs_len;
+    bool takes_results; /* several in one message: result_list.h */
 };
 THOLE_NODISCARD thole_status heartbeat_encode(const struct heartbeat *heartbeat, struct buf *to);
 THOLE_NODISCARD thole_status heartbeat_decode(thole_slice bytes, struct arena *arena, struct heartbeat *ret,

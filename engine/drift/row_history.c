@@ -3,6 +3,7 @@
 #include "message.h"
 #include "proto_json.h"
 #include "reader.h"
+#include "result_list.h"
 #include "subject.h"
 #include "subject_list.h"
 #include <stdlib.h>
@@ -182,49 +183,74 @@ thole_status row_history_read(const struct row_history *of, thole_slice instance
 /* ---- results that wait ---- */
 
 struct results {
+    thole_slice instance; /* whose */
     struct waiting_result *items;
     size_t len, cap;
 };
 
-static thole_status take_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+static void take_message(struct results *results, thole_slice body)
 {
-    struct results *const results = arg;
     struct arena arena;
     struct message message;
-    struct buf converted;
-    (void)sequence;
-    (void)subject;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
-    body = proto_json_inbox_body(body, &converted);
-    if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT) {
+    if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
+        thole_slice_equal(message.instance, results->instance)) {
         results->items =
             memory_reserve(results->items, &results->cap, results->len + 1, sizeof *results->items);
         results->items[results->len++] = (struct waiting_result){
             message.execution, message.task, message.try_number == 0 ? 1 : message.try_number};
     }
-    buf_release(&converted);
     arena_release(&arena);
+}
+
+static thole_status take_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct results *const results = arg;
+    struct result_list list;
+    struct result_item item;
+    struct buf converted;
+    size_t len;
+    (void)sequence;
+    body = proto_json_inbox_body(body, &converted);
+    if (!subject_is_results(subject))
+        take_message(results, body);
+    else if (result_list_read(body, &list, &len, NULL) == THOLE_OK)
+        while (result_list_next(&list, &item))
+            if (thole_slice_equal(item.instance, results->instance))
+                take_message(results, item.bytes);
+    buf_release(&converted);
     return THOLE_OK;
+}
+
+static thole_status walk(const struct row_history *of, const struct buf *subject, struct results *results,
+                         thole_error *reterr)
+{
+    return stream_walk(of->connection, buf_cstr(&of->inbox), buf_cstr(subject), 1, UINT64_MAX, take_result,
+                       results, reterr);
 }
 
 thole_status row_history_results(const struct row_history *of, thole_slice instance,
                                  struct waiting_result **ret, size_t *ret_len, thole_error *reterr)
 {
-    struct results results = {.items = NULL};
+    struct results results = {.instance = instance};
     struct buf subject, token;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&token, SUBJECT_BYTES_MAX);
     thole_status status = subject_token(&token, instance, reterr);
     if (status == THOLE_OK) {
         buf_printf(&subject, "thole.%s.in.%u.*.*.%s", of->ns, of->p, buf_cstr(&token));
-        status = stream_walk(of->connection, buf_cstr(&of->inbox), buf_cstr(&subject), 1, UINT64_MAX,
-                             take_result, &results, reterr);
+        status = walk(of, &subject, &results, reterr);
     }
     if (status == THOLE_OK) { /* those of senders that NATS vouches for */
         buf_text(&subject, ".by.*");
-        status = stream_walk(of->connection, buf_cstr(&of->inbox), buf_cstr(&subject), 1, UINT64_MAX,
-                             take_result, &results, reterr);
+        status = walk(of, &subject, &results, reterr);
     }
+    if (status == THOLE_OK) { /* those that came with others */
+        buf_clear(&subject);
+        status = subject_results(&subject, of->ns, of->p, reterr);
+    }
+    if (status == THOLE_OK)
+        status = walk(of, &subject, &results, reterr);
     buf_release(&token);
     buf_release(&subject);
     if (status != THOLE_OK) {

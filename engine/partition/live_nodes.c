@@ -431,6 +431,16 @@ size_t live_there(const struct live_nodes *live, const struct member *ret[LIVE_M
     return len;
 }
 
+bool live_take_results(const struct live_nodes *live)
+{
+    bool any = false, all = true;
+    for (size_t i = 0; i < live->len; i++) {
+        any |= live->members[i]->there;
+        all &= !live->members[i]->there || live->members[i]->heartbeat.takes_results;
+    }
+    return any && all;
+}
+
 /* ---- who does not open what it is given ---- */
 
 void live_leave_out(struct live_nodes *live, thole_slice node, uint32_t p)

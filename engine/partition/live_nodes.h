@@ -82,6 +82,8 @@ bool live_alone(const struct live_nodes *live); /* there is no other heartbeat *
 const struct member *live_find(const struct live_nodes *live, thole_slice node);
 /* All that are there; returns how many. */
 size_t live_there(const struct live_nodes *live, const struct member *ret[LIVE_MAX]);
+/* Whether all of them take several results in one message; false when nobody is there. */
+bool live_take_results(const struct live_nodes *live);
 
 /* Until it opens the partition, is started anew, or is there no longer, it is not chosen for it. */
 void live_leave_out(struct live_nodes *live, thole_slice node, uint32_t p);

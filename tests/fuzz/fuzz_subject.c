@@ -61,6 +61,8 @@ static void check_id(thole_slice id)
         check_subject(&to, 6);
     if (good) /* no instance is somebody's mailbox */
         assert(!subject_is_reply(buf_bytes(&to)));
+    if (good && subject_inbox(&to, "ns", 3, THOLE_STR("result.worker"), id, NULL) == THOLE_OK)
+        assert(!subject_is_results(buf_bytes(&to))); /* nor all of a partition's */
     buf_release(&to);
     buf_release(&back);
 }
@@ -89,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)subject_nth(input, i);
     (void)subject_partition(input, 8);
     (void)subject_is_reply(input);
+    (void)subject_is_results(input);
     if (subject_is_reply(input))
         assert(input.len > 4 && memchr(input.ptr, ' ', input.len) == NULL &&
                memchr(input.ptr, '\n', input.len) == NULL);

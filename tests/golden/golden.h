@@ -2,7 +2,7 @@
  * Golden files: bytes that a released thole has written, which every later one must read and replay.
  *
  *   vN/events/KIND      a record whose turn has one event of that kind
- *   vN/messages/KIND    an inbox message; "heartbeat": an engine's
+ *   vN/messages/KIND    an inbox message; "results": several in one; "heartbeat", …: an engine's
  *   vN/records/NAME     a record
  *   vN/histories/NAME   all records of one execution, each behind its length (4 bytes, little-endian)
  *

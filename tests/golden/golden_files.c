@@ -1,5 +1,6 @@
 /* Golden bytes and their texts. */
 #include "golden.h"
+#include "result_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,36 @@ static void sample_every_event(struct sampling *s)
     }
 }
 
+static void sample_results(struct sampling *s)
+{
+    struct message results[] = {sample_messages[MESSAGE_ACTIVITY_RESULT - MESSAGE_START],
+                                {.kind = MESSAGE_ACTIVITY_RESULT,
+                                 .instance = THOLE_STR("order-18"),
+                                 .execution = 1,
+                                 .task = 2,
+                                 .data = THOLE_STR("99")}};
+    struct buf list;
+    buf_init(&list, GOLDEN_BYTES_MAX);
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        buf_clear(&s->bytes);
+        if (message_encode(&results[i], &s->bytes) != THOLE_OK)
+            abort();
+        result_list_add(&list, buf_bytes(&s->bytes));
+    }
+    buf_clear(&s->bytes);
+    result_list_write(buf_bytes(&list), &s->bytes);
+    sample(s, "messages", "results");
+    buf_release(&list);
+}
+
+static void sample_heartbeat(struct sampling *s, const char *name, const struct heartbeat *heartbeat)
+{
+    buf_clear(&s->bytes);
+    if (heartbeat_encode(heartbeat, &s->bytes) != THOLE_OK)
+        abort();
+    sample(s, "messages", name);
+}
+
 static void sample_every_message(struct sampling *s)
 {
     for (size_t i = 0; i < sample_messages_len; i++) {
@@ -90,11 +121,11 @@ static void sample_every_message(struct sampling *s)
     }
     thole_slice const names[] = {THOLE_STR("checkout"), THOLE_STR("refund@2")};
     struct partition_needs const needs[] = {{0, names, 1}, {63, names, 2}, {7, NULL, 0}};
-    struct heartbeat const heartbeat = {THOLE_STR("n-1"), 1700000000000, names, 2, needs, 3};
-    buf_clear(&s->bytes);
-    if (heartbeat_encode(&heartbeat, &s->bytes) != THOLE_OK)
-        abort();
-    sample(s, "messages", "heartbeat");
+    struct heartbeat heartbeat = {THOLE_STR("n-1"), 1700000000000, names, 2, needs, 3, false};
+    sample_heartbeat(s, "heartbeat", &heartbeat);
+    heartbeat.takes_results = true;
+    sample_heartbeat(s, "heartbeat_results", &heartbeat);
+    sample_results(s);
 }
 
 static void sample_deletion(struct sampling *s)
@@ -201,6 +232,20 @@ void golden_samples(golden_fn *each, void *arg)
 
 /* ---- texts ---- */
 
+static thole_status show_results(thole_slice bytes, struct arena *arena, struct buf *to, thole_error *reterr)
+{
+    struct result_list list;
+    struct result_item item;
+    struct message message;
+    size_t len;
+    THOLE_TRY(result_list_read(bytes, &list, &len, reterr));
+    while (result_list_next(&list, &item)) {
+        THOLE_TRY(message_decode(item.bytes, arena, &message, reterr));
+        show_message(&message, to);
+    }
+    return THOLE_OK;
+}
+
 static thole_status show_bytes(struct golden golden, thole_slice bytes, struct arena *arena, struct buf *to,
                                thole_error *reterr)
 {
@@ -213,7 +258,9 @@ static thole_status show_bytes(struct golden golden, thole_slice bytes, struct a
             show_record(&records[i], to);
         return n == 0 ? THOLE_CORRUPT : THOLE_OK;
     }
-    if (strcmp(golden.name, "heartbeat") == 0) {
+    if (strcmp(golden.name, "results") == 0)
+        return show_results(bytes, arena, to, reterr);
+    if (strncmp(golden.name, "heartbeat", strlen("heartbeat")) == 0) {
         THOLE_TRY(heartbeat_decode(bytes, arena, &heartbeat, reterr));
         show_heartbeat(&heartbeat, to);
         return THOLE_OK;

@@ -383,6 +383,7 @@ void show_heartbeat(const struct heartbeat *h, struct buf *to)
         for (size_t j = 0; j < h->needs[i].orchestrations_len; j++)
             show_slice(to, "needs", h->needs[i].orchestrations[j]);
     }
+    show_number(to, "takes_results", h->takes_results);
 }
 
 static void show_turn(const struct turn *turn, struct buf *to)

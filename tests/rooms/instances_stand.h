@@ -37,7 +37,7 @@ struct stand { /* instances, and who gives them what they ask for */
     struct env env;
     struct instances *instances;
     struct stack_pool *stacks;
-    uint64_t inbox;
+    uint64_t inbox, rejection; /* the latter: the token of the last one */
     struct log_rule log;
     struct said said;
     struct arena arena;            /* of the records */
@@ -92,9 +92,12 @@ static inline void listen(struct stand *s)
         case PARTITION_OUT_NOTICE: say(s, out.notice.kind, out.notice.instance); break;
         case PARTITION_OUT_QUERY_ANSWER: say(s, "answer", out.query_answer.data); break;
         case PARTITION_OUT_REJECT:
+            s->rejection = out.token;
             say(s, reject_code_name(out.reject.code), out.reject.instance);
             if (out.reject.actor.len > 0)
                 say(s, "of", out.reject.actor);
+            if (out.reject.part > 0)
+                said_add(&s->said, ", part %u", out.reject.part);
             break;
         default: say(s, "what", (thole_slice){0}); break;
         }

@@ -221,7 +221,7 @@ static void test_what_cannot_be_taken(void)
     CU_ASSERT_TRUE(instances_message(s->instances, &in));
     check_said(s, "is given out", "malformed i");
     CU_ASSERT(instances_inbox(s->instances)->floor == 0 && !instances_quiet(s->instances));
-    instances_rejected(s->instances, 1);
+    instances_rejected(s->instances, s->rejection);
     CU_ASSERT(instances_inbox(s->instances)->floor == 1 && instances_quiet(s->instances));
     end(s);
 }
@@ -288,6 +288,177 @@ static void test_who_asks_for_what_cannot_be_taken(void)
     end(s);
 }
 
+/* ---- several results in one message ---- */
+
+/* As a worker sends it: a part of the last message, whose first part has a sequence of its own. Whether it is
+ * taken. */
+static bool give_part(struct stand *s, uint32_t part, uint32_t parts, const struct message *result)
+{
+    struct buf bytes;
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    CU_ASSERT_EQUAL(message_encode(result, &bytes), THOLE_OK);
+    struct in_message const in = {.sequence = s->inbox,
+                                  .stored_ns = 77,
+                                  .part = part,
+                                  .parts = parts,
+                                  .instance = result->instance,
+                                  .route = THOLE_STR("result.worker"),
+                                  .bytes = buf_bytes(&bytes)};
+    bool const taken = instances_message(s->instances, &in);
+    buf_release(&bytes);
+    return taken;
+}
+
+static struct message result_of(const char *id, struct nonce *room)
+{
+    struct message const result = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                   .instance = thole_slice_from(id),
+                                   .execution = 1,
+                                   .task = 2,
+                                   .try_number = 1,
+                                   .source.place.attempt = 1};
+    return test_with_nonce(&result, room);
+}
+
+/* Each has begun, and waits for its activity. */
+static void begin_instances(struct stand *s, const char *const *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        start(s, ids[i], "plain");
+        listen(s);
+        commit(s, record(s, ids[i], STARTS));
+    }
+    listen(s);
+    said_clear(&s->said);
+}
+
+static const char *const two[] = {"i", "j"};
+static const char *const ENDS = "1.2 ran; #3 ActivityCompleted #2 (); #4 Completed ()";
+
+/* Until the last of them is recorded the position says that the message is to be read again. */
+static void test_parts_for_two_instances(void)
+{
+    struct stand *s = begin();
+    struct nonce rooms[2];
+    struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
+    begin_instances(s, two, ARRAY_LEN(two));
+    s->inbox++;
+    CU_ASSERT_TRUE(give_part(s, 0, 2, &i));
+    CU_ASSERT_TRUE(give_part(s, 1, 2, &j));
+    CU_ASSERT_EQUAL(instances_pending(s->instances), 2);
+    struct instances_record made;
+    const char *turn = run(s, &made);
+    CHECK_STR("the first", turn, ENDS);
+    CU_ASSERT(made.turn != NULL && thole_slice_equal(made.turn->instance, i.instance));
+    CU_ASSERT(instances_inbox(s->instances)->floor == 2 && !instances_inbox(s->instances)->dirty);
+    append(s, &made);
+    turn = run(s, &made);
+    CHECK_STR("the second", turn, ENDS);
+    CU_ASSERT(made.turn != NULL && thole_slice_equal(made.turn->instance, j.instance));
+    CU_ASSERT(instances_inbox(s->instances)->floor == 3 && instances_inbox(s->instances)->dirty);
+    append(s, &made);
+    end(s);
+}
+
+/* The next message is incorporated before it, and stands above the floor. */
+static void test_a_part_that_waits(void)
+{
+    struct stand *s = begin();
+    struct nonce rooms[3];
+    struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]),
+                         unknown = result_of("unknown", &rooms[2]);
+    begin_instances(s, two, ARRAY_LEN(two));
+    s->inbox++;
+    CU_ASSERT_TRUE(give_part(s, 0, 3, &i) && give_part(s, 1, 3, &i)); /* it comes twice: it changes nothing */
+    CU_ASSERT_TRUE(give_part(s, 2, 3, &unknown));                     /* whose history is not there yet */
+    s->inbox++;
+    CU_ASSERT_TRUE(give_part(s, 0, 0, &j));
+    (void)record(s, "i", ENDS);
+    (void)record(s, "j", ENDS);
+    const struct progress *const inbox = instances_inbox(s->instances);
+    CU_ASSERT(inbox->floor == 2 && inbox->above_len == 1 && inbox->above[0] == 4);
+    check_said(s, "looked up", "load unknown");
+    (void)record(s, "it is not there", "");
+    CU_ASSERT(inbox->floor == 4 && inbox->above_len == 0);
+    end(s);
+}
+
+/* What is wrong with one of them is nothing to the others; the message counts when it is kept. */
+static void test_a_part_that_cannot_be_taken(void)
+{
+    struct stand *s = begin();
+    struct nonce rooms[2];
+    struct message const i = result_of("i", &rooms[0]);
+    struct message j = result_of("j", &rooms[1]);
+    begin_instances(s, two, ARRAY_LEN(two));
+    j.nonce = i.nonce; /* that of another */
+    s->inbox++;
+    CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
+    check_said(s, "is given out", "nonce j, part 1");
+    commit(s, record(s, "i", ENDS));
+    CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 2);
+    CU_ASSERT_FALSE(instances_quiet(s->instances));
+    instances_rejected(s->instances, s->rejection);
+    CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 3);
+    CU_ASSERT_TRUE(instances_quiet(s->instances));
+    end(s);
+}
+
+/* The parts of what is incorporated, or was given before, are not taken again. */
+static void test_parts_that_came_before(void)
+{
+    struct stand *s = begin();
+    struct nonce rooms[2];
+    struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
+    begin_instances(s, two, ARRAY_LEN(two));
+    s->inbox = 1; /* that of a start */
+    CU_ASSERT_FALSE(give_part(s, 0, 2, &i) || give_part(s, 1, 2, &j));
+    s->inbox = 3;
+    CU_ASSERT_FALSE(give_part(s, 1, 2, &j)); /* its first part has not come */
+    CU_ASSERT_EQUAL(instances_pending(s->instances), 0);
+    CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
+    CU_ASSERT_FALSE(give_part(s, 0, 2, &i));
+    s->inbox = 2;
+    CU_ASSERT_FALSE(give_part(s, 1, 2, &j));
+    CU_ASSERT_EQUAL(instances_pending(s->instances), 2);
+    (void)record(s, "i", ENDS);
+    (void)record(s, "j", ENDS);
+    CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 3);
+    end(s);
+}
+
+/* Whole, one time behind the other: it is taken once. */
+static void test_parts_that_come_twice(void)
+{
+    struct stand *s = begin();
+    struct nonce rooms[2];
+    struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
+    begin_instances(s, two, ARRAY_LEN(two));
+    s->inbox++;
+    CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
+    CU_ASSERT_FALSE(give_part(s, 0, 2, &i));
+    CU_ASSERT_FALSE(give_part(s, 1, 2, &j));
+    CU_ASSERT_EQUAL(instances_pending(s->instances), 2);
+    end(s);
+}
+
+/* An inbox is read from a position, above which a message is incorporated already. */
+static void test_parts_above_the_position(void)
+{
+    struct stand *s = begin();
+    uint64_t const above[] = {2};
+    struct nonce rooms[2];
+    struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
+    struct position const position = {.above = above, .above_len = 1};
+    instances_set_inbox(s->instances, &position);
+    s->inbox = 2;
+    CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
+    CU_ASSERT_EQUAL(instances_pending(s->instances), 0);
+    check_said(s, "nothing", "");
+    CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 2); /* there is no first one */
+    end(s);
+}
+
 static const struct thole_test tests[] = {
     {"instances: a start", test_a_start},
     {"instances: what changes nothing is not recorded", test_what_changes_nothing_is_not_recorded},
@@ -302,5 +473,11 @@ static const struct thole_test tests[] = {
     {"instances: what was recorded since is known", test_what_was_recorded_since_is_known},
     {"instances: too many to know", test_too_many_to_know},
     {"instances: many are known", test_many_are_known},
+    {"instances: parts for two instances", test_parts_for_two_instances},
+    {"instances: a part that waits", test_a_part_that_waits},
+    {"instances: a part that cannot be taken", test_a_part_that_cannot_be_taken},
+    {"instances: parts that came before", test_parts_that_came_before},
+    {"instances: parts that come twice", test_parts_that_come_twice},
+    {"instances: parts above the position", test_parts_above_the_position},
 };
 THOLE_TEST_MAIN("instances room", tests)

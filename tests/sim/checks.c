@@ -269,15 +269,6 @@ void checks_push(struct world *w, const struct cancel_notice *out, const char *w
     }
 }
 
-static bool is_result(const struct inbox_entry *e, size_t instance, uint64_t execution, uint64_t id,
-                      uint32_t try_number)
-{
-    const struct message *m = &e->message;
-    return e->valid && e->instance == instance && m->kind == MESSAGE_ACTIVITY_RESULT &&
-           m->execution == execution && m->task == id &&
-           (m->try_number == try_number || (m->try_number == 0 && try_number == 1));
-}
-
 /* Whoever was told so before the database forgot it has no message any more: the sweep finds the row. */
 void checks_on_left(struct world *w, const struct row *row)
 {
@@ -302,10 +293,10 @@ bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, ui
         e->quarantined || e->try_number > try_number)
         return true;
     for (size_t i = inbox->len; i > 0; i--)
-        if (is_result(&inbox->entries[i - 1], instance, execution, id, try_number))
+        if (inbox_result(&inbox->entries[i - 1], instance, execution, id, try_number) != NULL)
             return true;
     for (size_t i = inbox->lost_len; i > 0; i--)
-        if (is_result(&inbox->lost[i - 1], instance, execution, id, try_number))
+        if (inbox_result(&inbox->lost[i - 1], instance, execution, id, try_number) != NULL)
             return true;
     return false;
 }

@@ -194,8 +194,12 @@ void model_deletion(struct world *w, uint32_t partition, size_t instance, const 
 /* model_delete.c */
 bool model_is_over(const struct model_instance *m, const struct message *start); /* of a life that is gone */
 bool model_accepts_deletion(struct model_instance *m, const struct message *message);
-/* Would this message change anything, in the state that the counted history says? */
+/* model_accept.c. Would this message change anything, in the state that the counted history says? */
 bool model_accepts(struct world *w, size_t instance, const struct message *message);
+/* Is that event of a turn at that time what it changes? */
+bool model_is_effect(struct world *w, struct model_execution *x, uint64_t time_ms, const struct event *event,
+                     const struct message *message);
+bool model_is_raised(const struct event *event, const struct message *message);
 bool model_is_kept(const struct model_instance *m, thole_slice request_id); /* it came before the start */
 void model_note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id);
 bool model_same_origin(const struct origin *a, const struct origin *b);

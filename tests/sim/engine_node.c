@@ -63,6 +63,27 @@ static void deliver_soon(struct world *w, struct seat *seat)
     after(w, net_latency_ms(w), task_deliver, seat, seat->engine->node.life);
 }
 
+/* All its parts at once, as the reader gives them. */
+static void give_message(struct world *w, struct seat *seat, const struct inbox_entry *entry)
+{
+    bool const first_only = w->mutation == MUTATION_LIST_FIRST && entry->parts > 0;
+    for (const struct inbox_entry *part = entry; part != NULL; part = first_only ? NULL : part->more) {
+        struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
+                                  .generation = seat->reader.generation,
+                                  .message = {.sequence = part->sequence,
+                                              .stored_ns = part->stored_ns,
+                                              .part = part->part,
+                                              .parts = first_only ? 1 : part->parts,
+                                              .refused = part->refused,
+                                              .bytes = part->bytes}};
+        if (part->refused == REJECT_NONE || part->parts > 0)
+            in.message.instance = w->instances[part->instance], in.message.route = part->route;
+        if (part->refused != REJECT_NONE)
+            in.message.subject = THOLE_STR("thole.sim.in.0.%zz");
+        seat_input(w, seat, &in);
+    }
+}
+
 static void task_deliver(struct world *w, void *arg, uint64_t life)
 {
     struct seat *seat = arg;
@@ -79,17 +100,7 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
         seat->reader.next = entry->sequence + 1;
         if (w->mutation == MUTATION_INBOX_SKIPS && rnd(w, 10) == 0)
             continue;
-        struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
-                                  .generation = seat->reader.generation,
-                                  .message = {.sequence = entry->sequence,
-                                              .stored_ns = entry->stored_ns,
-                                              .refused = entry->refused,
-                                              .bytes = entry->bytes}};
-        if (entry->refused == REJECT_NONE)
-            in.message.instance = w->instances[entry->instance], in.message.route = entry->route;
-        else
-            in.message.subject = THOLE_STR("thole.sim.in.0.%zz");
-        seat_input(w, seat, &in);
+        give_message(w, seat, entry);
     }
     deliver_soon(w, seat);
 }
@@ -182,19 +193,15 @@ static bool waits(const struct world *w, const struct seat *seat, uint64_t seque
     return mp->stale ? sequence > mp->incorporated : !model_incorporated(&mp->position, sequence);
 }
 
-static const struct inbox_entry *result_of(const struct world *w, const struct seat *seat,
-                                           const struct batch_activity *row)
+static bool result_waits(const struct world *w, const struct seat *seat, const struct batch_activity *row)
 {
     const struct inbox_stream *inbox = w->inboxes[seat->partition];
-    for (uint64_t s = inbox->first; s <= seat->opened_last && s <= inbox->len; s++) {
-        const struct inbox_entry *entry = &inbox->entries[s - 1];
-        const struct message *m = &entry->message;
-        if (entry->valid && m->kind == MESSAGE_ACTIVITY_RESULT && m->task == row->activity_id &&
-            m->execution == row->execution && m->try_number == row->try_number &&
-            thole_slice_equal(m->instance, row->instance) && waits(w, seat, s))
-            return entry;
-    }
-    return NULL;
+    size_t const instance = instance_index(w, row->instance);
+    for (uint64_t s = inbox->first; s <= seat->opened_last && s <= inbox->len; s++)
+        if (waits(w, seat, s) && inbox_result(&inbox->entries[s - 1], instance, row->execution,
+                                              row->activity_id, row->try_number) != NULL)
+            return true;
+    return false;
 }
 
 /* Nobody is made to do again what was done, and said so, before the partition was opened. */
@@ -205,7 +212,7 @@ static void check_results_are_heard(struct world *w, const struct seat *seat, co
         return;
     for (size_t i = 0; i < batch->activities_added_len; i++) {
         const struct batch_activity *row = &batch->activities_added[i];
-        if (!model_damaged(w, row->instance) && result_of(w, seat, row) != NULL)
+        if (!model_damaged(w, row->instance) && result_waits(w, seat, row))
             broken(w, "%s projects %.*s#%" PRIu64 " again, although its result waits in the inbox",
                    seat->engine->node.name, THOLE_FMT(row->instance), row->activity_id);
     }

@@ -114,24 +114,36 @@ static void execute_remove(struct world *w, struct engine_request *r)
     }
 }
 
+static size_t parts_of(const struct inbox_stream *inbox)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < inbox->len; i++)
+        n += inbox->entries[i].parts > 0 ? inbox->entries[i].parts : 1;
+    return n;
+}
+
+static struct partition_result partition_result(const struct inbox_entry *entry, uint64_t sequence)
+{
+    const struct message *m = &entry->message;
+    return (struct partition_result){.instance = m->instance,
+                                     .execution = m->execution,
+                                     .activity_id = m->task,
+                                     .try_number = m->try_number,
+                                     .sequence = sequence};
+}
+
 static void execute_results(struct world *w, struct engine_request *r)
 {
     const struct inbox_stream *inbox = w->inboxes[r->seat->partition];
     const struct inbox_entry *entry;
-    r->results = keep(w, (inbox->len + 1) * sizeof *r->results);
+    r->results = keep(w, (parts_of(inbox) + 1) * sizeof *r->results);
     const struct out_read_results *const asked = &r->out.read_results;
     bool const holds = inbox_holds(inbox, asked->seen.sequence, asked->seen.stored_ns);
     uint64_t const from = holds ? asked->from : 1;
-    for (uint64_t s = from; (entry = inbox_next(inbox, s)) != NULL; s = entry->sequence + 1) {
-        const struct message *m = &entry->message;
-        if (!entry->valid || m->kind != MESSAGE_ACTIVITY_RESULT)
-            continue;
-        r->results[r->results_len++] = (struct partition_result){.instance = m->instance,
-                                                                 .execution = m->execution,
-                                                                 .activity_id = m->task,
-                                                                 .try_number = m->try_number,
-                                                                 .sequence = holds ? entry->sequence : 0};
-    }
+    for (uint64_t s = from; (entry = inbox_next(inbox, s)) != NULL; s = entry->sequence + 1)
+        for (const struct inbox_entry *part = entry; part != NULL; part = part->more)
+            if (part->valid && part->message.kind == MESSAGE_ACTIVITY_RESULT)
+                r->results[r->results_len++] = partition_result(part, holds ? part->sequence : 0);
 }
 
 static void execute_append(struct world *w, struct engine_request *r)

@@ -3,6 +3,7 @@
 #include "engine_node.h"
 #include "nonces.h"
 #include "orchestrations.h"
+#include "result_list.h"
 #include <string.h>
 
 struct log_stream *log_stream_create(struct world *w, uint32_t partition)
@@ -128,6 +129,25 @@ static enum reject_code why_not(const struct world *w, const struct inbox_entry 
                                                                                            : REJECT_NONE;
 }
 
+static struct inbox_entry *next_entry(struct world *w, struct inbox_stream *inbox)
+{
+    inbox->entries = grown(w, inbox->entries, inbox->len, &inbox->cap, sizeof *inbox->entries);
+    struct inbox_entry *entry = &inbox->entries[inbox->len++];
+    *entry = (struct inbox_entry){.sequence = inbox->len, .stored_ns = ++inbox->stored_ns};
+    return entry;
+}
+
+static void judge(struct world *w, const struct inbox_stream *inbox, struct inbox_entry *entry)
+{
+    thole_error err = {0};
+    thole_status const decoded = message_decode(entry->bytes, &w->memory, &entry->message, &err);
+    entry->why = why_not(w, entry, decoded);
+    entry->valid = entry->why == REJECT_NONE;
+    trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
+          THOLE_FMT(w->instances[entry->instance]), entry->valid ? (int)entry->message.kind : 0,
+          entry->message.task);
+}
+
 uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes, enum message_sender sender)
 {
     struct message_route route = {.text = "none.none"};
@@ -144,23 +164,70 @@ uint64_t inbox_publish_as(struct world *w, size_t instance, thole_slice bytes, t
                           enum reject_code refused)
 {
     struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
-    thole_error err = {0};
-    inbox->entries = grown(w, inbox->entries, inbox->len, &inbox->cap, sizeof *inbox->entries);
-    struct inbox_entry *entry = &inbox->entries[inbox->len++];
-    *entry = (struct inbox_entry){.sequence = inbox->len,
-                                  .stored_ns = ++inbox->stored_ns,
-                                  .instance = instance,
-                                  .refused = refused,
-                                  .route = keep_slice(w, route),
-                                  .bytes = keep_slice(w, bytes)};
-    thole_status const decoded = message_decode(entry->bytes, &w->memory, &entry->message, &err);
-    entry->why = why_not(w, entry, decoded);
-    entry->valid = entry->why == REJECT_NONE;
-    trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
-          THOLE_FMT(w->instances[instance]), entry->valid ? (int)entry->message.kind : 0,
-          entry->message.task);
+    struct inbox_entry *entry = next_entry(w, inbox);
+    entry->instance = instance;
+    entry->refused = refused;
+    entry->route = keep_slice(w, route);
+    entry->bytes = keep_slice(w, bytes);
+    judge(w, inbox, entry);
     engines_inbox_stirs(w, inbox->partition);
     return entry->sequence;
+}
+
+static void take_part(struct world *w, const struct inbox_stream *inbox, struct inbox_entry *part,
+                      const struct result_item *item)
+{
+    part->instance = instance_index(w, item->instance);
+    if (part->instance == SIZE_MAX) {
+        broken(w, "a list has a result of %.*s, which nobody ever named", THOLE_FMT(item->instance));
+        return;
+    }
+    part->refused =
+        instance_partition(w, part->instance) == inbox->partition ? REJECT_NONE : REJECT_PARTITION;
+    part->route = THOLE_STR("result.worker");
+    part->bytes = item->bytes;
+    judge(w, inbox, part);
+}
+
+uint64_t inbox_publish_list(struct world *w, uint32_t partition, thole_slice bytes)
+{
+    struct inbox_stream *inbox = w->inboxes[partition];
+    struct inbox_entry *entry = next_entry(w, inbox);
+    struct inbox_entry *part = entry;
+    struct result_list list;
+    struct result_item item;
+    size_t len = 0;
+    if (result_list_read(keep_slice(w, bytes), &list, &len, NULL) != THOLE_OK)
+        broken(w, "a list of results cannot be read");
+    entry->parts = (uint32_t)len;
+    for (size_t i = 0; i < len && result_list_next(&list, &item); i++) {
+        if (i > 0) {
+            part->more = keep(w, sizeof *part);
+            *part->more = (struct inbox_entry){.sequence = entry->sequence,
+                                               .stored_ns = entry->stored_ns,
+                                               .part = (uint32_t)i,
+                                               .parts = entry->parts};
+            part = part->more;
+        }
+        take_part(w, inbox, part, &item);
+    }
+    w->stats.lists++;
+    w->stats.listed += len;
+    engines_inbox_stirs(w, partition);
+    return entry->sequence;
+}
+
+const struct inbox_entry *inbox_result(const struct inbox_entry *entry, size_t instance, uint64_t execution,
+                                       uint64_t id, uint32_t try_number)
+{
+    for (const struct inbox_entry *e = entry; e != NULL; e = e->more) {
+        const struct message *m = &e->message;
+        if (e->valid && e->instance == instance && m->kind == MESSAGE_ACTIVITY_RESULT &&
+            m->execution == execution && m->task == id &&
+            (m->try_number == try_number || (m->try_number == 0 && try_number == 1)))
+            return e;
+    }
+    return NULL;
 }
 
 static struct inbox_entry *stored_at(struct inbox_entry *entries, size_t len, uint64_t sequence,
@@ -177,6 +244,8 @@ void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct out_
     struct inbox_entry *entry = stored_at(inbox->entries, inbox->len, out->sequence, out->stored_ns);
     if (entry == NULL)
         entry = stored_at(inbox->lost, inbox->lost_len, out->sequence, out->stored_ns);
+    while (entry != NULL && entry->part < out->part)
+        entry = entry->more;
     if (entry == NULL) {
         broken(w, "partition %u rejects inbox message %" PRIu64 ", which was never stored", inbox->partition,
                out->sequence);

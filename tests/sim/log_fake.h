@@ -58,6 +58,8 @@ struct inbox_entry {
     bool valid;               /* it can be taken, as far as it alone says */
     bool rejected;            /* kept where people look */
     struct message message;
+    uint32_t part, parts;     /* of several results in one message; 0, 0: it is one */
+    struct inbox_entry *more; /* the next part: with the same sequence and stored_ns; NULL: none */
 };
 struct inbox_stream {
     uint32_t partition;
@@ -76,11 +78,17 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes, enum
  * inbox. */
 uint64_t inbox_publish_as(struct world *w, size_t instance, thole_slice bytes, thole_slice route,
                           enum reject_code refused);
-/* The message is kept as rejected: it must be one that was stored, with that reason to be rejected. */
+/* Several results, as result_list.h writes them, under the subject of such a list. */
+uint64_t inbox_publish_list(struct world *w, uint32_t partition, thole_slice bytes);
+/* The message, or the part, is kept as rejected: it must be one that was stored, with that reason to be
+ * rejected. */
 void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct out_reject *out);
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
 /* The first message at or above @p from; NULL when there is none yet. */
 const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);
+/* The result of that try of an activity in a message: one of its parts, which is valid. NULL: none. */
+const struct inbox_entry *inbox_result(const struct inbox_entry *entry, size_t instance, uint64_t execution,
+                                       uint64_t id, uint32_t try_number);
 /* Whether message @p sequence (0: none) is the one that was stored at @p stored_ns, or has been purged. */
 bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t stored_ns);
 /* It loses its tail, or all: nothing that somebody relies on, as the history has it. False: there is none. */

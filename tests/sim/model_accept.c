@@ -1,4 +1,4 @@
-/* Which messages change anything, as the independent reader sees it. */
+/* Which messages change anything, and what, as the independent reader sees it. */
 #include "checks.h"
 
 struct model_event *model_event_at(struct model_execution *x, uint64_t id)
@@ -95,6 +95,77 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     case MESSAGE_CHILD_RESULT:
         return message->execution == m->executions_len &&
                outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
+    case MESSAGE_RETRY:
+    case MESSAGE_DELETE: break;
+    }
+    return false;
+}
+
+/* ---- what they change ---- */
+
+static bool is_final(const struct retry *retry, const struct message *message)
+{
+    for (size_t i = 0; i < retry->final_types_len; i++)
+        if (thole_slice_equal(retry->final_types[i], message->error_type))
+            return true;
+    return message->final;
+}
+
+static bool is_try_result(struct world *w, uint64_t time_ms, const struct model_event *scheduled,
+                          const struct event *event, const struct message *message)
+{
+    const struct retry *retry = &scheduled->retry;
+    bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message) &&
+                       (message->lost == 0 || retry->poison == POISON_RETRY);
+    if (event->ref != message->task || !thole_slice_equal(event->data, message->data) ||
+        event->try_number != scheduled->try_number)
+        return false;
+    if (message->lost > 0 && model_waits_in_quarantine(w, scheduled))
+        return model_is_quarantine(w, time_ms, scheduled, event, message);
+    if (message->status == THOLE_OK)
+        return event->kind == EVENT_ACTIVITY_COMPLETED && event->timed == scheduled->timer.there;
+    if (event->code != message->status ||
+        (message->lost > 0 && !thole_slice_equal(event->error_type, POISON_TYPE)))
+        return false;
+    if (event->kind == EVENT_ACTIVITY_TRY_FAILED)
+        return again && event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms &&
+               (scheduled->deadline_ms == 0 || event->due_ms < scheduled->deadline_ms);
+    return event->kind == EVENT_ACTIVITY_FAILED && event->timed == scheduled->timer.there &&
+           (!again || scheduled->deadline_ms != 0);
+}
+
+static bool is_request(const struct event *event, const struct message *message, enum event_kind kind)
+{
+    return event->kind == kind && thole_slice_equal(event->request_id, message->request_id) &&
+           thole_slice_equal(event->data, message->data);
+}
+
+bool model_is_raised(const struct event *event, const struct message *message)
+{
+    return event->kind == EVENT_EVENT_RECEIVED && thole_slice_equal(event->name, message->event_name) &&
+           thole_slice_equal(event->data, message->event_data) &&
+           thole_slice_equal(event->request_id, message->request_id);
+}
+
+bool model_is_effect(struct world *w, struct model_execution *x, uint64_t time_ms, const struct event *event,
+                     const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_EVENT:
+    case MESSAGE_START: return model_is_raised(event, message);
+    case MESSAGE_CANCEL: return is_request(event, message, EVENT_CANCEL_REQUESTED);
+    case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
+    case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
+    case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
+    case MESSAGE_PRUNE:
+        return is_request(event, message, EVENT_HISTORY_PRUNED) && event->before <= message->execution;
+    case MESSAGE_RELEASE: return model_is_released(model_event_at(x, message->task), event, message);
+    case MESSAGE_ACTIVITY_RESULT:
+        return is_try_result(w, time_ms, model_event_at(x, message->task), event, message);
+    case MESSAGE_CHILD_RESULT:
+        return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
+               event->code == message->status &&
+               event->kind == (message->status == THOLE_OK ? EVENT_CHILD_COMPLETED : EVENT_CHILD_FAILED);
     case MESSAGE_RETRY:
     case MESSAGE_DELETE: break;
     }

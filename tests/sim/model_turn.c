@@ -29,76 +29,6 @@ static void wrong(struct reading *r, const char *fmt, ...)
            r->turn->execution, r->turn->number, text);
 }
 
-/* ---- what they change ---- */
-
-static bool is_final(const struct retry *retry, const struct message *message)
-{
-    for (size_t i = 0; i < retry->final_types_len; i++)
-        if (thole_slice_equal(retry->final_types[i], message->error_type))
-            return true;
-    return message->final;
-}
-
-static bool is_try_result(struct reading *r, const struct event *event, const struct message *message)
-{
-    const struct model_event *scheduled = model_event_at(r->x, message->task);
-    const struct retry *retry = &scheduled->retry;
-    bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message) &&
-                       (message->lost == 0 || retry->poison == POISON_RETRY);
-    uint64_t const time_ms = r->turn->time_ms;
-    if (event->ref != message->task || !thole_slice_equal(event->data, message->data) ||
-        event->try_number != scheduled->try_number)
-        return false;
-    if (message->lost > 0 && model_waits_in_quarantine(r->w, scheduled))
-        return model_is_quarantine(r->w, time_ms, scheduled, event, message);
-    if (message->status == THOLE_OK)
-        return event->kind == EVENT_ACTIVITY_COMPLETED && event->timed == scheduled->timer.there;
-    if (event->code != message->status ||
-        (message->lost > 0 && !thole_slice_equal(event->error_type, POISON_TYPE)))
-        return false;
-    if (event->kind == EVENT_ACTIVITY_TRY_FAILED)
-        return again && event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms &&
-               (scheduled->deadline_ms == 0 || event->due_ms < scheduled->deadline_ms);
-    return event->kind == EVENT_ACTIVITY_FAILED && event->timed == scheduled->timer.there &&
-           (!again || scheduled->deadline_ms != 0);
-}
-
-static bool is_request(const struct event *event, const struct message *message, enum event_kind kind)
-{
-    return event->kind == kind && thole_slice_equal(event->request_id, message->request_id) &&
-           thole_slice_equal(event->data, message->data);
-}
-
-static bool is_raised(const struct event *event, const struct message *message)
-{
-    return event->kind == EVENT_EVENT_RECEIVED && thole_slice_equal(event->name, message->event_name) &&
-           thole_slice_equal(event->data, message->event_data) &&
-           thole_slice_equal(event->request_id, message->request_id);
-}
-
-static bool is_effect_of(struct reading *r, const struct event *event, const struct message *message)
-{
-    switch (message->kind) {
-    case MESSAGE_EVENT:
-    case MESSAGE_START: return is_raised(event, message);
-    case MESSAGE_CANCEL: return is_request(event, message, EVENT_CANCEL_REQUESTED);
-    case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
-    case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
-    case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
-    case MESSAGE_PRUNE:
-        return is_request(event, message, EVENT_HISTORY_PRUNED) && event->before <= message->execution;
-    case MESSAGE_RELEASE: return model_is_released(model_event_at(r->x, message->task), event, message);
-    case MESSAGE_ACTIVITY_RESULT: return is_try_result(r, event, message);
-    case MESSAGE_CHILD_RESULT:
-        return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
-               event->code == message->status &&
-               event->kind == (message->status == THOLE_OK ? EVENT_CHILD_COMPLETED : EVENT_CHILD_FAILED);
-    case MESSAGE_RETRY:
-    case MESSAGE_DELETE: break;
-    }
-    return false;
-}
-
 /* ---- events ---- */
 
 static struct model_event *resolve(struct reading *r, const struct event *e, enum event_kind what)
@@ -476,7 +406,7 @@ static void apply_start(struct reading *r, const struct message *message)
     m->kept_len = 0;
     if (message->event_name.len == 0 || again)
         return;
-    if (r->next == turn->events_len || !is_raised(&turn->events[r->next], message))
+    if (r->next == turn->events_len || !model_is_raised(&turn->events[r->next], message))
         wrong(r, "the event that came with the start is missing");
     else
         apply_event(r);
@@ -486,7 +416,7 @@ static void apply_early_event(struct reading *r, const struct message *message)
 {
     struct model_instance *m = r->m;
     const struct event *e = &r->turn->events[r->next];
-    if (r->turn->execution != 0 || r->next == r->turn->events_len || !is_raised(e, message)) {
+    if (r->turn->execution != 0 || r->next == r->turn->events_len || !model_is_raised(e, message)) {
         wrong(r, "an event that came early was taken in without its effect");
         return;
     }
@@ -494,6 +424,12 @@ static void apply_early_event(struct reading *r, const struct message *message)
     m->kept[m->kept_len++] = *e;
     m->kept_ms = r->turn->time_ms;
     r->next++;
+}
+
+static bool is_effect_of(const struct reading *r, const struct message *message)
+{
+    return r->next < r->turn->events_len &&
+           model_is_effect(r->w, r->x, r->turn->time_ms, &r->turn->events[r->next], message);
 }
 
 static void apply_message(struct reading *r, const struct inbox_entry *entry)
@@ -526,12 +462,37 @@ static void apply_message(struct reading *r, const struct inbox_entry *entry)
         apply_start(r, message);
     } else if (r->x == NULL) {
         apply_early_event(r, message);
-    } else if (r->next == r->turn->events_len || !is_effect_of(r, &r->turn->events[r->next], message)) {
+    } else if (!is_effect_of(r, message)) {
         wrong(r, "inbox message %" PRIu64 " (kind %d #%" PRIu64 ") was taken in, but the next event is %s",
               entry->sequence, (int)message->kind, message->task,
               r->next == r->turn->events_len ? "none" : event_kind_name(r->turn->events[r->next].kind));
     } else {
         apply_event(r);
+    }
+}
+
+/* All its parts: those that had their effect in turns before this one are not accepted any more. */
+static void apply_incorporated(struct reading *r, const struct inbox_entry *entry)
+{
+    for (const struct inbox_entry *part = entry; part != NULL && !is_broken(r->w); part = part->more) {
+        if (part->valid)
+            apply_message(r, part);
+        else if (!part->rejected)
+            broken(r->w, "inbox message %u/%" PRIu64 " was dropped: it is not kept as rejected (%s)",
+                   r->partition, part->sequence, reject_code_name(part->why));
+    }
+}
+
+/* Of several results in one message the turn may have those of its instance before the others are taken in.
+ */
+static void apply_own_parts(struct reading *r, const struct inbox_entry *entry)
+{
+    for (const struct inbox_entry *part = entry; part != NULL && !is_broken(r->w); part = part->more) {
+        if (!part->valid || part->instance != r->instance || r->x == NULL || r->m->damaged)
+            continue;
+        apply_unasked(r);
+        if (model_accepts(r->w, r->instance, &part->message) && is_effect_of(r, &part->message))
+            apply_event(r);
     }
 }
 
@@ -545,15 +506,15 @@ static void apply_messages(struct reading *r, const struct position *position)
     if (last > inbox->len && !r->w->model->partitions[r->partition].stale)
         broken(r->w, "partition %u: position %" PRIu64 ", the inbox ends at %zu", r->partition, last,
                inbox->len);
-    for (uint64_t s = before->floor + 1; s <= last && s <= inbox->len && !is_broken(r->w); s++) {
+    uint64_t const most = r->w->lists ? inbox->len : last;
+    for (uint64_t s = before->floor + 1; s <= most && s <= inbox->len && !is_broken(r->w); s++) {
         const struct inbox_entry *entry = &inbox->entries[s - 1];
-        if (entry->purged || !model_incorporated(position, s) || model_incorporated(before, s))
+        if (entry->purged || model_incorporated(before, s))
             continue;
-        if (entry->valid)
-            apply_message(r, entry);
-        else if (!entry->rejected)
-            broken(r->w, "inbox message %u/%" PRIu64 " was dropped: it is not kept as rejected (%s)",
-                   r->partition, s, reject_code_name(entry->why));
+        if (model_incorporated(position, s))
+            apply_incorporated(r, entry);
+        else if (entry->parts > 0)
+            apply_own_parts(r, entry);
     }
 }
 

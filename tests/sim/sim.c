@@ -69,7 +69,9 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
            " rejected\n",
            s->children, s->conflicts, s->continued, s->events, s->early, s->discarded, s->sends, s->emitted,
            s->tries, s->expired, s->paused, s->terminated, s->queries, s->lines, s->left, s->rejected);
-    printf("%" PRIu64 " work messages forged, %" PRIu64 " found to be so\n", s->forged, s->forged_removed);
+    printf("%" PRIu64 " work messages forged, %" PRIu64 " found to be so; %" PRIu64 " lists of %" PRIu64
+           " results\n",
+           s->forged, s->forged_removed, s->lists, s->listed);
     printf("%" PRIu64 " engines crashed by code, %" PRIu64 " runs tried first, %" PRIu64
            " instances stuck of it\n",
            s->code_crashes, s->code_tried, s->code_stuck);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 };
+enum { WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256, RETURN_MS = 200 };
 
 static void start_machine(struct world *w, struct worker *worker);
 static void drive_soon(struct world *w, struct worker *worker);
@@ -282,6 +282,8 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     h->running = true;
     h->ran_ms = w->now_ms;
     h->run = activity_run(w, h->activity);
+    if (w->lists) /* several return at the same time */
+        h->run.duration_ms += RETURN_MS - (w->now_ms + h->run.duration_ms) % RETURN_MS;
     bool kills = losses_kills(w, h);
     w->stats.isolated += h->isolated;
     if (h->run.status == THOLE_LATER)
@@ -429,15 +431,37 @@ static void progress(struct world *w, struct worker *worker, const struct worker
         worker_signals(w, worker, worker_find_held(worker, out->ids[i]), SIGNAL_PROGRESS, 0);
 }
 
+/* The group that its first one is of: those behind it for the same partition, in their order. What could not
+ * be stored with others goes alone. They are taken out of the array. */
+static size_t take_group(const struct world *w, struct held **held, size_t len, struct held **group)
+{
+    struct held *const first = held[0];
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        struct held *const h = held[i];
+        if (h == NULL || instance_partition(w, h->instance) != instance_partition(w, first->instance))
+            continue;
+        if (n > 0 && (!w->lists || first->publish_alone || h->publish_alone))
+            break;
+        group[n++] = h;
+        held[i] = NULL;
+    }
+    return n;
+}
+
 static void publish_all(struct world *w, struct worker *worker, const struct worker_out *out)
 {
+    struct held *held[WORKER_CLAIM_MAX], *group[WORKER_CLAIM_MAX];
+    size_t n = 0;
     for (size_t i = 0; i < out->ids_len; i++) {
-        struct held *h = worker_find_held(worker, out->ids[i]);
-        if (h == NULL)
+        held[n] = worker_find_held(worker, out->ids[i]);
+        if (held[n] == NULL)
             broken(w, "%s publishes what it does not hold", worker->node.name);
-        else
-            worker_publishes(w, worker, h);
+        n += held[n] != NULL;
     }
+    for (size_t i = 0; i < n; i++)
+        if (held[i] != NULL)
+            worker_publishes(w, worker, group, take_group(w, held + i, n - i, group));
 }
 
 static void task_restart(struct world *w, void *arg, uint64_t life)

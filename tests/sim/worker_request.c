@@ -4,6 +4,7 @@
 #include "log_fake.h"
 #include "losses.h"
 #include "nonces.h"
+#include "result_list.h"
 #include <stdlib.h>
 
 enum { STATEMENT_TIMEOUT_MS = 3000, IDLE_IN_TRANSACTION_MS = 1000 };
@@ -21,7 +22,10 @@ struct worker_request {
     struct store_tx *tx;
     thole_slice identity;
     struct claim_policy policy;
-    struct held *held;
+    struct held **held; /* what is published */
+    size_t held_len;
+    uint32_t partition;
+    bool list;              /* of results, though it may be of one */
     uint64_t work_sequence; /* of the delivery that is signalled */
     enum signal signal;
     bool failed;
@@ -341,7 +345,6 @@ void worker_signals(struct world *w, struct worker *worker, struct held *h, enum
     if (!worker->node.links[SERVER_NATS].up)
         return;
     struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
-    r->held = h;
     r->work_sequence = h->work_sequence;
     r->signal = signal;
     r->delay_ms = delay_ms;
@@ -350,20 +353,30 @@ void worker_signals(struct world *w, struct worker *worker, struct held *h, enum
     net_send(w, &worker->node, SERVER_NATS, &r->request);
 }
 
+/* ---- results ---------------------------------------------------------------------------------------------
+ */
+
 static enum executed execute_publish(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
-    inbox_publish(w, r->held->instance, r->bytes, SENDER_WORKER);
+    if (r->list)
+        inbox_publish_list(w, r->partition, r->bytes);
+    else
+        inbox_publish(w, r->held[0]->instance, r->bytes, SENDER_WORKER);
     return EXECUTED;
 }
 
 static void publish_answered(struct world *w, struct request *request, bool known)
 {
     struct worker_request *r = (struct worker_request *)request;
-    r->held->published = r->held->published || known;
-    if (for_this_machine(r))
-        worker_hears(w, r->worker,
-                     &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = r->held->id, .ok = known});
+    for (size_t i = 0; i < r->held_len; i++) {
+        struct held *h = r->held[i];
+        h->published = h->published || known;
+        h->publish_alone = r->held_len > 1 && !known;
+        if (for_this_machine(r))
+            worker_hears(w, r->worker,
+                         &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = h->id, .ok = known});
+    }
 }
 
 static void poison_result(const struct held *h, struct message *message)
@@ -375,7 +388,20 @@ static void poison_result(const struct held *h, struct message *message)
     message->input = h->input;
 }
 
-void worker_publishes(struct world *w, struct worker *worker, struct held *h)
+static thole_slice encoded(struct world *w, const struct message *message)
+{
+    struct buf bytes;
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(message, &room);
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    if (message_encode(&with_nonce, &bytes) != THOLE_OK)
+        broken(w, "a completion cannot be encoded");
+    thole_slice const kept = keep_slice(w, buf_bytes(&bytes));
+    buf_release(&bytes);
+    return kept;
+}
+
+static thole_slice result_of(struct world *w, const struct worker *worker, const struct held *h)
 {
     struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
                               .instance = w->instances[h->instance],
@@ -390,23 +416,79 @@ void worker_publishes(struct world *w, struct worker *worker, struct held *h)
                               .source.place.worker = worker->identity};
     if (h->poisoned)
         poison_result(h, &message);
-    struct buf bytes;
     if (h->quick && worker->tx->idle)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 ", whose transaction is lost",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (!h->may_publish || !h->was_mine || !h->finished || h->run.status == THOLE_LATER)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    struct nonce room;
-    message = test_with_nonce(&message, &room);
+    return encoded(w, &message);
+}
+
+/* What no engine can take, or nobody waits for, of somebody whose messages look like a worker's. It is for
+ * any instance: the list's partition may be another one's. */
+static thole_slice stray(struct world *w)
+{
+    struct message m = {.kind = MESSAGE_ACTIVITY_RESULT,
+                        .instance = w->instances[rnd(w, w->client_instances_len)],
+                        .execution = 1,
+                        .task = 99999,
+                        .data = THOLE_STR("nobody asked"),
+                        .source.place.attempt = 1};
+    struct buf bytes;
+    switch (rnd(w, 6)) {
+    case 0: m.nonce = THOLE_STR("0123456789abcdef0123456789abcdef"); break;
+    case 1:
+        m = (struct message){
+            .kind = MESSAGE_EVENT, .instance = m.instance, .event_name = THOLE_STR("item"), .data = m.data};
+        break;
+    case 2: /* nothing but whom it is for */
+        buf_init(&bytes, MESSAGE_BYTES_MAX);
+        buf_printf(&bytes, "\x08%c\x12%c%.*s", rnd(w, 2) == 0 ? 1 : 2, (int)m.instance.len,
+                   THOLE_FMT(m.instance));
+        m.data = keep_slice(w, buf_bytes(&bytes));
+        buf_release(&bytes);
+        return m.data;
+    default: break;
+    }
+    return encoded(w, &m);
+}
+
+/* Most of them alone; some with a part that is none of theirs, or twice. */
+static thole_slice list_of(struct world *w, const thole_slice *results, size_t len)
+{
+    struct buf items, bytes;
+    size_t const odd = rnd(w, 4) == 0 ? (size_t)rnd(w, len) : SIZE_MAX;
+    buf_init(&items, MESSAGE_BYTES_MAX);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
-    if (message_encode(&message, &bytes) != THOLE_OK)
-        broken(w, "a completion cannot be encoded");
+    for (size_t i = 0; i < len; i++) {
+        if (i == odd)
+            result_list_add(&items, rnd(w, 4) == 0 ? results[i] : stray(w));
+        result_list_add(&items, results[i]);
+    }
+    if (odd != SIZE_MAX && rnd(w, 2) == 0)
+        result_list_add(&items, stray(w));
+    result_list_write(buf_bytes(&items), &bytes);
+    thole_slice const kept = keep_slice(w, buf_bytes(&bytes));
+    buf_release(&items);
+    buf_release(&bytes);
+    return kept;
+}
+
+void worker_publishes(struct world *w, struct worker *worker, struct held *const *held, size_t len)
+{
     struct worker_request *r = new_request(w, worker, WORKER_OUT_COMPLETE_PUBLISH);
-    r->held = h;
-    r->bytes = keep_slice(w, buf_bytes(&bytes));
+    thole_slice *results = keep(w, len * sizeof *results);
+    r->held = keep(w, len * sizeof(struct held *));
+    r->held_len = len;
+    for (size_t i = 0; i < len; i++) {
+        r->held[i] = held[i];
+        results[i] = result_of(w, worker, held[i]);
+    }
+    r->partition = instance_partition(w, held[0]->instance);
+    r->list = len > 1 || (w->lists && rnd(w, 4) == 0);
+    r->bytes = r->list ? list_of(w, results, len) : results[0];
     r->request.execute = execute_publish;
     r->request.answered = publish_answered;
-    buf_release(&bytes);
     net_send(w, &worker->node, SERVER_NATS, &r->request);
 }

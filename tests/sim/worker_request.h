@@ -23,7 +23,7 @@ struct held { /* one delivered message, and its handler */
     uint64_t deliveries, ran_ms;
     struct activity_run run;
     bool quick, claimed, isolated, poisoned, missing, row_was_there, was_mine, running, finished, fired,
-        cancelled, stolen, abandoned, may_publish, published, left, forgotten;
+        cancelled, stolen, abandoned, may_publish, published, publish_alone, left, forgotten;
     thole_slice output;
     struct held *next;
 };
@@ -48,7 +48,8 @@ void worker_signals(struct world *w, struct worker *worker, struct held *h, enum
                     uint64_t delay_ms);
 /* Its open transaction ends if it stays idle. */
 void worker_idles(struct world *w, struct worker *worker, uint64_t ms);
-void worker_publishes(struct world *w, struct worker *worker, struct held *h);
+/* Results for one partition, in one message. */
+void worker_publishes(struct world *w, struct worker *worker, struct held *const *held, size_t len);
 /* Nothing stays open on the old one. */
 void worker_new_tx(struct world *w, struct worker *worker);
 struct held *worker_find_held(const struct worker *worker, uint64_t id);

@@ -106,6 +106,7 @@ enum mutation {
     MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
     MUTATION_QUICK_ANY,            /* a quick one is run though somebody has claimed it */
     MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
+    MUTATION_LIST_FIRST,           /* of several results in one message only the first one is delivered */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -124,7 +125,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, emitted, tries, expired, paused,
         terminated;
-    uint64_t forged, forged_removed, quick;
+    uint64_t forged, forged_removed, quick, lists, listed;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
         innocents, quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };
@@ -155,6 +156,7 @@ struct world {
     bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
     bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
+    bool lists;              /* workers publish several results in one message */
     enum events_out events;  /* which are sent */
     bool events_shut;        /* their stream takes nothing until all else has ended */
     uint64_t hostile_rng;    /* its own: the seeds without it are what they were */

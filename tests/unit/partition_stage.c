@@ -294,8 +294,11 @@ static void open_store(struct stage *s, const struct out_store_open *asked, stru
 
 static void reject(struct stage *s, const struct out_reject *asked)
 {
-    buf_printf(&s->said, "rejected %s %.*s%.*s: %s\n", reject_code_name(asked->code),
+    buf_printf(&s->said, "rejected %s %.*s%.*s: %s", reject_code_name(asked->code),
                THOLE_FMT(asked->instance), THOLE_FMT(asked->subject), asked->text);
+    if (asked->part > 0)
+        buf_printf(&s->said, " (part %u)", asked->part);
+    buf_text(&s->said, "\n");
 }
 
 static void forget_crash(struct stage *s, thole_slice instance)
@@ -492,6 +495,29 @@ void stage_message(struct stage *s, const struct message *message)
     struct message_route const route = message_route(&with_nonce, SENDER_CLIENT);
     stage_bytes_as(s, thole_slice_from(route.text), message->instance, buf_bytes(&bytes), REJECT_NONE);
     buf_release(&bytes);
+}
+
+void stage_results(struct stage *s, const struct message *results, size_t len)
+{
+    s->inbox++;
+    for (size_t i = 0; i < len; i++) {
+        struct nonce room;
+        struct message const with_nonce = test_with_nonce(&results[i], &room);
+        struct buf bytes;
+        buf_init(&bytes, MESSAGE_BYTES_MAX);
+        CU_ASSERT_EQUAL(message_encode(&with_nonce, &bytes), THOLE_OK);
+        struct partition_in in = {.kind = PARTITION_IN_MESSAGE, .generation = partition_generation(s->p)};
+        in.message = (struct in_message){.sequence = s->inbox,
+                                         .stored_ns = s->inbox * 1000,
+                                         .part = (uint32_t)i,
+                                         .parts = (uint32_t)len,
+                                         .instance = results[i].instance,
+                                         .route = THOLE_STR("result.worker"),
+                                         .bytes = buf_bytes(&bytes)};
+        give(s, &in);
+        buf_release(&bytes);
+    }
+    stage_run(s);
 }
 
 void stage_start(struct stage *s, const char *instance, const char *orchestration)

@@ -83,6 +83,8 @@ void stage_message(struct stage *s, const struct message *message);
 void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused);
 void stage_bytes_as(struct stage *s, thole_slice route, thole_slice instance, thole_slice bytes,
                     enum reject_code refused);
+/* A worker's results, all in one message; those without a nonce get their own. */
+void stage_results(struct stage *s, const struct message *results, size_t len);
 void stage_start(struct stage *s, const char *instance, const char *orchestration);
 void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text);
 void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);

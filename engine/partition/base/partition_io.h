@@ -297,6 +297,7 @@ struct out_read_results {
  * it may come twice: sequence and stored_ns identify it. The sequence is also the token. */
 struct out_reject {
     uint64_t sequence, stored_ns;
+    uint32_t part; /* of several in one message */
     enum reject_code code;
     const char *text;                     /* why */
     thole_slice route, instance, subject; /* as in the MESSAGE */
@@ -448,6 +449,7 @@ struct in_published {
 struct in_message {
     uint64_t sequence;
     uint64_t stored_ns;       /* when the stream stored it */
+    uint32_t part, parts;     /* of several in one message, from 0, which come in order; 0, 0: it is one */
     enum reject_code refused; /* why its subject does not belong to this partition */
     thole_slice instance;     /* the instance that the subject names */
     thole_slice route;        /* the subject's kind and name: see message_route.h */

@@ -9,6 +9,7 @@ void progress_release(struct progress *progress)
 {
     free(progress->above);
     free(progress->gaps);
+    free(progress->several);
     *progress = (struct progress){0};
 }
 
@@ -25,16 +26,34 @@ void progress_set(struct progress *progress, const struct position *position)
     progress->above_len = position->above_len;
     progress->floor = position->floor;
     progress->received = position->floor;
+    progress->several_len = progress->parts_left = 0;
     progress->seen = (struct seen){position->seen, position->seen_ns};
     progress->dirty = false;
 }
 
-void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns)
+bool progress_receive(struct progress *progress, const struct in_message *message)
 {
-    assert(sequence > progress->received); /* the inbox is read in order */
+    uint64_t const sequence = message->sequence;
+    assert(message->parts <= RESULT_LIST_MAX && (message->part == 0 || message->part < message->parts));
+    if (message->part > 0) { /* they are read in order */
+        bool const next =
+            sequence == progress->received && progress->parts_left == message->parts - message->part;
+        progress->parts_left -= next;
+        return next;
+    }
+    if (sequence <= progress->received)
+        return false;
+    progress_skip(progress, progress->received + 1, sequence - 1);
     progress->received = sequence;
+    progress->parts_left = message->parts > 1 ? message->parts - 1 : 0;
     if (sequence > progress->seen.sequence)
-        progress->seen = (struct seen){sequence, stored_ns};
+        progress->seen = (struct seen){sequence, message->stored_ns};
+    if (message->parts > 1 && !progress_has(progress, sequence)) {
+        struct several *const several = row_add((void **)&progress->several, &progress->several_len,
+                                                &progress->several_cap, sizeof *several);
+        *several = (struct several){.sequence = sequence, .left = message->parts};
+    }
+    return true;
 }
 
 struct seen progress_seen(const struct progress *progress)
@@ -94,9 +113,43 @@ static void absorb(struct progress *progress)
     assert(progress->floor >= before);
 }
 
-void progress_add(struct progress *progress, uint64_t sequence)
+/* NULL: it has no parts, or all of them are incorporated. */
+static struct several *find_several(const struct progress *progress, uint64_t sequence)
+{
+    size_t low = 0, high = progress->several_len;
+    while (low < high) {
+        size_t const mid = low + (high - low) / 2;
+        if (progress->several[mid].sequence < sequence)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    bool const found = low < progress->several_len && progress->several[low].sequence == sequence;
+    return found ? &progress->several[low] : NULL;
+}
+
+/* Whether the message is incorporated now. */
+static bool take_part(struct progress *progress, struct several *several, uint32_t part)
+{
+    uint64_t const bit = (uint64_t)1 << part % 64;
+    uint64_t *const done = &several->done[part / 64];
+    assert(part < RESULT_LIST_MAX && several->left > 0);
+    several->left -= (*done & bit) == 0;
+    *done |= bit;
+    if (several->left > 0)
+        return false;
+    size_t const behind = (size_t)(progress->several + progress->several_len - several) - 1;
+    memmove(several, several + 1, behind * sizeof *several);
+    progress->several_len--;
+    return true;
+}
+
+void progress_add(struct progress *progress, uint64_t sequence, uint32_t part)
 {
     if (progress_has(progress, sequence))
+        return;
+    struct several *const several = find_several(progress, sequence);
+    if (several != NULL && !take_part(progress, several, part))
         return;
     progress->dirty = true;
     if (sequence == progress->floor + 1) {

@@ -25,7 +25,7 @@ static bool drop(struct instances *p, struct entry *entry, const char *kind)
                                   .request_id = pending->message.request_id};
     if (kind != NULL)
         env_notice_deletion(p->env, &said, kind);
-    intake_incorporate(p, pending->inbox_sequence);
+    intake_incorporate(p, pending->inbox_sequence, pending->part);
     pending_destroy(pending);
     return false;
 }

@@ -14,6 +14,7 @@ struct pending { /* a message or timer for an instance that is not yet in a reco
     struct pending *next;
     uint64_t inbox_sequence; /* 0 = a timer */
     uint64_t stored_ns;
+    uint32_t part; /* of several in one message */
     struct message message;
     enum message_sender sender;
     uint64_t execution, timer_id;

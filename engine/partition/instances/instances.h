@@ -35,7 +35,7 @@ void instances_timer(struct instances *instances, thole_slice instance, uint64_t
                      uint64_t timer_id);
 #define INSTANCES_TOKEN (UINT64_C(1) << 63) /* set in tokens of SENDs that this room emits */
 void instances_sent(struct instances *instances, uint64_t token);
-void instances_rejected(struct instances *instances, uint64_t inbox_sequence);
+void instances_rejected(struct instances *instances, uint64_t token);
 /* Takes a query; the answer has the token. Code runs only while @p serving. */
 void instances_query(struct instances *instances, uint64_t token, const struct in_query *in, bool serving);
 

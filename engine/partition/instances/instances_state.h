@@ -101,7 +101,7 @@ struct entry *intake_entry_to_start(struct instances *p, thole_slice instance);
 void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
 /* TO_LOAD: asks for its history once all of its records are committed. */
 void intake_reload(struct instances *p, struct entry *entry);
-void intake_incorporate(struct instances *p, uint64_t inbox_sequence);
+void intake_incorporate(struct instances *p, uint64_t inbox_sequence, uint32_t part);
 /* What was taken for a turn: incorporated when it is recorded, or put back. */
 struct intake {
     struct event *events; /* with room for one more */

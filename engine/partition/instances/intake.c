@@ -52,6 +52,8 @@ static const char *why_refused(enum reject_code code)
     case REJECT_PARTITION: return "the instance's CRC-32 says that another partition has it";
     case REJECT_HELD: return "the instance is under legal hold";
     case REJECT_HOLD_UNKNOWN: return "whether the instance is under legal hold could not be found out";
+    case REJECT_MALFORMED: return "it is no list of results";
+    case REJECT_UNSUPPORTED: return "it is a list of results in a newer format";
     default:
         return "the subject's last token is not an instance id or, behind \"by\", an actor, percent-encoded";
     }
@@ -88,10 +90,8 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
 
 bool instances_message(struct instances *p, const struct in_message *in)
 {
-    if (in->sequence <= p->progress.received)
+    if (!progress_receive(&p->progress, in))
         return false;
-    progress_skip(&p->progress, p->progress.received + 1, in->sequence - 1);
-    progress_receive(&p->progress, in->sequence, in->stored_ns);
     if (progress_has(&p->progress, in->sequence))
         return true;
     struct pending *pending = pending_create();
@@ -105,6 +105,7 @@ bool instances_message(struct instances *p, const struct in_message *in)
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
+    pending->part = in->part;
     bool const starts = pending->message.kind == MESSAGE_START;
     arrived(p, starts ? intake_entry_to_start(p, in->instance) : intake_entry(p, in->instance), pending);
     return true;
@@ -484,7 +485,7 @@ struct intake intake_take(struct instances *p, struct entry *entry, struct arena
             continue;
         }
         if (taken == DROPPED)
-            intake_incorporate(p, pending->inbox_sequence);
+            intake_incorporate(p, pending->inbox_sequence, pending->part);
         pending_destroy(pending);
     }
     if (!any_accepted(entry, &in)) {
@@ -498,7 +499,7 @@ struct intake intake_take(struct instances *p, struct entry *entry, struct arena
 void intake_done(struct instances *p, const struct intake *in)
 {
     for (const struct pending *pending = in->taken; pending != NULL; pending = pending->next)
-        intake_incorporate(p, pending->inbox_sequence);
+        intake_incorporate(p, pending->inbox_sequence, pending->part);
 }
 
 void intake_give_back(struct instances *p, struct entry *entry, struct intake *in)

@@ -52,8 +52,8 @@ void intake_reload(struct instances *p, struct entry *entry)
     intake_load(p, entry);
 }
 
-void intake_incorporate(struct instances *p, uint64_t inbox_sequence)
+void intake_incorporate(struct instances *p, uint64_t inbox_sequence, uint32_t part)
 {
     if (inbox_sequence != 0)
-        progress_add(&p->progress, inbox_sequence);
+        progress_add(&p->progress, inbox_sequence, part);
 }

@@ -39,7 +39,7 @@ void instances_sent(struct instances *p, uint64_t token)
     if (refusal == NULL)
         return;
     *at = refusal->next;
-    intake_incorporate(p, refusal->inbox_sequence);
+    intake_incorporate(p, refusal->inbox_sequence, 0);
     struct entry *entry = refusal->entry;
     if (--entry->refusals == 0 && intake_waits(entry)) /* a deletion waited for the refusals */
         entries_ready(&p->entries, entry);

@@ -6,13 +6,18 @@
 #include "instances_state.h"
 #include <assert.h>
 
-static struct out_reject *refuse(struct instances *p, uint64_t sequence, enum reject_code code,
+/* The token says which part of the message it is. */
+enum { TOKEN_PART_BITS = 8 };
+_Static_assert(RESULT_LIST_MAX == 1 << TOKEN_PART_BITS, "each has its tokens");
+
+static struct out_reject *refuse(struct instances *p, uint64_t sequence, uint32_t part, enum reject_code code,
                                  const char *text)
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_REJECT);
-    assert(code != REJECT_NONE);
-    out->token = sequence;
+    assert(code != REJECT_NONE && part < RESULT_LIST_MAX);
+    out->token = sequence << TOKEN_PART_BITS | part;
     out->reject.sequence = sequence;
+    out->reject.part = part;
     out->reject.code = code;
     thole_slice const copy = env_copy(p->env, thole_slice_from(text));
     out->reject.text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
@@ -30,7 +35,7 @@ static void keep_bytes(struct instances *p, struct out_reject *out, thole_slice 
 void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text)
 {
-    struct out_reject *out = refuse(p, in->sequence, code, text);
+    struct out_reject *out = refuse(p, in->sequence, in->part, code, text);
     out->stored_ns = in->stored_ns;
     out->instance = env_copy(p->env, in->instance);
     out->route = env_copy(p->env, in->route);
@@ -44,7 +49,7 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
                                const char *text)
 {
     struct buf bytes;
-    struct out_reject *out = refuse(p, pending->inbox_sequence, code, text);
+    struct out_reject *out = refuse(p, pending->inbox_sequence, pending->part, code, text);
     out->stored_ns = pending->stored_ns;
     struct message_route const route = message_route(&pending->message, pending->sender);
     out->instance = env_copy(p->env, pending->message.instance);
@@ -59,11 +64,11 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
     buf_release(&bytes);
 }
 
-void instances_rejected(struct instances *p, uint64_t inbox_sequence)
+void instances_rejected(struct instances *p, uint64_t token)
 {
     if (p->rejecting > 0)
         p->rejecting--;
-    intake_incorporate(p, inbox_sequence);
+    intake_incorporate(p, token >> TOKEN_PART_BITS, (uint32_t)(token % RESULT_LIST_MAX));
 }
 
 static enum reject_code check_payload(const struct instances *p, const char *what, thole_slice bytes,

@@ -72,6 +72,7 @@ struct engine_host {
     struct shard *shards;
     size_t shards_len;
     atomic_bool ready;        /* shards may be sent to */
+    atomic_bool lists;        /* results may come several in one message; written by membership */
     struct log_limits *lines; /* NULL before the threads are started; see engine_lines.h */
     /* names that each partition's live instances need; written by shards, read by membership */
     pthread_mutex_t needs_lock;

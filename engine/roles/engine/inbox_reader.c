@@ -11,6 +11,7 @@
 #include "messages.pb-c.h"
 #include "proto_json.h"
 #include "reader.h"
+#include "result_list.h"
 #include "sender_headers.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -28,11 +29,11 @@ struct inbox_mail {
     struct shard_mail mail;
     uint64_t sequence, stored_ns;
     enum reject_code refused;
-    bool trace_ignored;
+    bool trace_ignored, results; /* results: several */
     size_t named_len, route_len, body_len;
     struct actor sender; /* its slices are lengths alone: they stand behind the body, in order */
-    uint8_t
-        bytes[]; /* the instance and the route, or (refused) the subject; the body; what the sender says */
+    uint8_t bytes[];     /* the instance and the route, or (refused, results) the subject; the body; what the
+                            sender says */
 };
 
 struct inbox_reader {
@@ -101,6 +102,17 @@ static enum reject_code judge_hold(struct inbox_reader *reader, const struct del
     return held ? REJECT_HELD : REJECT_NONE;
 }
 
+static enum reject_code judge_results(thole_slice body)
+{
+    struct result_list list;
+    size_t len;
+    switch (result_list_read(body, &list, &len, NULL)) {
+    case THOLE_OK: return REJECT_NONE;
+    case THOLE_UNSUPPORTED: return REJECT_UNSUPPORTED;
+    default: return REJECT_MALFORMED;
+    }
+}
+
 static enum reject_code judge_subject(struct inbox_reader *reader, const struct delivery *delivery,
                                       struct buf *ret_id, struct buf *ret_actor)
 {
@@ -121,8 +133,10 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     struct buf id, actor;
     buf_init(&id, THOLE_ID_BYTES_MAX);
     buf_init(&actor, ACTOR_NAME_BYTES_MAX);
-    enum reject_code const refused = judge_subject(reader, delivery, &id, &actor);
-    bool const taken = refused == REJECT_NONE;
+    bool const results = subject_is_results(delivery->subject);
+    enum reject_code const refused =
+        results ? judge_results(body) : judge_subject(reader, delivery, &id, &actor);
+    bool const taken = refused == REJECT_NONE && !results;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
     bool trace_ignored;
@@ -136,6 +150,7 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     mail->trace_ignored = trace_ignored;
     mail->mail.generation = reader->generation;
     mail->refused = refused;
+    mail->results = results;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
     mail->named_len = named.len;
@@ -198,6 +213,28 @@ static void say_trace_ignored(const struct shard *shard, uint32_t p, thole_slice
                     "the message's traceparent or tracestate is not valid: ignored");
 }
 
+/* One after the other, as if each had come alone. */
+static void take_results(struct shard *shard, uint32_t p, struct partition_in *in)
+{
+    thole_slice const route = subject_inbox_route(in->message.subject);
+    struct result_list list;
+    struct result_item item;
+    size_t len = 0;
+    if (result_list_read(in->message.bytes, &list, &len, NULL) != THOLE_OK)
+        return; /* it was read before */
+    in->message.parts = (uint32_t)len;
+    in->message.subject = (thole_slice){NULL, 0};
+    for (; result_list_next(&list, &item); in->message.part++) {
+        bool const own = subject_partition(item.instance, shard->engine->topology.partitions) == p;
+        in->message.refused = own ? REJECT_NONE : REJECT_PARTITION;
+        in->message.instance = item.instance;
+        in->message.route = route;
+        in->message.bytes = item.bytes;
+        shard_count_message(shard, in->message.stored_ns);
+        shard_input(shard_owned(shard, p), in);
+    }
+}
+
 void inbox_take(struct shard *shard, const struct shard_mail *mail)
 {
     const struct inbox_mail *const message = (const struct inbox_mail *)mail;
@@ -222,11 +259,17 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
                                           .bytes = {route.ptr + route.len, message->body_len},
                                           .sender = sender}};
     if (message->trace_ignored)
-        say_trace_ignored(shard, mail->p, message->refused == REJECT_NONE ? named : (thole_slice){NULL, 0});
-    if (message->refused == REJECT_NONE)
-        in.message.instance = named, in.message.route = route;
-    else
+        say_trace_ignored(shard, mail->p,
+                          message->refused == REJECT_NONE && !message->results ? named
+                                                                               : (thole_slice){NULL, 0});
+    if (message->results || message->refused != REJECT_NONE)
         in.message.subject = named;
+    else
+        in.message.instance = named, in.message.route = route;
+    if (message->results && message->refused == REJECT_NONE) {
+        take_results(shard, mail->p, &in);
+        return;
+    }
     shard_count_message(shard, message->stored_ns);
     shard_input(shard_owned(shard, mail->p), &in);
 }
@@ -432,28 +475,50 @@ static thole_status keep_result(struct results *results, const struct message *m
     return arena_dup(arena, message->instance, &to->instance);
 }
 
-/* A message that will be rejected for its subject is not taken as a result. */
-static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+/* What will be rejected is not taken as a result. */
+static thole_status collect_result(struct results *results, uint64_t sequence, thole_slice route,
+                                   const struct result_item *item)
 {
-    struct results *results = arg;
     const struct nonce_key *const key = &results->request->shard->engine->topology.nonce_key;
-    thole_slice const route = subject_inbox_route(subject);
     struct arena arena;
     struct message message;
-    struct buf id, converted;
     thole_status status = THOLE_OK;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
-    body = proto_json_inbox_body(body, &converted);
-    buf_init(&id, THOLE_ID_BYTES_MAX);
-    if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
-        subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
-        thole_slice_equal(buf_bytes(&id), message.instance) &&
+    if (message_decode(item->bytes, &arena, &message, NULL) == THOLE_OK &&
+        message.kind == MESSAGE_ACTIVITY_RESULT && thole_slice_equal(item->instance, message.instance) &&
         message_route_check(&message, route, NULL) == THOLE_OK &&
         nonce_check(key, &message, message_route_sender(route), NULL) == THOLE_OK)
         status = keep_result(results, &message, sequence);
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status collect_results(struct results *results, uint64_t sequence, thole_slice route,
+                                    thole_slice body)
+{
+    struct result_list list;
+    struct result_item item;
+    size_t len;
+    thole_status status = THOLE_OK;
+    if (result_list_read(body, &list, &len, NULL) == THOLE_OK)
+        while (status == THOLE_OK && result_list_next(&list, &item))
+            status = collect_result(results, sequence, route, &item);
+    return status;
+}
+
+static thole_status collect(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    thole_slice const route = subject_inbox_route(subject);
+    struct buf id, converted;
+    thole_status status = THOLE_OK;
+    body = proto_json_inbox_body(body, &converted);
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    if (subject_is_results(subject))
+        status = collect_results(arg, sequence, route, body);
+    else if (subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK)
+        status = collect_result(arg, sequence, route, &(struct result_item){body, buf_bytes(&id)});
     buf_release(&converted);
     buf_release(&id);
-    arena_release(&arena);
     return status;
 }
 
@@ -469,7 +534,7 @@ thole_status results_load(struct engine_host *engine, struct request *request)
         from = bounds.last - asked->count + 1;
     thole_status status = THOLE_OK;
     if (bounds.messages > 0 && from <= bounds.last)
-        status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect_result,
+        status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect,
                              &results, &request->err);
     request->in.results = (struct in_results){results.items, results.len};
     return status;

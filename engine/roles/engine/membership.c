@@ -258,7 +258,8 @@ static thole_status encode_self(struct membership *m)
         struct heartbeat heartbeat = {.node = self(m),
                                       .started_ms = m->started_ms,
                                       .orchestrations = names,
-                                      .orchestrations_len = program->orchestrations_len};
+                                      .orchestrations_len = program->orchestrations_len,
+                                      .takes_results = true};
         heartbeat.needs_len = collect_needs(m, &arena, &needs);
         heartbeat.needs = needs;
         buf_clear(&m->body);
@@ -389,6 +390,8 @@ static void step(struct membership *m)
     uint64_t const now_ms = clock_monotonic_ms();
     m->computing_ms = now_ms;
     live_step(m->live, now_ms);
+    atomic_store(&m->engine->lists,
+                 live_take_results(m->live)); /* before anything is handed over to others */
     shares_step(m->shares, m->live, m->joined && confirmed(m, now_ms), now_ms);
     metric_set(m->cells, METRIC_ENGINE_JOINED, 0, m->joined);
 }

@@ -42,6 +42,7 @@ void shard_reject(struct shard *shard, struct owned *owned, const struct partiti
     request->rejection.item =
         (struct rejected_item){.partition = owned->p,
                                .sequence = asked->sequence,
+                               .part = asked->part,
                                .stored_ns = asked->stored_ns,
                                .bytes = asked->message_bytes,
                                .code = thole_slice_from(reject_code_name(asked->code)),

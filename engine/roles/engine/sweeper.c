@@ -255,6 +255,7 @@ void find_input_answered(struct owned *owned, struct request *request)
 thole_status requeue_send(struct request *request, thole_error *reterr)
 {
     const struct shard *const shard = request->shard;
+    request->work.item.lists = atomic_load_explicit(&shard->engine->lists, memory_order_relaxed);
     return work_publish(shard->windows[WINDOW_MESSAGES].requests, shard->engine->topology.ns,
                         &request->work.item, request_token(request), reterr);
 }

@@ -38,7 +38,8 @@ thole_status work_send(struct request *request, thole_error *reterr)
 {
     struct shard *const shard = request->shard;
     struct requests *const window = shard->windows[WINDOW_MESSAGES].requests;
-    const struct asked_work *const work = &request->work;
+    struct asked_work *const work = &request->work;
+    work->item.lists = atomic_load_explicit(&shard->engine->lists, memory_order_relaxed);
     if (work->unless_there)
         return work_look(window, shard->engine->topology.ns, &work->item, request_token(request), reterr);
     return work_publish(window, shard->engine->topology.ns, &work->item, request_token(request), reterr);

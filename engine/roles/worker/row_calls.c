@@ -318,6 +318,12 @@ void row_calls_continue(struct row_calls *calls, short revents)
     go_on(calls);
 }
 
+int row_calls_connection(const struct row_calls *calls)
+{
+    bool const own = calls->options.pool == NULL && atomic_load(&calls->with_thread) == 0;
+    return own ? postgres_socket(calls->pg) : -1;
+}
+
 /* ---- its life ---- */
 
 thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,

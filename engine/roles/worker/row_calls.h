@@ -59,12 +59,14 @@ struct row_calls_options {
 };
 THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                                               thole_error *reterr);
-/* These three by one thread. */
+/* These four by one thread. */
 void row_calls_send(struct row_calls *calls, struct row_call *call);
 /* What the call that this thread carries out waits for, for poll(2); descriptor -1: there is none.
  * *ret_deadline_ms: when to continue it at the latest, by clock_monotonic_ms(); UINT64_MAX: there is none. */
 struct pollfd row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms);
 void row_calls_continue(struct row_calls *calls, short revents);
+/* The socket of its connection to Postgres while no other thread has that; -1: none. */
+int row_calls_connection(const struct row_calls *calls);
 /* When nobody sends any more. Waits until all that were sent are answered, and closes the connection.
  * NULL-safe. */
 void row_calls_destroy(struct row_calls *calls);

@@ -1,5 +1,6 @@
 /* Carries out the machine's outputs. */
 #include "clock.h"
+#include "dying.h"
 #include "log_work.h"
 #include "worker_parts.h"
 #include <assert.h>
@@ -7,12 +8,6 @@
 #include <string.h>
 
 enum { BATCH_MS = 500 /* of quick handlers: the loop has other things to do */ };
-
-struct thole_activity *worker_activity(uint64_t id)
-{
-    assert(id != 0);
-    return (struct thole_activity *)(uintptr_t)id; /* worker_loop.c uses the activity's address as its id */
-}
 
 /* ---- the machine ---- */
 
@@ -182,6 +177,7 @@ static void run_batch(struct worker_host *host, const struct worker_out *out)
             acts[i]->deadline_ms = now_ms + out->rows[i].left_ms;
     }
     bool runs = true;
+    dying_holds(row_calls_connection(host->completions));
     for (size_t i = 0; i < n && runs; i++) {
         runs = worker_is_quick(host, acts[i]) && clock_monotonic_ms() < now_ms + BATCH_MS;
         if (runs)
@@ -191,6 +187,7 @@ static void run_batch(struct worker_host *host, const struct worker_out *out)
                                               .unknown = !runs,
                                               .status = acts[i]->status});
     }
+    dying_holds(-1);
 }
 
 static void expire(struct thole_activity *act, uint64_t attempt)
@@ -296,10 +293,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_COMPLETE_COMMIT: call_rows(host, ROW_CALL_COMMIT, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: call_rows(host, ROW_CALL_ROLLBACK, out); break;
     case WORKER_OUT_COMPLETE_RUN: run_batch(host, out); break;
-    case WORKER_OUT_COMPLETE_PUBLISH:
-        for (size_t i = 0; i < out->ids_len; i++)
-            worker_result_publish(host, worker_activity(out->ids[i]));
-        break;
+    case WORKER_OUT_COMPLETE_PUBLISH: worker_results_publish(host, out->ids, out->ids_len); break;
     case WORKER_OUT_RUN: run(host, worker_activity(out->id), out); break;
     case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_POISONED: poison(worker_activity(out->id), out->attempt); break;

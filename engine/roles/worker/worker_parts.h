@@ -32,6 +32,7 @@
 #include "topology.h"
 #include "worker.h"
 #include "worker_host.h"
+#include <assert.h>
 
 enum {
     WORKER_INCARNATION_BYTES = THOLE_NAME_BYTES_MAX + 1 + 16 + 1, /* node-0123456789abcdef */
@@ -103,6 +104,13 @@ struct worker_host {
     uint64_t warned_ms;     /* when a publish that failed was last logged */
 };
 
+/* By the machine's id, which is its address. */
+static inline struct thole_activity *worker_activity(uint64_t id)
+{
+    assert(id != 0);
+    return (struct thole_activity *)(uintptr_t)id;
+}
+
 /* ---- worker_loop.c ---- */
 void *worker_loop_main(void *host);
 void worker_loop_state(
@@ -132,7 +140,6 @@ void worker_wish(struct worker_host *host);
 void worker_output(struct worker_host *host, const struct worker_out *out);
 /* Logs how an activity that was asked to end has ended; others are not logged. */
 void worker_say_returned(const struct thole_activity *act);
-struct thole_activity *worker_activity(uint64_t id); /* by the machine's id */
 
 /* ---- worker_counts.c: what is counted; the loop calls each ---- */
 enum { WORKER_STUCK_MS = 60000 }; /* a loop that is busy for so long is stuck */
@@ -148,7 +155,8 @@ uint64_t worker_since_ms(uint64_t wall_ms);
 void worker_count_machine(struct worker_host *host); /* what the machine has counted */
 
 /* ---- worker_results.c ---- */
-/* Starts the publish of a finished activity's result; the activity's `published` mail is sent in any case. */
-void worker_result_publish(struct worker_host *host, struct thole_activity *act);
+/* Starts the publishes of finished activities' results, in as few messages as they need; each activity's
+ * `published` mail is sent in any case. */
+void worker_results_publish(struct worker_host *host, const uint64_t *ids, size_t len);
 void worker_result_done(void *host, const struct request_done *done); /* request_done_fn */
 #endif

@@ -1,10 +1,15 @@
-/* Publishes a handler's result to its instance's inbox. */
+/* Publishes handlers' results to the inboxes of their instances' partitions, several in one message. */
 #include "clock.h"
 #include "message_route.h"
+#include "result_list.h"
 #include "subject.h"
 #include "worker_parts.h"
+#include <assert.h>
 
-enum { HEADER_ROOM_BYTES = 4096 /* of the server's max_payload, for ids */ };
+enum {
+    HEADER_ROOM_BYTES = 4096,   /* of the server's max_payload, for ids */
+    LIST_BYTES_MAX = 64 * 1024, /* of several results in one message */
+};
 
 /* Adds the details of the last heartbeat to a result that is no success, for the next try; also for a timed
  * out handler that still runs. @p details must be empty at first and live as long as @p message. */
@@ -33,8 +38,8 @@ static struct activity_place place_of(const struct worker_host *host, const stru
     return place;
 }
 
-static thole_status encode(const struct worker_host *host, struct thole_activity *act, struct buf *subject,
-                           struct buf *body, thole_error *reterr)
+static thole_status encode(const struct worker_host *host, struct thole_activity *act, struct buf *body,
+                           thole_error *reterr)
 {
     const struct work_item *const item = &act->message->item;
     size_t const server_max = connection_max_payload(host->connection);
@@ -52,9 +57,6 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
         payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* a larger message could not be stored */
-    struct message_route const route = message_route(&message, SENDER_WORKER);
-    THOLE_TRY(subject_inbox(subject, host->options.ns, act->partition, thole_slice_from(route.text),
-                            item->instance, reterr));
     buf_init(&details, DETAILS_BYTES_MAX);
     activity_result(act, payload_max, text, &message);
     add_details(act, payload_max, &details, &message);
@@ -63,34 +65,147 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
     return status == THOLE_OK ? status : thole_fail(reterr, status, "cannot encode a result");
 }
 
+/* ---- several in one message ---- */
+
+/* Results for one partition, on their way into one message. */
+struct list {
+    struct worker_host *host;
+    struct buf items;                    /* as result_list_add() writes them */
+    struct thole_activity *first, *last; /* linked by published_next */
+    size_t len;
+};
+
+static bool has_room(const struct list *list, size_t message_bytes)
+{
+    size_t const server_max = connection_max_payload(list->host->connection);
+    size_t most = LIST_BYTES_MAX;
+    if (server_max > HEADER_ROOM_BYTES && most > server_max - HEADER_ROOM_BYTES)
+        most = server_max - HEADER_ROOM_BYTES;
+    return list->len < RESULT_LIST_MAX &&
+           list->items.len + result_list_bytes(message_bytes) + RESULT_LIST_ROOM_BYTES <= most;
+}
+
+static void answer(struct worker_host *host, struct thole_activity *act, bool ok, uint32_t err_code)
+{
+    act->published_ok = ok;
+    act->publish_err_code = err_code;
+    mailbox_push(&host->inbox, &act->published.mail);
+}
+
+/* What could not be stored together is sent alone: one of them may be what the stream refuses, or all of them
+ * are more than it takes. */
+static void answer_all(struct worker_host *host, struct thole_activity *first, bool ok, uint32_t err_code)
+{
+    bool const several = first->published_next != NULL;
+    for (struct thole_activity *act = first, *next; act != NULL; act = next) {
+        next = act->published_next;
+        act->publish_alone |= several && !ok;
+        answer(host, act, ok, err_code);
+    }
+}
+
+static thole_status write_message(const struct list *list, struct buf *subject, struct buf *body,
+                                  thole_error *reterr)
+{
+    const struct worker_host *const host = list->host;
+    uint32_t const p = list->first->partition;
+    if (list->len > 1) {
+        THOLE_TRY(subject_results(subject, host->options.ns, p, reterr));
+        result_list_write(buf_bytes(&list->items), body);
+    } else {
+        struct message_route const route =
+            message_route(&(struct message){.kind = MESSAGE_ACTIVITY_RESULT}, SENDER_WORKER);
+        THOLE_TRY(subject_inbox(subject, host->options.ns, p, thole_slice_from(route.text),
+                                list->first->message->item.instance, reterr));
+        buf_slice(body, result_list_only(buf_bytes(&list->items)));
+    }
+    return buf_status(body) == THOLE_OK
+               ? THOLE_OK
+               : thole_fail(reterr, buf_status(body), "results do not fit in a message");
+}
+
 /* Without a message id: on three replicas a server may answer "duplicate" for a message that it has lost. A
  * result that comes twice is dropped by its receiver, who knows what it resolves. */
-void worker_result_publish(struct worker_host *host, struct thole_activity *act)
+static thole_status send(const struct list *list, thole_error *reterr)
 {
     struct buf subject, body;
-    thole_error error = {.status = THOLE_OK};
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = encode(host, act, &subject, &body, &error);
+    thole_status status = write_message(list, &subject, &body, reterr);
     if (status == THOLE_OK) {
         struct publish const publish = {.subject = buf_cstr(&subject), .body = buf_bytes(&body)};
-        status = requests_publish(host->requests, &publish, (uint64_t)(uintptr_t)act, &error);
-    }
-    if (status != THOLE_OK) { /* no callback comes: answer here */
-        log_line(LOG_LEVEL_DEBUG, "worker", "publishing a result: %s", error.text);
-        act->published_ok = false;
-        act->publish_err_code = 0;
-        mailbox_push(&host->inbox, &act->published.mail);
+        status = requests_publish(list->host->requests, &publish, (uint64_t)(uintptr_t)list->first, reterr);
     }
     buf_release(&subject);
     buf_release(&body);
+    return status;
+}
+
+static void finish(struct list *list)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (list->len > 0 && send(list, &error) != THOLE_OK) { /* no callback comes */
+        log_line(LOG_LEVEL_DEBUG, "worker", "publishing results: %s", error.text);
+        answer_all(list->host, list->first, false, 0);
+    }
+    buf_clear(&list->items);
+    list->first = list->last = NULL;
+    list->len = 0;
+}
+
+static void append(struct list *list, struct thole_activity *act, thole_slice message)
+{
+    result_list_add(&list->items, message);
+    act->published_next = NULL;
+    if (list->len++ == 0)
+        list->first = act;
+    else
+        list->last->published_next = act;
+    list->last = act;
+}
+
+static void add(struct list *list, struct thole_activity *act)
+{
+    bool const alone = act->publish_alone || !act->message->item.lists;
+    thole_error error = {.status = THOLE_OK};
+    struct buf message;
+    buf_init(&message, MESSAGE_BYTES_MAX - RESULT_LIST_ROOM_BYTES);
+    if (encode(list->host, act, &message, &error) != THOLE_OK) {
+        log_line(LOG_LEVEL_DEBUG, "worker", "publishing a result: %s", error.text);
+        answer(list->host, act, false, 0);
+    } else {
+        if (alone || !has_room(list, message.len))
+            finish(list);
+        append(list, act, buf_bytes(&message));
+        if (alone)
+            finish(list);
+    }
+    buf_release(&message);
+}
+
+/* Those of one partition, in their order. */
+void worker_results_publish(struct worker_host *host, const uint64_t *ids, size_t len)
+{
+    struct list list = {.host = host};
+    bool taken[WORKER_CLAIM_MAX] = {false};
+    assert(len <= WORKER_CLAIM_MAX);
+    buf_init(&list.items, MESSAGE_BYTES_MAX);
+    for (size_t i = 0; i < len; i++) {
+        uint32_t const p = worker_activity(ids[i])->partition;
+        for (size_t j = i; j < len; j++) {
+            struct thole_activity *const act = worker_activity(ids[j]);
+            if (taken[j] || act->partition != p)
+                continue;
+            taken[j] = true;
+            add(&list, act);
+        }
+        finish(&list);
+    }
+    buf_release(&list.items);
 }
 
 void worker_result_done(void *arg, const struct request_done *done)
 {
-    struct worker_host *const host = arg;
-    struct thole_activity *const act = (struct thole_activity *)(uintptr_t)done->token;
-    act->published_ok = done->result == REQUEST_STORED;
-    act->publish_err_code = done->err_code;
-    mailbox_push(&host->inbox, &act->published.mail);
+    answer_all(arg, (struct thole_activity *)(uintptr_t)done->token, done->result == REQUEST_STORED,
+               done->err_code);
 }

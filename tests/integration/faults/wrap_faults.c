@@ -7,6 +7,7 @@
 #include "projector_store.h"
 #include "reader.h"
 #include "requests.h"
+#include "subject.h"
 #include "subject_list.h"
 #include "topology.h"
 #include "worker_store.h"
@@ -351,7 +352,9 @@ static const char *site_of(const struct publish *publish)
         return "publish append";
     if (strstr(publish->subject, ".work.") != NULL)
         return "publish work";
-    return is_result(publish->body) ? "publish result" : "publish message";
+    return subject_is_results(thole_slice_from(publish->subject)) || is_result(publish->body)
+               ? "publish result"
+               : "publish message";
 }
 
 /* What is answered with an error or with nonsense has not happened: it goes nowhere. */

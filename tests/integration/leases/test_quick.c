@@ -195,6 +195,36 @@ static void test_it_kills_its_worker(void)
     stack_kill9(worker);
 }
 
+/* Its batch has the result of another activity, too: that row is locked until the transaction ends, and the
+ * crash report goes into it. */
+static void test_it_crashes_beside_others(void)
+{
+    struct stack_program *worker = worker_of("beside");
+    start("beside", "waits");
+    CU_ASSERT_TRUE(happens("beside", "begins", 1));
+    start("blocker", "held");
+    CU_ASSERT_TRUE(happens("blocker", "begins", 1)); /* the loop is busy */
+    let_go("beside");
+    CU_ASSERT_TRUE(happens("beside", "ends", 1));
+    start("crash-next", "crash");
+    CU_ASSERT_TRUE(has_rows("3"));
+    pause_ms(SETTLE_MS);
+    let_go("blocker");
+    CU_ASSERT_TRUE(happens("crash-next", "begins", 1));
+    uint64_t const since_us = now_us();
+    for (int i = 0; i < WAIT_MS / 5 && stack_ended(worker) < 0; i++)
+        pause_ms(5);
+    CU_ASSERT_TRUE(now_us() - since_us < 1000000);
+    CU_ASSERT_TRUE(stack_logged(worker, "died, with 1 activities", 1, WAIT_MS));
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("crash-next"), THOLE_STR("enough"), &stack.err),
+             &stack.err);
+    worker = worker_of("beside");
+    check_thread("beside", "thole-handler", "attempt 2 of try 1 for one@1: waits");
+    check_done("beside");
+    CU_ASSERT_EQUAL(count_of("beside", "begins"), 2);
+    stack_kill9(worker);
+}
+
 /* Postgres ends its transaction, and another worker runs it. What the first one returns then is not stored.
  */
 static void test_its_worker_is_frozen(void)
@@ -259,6 +289,7 @@ static const struct thole_test tests[] = {
     {"two that are slow", test_two_that_are_slow},
     {"its worker is killed", test_its_worker_is_killed},
     {"it kills its worker", test_it_kills_its_worker},
+    {"it crashes beside others", test_it_crashes_beside_others},
     {"its worker is frozen", test_its_worker_is_frozen},
     {"Postgres is killed", test_postgres_is_killed},
     {"it is cancelled", test_it_is_cancelled},

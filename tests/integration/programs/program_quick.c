@@ -98,9 +98,9 @@ int main(int argc, char **argv)
 {
     static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
     static const thole_orchestration_entry orchestrations[] = {{"one", one}};
-    static const thole_activity_entry activities[] = {{"tell", tell, &quick},   {"plain", tell},
-                                                      {"held", held, &quick},   {"crash", crash, &quick},
-                                                      {"later", later, &quick}, {"second", second, &quick}};
+    static const thole_activity_entry activities[] = {
+        {"tell", tell, &quick}, {"plain", tell},          {"held", held, &quick},    {"crash", crash, &quick},
+        {"waits", held},        {"later", later, &quick}, {"second", second, &quick}};
     thole_program const program = {.size = sizeof program,
                                    .name = "quick",
                                    .orchestrations = orchestrations,

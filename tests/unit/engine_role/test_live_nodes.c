@@ -10,7 +10,7 @@ static struct {
     uint64_t now_ms;
     unsigned asked, said[LIVE_FULL + 1];
     char last[THOLE_NAME_BYTES_MAX + 1]; /* who was asked */
-    bool cut_off;
+    bool cut_off, takes_results;         /* the latter of those whose heartbeats are made now */
 } play;
 
 static bool on_ask(void *arg, thole_slice node)
@@ -36,7 +36,8 @@ static struct buf beat(const char *node, uint64_t started_ms, size_t names_len)
     struct heartbeat const heartbeat = {.node = thole_slice_from(node),
                                         .started_ms = started_ms,
                                         .orchestrations = names,
-                                        .orchestrations_len = names_len};
+                                        .orchestrations_len = names_len,
+                                        .takes_results = play.takes_results};
     buf_init(&body, 4096);
     CU_ASSERT_EQUAL(heartbeat_encode(&heartbeat, &body), THOLE_OK);
     return body;
@@ -365,6 +366,66 @@ static void test_dead_before_we_came(void)
     end();
 }
 
+/* ---- several results in one message ---- */
+
+static void check_takes(const char *row, bool want)
+{
+    CHECK_STR(row, live_take_results(play.live) ? "take them" : "do not", want ? "take them" : "do not");
+}
+
+static void comes(const char *node, uint64_t started_ms, bool takes_results)
+{
+    play.takes_results = takes_results;
+    hear(node, started_ms, 1);
+    answer(node, started_ms, 1);
+    CU_ASSERT_PTR_NOT_NULL(is_there(node));
+}
+
+static void goes(const char *node)
+{
+    (void)removed(node);
+    nobody(node);
+    CU_ASSERT_PTR_NULL(is_there(node));
+}
+
+/* All that are there, and no others. */
+static void test_who_takes_results(void)
+{
+    memset(&play, 0, sizeof play);
+    play.now_ms = 100000;
+    play.live =
+        live_create(THOLE_STR("a"), PARTITIONS, TTL_MS, ASK_MS, &(struct live_calls){on_ask, on_say, NULL});
+    check_takes("nobody is known", false);
+    play.takes_results = true;
+    struct buf own = beat("a", 1, 1);
+    struct tagged_hash const hash = live_hash(buf_bytes(&own));
+    buf_release(&own);
+    live_stand_by(play.live, &hash);
+    hear("b", 7, 1);
+    check_takes("nobody is there", false);
+    hear("a", 1, 1);
+    check_takes("alone", true);
+    comes("b", 7, false);
+    check_takes("one does not", false);
+    comes("c", 8, true);
+    check_takes("nor with another one", false);
+    goes("b");
+    check_takes("it is gone", true);
+    play.takes_results = false;
+    hear("d", 9, 1);
+    check_takes("it does not answer", true);
+    nobody("d");
+    check_takes("it is not there", true);
+    answer("d", 9, 1);
+    check_takes("it is", false);
+    comes("d", 10, true); /* of a newer release */
+    check_takes("it does now", true);
+    goes("c");
+    goes("d");
+    check_takes("alone again", true);
+    end();
+}
+
 static const struct thole_test tests[] = {
     {"who answers is there", test_who_answers_is_there},
     {"who does not answer is not there", test_who_does_not_answer_is_not_there},
@@ -380,5 +441,6 @@ static const struct thole_test tests[] = {
     {"who is heard again is asked again", test_who_is_heard_again_is_asked_again},
     {"a flood", test_a_flood},
     {"dead before we came", test_dead_before_we_came},
+    {"who takes results", test_who_takes_results},
 };
 THOLE_TEST_MAIN("live_nodes", tests)

@@ -44,9 +44,10 @@ static struct {
     bool answered; /* there is an answer to take */
     unsigned puts, asked;
     struct tagged_hash b_hash; /* of its last heartbeat */
-    uint64_t now_ms, ago_ms;   /* ago: what is heard was stored so long before */
-    void (*first)(void);       /* before the watch has been opened */
-    void (*during_put)(void);  /* NULL: it takes no time */
+    bool b_takes_results;
+    uint64_t now_ms, ago_ms;  /* ago: what is heard was stored so long before */
+    void (*first)(void);      /* before the watch has been opened */
+    void (*during_put)(void); /* NULL: it takes no time */
     thole_status put_status;
     void (*steps[STEPS_MAX])(void);
     atomic_size_t step;
@@ -210,7 +211,8 @@ static void hear(const char *node, size_t names_len)
     struct heartbeat const heartbeat = {.node = thole_slice_from(node),
                                         .started_ms = 77,
                                         .orchestrations = names,
-                                        .orchestrations_len = names_len};
+                                        .orchestrations_len = names_len,
+                                        .takes_results = play.b_takes_results};
     buf_init(&body, 4096);
     CU_ASSERT_EQUAL(heartbeat_encode(&heartbeat, &body), THOLE_OK);
     if (strcmp(node, "b") == 0)
@@ -639,6 +641,35 @@ static void test_our_heartbeat_is_removed(void)
     run((void (*const[])(void)){ours_is_removed, not_yet, stored_again}, 3);
 }
 
+/* ---- several results in one message ---- */
+
+static void lists_are_taken(void)
+{
+    CU_ASSERT_TRUE(atomic_load(&play.engine.lists));
+}
+
+static void lists_are_not_taken(void)
+{
+    CU_ASSERT_FALSE(atomic_load(&play.engine.lists));
+}
+
+static void newer_b_comes(void)
+{
+    play.b_takes_results = true;
+    b_comes();
+}
+
+/* We take them; b, of an older release, does not. */
+static void test_who_takes_results(void)
+{
+    run((void (*const[])(void)){lists_are_taken, b_comes, lists_are_not_taken, newer_b_comes,
+                                lists_are_taken},
+        5);
+    run((void (*const[])(void)){lists_are_taken, b_comes, lists_are_not_taken, b_says_goodbye,
+                                lists_are_taken},
+        5);
+}
+
 /* Again and again, with mail that nobody takes at the end: nothing is left. */
 static void test_nothing_is_left(void)
 {
@@ -666,5 +697,6 @@ static const struct thole_test tests[] = {
     {"who joins waits", test_who_joins_waits},
     {"who was dead before is not counted", test_who_was_dead_before_is_not_counted},
     {"who is not heard owns nothing", test_who_is_not_heard_owns_nothing},
+    {"who takes results", test_who_takes_results},
 };
 THOLE_TEST_MAIN("membership", tests)

@@ -253,12 +253,16 @@ static void newer_and_other_bytes(void)
     check_bytes("format 2", THOLE_STR("\x08\x02"), THOLE_UNSUPPORTED,
                 "message format 2, this engine knows 1");
     check_bytes("no format", THOLE_STR("\x12\x01i"), THOLE_CORRUPT, "message without a format");
-    check_bytes("kind 15", THOLE_STR("\x08\x01\x12\x01i\x7a\x02hi"), THOLE_UNSUPPORTED,
+    check_bytes("kind 16", THOLE_STR("\x08\x01\x12\x01i\x82\x01\x02hi"), THOLE_UNSUPPORTED,
                 "message of an unknown kind");
+    check_bytes("several results", THOLE_STR("\x08\x01\x12\x01i\x7a\x05\x0a\x03\x12\x01i"), THOLE_CORRUPT,
+                "several results, on the subject of one instance");
+    check_bytes("an empty list", THOLE_STR("\x08\x01\x12\x01i\x7a\x00"), THOLE_CORRUPT,
+                "several results, on the subject of one instance");
     check_bytes("no kind", THOLE_STR("\x08\x01\x12\x01i"), THOLE_UNSUPPORTED, "message of an unknown kind");
     check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x05\x0a\x01y\xa2\x06\x00"),
                 THOLE_CORRUPT, "message does not decode");
-    check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x06\x0a\x01y\xa2\x06\x00\x7a\x02hi"),
+    check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x06\x0a\x01y\xa2\x06\x00\x82\x01\x02hi"),
                 THOLE_OK, "ok");
     check_bytes("text", THOLE_STR("{\"start\":{}}"), THOLE_CORRUPT, "message does not decode");
     check_bytes("too large", (thole_slice){zeros, sizeof zeros}, THOLE_LIMIT,
@@ -369,7 +373,8 @@ static const struct heartbeat full = {.node = S("node-1"),
                                       .orchestrations = names,
                                       .orchestrations_len = 3,
                                       .needs = needs,
-                                      .needs_len = 2};
+                                      .needs_len = 2,
+                                      .takes_results = true};
 
 static thole_status heartbeat_touch(thole_slice bytes, struct arena *arena, thole_error *reterr)
 {
@@ -403,6 +408,7 @@ static void heartbeat_round_trip(void)
     CU_ASSERT(to.needs[0].partition == 3 && to.needs[0].orchestrations_len == 2);
     CU_ASSERT(thole_slice_equal(to.needs[0].orchestrations[1], names[1]));
     CU_ASSERT(to.needs[1].partition == UINT32_MAX && to.needs[1].orchestrations_len == 0);
+    CU_ASSERT_TRUE(to.takes_results);
     arena_release(&arena);
     torture_garbage(heartbeat_touch, 20000);
 }

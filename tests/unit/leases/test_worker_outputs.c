@@ -118,10 +118,11 @@ void __wrap_activity_destroy(struct thole_activity *act)
     __real_activity_destroy(act);
 }
 
-void __wrap_worker_result_publish(struct worker_host *host, struct thole_activity *act)
+void __wrap_worker_results_publish(struct worker_host *host, const uint64_t *ids, size_t len)
 {
     CU_ASSERT_PTR_EQUAL(host, &play.host);
-    said("publishes %d\n", index_of(act));
+    for (size_t i = 0; i < len; i++)
+        said("publishes %d\n", index_of(worker_activity(ids[i])));
 }
 
 static thole_status sent(thole_error *reterr)

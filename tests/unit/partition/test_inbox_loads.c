@@ -3,6 +3,8 @@
 #include "nonces.h"
 #include "reader.h"
 #include "records.h"
+#include "result_list.h"
+#include "said.h"
 #include "subject.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
@@ -29,6 +31,7 @@ static struct {
         enum reject_code refused;
         uint64_t sequence, stored_ns;
     } given;
+    struct said said; /* what it was given, of lists */
 } play;
 
 /* ---- the world ---- */
@@ -122,6 +125,13 @@ void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
     (void)snprintf(play.given.bytes, sizeof play.given.bytes, "%.*s", THOLE_FMT(message->bytes));
     (void)snprintf(play.given.actor, sizeof play.given.actor, "%.*s%s", THOLE_FMT(message->sender.name),
                    message->sender.authenticated ? ", vouched for" : "");
+    said_add(&play.said, "%s%u of %u", play.said.text[0] == '\0' ? "" : ", ", message->part, message->parts);
+    if (message->instance.len > 0)
+        said_add(&play.said, " %s", play.given.instance);
+    if (message->subject.len > 0)
+        said_add(&play.said, " under %s", play.given.subject);
+    if (message->refused != REJECT_NONE)
+        said_add(&play.said, ": %s", reject_code_name(message->refused));
     play.given.refused = message->refused;
     play.given.sequence = message->sequence;
     play.given.stored_ns = message->stored_ns;
@@ -318,13 +328,30 @@ static void test_a_reader_that_cannot_be_opened(void)
 
 /* ---- what comes ---- */
 
-static void message_of(const char *subject, const char *body)
+static void bytes_of(const char *subject, thole_slice body)
 {
-    struct delivery const delivery = {.subject = thole_slice_from(subject), .body = thole_slice_from(body)};
+    struct delivery const delivery = {.subject = thole_slice_from(subject), .body = body};
     play.reader.each(play.reader.arg, FIRST, &delivery);
 }
 
-/* The only mail of the shard; inbox_take() would give it to the machine. */
+static void message_of(const char *subject, const char *body)
+{
+    bytes_of(subject, thole_slice_from(body));
+}
+
+/* The only mail of the shard. */
+static void take_mail(void)
+{
+    struct shard_mail *const mail = (struct shard_mail *)mailbox_take_all(&world.shard.mailbox);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mail);
+    CU_ASSERT_PTR_NULL(mail->node.next);
+    CU_ASSERT_EQUAL(mail->kind, SHARD_INBOX);
+    world.shard.backlog.mails = 1;
+    inbox_take(&world.shard, mail);
+    CU_ASSERT_EQUAL(world.shard.backlog.mails, 0);
+    free(mail);
+}
+
 static void test_a_message_is_passed_on_whole(void)
 {
     static const struct {
@@ -341,13 +368,7 @@ static void test_a_message_is_passed_on_whole(void)
         open_reader();
         message_of(rows[i].subject, "body");
         memset(&play.given, 0, sizeof play.given);
-        struct shard_mail *const mail = (struct shard_mail *)mailbox_take_all(&world.shard.mailbox);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(mail);
-        CU_ASSERT_PTR_NULL(mail->node.next);
-        CU_ASSERT_EQUAL(mail->kind, SHARD_INBOX);
-        world.shard.backlog.mails = 1;
-        inbox_take(&world.shard, mail);
-        CU_ASSERT_EQUAL(world.shard.backlog.mails, 0);
+        take_mail();
         CHECK_STR(rows[i].subject, play.given.instance, rows[i].named);
         CHECK_STR(rows[i].subject, play.given.subject, rows[i].refused == REJECT_NONE ? "" : rows[i].subject);
         CHECK_STR(rows[i].subject, play.given.route, rows[i].refused == REJECT_NONE ? "event.item" : "");
@@ -356,7 +377,142 @@ static void test_a_message_is_passed_on_whole(void)
         CU_ASSERT_EQUAL(play.given.refused, rows[i].refused);
         CU_ASSERT_EQUAL(play.given.sequence, FIRST);
         CU_ASSERT_EQUAL(play.given.stored_ns, STORED_NS);
-        free(mail);
+        end();
+    }
+}
+
+/* ---- several results in one message ---- */
+
+#define RESULTS "thole.ns.in.0.result.worker.+"
+
+/* Adds a result of `instance`; without a nonce that is its own one. */
+static void add_result(struct buf *list, const char *instance, thole_slice nonce)
+{
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = thole_slice_from(instance),
+                                    .execution = 1,
+                                    .task = 2,
+                                    .nonce = nonce,
+                                    .data = thole_slice_from(instance)};
+    struct nonce room;
+    struct message const with_nonce = test_with_nonce(&message, &room);
+    struct buf bytes;
+    buf_init(&bytes, 4096);
+    CU_ASSERT_EQUAL_FATAL(message_encode(&with_nonce, &bytes), THOLE_OK);
+    result_list_add(list, buf_bytes(&bytes));
+    buf_release(&bytes);
+}
+
+static struct buf results_for(const char *const *instances, size_t len)
+{
+    struct buf list, message;
+    buf_init(&list, 1 << 20);
+    buf_init(&message, 1 << 20);
+    for (size_t i = 0; i < len; i++)
+        add_result(&list, instances[i], (thole_slice){NULL, 0});
+    result_list_write(buf_bytes(&list), &message);
+    buf_release(&list);
+    return message;
+}
+
+/* One behind the other; one that is for another partition is none of ours, and counts. */
+static void test_several_results_are_passed_on(void)
+{
+    static const struct {
+        uint32_t partitions;
+        const char *instances[4];
+        size_t len;
+        const char *want;
+    } rows[] = {
+        {1, {"order"}, 1, "0 of 1 order"},
+        {1, {"order", "a.b", "order"}, 3, "0 of 3 order, 1 of 3 a.b, 2 of 3 order"},
+        {8,
+         {"order-43", "order-42", "order-43"},
+         3,
+         "0 of 3 order-43, 1 of 3 order-42: partition, 2 of 3 order-43"},
+        {8, {"order-42", "order-42"}, 2, "0 of 2 order-42: partition, 1 of 2 order-42: partition"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        open_reader();
+        world.engine.topology.partitions = rows[i].partitions;
+        struct buf message = results_for(rows[i].instances, rows[i].len);
+        bytes_of(RESULTS, buf_bytes(&message));
+        take_mail();
+        said_check(&play.said, "given", rows[i].want);
+        CHECK_STR("the last one", play.given.route, "result.worker");
+        CHECK_STR("of whom", play.given.instance, rows[i].instances[rows[i].len - 1]);
+        CU_ASSERT(play.given.sequence == FIRST && play.given.stored_ns == STORED_NS);
+        CHECK_STR("of nobody", play.given.actor, "");
+        buf_release(&message);
+        end();
+    }
+}
+
+/* Its bytes are those that the list has for it. */
+static void test_results_are_passed_on_whole(void)
+{
+    static const char list[] = "\x08\x01\x7a\x0d\x0a\x04\x12\x02"
+                               "ab\x0a\x05\x12\x03"
+                               "cde";
+    begin();
+    open_reader();
+    bytes_of(RESULTS, (thole_slice){(const uint8_t *)list, sizeof list - 1});
+    take_mail();
+    said_check(&play.said, "given", "0 of 2 ab, 1 of 2 cde");
+    CHECK_STR("the last one", play.given.bytes,
+              "\x12\x03"
+              "cde");
+    end();
+}
+
+/* What is no list is one message, which nobody can take, under its subject. */
+static void test_what_is_no_list_of_results(void)
+{
+    static const struct {
+        const char *row;
+        thole_slice bytes;
+        const char *code;
+    } rows[] = {
+        {"nothing", {NULL, 0}, "malformed"},
+        {"text", {(const uint8_t *)"body", 4}, "malformed"},
+        {"of one instance", {(const uint8_t *)"\x08\x01\x12\x01i\x4a\x00", 7}, "malformed"},
+        {"an empty list", {(const uint8_t *)"\x08\x01\x7a\x00", 4}, "malformed"},
+        {"one is for no instance",
+         {(const uint8_t *)"\x08\x01\x7a\x07\x0a\x03\x12\x01i\x0a\x00", 11},
+         "malformed"},
+        {"cut off", {(const uint8_t *)"\x08\x01\x7a\x07\x0a\x03\x12\x01i", 9}, "malformed"},
+        {"newer", {(const uint8_t *)"\x08\x02\x7a\x00", 4}, "unsupported"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char want[128];
+        begin();
+        open_reader();
+        bytes_of(RESULTS, rows[i].bytes);
+        take_mail();
+        (void)snprintf(want, sizeof want, "0 of 0 under " RESULTS ": %s", rows[i].code);
+        said_check(&play.said, rows[i].row, want);
+        CU_ASSERT_TRUE(thole_slice_equal(thole_slice_from(play.given.bytes), rows[i].bytes) ||
+                       memchr(rows[i].bytes.ptr, '\0', rows[i].bytes.len) != NULL);
+        end();
+    }
+}
+
+/* Only workers' results have such a subject. */
+static void test_other_messages_are_for_one_instance(void)
+{
+    static const char *const subjects[] = {"thole.ns.in.0.event.item.+", "thole.ns.in.0.result.outside.+",
+                                           "thole.ns.in.0.control.cancel.+"};
+    for (size_t i = 0; i < ARRAY_LEN(subjects); i++) {
+        char want[128];
+        begin();
+        open_reader();
+        struct buf message = results_for((const char *const[]){"order"}, 1);
+        bytes_of(subjects[i], buf_bytes(&message));
+        take_mail();
+        (void)snprintf(want, sizeof want, "0 of 0 under %s: subject", subjects[i]);
+        said_check(&play.said, subjects[i], want);
+        buf_release(&message);
         end();
     }
 }
@@ -414,6 +570,35 @@ static void test_results_of_whom_the_subject_names(void)
     CU_ASSERT_EQUAL(results[0].try_number, 1);
     CU_ASSERT_TRUE(thole_slice_equal(results[1].instance, THOLE_STR("other")));
     CU_ASSERT_EQUAL(results[1].activity_id, 5);
+    request_destroy(request);
+    end();
+}
+
+/* Of those that came together each is looked at alone. */
+static void test_results_that_came_together(void)
+{
+    static const thole_slice others = {(const uint8_t *)"0123456789abcdef0123456789abcdef", NONCE_TEXT_LEN};
+    struct buf list;
+    begin();
+    store_result("order", "order");
+    buf_init(&list, 4096);
+    add_result(&list, "first", (thole_slice){NULL, 0});
+    add_result(&list, "forged", others);
+    result_list_add(&list, THOLE_STR("\x12\x01i")); /* no message */
+    add_result(&list, "last", (thole_slice){NULL, 0});
+    store_result("+", "order"); /* one of none, whose place the list takes */
+    buf_clear(&play.stored[1]);
+    result_list_write(buf_bytes(&list), &play.stored[1]);
+    store_result("+", "order"); /* and no list */
+    struct request *const request = read_results(1, 100, false);
+    CU_ASSERT_EQUAL_FATAL(request->in.results.results_len, 3);
+    const struct partition_result *const results = request->in.results.results;
+    CU_ASSERT_TRUE(thole_slice_equal(results[0].instance, THOLE_STR("order")));
+    CU_ASSERT_TRUE(thole_slice_equal(results[1].instance, THOLE_STR("first")));
+    CU_ASSERT_TRUE(thole_slice_equal(results[2].instance, THOLE_STR("last")));
+    CU_ASSERT(results[1].sequence == FIRST + 1 && results[2].sequence == FIRST + 1);
+    CU_ASSERT(results[1].activity_id == 2 && results[2].activity_id == 2);
+    buf_release(&list);
     request_destroy(request);
     end();
 }
@@ -478,6 +663,11 @@ static const struct thole_test tests[] = {
     {"a reader that cannot be opened", test_a_reader_that_cannot_be_opened},
     {"a message is passed on whole", test_a_message_is_passed_on_whole},
     {"results of whom the subject names", test_results_of_whom_the_subject_names},
+    {"several results are passed on", test_several_results_are_passed_on},
+    {"results are passed on whole", test_results_are_passed_on_whole},
+    {"what is no list of results", test_what_is_no_list_of_results},
+    {"other messages are for one instance", test_other_messages_are_for_one_instance},
+    {"results that came together", test_results_that_came_together},
     {"which results are read", test_which_results_are_read},
     {"which records are read", test_which_records_are_read},
 };

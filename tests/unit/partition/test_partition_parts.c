@@ -45,7 +45,7 @@ static void test_progress_table(void)
         struct position const position = {.floor = c->floor, .above = c->above, .above_len = c->above_len};
         progress_set(&progress, &position);
         for (size_t k = 0; k < c->add_len; k++)
-            progress_add(&progress, c->add[k]);
+            progress_add(&progress, c->add[k], 0);
         for (size_t k = 0; k < c->add_len; k++)
             CU_ASSERT_TRUE(progress_has(&progress, c->add[k]));
         CHECK_STR(c->name, render(&progress), c->expected);
@@ -94,7 +94,7 @@ static void test_progress_any_order_ends_at_the_top(void)
 {
     struct progress progress = {0};
     for (uint64_t i = 0; i < 1000; i++)
-        progress_add(&progress, (i * 387) % 1000 + 1);
+        progress_add(&progress, (i * 387) % 1000 + 1, 0);
     CHECK_STR("permutation", render(&progress), "1000");
     progress_release(&progress);
 }
@@ -106,12 +106,12 @@ static void test_progress_gaps(void)
     struct progress progress = {0};
     progress_skip(&progress, 1, 10);
     CHECK_STR("from the start", render(&progress), "10");
-    progress_add(&progress, 12);
+    progress_add(&progress, 12, 0);
     progress_skip(&progress, 13, 5000000);
-    progress_add(&progress, 5000001);
+    progress_add(&progress, 5000001, 0);
     progress_skip(&progress, 5000002, 6000000);
     CHECK_STR("one is missing", render(&progress), "10 12 5000001");
-    progress_add(&progress, 11);
+    progress_add(&progress, 11, 0);
     CHECK_STR("none is missing", render(&progress), "6000000");
     CU_ASSERT_TRUE(progress.dirty);
     progress.dirty = false;
@@ -138,13 +138,150 @@ static void test_progress_knows_what_it_has_seen(void)
         struct position const position = {10, above, 2, rows[i].seen, rows[i].seen_ns};
         progress_set(&progress, &position);
         if (rows[i].read > 0)
-            progress_receive(&progress, rows[i].read, rows[i].read * 100);
+            CU_ASSERT_TRUE(progress_receive(
+                &progress, &(struct in_message){.sequence = rows[i].read, .stored_ns = rows[i].read * 100}));
         struct seen const seen = progress_seen(&progress);
         CU_ASSERT(seen.sequence == rows[i].sequence && seen.stored_ns == rows[i].stored_ns);
         progress_release(&progress);
     }
     struct progress const empty = {0};
     CU_ASSERT_EQUAL(progress_seen(&empty).sequence, 0);
+}
+
+/* ---- messages with several parts ---- */
+
+static void receive(struct progress *progress, uint64_t sequence, uint32_t parts)
+{
+    for (uint32_t part = 0; part == 0 || part < parts; part++) {
+        struct in_message const in = {
+            .sequence = sequence, .stored_ns = sequence * 100, .part = part, .parts = parts};
+        CU_ASSERT_TRUE(progress_receive(progress, &in));
+        CU_ASSERT_FALSE(progress_receive(progress, &in)); /* it came before */
+    }
+}
+
+/* The next of its parts. */
+static void add_part(struct progress *progress, uint64_t sequence)
+{
+    uint32_t part = 0;
+    for (size_t i = 0; i < progress->several_len; i++)
+        while (progress->several[i].sequence == sequence &&
+               (progress->several[i].done[part / 64] & (uint64_t)1 << part % 64) != 0)
+            part++;
+    progress_add(progress, sequence, part);
+    if (part > 0 && !progress_has(progress, sequence))
+        progress_add(progress, sequence, part - 1); /* again: it changes nothing */
+}
+
+static void add_all(struct progress *progress, const uint64_t *sequences, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        add_part(progress, sequences[i]);
+}
+
+/* It counts with the last of its parts, whatever happens to others meanwhile. */
+static void test_progress_parts(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t parts[4]; /* of the messages 1, 2, 3, 4 */
+        uint64_t add[8], add_len;
+        const char *expected;
+    } rows[] = {
+        {"none of three", {3}, {0}, 0, "0"},
+        {"one of three", {3}, {1}, 1, "0"},
+        {"two of three", {3}, {1, 1}, 2, "0"},
+        {"three of three", {3}, {1, 1, 1}, 3, "1"},
+        {"it has only three", {3, 2}, {1, 1, 1, 1, 2}, 5, "1"},
+        {"a list of one", {1, 0}, {1, 2}, 2, "2"},
+        {"one behind the other", {3, 3}, {1, 1, 1, 2, 2}, 5, "1"},
+        {"the first waits", {3, 3}, {1, 2, 1, 2, 2}, 5, "0 2"},
+        {"the second waits", {3, 3}, {2, 1, 2, 1, 1}, 5, "1"},
+        {"both are there", {3, 3}, {2, 1, 2, 1, 2, 1}, 6, "2"},
+        {"others between them", {2, 1, 2, 0}, {3, 4, 1, 2, 3}, 5, "0 2 3 4"},
+        {"all of them", {2, 1, 2, 0}, {3, 4, 1, 2, 3, 1}, 6, "4"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct progress progress = {0};
+        for (uint64_t k = 0; k < ARRAY_LEN(rows[i].parts); k++)
+            receive(&progress, k + 1, rows[i].parts[k]);
+        add_all(&progress, rows[i].add, rows[i].add_len);
+        CHECK_STR(rows[i].name, render(&progress), rows[i].expected);
+        progress_release(&progress);
+    }
+}
+
+static void test_progress_parts_are_no_news(void)
+{
+    struct progress progress = {0};
+    receive(&progress, 1, 2);
+    add_part(&progress, 1);
+    CU_ASSERT_FALSE(progress.dirty || progress_has(&progress, 1)); /* there is nothing to say of it yet */
+    add_part(&progress, 1);
+    CU_ASSERT_TRUE(progress.dirty && progress_has(&progress, 1));
+    progress_release(&progress);
+}
+
+static void test_progress_parts_and_gaps(void)
+{
+    struct progress progress = {0};
+    receive(&progress, 11, 3);
+    receive(&progress, 5001, 2);
+    progress_skip(&progress, 5002, 6000);
+    add_all(&progress, (const uint64_t[]){5001, 11, 5001, 11}, 4);
+    CHECK_STR("the first waits", render(&progress), "10 5001");
+    add_part(&progress, 11);
+    CHECK_STR("all of both", render(&progress), "6000");
+    progress_release(&progress);
+}
+
+/* Who begins anew at a position reads all parts again, and of what is incorporated none. */
+static void test_progress_forgets_parts(void)
+{
+    uint64_t const above[] = {12};
+    struct position const position = {.floor = 10, .above = above, .above_len = 1};
+    struct progress progress = {0};
+    progress_set(&progress, &position);
+    receive(&progress, 11, 3);
+    add_all(&progress, (const uint64_t[]){11, 11}, 2);
+    progress_set(&progress, &position);
+    receive(&progress, 11, 3);
+    receive(&progress, 12, 2);
+    receive(&progress, 13, 2);
+    add_all(&progress, (const uint64_t[]){11, 12, 13}, 3);
+    CHECK_STR("anew", render(&progress), "10 12");
+    add_all(&progress, (const uint64_t[]){11, 13}, 2);
+    CHECK_STR("one is left", render(&progress), "10 12 13");
+    add_part(&progress, 11);
+    CHECK_STR("none is left", render(&progress), "13");
+    CU_ASSERT_EQUAL(progress.several_len, 0);
+    progress_release(&progress);
+}
+
+/* Many at a time, each with 1 to 5 parts, whose parts are incorporated in any order. */
+static void test_progress_parts_in_any_order(void)
+{
+    enum { MESSAGES = 200, PARTS = 5 };
+    uint32_t left[MESSAGES + 1];
+    struct progress progress = {0};
+    for (uint64_t i = 1; i <= MESSAGES; i++) {
+        left[i] = 1 + (uint32_t)(i % PARTS);
+        receive(&progress, i, left[i]);
+    }
+    for (uint64_t i = 0; i < MESSAGES * PARTS; i++) {
+        uint64_t const sequence = 1 + (i * 387) % (MESSAGES * PARTS) / PARTS;
+        uint64_t const part = (i * 387) % PARTS;
+        if (part > sequence % PARTS)
+            continue;
+        add_part(&progress, sequence);
+        left[sequence]--;
+        for (uint64_t k = 1; k <= MESSAGES; k++)
+            if (progress_has(&progress, k) != (left[k] == 0))
+                CU_FAIL("it counts before its last part, or not with it");
+    }
+    CHECK_STR("all", render(&progress), "200");
+    CU_ASSERT_EQUAL(progress.several_len, 0);
+    progress_release(&progress);
 }
 
 static void test_timers_fire_in_order(void)
@@ -275,6 +412,11 @@ static const struct thole_test tests[] = {
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
     {"partition: inbox position, gaps", test_progress_gaps},
     {"partition: what it has seen", test_progress_knows_what_it_has_seen},
+    {"partition: parts of a message", test_progress_parts},
+    {"partition: parts are no news", test_progress_parts_are_no_news},
+    {"partition: parts and gaps", test_progress_parts_and_gaps},
+    {"partition: parts are forgotten", test_progress_forgets_parts},
+    {"partition: parts in any order", test_progress_parts_in_any_order},
     {"partition: timers fire in order", test_timers_fire_in_order},
     {"no text is forgotten for lack of memory", test_no_text_is_forgotten_for_lack_of_memory},
     {"early events have a bound", test_early_events_have_a_bound},

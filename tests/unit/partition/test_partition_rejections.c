@@ -12,7 +12,8 @@ static thole_status waits(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), ret_output);
 }
 
-static const thole_orchestration_entry entries[] = {{"waits", waits, .version = 1}};
+static const thole_orchestration_entry entries[] = {{"waits", waits, .version = 1},
+                                                    {"calls", stage_calls, .version = 1}};
 
 static struct stage *begin(void)
 {
@@ -60,6 +61,10 @@ static const struct {
     {"partition", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_PARTITION,
      "rejected partition thole.ns.in.0.event.item.%zz: the instance's CRC-32 says that another partition has "
      "it\n"},
+    {"no list", RAW("\x08\x01\x7a\x00"), REJECT_MALFORMED,
+     "rejected malformed thole.ns.in.0.event.item.%zz: it is no list of results\n"},
+    {"newer list", RAW("\x08\x02\x7a\x00"), REJECT_UNSUPPORTED,
+     "rejected unsupported thole.ns.in.0.event.item.%zz: it is a list of results in a newer format\n"},
 };
 
 static void test_each_reason_has_its_code(void)
@@ -156,11 +161,143 @@ static void test_the_payload_is_cut(void)
                           s->now_ms);
     CU_ASSERT_TRUE_FATAL(partition_poll(s->p, &out));
     CU_ASSERT_EQUAL(out.kind, PARTITION_OUT_REJECT);
-    CU_ASSERT_EQUAL(out.token, 1);
+    CU_ASSERT_EQUAL(out.token, 1 << 8); /* part 0 of message 1 */
     CU_ASSERT_EQUAL(out.reject.sequence, 1);
     CU_ASSERT_EQUAL(out.reject.stored_ns, 77);
     CU_ASSERT_EQUAL(out.reject.message_bytes, sizeof bytes);
     CU_ASSERT_TRUE(thole_slice_equal(out.reject.bytes, (thole_slice){bytes, REJECTED_PAYLOAD_MAX}));
+    stage_end(s);
+}
+
+/* ---- several results in one message ---- */
+
+/* What two instances wait for. */
+static struct stage *begin_with_two(struct message results[2])
+{
+    static const char *const ids[] = {"i", "j"};
+    struct stage *const s = begin();
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        stage_start(s, ids[i], "calls");
+        results[i] = (struct message){.kind = MESSAGE_ACTIVITY_RESULT,
+                                      .instance = thole_slice_from(ids[i]),
+                                      .execution = 1,
+                                      .task = 2,
+                                      .try_number = 1,
+                                      .source.place.attempt = 1};
+    }
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 2);
+    (void)stage_said(s);
+    return s;
+}
+
+/* How often its result is recorded. */
+static size_t results_of(struct stage *s, const char *id)
+{
+    size_t n = 0;
+    for (const char *at = stage_history(s, id); (at = strstr(at, "ActivityCompleted #2")) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* The message is incorporated with the turn of the last one: whoever opens the log before reads it again. */
+static void test_two_results_in_one_message(void)
+{
+    struct message results[2];
+    struct stage *s = begin_with_two(results);
+    size_t const before = s->log_len;
+    stage_results(s, results, ARRAY_LEN(results));
+    CU_ASSERT_EQUAL_FATAL(s->log_len, before + 2);
+    CHECK_STR("the first turn", s->log[before].instance, "i");
+    CHECK_STR("the last turn", s->log[before + 1].instance, "j");
+    CU_ASSERT_EQUAL(floor_of(s), 3);
+    s->log_len--;
+    CU_ASSERT_EQUAL(floor_of(s), 2);
+    stage_again(s); /* the last turn was not stored: both results come once more */
+    s->inbox--;
+    CU_ASSERT(results_of(s, "i") == 1 && results_of(s, "j") == 0);
+    stage_results(s, results, ARRAY_LEN(results));
+    CU_ASSERT(results_of(s, "i") == 1 && results_of(s, "j") == 1);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 3);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_end(s);
+}
+
+/* It is given away alone, and its message is incorporated when it is kept. */
+static void test_one_of_two_results_is_refused(void)
+{
+    static const char said[] =
+        "rejected nonce j: the result is not from a worker that was given the activity, nor with its token: "
+        "its nonce is another one (part 1)\n";
+    struct message results[2];
+    struct stage *s = begin_with_two(results);
+    results[1].nonce = THOLE_STR("00000000000000000000000000000000");
+    s->hold_rejected = true;
+    stage_results(s, results, ARRAY_LEN(results));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), said));
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT(results_of(s, "i") == 1 && results_of(s, "j") == 0);
+    CU_ASSERT_EQUAL(floor_of(s), 2);
+    CU_ASSERT_FALSE(partition_idle(s->p));
+    stage_again(s); /* it crashed before the answer */
+    (void)stage_said(s);
+    s->inbox--;
+    stage_results(s, results, ARRAY_LEN(results));
+    stage_check_said(s, "once more", said);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT(results_of(s, "i") == 1 && floor_of(s) == 2);
+    stage_release(s);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 3);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_end(s);
+}
+
+/* All are: each is given away, and the message counts when all are kept. */
+static void test_all_results_are_refused(void)
+{
+    struct message results[3];
+    struct stage *s = begin_with_two(results);
+    results[2] = results[0];
+    for (size_t i = 0; i < ARRAY_LEN(results); i++)
+        results[i].nonce = THOLE_STR("00000000000000000000000000000000");
+    s->hold_rejected = true;
+    stage_results(s, results, ARRAY_LEN(results));
+    const char *const said = stage_said(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "rejected nonce i: "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "(part 1)\nrejected nonce i: "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "(part 2)\n"));
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 3);
+    for (size_t i = 0; i < 2; i++)
+        (void)partition_input(s->p, &s->held[i], s->now_ms);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 2);
+    s->held[0] = s->held[2];
+    s->held_len = 1;
+    stage_release(s);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 3);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_end(s);
+}
+
+/* That one of them is kept is answered twice: the other is still waited for, and not lost in a crash. */
+static void test_an_answer_that_comes_twice_is_one_parts(void)
+{
+    struct message results[2];
+    struct stage *s = begin_with_two(results);
+    stage_again(s); /* neither is in memory */
+    results[0].nonce = THOLE_STR("00000000000000000000000000000000");
+    s->hold_loads = s->answers_twice = true;
+    stage_results(s, results, ARRAY_LEN(results));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "rejected nonce i: "));
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT_EQUAL(floor_of(s), 2);
+    stage_release(s);
+    stage_timer(s, s->now_ms + 10000);
+    CU_ASSERT(results_of(s, "i") == 0 && results_of(s, "j") == 1);
+    CU_ASSERT_EQUAL(floor_of(s), 3);
     stage_end(s);
 }
 
@@ -169,5 +306,9 @@ static const struct thole_test tests[] = {
     {"limits_of_what_is_taken", test_limits_of_what_is_taken},
     {"counts_when_it_is_kept", test_counts_when_it_is_kept},
     {"the_payload_is_cut", test_the_payload_is_cut},
+    {"two_results_in_one_message", test_two_results_in_one_message},
+    {"one_of_two_results_is_refused", test_one_of_two_results_is_refused},
+    {"all_results_are_refused", test_all_results_are_refused},
+    {"an_answer_that_comes_twice_is_one_parts", test_an_answer_that_comes_twice_is_one_parts},
 };
 THOLE_TEST_MAIN("partition rejections", tests)

@@ -418,6 +418,10 @@ static void say_work(natsMsg *native)
                   bad == NULL ? "good" : bad, THOLE_FMT(item->queue), THOLE_FMT(item->instance),
                   THOLE_FMT(item->activity), item->execution, item->activity_id, item->try_number,
                   THOLE_FMT(item->input), THOLE_FMT(item->nonce));
+    if (item->lists)
+        (void)fprintf(play.said, ", may be in a list");
+    if (item->trace.parent.len > 0)
+        (void)fprintf(play.said, ", %.*s (%.*s)", THOLE_FMT(item->trace.parent), THOLE_FMT(item->trace.list));
     (void)fprintf(play.said, " delivery %" PRIu64 " of %" PRIu64 " %s\n", message->deliveries,
                   message->sequence, message->reply);
     work_message_destroy(message);
@@ -442,6 +446,30 @@ static void work_there_and_back(void)
     result(work_look(NULL, "shop", &item, 11, &err));
     result(work_names_make("no namespace", THOLE_STR("mail"), &names, &err));
     result(work_names_make("shop", THOLE_STR("no name"), &names, &err));
+}
+
+/* What is beside its digest: whether its result may come with others, and the trace. */
+static void work_headers(void)
+{
+    static const char *const values[] = {"", "list", "List", "list ", "lists", "one"};
+    struct trace const traces[] = {
+        {.parent = {NULL, 0}},
+        {.parent = THOLE_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")},
+        {THOLE_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), THOLE_STR("rojo=1")}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(traces); i++) {
+        struct work_item item = item_of(2, 7, 3);
+        item.lists = i % 2 == 1;
+        item.trace = traces[i / 2];
+        result(work_publish(NULL, "shop", &item, 11, &err));
+        say_work(play.kept[--play.kept_len]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        struct header const headers[] = {{HEADER_ACTIVITY, THOLE_STR("send")},
+                                         {HEADER_NONCE, THOLE_STR(NONCE)},
+                                         {HEADER_RESULTS, thole_slice_from(values[i])}};
+        keep("thole.shop.work.mail.b%2Fc.2.7.3", "$JS.ACK.S.C.1.2.3.4.5", headers, 3, (thole_slice){NULL, 0});
+        say_work(play.kept[--play.kept_len]);
+    }
 }
 
 static void work_malformed(void)
@@ -609,6 +637,19 @@ static void reject(uint64_t sequence, const char *subject, const char *reason)
     result(rejected_publish(NULL, "shop", &item, 21, &err));
 }
 
+/* Of several results in one message each has an id of its own. */
+static void reject_part(uint32_t part)
+{
+    struct rejected_item const item = {.partition = 3,
+                                       .sequence = 53,
+                                       .part = part,
+                                       .stored_ns = 1700000000123456789,
+                                       .code = THOLE_STR("nonce"),
+                                       .subject = THOLE_STR("thole.shop.in.3.result.worker.order")};
+    result(rejected_publish(NULL, "shop", &item, 21, &err));
+    natsMsg_Destroy(play.kept[--play.kept_len]);
+}
+
 static void read_rejected(uint64_t behind, uint64_t most)
 {
     struct rejected_list list = {.behind = behind, .most = most};
@@ -633,6 +674,9 @@ static void rejected(void)
     play.refused = "publish";
     reject(52, "thole.shop.in.3.order", "");
     play.refused = NULL;
+    reject_part(0);
+    reject_part(1);
+    reject_part(255);
     result(rejected_publish(NULL, "no namespace", &(struct rejected_item){.partition = 3}, 1, &err));
     read_rejected(0, 10); /* it is empty */
     play.bounds = (struct stream_bounds){.first = 1, .last = 3, .messages = 3};
@@ -710,6 +754,7 @@ static const struct {
               {"an entry that is put and removed", crash_put},
               {"all crashes of a partition", crash_read},
               {"an activity's message, there and back", work_there_and_back},
+              {"what is beside an activity's digest", work_headers},
               {"malformed activity messages", work_malformed},
               {"signals", work_signals},
               {"workers answer", roll_answers},

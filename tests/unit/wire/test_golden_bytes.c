@@ -14,11 +14,27 @@
 enum { FILE_BYTES = 1 << 20, BYTES_MAX = 16384, FIELDS_MAX = 64, NAME_BYTES = 64 };
 
 #define M(name) &thole__v1__##name##__descriptor
-static const ProtobufCMessageDescriptor *const messages[] = {
-    M(inbox_message),  M(start),           M(parent),          M(activity_result), M(release_activity),
-    M(retry_instance), M(cancel_instance), M(raise_event),     M(child_result),    M(terminate_instance),
-    M(pause_instance), M(resume_instance), M(prune_instance),  M(delete_instance), M(query),
-    M(query_answer),   M(node_heartbeat),  M(partition_needs), M(sender),          NULL};
+static const ProtobufCMessageDescriptor *const messages[] = {M(inbox_message),
+                                                             M(start),
+                                                             M(parent),
+                                                             M(activity_result),
+                                                             M(release_activity),
+                                                             M(retry_instance),
+                                                             M(cancel_instance),
+                                                             M(raise_event),
+                                                             M(child_result),
+                                                             M(terminate_instance),
+                                                             M(pause_instance),
+                                                             M(resume_instance),
+                                                             M(prune_instance),
+                                                             M(delete_instance),
+                                                             M(query),
+                                                             M(query_answer),
+                                                             M(node_heartbeat),
+                                                             M(partition_needs),
+                                                             M(sender),
+                                                             M(results),
+                                                             NULL};
 static const ProtobufCMessageDescriptor *const gateway[] = {M(open_session),
                                                             M(session_opened),
                                                             M(next_tasks),

@@ -47,6 +47,7 @@ static const struct {
     {"percent", "100%", "100%25"},
     {"looks escaped", "%2E", "%252E"},
     {"tab and DEL", "\t\x7f", "%09%7F"},
+    {"of several results", "+", "%2B"},
     {"UTF-8", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "%C3%A4%E2%82%AC%F0%9F%98%80"},
     {"dollar", "$JS.API", "%24JS%2EAPI"},
     {"slash colon at", "a/b:c@d", "a%2Fb%3Ac%40d"},
@@ -68,9 +69,9 @@ static void test_tokens(void)
     buf_release(&back);
 }
 
-static const char *const bad_tokens[] = {"",    "a.b",   "a b", "%",      "%2",       "a%2",      "%2e",
-                                         "%zz", "%41",   "%00", "a%7E",   "\xc3\xa4", "%C3",      "a*",
-                                         ">",   "a\r\n", "%5F", "%C0%80", "%FF",      "%ED%A0%80"};
+static const char *const bad_tokens[] = {"+",   "+a",  "a+",    "",    "a.b",    "a b",  "%",        "%2",
+                                         "a%2", "%2e", "%zz",   "%41", "%00",    "a%7E", "\xc3\xa4", "%C3",
+                                         "a*",  ">",   "a\r\n", "%5F", "%C0%80", "%FF",  "%ED%A0%80"};
 
 static void test_bad_tokens_are_refused(void)
 {
@@ -150,6 +151,7 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
     case 10: status = subject_query(to, ns, 7, slice(name), id, NULL); break;
     case 11: status = subject_query(to, ns, 7, slice(""), slice(""), NULL); break;
     case 12: status = subject_history(to, ns, 7, id, 0, NULL); break;
+    case 13: status = subject_results(to, ns, 7, NULL); break;
     }
     return status == THOLE_OK ? buf_cstr(to) : thole_status_name(status);
 }
@@ -170,6 +172,7 @@ static void test_builders(void)
         "thole.shop.query.7.epoch.a%2Eb",
         "thole.shop.query.7.*.*",
         "thole.shop.hist.7.a%2Eb.0",
+        "thole.shop.in.7.result.worker.+",
     };
     static const char *const bad[] = {"", "a.b", "a b", "*", ">", "a\r\nb", "\xc3\xa4", "a/b"};
     struct buf to;
@@ -321,6 +324,51 @@ static void test_actors(void)
     buf_release(&to);
 }
 
+/* Several results stand where no instance's message can, and no other message stands there. */
+static void test_several_results(void)
+{
+    static const struct {
+        const char *subject;
+        bool want;
+    } rows[] = {
+        {"thole.s.in.7.result.worker.+", true},
+        {"thole.s.in.0.result.worker.+", true},
+        {"thole.s.in.7.result.outside.+", false},
+        {"thole.s.in.7.result.child.+", false},
+        {"thole.s.in.7.event.paid.+", false},
+        {"thole.s.in.7.event.worker.+", false},
+        {"thole.s.in.7.result.worker.order", false},
+        {"thole.s.in.7.result.worker.%2B", false},
+        {"thole.s.in.7.result.worker.++", false},
+        {"thole.s.in.7.result.worker.+a", false},
+        {"thole.s.in.7.result.worker.", false},
+        {"thole.s.in.7.result.worker", false},
+        {"thole.s.in.7.result.worker.+.by.alice", false},
+        {"thole.s.in.7.result.worker.order.+", false},
+        {"thole.s.in.7.result.+.worker", false},
+        {"+", false},
+        {"", false},
+    };
+    struct buf to, id;
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    buf_init(&id, SUBJECT_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool const got = subject_is_results(slice(rows[i].subject));
+        CHECK_STR(rows[i].subject, got ? "results" : "none", rows[i].want ? "results" : "none");
+    }
+    CU_ASSERT_FALSE(subject_is_results((thole_slice){NULL, 0}));
+    CU_ASSERT_EQUAL(subject_results(&to, "s", 7, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(subject_is_results(buf_bytes(&to)));
+    CU_ASSERT_EQUAL(subject_token_decode(subject_nth(buf_bytes(&to), INBOX_TOKEN_INSTANCE), &id, NULL),
+                    THOLE_INVALID);
+    CU_ASSERT_EQUAL(subject_inbox(&to, "s", 7, THOLE_STR("result.worker"), THOLE_STR("+"), NULL), THOLE_OK);
+    CU_ASSERT_FALSE(subject_is_results(buf_bytes(&to))); /* of an instance with that id */
+    CU_ASSERT_EQUAL(subject_results(&to, "s", PARTITIONS_MAX - 1, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(subject_results(&to, "s", PARTITIONS_MAX, NULL), THOLE_INVALID);
+    buf_release(&to);
+    buf_release(&id);
+}
+
 static const struct thole_test tests[] = {
     {"the partition of an id is frozen", test_partition_is_frozen},
     {"partitions are used evenly", test_partition_spreads},
@@ -330,6 +378,7 @@ static const struct thole_test tests[] = {
     {"ids that are refused", test_ids_that_are_refused},
     {"subjects and stream names", test_builders},
     {"kind and name of a message", test_routes},
+    {"several results", test_several_results},
     {"where replies may go", test_replies},
     {"the longest fit, and what does not fit says so", test_longest_fits},
     {"tokens of a subject", test_nth},
