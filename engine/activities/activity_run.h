@@ -111,7 +111,7 @@ struct thole_activity {
     thole_status status;
     thole_slice output;
 
-    bool publish_alone; /* its result was in a message with others that could not be stored */
+    bool publish_alone; /* its result was in a message with others that the stream refused */
     struct thole_activity
         *published_next;       /* whose result is in the same message; not after `published` is sent */
     bool published_ok;         /* both written before that */

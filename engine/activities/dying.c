@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* One for the process, since signal handlers are process-wide. The page is NULL when nothing is reported. */
@@ -16,6 +17,7 @@ static struct {
     struct stat socket; /* which file that is */
     atomic_int held;    /* a connection; -1: none */
     struct stat held_socket;
+    pid_t holder; /* its thread */
 } dying = {.held = -1};
 
 static struct thread_pointer running; /* to the struct thole_activity whose handler the thread runs */
@@ -43,10 +45,11 @@ static bool is_still(int fd, const struct stat *socket)
     return fstat(fd, &now) == 0 && now.st_dev == socket->st_dev && now.st_ino == socket->st_ino;
 }
 
-static void let_go(void)
+/* A crash of another thread does not take the transaction from the one that goes on with it. */
+static void shut_down_held(void)
 {
-    int const held = atomic_exchange(&dying.held, -1);
-    if (held >= 0 && is_still(held, &dying.held_socket))
+    int const held = atomic_load(&dying.held);
+    if (held >= 0 && dying.holder == (pid_t)syscall(SYS_gettid) && is_still(held, &dying.held_socket))
         (void)shutdown(held, SHUT_RDWR);
 }
 
@@ -62,7 +65,7 @@ static void write_report(const struct worker_crash *crash)
         take_try(&page->crash.in);
         atomic_store(&page->state, WORKER_CRASH_WRITTEN);
     }
-    let_go();
+    shut_down_held();
     struct pollfd stored = {.fd = dying.reporter, .events = POLLRDHUP};
     if (is_still(dying.reporter, &dying.socket) &&
         send(dying.reporter, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
@@ -101,6 +104,7 @@ bool dying_is(void)
 void dying_holds(int socket)
 {
     atomic_store(&dying.held, -1);
+    dying.holder = (pid_t)syscall(SYS_gettid);
     if (socket >= 0 && fstat(socket, &dying.held_socket) == 0)
         atomic_store(&dying.held, socket);
 }

@@ -21,8 +21,9 @@ void dying_uninstall(void);
  * thread. */
 bool dying_is(void);
 
-/* That connection to Postgres has a transaction open whose rows the crash report goes into: a crash shuts it
- * down first, since the server holds their locks as long as it is there. -1: none. From one thread. */
+/* This thread has a transaction open on that connection to Postgres, and runs handlers meanwhile. The crash
+ * report may go into rows that it has locked, and the server holds the locks as long as the connection is
+ * there: when the thread crashes, that is shut down first. -1: none. From one thread. */
 void dying_holds(int socket);
 
 /* This thread runs the handler of @p act from now on; NULL: none. Cheap. */

@@ -134,8 +134,8 @@ const struct metric_rule metric_rules[METRICS] = {
                                                .help = "their size"},
     [METRIC_ENGINE_INBOX_MESSAGES] = {.name = "thole_engine_inbox_messages_total",
                                       .roles = METRIC_ENGINE,
-                                      .help =
-                                          "messages that were read from the inboxes, again ones included"},
+                                      .help = "messages that were read from the inboxes, again ones "
+                                              "included; each of several results in one message counts"},
     [METRIC_ENGINE_INBOX_DELAY] = {.name = "thole_engine_inbox_delay_seconds",
                                    .kind = METRIC_HISTOGRAM,
                                    .unit = METRIC_MICROSECONDS,

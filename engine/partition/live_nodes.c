@@ -436,7 +436,7 @@ bool live_take_results(const struct live_nodes *live)
     bool any = false, all = true;
     for (size_t i = 0; i < live->len; i++) {
         any |= live->members[i]->there;
-        all &= !live->members[i]->there || live->members[i]->heartbeat.takes_results;
+        all &= live->members[i]->nobody || live->members[i]->heartbeat.takes_results;
     }
     return any && all;
 }

@@ -82,7 +82,8 @@ bool live_alone(const struct live_nodes *live); /* there is no other heartbeat *
 const struct member *live_find(const struct live_nodes *live, thole_slice node);
 /* All that are there; returns how many. */
 size_t live_there(const struct live_nodes *live, const struct member *ret[LIVE_MAX]);
-/* Whether all of them take several results in one message; false when nobody is there. */
+/* Whether all take several results in one message, also those of which it is not known whether they are
+ * there: one that is silent may come back. False when nobody is there. */
 bool live_take_results(const struct live_nodes *live);
 
 /* Until it opens the partition, is started anew, or is there no longer, it is not chosen for it. */

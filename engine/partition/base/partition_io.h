@@ -294,7 +294,7 @@ struct out_read_results {
     struct seen seen;
 };
 /* Repeated until it is stored, or cannot be stored: until then the message is not incorporated. After a crash
- * it may come twice: sequence and stored_ns identify it. The sequence is also the token. */
+ * it may come twice: sequence, stored_ns and part identify it. */
 struct out_reject {
     uint64_t sequence, stored_ns;
     uint32_t part; /* of several in one message */

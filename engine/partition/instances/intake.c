@@ -52,7 +52,7 @@ static const char *why_refused(enum reject_code code)
     case REJECT_PARTITION: return "the instance's CRC-32 says that another partition has it";
     case REJECT_HELD: return "the instance is under legal hold";
     case REJECT_HOLD_UNKNOWN: return "whether the instance is under legal hold could not be found out";
-    case REJECT_MALFORMED: return "it is no list of results";
+    case REJECT_MALFORMED: return "it is no list of results, has too many, or one without a valid instance";
     case REJECT_UNSUPPORTED: return "it is a list of results in a newer format";
     default:
         return "the subject's last token is not an instance id or, behind \"by\", an actor, percent-encoded";

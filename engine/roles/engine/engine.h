@@ -40,7 +40,7 @@
 #include "topology.h"
 
 enum {
-    INBOX_BACKLOG_MAX = 20000,                  /* messages of one shard between NATS's threads and its own */
+    INBOX_BACKLOG_MAX = 20000, /* messages, and results, of one shard between NATS's threads and its own */
     INBOX_BACKLOG_BYTES_MAX = 64 * 1024 * 1024, /* their memory, beside the message that exceeds it */
     RETRY_MS_MAX = 5000,
     RECORD_HEADROOM = 4096, /* of a message around its record */

@@ -22,6 +22,8 @@
 enum {
     LOOK_MS_MIN = 1000,
     RESULTS_MIN = 64,
+    RESULTS_MAX = 200000, /* that wait in an inbox and are kept; of what is behind them nothing is known */
+    PART_BYTES = 1536,    /* of one result of several, roughly, beside its bytes */
     HOLDS_AWAY_MS = 5000, /* not asked again for so long when there was no answer */
 };
 
@@ -30,6 +32,7 @@ struct inbox_mail {
     uint64_t sequence, stored_ns;
     enum reject_code refused;
     bool trace_ignored, results; /* results: several */
+    size_t parts;                /* how many results; else 1 */
     size_t named_len, route_len, body_len;
     struct actor sender; /* its slices are lengths alone: they stand behind the body, in order */
     uint8_t bytes[];     /* the instance and the route, or (refused, results) the subject; the body; what the
@@ -55,7 +58,13 @@ static bool is_full(const struct backlog *backlog)
            backlog->mail_bytes + backlog->held_bytes >= INBOX_BACKLOG_BYTES_MAX;
 }
 
-static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t bytes)
+/* What it takes there, and more of it once it is with the partition: each result has memory of its own. */
+static size_t backlog_bytes(size_t parts, size_t body_bytes)
+{
+    return body_bytes + (parts > 1 ? parts * PART_BYTES : 0);
+}
+
+static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t parts, size_t bytes)
 {
     struct backlog *const backlog = &reader->shard->backlog;
     pthread_mutex_lock(&backlog->lock);
@@ -66,7 +75,7 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     reader->held = false;
     bool const open = !reader->closing;
     if (open) {
-        backlog->mails++;
+        backlog->mails += parts;
         backlog->mail_bytes += bytes;
     }
     pthread_mutex_unlock(&backlog->lock);
@@ -102,11 +111,10 @@ static enum reject_code judge_hold(struct inbox_reader *reader, const struct del
     return held ? REJECT_HELD : REJECT_NONE;
 }
 
-static enum reject_code judge_results(thole_slice body)
+static enum reject_code judge_results(thole_slice body, size_t *ret_parts)
 {
     struct result_list list;
-    size_t len;
-    switch (result_list_read(body, &list, &len, NULL)) {
+    switch (result_list_read(body, &list, ret_parts, NULL)) {
     case THOLE_OK: return REJECT_NONE;
     case THOLE_UNSUPPORTED: return REJECT_UNSUPPORTED;
     default: return REJECT_MALFORMED;
@@ -128,14 +136,15 @@ static enum reject_code judge_subject(struct inbox_reader *reader, const struct 
 static void take_message(struct inbox_reader *reader, uint64_t sequence, const struct delivery *delivery,
                          thole_slice body)
 {
-    if (!enter_backlog(reader, sequence, body.len))
+    size_t count = 1;
+    bool const results = subject_is_results(delivery->subject);
+    enum reject_code const listed = results ? judge_results(body, &count) : REJECT_NONE;
+    if (!enter_backlog(reader, sequence, count, backlog_bytes(count, body.len)))
         return;
     struct buf id, actor;
     buf_init(&id, THOLE_ID_BYTES_MAX);
     buf_init(&actor, ACTOR_NAME_BYTES_MAX);
-    bool const results = subject_is_results(delivery->subject);
-    enum reject_code const refused =
-        results ? judge_results(body) : judge_subject(reader, delivery, &id, &actor);
+    enum reject_code const refused = results ? listed : judge_subject(reader, delivery, &id, &actor);
     bool const taken = refused == REJECT_NONE && !results;
     thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
@@ -151,6 +160,7 @@ static void take_message(struct inbox_reader *reader, uint64_t sequence, const s
     mail->mail.generation = reader->generation;
     mail->refused = refused;
     mail->results = results;
+    mail->parts = count;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
     mail->named_len = named.len;
@@ -240,9 +250,10 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     const struct inbox_mail *const message = (const struct inbox_mail *)mail;
     assert(mail->kind == SHARD_INBOX);
     pthread_mutex_lock(&shard->backlog.lock);
-    assert(shard->backlog.mails > 0 && shard->backlog.mail_bytes >= message->body_len);
-    shard->backlog.mails--;
-    shard->backlog.mail_bytes -= message->body_len;
+    size_t const bytes = backlog_bytes(message->parts, message->body_len);
+    assert(shard->backlog.mails >= message->parts && shard->backlog.mail_bytes >= bytes);
+    shard->backlog.mails -= message->parts;
+    shard->backlog.mail_bytes -= bytes;
     pthread_mutex_unlock(&shard->backlog.lock);
     thole_slice const named = {message->bytes, message->named_len};
     thole_slice const route = {message->bytes + named.len, message->route_len};
@@ -483,6 +494,8 @@ static thole_status collect_result(struct results *results, uint64_t sequence, t
     struct arena arena;
     struct message message;
     thole_status status = THOLE_OK;
+    if (results->len == RESULTS_MAX)
+        return THOLE_OK;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
     if (message_decode(item->bytes, &arena, &message, NULL) == THOLE_OK &&
         message.kind == MESSAGE_ACTIVITY_RESULT && thole_slice_equal(item->instance, message.instance) &&

@@ -92,14 +92,14 @@ static void answer(struct worker_host *host, struct thole_activity *act, bool ok
     mailbox_push(&host->inbox, &act->published.mail);
 }
 
-/* What could not be stored together is sent alone: one of them may be what the stream refuses, or all of them
- * are more than it takes. */
+/* What was refused together is sent alone from then on: one of them may be what the stream refuses, or all of
+ * them are more than it takes. */
 static void answer_all(struct worker_host *host, struct thole_activity *first, bool ok, uint32_t err_code)
 {
     bool const several = first->published_next != NULL;
     for (struct thole_activity *act = first, *next; act != NULL; act = next) {
         next = act->published_next;
-        act->publish_alone |= several && !ok;
+        act->publish_alone |= several && !ok && err_code != 0;
         answer(host, act, ok, err_code);
     }
 }
@@ -109,6 +109,8 @@ static thole_status write_message(const struct list *list, struct buf *subject, 
 {
     const struct worker_host *const host = list->host;
     uint32_t const p = list->first->partition;
+    if (buf_status(&list->items) != THOLE_OK)
+        return thole_fail(reterr, buf_status(&list->items), "results do not fit in a message");
     if (list->len > 1) {
         THOLE_TRY(subject_results(subject, host->options.ns, p, reterr));
         result_list_write(buf_bytes(&list->items), body);
@@ -192,6 +194,8 @@ void worker_results_publish(struct worker_host *host, const uint64_t *ids, size_
     buf_init(&list.items, MESSAGE_BYTES_MAX);
     for (size_t i = 0; i < len; i++) {
         uint32_t const p = worker_activity(ids[i])->partition;
+        if (taken[i])
+            continue;
         for (size_t j = i; j < len; j++) {
             struct thole_activity *const act = worker_activity(ids[j]);
             if (taken[j] || act->partition != p)

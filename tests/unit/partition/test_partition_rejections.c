@@ -62,7 +62,8 @@ static const struct {
      "rejected partition thole.ns.in.0.event.item.%zz: the instance's CRC-32 says that another partition has "
      "it\n"},
     {"no list", RAW("\x08\x01\x7a\x00"), REJECT_MALFORMED,
-     "rejected malformed thole.ns.in.0.event.item.%zz: it is no list of results\n"},
+     "rejected malformed thole.ns.in.0.event.item.%zz: it is no list of results, has too many, or one "
+     "without a valid instance\n"},
     {"newer list", RAW("\x08\x02\x7a\x00"), REJECT_UNSUPPORTED,
      "rejected unsupported thole.ns.in.0.event.item.%zz: it is a list of results in a newer format\n"},
 };
