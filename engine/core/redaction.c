@@ -11,37 +11,18 @@ struct redacting {
     thole_error *reterr;
 };
 
-/* ---- writing fields ---- */
-
-static void put_number(struct buf *to, uint64_t number)
-{
-    uint8_t bytes[10], *at = bytes;
-    for (; number >= 0x80; number >>= 7)
-        *at++ = (uint8_t)(number | 0x80);
-    *at++ = (uint8_t)number;
-    buf_append(to, bytes, (size_t)(at - bytes));
-}
-
-static void put_bytes(struct buf *to, uint32_t field, thole_slice bytes)
-{
-    put_number(to, (uint64_t)field << 3 | WIRE_BYTES);
-    put_number(to, bytes.len);
-    buf_slice(to, bytes);
-}
+/* ---- one event ---- */
 
 static void put_erased(struct buf *to, const struct payload_note *note, thole_slice payload)
 {
     struct buf message;
     buf_init(&message, 128);
     struct record_hash const hash = payload_hash_make(note->salt, payload);
-    put_number(&message, 1 << 3 | WIRE_NUMBER);
-    put_number(&message, note->field);
-    put_bytes(&message, 3, record_hash_slice(&hash));
-    put_bytes(to, FIELD_EVENT_PAYLOADS, buf_bytes(&message));
+    wire_put_number(&message, 1, note->field);
+    wire_put_bytes(&message, 3, record_hash_slice(&hash));
+    wire_put_bytes(to, FIELD_EVENT_PAYLOADS, buf_bytes(&message));
     buf_release(&message);
 }
-
-/* ---- one event ---- */
 
 static bool is_meant(const struct redaction *what, const struct event_notes *notes, size_t i)
 {
@@ -61,7 +42,7 @@ static void put_body(struct buf *to, const struct redaction *what, const struct 
         if (i == notes->len || !is_meant(what, notes, i))
             buf_slice(&body, field.whole);
     }
-    put_bytes(to, notes->kind, buf_bytes(&body));
+    wire_put_bytes(to, notes->kind, buf_bytes(&body));
     buf_release(&body);
 }
 
@@ -116,7 +97,7 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
         return thole_fail(r->reterr, THOLE_CORRUPT, "an event of the record is not as it was written");
     bool const all = r->what->event == 0;
     if (all ? !salted || erasable(r, &notes) == 0 : notes.event != r->what->event) {
-        put_bytes(to, FIELD_TURN_EVENTS, stored);
+        wire_put_bytes(to, FIELD_TURN_EVENTS, stored);
         return THOLE_OK;
     }
     r->found = true;
@@ -129,7 +110,7 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
     THOLE_TRY(check(r, &notes));
     buf_init(&event, RECORD_BYTES_MAX);
     put_event(&event, r->what, &notes, stored);
-    put_bytes(to, FIELD_TURN_EVENTS, buf_bytes(&event));
+    wire_put_bytes(to, FIELD_TURN_EVENTS, buf_bytes(&event));
     buf_release(&event);
     return THOLE_OK;
 }
@@ -150,7 +131,7 @@ static thole_status redact_turn(struct redacting *r, bool salted, thole_slice st
             buf_slice(&turn, field.whole);
     }
     if (status == THOLE_OK)
-        put_bytes(to, FIELD_RECORD_TURN, buf_bytes(&turn));
+        wire_put_bytes(to, FIELD_RECORD_TURN, buf_bytes(&turn));
     buf_release(&turn);
     return status;
 }

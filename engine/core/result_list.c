@@ -2,30 +2,13 @@
 #include "codec.h"
 #include "message.h"
 
-enum { FIELD_FORMAT = 1, FIELD_INSTANCE = 2, FIELD_RESULTS = 15, FIELD_MESSAGES = 1, NUMBER_BYTES_MAX = 10 };
+enum { FIELD_FORMAT = 1, FIELD_INSTANCE = 2, FIELD_RESULTS = 15, FIELD_MESSAGES = 1 };
 
 /* ---- writing ---- */
 
-static void append_number(struct buf *to, uint64_t number)
-{
-    uint8_t bytes[NUMBER_BYTES_MAX];
-    size_t len = 0;
-    for (; number >= 0x80; number >>= 7)
-        bytes[len++] = (uint8_t)(number | 0x80);
-    bytes[len++] = (uint8_t)number;
-    buf_append(to, bytes, len);
-}
-
-static void append_field(struct buf *to, uint32_t field, thole_slice bytes)
-{
-    append_number(to, (uint64_t)field << 3 | WIRE_BYTES);
-    append_number(to, bytes.len);
-    buf_slice(to, bytes);
-}
-
 void result_list_add(struct buf *list, thole_slice message)
 {
-    append_field(list, FIELD_MESSAGES, message);
+    wire_put_bytes(list, FIELD_MESSAGES, message);
 }
 
 size_t result_list_bytes(size_t message_bytes)
@@ -35,9 +18,8 @@ size_t result_list_bytes(size_t message_bytes)
 
 void result_list_write(thole_slice list, struct buf *to)
 {
-    append_number(to, (uint64_t)FIELD_FORMAT << 3 | WIRE_NUMBER);
-    append_number(to, MESSAGE_FORMAT);
-    append_field(to, FIELD_RESULTS, list);
+    wire_put_number(to, FIELD_FORMAT, MESSAGE_FORMAT);
+    wire_put_bytes(to, FIELD_RESULTS, list);
 }
 
 thole_slice result_list_only(thole_slice list)

@@ -62,3 +62,25 @@ bool wire_is_short(const struct wire_field *field)
     return field->type == WIRE_BYTES && field->tag.len == wire_number_bytes((uint64_t)field->number << 3) &&
            field->whole.len == field->tag.len + wire_number_bytes(field->bytes.len) + field->bytes.len;
 }
+
+static void put(struct buf *to, uint64_t number)
+{
+    uint8_t bytes[10], *at = bytes;
+    for (; number >= 0x80; number >>= 7)
+        *at++ = (uint8_t)(number | 0x80);
+    *at++ = (uint8_t)number;
+    buf_append(to, bytes, (size_t)(at - bytes));
+}
+
+void wire_put_number(struct buf *to, uint32_t field, uint64_t number)
+{
+    put(to, (uint64_t)field << 3 | WIRE_NUMBER);
+    put(to, number);
+}
+
+void wire_put_bytes(struct buf *to, uint32_t field, thole_slice bytes)
+{
+    put(to, (uint64_t)field << 3 | WIRE_BYTES);
+    put(to, bytes.len);
+    buf_slice(to, bytes);
+}
