@@ -1,6 +1,7 @@
 /* Publish, request, subscribe and flush over a connection. */
 #include "clock.h"
 #include "inbox_prefix.h"
+#include "inflow.h"
 #include "link.h"
 #include "loop.h"
 #include "memory.h"
@@ -90,6 +91,51 @@ thole_status connection_explain_silence(struct connection *connection, uint64_t 
     return status;
 }
 
+/* ---- requests of threads that wait ---- */
+
+bool link_is_read(const char *subject)
+{
+    static const char *const reads[] = {"$JS.API.STREAM.MSG.GET.", "$JS.API.DIRECT.GET."};
+    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
+        if (strncmp(subject, reads[i], strlen(reads[i])) == 0)
+            return true;
+    return false;
+}
+
+/* False: its turn has not come in time. */
+static bool enter_reads(struct link_reads *reads, uint64_t until_ms)
+{
+    struct timespec const until = clock_timespec(until_ms);
+    int code = 0;
+    pthread_mutex_lock(&reads->lock);
+    while (reads->here == INFLOW_READS && code == 0)
+        code = pthread_cond_timedwait(&reads->left, &reads->lock, &until);
+    bool const entered = reads->here < INFLOW_READS;
+    reads->here += entered;
+    pthread_mutex_unlock(&reads->lock);
+    return entered;
+}
+
+static void leave_reads(struct link_reads *reads)
+{
+    pthread_mutex_lock(&reads->lock);
+    reads->here--;
+    pthread_cond_signal(&reads->left);
+    pthread_mutex_unlock(&reads->lock);
+}
+
+static natsStatus exchange(struct link *link, const char *subject, natsMsg *message, natsMsg **ret)
+{
+    uint64_t const timeout_ms = connection_request_timeout_ms(link->connection);
+    bool const reads = link_is_read(subject);
+    if (reads && !enter_reads(&link->reads, clock_monotonic_ms() + timeout_ms))
+        return NATS_TIMEOUT;
+    natsStatus const status = natsConnection_RequestMsg(ret, link->nc, message, (int64_t)timeout_ms);
+    if (reads)
+        leave_reads(&link->reads);
+    return status;
+}
+
 thole_status connection_request_with(struct connection *connection, const char *subject,
                                      const struct header *headers, size_t headers_len, thole_slice body,
                                      struct buf *ret, thole_error *reterr)
@@ -105,8 +151,7 @@ thole_status connection_request_with(struct connection *connection, const char *
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
     assert(!loop_is_mine(link->loop)); /* it could not read the answer */
     loop_flush(link->loop);
-    natsStatus const sent = natsConnection_RequestMsg(&answer, link->nc, message,
-                                                      (int64_t)connection_request_timeout_ms(connection));
+    natsStatus const sent = exchange(link, subject, message, &answer);
     link_message_free(message);
     thole_status status = link_fail(sent, "request to", subject, reterr);
     link_release(link);

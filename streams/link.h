@@ -27,11 +27,19 @@ struct link_listeners {
     struct listener *first, *at /* the next to be looked at */;
 };
 
+/* Threads that wait for a stream's message: at most INFLOW_READS at a time. */
+struct link_reads {
+    pthread_mutex_t lock;
+    pthread_cond_t left;
+    unsigned here;
+};
+
 /* One natsConnection: an epoch. Held by reference; closed and destroyed by the connection's own thread. */
 struct link {
     natsConnection *nc;
     struct loop *loop; /* its thread */
     struct link_listeners listeners;
+    struct link_reads reads;
     uint64_t epoch;
     struct connection *connection;
     struct link *next; /* connection lock, like the rest */
@@ -109,6 +117,8 @@ void connection_alarm(struct connection *connection, struct attachment *attachme
 void connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
 uint64_t link_now_ms(void);
 uint64_t connection_request_timeout_ms(const struct connection *connection);
+/* Answered with a stream's message: see inflow.h. */
+bool link_is_read(const char *subject);
 /* connection_request() with headers. */
 THOLE_NODISCARD thole_status connection_request_with(struct connection *connection, const char *subject,
                                                      const struct header *headers, size_t headers_len,

@@ -5,6 +5,7 @@
  * that have something are delivered. They tell that a request had no responders, but hide the message that
  * says so.
  */
+#include "clock.h"
 #include "listener.h"
 #include "locked.h"
 #include "loop.h"
@@ -97,16 +98,25 @@ static void deliver(void *arg)
 
 /* ---- a link's life ---- */
 
+static void free_link(struct link *link)
+{
+    pthread_cond_destroy(&link->reads.left);
+    pthread_mutex_destroy(&link->reads.lock);
+    pthread_mutex_destroy(&link->listeners.lock);
+    free(link);
+}
+
 struct link *link_create(struct connection *connection)
 {
     struct link *const link = memory_new(sizeof *link);
     link->connection = connection;
     link->refs = 1;
     pthread_mutex_init(&link->listeners.lock, NULL);
+    pthread_mutex_init(&link->reads.lock, NULL);
+    clock_condition_init(&link->reads.left);
     link->loop = loop_create(deliver, &link->listeners);
     if (link->loop == NULL) {
-        pthread_mutex_destroy(&link->listeners.lock);
-        free(link);
+        free_link(link);
         return NULL;
     }
     return link;
@@ -118,7 +128,6 @@ void link_destroy(struct link *link)
     if (link->nc != NULL)
         natsConnection_Destroy(link->nc);
     loop_destroy(link->loop);
-    assert(link->listeners.first == NULL);
-    pthread_mutex_destroy(&link->listeners.lock);
-    free(link);
+    assert(link->listeners.first == NULL && link->reads.here == 0);
+    free_link(link);
 }

@@ -7,6 +7,7 @@
  */
 #include "api.h"
 #include "aside.h"
+#include "inflow.h"
 #include "jscan.h"
 #include "locked.h"
 #include "memory.h"
@@ -24,6 +25,7 @@ enum {
     CREATE_MS = 3000,                     /* the answer to a create may take this long */
     RETRY_FIRST_MS = 100,
     RETRY_MAX_MS = 2000,
+    FLOW_BYTES = 256, /* of a flow control message's reply subject, with its NUL */
 };
 
 struct ordered_reader {
@@ -35,7 +37,8 @@ struct ordered_reader {
     ordered_reader_room_fn *room; /* NULL: each() does not block, or may */
     ordered_reader_lost_fn *lost; /* NULL: continues with the next run */
     void *arg;
-    struct aside aside;       /* messages for which there was no room */
+    struct aside aside; /* messages for which there was no room */
+    struct inflow_part part;
     pthread_mutex_t dispatch; /* held during each() */
     pthread_mutex_t lock;     /* the rest */
     pthread_cond_t settled;
@@ -45,7 +48,9 @@ struct ordered_reader {
     uint64_t consumer_sequence;                          /* of the run's last message */
     /* created: the server has confirmed the consumer; busy: each() is running */
     bool created, busy;
-    bool opened, over; /* opened: it was confirmed at least once; over: no more is delivered */
+    enum { WAITS_NOT, WAITS_TO_CREATE, WAITS_TO_GO_ON } waits; /* for its turn: inflow.h */
+    char flow[FLOW_BYTES]; /* the newest flow control message; empty: none in this run */
+    bool opened, over;     /* opened: it was confirmed at least once; over: no more is delivered */
     uint64_t heard_ms, retry_ms;
     thole_status status; /* of the last create, for ordered_reader_open() */
     thole_error error;
@@ -56,15 +61,23 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch);
 
 /* ---- a run; the lock is held ---- */
 
+static void remove_consumer(const struct ordered_reader *reader, struct link *link)
+{
+    if (reader->name[0] != 0 && reader->waits != WAITS_TO_CREATE)
+        push_remove(link, reader->stream, reader->name);
+}
+
 static void end_run(struct ordered_reader *reader, struct link *link)
 {
     assert(is_locked(&reader->lock) && (reader->name[0] == 0) == (reader->inbox[0] == 0));
-    if (reader->name[0] != 0)
-        push_remove(link, reader->stream, reader->name);
+    remove_consumer(reader, link);
     reader->name[0] = 0;
     reader->inbox[0] = 0;
+    reader->flow[0] = 0;
     reader->created = false;
     reader->consumer_sequence = 0;
+    reader->waits = WAITS_NOT;
+    inflow_end(&reader->part);
 }
 
 static void send_create(struct ordered_reader *reader, struct link *link)
@@ -85,6 +98,9 @@ static void send_create(struct ordered_reader *reader, struct link *link)
     (void)status;
     link_hint(link, api, reader->inbox, buf_bytes(&request));
     buf_release(&request);
+    reader->waits = WAITS_NOT;
+    reader->heard_ms = link_now_ms();
+    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + CREATE_MS);
 }
 
 static void start_run(struct ordered_reader *reader, struct link *link)
@@ -93,15 +109,16 @@ static void start_run(struct ordered_reader *reader, struct link *link)
     end_run(reader, link);
     connection_inbox(reader->connection, reader->inbox);
     push_name("reader", reader->inbox, reader->name);
-    reader->heard_ms = link_now_ms();
     /* No wildcard: the server wakes a push consumer only when its deliver subject itself is subscribed to. */
     if (listener_open(link, reader->inbox, NULL, on_delivery, reader, &listener, NULL) != THOLE_OK) {
         link_break(link); /* no memory or no thread: the next epoch tries again */
         return;
     }
     listeners_replace(&reader->listeners, listener);
-    send_create(reader, link);
-    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + CREATE_MS);
+    reader->waits = WAITS_TO_CREATE;
+    connection_alarm(reader->connection, &reader->attachment, 0);
+    if (inflow_begin(&reader->part))
+        send_create(reader, link);
 }
 
 /* Like start_run(), after a pause that grows. */
@@ -162,7 +179,24 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
     reader->created = reader->opened = true;
     reader->retry_ms = 0;
     reader->heard_ms = link_now_ms();
-    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
+    if (reader->waits == WAITS_NOT) /* its turn is an alarm, too */
+        connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
+}
+
+/* A flow control message, or a heartbeat that repeats it while it is not answered. */
+static void take_flow(struct ordered_reader *reader, struct link *link, thole_slice subject)
+{
+    if (subject.len == 0 || subject.len >= sizeof reader->flow)
+        return;
+    bool const again = thole_slice_equal(subject, thole_slice_from(reader->flow));
+    if (again && reader->waits == WAITS_TO_GO_ON)
+        return;
+    memcpy(reader->flow, subject.ptr, subject.len);
+    reader->flow[subject.len] = 0;
+    if (again || inflow_go_on(&reader->part))
+        push_flow_reply(link, subject);
+    else
+        reader->waits = WAITS_TO_GO_ON;
 }
 
 static void take_control(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
@@ -179,8 +213,8 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
         return;
     }
     reader->heard_ms = link_now_ms();
-    push_flow_reply(link, delivery->reply);
-    push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
+    take_flow(reader, link, delivery->reply);
+    take_flow(reader, link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) &&
         sent != reader->consumer_sequence)
         run_fails(reader, link, start_run); /* messages are missing */
@@ -272,6 +306,20 @@ static bool must_wait(struct ordered_reader *reader, natsMsg *message)
     return reader->room != NULL && ack_parse(delivery.reply, &meta) && !reader->room(reader->arg, &delivery);
 }
 
+/* The server has sent it, whenever it is taken. */
+static void count_inflow(struct ordered_reader *reader, natsMsg *message)
+{
+    struct delivery const delivery = link_delivery(message);
+    struct ack_meta meta;
+    if (ack_parse(delivery.reply, &meta))
+        inflow_came(&reader->part, delivery.subject.len + delivery.reply.len + delivery.body.len,
+                    meta.pending > 0);
+    else if (delivery.reply.len > 0)
+        inflow_stops(&reader->part);
+    else if (delivery.body.len == 0)
+        inflow_rests(&reader->part, delivery_header(&delivery, "Nats-Consumer-Stalled").len > 0);
+}
+
 static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
@@ -279,6 +327,8 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
         refused(reader, epoch);
         return;
     }
+    if (reader->part.inflow != NULL)
+        count_inflow(reader, *message);
     if (aside_follow(&reader->aside, message, epoch))
         return;
     if (!must_wait(reader, *message)) {
@@ -309,6 +359,8 @@ static void reader_down(void *arg, uint64_t epoch)
     pthread_mutex_lock(&reader->lock);
     reader->inbox[0] = 0;
     reader->name[0] = 0; /* the consumer expires */
+    reader->waits = WAITS_NOT;
+    inflow_end(&reader->part);
     reader->retry_ms = 0;
     connection_alarm(reader->connection, &reader->attachment, 0);
     if (reader->lost != NULL && reader->opened)
@@ -316,7 +368,30 @@ static void reader_down(void *arg, uint64_t epoch)
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Silence: the create was not answered, heartbeats are missing, or a pause is over. */
+/* Called by other readers of the inflow, with its lock held. */
+static void on_turn(void *arg)
+{
+    struct ordered_reader *const reader = arg;
+    connection_alarm_by(reader->connection, &reader->attachment, link_now_ms());
+}
+
+/* True: it waits for its turn, or it was that. */
+static bool take_turn(struct ordered_reader *reader, struct link *link)
+{
+    if (reader->waits == WAITS_TO_CREATE) {
+        if (inflow_begin(&reader->part))
+            send_create(reader, link);
+        return true;
+    }
+    if (reader->waits == WAITS_NOT || !inflow_go_on(&reader->part))
+        return false;
+    reader->waits = WAITS_NOT;
+    push_flow_reply(link, thole_slice_from(reader->flow));
+    connection_alarm_by(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
+    return true;
+}
+
+/* Its turn has come, or silence: the create was not answered, heartbeats are missing, or a pause is over. */
 static void reader_fire(void *arg)
 {
     struct ordered_reader *reader = arg;
@@ -328,10 +403,12 @@ static void reader_fire(void *arg)
                                                      : CREATE_MS;
     if (link == NULL || reader->over)
         ; /* up() continues, or it is over */
+    else if (take_turn(reader, link))
+        ;
     else if (reader->busy || aside_is_running(&reader->aside))
-        connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
+        connection_alarm_by(reader->connection, &reader->attachment, now + SILENCE_MS);
     else if (now < reader->heard_ms + patience)
-        connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + patience);
+        connection_alarm_by(reader->connection, &reader->attachment, reader->heard_ms + patience);
     else
         run_fails(reader, link, start_run);
     pthread_mutex_unlock(&reader->lock);
@@ -372,6 +449,7 @@ static struct ordered_reader *reader_create(struct connection *connection,
     reader->lost = options->lost;
     reader->arg = options->arg;
     aside_init(&reader->aside, dispatch, reader);
+    reader->part = (struct inflow_part){.inflow = options->inflow, .turn = on_turn, .arg = reader};
     reader->attachment =
         (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};
     return reader;
@@ -417,6 +495,14 @@ thole_status ordered_reader_open(struct connection *connection, const struct ord
     return THOLE_OK;
 }
 
+bool ordered_reader_waits(struct ordered_reader *reader)
+{
+    pthread_mutex_lock(&reader->lock);
+    bool const waits = reader->waits != WAITS_NOT;
+    pthread_mutex_unlock(&reader->lock);
+    return waits;
+}
+
 void ordered_reader_close(struct ordered_reader *reader)
 {
     if (reader == NULL)
@@ -425,8 +511,9 @@ void ordered_reader_close(struct ordered_reader *reader)
     listeners_close(&reader->listeners);
     aside_release(&reader->aside);
     struct link *link = link_acquire(reader->connection);
-    if (link != NULL && reader->name[0] != 0)
-        push_remove(link, reader->stream, reader->name);
+    if (link != NULL)
+        remove_consumer(reader, link);
     link_release(link);
+    inflow_end(&reader->part);
     reader_free(reader);
 }

@@ -22,6 +22,8 @@ enum {
     ENDED_S =
         EXPIRES_MS / 1000 + 3, /* a request older than this has ended, with or without a message about it */
     BATCH_MAX = 1000,
+    BATCH_BYTES =
+        8 * 1024 * 1024, /* of one request, as the server closes a connection for which too much waits */
     RETRY_FIRST_MS = 100,
     RETRY_MAX_MS = 2000,
     DRAIN_MS = 2000,
@@ -85,6 +87,13 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
     assert(puller->asked <= alive(puller, now));
 }
 
+/* Any message fits: its headers and its subjects count, too. */
+static size_t batch_bytes(const struct puller *puller)
+{
+    size_t const message = connection_max_payload(puller->connection) * 2;
+    return message > BATCH_BYTES ? message : BATCH_BYTES;
+}
+
 static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
 {
     struct api_body body;
@@ -94,6 +103,7 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
     (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
     api_body_begin(&body);
     json_member_number(&body.json, "batch", batch);
+    json_member_number(&body.json, "max_bytes", batch_bytes(puller));
     json_member_number(&body.json, "expires", (uint64_t)EXPIRES_MS * NANOS_PER_MS);
     json_member_number(&body.json, "idle_heartbeat", (uint64_t)HEARTBEAT_MS * NANOS_PER_MS);
     link_hint(link, subject, reply, api_body_end(&body));
@@ -139,10 +149,14 @@ static void forget_all(struct puller *puller)
 
 /* ---- what comes in ---- */
 
+#define BYTES_SENT THOLE_STR("Message Size Exceeds MaxBytes") /* the next message does not fit */
+
 /* The end of a request, or a heartbeat; the lock is held. */
-static void take_status(struct puller *puller, uint32_t status, const struct delivery *delivery)
+static void take_status(struct puller *puller, const struct delivery *delivery)
 {
     uint64_t left = 0;
+    thole_slice text;
+    uint32_t const status = link_status(delivery, &text);
     size_t const inbox = strlen(puller->inbox);
     if (status == 100)
         return;
@@ -151,8 +165,8 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
         (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1},
                          &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
-    if (status == 408) {
-        puller->retry_ms = 0; /* it expired: the usual end */
+    if (status == 408 || (status == 409 && thole_slice_equal(text, BYTES_SENT))) {
+        puller->retry_ms = 0; /* it expired, or has sent its bytes: the usual ends */
         return;
     }
     ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting */
@@ -213,7 +227,6 @@ static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
     struct delivery const delivery =
         *native == NULL ? (struct delivery){.no_responders = true} : link_delivery(*native);
     bool const is_status = delivery.reply.len == 0;
-    thole_slice text;
     pthread_mutex_lock(&puller->dispatch);
     pthread_mutex_lock(&puller->lock);
     puller->heard_ms = link_now_ms();
@@ -221,7 +234,7 @@ static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
     if (current && delivery.no_responders)
         take_refusal(puller);
     else if (current && is_status)
-        take_status(puller, link_status(&delivery, &text), &delivery);
+        take_status(puller, &delivery);
     pthread_mutex_unlock(&puller->lock);
     if (current && !is_status)
         take_message(puller, native);

@@ -1,6 +1,7 @@
 /* Blocking reads of streams, and removal. */
 #include "reader.h"
 #include "api.h"
+#include "inflow.h"
 #include "jscan.h"
 #include "json.h"
 #include "push_consumer.h"
@@ -13,7 +14,11 @@ enum {
     READ_HEARTBEAT_MS = 250, /* shows that the end was reached if the last messages were deleted */
     READ_SILENCE_MS = 2000,  /* then the consumer counts as lost */
     READ_ATTEMPTS_MAX = 3,   /* in a row without a message */
-    LEFT_MS = 5000,          /* how long a consumer stays that is left to the server */
+    /* A consumer may send so much before it waits for an answer; with another one it would be twice as much.
+     * Several threads read at once, and the server closes a connection for which too much waits: inflow.h.
+     * So after some ten MiB the next consumer goes on. */
+    READ_WINDOW_MAX = 4 * INFLOW_WINDOW_FIRST,
+    LEFT_MS = 5000, /* how long a consumer stays that is left to the server */
     GET_REQUEST_MAX = 4096,
 };
 
@@ -314,6 +319,9 @@ struct read {
     struct link_spent spent;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
     uint64_t consumer_sequence; /* of the last message */
+    size_t window;              /* bytes that the server sends before it waits for an answer */
+    size_t behind;              /* what has come since it asked to be answered, and was not */
+    bool full;                  /* it is not answered: the next consumer goes on */
     uint64_t looked;            /* up to where the consumer has scanned, by its heartbeats */
     uint64_t progress_ms;       /* time of the last progress */
     /* limit for a consumer that sends heartbeats but no messages: its replica has fallen behind */
@@ -377,6 +385,17 @@ static thole_status take_bounds(struct read *read, thole_slice answer, thole_err
     return THOLE_OK;
 }
 
+/* Each answer doubles the window. */
+static void take_flow(struct read *read, thole_slice subject)
+{
+    if (subject.len == 0)
+        return;
+    read->full = read->window >= READ_WINDOW_MAX;
+    read->behind = 0;
+    if (!read->full && push_flow_reply(read->link, subject))
+        read->window *= 2;
+}
+
 /* Heartbeats and flow control. The heartbeat says how far the consumer has looked. */
 static void take_status(struct read *read, uint32_t status, const struct delivery *delivery)
 {
@@ -385,8 +404,12 @@ static void take_status(struct read *read, uint32_t status, const struct deliver
         read->broken = true;
         return;
     }
-    push_flow_reply(read->link, delivery->reply);
-    push_flow_reply(read->link, delivery_header(delivery, "Nats-Consumer-Stalled"));
+    thole_slice const stalled = delivery_header(delivery, "Nats-Consumer-Stalled");
+    take_flow(read, delivery->reply);
+    if (read->full && stalled.len > 0)
+        read->broken = true; /* all that it had under way has come */
+    else
+        push_flow_reply(read->link, stalled);
     if (!slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent))
         return; /* flow control */
     if (sent != read->consumer_sequence ||
@@ -411,6 +434,10 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
         return THOLE_OK;
     }
     read->consumer_sequence = meta.consumer_sequence;
+    read->behind += delivery->subject.len + delivery->reply.len + delivery->body.len;
+    if (read->full &&
+        read->behind >= read->window / 4) /* most of what it had under way; headers count, too */
+        read->broken = true;
     if (meta.stream_sequence < read->next)
         return THOLE_OK;
     if (meta.stream_sequence > read->to) {
@@ -475,7 +502,9 @@ static thole_status read_once(struct read *read, struct connection *connection, 
         return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: not connected to NATS",
                           read->stream);
     assert(!read->done && read->native == NULL && read->next <= read->to);
-    read->broken = false;
+    read->broken = read->full = false;
+    read->window = INFLOW_WINDOW_FIRST;
+    read->behind = 0;
     read->consumer_sequence = 0;
     read->looked = 0;
     read->progress_ms = link_now_ms();

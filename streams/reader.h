@@ -108,6 +108,7 @@ THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, c
  * each new consumer, whatever was delivered before.
  */
 struct ordered_reader;
+struct inflow;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
 /* Whether each() will not block now. Must not block, nor close the reader. */
 typedef bool ordered_reader_room_fn(void *arg, const struct delivery *delivery);
@@ -120,12 +121,15 @@ struct ordered_reader_options {
     ordered_reader_room_fn *room; /* may be NULL */
     ordered_reader_lost_fn *lost; /* may be NULL */
     void *arg;
+    struct inflow *inflow; /* that it shares with other readers of the connection (inflow.h); NULL: none */
 };
 /* When the stream stored what ordered_reader_fn is given, in nanoseconds since 1970; 0: not a delivery. */
 uint64_t delivery_stored_ns(const struct delivery *delivery);
 THOLE_NODISCARD thole_status ordered_reader_open(struct connection *connection,
                                                  const struct ordered_reader_options *options,
                                                  struct ordered_reader **ret, thole_error *reterr);
+/* Its consumer waits for its turn, and sends nothing (inflow.h). */
+bool ordered_reader_waits(struct ordered_reader *reader);
 /* NULL-safe; no callback runs after it returns. Not from the callback. */
 void ordered_reader_close(struct ordered_reader *reader);
 #endif

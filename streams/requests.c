@@ -1,6 +1,7 @@
 /* The window of requests. */
 #include "requests.h"
 #include "api.h"
+#include "inflow.h"
 #include "jscan.h"
 #include "link.h"
 #include "memory.h"
@@ -18,11 +19,29 @@ static_assert(REPLY_BYTES - LINK_INBOX_BYTES >= 2 * (1 + NUMBER_DIGITS), "an inb
 
 enum request_form { FORM_RAW, FORM_PUBLISH, FORM_GET }; /* how its answer is read */
 
+/* Where the answer to a request goes. */
+struct place_in_window {
+    char reply[REPLY_BYTES];
+    uint32_t slot, generation;
+    uint64_t token;
+    bool held; /* it is a read whose turn has not come */
+};
+
+/* Such a read has no slot yet. */
+struct held_read {
+    struct held_read *next;
+    uint64_t token;
+    enum request_form form;
+    size_t body_len;
+    char bytes[]; /* the subject, with its NUL, and the body */
+};
+
 struct slot {
     uint64_t token, due_ms, epoch;
     uint32_t generation;     /* of the request in it; grows when it is answered */
     uint32_t prev, next;     /* in flight: by age; free: only next */
     bool in_flight, suspect; /* suspect: see take_refusal() */
+    bool reads;              /* it is one of the window's reads */
     enum request_form form;
 };
 
@@ -38,7 +57,10 @@ struct requests {
     struct slot *slots;
     uint32_t window, free_head, oldest, youngest;
     uint32_t refused, suspects; /* so many of the suspects have no responders */
-    uint32_t given_up;          /* in this epoch, by time: a refusal may be theirs */
+    uint32_t reads;             /* in flight: at most INFLOW_READS */
+    struct held_read *held_first, *held_last;
+    atomic_size_t held_len; /* read without the lock, too */
+    uint32_t given_up;      /* in this epoch, by time: a refusal may be theirs */
     atomic_size_t in_flight;
     uint64_t timeout_ms;
     request_done_fn *done;
@@ -50,10 +72,9 @@ struct requests {
 static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t due_ms, enum request_form form)
 {
     uint32_t const at = requests->free_head;
-    if (at == NO_SLOT)
-        return NO_SLOT;
+    assert(at != NO_SLOT && at < requests->window);
     struct slot *slot = &requests->slots[at];
-    assert(at < requests->window && !slot->in_flight);
+    assert(!slot->in_flight);
     assert(requests->inbox_epoch > 0 && requests->inbox_len > 0);
     requests->free_head = slot->next;
     slot->token = token;
@@ -79,7 +100,8 @@ static void free_slot(struct requests *requests, uint32_t at)
     assert((slot->prev == NO_SLOT) == (requests->oldest == at));
     assert((slot->next == NO_SLOT) == (requests->youngest == at));
     requests->suspects -= slot->suspect;
-    slot->suspect = false;
+    requests->reads -= slot->reads;
+    slot->suspect = slot->reads = false;
     slot->in_flight = false;
     slot->generation++;
     if (slot->prev != NO_SLOT)
@@ -93,6 +115,31 @@ static void free_slot(struct requests *requests, uint32_t at)
     slot->next = requests->free_head;
     requests->free_head = at;
     atomic_fetch_sub(&requests->in_flight, 1);
+}
+
+static void hold(struct requests *requests, const struct publish *publish, enum request_form form,
+                 uint64_t token)
+{
+    size_t const subject_bytes = strlen(publish->subject) + 1;
+    struct held_read *const held = memory_new(sizeof *held + subject_bytes + publish->body.len);
+    held->token = token;
+    held->form = form;
+    held->body_len = publish->body.len;
+    memcpy(held->bytes, publish->subject, subject_bytes);
+    if (publish->body.len > 0)
+        memcpy(held->bytes + subject_bytes, publish->body.ptr, publish->body.len);
+    *(requests->held_first == NULL ? &requests->held_first : &requests->held_last->next) = held;
+    requests->held_last = held;
+    atomic_fetch_add(&requests->held_len, 1);
+}
+
+static struct held_read *take_held(struct requests *requests)
+{
+    struct held_read *const held = requests->held_first;
+    assert(held != NULL && atomic_load(&requests->held_len) > 0);
+    requests->held_first = held->next;
+    atomic_fetch_sub(&requests->held_len, 1);
+    return held;
 }
 
 /* ---- answers ---- */
@@ -180,6 +227,19 @@ static void write_address(char *to, uint32_t slot, uint32_t generation)
     *to++ = '.';
     to = write_number(to, generation);
     *to = 0;
+}
+
+/* The lock is held. */
+static void name_place(const struct requests *requests, uint32_t at, struct place_in_window *ret)
+{
+    const struct slot *const slot = &requests->slots[at];
+    assert(requests->inbox_len < LINK_INBOX_BYTES);
+    ret->slot = at;
+    ret->generation = slot->generation;
+    ret->token = slot->token;
+    ret->held = false;
+    memcpy(ret->reply, requests->inbox, requests->inbox_len);
+    write_address(ret->reply + requests->inbox_len, at, slot->generation);
 }
 
 /* <inbox>.<slot>.<generation> */
@@ -270,6 +330,58 @@ static void take_answer(struct requests *requests, natsMsg *message)
     requests->done(requests->arg, &done);
 }
 
+/* Frees a slot for which nothing was sent. False: its callback was called meanwhile. */
+static bool unreserve(struct requests *requests, const struct place_in_window *place)
+{
+    pthread_mutex_lock(&requests->lock);
+    struct slot const *slot = &requests->slots[place->slot];
+    bool const mine = slot->in_flight && slot->generation == place->generation;
+    if (mine)
+        free_slot(requests, place->slot);
+    pthread_mutex_unlock(&requests->lock);
+    return mine;
+}
+
+/* ---- reads that wait; dispatch is held ---- */
+
+/* The next one that may be sent, with a slot now; NULL: none. */
+static struct held_read *next_read(struct requests *requests, const struct link *link,
+                                   struct place_in_window *ret)
+{
+    struct held_read *held = NULL;
+    uint64_t const due_ms = link_now_ms() + requests->timeout_ms;
+    pthread_mutex_lock(&requests->lock);
+    if (requests->held_first != NULL && requests->reads < INFLOW_READS && requests->free_head != NO_SLOT &&
+        requests->inbox_epoch == link->epoch) {
+        held = take_held(requests);
+        uint32_t const at = take_slot(requests, held->token, due_ms, held->form);
+        requests->slots[at].reads = true;
+        requests->reads++;
+        name_place(requests, at, ret);
+        connection_alarm_by(requests->connection, &requests->attachment, due_ms);
+    }
+    pthread_mutex_unlock(&requests->lock);
+    return held;
+}
+
+static void send_held(struct requests *requests)
+{
+    struct place_in_window place;
+    bool sent;
+    if (atomic_load(&requests->held_len) == 0) /* as nearly always */
+        return;
+    struct link *const link = link_acquire(requests->connection);
+    for (struct held_read *held; link != NULL && (held = next_read(requests, link, &place)) != NULL;
+         free(held)) {
+        thole_slice const body = {(const uint8_t *)held->bytes + strlen(held->bytes) + 1, held->body_len};
+        thole_status const status = link_send_bytes(link, held->bytes, place.reply, body, &sent, NULL);
+        if (status != THOLE_OK && !sent && unreserve(requests, &place))
+            requests->done(requests->arg,
+                           &(struct request_done){.result = REQUEST_UNKNOWN, .token = place.token});
+    }
+    link_release(link);
+}
+
 static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct requests *requests = arg;
@@ -279,7 +391,22 @@ static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
     else
         take_answer(requests, *message);
     settle_refusals(requests);
+    send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
+}
+
+/* The lock is held; gives it back. */
+static void give_up_held(struct requests *requests)
+{
+    while (requests->held_first != NULL) {
+        struct held_read *const held = take_held(requests);
+        pthread_mutex_unlock(&requests->lock);
+        requests->done(requests->arg,
+                       &(struct request_done){.result = REQUEST_UNKNOWN, .token = held->token});
+        free(held);
+        pthread_mutex_lock(&requests->lock);
+    }
+    pthread_mutex_unlock(&requests->lock);
 }
 
 /* Answers with REQUEST_UNKNOWN, oldest first: those of epochs up to @p epoch, or those due by @p now. */
@@ -302,6 +429,11 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
             break;
         requests->done(requests->arg, &(struct request_done){.result = REQUEST_UNKNOWN, .token = token});
     }
+    if (epoch > 0) { /* all that wait are of the newest one */
+        pthread_mutex_lock(&requests->lock);
+        give_up_held(requests);
+    }
+    send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }
 
@@ -385,7 +517,7 @@ void requests_close(struct requests *requests)
     pthread_mutex_unlock(&requests->lock);
     listeners_close(&requests->listeners);
     give_up(requests, UINT64_MAX, 0);
-    assert(requests->oldest == NO_SLOT && requests->youngest == NO_SLOT);
+    assert(requests->oldest == NO_SLOT && requests->youngest == NO_SLOT && requests->held_first == NULL);
     assert(atomic_load(&requests->in_flight) == 0); /* each has been answered */
     pthread_mutex_destroy(&requests->lock);
     pthread_mutex_destroy(&requests->dispatch);
@@ -400,82 +532,73 @@ size_t requests_in_flight(const struct requests *requests)
 
 /* ---- sending ---- */
 
-/* Takes a slot of this link's epoch and names its reply subject. */
-static thole_status reserve(struct requests *requests, const struct link *link, uint64_t token,
-                            enum request_form form, char reply[REPLY_BYTES], uint32_t *ret_slot,
-                            uint32_t *ret_generation, thole_error *reterr)
+/* Takes a slot of this link's epoch, or keeps a read whose turn has not come. */
+static thole_status reserve(struct requests *requests, const struct link *link, const struct publish *publish,
+                            enum request_form form, uint64_t token, struct place_in_window *ret,
+                            thole_error *reterr)
 {
     uint64_t const due_ms = link_now_ms() + requests->timeout_ms;
+    bool const reads = link_is_read(publish->subject);
+    thole_status status = THOLE_OK;
     pthread_mutex_lock(&requests->lock);
+    bool const full =
+        atomic_load(&requests->in_flight) + atomic_load(&requests->held_len) >= requests->window;
+    ret->held = reads && requests->reads == INFLOW_READS;
     if (requests->inbox_epoch != link->epoch) { /* connected, but up() has not come yet */
-        pthread_mutex_unlock(&requests->lock);
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
+    } else if (full) {
+        status =
+            thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight", requests->window);
+    } else if (ret->held) {
+        hold(requests, publish, form, token);
+    } else {
+        bool const first = requests->oldest == NO_SLOT;
+        uint32_t const at = take_slot(requests, token, due_ms, form);
+        assert(requests->slots[at].epoch == link->epoch && requests->youngest == at);
+        requests->slots[at].reads = reads;
+        requests->reads += reads;
+        name_place(requests, at, ret);
+        if (first)
+            connection_alarm_by(requests->connection, &requests->attachment, due_ms);
     }
-    bool const first = requests->oldest == NO_SLOT;
-    uint32_t const at = take_slot(requests, token, due_ms, form);
-    if (at == NO_SLOT) {
-        pthread_mutex_unlock(&requests->lock);
-        return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight",
-                          requests->window);
-    }
-    assert(requests->slots[at].epoch == link->epoch && requests->youngest == at);
-    *ret_slot = at;
-    *ret_generation = requests->slots[at].generation;
-    assert(requests->inbox_len < LINK_INBOX_BYTES);
-    memcpy(reply, requests->inbox, requests->inbox_len);
-    write_address(reply + requests->inbox_len, at, *ret_generation);
-    if (first)
-        connection_alarm_by(requests->connection, &requests->attachment, due_ms);
     pthread_mutex_unlock(&requests->lock);
-    return THOLE_OK;
+    return status;
 }
 
-/* Frees a slot for which nothing was sent. False: its callback was called meanwhile. */
-static bool unreserve(struct requests *requests, uint32_t at, uint32_t generation)
-{
-    pthread_mutex_lock(&requests->lock);
-    struct slot const *slot = &requests->slots[at];
-    bool const mine = slot->in_flight && slot->generation == generation;
-    if (mine)
-        free_slot(requests, at);
-    pthread_mutex_unlock(&requests->lock);
-    return mine;
-}
-
-static thole_status send_with_headers(struct link *link, const char *subject, const char *reply,
-                                      const struct header *headers, size_t headers_len, thole_slice body,
+static thole_status send_with_headers(struct link *link, const char *reply, const struct publish *publish,
                                       bool *ret_sent, thole_error *reterr)
 {
     natsMsg *message;
-    THOLE_TRY(link_message(subject, reply, headers, headers_len, body, &message, reterr));
+    THOLE_TRY(link_message(publish->subject, reply, publish->headers, publish->headers_len, publish->body,
+                           &message, reterr));
     thole_status const status = link_send(link, message, ret_sent, reterr);
     link_message_free(message);
     return status;
 }
 
-static thole_status send_request(struct requests *requests, const char *subject, const struct header *headers,
-                                 size_t headers_len, thole_slice body, enum request_form form, uint64_t token,
-                                 thole_error *reterr)
+/* Of @p publish the subject, the headers and the body. */
+static thole_status send_request(struct requests *requests, const struct publish *publish,
+                                 enum request_form form, uint64_t token, thole_error *reterr)
 {
-    char reply[REPLY_BYTES];
-    uint32_t at = NO_SLOT, generation = 0;
+    struct place_in_window place;
     bool sent = false;
     struct link *link = link_acquire(requests->connection);
     if (link == NULL)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: not connected to NATS", subject);
-    thole_status status = reserve(requests, link, token, form, reply, &at, &generation, reterr);
-    if (status != THOLE_OK) {
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: not connected to NATS",
+                          publish->subject);
+    thole_status status = reserve(requests, link, publish, form, token, &place, reterr);
+    if (status != THOLE_OK || place.held) {
         link_release(link);
         return status;
     }
-    if (headers_len == 0)
-        status = link_send_bytes(link, subject, reply, body, &sent, reterr);
+    if (publish->headers_len == 0)
+        status = link_send_bytes(link, publish->subject, place.reply, publish->body, &sent, reterr);
     else
-        status = send_with_headers(link, subject, reply, headers, headers_len, body, &sent, reterr);
+        status = send_with_headers(link, place.reply, publish, &sent, reterr);
     link_release(link);
     if (status == THOLE_OK || sent) /* sent in part: answered when the connection is lost */
         return THOLE_OK;
-    return unreserve(requests, at, generation) ? status : THOLE_OK;
+    return unreserve(requests, &place) ? status : THOLE_OK;
 }
 
 enum { PUBLISH_HEADERS_MAX = MESSAGE_HEADERS_MAX + 2 };
@@ -500,17 +623,21 @@ thole_status requests_publish(struct requests *requests, const struct publish *p
     for (size_t i = 0; i < publish->headers_len; i++)
         headers[len++] = publish->headers[i];
     assert(len <= PUBLISH_HEADERS_MAX);
-    return send_request(requests, publish->subject, headers, len, publish->body, FORM_PUBLISH, token, reterr);
+    struct publish const whole = {
+        .subject = publish->subject, .body = publish->body, .headers = headers, .headers_len = len};
+    return send_request(requests, &whole, FORM_PUBLISH, token, reterr);
 }
 
 thole_status requests_send(struct requests *requests, const char *subject, thole_slice body, uint64_t token,
                            thole_error *reterr)
 {
-    return send_request(requests, subject, NULL, 0, body, FORM_RAW, token, reterr);
+    return send_request(requests, &(struct publish){.subject = subject, .body = body}, FORM_RAW, token,
+                        reterr);
 }
 
 thole_status requests_get(struct requests *requests, const char *subject, thole_slice body, uint64_t token,
                           thole_error *reterr)
 {
-    return send_request(requests, subject, NULL, 0, body, FORM_GET, token, reterr);
+    return send_request(requests, &(struct publish){.subject = subject, .body = body}, FORM_GET, token,
+                        reterr);
 }

@@ -6,7 +6,9 @@
  * after the timeout or as soon as the connection is lost. Callbacks run on the connection's reading thread or
  * on the connection's, one at a time, in the order in which answers arrive (requests that time out: oldest
  * first), must not block, and may send new requests. No lock that sending takes is held meanwhile. Idle
- * windows cause no wake-ups.
+ * windows cause no wake-ups. Requests that are answered with a stream's message ($JS.API.STREAM.MSG.GET.,
+ * $JS.API.DIRECT.GET.) wait in the window while INFLOW_READS of them are under way (inflow.h); their time
+ * begins when they are sent.
  */
 #ifndef THOLE_REQUESTS_H
 #define THOLE_REQUESTS_H

@@ -293,7 +293,7 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
                               thole_error *reterr)
 {
     bool existed = false;
-    for (;; pause_ms = LOOK_PAUSE_MS) {
+    for (;;) {
         struct finding finding = {.exists = false};
         bool heard;
         uint64_t const pause = client_now_ms() + pause_ms;
@@ -303,8 +303,15 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
             return THOLE_OK;
         watch_listen_apart(watch);
         uint64_t const now = client_now_ms(), patience = now + watch->client->timeout_ms;
-        THOLE_TRY(check_rejection(watch, reterr));
-        THOLE_TRY(examine(watch, patience > until_ms ? patience : until_ms, &finding, ret, reterr));
+        thole_status status = check_rejection(watch, reterr);
+        if (status == THOLE_OK)
+            status = examine(watch, patience > until_ms ? patience : until_ms, &finding, ret, reterr);
+        if (status == THOLE_UNAVAILABLE && client_now_ms() < until_ms) { /* there is time for another look */
+            watch_pause(watch, until_ms);
+            pause_ms = 0;
+            continue;
+        }
+        THOLE_TRY(status);
         if (finding.ended)
             return THOLE_OK;
         existed = existed || finding.exists || holds_now(watch, is_accepted);
@@ -313,6 +320,7 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
                               THOLE_FMT(watch->instance));
         if (now >= until_ms)
             return not_ended(watch, &finding, reterr);
+        pause_ms = LOOK_PAUSE_MS;
     }
 }
 

@@ -65,8 +65,7 @@ static bool has_reconnected(const struct watch *watch)
     return watch->reconnected;
 }
 
-/* A pause before trying again, cut short by a new connection. */
-static void pause_before_retry(struct watch *watch, uint64_t until_ms)
+void watch_pause(struct watch *watch, uint64_t until_ms)
 {
     (void)watch_sleep(watch, has_reconnected, earlier(until_ms, client_now_ms() + RETRY_PAUSE_MS));
     pthread_mutex_lock(&watch->client->lock);
@@ -335,7 +334,7 @@ thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct aren
         }
         if (error.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
             return thole_fail(reterr, error.status, "%s", error.text);
-        pause_before_retry(watch, until_ms);
+        watch_pause(watch, until_ms);
     }
 }
 
@@ -407,7 +406,7 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
         pthread_mutex_unlock(&watch->client->lock);
         if (why.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
             return thole_fail(reterr, why.status, "%s: %.300s", subject, why.text);
-        pause_before_retry(watch, until_ms);
+        watch_pause(watch, until_ms);
     }
 }
 

@@ -63,6 +63,8 @@ void watch_listen_apart(struct watch *watch);
 
 /* Sleeps until it holds (true) or until @p until_ms (false). */
 bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms);
+/* Before something that failed is tried again: a moment, cut short by a new connection. */
+void watch_pause(struct watch *watch, uint64_t until_ms);
 
 /* Sends a look unless one is under way or its answer waits to be taken. Never blocks; a failure shows in the
  * answer. */

@@ -410,7 +410,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start_many(thole_client *cli
                                                                thole_error *reterr);
 /**
  * Waits until the instance has ended. The answer comes from committed history. While it waits it makes one
- * small read every five seconds, since the notice that ends the wait may be lost.
+ * read of the newest record every five seconds, since the notice that ends the wait may be lost; a read that
+ * fails is repeated while there is time.
  * @param wait_ms  0 = look once; UINT64_MAX = for ever.
  * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running); THOLE_NOT_FOUND (no such
  *         instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.

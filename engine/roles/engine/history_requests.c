@@ -60,7 +60,7 @@ thole_status look_up_send(struct request *request, thole_error *reterr)
                               request->history.instance, EXECUTIONS_ALL, reterr));
     buf_clear(&shard->body);
     THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
-    return requests_send(shard->windows[WINDOW_MESSAGES].requests, api, buf_bytes(&shard->body),
+    return requests_send(shard->windows[WINDOW_READS].requests, api, buf_bytes(&shard->body),
                          request_token(request), reterr);
 }
 
@@ -106,7 +106,7 @@ thole_status walk_send(struct request *request, thole_error *reterr)
     THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, request->mail.p,
                               request->history.instance, EXECUTIONS_ALL, reterr));
     THOLE_TRY(stream_next_request(&shard->body, buf_cstr(&shard->subject), request->history.from));
-    return requests_get(shard->windows[WINDOW_MESSAGES].requests, api, buf_bytes(&shard->body),
+    return requests_get(shard->windows[WINDOW_READS].requests, api, buf_bytes(&shard->body),
                         request_token(request), reterr);
 }
 

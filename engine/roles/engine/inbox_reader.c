@@ -412,7 +412,8 @@ thole_status inbox_open_load(struct engine_host *engine, struct request *request
                                                    .each = on_inbox_message,
                                                    .room = has_room,
                                                    .lost = on_reader_lost,
-                                                   .arg = reader};
+                                                   .arg = reader,
+                                                   .inflow = request->shard->inflow};
     thole_status status =
         ordered_reader_open(request->shard->connection, &options, &reader->ordered, &request->err);
     if (status != THOLE_OK) {
@@ -563,8 +564,9 @@ thole_status inbox_look_load(struct engine_host *engine, struct request *request
 
 static bool reads_on(struct inbox_reader *reader, uint64_t sequence, uint64_t *ret_next)
 {
+    bool const waits = ordered_reader_waits(reader->ordered);
     pthread_mutex_lock(&reader->shard->backlog.lock);
-    bool const on = reader->held || reader->next > sequence;
+    bool const on = waits || reader->held || reader->next > sequence;
     *ret_next = reader->next;
     pthread_mutex_unlock(&reader->shard->backlog.lock);
     return on;

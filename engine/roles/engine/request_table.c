@@ -21,10 +21,9 @@ const struct request_rule request_rules[REQ_KINDS] = {
                             ANSWER(request_input)},
 
     /* An instance's history. A removal is retried without limit, a piece at a time. */
-    [REQ_LOOK_UP] = {SENT(MESSAGES, look_up_send), FAILS(STEP_DOWN, "a history could not be looked up"),
+    [REQ_LOOK_UP] = {SENT(READS, look_up_send), FAILS(STEP_DOWN, "a history could not be looked up"),
                      ANSWER(look_up_answered)},
-    [REQ_WALK] = {SENT(MESSAGES, walk_send), FAILS(ANSWER, "a record could not be read"),
-                  ANSWER(walk_answered)},
+    [REQ_WALK] = {SENT(READS, walk_send), FAILS(ANSWER, "a record could not be read"), ANSWER(walk_answered)},
     [REQ_LOAD] = {LOADED(history_load_records), FAILS(STEP_DOWN, "a history could not be read"),
                   ANSWER(request_input)},
     [REQ_READ_IDS] = {LOADED(ids_load), FAILS(ANSWER, "the instances of the log could not be listed"),

@@ -3,6 +3,7 @@
 #include "crash_trial.h"
 #include "deadlines.h"
 #include "fatal_signals.h"
+#include "inflow.h"
 #include "membership.h"
 #include "memory.h"
 #include "shard_parts.h"
@@ -405,6 +406,7 @@ static thole_status open_windows(struct shard *shard, thole_error *reterr)
     const size_t limits[WINDOWS] = {[WINDOW_APPENDS] = shard->owned_len * PARTITION_WINDOW_MAX +
                                                        1, /* the maximum that partitions may ask for */
                                     [WINDOW_MESSAGES] = MESSAGES_WINDOW,
+                                    [WINDOW_READS] = INFLOW_READS,
                                     [WINDOW_EVENTS] = EVENTS_WINDOW,
                                     [WINDOW_REJECTS] = REJECTS_WINDOW};
     for (size_t i = 0; i < WINDOWS; i++) {
@@ -439,6 +441,7 @@ thole_status shard_start(struct shard *shard, thole_error *reterr)
     shard_count_start(shard);
     shard->deadlines = deadlines_create(shard->engine);
     create_machines(shard);
+    shard->inflow = inflow_create();
     THOLE_TRY(open_windows(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));
     shard->running = pthread_create(&shard->thread, NULL, shard_main, shard) == 0;
@@ -491,6 +494,7 @@ void shard_release(struct shard *shard)
     free(shard->owned);
     stack_pool_destroy(shard->stacks);
     connection_close(shard->connection);
+    inflow_destroy(shard->inflow);
     mailbox_release(&shard->mailbox);
     buf_release(&shard->subject);
     buf_release(&shard->body);

@@ -107,7 +107,8 @@ struct window {
 };
 enum window_kind {
     WINDOW_APPENDS,
-    WINDOW_MESSAGES, /* work, messages to instances, and look-ups */
+    WINDOW_MESSAGES, /* work, messages to instances, and look-ups of work */
+    WINDOW_READS,    /* records of histories: few, as they are large (inflow.h) */
     WINDOW_EVENTS,   /* CloudEvents: a stream that takes nothing must not hold up the others */
     WINDOW_REJECTS,
     WINDOWS,
@@ -130,6 +131,7 @@ struct shard {
     struct mailbox mailbox;
     /* its own, which its thread reads: the partitions' appends, messages and inboxes */
     struct connection *connection;
+    struct inflow *inflow; /* of the partitions' inbox readers */
     struct stack_pool *stacks;
     struct code_watch watch;   /* writes to `place` */
     struct crash_place *place; /* the code that this thread runs */

@@ -19,6 +19,7 @@ static struct {
     bool gone_back, cannot_open;
     unsigned freed; /* readers */
     size_t waits;
+    bool no_turn; /* the reader's consumer waits for its turn */
     uint64_t step_downs;
     /* the stream */
     struct stream_bounds bounds;
@@ -64,6 +65,12 @@ void __wrap_free(void *memory)
 void __wrap_ordered_reader_close(struct ordered_reader *reader)
 {
     CU_ASSERT_PTR_NULL(reader);
+}
+
+bool __wrap_ordered_reader_waits(struct ordered_reader *reader)
+{
+    CU_ASSERT_PTR_NULL(reader);
+    return play.no_turn;
 }
 
 thole_status __wrap_stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
@@ -236,6 +243,23 @@ static void test_a_reader_that_stays_behind(void)
     inbox_watch(&world.shard, &world.owned, 1000 + 7 * LOOK_MS); /* that is said once */
     CU_ASSERT_EQUAL(play.step_downs, 1);
     CU_ASSERT_EQUAL(submitted.len, 2);
+    end();
+}
+
+static void test_a_reader_whose_turn_has_not_come(void)
+{
+    begin();
+    open_reader();
+    play.no_turn = true;
+    inbox_watch(&world.shard, &world.owned, 1000);
+    inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
+    look_finds(FIRST);
+    inbox_watch(&world.shard, &world.owned, 1000 + 2 * LOOK_MS);
+    CU_ASSERT_EQUAL(play.step_downs, 0); /* others of this engine have sent instead */
+    play.no_turn = false;
+    look_finds(FIRST);
+    inbox_watch(&world.shard, &world.owned, 1000 + 3 * LOOK_MS);
+    CU_ASSERT_EQUAL(play.step_downs, 1);
     end();
 }
 
@@ -655,6 +679,7 @@ static void test_which_records_are_read(void)
 
 static const struct thole_test tests[] = {
     {"a reader that stays behind", test_a_reader_that_stays_behind},
+    {"a reader whose turn has not come", test_a_reader_whose_turn_has_not_come},
     {"a reader that goes on", test_a_reader_that_goes_on},
     {"a reader without room", test_a_reader_without_room},
     {"what is looked up", test_what_is_looked_up},

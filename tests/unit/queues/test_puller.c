@@ -17,6 +17,8 @@ static struct {
     size_t pulls_len;
     unsigned given, bad, handed_back, destroyed, refused;
     const char *malformed; /* what the next message is */
+    size_t max_payload;
+    unsigned long max_bytes; /* of the last pull */
     char log[64];
 } play;
 
@@ -90,13 +92,22 @@ void __wrap_listeners_close(struct listeners *listeners)
     note("close");
 }
 
+size_t __wrap_connection_max_payload(const struct connection *connection)
+{
+    (void)connection;
+    return play.max_payload;
+}
+
 void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
 {
     unsigned batch = 0;
+    const char *const bytes = strstr((const char *)body.ptr, "\"max_bytes\":");
     CU_ASSERT_PTR_EQUAL(link, &nats.link);
     CU_ASSERT_PTR_NOT_NULL(strstr(subject, "$JS.API.CONSUMER.MSG.NEXT."));
     CU_ASSERT_EQUAL(sscanf(reply, "_INBOX.x.%u", &batch), 1);
     CU_ASSERT_PTR_NOT_NULL(strstr((const char *)body.ptr, "\"expires\":30000000000"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+    play.max_bytes = strtoul(bytes + strlen("\"max_bytes\":"), NULL, 10);
     CU_ASSERT_FATAL(play.pulls_len < PULLS_MAX);
     play.pulls[play.pulls_len++] = batch;
 }
@@ -172,10 +183,13 @@ static void message_comes(uint64_t epoch)
 static void status_comes(const char *status, const char *left, const char *subject)
 {
     natsMsg *message = NULL;
+    const char *const text = strchr(status, ' '); /* what it means, if it says so */
     char full[64];
     (void)snprintf(full, sizeof full, "_INBOX.x.%s", subject);
     CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, full, NULL, NULL, 0), NATS_OK);
     CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Status", status), NATS_OK);
+    if (text != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Description", text + 1), NATS_OK);
     if (left != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Pending-Messages", left), NATS_OK);
     comes(message, nats.link.epoch);
@@ -266,6 +280,26 @@ static void test_the_end_of_a_request(void)
         CU_ASSERT_EQUAL(play.refused, 0);
         end();
     }
+}
+
+/* As many messages as were asked for may be more than the server can keep for one connection. */
+static void test_bytes(void)
+{
+    begin(100);
+    CU_ASSERT_EQUAL(play.max_bytes, 8 * 1024 * 1024);
+    for (unsigned k = 0; k < 40; k++)
+        message_comes(nats.link.epoch);
+    status_comes("409 Message Size Exceeds MaxBytes", "60", "100");
+    check_pulls("the rest, at once", 2, 60);
+    CU_ASSERT_EQUAL(play.refused, 0);
+    status_comes("409 Consumer Deleted", "60", "60");
+    CU_ASSERT_EQUAL(play.refused, 1);
+    end();
+    begin(0);
+    play.max_payload = 64 * 1024 * 1024;
+    puller_want(play.puller, 1);
+    CU_ASSERT_EQUAL(play.max_bytes, 128 * 1024 * 1024); /* each message fits */
+    end();
 }
 
 static void test_a_heartbeat(void)
@@ -403,6 +437,7 @@ static void test_another_connection(void)
 static const struct thole_test tests[] = {
     {"how many are asked for", test_how_many_are_asked_for},
     {"the end of a request", test_the_end_of_a_request},
+    {"bytes", test_bytes},
     {"a heartbeat", test_a_heartbeat},
     {"a request that is refused", test_a_request_that_is_refused},
     {"a request without responders", test_a_request_without_responders},

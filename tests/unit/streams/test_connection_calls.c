@@ -18,6 +18,7 @@ static struct {
     bool over;    /* its loop is */
     unsigned runs, waits, awake, left;
     char asked[128];
+    unsigned reads; /* under way, with this one */
 } play;
 
 static thole_error err;
@@ -87,6 +88,7 @@ natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, n
     CU_ASSERT_EQUAL(timeout, 3000);
     (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
                    natsMsg_GetDataLength(message), natsMsg_GetData(message));
+    play.reads = nats.link.reads.here;
     play.violations += play.violates;
     if (play.status == NATS_OK) {
         CU_ASSERT_EQUAL(natsMsg_Create(ret, "inbox", NULL, play.answer, (int)strlen(play.answer)), NATS_OK);
@@ -219,6 +221,28 @@ static void test_requests(void)
     end();
 }
 
+/* Threads that wait for a stream's message are counted while they do. */
+static void test_reads(void)
+{
+    static const struct {
+        const char *subject;
+        unsigned reads;
+    } rows[] = {{"$JS.API.STREAM.MSG.GET.S", 1}, {"$JS.API.DIRECT.GET.S", 1}, {"$JS.API.STREAM.INFO.S", 0}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+        struct buf answer;
+        begin();
+        buf_init(&answer, 9);
+        play.status = i < ARRAY_LEN(rows) ? NATS_OK : NATS_TIMEOUT;
+        thole_status const status =
+            connection_request(NULL, rows[i % ARRAY_LEN(rows)].subject, THOLE_STR("g"), &answer, &err);
+        CU_ASSERT_EQUAL(status, i < ARRAY_LEN(rows) ? THOLE_OK : THOLE_UNAVAILABLE);
+        CU_ASSERT_EQUAL(play.reads, rows[i % ARRAY_LEN(rows)].reads);
+        CU_ASSERT_EQUAL(nats.link.reads.here, 0);
+        buf_release(&answer);
+        end();
+    }
+}
+
 static void test_publishes_and_flushes(void)
 {
     begin();
@@ -296,6 +320,7 @@ static void test_reading(void)
 }
 
 static const struct thole_test tests[] = {{"requests", test_requests},
+                                          {"reads", test_reads},
                                           {"reading", test_reading},
                                           {"publishes and flushes", test_publishes_and_flushes},
                                           {"subscriptions", test_subscriptions}};

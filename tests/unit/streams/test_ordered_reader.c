@@ -1,5 +1,6 @@
 /* The ordered reader: gaps, silence, refusals and lost connections, with a connection and a consumer that are
  * played. */
+#include "inflow.h"
 #include "push_consumer.h"
 #include "reader.h"
 #include "said.h"
@@ -57,6 +58,13 @@ void __wrap_connection_alarm(struct connection *connection, struct attachment *a
 {
     (void)connection, (void)attachment;
     play.alarm_ms = due_ms;
+}
+
+void __wrap_connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
+{
+    (void)connection, (void)attachment;
+    if (play.alarm_ms == 0 || due_ms < play.alarm_ms)
+        play.alarm_ms = due_ms;
 }
 
 void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
@@ -211,6 +219,7 @@ static void each(void *arg, uint64_t sequence, const struct delivery *delivery)
     said_add(&play.said, "#%llu ", (unsigned long long)sequence);
     if (play.fires_at_ms != 0) { /* while it is told of a message */
         nats.now_ms = play.fires_at_ms;
+        play.alarm_ms = 0;
         play.attachment->fire(play.attachment->arg);
     }
 }
@@ -519,6 +528,114 @@ static void test_an_owner_without_room_that_ends(void)
     said_check(&play.said, "no thread", "d1 ");
 }
 
+/* ---- readers of one inflow ---- */
+
+enum { MIB = 1024 * 1024 };
+
+static void no_turn(void *arg)
+{
+    (void)arg;
+}
+
+static bool ask(struct inflow_part *part)
+{
+    return part->window == 0 ? inflow_begin(part) : inflow_go_on(part);
+}
+
+/* Another consumer has all that may be under way to the connection but for @p room bytes. */
+static void take_all_but(struct inflow_part *other, struct inflow *inflow, size_t room)
+{
+    *other = (struct inflow_part){.inflow = inflow, .turn = no_turn};
+    for (int i = 0; i < 5; i++) {
+        CU_ASSERT(ask(other));
+        if (i < 4)
+            inflow_stops(other);
+    }
+    inflow_came(other, INFLOW_WINDOW_MAX - INFLOW_BYTES + room, true);
+}
+
+static void begin_with_inflow(struct inflow *inflow)
+{
+    begin_without();
+    CU_ASSERT_EQUAL_FATAL(
+        open_with((struct ordered_reader_options){.from = 5, .lost = lost, .inflow = inflow}), THOLE_OK);
+    message(5, 1); /* there are no more: nothing of it is under way */
+    said_check(&play.said, "opened", "c5 #5 ");
+    CU_ASSERT_FALSE(ordered_reader_waits(play.reader));
+}
+
+static void test_flow_control_waits_for_its_turn(void)
+{
+    struct inflow *const inflow = inflow_create();
+    begin_with_inflow(inflow);
+    struct inflow_part other;
+    take_all_but(&other, inflow, 2 * MIB);
+    control("100", "flow.1", NULL, NULL, "");
+    CU_ASSERT(ordered_reader_waits(play.reader));
+    control("100", NULL, "flow.1", "1", ""); /* a heartbeat repeats it */
+    nats.now_ms = 52000;
+    control("100", NULL, "flow.1", "1", "");
+    fire_at(54000);
+    said_check(&play.said, "not yet, and it is no silence", "");
+    CU_ASSERT_EQUAL(play.alarm_ms, 57000);
+    inflow_came(&other, 2 * MIB, true);
+    CU_ASSERT_EQUAL(play.alarm_ms, 54000); /* its turn */
+    fire_at(54000);
+    said_check(&play.said, "answered", "f:flow.1 ");
+    CU_ASSERT_FALSE(ordered_reader_waits(play.reader));
+    control("100", NULL, "flow.1", "1", "");
+    said_check(&play.said, "the answer may have been lost", "f:flow.1 ");
+    inflow_end(&other);
+    end();
+    inflow_destroy(inflow);
+}
+
+static void test_a_consumer_waits_for_its_turn(void)
+{
+    struct inflow *const inflow = inflow_create();
+    begin_with_inflow(inflow);
+    struct inflow_part other;
+    take_all_but(&other, inflow, MIB);
+    play.attachment->down(play.attachment->arg, nats.link.epoch);
+    said_check(&play.said, "told", "lost ");
+    end();
+    begin_without();
+    play.opening = NULL;
+    CU_ASSERT_EQUAL(open_with((struct ordered_reader_options){.lost = lost, .inflow = inflow}),
+                    THOLE_UNAVAILABLE);
+    said_check(&play.said, "nothing was asked for", "");
+    inflow_came(&other, MIB, true); /* it waits no more: its turn would be another's memory */
+    begin_with_inflow(inflow);
+    inflow_end(&other);
+    end();
+    inflow_destroy(inflow);
+}
+
+/* Between two runs, too. */
+static void test_the_next_consumer_waits_for_its_turn(void)
+{
+    struct inflow *const inflow = inflow_create();
+    begin_without();
+    CU_ASSERT_EQUAL_FATAL(open_with((struct ordered_reader_options){.from = 5, .inflow = inflow}), THOLE_OK);
+    said_check(&play.said, "opened", "c5 ");
+    message(7, 1);
+    struct inflow_part other;
+    take_all_but(&other, inflow, MIB);
+    message(9, 3);
+    said_check(&play.said, "one is missing", "#7 d1 ");
+    CU_ASSERT(ordered_reader_waits(play.reader));
+    fire_at(90000);
+    said_check(&play.said, "an alarm is not its turn", "");
+    inflow_came(&other, MIB, true);
+    CU_ASSERT_EQUAL(play.alarm_ms, 90000);
+    fire_at(90000);
+    said_check(&play.said, "created", "c8 ");
+    CU_ASSERT_EQUAL(play.alarm_ms, 93000); /* for the answer */
+    inflow_end(&other);
+    end();
+    inflow_destroy(inflow);
+}
+
 static void test_opening(void)
 {
     static const struct {
@@ -557,6 +674,9 @@ static const struct thole_test tests[] = {
     {"who wants to be told", test_who_wants_to_be_told},
     {"an owner without room", test_an_owner_without_room},
     {"an owner without room that ends", test_an_owner_without_room_that_ends},
+    {"flow control waits for its turn", test_flow_control_waits_for_its_turn},
+    {"a consumer waits for its turn", test_a_consumer_waits_for_its_turn},
+    {"the next consumer waits for its turn", test_the_next_consumer_waits_for_its_turn},
     {"opening", test_opening},
 };
 THOLE_TEST_MAIN("ordered_reader", tests)

@@ -15,6 +15,8 @@ enum step_kind {
     CREATED,
     MESSAGE,   /* stream sequence, consumer sequence */
     HEARTBEAT, /* how far it has looked, what it has sent */
+    STALLED,   /* the same, while a flow control message is not answered */
+    FLOW,      /* such a message */
     STATUS,
     LATER, /* nothing comes for so many milliseconds, then the next */
 };
@@ -29,6 +31,7 @@ static struct {
     uint64_t stop_at;  /* which call stops the reading; 0: none */
     unsigned attempts; /* consumers that were made */
     unsigned removed;
+    unsigned answered; /* flow control */
     char read[128];
 } play;
 
@@ -70,6 +73,13 @@ void __wrap_push_remove(struct link *link, const char *stream, const char *name)
     play.removed++;
 }
 
+bool __wrap_push_flow_reply(struct link *link, thole_slice reply)
+{
+    (void)link;
+    play.answered += reply.len > 0;
+    return reply.len > 0;
+}
+
 natsStatus __wrap_natsConnection_SubscribeSync(natsSubscription **ret, natsConnection *nc,
                                                const char *subject)
 {
@@ -84,21 +94,28 @@ natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *native, in
     return NATS_OK;
 }
 
-static natsMsg *to_inbox(const char *body)
+static natsMsg *to_inbox_with(const char *body, const char *reply)
 {
     natsMsg *message = NULL;
     char inbox[32];
     (void)snprintf(inbox, sizeof inbox, "_INBOX.x.%u", play.attempts);
-    CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, inbox, NULL, body, (int)strlen(body)), NATS_OK);
+    CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, inbox, reply, body, (int)strlen(body)), NATS_OK);
     return message;
+}
+
+static natsMsg *to_inbox(const char *body)
+{
+    return to_inbox_with(body, NULL);
 }
 
 static natsMsg *status_of(const char *status, const struct step *step)
 {
     char number[32];
-    natsMsg *const message = to_inbox("");
+    natsMsg *const message = to_inbox_with("", step->kind == FLOW ? "$JS.FC.S.1" : NULL);
     CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Status", status), NATS_OK);
-    if (step->kind != HEARTBEAT)
+    if (step->kind == STALLED)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Consumer-Stalled", "$JS.FC.S.1"), NATS_OK);
+    if (step->kind != HEARTBEAT && step->kind != STALLED)
         return message;
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)step->a);
     CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Last-Stream", number), NATS_OK);
@@ -127,6 +144,8 @@ natsStatus __wrap_natsSubscription_NextMsg(natsMsg **ret, natsSubscription *nati
     case END: return NATS_TIMEOUT;
     case LATER: nats.now_ms += step->a; return __wrap_natsSubscription_NextMsg(ret, native, timeout_ms);
     case MESSAGE: *ret = message_of(step); return NATS_OK;
+    case STALLED:
+    case FLOW:
     case HEARTBEAT: *ret = status_of("100", step); return NATS_OK;
     case STATUS: *ret = status_of("409", step); return NATS_OK;
     case BOUNDS:
@@ -260,6 +279,25 @@ static const struct {
       {HEARTBEAT, 3, 1},
       {LATER, PATIENCE_MS, 0},
       {MESSAGE, 4, 2}}},
+    {"as much as one consumer is let send",
+     9,
+     0,
+     0,
+     THOLE_OK,
+     "1 2 3 4 ",
+     2,
+     {{BOUNDS, 4, 0},
+      {MESSAGE, 1, 1},
+      {FLOW, 0, 0},
+      {STALLED, 1, 1}, /* from before the answer: it is repeated */
+      {FLOW, 0, 0},
+      {MESSAGE, 2, 2},
+      {FLOW, 0, 0}, /* not answered, and what is under way comes */
+      {MESSAGE, 3, 3},
+      {STALLED, 3, 3},
+      {BOUNDS, 4, 0},
+      {FLOW, 0, 0}, /* of the next one */
+      {MESSAGE, 4, 1}}},
     {"stopped",
      9,
      0,
@@ -288,6 +326,7 @@ static void test_reads(void)
             fprintf(stderr, "\n  [%s] %u consumers\n", rows[i].name, play.attempts);
         CU_ASSERT_TRUE(rows[i].attempts == 0 ? play.attempts > 1 : play.attempts == rows[i].attempts);
         CU_ASSERT_EQUAL(play.removed, play.attempts);
+        CU_ASSERT_EQUAL(play.answered, strncmp(rows[i].name, "as much", 7) == 0 ? 4 : 0);
     }
 }
 

@@ -1,12 +1,13 @@
 /* The window of requests: what is sent, which answer belongs to which request, and that each is answered
  * once. The connection is played. */
+#include "inflow.h"
 #include "requests.h"
 #include "thole_cunit.h"
 #include "wrap_link.h"
 #include "wrap_mutexes.h"
 #include <stdlib.h>
 
-enum { WINDOW = 4, DONE_MAX = 16, TIMEOUT_MS = 1000 };
+enum { WINDOW = 4, DONE_MAX = 32, TIMEOUT_MS = 1000 };
 
 struct answered {
     enum request_result result;
@@ -156,6 +157,19 @@ static void begin(void)
                           THOLE_OK);
 }
 
+/* With room for more reads than may be with the server: those are tokens 1 to INFLOW_READS then. */
+static void begin_with_reads(size_t more)
+{
+    begin();
+    requests_close(play.requests);
+    CU_ASSERT_EQUAL_FATAL(
+        requests_open(NULL, INFLOW_READS + more, TIMEOUT_MS, done, &play, &play.requests, &err), THOLE_OK);
+    for (uint64_t i = 1; i <= INFLOW_READS; i++)
+        CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("g"), i, &err),
+                        THOLE_OK);
+    CU_ASSERT_EQUAL(play.sent, INFLOW_READS);
+}
+
 /* Nothing stays in flight or acquired. */
 static void end(void)
 {
@@ -209,7 +223,7 @@ static void fire_at(uint64_t now_ms)
 static void check_done(const char *row, const char *want)
 {
     static const char *const results[] = {"answered", "stored", "refused", "busy", "failed", "unknown"};
-    char got[200] = "";
+    char got[400] = "";
     for (size_t i = 0; i < play.done_len; i++)
         (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%llu %s ",
                        (unsigned long long)play.done[i].token, results[play.done[i].result]);
@@ -576,6 +590,85 @@ static void test_what_cannot_be_sent(void)
     end();
 }
 
+/* ---- reads ---- */
+
+static void test_few_reads_are_with_the_server(void)
+{
+    char first[64];
+    begin_with_reads(4);
+    (void)snprintf(first, sizeof first, "%s", play.reply);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
+                    THOLE_OK);
+    CU_ASSERT_EQUAL(requests_get(play.requests, "$JS.API.DIRECT.GET.S", THOLE_STR("d"), 32, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(play.sent, INFLOW_READS); /* they wait, others do not */
+    CU_ASSERT_EQUAL(publish(33), THOLE_OK);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.INFO.S", THOLE_STR("i"), 34, &err),
+                    THOLE_OK);
+    CU_ASSERT_EQUAL(play.sent, INFLOW_READS + 2);
+    CU_ASSERT_EQUAL(publish(35), THOLE_LIMIT); /* those that wait count */
+    nats.now_ms = 5900;
+    answer(first);
+    check_done("one is answered", "16 answered ");
+    CHECK_STR("the next one's subject", play.subject, "$JS.API.STREAM.MSG.GET.S");
+    CHECK_STR("the next one's body", play.body, "h");
+    answer(play.reply);
+    check_done("it", "31 answered ");
+    CHECK_STR("a direct get", play.subject, "$JS.API.DIRECT.GET.S");
+    answer_with(play.reply, "404", "");
+    check_done("answered as such", "32 answered ");
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("j"), 36, &err),
+                    THOLE_OK);
+    CHECK_STR("at once", play.body, "j");
+    end();
+    play.done_len = 0;
+}
+
+/* Its time begins when it is sent. */
+static void test_reads_that_wait_and_time(void)
+{
+    begin_with_reads(2);
+    nats.now_ms = 5999;
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
+                    THOLE_OK);
+    fire_at(6000);
+    CU_ASSERT_EQUAL(play.done_len, INFLOW_READS);
+    play.done_len = 0;
+    CHECK_STR("its turn", play.body, "h");
+    CU_ASSERT_EQUAL(play.alarm_ms, 7000);
+    fire_at(7000);
+    check_done("no answer", "31 unknown ");
+    end();
+}
+
+static void test_reads_that_wait_and_a_lost_connection(void)
+{
+    begin_with_reads(2);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
+                    THOLE_OK);
+    lose();
+    CU_ASSERT_EQUAL(play.done_len, INFLOW_READS + 1);
+    CU_ASSERT_EQUAL(play.done[INFLOW_READS].token, 31);
+    CU_ASSERT_EQUAL(play.done[INFLOW_READS].result, REQUEST_UNKNOWN);
+    CU_ASSERT_EQUAL(play.sent, INFLOW_READS);
+    play.done_len = 0;
+    end();
+    begin_with_reads(2);
+    char last[64];
+    (void)snprintf(last, sizeof last, "%s", play.reply);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
+                    THOLE_OK);
+    play.unsent = true; /* its turn comes, and it cannot be sent */
+    answer(last);
+    check_done("answered all the same", "16 answered 31 unknown ");
+    end();
+    CU_ASSERT_EQUAL(play.done_len, INFLOW_READS - 1);
+    begin_with_reads(2);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
+                    THOLE_OK);
+    end(); /* closed meanwhile */
+    CU_ASSERT_EQUAL(play.done_len, INFLOW_READS + 1);
+}
+
 static const struct thole_test tests[] = {
     {"what is sent", test_what_is_sent},
     {"what an answer means", test_what_an_answer_means},
@@ -590,5 +683,8 @@ static const struct thole_test tests[] = {
     {"no answer in time", test_no_answer_in_time},
     {"a lost connection", test_a_lost_connection},
     {"what cannot be sent", test_what_cannot_be_sent},
+    {"few reads are with the server", test_few_reads_are_with_the_server},
+    {"reads that wait, and time", test_reads_that_wait_and_time},
+    {"reads that wait, and a lost connection", test_reads_that_wait_and_a_lost_connection},
 };
 THOLE_TEST_MAIN("requests", tests)
