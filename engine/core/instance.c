@@ -104,6 +104,13 @@ size_t instance_memory(const struct instance *instance)
            (instance->code.coro != NULL ? (size_t)CORO_STACK_BYTES : 0);
 }
 
+size_t instance_parked_memory(const struct instance *instance)
+{
+    enum { STACK_USED = 8 * 1024 };
+    size_t const unused = instance->code.coro != NULL ? (size_t)CORO_STACK_BYTES - STACK_USED : 0;
+    return instance_memory(instance) - unused;
+}
+
 bool instance_has_undelivered(const struct instance *instance)
 {
     return instance->facts.undelivered;

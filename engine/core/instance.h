@@ -166,6 +166,8 @@ thole_slice instance_orchestration(const struct instance *instance); /* empty be
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
 uint64_t instance_time_ms(const struct instance *instance);
 size_t instance_memory(const struct instance *instance); /* bytes held, its stack counted in full */
+/* The same while its code waits: of its stack a few pages. */
+size_t instance_parked_memory(const struct instance *instance);
 /* Whether a received event waits for a turn that runs. */
 bool instance_has_undelivered(const struct instance *instance);
 /* Frees the last turn's events, which an instance otherwise keeps while it is parked. */

@@ -50,6 +50,7 @@ struct partition_options {
     size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at
                                   least partition_record_min() */
     size_t parked_max;         /* live instances kept in memory */
+    size_t parked_memory_max;  /* bytes that they hold */
     uint64_t crash_limit;      /* after so many crashes an instance's code is no longer run; at least 1 */
     size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
     uint64_t idle_ms;          /* an unsaved inbox position is written after so many ms without a turn */

@@ -81,6 +81,14 @@ struct entry *entries_add(struct entries *entries, thole_slice id)
     return entry;
 }
 
+void entries_weigh(struct entries *entries, struct entry *entry)
+{
+    const struct instance *const instance = entry_instance(entry);
+    size_t const held = instance == NULL ? 0 : instance_parked_memory(instance);
+    entries->held += held - entry->held;
+    entry->held = held;
+}
+
 void entries_ready(struct entries *entries, struct entry *entry)
 {
     if (entry->ready)
@@ -135,6 +143,8 @@ void entry_become(struct entries *entries, struct entry *entry, enum entry_state
     if (entry_payload_of(state) != entry_payload_of(from)) {
         end_payload(entry);
         begin_payload(entry, entry_payload_of(state));
+        entries->held -= entry->held;
+        entry->held = 0;
     }
     if (from == ENTRY_RECALLED)
         entries->recalled_len--;
@@ -196,6 +206,7 @@ static void entry_destroy(struct entries *entries, struct entry *entry)
         pending_destroy(pending);
     entry_drop_questions(entries, entry);
     end_payload(entry);
+    entries->held -= entry->held;
     struct entry_texts texts = {entry->orchestration, entry->request_id, entry->parent.instance,
                                 entry->trace};
     entry_texts_release(&texts);
@@ -227,26 +238,31 @@ static bool at_rest(const struct entry *entry)
            entry->questions == NULL && !entry->ready;
 }
 
-static void evict(struct entries *entries, struct entry_list *list, size_t keep)
+static void evict_one(struct entries *entries, struct entry *entry)
 {
-    for (struct entry *entry = list->last, *older; list->len > keep && entry != NULL; entry = older) {
+    struct entry **at = &entries->buckets[bucket(entry->id)];
+    while (*at != entry)
+        at = &(*at)->hash_next;
+    *at = entry->hash_next;
+    list_remove(entries, entry);
+    entries->live_len -= (size_t)(entry->state == ENTRY_LIVE);
+    entry_destroy(entries, entry);
+}
+
+static void evict(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes)
+{
+    for (struct entry *entry = list->last, *older;
+         entry != NULL && (list->len > keep || entries->held > keep_bytes); entry = older) {
         older = entry->lru_prev;
-        if (!at_rest(entry))
-            continue;
-        struct entry **at = &entries->buckets[bucket(entry->id)];
-        while (*at != entry)
-            at = &(*at)->hash_next;
-        *at = entry->hash_next;
-        list_remove(entries, entry);
-        entries->live_len -= (size_t)(entry->state == ENTRY_LIVE);
-        entry_destroy(entries, entry);
+        if (at_rest(entry) && (list->len > keep || entry->held > 0))
+            evict_one(entries, entry);
     }
 }
 
-void entries_evict(struct entries *entries, size_t keep)
+void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes)
 {
-    evict(entries, &entries->lru, keep);
-    evict(entries, &entries->over, ENDED_MAX);
+    evict(entries, &entries->lru, keep, keep_bytes);
+    evict(entries, &entries->over, ENDED_MAX, SIZE_MAX);
 }
 
 static void mark_counted(const struct entry_list *list)

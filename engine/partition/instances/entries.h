@@ -84,6 +84,7 @@ struct entry {
     enum entry_limit limit;
     bool in_over; /* in the list `over`; a RECALLED one until a message or timer comes for it */
     bool ready;   /* in the list of entries that may run */
+    size_t held;  /* memory of its instance, as it was weighed last */
     /* it failed once for lack of memory and others were released; that is done only once */
     bool memory_retried;
     union { /* selected by the state; entry_become() initializes and releases it */
@@ -128,6 +129,7 @@ struct entries {
     struct entry_list lru, over;                               /* over: see entry_is_over() */
     size_t pending_len, questions_len, recalled_len, live_len; /* the last two: by state */
     size_t pending_bytes;                                      /* memory of what is pending */
+    size_t held;                                               /* memory of their instances */
     uint64_t next_token;
 };
 void entries_release(struct entries *entries); /* leaves it empty and usable */
@@ -138,7 +140,11 @@ struct entry *entries_add(struct entries *entries, thole_slice id); /* LOADING *
 void entries_touch(struct entries *entries, struct entry *entry);
 void entries_ready(struct entries *entries, struct entry *entry);
 struct entry *entries_take_ready(struct entries *entries);
-void entries_evict(struct entries *entries, size_t keep);
+/* After its instance may have grown. */
+void entries_weigh(struct entries *entries, struct entry *entry);
+/* Releases those at rest that were used least recently, while there are more than @p keep or while their
+ * instances hold more than @p keep_bytes. */
+void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes);
 void entries_mark_counted(struct entries *entries); /* see struct entry_counted */
 
 /* The only way to change a state; asserts that the new one may follow. Releases the payload of the old state

@@ -103,7 +103,7 @@ static void check_entry(const struct entry *entry)
 /* --- all of them ----------------------------------------------------------------------------------- */
 
 struct sums {
-    size_t pending, pending_bytes, questions, recalled, live, refusals, ready;
+    size_t pending, pending_bytes, held, questions, recalled, live, refusals, ready;
 };
 
 static void count_pending(const struct entry *entry, struct sums *sums)
@@ -135,6 +135,8 @@ static void check_list(const struct instances *p, const struct entry_list *list,
         check_known(p, entry);
         count_pending(entry, sums);
         sums->questions += count_questions(entry);
+        sums->held += entry->held;
+        assert(entry->held == 0 || entry_instance(entry) != NULL);
         sums->recalled += entry->state == ENTRY_RECALLED;
         sums->live += entry->state == ENTRY_LIVE;
         sums->refusals += entry->refusals;
@@ -159,7 +161,7 @@ static void check_entries(const struct instances *p, struct sums *sums)
            sums->pending_bytes == entries->pending_bytes);
     assert(sums->questions == entries->questions_len);
     assert(sums->recalled == entries->recalled_len && sums->recalled <= RECALLS_MAX);
-    assert(sums->live == entries->live_len);
+    assert(sums->live == entries->live_len && sums->held == entries->held);
 }
 
 static void check_progress(const struct progress *progress)

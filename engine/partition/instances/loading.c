@@ -181,7 +181,7 @@ static struct instance *replay_code(struct instances *p, struct entry *entry, co
         return NULL;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true; /* others are released, and with them their stacks */
-        entries_evict(&p->entries, p->entries.lru.len / 2);
+        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
         instance = replay(p, entry, code, turns, n, &status, &err);
     }
     if (status != THOLE_OK)
@@ -246,7 +246,7 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
     else
         instance = replay(p, entry, code, turns, n, &status, &err);
     if (status == THOLE_NOMEM) {
-        entries_evict(&p->entries, p->entries.lru.len / 2);
+        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
         instance = replay(p, entry, code, turns, n, &status, &err);
     }
     if (status == THOLE_APP)
@@ -320,6 +320,7 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
     /* This owner can run what another could not: run it, so that its status changes. */
     if (entry->state == ENTRY_LIVE)
         entry->running.retry = retry;
+    entries_weigh(&p->entries, entry);
     entries_touch(&p->entries, entry);
     if (entry->questions != NULL && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);

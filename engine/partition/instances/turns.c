@@ -26,7 +26,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     entry_become(&p->entries, entry, ENTRY_TO_LOAD);
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true;
-        entries_evict(&p->entries, p->entries.lru.len / 2);
+        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
     } else if (status == THOLE_APP) { /* also without new events: recorded ones may not be delivered yet */
         entry->loading.retry = true;
     } else {
@@ -345,6 +345,7 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
     if (p->run.begins)
         entries_touch(&p->entries, entry);
     run_release(&p->run);
+    entries_weigh(&p->entries, entry);
     if (p->env->nomem)
         return;
     if (entry->questions != NULL && !entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED)
@@ -355,5 +356,5 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
 
 void instances_evict(struct instances *p)
 {
-    entries_evict(&p->entries, p->env->options.parked_max);
+    entries_evict(&p->entries, p->env->options.parked_max, p->env->options.parked_memory_max);
 }

@@ -193,6 +193,7 @@ struct partition *__wrap_partition_create(const struct partition_options *option
     arrived("partition_create.payload_max %zu", options->payload_max);
     arrived("partition_create.instance_memory_max %zu", options->instance_memory_max);
     arrived("partition_create.parked_max %zu", options->parked_max);
+    arrived("partition_create.parked_memory_max %zu", options->parked_memory_max);
     arrived("partition_create.early_event_ms %" PRIu64, options->early_event_ms);
     arrived("partition_create.events %d", (int)options->events);
     arrived("partition_create.quarantine_ms %" PRIu64, options->quarantine_ms);
@@ -401,6 +402,7 @@ static const struct option_arrival {
     {"crash-limit", "4", RUN_FIRST, "partition_create.crash_limit 4"},
     {"turn-limit", "12s", RUN_FIRST, "shard_start.turn_limit_ms 12000"},
     {"parked-max", "77", RUN_FIRST, "partition_create.parked_max 77"},
+    {"parked-memory-max", "5MiB", RUN_FIRST, "partition_create.parked_memory_max 5242880"},
     {"instance-memory-max", "3MiB", RUN_FIRST, "partition_create.instance_memory_max 3145728"},
     {"queue", "own", RUN_FIRST, "topology_ensure_queue.queue own"},
     {"slots", "7", RUN_FIRST, "worker_create.slots 7"},

@@ -183,6 +183,38 @@ static void who_was_loaded_last_stays(void)
     stage_end(s);
 }
 
+/* Two of them fit, however many others there may be. */
+static void who_takes_too_much_goes(void)
+{
+    enum { LARGE = 200 * 1000 };
+    static uint8_t text[LARGE];
+    struct stage *s = begin();
+    s->options.parked_memory_max = 600 * 1000;
+    stage_again(s);
+    memset(text, 'x', LARGE);
+    stage_start(s, "small", "plain");
+    for (unsigned i = 0; i < 3; i++) {
+        char const id[] = {(char)('a' + (int)i), '\0'};
+        stage_start(s, id, "plain");
+        stage_message(s, &(struct message){.kind = MESSAGE_EVENT,
+                                           .instance = thole_slice_from(id),
+                                           .request_id = THOLE_STR("large"),
+                                           .event_name = THOLE_STR("item"),
+                                           .event_data = {text, LARGE}});
+    }
+    s->loads = 0;
+    stage_tell(s, "c", MESSAGE_EVENT, "for c");
+    stage_tell(s, "b", MESSAGE_EVENT, "for b");
+    CU_ASSERT_EQUAL(s->loads, 0);
+    stage_tell(s, "a", MESSAGE_EVENT, "for a");
+    CU_ASSERT_EQUAL(s->loads, 1); /* it was used before them; now c was */
+    stage_tell(s, "b", MESSAGE_EVENT, "for b again");
+    CU_ASSERT_EQUAL(s->loads, 1);
+    stage_tell(s, "c", MESSAGE_EVENT, "for c again");
+    CU_ASSERT_EQUAL(s->loads, 2);
+    stage_end(s);
+}
+
 /* ---- counts ---- */
 
 /* An activity that the next execution leaves behind in its first turn was never an open one. */
@@ -558,6 +590,7 @@ static const struct thole_test tests[] = {
     {"each opening purges", each_opening_purges},
     {"who was used last stays", who_was_used_last_stays},
     {"who was loaded last stays", who_was_loaded_last_stays},
+    {"who takes too much goes", who_takes_too_much_goes},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
     {"a name is counted once for an instance", a_name_is_counted_once_for_an_instance},
