@@ -87,11 +87,17 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
     assert(puller->asked <= alive(puller, now));
 }
 
-/* Any message fits: its headers and its subjects count, too. */
+/* The largest there may be, with its subjects. */
+static size_t message_bytes(const struct puller *puller)
+{
+    size_t const payload = connection_max_payload(puller->connection);
+    return payload == 0 ? 1 : payload * 2;
+}
+
+/* Any message fits. */
 static size_t batch_bytes(const struct puller *puller)
 {
-    size_t const message = connection_max_payload(puller->connection) * 2;
-    return message > BATCH_BYTES ? message : BATCH_BYTES;
+    return message_bytes(puller) > BATCH_BYTES ? message_bytes(puller) : BATCH_BYTES;
 }
 
 static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
@@ -103,7 +109,8 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
     (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
     api_body_begin(&body);
     json_member_number(&body.json, "batch", batch);
-    json_member_number(&body.json, "max_bytes", batch_bytes(puller));
+    if (batch > batch_bytes(puller) / message_bytes(puller)) /* else they fit: the server tells less */
+        json_member_number(&body.json, "max_bytes", batch_bytes(puller));
     json_member_number(&body.json, "expires", (uint64_t)EXPIRES_MS * NANOS_PER_MS);
     json_member_number(&body.json, "idle_heartbeat", (uint64_t)HEARTBEAT_MS * NANOS_PER_MS);
     link_hint(link, subject, reply, api_body_end(&body));
@@ -149,7 +156,13 @@ static void forget_all(struct puller *puller)
 
 /* ---- what comes in ---- */
 
-#define BYTES_SENT THOLE_STR("Message Size Exceeds MaxBytes") /* the next message does not fit */
+/* It has expired, or has sent its messages or its bytes: then the next message does not fit. */
+static bool is_usual_end(uint32_t status, thole_slice text)
+{
+    return status == 408 ||
+           (status == 409 && (thole_slice_equal(text, THOLE_STR("Batch Completed")) ||
+                              thole_slice_equal(text, THOLE_STR("Message Size Exceeds MaxBytes"))));
+}
 
 /* The end of a request, or a heartbeat; the lock is held. */
 static void take_status(struct puller *puller, const struct delivery *delivery)
@@ -165,8 +178,8 @@ static void take_status(struct puller *puller, const struct delivery *delivery)
         (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1},
                          &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
-    if (status == 408 || (status == 409 && thole_slice_equal(text, BYTES_SENT))) {
-        puller->retry_ms = 0; /* it expired, or has sent its bytes: the usual ends */
+    if (is_usual_end(status, text)) {
+        puller->retry_ms = 0;
         return;
     }
     ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting */

@@ -702,6 +702,24 @@ static void test_close(void)
     connection_close(connection);
 }
 
+/* Each request ends when its messages are sent, and the server says so: that is no reason to pause. */
+static void test_many_small_requests(void)
+{
+    enum { ITEMS = 600, SLOTS = 12 };
+    struct stage stage;
+    stage_open(&stage, 30000);
+    stage.worker.ack = true;
+    queue_items(&stage, 1, ITEMS);
+    uint64_t const start = clock_ms();
+    for (unsigned long done = 0; done < ITEMS && clock_ms() - start < WAIT_MS;) {
+        puller_want(stage.puller, SLOTS);
+        CU_ASSERT(reaches(&stage.worker.count, done + SLOTS));
+        done += SLOTS;
+    }
+    CU_ASSERT(clock_ms() - start < 4000); /* 50 pauses of 100 ms and more would be 5 s */
+    stage_close(&stage);
+}
+
 static const struct thole_test tests[] = {
     {"connect", test_open},
     {"one activity", test_one_activity},
@@ -718,6 +736,7 @@ static const struct thole_test tests[] = {
     {"cancel notices", test_cancel_notices},
     {"event notices", test_event_notices},
     {"garbage notices", test_garbage_notices},
+    {"many small requests", test_many_small_requests},
     {"close", test_close},
 };
 FIXTURE_MAIN("pull", tests)
