@@ -466,7 +466,10 @@ static thole_status wait_settled(struct ordered_reader *reader, thole_error *ret
         late = pthread_cond_timedwait(&reader->settled, &reader->lock, &at);
     thole_status status = reader->status;
     if (!reader->tried)
-        status = thole_fail(reterr, THOLE_UNAVAILABLE, "stream %s: no answer to the reader's request",
+        status = thole_fail(reterr, THOLE_UNAVAILABLE,
+                            reader->waits == WAITS_TO_CREATE
+                                ? "stream %s: other streams of this connection have too much to send"
+                                : "stream %s: no answer to the reader's request",
                             reader->stream);
     else if (status != THOLE_OK && reterr != NULL)
         *reterr = reader->error;

@@ -230,7 +230,7 @@ static const struct option_row engine_rows[] = {
      .kind = OPTION_SIZE,
      .env = "THOLE_PARKED_MEMORY_MAX",
      .unit = "SIZE",
-     .fallback = "128MiB",
+     .fallback = "64MiB",
      .min = MEBIBYTE,
      FIELD(parked_memory_max),
      .help = "memory that they take, for each partition"},

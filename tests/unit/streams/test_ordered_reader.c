@@ -604,6 +604,7 @@ static void test_a_consumer_waits_for_its_turn(void)
     CU_ASSERT_EQUAL(open_with((struct ordered_reader_options){.lost = lost, .inflow = inflow}),
                     THOLE_UNAVAILABLE);
     said_check(&play.said, "nothing was asked for", "");
+    CHECK_STR("why", err.text, "stream S: other streams of this connection have too much to send");
     inflow_came(&other, MIB, true); /* it waits no more: its turn would be another's memory */
     begin_with_inflow(inflow);
     inflow_end(&other);
