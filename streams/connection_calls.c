@@ -102,14 +102,17 @@ bool link_is_read(const char *subject)
     return false;
 }
 
-/* False: its turn has not come in time. */
-static bool enter_reads(struct link_reads *reads, uint64_t until_ms)
+/* False: nobody has left for so long. Its own time begins when it has entered. */
+static bool enter_reads(struct link_reads *reads, uint64_t timeout_ms)
 {
-    struct timespec const until = clock_timespec(until_ms);
+    uint64_t seen;
     int code = 0;
     pthread_mutex_lock(&reads->lock);
-    while (reads->here == INFLOW_READS && code == 0)
-        code = pthread_cond_timedwait(&reads->left, &reads->lock, &until);
+    do {
+        struct timespec const until = clock_timespec(clock_monotonic_ms() + timeout_ms);
+        for (seen = reads->departed, code = 0; reads->here == INFLOW_READS && code == 0;)
+            code = pthread_cond_timedwait(&reads->left, &reads->lock, &until);
+    } while (reads->here == INFLOW_READS && reads->departed != seen);
     bool const entered = reads->here < INFLOW_READS;
     reads->here += entered;
     pthread_mutex_unlock(&reads->lock);
@@ -120,6 +123,7 @@ static void leave_reads(struct link_reads *reads)
 {
     pthread_mutex_lock(&reads->lock);
     reads->here--;
+    reads->departed++;
     pthread_cond_signal(&reads->left);
     pthread_mutex_unlock(&reads->lock);
 }
@@ -128,7 +132,7 @@ static natsStatus exchange(struct link *link, const char *subject, natsMsg *mess
 {
     uint64_t const timeout_ms = connection_request_timeout_ms(link->connection);
     bool const reads = link_is_read(subject);
-    if (reads && !enter_reads(&link->reads, clock_monotonic_ms() + timeout_ms))
+    if (reads && !enter_reads(&link->reads, timeout_ms))
         return NATS_TIMEOUT;
     natsStatus const status = natsConnection_RequestMsg(ret, link->nc, message, (int64_t)timeout_ms);
     if (reads)

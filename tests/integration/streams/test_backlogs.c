@@ -14,7 +14,7 @@ enum {
     STREAMS = 8,
     MESSAGES = 240, /* of each: 30 MiB */
     STOPS_EVERY = 160,
-    LARGE = 1000 * 1000,
+    LARGE = 500 * 1000,
     READS = 150,
     THREADS = 60,
 };
@@ -201,7 +201,7 @@ static atomic_ulong worked;
 static void work_slowly(void *arg, struct work_message *message)
 {
     (void)arg;
-    nap_ms(2);
+    nap_ms(5);
     CU_ASSERT_EQUAL(message->deliveries, 1);
     thole_status const ignored = work_message_signal(connection, message, WORK_ACK, NULL);
     (void)ignored;
@@ -220,7 +220,7 @@ static void work_bad(void *arg, struct work_message *message, const char *text)
 /* Each request of the puller ends when its bytes are sent, and the next one is made at once. */
 static void test_large_work(void)
 {
-    enum { WORK = 160 }; /* of 1 MB each */
+    enum { WORK = 160 }; /* 80 MB */
     struct topology const t = fresh_topology(connection, 1);
     struct sink sink = {0};
     uint64_t lease_ms;

@@ -1,10 +1,13 @@
 /* Requests, publishes and subscriptions over a connection that is there, is not, or is forbidden to; nats.c
  * and the connection are played. */
+#include "clock.h"
+#include "inflow.h"
 #include "loop.h"
 #include "thole_cunit.h"
 #include "wrap_link.h"
 #include "wrap_mutexes.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct {
     natsStatus status; /* of a request or a flush */
@@ -19,6 +22,7 @@ static struct {
     unsigned runs, waits, awake, left;
     char asked[128];
     unsigned reads; /* under way, with this one */
+    int64_t timeout_ms;
 } play;
 
 static thole_error err;
@@ -85,7 +89,7 @@ natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, n
     CU_ASSERT_TRUE(play.flushed);
     play.flushed = false;
     (void)nc;
-    CU_ASSERT_EQUAL(timeout, 3000);
+    CU_ASSERT_EQUAL(timeout, play.timeout_ms);
     (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
                    natsMsg_GetDataLength(message), natsMsg_GetData(message));
     play.reads = nats.link.reads.here;
@@ -102,7 +106,7 @@ natsStatus __wrap_natsConnection_FlushTimeout(natsConnection *nc, int64_t timeou
     CU_ASSERT_TRUE(play.flushed);
     play.flushed = false;
     (void)nc;
-    CU_ASSERT_EQUAL(timeout, 3000);
+    CU_ASSERT_EQUAL(timeout, play.timeout_ms);
     return play.status;
 }
 
@@ -115,7 +119,7 @@ const struct connection_waiting *__wrap_connection_waiting(const struct connecti
 uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
 {
     (void)connection;
-    return 3000;
+    return (uint64_t)play.timeout_ms;
 }
 
 uint64_t __wrap_connection_violations(struct connection *connection, char *ret_text, size_t cap)
@@ -159,6 +163,7 @@ static void begin(void)
     memset(&play, 0, sizeof play);
     memset(&err, 0, sizeof err);
     play.answer = "pong";
+    play.timeout_ms = 3000;
     played_nats_begin();
 }
 
@@ -219,6 +224,48 @@ static void test_requests(void)
     CU_ASSERT_EQUAL(connection_request(NULL, "a b", THOLE_STR(""), &answer, &err), THOLE_INVALID);
     buf_release(&answer);
     end();
+}
+
+static void *leave_slowly(void *arg)
+{
+    struct link_reads *const reads = &nats.link.reads;
+    (void)arg;
+    for (unsigned i = 0; i < 4; i++) { /* the place of the first three is taken by others */
+        usleep(150 * 1000);
+        pthread_mutex_lock(&reads->lock);
+        reads->departed++;
+        reads->here -= i == 3;
+        pthread_cond_signal(&reads->left);
+        pthread_mutex_unlock(&reads->lock);
+    }
+    return NULL;
+}
+
+/* A thread waits for its turn longer than for an answer, but only while others get theirs. */
+static void test_turns(void)
+{
+    pthread_t thread;
+    for (unsigned i = 0; i < 2; i++) {
+        struct buf answer;
+        bool const leave = i == 0;
+        begin();
+        buf_init(&answer, 9);
+        play.status = NATS_OK;
+        play.timeout_ms = leave ? 400 : 50;
+        nats.link.reads.here = INFLOW_READS;
+        clock_condition_init(&nats.link.reads.left);
+        if (leave)
+            CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, leave_slowly, NULL), 0);
+        CU_ASSERT_EQUAL(connection_request(NULL, "$JS.API.DIRECT.GET.S", THOLE_STR("g"), &answer, &err),
+                        leave ? THOLE_OK : THOLE_UNAVAILABLE);
+        if (leave)
+            pthread_join(thread, NULL);
+        CU_ASSERT_EQUAL(nats.link.reads.here, leave ? INFLOW_READS - 1 : INFLOW_READS);
+        nats.link.reads.here = 0;
+        play.flushed = false;
+        buf_release(&answer);
+        end();
+    }
 }
 
 /* Threads that wait for a stream's message are counted while they do. */
@@ -321,6 +368,7 @@ static void test_reading(void)
 
 static const struct thole_test tests[] = {{"requests", test_requests},
                                           {"reads", test_reads},
+                                          {"turns", test_turns},
                                           {"reading", test_reading},
                                           {"publishes and flushes", test_publishes_and_flushes},
                                           {"subscriptions", test_subscriptions}};
