@@ -102,7 +102,7 @@ bool link_is_read(const char *subject)
     return false;
 }
 
-/* False: nobody has left for so long. Its own time begins when it has entered. */
+/* False: nobody has left with an answer for so long. Its own time begins when it has entered. */
 static bool enter_reads(struct link_reads *reads, uint64_t timeout_ms)
 {
     uint64_t seen;
@@ -119,11 +119,11 @@ static bool enter_reads(struct link_reads *reads, uint64_t timeout_ms)
     return entered;
 }
 
-static void leave_reads(struct link_reads *reads)
+static void leave_reads(struct link_reads *reads, bool answered)
 {
     pthread_mutex_lock(&reads->lock);
     reads->here--;
-    reads->departed++;
+    reads->departed += answered;
     pthread_cond_signal(&reads->left);
     pthread_mutex_unlock(&reads->lock);
 }
@@ -136,7 +136,7 @@ static natsStatus exchange(struct link *link, const char *subject, natsMsg *mess
         return NATS_TIMEOUT;
     natsStatus const status = natsConnection_RequestMsg(ret, link->nc, message, (int64_t)timeout_ms);
     if (reads)
-        leave_reads(&link->reads);
+        leave_reads(&link->reads, status == NATS_OK);
     return status;
 }
 

@@ -49,7 +49,7 @@ static size_t next_window(const struct inflow_part *part)
 static size_t next_due(const struct inflow_part *part)
 {
     size_t const window = next_window(part);
-    return part->behind < window ? window - part->behind : 0;
+    return part->at_end || part->behind >= window ? 0 : window - part->behind;
 }
 
 /* One alone is never kept waiting. */
@@ -64,7 +64,7 @@ static void grant(struct inflow_part *part)
     set_due(part, next_due(part));
     part->window = next_window(part);
     part->behind = 0;
-    part->at_end = false;
+    part->stopped = false;
 }
 
 static void leave_queue(struct inflow_part *part)
@@ -81,11 +81,13 @@ static void leave_queue(struct inflow_part *part)
 static void join_queue(struct inflow_part *part)
 {
     struct inflow *const inflow = part->inflow;
-    bool const front = part->window == 0;
+    struct inflow_part *next = inflow->first;
     assert(!part->waits);
     part->waits = true;
-    part->prev = front ? NULL : inflow->last;
-    part->next = front ? inflow->first : NULL;
+    while (next != NULL && (part->window != 0 || next->window == 0))
+        next = next->next;
+    part->prev = next == NULL ? inflow->last : next->prev;
+    part->next = next;
     *(part->prev == NULL ? &inflow->first : &part->prev->next) = part;
     *(part->next == NULL ? &inflow->last : &part->next->prev) = part;
 }
@@ -102,8 +104,10 @@ static void serve_queue(struct inflow *inflow)
 
 /* ---- a part ---- */
 
-static bool ask(struct inflow_part *part)
+bool inflow_ask(struct inflow_part *part)
 {
+    if (part->inflow == NULL)
+        return true;
     pthread_mutex_lock(&part->inflow->lock);
     bool const granted = part->granted || (!part->waits && part->inflow->first == NULL && has_room(part));
     if (granted && !part->granted)
@@ -114,17 +118,6 @@ static bool ask(struct inflow_part *part)
     serve_queue(part->inflow);
     pthread_mutex_unlock(&part->inflow->lock);
     return granted;
-}
-
-bool inflow_begin(struct inflow_part *part)
-{
-    assert(part->window == 0 || part->inflow == NULL || part->granted);
-    return part->inflow == NULL || ask(part);
-}
-
-bool inflow_go_on(struct inflow_part *part)
-{
-    return part->inflow == NULL || ask(part);
 }
 
 void inflow_came(struct inflow_part *part, size_t bytes, bool more)
@@ -146,6 +139,7 @@ void inflow_stops(struct inflow_part *part)
         return;
     pthread_mutex_lock(&part->inflow->lock);
     part->behind = 0;
+    part->stopped = true;
     if (part->due > part->window / 2)
         set_due(part, part->window / 2);
     serve_queue(part->inflow);
@@ -158,7 +152,7 @@ void inflow_rests(struct inflow_part *part, bool stalled)
         return;
     pthread_mutex_lock(&part->inflow->lock);
     part->at_end = part->at_end || !stalled;
-    if (!stalled || part->waits)
+    if (!stalled || part->stopped)
         set_due(part, 0);
     serve_queue(part->inflow);
     pthread_mutex_unlock(&part->inflow->lock);
@@ -173,7 +167,7 @@ void inflow_end(struct inflow_part *part)
         leave_queue(part);
     set_due(part, 0);
     part->window = part->behind = 0;
-    part->granted = part->at_end = false;
+    part->granted = part->at_end = part->stopped = false;
     serve_queue(part->inflow);
     pthread_mutex_unlock(&part->inflow->lock);
 }

@@ -10,8 +10,8 @@
  *
  * Consumers that share an inflow ask before they are created, and before a flow control message is answered;
  * while more than INFLOW_BYTES could be under way, and is not of one alone, they wait for their turn. What a
- * consumer may still send is known from its window and from what has come of it. One that has reached the end
- * of its stream counts as none, whatever its window: what is published later comes as fast as it is
+ * consumer may still send is known from its window and from what has come of it. One that is at the end of
+ * its stream counts as none, whatever its window: what is published later comes as fast as it is
  * published.
  *
  * Thread-safe; a lock of its own, inside those of the callers.
@@ -46,22 +46,22 @@ struct inflow_part {
     size_t window, due; /* what the server may send between two answers; what may still come */
     size_t behind;      /* what has come behind the flow control message that is to be answered */
     bool at_end;        /* of its stream: nothing is under way */
+    bool stopped;       /* a flow control message has come, and is not to be answered yet */
     bool waits, granted;
     struct inflow_part *prev, *next; /* that wait */
 };
-/* True: its consumer may be created, now. False: after @p turn. */
-THOLE_NODISCARD bool inflow_begin(struct inflow_part *part);
+/* True: its consumer may be created, or its flow control message answered, now. False: after @p turn. */
+THOLE_NODISCARD bool inflow_ask(struct inflow_part *part);
 /* A message has come; the consumer has more, or is at the end of the stream. Before it is looked at: what
  * counts is that the server has no longer to keep it. */
 void inflow_came(struct inflow_part *part, size_t bytes, bool more);
 /* A flow control message has come: all that was sent before it has. */
 void inflow_stops(struct inflow_part *part);
-/* A heartbeat has come. The server sends one when it has nothing to send, or, @p stalled, must not: nothing
- * is under way (bytes are not counted exactly: those of headers are not). A stalled one may be older than the
- * answer to its flow control message: it counts only before that. */
+/* A heartbeat has come, or the answer to its creation, which says that there is nothing. The server sends a
+ * heartbeat when it has nothing to send, or, @p stalled, must not: nothing is under way (bytes are not
+ * counted exactly: those of headers are not). A stalled one may be older than the answer to its flow control
+ * message: it counts only before that. */
 void inflow_rests(struct inflow_part *part, bool stalled);
-/* True: it may be answered, now. False: after @p turn. */
-THOLE_NODISCARD bool inflow_go_on(struct inflow_part *part);
 /* Its consumer is gone; it does not wait any more. */
 void inflow_end(struct inflow_part *part);
 #endif

@@ -32,7 +32,7 @@ struct link_reads {
     pthread_mutex_t lock;
     pthread_cond_t left;
     unsigned here;
-    uint64_t departed; /* so many have left */
+    uint64_t departed; /* so many have left with an answer */
 };
 
 /* One natsConnection: an epoch. Held by reference; closed and destroyed by the connection's own thread. */

@@ -117,7 +117,7 @@ static void start_run(struct ordered_reader *reader, struct link *link)
     listeners_replace(&reader->listeners, listener);
     reader->waits = WAITS_TO_CREATE;
     connection_alarm(reader->connection, &reader->attachment, 0);
-    if (inflow_begin(&reader->part))
+    if (inflow_ask(&reader->part))
         send_create(reader, link);
 }
 
@@ -169,6 +169,8 @@ static void settle(struct ordered_reader *reader, thole_status status, const tho
 static void take_create(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
 {
     thole_error error = {.status = THOLE_OK};
+    thole_slice pending;
+    uint64_t n;
     assert(!reader->created && reader->name[0] != 0); /* of this run, as its inbox says */
     thole_status const status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
     settle(reader, status, &error);
@@ -176,6 +178,8 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
         start_later(reader, link);
         return;
     }
+    if (json_find(delivery->body, "num_pending", &pending) && json_uint(pending, &n) && n == 0)
+        inflow_rests(&reader->part, false); /* else it would count until its first heartbeat */
     reader->created = reader->opened = true;
     reader->retry_ms = 0;
     reader->heard_ms = link_now_ms();
@@ -193,7 +197,7 @@ static void take_flow(struct ordered_reader *reader, struct link *link, thole_sl
         return;
     memcpy(reader->flow, subject.ptr, subject.len);
     reader->flow[subject.len] = 0;
-    if (again || inflow_go_on(&reader->part))
+    if (again || inflow_ask(&reader->part))
         push_flow_reply(link, subject);
     else
         reader->waits = WAITS_TO_GO_ON;
@@ -379,11 +383,11 @@ static void on_turn(void *arg)
 static bool take_turn(struct ordered_reader *reader, struct link *link)
 {
     if (reader->waits == WAITS_TO_CREATE) {
-        if (inflow_begin(&reader->part))
+        if (inflow_ask(&reader->part))
             send_create(reader, link);
         return true;
     }
-    if (reader->waits == WAITS_NOT || !inflow_go_on(&reader->part))
+    if (reader->waits == WAITS_NOT || !inflow_ask(&reader->part))
         return false;
     reader->waits = WAITS_NOT;
     push_flow_reply(link, thole_slice_from(reader->flow));

@@ -49,6 +49,8 @@ struct puller {
         uint32_t count;
     } sent[ENDED_S + 1]; /* ring by second */
     uint64_t heard_ms, retry_ms, pause_until_ms;
+    bool came;  /* a message, since a request ended as the next one did not fit */
+    bool alone; /* one did not fit though none came: it is larger than its server allows now */
     bool closing;
 };
 
@@ -133,7 +135,7 @@ static void ask(struct puller *puller, struct link *link)
         return;
     if (puller->asked == 0)
         puller->heard_ms = now; /* silence counts from here */
-    uint32_t const batch = missing < BATCH_MAX ? missing : BATCH_MAX;
+    uint32_t const batch = puller->alone ? 1 : missing < BATCH_MAX ? missing : BATCH_MAX;
     assert(batch > 0 && puller->asked + batch <= puller->wanted);
     send_pull(puller, link, batch);
     note_sent(puller, now, batch);
@@ -156,12 +158,16 @@ static void forget_all(struct puller *puller)
 
 /* ---- what comes in ---- */
 
-/* It has expired, or has sent its messages or its bytes: then the next message does not fit. */
+static bool has_sent_its_bytes(uint32_t status, thole_slice text) /* the next message does not fit */
+{
+    return status == 409 && thole_slice_equal(text, THOLE_STR("Message Size Exceeds MaxBytes"));
+}
+
+/* It has expired, or has sent its messages or its bytes. */
 static bool is_usual_end(uint32_t status, thole_slice text)
 {
-    return status == 408 ||
-           (status == 409 && (thole_slice_equal(text, THOLE_STR("Batch Completed")) ||
-                              thole_slice_equal(text, THOLE_STR("Message Size Exceeds MaxBytes"))));
+    return status == 408 || has_sent_its_bytes(status, text) ||
+           (status == 409 && thole_slice_equal(text, THOLE_STR("Batch Completed")));
 }
 
 /* The end of a request, or a heartbeat; the lock is held. */
@@ -178,6 +184,10 @@ static void take_status(struct puller *puller, const struct delivery *delivery)
         (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1},
                          &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
+    if (has_sent_its_bytes(status, text)) {
+        puller->alone = !puller->came;
+        puller->came = false;
+    }
     if (is_usual_end(status, text)) {
         puller->retry_ms = 0;
         return;
@@ -192,6 +202,8 @@ static bool count_message(struct puller *puller, bool bad)
 {
     assert(is_locked(&puller->lock) && is_locked(&puller->dispatch));
     puller->retry_ms = 0;
+    puller->came = true;
+    puller->alone = false;
     if (puller->asked > 0)
         puller->asked--;
     if (puller->closing || (puller->wanted == 0 && !bad))

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERR_TOO_MANY = 10167 };
+enum { ERR_TOO_MANY = 10167, HELD_TIMEOUTS = 4 };
 enum { REPLY_BYTES = LINK_INBOX_BYTES + 24, NUMBER_DIGITS = 10 /* of a uint32_t */ };
 static_assert(REPLY_BYTES - LINK_INBOX_BYTES >= 2 * (1 + NUMBER_DIGITS), "an inbox and an address fit");
 #define NO_SLOT UINT32_MAX
@@ -30,7 +30,7 @@ struct place_in_window {
 /* Such a read has no slot yet. */
 struct held_read {
     struct held_read *next;
-    uint64_t token;
+    uint64_t token, due_ms; /* given up then: who waits for it may have gone long ago */
     enum request_form form;
     size_t body_len;
     char bytes[]; /* the subject, with its NUL, and the body */
@@ -123,6 +123,7 @@ static void hold(struct requests *requests, const struct publish *publish, enum 
     size_t const subject_bytes = strlen(publish->subject) + 1;
     struct held_read *const held = memory_new(sizeof *held + subject_bytes + publish->body.len);
     held->token = token;
+    held->due_ms = link_now_ms() + HELD_TIMEOUTS * requests->timeout_ms;
     held->form = form;
     held->body_len = publish->body.len;
     memcpy(held->bytes, publish->subject, subject_bytes);
@@ -395,10 +396,10 @@ static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
     pthread_mutex_unlock(&requests->dispatch);
 }
 
-/* The lock is held; gives it back. */
-static void give_up_held(struct requests *requests)
+/* Those that are due by @p now. The lock is held; gives it back. */
+static void give_up_held(struct requests *requests, uint64_t now)
 {
-    while (requests->held_first != NULL) {
+    while (requests->held_first != NULL && requests->held_first->due_ms <= now) {
         struct held_read *const held = take_held(requests);
         pthread_mutex_unlock(&requests->lock);
         requests->done(requests->arg,
@@ -429,10 +430,8 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
             break;
         requests->done(requests->arg, &(struct request_done){.result = REQUEST_UNKNOWN, .token = token});
     }
-    if (epoch > 0) { /* all that wait are of the newest one */
-        pthread_mutex_lock(&requests->lock);
-        give_up_held(requests);
-    }
+    pthread_mutex_lock(&requests->lock);
+    give_up_held(requests, epoch > 0 ? UINT64_MAX : now); /* all that wait are of the newest one */
     send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }
@@ -527,7 +526,8 @@ void requests_close(struct requests *requests)
 
 size_t requests_in_flight(const struct requests *requests)
 {
-    return atomic_load(&((struct requests *)(uintptr_t)requests)->in_flight);
+    struct requests *const all = (struct requests *)(uintptr_t)requests;
+    return atomic_load(&all->in_flight) + atomic_load(&all->held_len);
 }
 
 /* ---- sending ---- */
@@ -541,9 +541,10 @@ static thole_status reserve(struct requests *requests, const struct link *link, 
     bool const reads = link_is_read(publish->subject);
     thole_status status = THOLE_OK;
     pthread_mutex_lock(&requests->lock);
-    bool const full =
-        atomic_load(&requests->in_flight) + atomic_load(&requests->held_len) >= requests->window;
-    ret->held = reads && requests->reads == INFLOW_READS;
+    bool const full = requests_in_flight(requests) >= requests->window;
+    /* behind those that are held, while an answer is to come that goes on with them */
+    ret->held =
+        reads && (requests->reads == INFLOW_READS || (requests->held_first != NULL && requests->reads > 0));
     if (requests->inbox_epoch != link->epoch) { /* connected, but up() has not come yet */
         status = thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
     } else if (full) {

@@ -8,7 +8,7 @@
  * first), must not block, and may send new requests. No lock that sending takes is held meanwhile. Idle
  * windows cause no wake-ups. Requests that are answered with a stream's message ($JS.API.STREAM.MSG.GET.,
  * $JS.API.DIRECT.GET.) wait in the window while INFLOW_READS of them are under way (inflow.h); their time
- * begins when they are sent.
+ * begins when they are sent; one that has waited for four timeouts is answered like one that has none.
  */
 #ifndef THOLE_REQUESTS_H
 #define THOLE_REQUESTS_H
@@ -47,6 +47,7 @@ THOLE_NODISCARD thole_status requests_open(struct connection *connection, size_t
 /* Answers what is in flight with REQUEST_UNKNOWN, then frees. NULL-safe. Not from a callback; no other thread
  * may be sending. */
 void requests_close(struct requests *requests);
+/* With those that wait in the window. */
 size_t requests_in_flight(const struct requests *requests);
 
 struct publish {

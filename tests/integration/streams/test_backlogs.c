@@ -16,7 +16,7 @@ enum {
     STOPS_EVERY = 160,
     LARGE = 500 * 1000,
     READS = 150,
-    THREADS = 60,
+    THREADS = 150,
 };
 
 static struct server server; /* keeps 40 MiB for a connection: a bit more than inflow.h goes by */
@@ -119,7 +119,7 @@ static thole_status count_each(void *arg, uint64_t sequence, thole_slice subject
     return THOLE_OK;
 }
 
-/* Longer than what one consumer is let send: the next one goes on, and nothing is waited for. */
+/* Longer than what one consumer is let send: the next one goes on. */
 static void test_a_long_read(void)
 {
     struct topology const t = fresh_topology(connection, 1);
@@ -129,11 +129,10 @@ static void test_a_long_read(void)
     put_history(subject, &t, 0);
     put_stream(stream, &t, 0);
     fill(subject, BODY, 3 * MESSAGES);
-    uint64_t const start = clock_ms();
+    uint64_t const epoch = connection_epoch(connection);
     CHECK_OK(stream_read(connection, stream, NULL, 1, UINT64_MAX, count_each, &last, &err), &err);
     CU_ASSERT_EQUAL(last, 3 * MESSAGES);
-    fprintf(stderr, "read %u MiB in %llu ms\n", 3 * MESSAGES * BODY >> 20,
-            (unsigned long long)(clock_ms() - start));
+    CU_ASSERT_EQUAL(connection_epoch(connection), epoch);
 }
 
 /* ---- answers ---- */
@@ -145,7 +144,7 @@ static struct {
 static void read_slowly(void *arg, const struct request_done *done)
 {
     (void)arg;
-    nap_ms(5);
+    nap_ms(20);
     atomic_fetch_add(
         done->result == REQUEST_ANSWERED && done->body.len > LARGE ? &reads.answered : &reads.other, 1);
 }
@@ -166,6 +165,7 @@ static void *read_last(void *arg)
     return NULL;
 }
 
+/* Of a window, which takes its time, and of threads, all of one connection. */
 static void test_many_large_answers(void)
 {
     struct topology t = fresh_topology(connection, 1);
@@ -183,13 +183,13 @@ static void test_many_large_answers(void)
     CHECK_OK(requests_open(connection, READS, 5000, read_slowly, NULL, &requests, &err), &err);
     for (unsigned i = 0; i < READS; i++)
         CHECK_OK(requests_send(requests, api, buf_bytes(&request), i + 1, &err), &err);
-    CU_ASSERT(reaches(&reads.answered, READS));
-    CU_ASSERT_EQUAL(reads.other, 0);
-    requests_close(requests);
     for (unsigned i = 0; i < THREADS; i++)
         CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, read_last, &t), 0);
+    CU_ASSERT(reaches(&reads.answered, READS));
+    CU_ASSERT_EQUAL(reads.other, 0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    requests_close(requests);
     CU_ASSERT_EQUAL(connection_epoch(connection), epoch);
     buf_release(&request);
 }

@@ -312,6 +312,27 @@ static void test_bytes(void)
     end();
 }
 
+/* One that was published while the server allowed more: alone, it comes. */
+static void test_one_that_is_too_large(void)
+{
+    enum { MIB = 1024 * 1024 };
+    begin(0);
+    play.max_payload = MIB;
+    puller_want(play.puller, 100);
+    CU_ASSERT_EQUAL(play.max_bytes, 8 * MIB);
+    status_comes("409 Message Size Exceeds MaxBytes", "100", "100");
+    check_pulls("one alone", 2, 1);
+    CU_ASSERT_EQUAL(play.max_bytes, 0);
+    message_comes(nats.link.epoch);
+    check_pulls("the others", 3, 99);
+    CU_ASSERT_EQUAL(play.max_bytes, 8 * MIB);
+    message_comes(nats.link.epoch);
+    status_comes("409 Message Size Exceeds MaxBytes", "98", "99");
+    check_pulls("its bytes are sent", 4, 98);
+    CU_ASSERT_EQUAL(play.refused, 0);
+    end();
+}
+
 static void test_a_heartbeat(void)
 {
     begin(10);
@@ -448,6 +469,7 @@ static const struct thole_test tests[] = {
     {"how many are asked for", test_how_many_are_asked_for},
     {"the end of a request", test_the_end_of_a_request},
     {"bytes", test_bytes},
+    {"one that is too large", test_one_that_is_too_large},
     {"a heartbeat", test_a_heartbeat},
     {"a request that is refused", test_a_request_that_is_refused},
     {"a request without responders", test_a_request_without_responders},

@@ -230,11 +230,11 @@ static void *leave_slowly(void *arg)
 {
     struct link_reads *const reads = &nats.link.reads;
     (void)arg;
-    for (unsigned i = 0; i < 4; i++) { /* the place of the first three is taken by others */
-        usleep(150 * 1000);
+    for (unsigned i = 0; i < 14; i++) { /* the place of the first ones is taken by others */
+        usleep(100 * 1000);
         pthread_mutex_lock(&reads->lock);
         reads->departed++;
-        reads->here -= i == 3;
+        reads->here -= i == 13;
         pthread_cond_signal(&reads->left);
         pthread_mutex_unlock(&reads->lock);
     }
@@ -251,7 +251,7 @@ static void test_turns(void)
         begin();
         buf_init(&answer, 9);
         play.status = NATS_OK;
-        play.timeout_ms = leave ? 400 : 50;
+        play.timeout_ms = leave ? 1000 : 50;
         nats.link.reads.here = INFLOW_READS;
         clock_condition_init(&nats.link.reads.left);
         if (leave)
@@ -285,6 +285,7 @@ static void test_reads(void)
         CU_ASSERT_EQUAL(status, i < ARRAY_LEN(rows) ? THOLE_OK : THOLE_UNAVAILABLE);
         CU_ASSERT_EQUAL(play.reads, rows[i % ARRAY_LEN(rows)].reads);
         CU_ASSERT_EQUAL(nats.link.reads.here, 0);
+        CU_ASSERT_EQUAL(nats.link.reads.departed, i < ARRAY_LEN(rows) ? rows[i].reads : 0);
         buf_release(&answer);
         end();
     }

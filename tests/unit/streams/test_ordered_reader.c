@@ -24,6 +24,7 @@ static struct {
     struct said said;
     bool no_room, no_thread, joins_open; /* joins_open: who joins the thread opens the gate */
     sem_t gate, entered, told;           /* each() of an owner without room waits at the gate */
+    unsigned pending;                    /* in the stream, behind each message */
 } play;
 
 static thole_error err;
@@ -164,8 +165,8 @@ static const char made[] = "{\"type\":\"x\"}", refused[] = "{\"type\":\"x\",\"er
 static void message_of(const char *consumer, uint64_t sequence, uint64_t consumer_sequence, uint64_t epoch)
 {
     char reply[128];
-    (void)snprintf(reply, sizeof reply, "$JS.ACK.S.%s.1.%llu.%llu.77.0", consumer,
-                   (unsigned long long)sequence, (unsigned long long)consumer_sequence);
+    (void)snprintf(reply, sizeof reply, "$JS.ACK.S.%s.1.%llu.%llu.77.%u", consumer,
+                   (unsigned long long)sequence, (unsigned long long)consumer_sequence, play.pending);
     deliver("thole.x", reply, (const char *const[]){NULL, NULL, NULL}, "body", epoch);
 }
 
@@ -537,17 +538,12 @@ static void no_turn(void *arg)
     (void)arg;
 }
 
-static bool ask(struct inflow_part *part)
-{
-    return part->window == 0 ? inflow_begin(part) : inflow_go_on(part);
-}
-
 /* Another consumer has all that may be under way to the connection but for @p room bytes. */
 static void take_all_but(struct inflow_part *other, struct inflow *inflow, size_t room)
 {
     *other = (struct inflow_part){.inflow = inflow, .turn = no_turn};
     for (int i = 0; i < 5; i++) {
-        CU_ASSERT(ask(other));
+        CU_ASSERT(inflow_ask(other));
         if (i < 4)
             inflow_stops(other);
     }
@@ -570,24 +566,53 @@ static void test_flow_control_waits_for_its_turn(void)
     begin_with_inflow(inflow);
     struct inflow_part other;
     take_all_but(&other, inflow, 2 * MIB);
+    control("100", "flow.0", NULL, NULL, "");
+    said_check(&play.said, "nothing of it is under way at the end of the stream", "f:flow.0 ");
+    play.pending = 3;
+    message(6, 2);
+    said_check(&play.said, "there is more", "#6 ");
     control("100", "flow.1", NULL, NULL, "");
     CU_ASSERT(ordered_reader_waits(play.reader));
-    control("100", NULL, "flow.1", "1", ""); /* a heartbeat repeats it */
+    control("100", NULL, "flow.1", "2", ""); /* a heartbeat repeats it */
     nats.now_ms = 52000;
-    control("100", NULL, "flow.1", "1", "");
+    control("100", NULL, "flow.1", "2", "");
     fire_at(54000);
     said_check(&play.said, "not yet, and it is no silence", "");
     CU_ASSERT_EQUAL(play.alarm_ms, 57000);
-    inflow_came(&other, 2 * MIB, true);
+    inflow_came(&other, 6 * MIB, true);    /* the next window is of 8 MiB */
     CU_ASSERT_EQUAL(play.alarm_ms, 54000); /* its turn */
     fire_at(54000);
     said_check(&play.said, "answered", "f:flow.1 ");
     CU_ASSERT_FALSE(ordered_reader_waits(play.reader));
-    control("100", NULL, "flow.1", "1", "");
+    control("100", NULL, "flow.1", "2", "");
     said_check(&play.said, "the answer may have been lost", "f:flow.1 ");
     inflow_end(&other);
     end();
     inflow_destroy(inflow);
+}
+
+/* As the answer to its creation says: its first heartbeat comes much later. */
+static void test_an_empty_stream_counts_as_nothing(void)
+{
+    static const char *const answers[] = {"{\"type\":\"x\",\"num_pending\":0}",
+                                          "{\"type\":\"x\",\"num_pending\":1}"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct inflow *const inflow = inflow_create();
+        struct inflow_part others[INFLOW_BYTES / INFLOW_WINDOW_FIRST];
+        begin_without();
+        play.opening = answers[i];
+        CU_ASSERT_EQUAL_FATAL(open_with((struct ordered_reader_options){.from = 5, .inflow = inflow}),
+                              THOLE_OK);
+        for (size_t k = 0; k < ARRAY_LEN(others); k++) {
+            others[k] = (struct inflow_part){.inflow = inflow, .turn = no_turn};
+            CU_ASSERT_EQUAL(inflow_ask(&others[k]), i == 0 || k + 1 < ARRAY_LEN(others));
+        }
+        for (size_t k = 0; k < ARRAY_LEN(others); k++)
+            inflow_end(&others[k]);
+        said_check(&play.said, "opened", "c5 ");
+        end();
+        inflow_destroy(inflow);
+    }
 }
 
 static void test_a_consumer_waits_for_its_turn(void)
@@ -676,6 +701,7 @@ static const struct thole_test tests[] = {
     {"an owner without room", test_an_owner_without_room},
     {"an owner without room that ends", test_an_owner_without_room_that_ends},
     {"flow control waits for its turn", test_flow_control_waits_for_its_turn},
+    {"an empty stream counts as nothing", test_an_empty_stream_counts_as_nothing},
     {"a consumer waits for its turn", test_a_consumer_waits_for_its_turn},
     {"the next consumer waits for its turn", test_the_next_consumer_waits_for_its_turn},
     {"opening", test_opening},

@@ -29,6 +29,7 @@ static struct {
     size_t sent;
     struct answered done[DONE_MAX];
     size_t done_len;
+    const char *send_in_done; /* the body of a read that the next callback sends */
 } play;
 
 static thole_error err;
@@ -144,6 +145,12 @@ static void done(void *arg, const struct request_done *answer)
                             .err_code = answer->err_code};
     (void)snprintf(to->subject, sizeof to->subject, "%.*s", THOLE_FMT(answer->subject));
     (void)snprintf(to->body, sizeof to->body, "%.*s", THOLE_FMT(answer->body));
+    const char *const body = play.send_in_done;
+    play.send_in_done = NULL;
+    if (body != NULL)
+        CU_ASSERT_EQUAL(
+            requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", thole_slice_from(body), 99, &err),
+            THOLE_OK);
 }
 
 static void begin(void)
@@ -640,6 +647,49 @@ static void test_reads_that_wait_and_time(void)
     end();
 }
 
+/* Others are always before it: who asked may have gone long ago. */
+static void test_reads_that_wait_for_ever(void)
+{
+    uint64_t token = 100;
+    begin_with_reads(INFLOW_READS + 2);
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), INFLOW_READS);
+    for (size_t i = 0; i <= INFLOW_READS; i++)
+        CU_ASSERT_EQUAL(
+            requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), token++, &err),
+            THOLE_OK);
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 2 * INFLOW_READS + 1);
+    nats.now_ms = 5000 + 4 * TIMEOUT_MS - 1;
+    fire_at(nats.now_ms);
+    CU_ASSERT_EQUAL(play.done_len, INFLOW_READS); /* the first ones; the next are sent */
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), INFLOW_READS + 1);
+    play.done_len = 0;
+    fire_at(5000 + 4 * TIMEOUT_MS);
+    check_done("the last one has waited for four timeouts", "116 unknown ");
+    end();
+    play.done_len = 0;
+}
+
+/* Also one that a callback sends, and one while the place of one that was answered is free. */
+static void test_reads_that_come_later_wait_behind(void)
+{
+    begin_with_reads(4);
+    for (uint64_t token = 31; token < 33; token++)
+        CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S",
+                                      token == 31 ? THOLE_STR("held") : THOLE_STR("held behind"), token,
+                                      &err),
+                        THOLE_OK);
+    play.send_in_done = "from the callback";
+    answer(play.reply);
+    check_done("one is answered", "16 answered ");
+    CHECK_STR("the first that waits", play.body, "held");
+    answer(play.reply);
+    CHECK_STR("the next", play.body, "held behind");
+    answer(play.reply);
+    CHECK_STR("the one that came later", play.body, "from the callback");
+    end();
+    play.done_len = 0;
+}
+
 static void test_reads_that_wait_and_a_lost_connection(void)
 {
     begin_with_reads(2);
@@ -685,6 +735,8 @@ static const struct thole_test tests[] = {
     {"what cannot be sent", test_what_cannot_be_sent},
     {"few reads are with the server", test_few_reads_are_with_the_server},
     {"reads that wait, and time", test_reads_that_wait_and_time},
+    {"reads that wait for ever", test_reads_that_wait_for_ever},
+    {"reads that come later wait behind", test_reads_that_come_later_wait_behind},
     {"reads that wait, and a lost connection", test_reads_that_wait_and_a_lost_connection},
 };
 THOLE_TEST_MAIN("requests", tests)
