@@ -14,7 +14,7 @@ _Noreturn void memory_give_up(size_t n, size_t bytes)
     (void)snprintf(
         text, sizeof text,
         "thole: out of memory for %zu x %zu bytes: the process ends, nothing that was acknowledged is "
-        "lost. Try: a higher memory limit (cgroup, ulimit -v), or a lower --parked-max\n",
+        "lost. Try: a higher memory limit (cgroup, ulimit -v), or a lower --parked-memory-max\n",
         n, bytes);
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         abort();

@@ -58,7 +58,7 @@ struct host_options {
     uint64_t
         parked_max; /* --parked-max      THOLE_PARKED_MAX      2000 parked instances for each partition */
     uint64_t
-        parked_memory_max; /* --parked-memory-max THOLE_PARKED_MEMORY_MAX 64 MiB for each partition, bytes */
+        parked_memory_max; /* --parked-memory-max THOLE_PARKED_MEMORY_MAX 384 MiB for all partitions, bytes */
     uint64_t
         crash_limit; /* --crash-limit THOLE_CRASH_LIMIT 2: an instance whose code crashes so often is Stuck */
     uint64_t turn_limit_ms; /* --turn-limit  THOLE_TURN_LIMIT  10s: a turn that takes longer is a crash; 0 =

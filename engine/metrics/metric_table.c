@@ -171,7 +171,8 @@ const struct metric_rule metric_rules[METRICS] = {
                               .roles = METRIC_ENGINE,
                               .help =
                                   "of these, those that are parked: their code waits on its stack; at most "
-                                  "--parked-max in each partition, and more while they cannot be evicted"},
+                                  "--parked-max in each partition, with --parked-memory-max, and more while "
+                                  "they cannot be evicted"},
     [METRIC_ENGINE_OPEN_ACTIVITIES] = {.name = "thole_engine_open_activities",
                                        .kind = METRIC_GAUGE,
                                        .roles = METRIC_ENGINE,

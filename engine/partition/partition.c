@@ -45,7 +45,7 @@ void partition_options_init(struct partition_options *options)
                                           .instance_memory_max = 64u * 1024 * 1024,
                                           .record_max = 1000 * 1000,
                                           .parked_max = 1000,
-                                          .parked_memory_max = 64u * 1024 * 1024,
+                                          .parked_memory_max = 48u * 1024 * 1024,
                                           .crash_limit = 2,
                                           .window_max = 256,
                                           .idle_ms = 1000,

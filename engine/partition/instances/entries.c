@@ -259,9 +259,27 @@ static void evict(struct entries *entries, struct entry_list *list, size_t keep,
     }
 }
 
+/* Those that are too large even alone: else all others would go for each. Returns what the ones hold that
+ * cannot go now. */
+static size_t evict_large(struct entries *entries, size_t keep_bytes)
+{
+    size_t stays = 0;
+    for (struct entry *entry = entries->lru.last, *older; entry != NULL; entry = older) {
+        older = entry->lru_prev;
+        if (entry->held <= keep_bytes)
+            continue;
+        if (at_rest(entry))
+            evict_one(entries, entry);
+        else
+            stays += entry->held;
+    }
+    return stays;
+}
+
 void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes)
 {
-    evict(entries, &entries->lru, keep, keep_bytes);
+    size_t const stays = entries->held > keep_bytes ? evict_large(entries, keep_bytes) : 0;
+    evict(entries, &entries->lru, keep, keep_bytes > SIZE_MAX - stays ? SIZE_MAX : keep_bytes + stays);
     evict(entries, &entries->over, ENDED_MAX, SIZE_MAX);
 }
 

@@ -143,7 +143,7 @@ struct entry *entries_take_ready(struct entries *entries);
 /* After its instance may have grown. */
 void entries_weigh(struct entries *entries, struct entry *entry);
 /* Releases those at rest that were used least recently, while there are more than @p keep or while their
- * instances hold more than @p keep_bytes. */
+ * instances hold more than @p keep_bytes; before them one that holds more alone. */
 void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes);
 void entries_mark_counted(struct entries *entries); /* see struct entry_counted */
 

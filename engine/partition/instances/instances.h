@@ -69,7 +69,8 @@ bool instances_run(struct instances *instances, struct instances_record *ret);
 /* The record of the last run was appended, with the current inbox position, as @p records records, of which
  * @p n is the last; 0: there was nothing to record. */
 void instances_ran(struct instances *instances, size_t records, uint64_t n);
-void instances_evict(struct instances *instances); /* releases entries beyond options.parked_max */
+/* Releases entries beyond options.parked_max and options.parked_memory_max. */
+void instances_evict(struct instances *instances);
 
 /* --- what is committed ----------------------------------------------------------------------------- */
 

@@ -17,6 +17,8 @@ enum {
     REMOVED_MAX = 1000, /* records of one request */
     REMOVE_RETRY_MS = 500,
     WALK_RECORDS_MAX = 4, /* more of them are cheaper over a consumer */
+    LOAD_RECORDS = 4,     /* guessed */
+    LOAD_BYTES_MIN = 16 * 1024,
 };
 
 /* ---- the newest record ---- */
@@ -32,7 +34,17 @@ void history_load(struct shard *shard, struct owned *owned, const struct partiti
                                               .to = UINT64_MAX,
                                               .only = true};
     request->in.history.instance = request->history.instance;
-    request_submit(request);
+    if (known)
+        request_load(request, LOAD_BYTES_MIN);
+    else
+        request_submit(request);
+}
+
+/* By its newest record, which came in JSON and base64: a few like it. */
+static size_t guess_bytes(const struct request *found)
+{
+    size_t const bytes = found->reply.body.len * LOAD_RECORDS;
+    return bytes > LOAD_BYTES_MIN ? bytes : LOAD_BYTES_MIN;
 }
 
 /* Loads the history up to the record that a look-up has found. Of a first execution one record after the
@@ -48,7 +60,7 @@ static void load_newest_of(const struct owned *owned, const struct request *foun
                                               .found = {.arena = &request->arena}};
     request->in = found->in;
     request->in.history.instance = request->history.instance;
-    request_submit(request);
+    request_load(request, guess_bytes(found));
 }
 
 thole_status look_up_send(struct request *request, thole_error *reterr)
@@ -110,7 +122,8 @@ thole_status walk_send(struct request *request, thole_error *reterr)
                         request_token(request), reterr);
 }
 
-/* Whether the answer is the next record. The replica that answered may have fallen behind. */
+/* Whether the answer is the next record, which is in the request's memory. The replica that answered may have
+ * fallen behind. */
 static bool take_record(struct asked_history *asked, const struct request *request)
 {
     const struct request_reply *const reply = &request->reply;

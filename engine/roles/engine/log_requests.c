@@ -106,7 +106,7 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     if (status == THOLE_OK && opened > bounds.last)
         status = thole_fail(&request->err, THOLE_CONFLICT, "a rival opened the partition meanwhile");
     if (status == THOLE_OK && opened > 0)
-        status = records_add(&found, opened, (thole_slice){0}, buf_bytes(&body));
+        status = records_add(&found, opened, (thole_slice){0}, request_keep(request, buf_bytes(&body)));
     if (status == THOLE_OK) {
         uint64_t from = opened + 1;
         if (count > 0 && bounds.last >= count && bounds.last - count + 1 > from)

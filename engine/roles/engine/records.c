@@ -29,14 +29,17 @@ thole_status records_add(struct records *records, uint64_t sequence, thole_slice
     record->sequence = sequence;
     if (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &record->execution))
         record->execution = 0; /* no turn's */
-    THOLE_TRY(arena_dup(records->arena, body, &record->bytes));
+    record->bytes = body;
     records->len++;
     return THOLE_OK;
 }
 
 static thole_status each(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
-    return records_add(arg, sequence, subject, body);
+    struct records *const records = arg;
+    thole_slice copy;
+    THOLE_TRY(arena_dup(records->arena, body, &copy));
+    return records_add(records, sequence, subject, copy);
 }
 
 thole_status records_read(struct records *records, struct connection *connection, const char *stream,

@@ -9,7 +9,7 @@ struct records {
     struct log_record *items;
     size_t len, cap;
 };
-/* @p subject: the record's subject; empty: of no execution. Copies. */
+/* @p subject: the record's subject; empty: of no execution. Borrows @p body. */
 THOLE_NODISCARD thole_status records_add(struct records *records, uint64_t sequence, thole_slice subject,
                                          thole_slice body);
 /* Adds the existing records from..to; none when from > to. Blocks. */

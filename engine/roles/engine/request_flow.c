@@ -9,6 +9,7 @@ enum {
     BUSY_RETRY_MS = 100,
     SEND_RETRY_MS = 500,
     REFUSED_SAID_MS = 10000,
+    LOADS_BYTES_MAX = 16 * 1024 * 1024, /* of histories that are being loaded */
 };
 
 /* ---- windows ---- */
@@ -99,6 +100,32 @@ void request_put_aside(struct request *request)
     send_aside(request_window(request));
 }
 
+/* One that is larger than all may be goes alone. */
+static void begin_loads(struct shard *shard)
+{
+    struct loads *const loads = &shard->loads;
+    while (loads->waiting.first != NULL) {
+        const struct request *const next = loads->waiting.first;
+        if (loads->bytes > 0 &&
+            (loads->bytes > LOADS_BYTES_MAX || next->load_bytes > LOADS_BYTES_MAX - loads->bytes))
+            return;
+        struct request *const request = request_list_take(&loads->waiting);
+        loads->bytes += request->load_bytes;
+        request->loads = true;
+        if (request_is_stale(request))
+            request_destroy(request); /* the partition asks again after it is opened */
+        else
+            request_submit(request);
+    }
+}
+
+void request_load(struct request *request, size_t bytes)
+{
+    request->load_bytes = bytes;
+    request_list_append(&request->shard->loads.waiting, request);
+    begin_loads(request->shard);
+}
+
 void request_again(struct request *request, uint64_t pause_ms)
 {
     assert(!request->again && request->due_ms == 0);
@@ -142,6 +169,7 @@ static void take_due(struct shard *shard, uint64_t now_ms)
 uint64_t requests_run(struct shard *shard, uint64_t now_ms)
 {
     take_due(shard, now_ms);
+    begin_loads(shard);
     for (size_t i = 0; i < WINDOWS; i++)
         send_waiting(&shard->windows[i]);
     return shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
@@ -241,5 +269,6 @@ void requests_forget(struct shard *shard)
         forget(shard->windows[i].waiting.first);
         forget(shard->windows[i].aside.first);
     }
+    forget(shard->loads.waiting.first);
     forget(shard->delayed);
 }

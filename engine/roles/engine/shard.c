@@ -378,7 +378,7 @@ static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;
-    options.parked_memory_max = engine->options.parked_memory_max;
+    options.parked_memory_max = engine->options.parked_memory_max / engine->topology.partitions;
     options.crash_limit = engine->options.crash_limit;
     options.early_event_ms = engine->options.early_event_ms;
     options.quarantine_ms = engine->options.quarantine_ms;

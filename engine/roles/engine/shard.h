@@ -114,6 +114,12 @@ enum window_kind {
     WINDOWS,
 };
 
+/* Histories that are being loaded: those that have begun, and those that wait until less memory is taken. */
+struct loads {
+    struct request_list waiting;
+    size_t bytes; /* what those that have begun may take; they count until they are destroyed */
+};
+
 /* Number and bytes of inbox messages in mails and machines; shared with NATS's threads. */
 struct backlog {
     pthread_mutex_t lock;
@@ -140,6 +146,7 @@ struct shard {
     bool own_link_up, shared_link_up, store_up, stopping;
     const struct request_rule *rules; /* by request_kind */
     struct window windows[WINDOWS];
+    struct loads loads;
     struct request *delayed;  /* submitted again at their due_ms */
     uint64_t delayed_ms;      /* the earliest due time; monotonic */
     uint64_t refused_ms;      /* when a refusing stream was last logged; monotonic */

@@ -50,11 +50,22 @@ void request_leave_aside(struct request *request)
     request->aside = false;
 }
 
+void request_leave_loads(struct request *request)
+{
+    struct loads *const loads = &request->shard->loads;
+    if (!request->loads)
+        return;
+    assert(loads->bytes >= request->load_bytes);
+    loads->bytes -= request->load_bytes;
+    request->loads = false;
+}
+
 void request_destroy(struct request *request)
 {
     if (request == NULL)
         return;
     request_leave_aside(request);
+    request_leave_loads(request);
     if (request->kind == REQ_STORE_APPLY)
         batch_destroy(request->store.batch);
     arena_release(&request->arena);

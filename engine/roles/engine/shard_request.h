@@ -166,6 +166,8 @@ struct request {
     struct partition_in in; /* for the machine; points into arena. For an output it is begun at creation */
     /* While it is carried out. */
     bool aside;        /* it has one of the low-priority places */
+    size_t load_bytes; /* of a load: what it counts for in the shard's loads, or will */
+    bool loads;        /* it counts */
     bool again;        /* its answer was taken, and it is submitted again at due_ms */
     uint64_t due_ms;   /* monotonic; 0: at once */
     uint64_t begun_us; /* monotonic; 0: nothing is counted */
@@ -235,6 +237,7 @@ bool request_is_stale(const struct request *request); /* the same, on the shard'
 const struct request_rule *request_rule(const struct request *request);
 struct window *request_window(const struct request *request);
 void request_leave_aside(struct request *request); /* releases its low-priority place, if it has one */
+void request_leave_loads(struct request *request); /* it is no load any more that counts, if it was one */
 /* Called by an executor when it is carried out. Takes the request. */
 void request_finish(struct request *request);
 void request_list_append(struct request_list *list, struct request *request);
@@ -247,6 +250,9 @@ void request_submit(struct request *request);
 /* Submits to a window with low priority: only when nothing else waits there, and at most ASIDE_MAX at a time.
  * Thousands of activities may be cancelled at once, and other requests must not wait behind them. */
 void request_put_aside(struct request *request);
+/* Submits a load of about @p bytes when there is room for what it reads: begun all at once, each of thousands
+ * would hold a part of its history until the last of them had all. */
+void request_load(struct request *request, size_t bytes);
 /* For an answer function: submits it again after @p pause_ms, instead of destroying it. */
 void request_again(struct request *request, uint64_t pause_ms);
 /* Callback of the windows; NATS's threads. */

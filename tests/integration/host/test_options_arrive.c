@@ -402,7 +402,7 @@ static const struct option_arrival {
     {"crash-limit", "4", RUN_FIRST, "partition_create.crash_limit 4"},
     {"turn-limit", "12s", RUN_FIRST, "shard_start.turn_limit_ms 12000"},
     {"parked-max", "77", RUN_FIRST, "partition_create.parked_max 77"},
-    {"parked-memory-max", "5MiB", RUN_FIRST, "partition_create.parked_memory_max 5242880"},
+    {"parked-memory-max", "5MiB", RUN_FIRST, "partition_create.parked_memory_max 1048576"},
     {"instance-memory-max", "3MiB", RUN_FIRST, "partition_create.instance_memory_max 3145728"},
     {"queue", "own", RUN_FIRST, "topology_ensure_queue.queue own"},
     {"slots", "7", RUN_FIRST, "worker_create.slots 7"},

@@ -1,6 +1,7 @@
 /* What is said of turns that do not end: the clock and the waits of the watchdog are the test's. */
 #include "crash_page.h"
 #include "logged.h"
+#include "resident.h"
 #include "thole_cunit.h"
 #include "watchdog.h"
 #include "wrap_mutexes.h"
@@ -23,8 +24,11 @@ static struct {
     void (*before)(size_t look);
     char lines[8][256];
     size_t lines_len;
-    uint64_t burst;      /* runs, in the first look */
-    atomic_size_t trims; /* memory given back */
+    size_t busy; /* looks in which code runs */
+    uint64_t growth, garbage,
+        resident;    /* of the process in each of them; of 4 parts of it are free; in all */
+    uint64_t kept;   /* what it had when memory was given back last */
+    char trims[128]; /* after how many looks memory was given back */
 } play;
 
 uint64_t __wrap_clock_monotonic_ms(void)
@@ -34,9 +38,16 @@ uint64_t __wrap_clock_monotonic_ms(void)
 
 int __wrap_malloc_trim(size_t pad)
 {
+    size_t const len = strlen(play.trims);
     CU_ASSERT_EQUAL(pad, 0);
-    atomic_fetch_add(&play.trims, 1);
+    (void)snprintf(play.trims + len, sizeof play.trims - len, "%zu ", atomic_load(&play.looks));
+    play.resident = play.kept += (play.resident - play.kept) / 4 * (4 - play.garbage);
     return 1;
+}
+
+uint64_t __wrap_resident_bytes(void)
+{
+    return play.resident;
 }
 
 THOLE_PRINTF(4, 5)
@@ -157,50 +168,53 @@ static void test_each_is_said_once(void)
 
 /* ---- memory ---- */
 
-static void burst(size_t look)
-{
-    if (look == 1) {
-        atomic_fetch_add(&play.page->places[1].runs, play.burst);
-        ends(0);
-    }
-}
+enum { QUIET_LOOKS = 10, MEBIBYTE = 1024 * 1024 };
 
-/* It sleeps when the last of so many looks is over, and then does nothing more. */
-static size_t trims_after(uint64_t runs, bool twice)
+/* Code runs in the first looks, and the process grows in each of them. */
+static void grow(size_t look)
 {
-    enum { LOOKS = 11 };
-    struct watchdog *dog = NULL;
-    set_up(LOOKS, burst);
-    play.burst = runs - 1; /* and the one of set_up() */
-    CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
-    while (atomic_load(&play.looks) < LOOKS)
-        (void)sched_yield();
-    for (int i = 0; i < 200 && atomic_load(&play.trims) == 0; i++)
-        (void)usleep(1000);
-    if (twice) {
+    ends(0);
+    if (look <= play.busy) {
         atomic_fetch_add(&play.page->places[1].runs, 1);
-        play.looks_max = LOOKS + LOOKS - 1; /* the first time one more, as it had seen nothing before */
-        watchdog_stir(dog);
-        while (atomic_load(&play.looks) < play.looks_max)
-            (void)sched_yield();
-        (void)usleep(20000);
+        play.resident += play.growth;
     }
-    watchdog_stop(dog);
-    free(play.page);
-    return atomic_load(&play.trims);
 }
 
-static void test_memory_is_given_back_after_a_burst(void)
+static void test_memory_is_given_back(void)
 {
-    CU_ASSERT_EQUAL(trims_after(9999, false), 0);
-    CU_ASSERT_EQUAL(trims_after(10000, false), 1);
-    CU_ASSERT_EQUAL(trims_after(10000, true), 1); /* a single run later */
+    static const struct {
+        const char *name;
+        size_t busy;
+        uint64_t growth, garbage; /* MiB in each look; how much of 4 MiB of them is free */
+        const char *trims;        /* after so many looks */
+    } rows[] = {{"it grows to 60 MiB", 6, 10, 4, "16 "},
+                {"to 90 MiB: at once, and when it is quiet", 9, 10, 4, "7 19 "},
+                {"once a second", 12, 100, 4, "1 6 11 16 "},
+                {"what stays is no reason", 20, 10, 0, "7 14 30 "},
+                {"a large one is searched less often", 60, 30, 0, "3 8 13 18 23 28 33 38 43 49 56 "},
+                {"it hardly grows", 10, 1, 4, ""},
+                {"the system does not say", 10, 0, 4, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct watchdog *dog = NULL;
+        size_t const looks = rows[i].busy + QUIET_LOOKS;
+        set_up(looks, grow);
+        play.busy = rows[i].busy;
+        play.growth = rows[i].growth * MEBIBYTE;
+        play.garbage = rows[i].garbage;
+        CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
+        while (atomic_load(&play.looks) < looks)
+            (void)sched_yield();
+        (void)usleep(10000); /* it falls asleep */
+        watchdog_stop(dog);
+        CHECK_STR(rows[i].name, play.trims, rows[i].trims);
+        free(play.page);
+    }
 }
 
 static const struct thole_test tests[] = {
     {"one that does not end", test_one_that_does_not_end},
     {"many that end", test_many_that_end},
     {"each is said once", test_each_is_said_once},
-    {"memory is given back after a burst", test_memory_is_given_back_after_a_burst},
+    {"memory is given back", test_memory_is_given_back},
 };
 THOLE_TEST_MAIN("watchdog", tests)

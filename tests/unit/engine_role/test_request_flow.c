@@ -355,6 +355,65 @@ static void test_a_failed_load(void)
     }
 }
 
+static struct request *load(size_t bytes)
+{
+    struct request *const request = request_create(REQ_LOAD, &world.shard, &world.owned);
+    request_load(request, bytes);
+    return request;
+}
+
+/* Loads begin one after the other while there is room for what they read. */
+static void test_loads_wait_for_room(void)
+{
+    enum { MEBIBYTE = 1024 * 1024 };
+    begin();
+    struct request *const walk = request_create(REQ_SEND_MESSAGE, &world.shard, &world.owned);
+    request_load(walk, 6 * MEBIBYTE); /* it stays under way */
+    (void)load(10 * MEBIBYTE);
+    CHECK_STR("both fit", play.log, "load");
+    (void)load(1);
+    (void)load(100 * MEBIBYTE);
+    (void)load(1);
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("the others wait", play.log, "load");
+    take();
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("the next one", play.log, "load answer load");
+    take();
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("one that is too large waits for all", play.log, "load answer load answer");
+    CU_ASSERT_EQUAL(world.shard.loads.bytes, 6 * MEBIBYTE);
+    request_destroy(walk);
+    play.sent_len = 0;
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("it is alone", play.log, "load answer load answer load");
+    take();
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("and the last", play.log, "load answer load answer load answer load");
+    take();
+    CU_ASSERT_EQUAL(world.shard.loads.bytes, 0);
+    end();
+}
+
+/* What waits when the partition is closed is not loaded; what waits at the end is freed. */
+static void test_loads_that_wait_in_vain(void)
+{
+    enum { LARGE = 20 * 1024 * 1024 };
+    begin();
+    (void)load(LARGE);
+    (void)load(LARGE);
+    world.generation++;
+    take();
+    (void)requests_run(&world.shard, 1);
+    CHECK_STR("only the first was loaded", play.log, "load answer");
+    CU_ASSERT_EQUAL(world.shard.loads.bytes, 0);
+    (void)load(LARGE);
+    (void)load(LARGE);
+    world.generation--;
+    take();
+    end();
+}
+
 static void test_an_answer_is_begun_with_its_output(void)
 {
     struct partition_out const load = {
@@ -378,6 +437,8 @@ static const struct thole_test tests[] = {
     {"what is in no hurry", test_what_is_in_no_hurry},
     {"what is kept of an answer", test_what_is_kept_of_an_answer},
     {"a failed load", test_a_failed_load},
+    {"loads wait for room", test_loads_wait_for_room},
+    {"loads that wait in vain", test_loads_that_wait_in_vain},
     {"an answer is begun with its output", test_an_answer_is_begun_with_its_output},
 };
 THOLE_TEST_MAIN("request_flow", tests)

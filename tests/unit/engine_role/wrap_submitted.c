@@ -9,6 +9,12 @@ void __wrap_request_submit(struct request *request)
     submitted.requests[submitted.len++] = request;
 }
 
+void __wrap_request_load(struct request *request, size_t bytes)
+{
+    request->load_bytes = bytes;
+    __wrap_request_submit(request);
+}
+
 struct request *submitted_last(enum request_kind kind)
 {
     CU_ASSERT_FATAL(submitted.len > 0);

@@ -133,6 +133,7 @@ static void test_the_newest_record(void)
             const struct asked_history *const asked = &submitted_last(REQ_LOAD)->history;
             CU_ASSERT_EQUAL(asked->execution, rows[i].execution);
             CU_ASSERT_EQUAL(asked->to, SEQUENCE);
+            CU_ASSERT_EQUAL(submitted_last(REQ_LOAD)->load_bytes, 16 * 1024);
             CU_ASSERT_TRUE(thole_slice_equal(asked->instance, THOLE_STR("order")));
         }
         request_destroy(request);

@@ -215,6 +215,30 @@ static void who_takes_too_much_goes(void)
     stage_end(s);
 }
 
+/* One that is too large alone goes, and not all others in its place. */
+static void who_is_too_large_goes_alone(void)
+{
+    enum { LARGE = 200 * 1000 };
+    static uint8_t text[LARGE];
+    struct stage *s = begin();
+    s->options.parked_memory_max = 150 * 1000;
+    stage_again(s);
+    memset(text, 'x', LARGE);
+    stage_start(s, "small", "plain");
+    stage_start(s, "large", "plain");
+    s->loads = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        stage_message(s, &(struct message){.kind = MESSAGE_EVENT,
+                                           .instance = THOLE_STR("large"),
+                                           .request_id = THOLE_STR("large"),
+                                           .event_name = THOLE_STR("item"),
+                                           .event_data = {text, LARGE}});
+        stage_tell(s, "small", MESSAGE_EVENT, "for the small one");
+        CU_ASSERT_EQUAL(s->loads, i);
+    }
+    stage_end(s);
+}
+
 /* ---- counts ---- */
 
 /* An activity that the next execution leaves behind in its first turn was never an open one. */
@@ -591,6 +615,7 @@ static const struct thole_test tests[] = {
     {"who was used last stays", who_was_used_last_stays},
     {"who was loaded last stays", who_was_loaded_last_stays},
     {"who takes too much goes", who_takes_too_much_goes},
+    {"who is too large goes alone", who_is_too_large_goes_alone},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
     {"a name is counted once for an instance", a_name_is_counted_once_for_an_instance},
