@@ -81,7 +81,7 @@ static double write_records(struct buf made[RECORDS], enum form form)
         struct buf *const to = &made[n - 1];
         record.salts = form == SALTED ? &salts : NULL;
         if (form != WITHOUT)
-            record.previous = record.previous_of_instance = newest;
+            record.previous = record.previous_of_instance.hash = newest;
         buf_clear(to);
         if (record_encode(&record, to) != THOLE_OK)
             abort();

@@ -137,8 +137,7 @@ static void widen(struct buf *to, const char *subject)
     buf_text(to, second);
 }
 
-/* from: 0: the last message. */
-static thole_status write_get(struct buf *to, const char *subject, uint64_t from)
+thole_status stream_get_request(struct buf *to, const char *subject)
 {
     struct json json;
     struct buf wide;
@@ -147,9 +146,7 @@ static thole_status write_get(struct buf *to, const char *subject, uint64_t from
     buf_clear(to);
     json_to_buf(&json, to);
     json_object(&json);
-    if (from > 0)
-        json_member_number(&json, "seq", from);
-    json_member_text(&json, from > 0 ? "next_by_subj" : "last_by_subj", buf_cstr(&wide));
+    json_member_text(&json, "last_by_subj", buf_cstr(&wide));
     json_end(&json);
     thole_status const status = buf_status(&wide) != THOLE_OK ? buf_status(&wide) : buf_status(to);
     buf_release(&wide);
@@ -172,15 +169,16 @@ static thole_status get_bytes(thole_slice message, const char *member, struct bu
     return good ? THOLE_OK : thole_fail(reterr, THOLE_CORRUPT, "the server's answer has no valid base64");
 }
 
-thole_status stream_get_request(struct buf *to, const char *subject)
+thole_status stream_sequence_request(struct buf *to, uint64_t sequence)
 {
-    return write_get(to, subject, 0);
-}
-
-thole_status stream_next_request(struct buf *to, const char *subject, uint64_t from)
-{
-    assert(from > 0);
-    return write_get(to, subject, from);
+    struct json json;
+    assert(sequence > 0);
+    buf_clear(to);
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_number(&json, "seq", sequence);
+    json_end(&json);
+    return buf_status(to);
 }
 
 thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,

@@ -26,8 +26,8 @@ THOLE_NODISCARD thole_status stream_next(struct connection *connection, const ch
 /* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
  */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
-/* The body of a direct get (requests_get()): the first message of @p subject at @p from or behind it. */
-THOLE_NODISCARD thole_status stream_next_request(struct buf *to, const char *subject, uint64_t from);
+/* The body of a direct get (requests_get()) of one message. */
+THOLE_NODISCARD thole_status stream_sequence_request(struct buf *to, uint64_t sequence);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
                                                struct buf *ret_body, thole_error *reterr);
 /* The headers of the message in such an answer, as they were published: "NATS/1.0\r\nName: value\r\n...".

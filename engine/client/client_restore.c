@@ -47,8 +47,8 @@ static thole_status take_deletion(void *arg, uint64_t sequence, thole_slice subj
     arena_init(&arena, CLIENT_ARENA_MAX);
     if (history_decode(body, naming->wish->instance, &arena, &record, NULL) == THOLE_OK &&
         record.kind == RECORD_DELETED)
-        naming->named |= record_hash_known(&record.previous_of_instance)
-                             ? record_hash_equal(&record.previous_of_instance, &naming->wish->last)
+        naming->named |= record_hash_known(&record.previous_of_instance.hash)
+                             ? record_hash_equal(&record.previous_of_instance.hash, &naming->wish->last)
                              : naming->wish->sealed;
     arena_release(&arena);
     return THOLE_OK;

@@ -248,7 +248,7 @@ struct record {
     uint64_t published; /* all effects of the records up to this sequence are done; 0: not known */
     struct position position;
     struct record_hash previous;             /* of the record that counts before it; none: not known */
-    struct record_hash previous_of_instance; /* TURN, DELETED; none: not known, or it is the first */
+    struct record_link previous_of_instance; /* TURN, DELETED; none: not known, or it is the first */
     const struct salt_source *salts;         /* TURN, where it is written; NULL: its payloads have no salts */
     /* EPOCH_OPENED */
     thole_slice node;

@@ -321,7 +321,8 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     pb.published = record->published;
     pb.position = &position;
     pb.previous = codec_bytes(record_hash_slice(&record->previous));
-    pb.previous_of_instance = codec_bytes(record_hash_slice(&record->previous_of_instance));
+    pb.previous_of_instance = codec_bytes(record_hash_slice(&record->previous_of_instance.hash));
+    pb.previous_of_instance_at = record->previous_of_instance.sequence;
     pb.body_case = (Thole__V1__Record__BodyCase)record->kind;
     return codec_pack(&pb.base, to);
 }
@@ -691,7 +692,8 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
     ret->committed = pb->committed;
     ret->published = pb->published;
     ret->previous = hash_decode(pb->previous);
-    ret->previous_of_instance = hash_decode(pb->previous_of_instance);
+    ret->previous_of_instance =
+        (struct record_link){hash_decode(pb->previous_of_instance), pb->previous_of_instance_at};
     THOLE_TRY(position_decode(d, pb->position, &ret->position));
     switch (ret->kind) {
     case RECORD_TURN: return turn_decode(d, pb->turn, &ret->turn);

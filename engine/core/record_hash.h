@@ -14,10 +14,20 @@ struct record_hash {
 };
 struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_slice record);
 
+/* A record of a stream, as another one names it. */
+struct record_link {
+    struct record_hash hash; /* none: there is none, or it is not known */
+    uint64_t sequence;       /* 0: likewise */
+};
+
 /* From what a record says: empty, or RECORD_HASH_BYTES. */
 struct record_hash record_hash_said(thole_slice bytes);
 bool record_hash_known(const struct record_hash *hash); /* not none */
 bool record_hash_equal(const struct record_hash *a, const struct record_hash *b);
 /* Its bytes, borrowed; empty: none. */
 thole_slice record_hash_slice(const struct record_hash *hash);
+
+/* What the record says of the one of its instance before it; none: it is the first. Reads only these fields.
+ * False: it says nothing, as an older engine wrote it, or is no record. */
+bool record_link_before(thole_slice record, struct record_link *ret);
 #endif

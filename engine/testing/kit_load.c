@@ -102,7 +102,8 @@ static void append(thole_test_env *env, const struct record *from)
     record.committed = record.n - 1;
     record.position = last.position;
     record.published = last.published;
-    record.previous = record.previous_of_instance = (struct record_hash){{0}};
+    record.previous = (struct record_hash){{0}};
+    record.previous_of_instance = (struct record_link){{{0}}, 0};
     kit_must(record_encode(&record, &bytes) == THOLE_OK);
     (void)kit_log_append(env, &(struct out_append){.kind = RECORD_TURN,
                                                    .instance = record.turn.instance,

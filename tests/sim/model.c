@@ -333,7 +333,10 @@ static void check_links(struct world *w, const struct log_stream *log, const str
     if (entry->instance == SIZE_MAX)
         return;
     struct model_instance *m = model_of(w, entry->instance);
-    check_link(w, log, &m->newest, &record->previous_of_instance, "the instance");
+    check_link(w, log, &m->newest, &record->previous_of_instance.hash, "the instance");
+    if (record->previous_of_instance.sequence != (m->newest.there ? m->newest.sequence : 0))
+        broken(w, "partition %u: a record says that the one of its instance before it is #%" PRIu64,
+               log->partition, record->previous_of_instance.sequence);
     m->newest = link;
 }
 

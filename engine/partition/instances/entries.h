@@ -96,7 +96,7 @@ struct entry {
 
     /* The history so far. */
     uint64_t execution, turns, events, time_ms;
-    struct record_hash newest; /* of its last record, committed or not; none: it has none */
+    struct record_link newest; /* its last record, committed or not; none: it has none */
     uint64_t tombstone;        /* executions up to this one are of earlier, deleted incarnations */
     thole_slice orchestration,
         request_id;       /* owned. ABSENT, EARLY: request_id and parent of the last incarnation */

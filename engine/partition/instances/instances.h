@@ -56,7 +56,7 @@ void instances_crashes(struct instances *instances, const struct in_crashes *in)
 
 struct instances_record {
     struct entry *entry;        /* NULL: nothing is to be recorded */
-    struct record_hash *newest; /* see struct log_saying */
+    struct record_link *newest; /* see struct log_saying */
     const struct turn *turn;    /* NULL: a deletion */
     const struct turn_log *lines;
     size_t lines_len;

@@ -12,10 +12,10 @@ enum { HISTORY_ARENA_MAX = 1024 * 1024 * 1024 };
 struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
     bool damaged, too_new, foreign;
-    uint64_t execution;       /* the newest one */
-    uint64_t lost;            /* its records behind the last one that decodes */
-    struct deletion deletion; /* of the incarnation before; instance empty: none */
-    thole_slice newest;       /* the last record that counts; empty: none does */
+    uint64_t execution;              /* the newest one */
+    uint64_t lost;                   /* its records behind the last one that decodes */
+    struct deletion deletion;        /* of the incarnation before; instance empty: none */
+    const struct log_record *newest; /* the last record that counts; NULL: none does */
 };
 
 /* Records before the deletion may still be there; they are being removed and are ignored. */
@@ -73,7 +73,7 @@ static struct history decode(struct instances *p, const struct in_history *in, c
         enum log_verdict const verdict =
             log_rule_judge(log, status == THOLE_OK ? &record : NULL, in->records[i].sequence);
         if (verdict == LOG_COUNTS || verdict == LOG_DAMAGED)
-            history.newest = in->records[i].bytes;
+            history.newest = &in->records[i];
         if (status != THOLE_OK || verdict != LOG_COUNTS)
             continue;
         if (record.kind == RECORD_TURN)
@@ -272,8 +272,10 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
         entry->execution = 0;
         deletion_note(entry, &history->deletion);
     }
-    if (history->newest.len > 0)
-        entry->newest = record_hash_make(p->env->options.ns, p->env->options.partition, history->newest);
+    if (history->newest != NULL)
+        entry->newest = (struct record_link){
+            record_hash_make(p->env->options.ns, p->env->options.partition, history->newest->bytes),
+            history->newest->sequence};
     const struct event *end = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct event *ends = note_turn(entry, &turns[i]);

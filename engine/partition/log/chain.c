@@ -147,12 +147,13 @@ static void link_to_previous(struct partition_log *log, struct record *record,
         record->previous_of_instance = *saying->newest;
 }
 
-static void note_newest(struct partition_log *log, thole_slice bytes, const struct log_saying *saying)
+static void note_newest(struct partition_log *log, thole_slice bytes, uint64_t n,
+                        const struct log_saying *saying)
 {
     const struct partition_options *options = &log->env->options;
     log->newest = record_hash_make(options->ns, options->partition, bytes);
     if (saying->newest != NULL)
-        *saying->newest = log->newest;
+        *saying->newest = (struct record_link){log->newest, log->facts.base + n};
 }
 
 /* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: no memory for its
@@ -182,7 +183,7 @@ static struct link *append(struct partition_log *log, struct record *record, con
         env_no_memory(log->env);
         return NULL;
     }
-    note_newest(log, buf_bytes(&link->bytes), saying);
+    note_newest(log, buf_bytes(&link->bytes), record->n, saying);
     facts->in_flight_bytes += link->bytes.len;
     struct partition_out *out = env_emit(log->env, PARTITION_OUT_APPEND);
     out->token = record->n;

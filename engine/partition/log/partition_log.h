@@ -59,8 +59,8 @@ const struct log_tail *log_found(const struct partition_log *log);
 struct log_saying {
     struct position position; /* of the inbox; borrowed for the call */
     uint64_t published;
-    struct record_hash *newest; /* of the turn's or deletion's instance: is that of its last record, and
-                                   becomes that of the appended one */
+    struct record_link *newest; /* of the turn's or deletion's instance: is its last record, and becomes the
+                                    appended one */
 };
 /* FOUND: opens an epoch above the one that was found, and above @p epoch_above. */
 void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log_saying *saying);

@@ -17,7 +17,8 @@
  * Requests, by what they are about; each file makes them, carries them out and takes their answers:
  *
  *   log_requests.c      the partition's log
- *   history_requests.c  an instance's history, and which instances there are
+ *   history_walk.c      an instance's history, from its newest record back
+ *   history_requests.c  histories over consumers; which instances there are
  *   store_requests.c    rows
  *   work_requests.c     work for the workers
  *   message_requests.c  messages to other instances, and notices

@@ -1,4 +1,4 @@
-/* Histories: which there are; an instance's, found, loaded, removed. */
+/* Histories: an instance's, loaded over a consumer, and removed; which there are. */
 #include "jscan.h"
 #include "memory.h"
 #include "reader.h"
@@ -16,139 +16,7 @@ enum {
     LIST_RETRY_MS = 2000,
     REMOVED_MAX = 1000, /* records of one request */
     REMOVE_RETRY_MS = 500,
-    WALK_RECORDS_MAX = 4, /* more of them are cheaper over a consumer */
-    LOAD_RECORDS = 4,     /* guessed */
-    LOAD_BYTES_MIN = 16 * 1024,
 };
-
-/* ---- the newest record ---- */
-
-/* Most instances are new when their first message comes: look that up first, without a thread and a
- * consumer. */
-void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
-{
-    bool const known = out->load.execution != 0;
-    struct request *request = request_of(known ? REQ_LOAD : REQ_LOOK_UP, shard, owned, out);
-    request->history = (struct asked_history){.instance = request_keep(request, out->load.instance),
-                                              .execution = out->load.execution,
-                                              .to = UINT64_MAX,
-                                              .only = true};
-    request->in.history.instance = request->history.instance;
-    if (known)
-        request_load(request, LOAD_BYTES_MIN);
-    else
-        request_submit(request);
-}
-
-/* By its newest record, which came in JSON and base64: a few like it. */
-static size_t guess_bytes(const struct request *found)
-{
-    size_t const bytes = found->reply.body.len * LOAD_RECORDS;
-    return bytes > LOAD_BYTES_MIN ? bytes : LOAD_BYTES_MIN;
-}
-
-/* Loads the history up to the record that a look-up has found. Of a first execution one record after the
- * other: see load_newest() for the others. */
-static void load_newest_of(const struct owned *owned, const struct request *found, uint64_t execution,
-                           uint64_t to)
-{
-    struct request *request = request_create(execution == 1 ? REQ_WALK : REQ_LOAD, found->shard, owned);
-    request->history = (struct asked_history){.instance = request_keep(request, found->history.instance),
-                                              .execution = execution,
-                                              .to = to,
-                                              .from = 1,
-                                              .found = {.arena = &request->arena}};
-    request->in = found->in;
-    request->in.history.instance = request->history.instance;
-    request_load(request, guess_bytes(found));
-}
-
-thole_status look_up_send(struct request *request, thole_error *reterr)
-{
-    struct shard *const shard = request->shard;
-    char api[STREAM_NAME_BYTES_MAX + 32];
-    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.%s", shard_owned(shard, request->mail.p)->hist_stream);
-    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, request->mail.p,
-                              request->history.instance, EXECUTIONS_ALL, reterr));
-    buf_clear(&shard->body);
-    THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
-    return requests_send(shard->windows[WINDOW_READS].requests, api, buf_bytes(&shard->body),
-                         request_token(request), reterr);
-}
-
-/* Sequence (0: none) and execution of the newest record, or EXECUTION_DELETED. */
-static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, uint64_t *ret_execution,
-                                  thole_error *reterr)
-{
-    struct buf subject;
-    THOLE_TRY(stream_get_answer(answer, ret_sequence, NULL, reterr));
-    if (*ret_sequence == 0)
-        return THOLE_OK;
-    buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status = stream_get_subject(answer, &subject, reterr);
-    thole_slice const execution = subject_nth(buf_bytes(&subject), TOKEN_EXECUTION);
-    if (thole_slice_equal(execution, THOLE_STR(SUBJECT_DELETED)))
-        *ret_execution = EXECUTION_DELETED;
-    else if (status == THOLE_OK && !json_uint(execution, ret_execution))
-        status = thole_fail(reterr, THOLE_CORRUPT, "a history's subject names no execution");
-    buf_release(&subject);
-    return status;
-}
-
-void look_up_answered(struct owned *owned, struct request *request)
-{
-    uint64_t sequence = 0, execution = 0;
-    if (!request_is_current(owned, request))
-        return; /* the partition asks again after it is opened */
-    if (newest_record(request->reply.body, &sequence, &execution, NULL) != THOLE_OK)
-        shard_step_down(owned, "a history could not be looked up");
-    else if (sequence > 0)
-        load_newest_of(owned, request, execution, sequence);
-    else
-        request_input(owned, request);
-}
-
-/* ---- record by record: no thread, no consumer ---- */
-
-thole_status walk_send(struct request *request, thole_error *reterr)
-{
-    struct shard *const shard = request->shard;
-    char api[STREAM_NAME_BYTES_MAX + 32];
-    snprintf(api, sizeof api, "$JS.API.DIRECT.GET.%s", shard_owned(shard, request->mail.p)->hist_stream);
-    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, request->mail.p,
-                              request->history.instance, EXECUTIONS_ALL, reterr));
-    THOLE_TRY(stream_next_request(&shard->body, buf_cstr(&shard->subject), request->history.from));
-    return requests_get(shard->windows[WINDOW_READS].requests, api, buf_bytes(&shard->body),
-                        request_token(request), reterr);
-}
-
-/* Whether the answer is the next record, which is in the request's memory. The replica that answered may have
- * fallen behind. */
-static bool take_record(struct asked_history *asked, const struct request *request)
-{
-    const struct request_reply *const reply = &request->reply;
-    if (request->status != THOLE_OK || reply->sequence < asked->from || reply->sequence > asked->to ||
-        records_add(&asked->found, reply->sequence, reply->subject, reply->body) != THOLE_OK)
-        return false;
-    asked->from = reply->sequence + 1;
-    return true;
-}
-
-void walk_answered(struct owned *owned, struct request *request)
-{
-    struct asked_history *const asked = &request->history;
-    if (!request_is_current(owned, request))
-        return;
-    bool const taken = take_record(asked, request);
-    if (taken && asked->from > asked->to) {
-        request->in.history = (struct in_history){asked->instance, asked->found.items, asked->found.len};
-        request_input(owned, request);
-        return;
-    }
-    if (!taken || asked->found.len >= WALK_RECORDS_MAX)
-        request->kind = REQ_LOAD; /* the rest */
-    request_again(request, 0);
-}
 
 /* ---- loading: a loader's thread ---- */
 
@@ -199,7 +67,7 @@ static thole_status read_deletion(struct engine_host *engine, struct request *re
 /*
  * Loads up to the instance's newest record, which is known. Of the first execution, and of execution 0, all
  * records since the id's last deletion: early events may be recorded after an incomplete first turn. An
- * execution that continued as new gets no more records. Of the first execution a walk may have found some.
+ * execution that continued as new gets no more records.
  */
 static thole_status load_newest(struct engine_host *engine, struct request *request, struct records *found)
 {
@@ -210,8 +78,7 @@ static thole_status load_newest(struct engine_host *engine, struct request *requ
     if (execution != 1)
         THOLE_TRY(read_deletion(engine, request, &deleted, &last));
     if (execution <= last + 1)
-        return read_execution(engine, request, found, EXECUTIONS_ALL,
-                              execution == 1 ? request->history.from : deleted);
+        return read_execution(engine, request, found, EXECUTIONS_ALL, execution == 1 ? 1 : deleted);
     THOLE_TRY(read_execution(engine, request, found, execution - 1, 1));
     return read_execution(engine, request, found, execution, 1);
 }
@@ -219,8 +86,7 @@ static thole_status load_newest(struct engine_host *engine, struct request *requ
 thole_status history_load_records(struct engine_host *engine, struct request *request)
 {
     const struct asked_history *const asked = &request->history;
-    struct records found = asked->found;
-    found.arena = &request->arena;
+    struct records found = {.arena = &request->arena};
     thole_status const status = asked->only ? read_execution(engine, request, &found, asked->execution, 1)
                                             : load_newest(engine, request, &found);
     if (status == THOLE_OK)

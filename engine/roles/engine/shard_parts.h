@@ -16,7 +16,7 @@ request_send_fn append_send;
 request_answer_fn append_answered;
 request_load_fn tail_load, log_load, deletion_load;
 
-/* ---- history_requests.c: an instance's history ---- */
+/* ---- history_walk.c, history_requests.c: an instance's history ---- */
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void ids_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out);

@@ -27,7 +27,7 @@ enum request_kind {
     REQ_READ_TAIL,
     REQ_READ_LOG,
     REQ_DELETE_RECORDS,
-    /* history_requests.c */
+    /* history_walk.c, history_requests.c */
     REQ_LOOK_UP, /* an instance's newest record, before it is loaded */
     REQ_WALK,    /* an instance's records one by one: most have few */
     REQ_LOAD,
@@ -78,8 +78,11 @@ struct asked_history {
     thole_slice instance;
     uint64_t execution, to; /* execution: the newest, whose last record is `to`; or the only one to load */
     bool only;
-    uint64_t from;        /* records below it are in `found`: a load goes on where a walk ended */
-    struct records found; /* of a walk, and of the load behind it */
+    /* a walk: */
+    struct records found;    /* the newest first */
+    struct record_link next; /* the one to ask for */
+    size_t steps;            /* so many were taken */
+    bool leaves, early;      /* there are records of the execution before, of execution 0 */
 };
 struct asked_removal {
     struct out_remove_history of;

@@ -22,7 +22,7 @@ static void store(struct log *log, struct record *record, size_t instance)
     if (!log->old)
         record->previous = log->newest;
     if (!log->old && instance < 3)
-        record->previous_of_instance = log->instances[instance];
+        record->previous_of_instance.hash = log->instances[instance];
     CU_ASSERT_EQUAL(record_encode(record, &bytes), THOLE_OK);
     *to = (struct audit_record){.sequence = ++log->sequence, .kind = record->kind};
     CU_ASSERT_EQUAL(arena_dup(&log->arena, buf_bytes(&bytes), &to->bytes), THOLE_OK);

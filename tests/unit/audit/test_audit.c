@@ -146,7 +146,7 @@ static void forge(struct log *log, uint64_t sequence, const char *data, bool lin
     event.data = thole_slice_from(data);
     record.turn.events = &event;
     if (!links)
-        record.previous = record.previous_of_instance = (struct record_hash){{0}};
+        record.previous = record.previous_of_instance.hash = (struct record_hash){{0}};
     CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_OK);
     CU_ASSERT_EQUAL(arena_dup(&log->arena, buf_bytes(&bytes), &log->records[sequence - 1].bytes), THOLE_OK);
     buf_release(&bytes);

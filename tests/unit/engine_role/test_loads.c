@@ -169,8 +169,7 @@ static void of_history(struct request *request)
 
 static void of_first_execution(struct request *request)
 {
-    request->history =
-        (struct asked_history){.instance = THOLE_STR("order"), .execution = 1, .from = 9, .to = 30};
+    request->history = (struct asked_history){.instance = THOLE_STR("order"), .execution = 1, .to = 30};
 }
 
 static void of_one_execution(struct request *request)

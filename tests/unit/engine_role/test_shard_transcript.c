@@ -382,62 +382,6 @@ static void histories(void)
     answer(request); /* of an older generation */
 }
 
-/* Carries out the walk once more, or what it has become. */
-static void walk_on(struct request *request)
-{
-    request->status = THOLE_OK;
-    submitted.requests[submitted.len - 1] = request;
-    (void)carry_out();
-}
-
-/* An instance of one execution is read record by record. */
-static void walks(void)
-{
-    static const struct {
-        enum request_result result;
-        uint64_t sequences[5]; /* of the answers; 0: there is none */
-    } rows[] = {
-        {REQUEST_ANSWERED, {30}},
-        {REQUEST_ANSWERED, {7, 9, 30}},
-        {REQUEST_ANSWERED, {7, 8, 9, 30}}, /* just as many as one by one */
-        {REQUEST_ANSWERED, {7, 8, 9, 10, 30}},
-        {REQUEST_ANSWERED, {7, 0}},  /* a replica that lacks the newest */
-        {REQUEST_ANSWERED, {7, 31}}, /* a rival has written one */
-        {REQUEST_ANSWERED, {7, 7}},
-        {REQUEST_FAILED, {30}},
-        {REQUEST_UNKNOWN, {30}},
-    };
-    play.records = 1;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        (void)fprintf(play.said, " row %zu\n", i);
-        struct request *const request = load_by_look_up(FOUND("1"));
-        CU_ASSERT_FATAL(request != NULL && request->kind == REQ_WALK);
-        for (size_t k = 0; request->kind == REQ_WALK; k++) {
-            uint64_t const sequence = rows[i].sequences[k];
-            request->status = rows[i].result == REQUEST_ANSWERED ? THOLE_OK : THOLE_UNAVAILABLE;
-            request->reply = (struct request_reply){.result = rows[i].result,
-                                                    .sequence = sequence,
-                                                    .subject = THOLE_STR("thole.shop.hist.3.order.1"),
-                                                    .body = THOLE_STR("one by one")};
-            answer(request);
-            if (sequence == 30 && rows[i].result == REQUEST_ANSWERED)
-                break;
-            walk_on(request);
-        }
-        if (request->kind == REQ_LOAD)
-            answer(request);
-        submitted_clear();
-    }
-    struct request *const request = load_by_look_up(FOUND("1"));
-    world.generation++;
-    request->reply = (struct request_reply){.result = REQUEST_ANSWERED, .sequence = 30};
-    answer(request); /* of an older generation */
-    world.generation--;
-    submitted_clear();
-    play.refused = "get";
-    (void)load_by_look_up(FOUND("1"));
-}
-
 static void deletions(void)
 {
     struct record const record = {.kind = RECORD_DELETED,
@@ -741,7 +685,6 @@ static const struct {
               {"the tail", tails},
               {"the log", logs},
               {"histories", histories},
-              {"histories, record by record", walks},
               {"histories of an id that was deleted", deletions},
               {"which instances there are", ids},
               {"histories are removed", removals},

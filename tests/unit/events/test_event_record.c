@@ -470,23 +470,57 @@ static void hashes_of_records_before(void)
     arena_init(&arena, 1 << 20);
     buf_init(&bytes, 1 << 20);
     from.previous = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("x"));
-    from.previous_of_instance = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y"));
+    from.previous_of_instance = (struct record_link){record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y")), 7};
     CU_ASSERT_EQUAL(record_encode(&from, &bytes), THOLE_OK);
     CU_ASSERT_EQUAL(record_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
     CU_ASSERT_TRUE(record_hash_equal(&to.previous, &from.previous));
-    CU_ASSERT_TRUE(record_hash_equal(&to.previous_of_instance, &from.previous_of_instance));
+    CU_ASSERT_TRUE(record_hash_equal(&to.previous_of_instance.hash, &from.previous_of_instance.hash));
+    CU_ASSERT_EQUAL(to.previous_of_instance.sequence, 7);
+    from.previous_of_instance.sequence = 0; /* as an older engine writes it */
+    buf_clear(&bytes);
+    CU_ASSERT_EQUAL(record_encode(&from, &bytes), THOLE_OK);
     bytes.ptr[bytes.len - 1 - RECORD_HASH_BYTES]--; /* one byte shorter */
     bytes.len--;
     CU_ASSERT_EQUAL(record_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
     CU_ASSERT_TRUE(record_hash_equal(&to.previous, &from.previous));
-    CU_ASSERT_FALSE(record_hash_known(&to.previous_of_instance));
+    CU_ASSERT_FALSE(record_hash_known(&to.previous_of_instance.hash));
     buf_release(&bytes);
     arena_release(&arena);
+}
+
+static bool before(struct record_link *ret, const struct record *record)
+{
+    struct buf bytes;
+    buf_init(&bytes, 1 << 20);
+    CU_ASSERT_EQUAL_FATAL(record_encode(record, &bytes), THOLE_OK);
+    bool const says = record_link_before(buf_bytes(&bytes), ret);
+    CU_ASSERT_FALSE(record_link_before((thole_slice){bytes.ptr, bytes.len - 1}, ret) && bytes.len > 0);
+    (void)record_link_before(buf_bytes(&bytes), ret);
+    buf_release(&bytes);
+    return says;
+}
+
+/* What the record says of the one of its instance before it, without decoding it. */
+static void what_is_before(void)
+{
+    struct record from = {.kind = RECORD_TURN, .epoch = 1, .n = 2, .turn = {.instance = THOLE_STR("order")}};
+    struct record_link link;
+    CU_ASSERT_FALSE(before(&link, &from)); /* an older engine's */
+    from.previous = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("x"));
+    CU_ASSERT(before(&link, &from) && !record_hash_known(&link.hash) && link.sequence == 0); /* the first */
+    from.previous_of_instance.hash = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y"));
+    CU_ASSERT_FALSE(before(&link, &from)); /* one that did not say where */
+    from.previous_of_instance.sequence = 1000;
+    CU_ASSERT(before(&link, &from) && link.sequence == 1000);
+    CU_ASSERT(record_hash_equal(&link.hash, &from.previous_of_instance.hash));
+    CU_ASSERT_FALSE(record_link_before(THOLE_STR("no record"), &link));
+    CU_ASSERT_FALSE(record_link_before(THOLE_STR(""), &link));
 }
 
 static const struct thole_test tests[] = {
     {"round trip of every kind", round_trip_of_every_kind},
     {"who and where", who_and_where},
+    {"what is before", what_is_before},
     {"round trip of other records", round_trip_of_other_records},
     {"the bytes are for ever", the_bytes_are_for_ever},
     {"sizes of events", sizes_of_events},

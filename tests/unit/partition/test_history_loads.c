@@ -5,15 +5,13 @@
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
 
-enum { SEQUENCE = 21, BELOW = 20, RECORDS_MAX = 8 };
+enum { BELOW = 20, RECORDS_MAX = 8 };
 
 static struct {
-    const char *found;               /* the subject of the newest record; NULL: there is none */
     const char *stored[RECORDS_MAX]; /* the last tokens of the subjects, from sequence 1 */
     char filter[64];
     uint64_t read_to;
-    char removed[64], stepped_down[64];
-    unsigned inputs;
+    char removed[64];
     int bufs; /* begun and not released */
 } play;
 
@@ -31,21 +29,6 @@ void __wrap_buf_release(struct buf *buf)
 {
     play.bufs--;
     __real_buf_release(buf);
-}
-
-thole_status __wrap_stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,
-                                      thole_error *reterr)
-{
-    (void)answer, (void)ret_body, (void)reterr;
-    *ret_sequence = play.found == NULL ? 0 : SEQUENCE;
-    return THOLE_OK;
-}
-
-thole_status __wrap_stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr)
-{
-    (void)answer, (void)reterr;
-    buf_text(to, play.found);
-    return THOLE_OK;
 }
 
 thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
@@ -85,60 +68,12 @@ thole_status __wrap_stream_delete_all(struct connection *connection, const char 
     return THOLE_OK;
 }
 
-void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
-{
-    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
-    (void)in;
-    play.inputs++;
-}
-
-void __wrap_shard_step_down(struct owned *owned, const char *text)
-{
-    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
-    (void)snprintf(play.stepped_down, sizeof play.stepped_down, "%s", text);
-}
-
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
     shard_world_begin(request_rules);
     (void)snprintf(world.engine.topology.ns, sizeof world.engine.topology.ns, "shop");
     world.owned.hist_stream = (char *)"HIST";
-}
-
-/* ---- the newest record ---- */
-
-static void test_the_newest_record(void)
-{
-    static const struct {
-        const char *found;
-        uint64_t execution; /* that is loaded; 0: none */
-        const char *stepped_down;
-    } rows[] = {{"thole.shop.hist.0.order.2", 2, ""},
-                {"thole.shop.hist.0.order.deleted", EXECUTION_DELETED, ""},
-                {NULL, 0, ""},
-                {"thole.shop.hist.0.order.two", 0, "a history could not be looked up"}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        begin();
-        play.found = rows[i].found;
-        struct request *const request = request_create(REQ_LOOK_UP, &world.shard, &world.owned);
-        request->history.instance = THOLE_STR("order");
-        int const bufs = play.bufs;
-        look_up_answered(&world.owned, request);
-        CU_ASSERT_EQUAL(play.bufs, bufs);
-        CHECK_STR("stepped down", play.stepped_down, rows[i].stepped_down);
-        CU_ASSERT_EQUAL(play.inputs, rows[i].found == NULL); /* the machine learns that there is none */
-        CU_ASSERT_EQUAL_FATAL(submitted.len, rows[i].execution != 0);
-        if (rows[i].execution != 0) {
-            const struct asked_history *const asked = &submitted_last(REQ_LOAD)->history;
-            CU_ASSERT_EQUAL(asked->execution, rows[i].execution);
-            CU_ASSERT_EQUAL(asked->to, SEQUENCE);
-            CU_ASSERT_EQUAL(submitted_last(REQ_LOAD)->load_bytes, 16 * 1024);
-            CU_ASSERT_TRUE(thole_slice_equal(asked->instance, THOLE_STR("order")));
-        }
-        request_destroy(request);
-        submitted_clear();
-    }
 }
 
 /* ---- removal ---- */
@@ -188,7 +123,6 @@ static void test_an_input_that_is_not_there(void)
 }
 
 static const struct thole_test tests[] = {
-    {"the newest record", test_the_newest_record},
     {"whose records are removed", test_whose_records_are_removed},
     {"an input that is not there", test_an_input_that_is_not_there},
 };
