@@ -109,7 +109,9 @@ bool inflow_ask(struct inflow_part *part)
     if (part->inflow == NULL)
         return true;
     pthread_mutex_lock(&part->inflow->lock);
-    bool const granted = part->granted || (!part->waits && part->inflow->first == NULL && has_room(part));
+    bool const at_end = part->window != 0 && next_due(part) == 0; /* it needs no room */
+    bool const fits = at_end || (part->inflow->first == NULL && has_room(part));
+    bool const granted = part->granted || (!part->waits && fits);
     if (granted && !part->granted)
         grant(part);
     else if (!granted && !part->waits)

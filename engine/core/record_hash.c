@@ -1,6 +1,5 @@
 #include "record_hash.h"
 #include "record_outline.h"
-#include "wire_fields.h"
 #include <assert.h>
 #include <string.h>
 
@@ -62,23 +61,4 @@ bool record_hash_equal(const struct record_hash *a, const struct record_hash *b)
 thole_slice record_hash_slice(const struct record_hash *hash)
 {
     return record_hash_known(hash) ? (thole_slice){hash->bytes, sizeof hash->bytes} : (thole_slice){0};
-}
-
-/* A record of an instance also names the one of its partition: at least the opening of its epoch is there. */
-bool record_link_before(thole_slice record, struct record_link *ret)
-{
-    enum { FIELD_PREVIOUS = 16, FIELD_PREVIOUS_OF_INSTANCE = 17, FIELD_AT = 19 };
-    struct wire_message message = wire_message_of(record);
-    struct wire_field field;
-    bool links = false;
-    *ret = (struct record_link){{{0}}, 0};
-    while (wire_take(&message, &field)) {
-        bool const hash = field.type == WIRE_BYTES && field.bytes.len == RECORD_HASH_BYTES;
-        links |= hash && field.number == FIELD_PREVIOUS;
-        if (hash && field.number == FIELD_PREVIOUS_OF_INSTANCE)
-            ret->hash = record_hash_said(field.bytes);
-        if (field.type == WIRE_NUMBER && field.number == FIELD_AT)
-            ret->sequence = field.value;
-    }
-    return links && !message.bad && record_hash_known(&ret->hash) == (ret->sequence > 0);
 }

@@ -26,8 +26,4 @@ bool record_hash_known(const struct record_hash *hash); /* not none */
 bool record_hash_equal(const struct record_hash *a, const struct record_hash *b);
 /* Its bytes, borrowed; empty: none. */
 thole_slice record_hash_slice(const struct record_hash *hash);
-
-/* What the record says of the one of its instance before it; none: it is the first. Reads only these fields.
- * False: it says nothing, as an older engine wrote it, or is no record. */
-bool record_link_before(thole_slice record, struct record_link *ret);
 #endif

@@ -244,6 +244,18 @@ static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
     return membership_run(engine->membership, reterr);
 }
 
+static void warn_of_small_share(const struct engine_host *engine)
+{
+    enum { SHARE_MIN = 1024 * 1024 };
+    uint64_t const all = engine->options.parked_memory_max, share = all / engine->topology.partitions;
+    if (all > 0 && share < SHARE_MIN)
+        log_line(
+            LOG_LEVEL_WARN, "engine",
+            "--parked-memory-max %" PRIu64 " is %" PRIu64
+            " bytes for each of %u partitions: an instance that holds more is loaded again for each turn",
+            all, share, engine->topology.partitions);
+}
+
 thole_status engine_host_start(const struct host_options *options, const thole_program *program,
                                const struct stop_check *stop, struct engine_host **ret, thole_error *reterr)
 {
@@ -283,6 +295,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
         engine_host_stop(engine);
         return status;
     }
+    warn_of_small_share(engine);
     log_line(LOG_LEVEL_INFO, "engine", "node %s serves namespace %s: %u partitions, %zu orchestrations",
              options->node, engine->topology.ns, engine->topology.partitions, program->orchestrations_len);
     *ret = engine;

@@ -8,13 +8,12 @@
  * that did not say where.
  */
 #include "jscan.h"
-#include "memory.h"
 #include "reader.h"
+#include "record_head.h"
 #include "records.h"
 #include "shard_parts.h"
 #include "subject.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     TOKEN_EXECUTION = 5,
@@ -71,22 +70,40 @@ static enum step judge(struct asked_history *asked, uint64_t execution, bool *re
     return STEP_DONE;
 }
 
+/* Of the execution that was left behind: what is before it may have been removed. */
+static bool is_the_beginning(const struct asked_history *asked, uint64_t execution,
+                             const struct record_head *head)
+{
+    return asked->leaves && execution == asked->execution - 1 && head->first_event == 1;
+}
+
+/* The first record that is met of an execution tells how many there are of it, or more. */
+static bool is_long(struct asked_history *asked, uint64_t execution, const struct record_head *head)
+{
+    uint64_t const more = asked->steps == 1 || execution != asked->met ? head->turn : 0;
+    asked->met = execution;
+    return asked->steps >= STEPS_MAX || more > STEPS_MAX - asked->steps + 1;
+}
+
 /* Takes a record; STEP_ON: `next` is to be asked for. @p subject is borrowed for the call, @p body for as
  * long as the request. */
 static enum step take(struct asked_history *asked, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     uint64_t execution;
     bool belongs;
-    if (!execution_of(subject, &execution) || !record_link_before(body, &asked->next))
+    struct record_head head;
+    if (!execution_of(subject, &execution) || !record_head_read(body, &head))
         return STEP_UNKNOWN;
     enum step const step = judge(asked, execution, &belongs);
     if (step != STEP_UNKNOWN && belongs && records_add(&asked->found, sequence, subject, body) != THOLE_OK)
         return STEP_UNKNOWN;
     if (step != STEP_ON)
         return step;
-    if (asked->next.sequence == 0)
+    asked->steps++;
+    asked->next = head.before;
+    if (head.before.sequence == 0 || is_the_beginning(asked, execution, &head))
         return STEP_DONE;
-    return asked->next.sequence < sequence && ++asked->steps < STEPS_MAX ? STEP_ON : STEP_UNKNOWN;
+    return head.before.sequence < sequence && !is_long(asked, execution, &head) ? STEP_ON : STEP_UNKNOWN;
 }
 
 static void reverse(struct records *records)
@@ -102,6 +119,8 @@ static void give(struct owned *owned, struct request *request)
 {
     struct asked_history *const asked = &request->history;
     reverse(&asked->found);
+    log_line_of(LOG_LEVEL_DEBUG, "partition", LOG_INSTANCE(owned->p, asked->instance, asked->execution),
+                "loads from %zu records", asked->found.len);
     request->in.history = (struct in_history){asked->instance, asked->found.items, asked->found.len};
     request_input(owned, request);
 }
@@ -129,17 +148,33 @@ static size_t guess_bytes(const struct request *found)
     return bytes > LOAD_BYTES_MIN ? bytes : LOAD_BYTES_MIN;
 }
 
-/* Begins with the record that a look-up has found; its subject and its body are the shard's. */
-static void walk_from(struct owned *owned, const struct request *found, uint64_t sequence, uint64_t execution)
+static struct request *walk_create(struct owned *owned, const struct request *found, uint64_t sequence,
+                                   uint64_t execution)
 {
-    struct shard *const shard = found->shard;
-    struct request *const request = request_create(REQ_WALK, shard, owned);
+    struct request *const request = request_create(REQ_WALK, found->shard, owned);
     request->history = (struct asked_history){.instance = request_keep(request, found->history.instance),
                                               .execution = execution,
                                               .to = sequence,
                                               .found = {.arena = &request->arena}};
     request->in = found->in;
     request->in.history.instance = request->history.instance;
+    return request;
+}
+
+/* Begins with the record that a look-up has found; its subject and its body are the shard's. A walk that has
+ * to wait does not keep it: thousands may, and it is asked for again. */
+static void walk_from(struct owned *owned, const struct request *found, uint64_t sequence, uint64_t execution)
+{
+    struct shard *const shard = found->shard;
+    struct request *const request = walk_create(owned, found, sequence, execution);
+    size_t const bytes = guess_bytes(found);
+    if (!request_load_fits(shard, bytes)) {
+        request->history.next = (struct record_link){
+            record_hash_make(thole_slice_from(shard->engine->topology.ns), owned->p, buf_bytes(&shard->body)),
+            sequence};
+        request_load(request, bytes);
+        return;
+    }
     enum step const step = take(&request->history, sequence, buf_bytes(&shard->subject),
                                 request_keep(request, buf_bytes(&shard->body)));
     if (step == STEP_DONE) {
@@ -149,7 +184,7 @@ static void walk_from(struct owned *owned, const struct request *found, uint64_t
     }
     if (step == STEP_UNKNOWN)
         request->kind = REQ_LOAD;
-    request_load(request, guess_bytes(found));
+    request_load(request, bytes);
 }
 
 void look_up_answered(struct owned *owned, struct request *request)

@@ -85,10 +85,12 @@ void request_submit(struct request *request)
     case EXECUTOR_LOADER: loader_submit(request->shard->engine->loader, request); break;
     case EXECUTOR_STORE: store_submit(request->shard->store, request); break;
     case EXECUTOR_WINDOW:
-        if (request_window(request)->waiting.first != NULL)
-            request_list_append(&request_window(request)->waiting, request);
-        else
+        if (request_window(request)->waiting.first == NULL)
             (void)send_now(request);
+        else if (request->loads) /* it holds what it has read until it has all */
+            request_list_prepend(&request_window(request)->waiting, request);
+        else
+            request_list_append(&request_window(request)->waiting, request);
         break;
     }
 }
@@ -101,14 +103,20 @@ void request_put_aside(struct request *request)
 }
 
 /* One that is larger than all may be goes alone. */
+static bool has_room(const struct loads *loads, size_t bytes)
+{
+    return loads->bytes == 0 || (loads->bytes <= LOADS_BYTES_MAX && bytes <= LOADS_BYTES_MAX - loads->bytes);
+}
+
+bool request_load_fits(const struct shard *shard, size_t bytes)
+{
+    return shard->loads.waiting.first == NULL && has_room(&shard->loads, bytes);
+}
+
 static void begin_loads(struct shard *shard)
 {
     struct loads *const loads = &shard->loads;
-    while (loads->waiting.first != NULL) {
-        const struct request *const next = loads->waiting.first;
-        if (loads->bytes > 0 &&
-            (loads->bytes > LOADS_BYTES_MAX || next->load_bytes > LOADS_BYTES_MAX - loads->bytes))
-            return;
+    while (loads->waiting.first != NULL && has_room(loads, loads->waiting.first->load_bytes)) {
         struct request *const request = request_list_take(&loads->waiting);
         loads->bytes += request->load_bytes;
         request->loads = true;
@@ -169,9 +177,9 @@ static void take_due(struct shard *shard, uint64_t now_ms)
 uint64_t requests_run(struct shard *shard, uint64_t now_ms)
 {
     take_due(shard, now_ms);
-    begin_loads(shard);
     for (size_t i = 0; i < WINDOWS; i++)
         send_waiting(&shard->windows[i]);
+    begin_loads(shard); /* behind them, as stale loads may have gone */
     return shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
 }
 

@@ -108,6 +108,14 @@ void request_list_append(struct request_list *list, struct request *request)
     list->last = request;
 }
 
+void request_list_prepend(struct request_list *list, struct request *request)
+{
+    request->next = list->first;
+    list->first = request;
+    if (list->last == NULL)
+        list->last = request;
+}
+
 struct request *request_list_take(struct request_list *list)
 {
     struct request *const request = list->first;

@@ -82,6 +82,7 @@ struct asked_history {
     struct records found;    /* the newest first */
     struct record_link next; /* the one to ask for */
     size_t steps;            /* so many were taken */
+    uint64_t met;            /* the execution of the last one */
     bool leaves, early;      /* there are records of the execution before, of execution 0 */
 };
 struct asked_removal {
@@ -244,6 +245,7 @@ void request_leave_loads(struct request *request); /* it is no load any more tha
 /* Called by an executor when it is carried out. Takes the request. */
 void request_finish(struct request *request);
 void request_list_append(struct request_list *list, struct request *request);
+void request_list_prepend(struct request_list *list, struct request *request);
 struct request *request_list_take(struct request_list *list); /* the first; NULL: it is empty */
 
 /* ---- its flow: request_flow.c, on the shard's thread unless stated otherwise ---- */
@@ -253,6 +255,8 @@ void request_submit(struct request *request);
 /* Submits to a window with low priority: only when nothing else waits there, and at most ASIDE_MAX at a time.
  * Thousands of activities may be cancelled at once, and other requests must not wait behind them. */
 void request_put_aside(struct request *request);
+/* Whether a load of about @p bytes would begin at once. */
+bool request_load_fits(const struct shard *shard, size_t bytes);
 /* Submits a load of about @p bytes when there is room for what it reads: begun all at once, each of thousands
  * would hold a part of its history until the last of them had all. */
 void request_load(struct request *request, size_t bytes);

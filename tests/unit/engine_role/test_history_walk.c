@@ -12,8 +12,9 @@ enum { RECORDS_MAX = 40 };
 static struct {
     struct buf records[RECORDS_MAX]; /* of the instance; at sequences 10, 20, 30, ... */
     char subjects[RECORDS_MAX][64];
-    size_t len, asked, inputs;
-    char given[256]; /* sequences and executions, in order */
+    size_t len, asked, gets, inputs;
+    uint64_t turns[10]; /* of each execution */
+    char given[256];    /* sequences and executions, in order */
     char stepped_down[64];
     size_t old; /* the n-th is of an engine that did not say where the one before it is */
     int broken; /* the look-up's answer: 1: it is none; 2: without a subject */
@@ -48,6 +49,7 @@ thole_status __wrap_requests_get(struct requests *requests, const char *subject,
     (void)requests, (void)token, (void)reterr;
     CHECK_STR("api", subject, "$JS.API.DIRECT.GET.HIST");
     char text[64];
+    play.gets++;
     (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(body));
     CU_ASSERT_EQUAL(sscanf(text, "{\"seq\":%zu}", &play.asked), 1);
     return THOLE_OK;
@@ -116,7 +118,13 @@ static void add_record(char kind)
         if (play.len == 0) /* nor that there is none */
             record.previous = (struct record_hash){{0}};
     }
-    record.turn = (struct turn){.instance = THOLE_STR("order"), .execution = execution};
+    struct event events[] = {
+        {.id = play.turns[execution] * 10 + 1, .kind = EVENT_STARTED, .name = THOLE_STR("x")}};
+    record.turn = (struct turn){.instance = THOLE_STR("order"),
+                                .execution = execution,
+                                .number = ++play.turns[execution],
+                                .events = events,
+                                .events_len = 1};
     record.deletion = (struct deletion){.instance = THOLE_STR("order"), .execution = execution};
     CU_ASSERT_FATAL(play.len < RECORDS_MAX);
     buf_init(&play.records[play.len], RECORD_BYTES_MAX);
@@ -152,7 +160,7 @@ static void walk(struct request *request, uint64_t lost, thole_status status)
         thole_error err = {0};
         CU_ASSERT_EQUAL_FATAL(walk_send(request, &err), THOLE_OK);
         size_t const at = play.asked / 10 - 1;
-        CU_ASSERT_TRUE_FATAL(at + 1 < play.len);
+        CU_ASSERT_TRUE_FATAL(at < play.len);
         bool const is_lost = play.asked == lost;
         request->status = is_lost ? status : THOLE_OK;
         request->reply = (struct request_reply){
@@ -175,28 +183,33 @@ static void test_what_is_given(void)
     static const struct {
         const char *kinds; /* executions; D: a deletion, of execution 1 */
         const char *given; /* "load": by a consumer */
+        size_t gets;
     } rows[] = {
-        {"1", "10:1 "},
-        {"11", "10:1 20:1 "},
-        {"111111", "10:1 20:1 30:1 40:1 50:1 60:1 "},
-        {"0", "10:0 "},
-        {"0011", "10:0 20:0 30:1 40:1 "},
-        {"1011", "10:1 20:0 30:1 40:1 "}, /* behind an incomplete first turn */
-        {"112", "10:1 20:1 30:2 "},       /* what the next execution takes over */
-        {"10122", "10:1 30:1 40:2 50:2 "},
-        {"112233", "30:2 40:2 50:3 60:3 "},
-        {"123", "20:2 30:3 "},
-        {"12D", "30:0 "},
-        {"1D02", "20:0 30:0 40:2 "}, /* it was deleted, had events, and was started again */
-        {"1D23", "30:2 40:3 "},
-        {"0D01", "20:0 30:0 40:1 "},
-        {"1D0", "20:0 30:0 "},
-        {"13", "20:3 "}, /* the one before was removed */
-        {"21", "load"},  /* this cannot be */
-        {"1202", "load"},
-        {"111111111111111", "10:1 20:1 30:1 40:1 50:1 60:1 70:1 80:1 90:1 100:1 110:1 120:1 130:1 140:1 "
-                            "150:1 "},
-        {"11111111111111111", "load"},
+        {"1", "10:1 ", 0},
+        {"11", "10:1 20:1 ", 1},
+        {"111111", "10:1 20:1 30:1 40:1 50:1 60:1 ", 5},
+        {"0", "10:0 ", 0},
+        {"0011", "10:0 20:0 30:1 40:1 ", 3},
+        {"1011", "10:1 20:0 30:1 40:1 ", 3}, /* behind an incomplete first turn */
+        {"112", "10:1 20:1 30:2 ", 2},       /* what the next execution takes over */
+        {"10122", "10:1 30:1 40:2 50:2 ", 4},
+        {"112233", "30:2 40:2 50:3 60:3 ", 3},
+        {"123", "20:2 30:3 ", 1},
+        {"12D", "30:0 ", 0},
+        {"1D02", "20:0 30:0 40:2 ", 2}, /* it was deleted, had events, and was started again */
+        {"1D23", "30:2 40:3 ", 1},
+        {"0D01", "20:0 30:0 40:1 ", 2},
+        {"1D0", "20:0 30:0 ", 1},
+        {"13", "20:3 ", 1}, /* the one before was removed */
+        {"21", "load", 1},  /* this cannot be */
+        {"1202", "load", 3},
+        {"1111111111111111",
+         "10:1 20:1 30:1 40:1 50:1 60:1 70:1 80:1 90:1 100:1 110:1 120:1 130:1 140:1 "
+         "150:1 160:1 ",
+         15},
+        {"11111111111111111", "load", 0},
+        {"111111111111111122", "load", 2},
+        {"00000000000000001", "load", 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
@@ -207,6 +220,7 @@ static void test_what_is_given(void)
         CU_ASSERT_EQUAL(request != NULL && request->kind == REQ_LOAD, loads);
         CU_ASSERT_EQUAL(play.inputs, loads ? 0 : 1);
         CHECK_STR(rows[i].kinds, play.given, loads ? "" : rows[i].given);
+        CU_ASSERT_EQUAL(play.gets, rows[i].gets);
         if (loads)
             CU_ASSERT_EQUAL(request->history.to, play.len * 10);
         CHECK_STR("no failure", play.stepped_down, "");
@@ -261,6 +275,34 @@ static void test_what_is_not_there(void)
         }
 }
 
+/* What was before the execution that was left behind has been removed: it is not asked for. */
+static void test_what_was_removed(void)
+{
+    begin();
+    add_records("1223");
+    walk(look_up(), 10, THOLE_UNAVAILABLE);
+    CHECK_STR("given", play.given, "20:2 30:2 40:3 ");
+    end();
+}
+
+/* A walk that has to wait holds nothing: its first record, too, is asked for later. */
+static void test_one_that_waits(void)
+{
+    for (uint64_t lost = 0; lost <= 30; lost += 30) {
+        begin();
+        add_records("111");
+        world.shard.loads.bytes = 100 * 1000 * 1000;
+        struct request *const request = look_up();
+        CU_ASSERT(request != NULL && request->history.found.len == 0 && request->arena.used < 1000);
+        CU_ASSERT_EQUAL(request->load_bytes, 16 * 1024);
+        walk(request, lost, THOLE_OK);
+        CHECK_STR("given", play.given, lost == 0 ? "10:1 20:1 30:1 " : "");
+        CU_ASSERT_EQUAL(request->kind, lost == 0 ? REQ_WALK : REQ_LOAD);
+        world.shard.loads.bytes = 0;
+        end();
+    }
+}
+
 static void test_older_records(void)
 {
     for (size_t old = 1; old <= 3; old++) {
@@ -276,9 +318,8 @@ static void test_older_records(void)
 }
 
 static const struct thole_test tests[] = {
-    {"what is given", test_what_is_given},
-    {"the look-up", test_the_look_up},
-    {"what is not there", test_what_is_not_there},
-    {"older records", test_older_records},
+    {"what is given", test_what_is_given},         {"the look-up", test_the_look_up},
+    {"what is not there", test_what_is_not_there}, {"what was removed", test_what_was_removed},
+    {"one that waits", test_one_that_waits},       {"older records", test_older_records},
 };
 THOLE_TEST_MAIN("history_walk", tests)

@@ -395,6 +395,20 @@ static void test_loads_wait_for_room(void)
     end();
 }
 
+/* One that has begun goes on before others, which wait for room in the window. */
+static void test_loads_go_on_first(void)
+{
+    begin();
+    for (size_t i = 0; i < ROOM + 1; i++)
+        submit(REQ_SEND_MESSAGE);
+    struct request *const load = request_create(REQ_SEND_MESSAGE, &world.shard, &world.owned);
+    request_load(load, 1);
+    struct window *const window = &world.shard.windows[WINDOW_MESSAGES];
+    CU_ASSERT_PTR_EQUAL(window->waiting.first, load);
+    CU_ASSERT(load->next != NULL && window->waiting.last == load->next && load->next->next == NULL);
+    end();
+}
+
 /* What waits when the partition is closed is not loaded; what waits at the end is freed. */
 static void test_loads_that_wait_in_vain(void)
 {
@@ -438,6 +452,7 @@ static const struct thole_test tests[] = {
     {"what is kept of an answer", test_what_is_kept_of_an_answer},
     {"a failed load", test_a_failed_load},
     {"loads wait for room", test_loads_wait_for_room},
+    {"loads go on first", test_loads_go_on_first},
     {"loads that wait in vain", test_loads_that_wait_in_vain},
     {"an answer is begun with its output", test_an_answer_is_begun_with_its_output},
 };

@@ -1,6 +1,7 @@
 /* The codec of history records. */
 #include "event.h"
 #include "history.pb-c.h"
+#include "record_head.h"
 #include "recordings.h"
 #include "torture.h"
 #include <stdlib.h>
@@ -488,39 +489,49 @@ static void hashes_of_records_before(void)
     arena_release(&arena);
 }
 
-static bool before(struct record_link *ret, const struct record *record)
+static bool head_of(struct record_head *ret, const struct record *record)
 {
     struct buf bytes;
     buf_init(&bytes, 1 << 20);
     CU_ASSERT_EQUAL_FATAL(record_encode(record, &bytes), THOLE_OK);
-    bool const says = record_link_before(buf_bytes(&bytes), ret);
-    CU_ASSERT_FALSE(record_link_before((thole_slice){bytes.ptr, bytes.len - 1}, ret) && bytes.len > 0);
-    (void)record_link_before(buf_bytes(&bytes), ret);
+    CU_ASSERT_FALSE(record_head_read((thole_slice){bytes.ptr, bytes.len - 1}, ret)); /* cut off */
+    bool const says = record_head_read(buf_bytes(&bytes), ret);
     buf_release(&bytes);
     return says;
 }
 
-/* What the record says of the one of its instance before it, without decoding it. */
-static void what_is_before(void)
+/* Where the record stands in the history of its instance, without decoding it. */
+static void where_it_stands(void)
 {
-    struct record from = {.kind = RECORD_TURN, .epoch = 1, .n = 2, .turn = {.instance = THOLE_STR("order")}};
-    struct record_link link;
-    CU_ASSERT_FALSE(before(&link, &from)); /* an older engine's */
+    struct event events[] = {{.id = 300, .kind = EVENT_STARTED, .name = THOLE_STR("order")}};
+    struct record from = {.kind = RECORD_TURN,
+                          .epoch = 1,
+                          .n = 2,
+                          .turn = {.instance = THOLE_STR("order"), .execution = 1, .number = 500}};
+    struct record_head head;
+    CU_ASSERT_FALSE(head_of(&head, &from)); /* an older engine's */
     from.previous = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("x"));
-    CU_ASSERT(before(&link, &from) && !record_hash_known(&link.hash) && link.sequence == 0); /* the first */
+    CU_ASSERT(head_of(&head, &from) && !record_hash_known(&head.before.hash)); /* the first */
+    CU_ASSERT(head.before.sequence == 0 && head.turn == 500 && head.first_event == 0);
+    from.turn.events = events;
+    from.turn.events_len = 1;
     from.previous_of_instance.hash = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y"));
-    CU_ASSERT_FALSE(before(&link, &from)); /* one that did not say where */
+    CU_ASSERT_FALSE(head_of(&head, &from)); /* it does not say where */
     from.previous_of_instance.sequence = 1000;
-    CU_ASSERT(before(&link, &from) && link.sequence == 1000);
-    CU_ASSERT(record_hash_equal(&link.hash, &from.previous_of_instance.hash));
-    CU_ASSERT_FALSE(record_link_before(THOLE_STR("no record"), &link));
-    CU_ASSERT_FALSE(record_link_before(THOLE_STR(""), &link));
+    CU_ASSERT(head_of(&head, &from) && head.before.sequence == 1000);
+    CU_ASSERT(head.turn == 500 && head.first_event == 300);
+    CU_ASSERT(record_hash_equal(&head.before.hash, &from.previous_of_instance.hash));
+    from.kind = RECORD_DELETED;
+    from.deletion = (struct deletion){.instance = THOLE_STR("order"), .execution = 3};
+    CU_ASSERT(head_of(&head, &from) && head.before.sequence == 1000 && head.turn == 0);
+    CU_ASSERT_FALSE(record_head_read(THOLE_STR("no record"), &head));
+    CU_ASSERT_FALSE(record_head_read(THOLE_STR(""), &head));
 }
 
 static const struct thole_test tests[] = {
     {"round trip of every kind", round_trip_of_every_kind},
     {"who and where", who_and_where},
-    {"what is before", what_is_before},
+    {"where it stands", where_it_stands},
     {"round trip of other records", round_trip_of_other_records},
     {"the bytes are for ever", the_bytes_are_for_ever},
     {"sizes of events", sizes_of_events},

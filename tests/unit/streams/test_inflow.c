@@ -177,6 +177,23 @@ static void test_the_end_of_a_stream(void)
     end();
 }
 
+/* Also while others have all the room, and one waits for it. */
+static void test_the_end_needs_no_room(void)
+{
+    begin();
+    CU_ASSERT(inflow_ask(&play.parts[0]));
+    inflow_rests(&play.parts[0], false);
+    CU_ASSERT(inflow_ask(&play.parts[1]));
+    for (size_t k = 0; k < 4; k++) { /* 2 to 32 MiB */
+        inflow_stops(&play.parts[1]);
+        CU_ASSERT(inflow_ask(&play.parts[1]));
+    }
+    CU_ASSERT_FALSE(inflow_ask(&play.parts[2]));
+    inflow_stops(&play.parts[0]);
+    CU_ASSERT(inflow_ask(&play.parts[0]));
+    end();
+}
+
 static void test_who_waits_for_a_consumer_goes_first(void)
 {
     begin();
@@ -216,6 +233,7 @@ static const struct thole_test tests[] = {
     {"those that go on wait in order", test_those_that_go_on_wait_in_order},
     {"one that stalls", test_one_that_stalls},
     {"the end of a stream", test_the_end_of_a_stream},
+    {"the end needs no room", test_the_end_needs_no_room},
     {"who waits for a consumer goes first", test_who_waits_for_a_consumer_goes_first},
     {"one that has none", test_one_that_has_none},
 };
