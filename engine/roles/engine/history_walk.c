@@ -17,7 +17,7 @@
 
 enum {
     TOKEN_EXECUTION = 5,
-    STEPS_MAX = 16,   /* more records are cheaper over a consumer */
+    STEPS_MAX = 64,   /* more records are cheaper over a consumer */
     LOAD_RECORDS = 4, /* guessed */
     LOAD_BYTES_MIN = 16 * 1024,
 };

@@ -45,7 +45,7 @@ static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 /* With more records than are loaded one by one. */
 static thole_status again(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    for (int i = 0; i < 20 && input.len == 0; i++)
+    for (int i = 0; i < 70 && input.len == 0; i++)
         THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("does"), input), NULL));
     if (input.len == 0)
         return thole_continue_as_new(ctx, THOLE_STR("second"), 0);
@@ -264,13 +264,13 @@ static bool story_rebuild(void)
 }
 
 /* One is kept in memory, the other has to be loaded. */
-static bool go_on(const char *orchestration)
+static bool go_on(const char *orchestration, unsigned ms)
 {
     const char *const ids[] = {id_of("first"), id_of("second")};
     bool ok = true;
     for (size_t i = 0; i < 2 && ok; i++) {
         ok = starts(ids[i], orchestration, "");
-        pause_ms(300); /* its activities are done: it waits, and the one before it may go */
+        pause_ms(ms); /* its activities are done: it waits, and the one before it may go */
     }
     for (size_t i = 0; i < 2 && ok; i++)
         ok = thole_client_signal(client, thole_slice_from(ids[i]), THOLE_STR("go"), THOLE_STR("went"),
@@ -281,13 +281,13 @@ static bool go_on(const char *orchestration)
 
 static bool story_load(void)
 {
-    return go_on("waits");
+    return go_on("waits", 300);
 }
 
 /* In their second execution. */
 static bool story_second(void)
 {
-    return go_on("again");
+    return go_on("again", 1000);
 }
 
 static char deleted_id[64];
