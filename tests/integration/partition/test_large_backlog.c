@@ -108,7 +108,7 @@ static void test_all_of_it_is_done(void)
 static void test_open(void)
 {
     memset(input, 'x', sizeof input);
-    stack_start_configured(&stack, "max_pending: 40MB");
+    stack_start_configured(&stack, "max_pending: 64MB");
     (void)stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     client = stack_client(&stack);
 }
