@@ -10,8 +10,6 @@ enum {
     FIELD_COMMITTED = 4,
     FIELD_BODY_FIRST = 6,
     FIELD_BODY_LAST = 14,
-    FIELD_PREVIOUS = 16,
-    FIELD_PREVIOUS_OF_INSTANCE = 17,
 };
 
 static void take_event(thole_slice event, struct audit_scan *to)
@@ -101,9 +99,9 @@ bool audit_scan(thole_slice record, struct audit_scan *ret)
         case FIELD_EPOCH: ret->epoch = field.value; break;
         case FIELD_N: ret->n = field.value; break;
         case FIELD_COMMITTED: ret->committed = field.value; break;
-        case FIELD_PREVIOUS: ret->previous = said(field.bytes); break;
+        case FIELD_RECORD_PREVIOUS: ret->previous = said(field.bytes); break;
         case FIELD_RECORD_HASHED: ret->hashed = field.value; break;
-        case FIELD_PREVIOUS_OF_INSTANCE: ret->previous_of_instance = said(field.bytes); break;
+        case FIELD_RECORD_PREVIOUS_OF_INSTANCE: ret->previous_of_instance = said(field.bytes); break;
         default: break;
         }
         if (field.number < FIELD_BODY_FIRST || field.number > FIELD_BODY_LAST)

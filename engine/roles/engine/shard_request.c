@@ -50,7 +50,7 @@ void request_leave_aside(struct request *request)
     request->aside = false;
 }
 
-void request_leave_loads(struct request *request)
+static void leave_loads(struct request *request)
 {
     struct loads *const loads = &request->shard->loads;
     if (!request->loads)
@@ -65,7 +65,7 @@ void request_destroy(struct request *request)
     if (request == NULL)
         return;
     request_leave_aside(request);
-    request_leave_loads(request);
+    leave_loads(request);
     if (request->kind == REQ_STORE_APPLY)
         batch_destroy(request->store.batch);
     arena_release(&request->arena);

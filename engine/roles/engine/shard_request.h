@@ -241,7 +241,6 @@ bool request_is_stale(const struct request *request); /* the same, on the shard'
 const struct request_rule *request_rule(const struct request *request);
 struct window *request_window(const struct request *request);
 void request_leave_aside(struct request *request); /* releases its low-priority place, if it has one */
-void request_leave_loads(struct request *request); /* it is no load any more that counts, if it was one */
 /* Called by an executor when it is carried out. Takes the request. */
 void request_finish(struct request *request);
 void request_list_append(struct request_list *list, struct request *request);
