@@ -77,6 +77,15 @@ static thole_status event(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output);
 }
 
+/* As many activities as the input says, then an event. */
+static thole_status sleeper(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
+    THOLE_TRY(calls(ctx, (unsigned)strtoul(text, NULL, 10), input, ret_output));
+    return event(ctx, input, ret_output);
+}
+
 static thole_status hold(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     *ret_output = input;
@@ -130,9 +139,11 @@ void program_on_threads(void)
 int program_main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
-        {.name = "start", .run = at_once}, {.name = "one", .run = one},       {.name = "chain", .run = chain},
-        {.name = "fan", .run = fan},       {.name = "stress", .run = stress}, {.name = "timer", .run = timer},
-        {.name = "event", .run = event},   {.name = "hold", .run = hold}};
+        {.name = "start", .run = at_once},  {.name = "one", .run = one},
+        {.name = "chain", .run = chain},    {.name = "fan", .run = fan},
+        {.name = "stress", .run = stress},  {.name = "timer", .run = timer},
+        {.name = "event", .run = event},    {.name = "hold", .run = hold},
+        {.name = "sleeper", .run = sleeper}};
     static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
     const thole_activity_entry activities[] = {
         {.name = "echo", .run = echo, .options = getenv(THREADS_VARIABLE) == NULL ? &quick : NULL},

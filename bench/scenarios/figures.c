@@ -112,6 +112,8 @@ const struct target targets[] = {
     AT_LEAST("S11", "no engine", "per_s", 20000,
              "durable starts from one process, no engine running: starts/s"),
     AT_LEAST("S11", "engine", "per_s", 20000, "the same beside a running engine"),
+    AT_LEAST("S12", "2 activities", "per_s", 1500,
+             "woken up from the stream, 2 activities each: workflows/s"),
     AT_MOST("growth", "largest", "cpu_ratio", 1.1,
             "CPU of a workflow with the most instances, beside the fewest"),
     AT_LEAST("engines", "4", "rate_ratio", 0.95, "workflows/s of four engines, beside those of one"),

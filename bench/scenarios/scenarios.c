@@ -94,8 +94,8 @@ static bool run_once(struct bench *bench)
     if (!levels_run(bench) || !starts_run(bench))
         return false;
     return bench->durability == DURABILITY_ALWAYS ||
-           (timers_run(bench) && cancels_run(bench) && idle_run(bench) && replay_run(bench) &&
-            kill_run(bench));
+           (timers_run(bench) && cancels_run(bench) && idle_run(bench) && wake_run(bench) &&
+            replay_run(bench) && kill_run(bench));
 }
 
 static bool run_all(struct bench *bench)
@@ -119,7 +119,7 @@ static int run(struct bench *bench)
         return bench->stand.missing ? BENCH_SKIPPED : 1;
     if (bench->figures.len == 0) {
         (void)bench_fail("--only",
-                         "there is no such scenario: S1 to S11, separated by commas; growth needs --growth");
+                         "there is no such scenario: S1 to S12, separated by commas; growth needs --growth");
         return 2;
     }
     report_text(bench);

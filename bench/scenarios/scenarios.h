@@ -62,12 +62,14 @@ bool starts_make(thole_client *client, const char *kind, const char *input, cons
 /* Waits until so many of them are in the projection with this condition, and no more. */
 bool starts_reached(struct stand *stand, const char *prefix, const char *condition, uint64_t count);
 
-/* ---- due_timers.c: S4; token_delay.c: S6; replay.c: S7; kill.c: S8; idle.c: S9; growth.c ---- */
+/* ---- due_timers.c: S4; token_delay.c: S6; replay.c: S7; kill.c: S8; idle.c: S9; wake.c: S12; growth.c
+ * ---- */
 bool timers_run(struct bench *bench);
 bool cancels_run(struct bench *bench);
 bool replay_run(struct bench *bench);
 bool kill_run(struct bench *bench);
 bool idle_run(struct bench *bench);
+bool wake_run(struct bench *bench);
 bool growth_run(struct bench *bench);
 
 /* ---- scenarios_gate.c ---- */
