@@ -64,6 +64,19 @@ static bool sample(struct stand *stand, struct sample *ret)
     return processes_read(stand, ret) && nats_read(stand, ret) && postgres_read(stand, ret);
 }
 
+/* Whose the CPU time is. */
+static bool note_roles(struct bench *bench, const char *scenario, const char *at, const struct sample *cost,
+                       double n)
+{
+    static const char *const names[ROLES] = {"cpu_client_us", "cpu_engine_us",    "cpu_worker_us",
+                                             "cpu_nats_us",   "cpu_pg_engine_us", "cpu_pg_worker_us",
+                                             "cpu_pg_rest_us"};
+    for (size_t role = 0; role < ROLES; role++)
+        if (!bench_note(bench, scenario, at, names[role], (double)cost->roles[role].cpu_ns / 1000 / n))
+            return false;
+    return true;
+}
+
 static bool note_load(struct bench *bench, const char *scenario, const char *at,
                       const struct load_result *result, const struct sample *cost)
 {
@@ -87,6 +100,8 @@ static bool note_load(struct bench *bench, const char *scenario, const char *at,
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         if (!bench_note(bench, scenario, at, figures[i].name, figures[i].value))
             return false;
+    if (!note_roles(bench, scenario, at, cost, n))
+        return false;
     return result->done > 0 ? true : bench_fail(scenario, "no workflow ended within the time");
 }
 
