@@ -49,7 +49,8 @@ struct stand { /* instances, and who gives them what they ask for */
 
 static inline void say(struct stand *s, const char *what, thole_slice of)
 {
-    said_add(&s->said, "%s%s %.*s", said_comma(&s->said), what, THOLE_FMT(of));
+    thole_slice const text = of.len == 0 ? THOLE_STR("") : of;
+    said_add(&s->said, "%s%s %.*s", said_comma(&s->said), what, THOLE_FMT(text));
 }
 
 static inline struct record stored(struct stand *s, size_t i)

@@ -64,7 +64,7 @@ static thole_status sequence(thole_ctx *ctx, thole_slice input, thole_slice *ret
 /* As many at once as the input has letters; all of them are awaited. */
 static thole_status fan(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    thole_task tasks[FAN_MAX];
+    thole_task tasks[FAN_MAX] = {{0}};
     size_t const n = letters(input) < FAN_MAX ? letters(input) : FAN_MAX;
     for (size_t i = 0; i < n; i++)
         tasks[i] = thole_call(ctx, THOLE_STR("work"),

@@ -34,7 +34,8 @@ static thole_slice text(const char *from)
 static const char *url_of(const char *user)
 {
     static char url[256];
-    (void)snprintf(url, sizeof url, "nats://%s:%s@%s", user, user, stack.nats.url + strlen("nats://"));
+    (void)snprintf(url, sizeof url, "nats://%.60s:%.60s@%.100s", user, user,
+                   stack.nats.url + strlen("nats://"));
     return url;
 }
 

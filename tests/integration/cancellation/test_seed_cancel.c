@@ -222,7 +222,7 @@ static void test_activity_completes_or_fails_after_cancellation_always_drops_mes
 {
     static const char *const activities[] = {"hold", "succeeds_late", "fails_late", "crashes_late"};
     static const char *const said[] = {"ended", "ended", "failed", "failed"};
-    char ids[ARRAY_LEN(activities)][64], line[128];
+    char ids[ARRAY_LEN(activities)][64], line[256];
     for (size_t i = 0; i < ARRAY_LEN(activities); i++) {
         snprintf(ids[i], sizeof ids[i], "g-drops-%s", activities[i]);
         cancels_start(ids[i], "races", "default", activities[i], 1); /* goes on, and would take the result */
@@ -238,7 +238,7 @@ static void test_activity_completes_or_fails_after_cancellation_always_drops_mes
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCancelled", "select_loser", NULL), 1);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCompleted", NULL, NULL), 0);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityFailed", NULL, NULL), 0);
-        snprintf(line, sizeof line, "instance=%s *%s in its grace", ids[i], said[i]);
+        snprintf(line, sizeof line, "instance=%.63s *%.60s in its grace", ids[i], said[i]);
         CU_ASSERT_TRUE(stack_logged(common, line, 1, CANCELS_WAIT_MS));
         end_race(ids[i]);
     }

@@ -97,7 +97,7 @@ static void keep_sessions(void)
     for (size_t i = 0; i < SESSIONS && subjects[i][0] != '\0'; i++) {
         running[0] = '\0';
         if (claims[i][0] != '\0')
-            (void)snprintf(running, sizeof running, "{\"claim\":\"%s\"}", claims[i]);
+            (void)snprintf(running, sizeof running, "{\"claim\":\"%.780s\"}", claims[i]);
         (void)ask(subjects[i], ".renew", "{\"running\":[%s]}", running);
     }
 }

@@ -361,7 +361,7 @@ static size_t next_kind; /* of what the page lists, in the order of the code */
 
 static void check_kinds(const struct row *row)
 {
-    char cell[CELL_BYTES], word[64];
+    char cell[CELL_BYTES + 2], word[64];
     snprintf(cell, sizeof cell, "%s%s%s", strchr(row->cells[0], '`') == NULL ? "`" : "", row->cells[0],
              strchr(row->cells[0], '`') == NULL ? "`" : "");
     for (size_t i = 0; marked_word(cell, cell + strlen(cell), i, word, sizeof word); i++) {
