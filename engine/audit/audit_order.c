@@ -213,11 +213,15 @@ bool audit_place_of_log(struct audit *audit, const struct audit_scan *scan, cons
 static bool note_turn(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
 {
     bool const first = audit->last.sequence == 0;
-    bool const same = !first && scan->execution == audit->execution; /* events that came early: execution 0 */
+    bool const same = !first && !audit->deleted && scan->execution == audit->execution;
+    bool const early = audit->deleted && scan->execution == 0; /* an event that came before the next start */
     uint64_t const expected = same ? audit->turn : 1;
-    bool const next = same || scan->execution == audit->execution + 1;
-    if (scan->kind != RECORD_TURN) { /* what it names may be removed */
-        audit->execution = scan->execution;
+    bool const next = same || early || scan->execution == audit->started + 1;
+    audit->execution = scan->execution;
+    if (scan->execution > audit->started)
+        audit->started = scan->execution;
+    audit->deleted = scan->kind != RECORD_TURN;
+    if (audit->deleted) { /* what it names may be removed */
         audit->turn = 1;
         return !first && record_hash_equal(&scan->previous_of_instance, &audit->last.hash);
     }
@@ -226,7 +230,6 @@ static bool note_turn(struct audit *audit, const struct audit_scan *scan, const 
     if (scan->turn > expected)
         audit_say(audit, first ? AUDIT_TRUNCATED : AUDIT_MISSING, place->sequence, scan,
                   "turn %llu stands here, and turn %llu is not there", NUMBER(scan->turn), NUMBER(expected));
-    audit->execution = scan->execution;
     bool const whole = scan->turn == expected && next;
     audit->turn = scan->more ? scan->turn : scan->turn + 1;
     return !first && whole;

@@ -52,8 +52,10 @@ struct audit {
     uint64_t hole_at; /* the last record that showed one */
     uint64_t trouble; /* the last sequence at which something was missing, broken or without a hash */
     struct audit_instances instances;
-    uint64_t execution, turn; /* AUDIT_INSTANCE: of the last record; turn: of the next one */
-    uint64_t next_leaf;       /* AUDIT_INSTANCE: behind the last one that fitted */
+    /* AUDIT_INSTANCE: of the last record; turn: of the next one; started: the newest */
+    uint64_t execution, turn, started;
+    bool deleted;       /* AUDIT_INSTANCE: the last record was its deletion */
+    uint64_t next_leaf; /* AUDIT_INSTANCE: behind the last one that fitted */
     struct audit_gap *gaps;
     size_t gaps_len, gaps_cap;
     struct audit_instances removals; /* by leaf_instance(): index of the last deletion or pruning */

@@ -51,6 +51,29 @@ static void test_deletion(void)
     story_end(log);
 }
 
+/* Events come early again: of execution 0, behind the deletion of execution 1. */
+static void test_event_after_deletion(void)
+{
+    struct log *log = story_written();
+    story_delete_instance(log, 1);
+    log->records[2].sequence = log->records[5].sequence = log->records[9].sequence = 0;
+    for (uint64_t execution = 0; execution <= 2; execution += 2) {
+        log->turns[1] = 0;
+        for (int i = 0; i < 2; i++) {
+            story_turn_in(log, 1, execution, false);
+            (void)story_check_instance(log, 1);
+            want(log, "the instance", "");
+            (void)story_check(log);
+            want(log, "all", "");
+        }
+    }
+    log->turns[1] = 0;
+    story_turn_in(log, 1, 0, false);
+    (void)story_check_instance(log, 1);
+    want(log, "an early event of an instance that is there", "missing 0");
+    story_end(log);
+}
+
 static void test_pruning(void)
 {
     struct log *log = story_written();
@@ -409,6 +432,7 @@ static const struct thole_test tests[] = {
     {"a bit of 10,000 records", test_ten_thousand},
     {"what is right", test_right},
     {"a deletion", test_deletion},
+    {"an event after a deletion", test_event_after_deletion},
     {"a pruning", test_pruning},
     {"records of older versions", test_old_versions},
     {"void records", test_void},
