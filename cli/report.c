@@ -54,8 +54,9 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
         return cli->command->conflict != 0 ? "thole show ID" : "another --id, or: thole show ID";
     case THOLE_TIMEOUT: return "a longer --timeout, or: thole history ID";
     case THOLE_CORRUPT:
-        return cli->command->corrupt_hint != NULL ? cli->command->corrupt_hint
-                                                  : "thole history ID -o json, and report it";
+        return cli->command->corrupt_hint != NULL
+                   ? cli->command->corrupt_hint
+                   : "thole audit verify ID, which says what is missing or changed";
     case THOLE_OK:
     case THOLE_NOMEM:
     case THOLE_INVALID:

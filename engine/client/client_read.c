@@ -14,6 +14,8 @@ enum { HELD_MAX = 100000 }; /* records whose fate is open: more than any window 
  * they count: a later record of the same epoch has the number of records that its writer knew to be
  * acknowledged, and a newer epoch begins exactly where the records that count end.
  */
+#define NUMBER(n) ((unsigned long long)(n))
+
 struct held {
     struct held *next;
     struct arena arena;
@@ -27,8 +29,12 @@ struct reading {
     uint64_t behind;    /* sequence of the last record that was read before; 0 = begin with the first */
     struct held *first, **last;
     size_t len;
-    uint64_t epoch;                /* the highest seen */
-    uint64_t emitted, emitted_to;  /* how many records, and the last one's sequence */
+    uint64_t epoch;               /* the highest seen */
+    uint64_t emitted, emitted_to; /* how many records, and the last one's sequence */
+    struct {                      /* the last one's turn */
+        uint64_t execution, number;
+        bool more, ended;
+    } turn;
     thole_history_fn *each;        /* events, or */
     client_record_fn *each_record; /* records as they are stored */
     void *arg;
@@ -110,14 +116,56 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
     return reading->each(reading->arg, &out);
 }
 
+/* Turns are numbered within their execution, whose last one ends it. Executions may be pruned, those in the
+ * middle too. A record that is not there is never left out silently. */
+static bool follows(const struct reading *reading, const struct turn *turn)
+{
+    if (reading->emitted == 0)
+        return reading->behind > 0 || turn->number == 1;
+    if (turn->execution == reading->turn.execution)
+        return turn->number <= reading->turn.number + (reading->turn.more ? 0 : 1);
+    bool const ended = reading->turn.ended || reading->turn.execution == 0; /* 0: events that came early */
+    return turn->number == 1 && ended && turn->execution > reading->turn.execution;
+}
+
+static thole_status check_order(const struct reading *reading, const struct held *held)
+{
+    const struct turn *const turn = &held->record.turn;
+    if (follows(reading, turn))
+        return THOLE_OK;
+    if (reading->emitted == 0)
+        return thole_fail(
+            reading->reterr, THOLE_CORRUPT,
+            "the history of \"%.*s\" has no beginning: its first record, #%llu, is turn %llu of "
+            "execution %llu",
+            THOLE_FMT(reading->instance), NUMBER(held->sequence), NUMBER(turn->number),
+            NUMBER(turn->execution));
+    return thole_fail(
+        reading->reterr, THOLE_CORRUPT,
+        "records of \"%.*s\" are missing between #%llu, turn %llu of execution %llu, and #%llu, "
+        "turn %llu of execution %llu",
+        THOLE_FMT(reading->instance), NUMBER(reading->emitted_to), NUMBER(reading->turn.number),
+        NUMBER(reading->turn.execution), NUMBER(held->sequence), NUMBER(turn->number),
+        NUMBER(turn->execution));
+}
+
+static void note_turn(struct reading *reading, const struct turn *turn)
+{
+    size_t const n = turn->events_len;
+    reading->turn.execution = turn->execution;
+    reading->turn.number = turn->number;
+    reading->turn.more = turn->more;
+    reading->turn.ended = n > 0 && event_is_terminal(turn->events[n - 1].kind);
+}
+
 /* Gives the first held record to the caller and forgets it. */
 static thole_status emit_first(struct reading *reading)
 {
     struct held *held = reading->first;
-    thole_status status = THOLE_OK;
     assert(held != NULL && reading->len > 0 && (reading->each == NULL) != (reading->each_record == NULL));
     assert(held->sequence > reading->emitted_to); /* in the order of the stream */
-    if (reading->each_record != NULL)
+    thole_status status = check_order(reading, held);
+    if (reading->each_record != NULL && status == THOLE_OK)
         status = reading->each_record(reading->arg, held->sequence, held->bytes);
     for (size_t i = 0; reading->each != NULL && i < held->record.turn.events_len && status == THOLE_OK; i++)
         status = emit_event(reading, held, &held->record.turn.events[i]);
@@ -127,6 +175,7 @@ static thole_status emit_first(struct reading *reading)
     reading->len--;
     reading->emitted++;
     reading->emitted_to = held->sequence;
+    note_turn(reading, &held->record.turn);
     held_destroy(held);
     return status;
 }

@@ -37,7 +37,8 @@ struct expected_rows {
     struct record *parts; /* of a turn whose last part is still to come */
     size_t parts_len, parts_cap;
     uint64_t last;
-    thole_status failed; /* sticky */
+    uint64_t execution, turn; /* of the last whole turn; 0: none */
+    thole_status failed;      /* sticky */
 };
 
 struct expected_rows *expected_rows_create(thole_slice instance, uint32_t partition,
@@ -469,16 +470,26 @@ static bool continues(const struct expected_rows *e, const struct record *record
            record->turn.number == last->turn.number && record->turn.execution == last->turn.execution;
 }
 
-/* A turn whose last part was never written does not count. */
-static void take_part(struct expected_rows *e, const struct record *record, uint64_t sequence)
+/* Turns are numbered within their execution: without one of them the rows are not known. A newer epoch may
+ * have written some again. */
+static bool follows(const struct expected_rows *e, const struct turn *turn)
 {
-    if (!continues(e, record))
+    return turn->number <= (turn->execution == e->execution ? e->turn + 1 : 1);
+}
+
+/* A turn whose last part was never written does not count. False: a turn before it is not there. */
+static bool take_part(struct expected_rows *e, const struct record *record, uint64_t sequence)
+{
+    if (!continues(e, record)) {
         e->parts_len = 0;
+        if (!follows(e, &record->turn))
+            return false;
+    }
     if (record->turn.more) {
         struct record *const part =
             row_add((void **)&e->parts, &e->parts_len, &e->parts_cap, sizeof *e->parts);
         *part = *record;
-        return;
+        return true;
     }
     if (e->parts_len == 0 && ends_unread(&record->turn))
         outstanding_gone(e, record->turn.execution);
@@ -486,12 +497,16 @@ static void take_part(struct expected_rows *e, const struct record *record, uint
         take_turn(e, &e->parts[i].turn, sequence);
     take_turn(e, &record->turn, sequence);
     e->parts_len = 0;
+    e->execution = record->turn.execution;
+    e->turn = record->turn.number;
+    return true;
 }
 
 static void take_deletion(struct expected_rows *e, const struct deletion *deletion)
 {
     e->parts_len = 0;
     e->marks_len = 0;
+    e->execution = e->turn = 0;
     outstanding_gone(e, deletion->execution);
     all_gone(e, ROWS_EXECUTIONS, 0, UINT64_MAX);
     gone(e, ROWS_INSTANCES, 0, 0);
@@ -507,8 +522,11 @@ thole_status expected_rows_take(struct expected_rows *e, uint64_t sequence, thol
     e->last = sequence;
     if (record.kind == RECORD_DELETED)
         take_deletion(e, &record.deletion);
-    else if (record.kind == RECORD_TURN)
-        take_part(e, &record, sequence);
+    else if (record.kind == RECORD_TURN && !take_part(e, &record, sequence))
+        return thole_fail(reterr, THOLE_CORRUPT,
+                          "turn %llu of execution %llu follows turn %llu of execution %llu",
+                          (unsigned long long)record.turn.number, (unsigned long long)record.turn.execution,
+                          (unsigned long long)e->turn, (unsigned long long)e->execution);
     if (e->failed != THOLE_OK)
         return thole_fail(reterr, e->failed, "no memory for the rows of one instance");
     return THOLE_OK;

@@ -27,8 +27,8 @@ struct expected_rows *expected_rows_create(thole_slice instance, uint32_t partit
                                            const struct nonce_key *key, uint64_t rows_age_ms);
 void expected_rows_destroy(struct expected_rows *rows); /* NULL-safe */
 /*
- * Takes the next record of the instance. THOLE_CORRUPT: one that does not decode, so that the rows are not
- * known; THOLE_UNSUPPORTED: of a newer version; THOLE_LIMIT, THOLE_NOMEM.
+ * Takes the next record of the instance. THOLE_CORRUPT: one that does not decode, or before which one is
+ * missing, so that the rows are not known; THOLE_UNSUPPORTED: of a newer version; THOLE_LIMIT, THOLE_NOMEM.
  */
 THOLE_NODISCARD thole_status expected_rows_take(struct expected_rows *rows, uint64_t sequence,
                                                 thole_slice bytes, thole_error *reterr);

@@ -614,7 +614,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_rejected(thole_client *clien
                                                              void *arg, thole_error *reterr);
 /** Frees a slice for which a function's documentation says so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
-/** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */
+/** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none; THOLE_CORRUPT
+ * when a record does not decode, or one before it is missing: what stands in front of it was given. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,
                                                             thole_error *reterr);

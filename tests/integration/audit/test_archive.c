@@ -1,6 +1,7 @@
 /* thole archive and thole hold with real servers: what goes and what stays, the proof that is left, a run
  * that is killed in front of each of its steps, archives that are forged. */
 #include "connection.h"
+#include "reader.h"
 #include "restored.h"
 #include "sanitized.h"
 #include "stack.h"
@@ -593,6 +594,31 @@ static void test_damaged(void)
     connection_close(hand);
 }
 
+static thole_status second_turn(void *arg, const thole_history_event *event)
+{
+    if (event->turn == 2)
+        *(uint64_t *)arg = event->sequence;
+    return THOLE_OK;
+}
+
+/* A record in the middle of its history is gone: it is named, and others do not wait for it. */
+static void test_hole(void)
+{
+    uint64_t second = 0;
+    struct connection *const hand = stack_connect(&stack);
+    run_instances("hole");
+    CHECK_OK(thole_client_history(client, THOLE_STR("hole-1"), second_turn, &second, &stack.err), &stack.err);
+    CHECK_OK(stream_delete(hand, "THOLE_default_HIST_0", second, &stack.err), &stack.err);
+    check("$T history hole-1 2>&1", 1, "records of \"hole-1\" are missing between #");
+    check("$T export --prefix hole --to $D/hole.thole 2>&1", 13, "missing: hole-1: records of");
+    check("$T export hole-1 --to $D/hole1.thole 2>&1", 13, "0 instances, 0 records; 1 missing");
+    check("$T projections verify -o json 2>&1", 0, "\"unreadable\":1");
+    check("$T archive run --older-than 0s --unsealed --dir $D/holes --prefix hole 2>&1", 13,
+          "\"hole-1\" stays: records of");
+    CU_ASSERT_TRUE(!is_there("hole-0") && is_there("hole-1") && !is_there("hole-2"));
+    connection_close(hand);
+}
+
 /* ---- old executions of instances that go on ---- */
 
 enum { CYCLES = 8 };
@@ -744,6 +770,7 @@ static const struct thole_test tests[] = {
     {"executions again", test_executions_again},
     {"executions forged", test_executions_forged},
     {"prune many", test_prune_many},
+    {"hole", test_hole},
     {"damaged", test_damaged},
 };
 

@@ -347,10 +347,41 @@ static void test_each_column(void)
     thole_test_destroy(env);
 }
 
+/* Without a record that has others of its execution behind it the rows are not known. */
+static thole_status without(const thole_test_env *env, size_t left_out, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    struct expected_rows *const rows = expected_rows_create(THOLE_STR("i"), 0, kit_nonce_key(), 0);
+    for (size_t i = 0; i < env->records_len && status == THOLE_OK; i++)
+        if (env->records[i].instance.len > 0 && i != left_out)
+            status = expected_rows_take(rows, i + 1, env->records[i].bytes, reterr);
+    expected_rows_destroy(rows);
+    return status;
+}
+
+static void test_missing_record(void)
+{
+    thole_test_env *const env = a_life();
+    thole_error err = {.status = THOLE_OK};
+    size_t holes = 0, newest = 0, first = 0;
+    for (size_t i = 0; i < env->records_len; i++)
+        if (env->records[i].instance.len > 0)
+            newest = i, first = first == 0 ? i : first;
+    for (size_t i = 0; i < newest; i++)
+        if (env->records[i].instance.len > 0 && without(env, i, &err) == THOLE_CORRUPT)
+            holes++;
+    CU_ASSERT_EQUAL(without(env, newest, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(without(env, first, &err), THOLE_CORRUPT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "turn 2 of execution 1 follows turn 0"));
+    CU_ASSERT_TRUE(holes > 4);
+    thole_test_destroy(env);
+}
+
 static const struct thole_test tests[] = {
     {"random programs", test_random_programs},
     {"rows after any record", test_rows_after_any_record},
     {"each column", test_each_column},
+    {"a missing record", test_missing_record},
 };
 
 THOLE_TEST_MAIN("expected_rows", tests)
