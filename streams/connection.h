@@ -79,6 +79,12 @@ struct header {
 THOLE_NODISCARD thole_status connection_publish(struct connection *connection, const char *subject,
                                                 const struct header *headers, size_t headers_len,
                                                 thole_slice body, thole_error *reterr);
+/* The same with a reply subject, which this connection subscribes: it gets a delivery with no_responders when
+ * nobody has subscribed @p subject. */
+THOLE_NODISCARD thole_status connection_publish_asking(struct connection *connection, const char *subject,
+                                                       const char *reply, const struct header *headers,
+                                                       size_t headers_len, thole_slice body,
+                                                       thole_error *reterr);
 
 /*
  * What the calling thread publishes on the connection between the two is written with the uncork, in one

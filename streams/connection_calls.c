@@ -31,9 +31,16 @@ thole_status connection_publish(struct connection *connection, const char *subje
                                 const struct header *headers, size_t headers_len, thole_slice body,
                                 thole_error *reterr)
 {
+    return connection_publish_asking(connection, subject, NULL, headers, headers_len, body, reterr);
+}
+
+thole_status connection_publish_asking(struct connection *connection, const char *subject, const char *reply,
+                                       const struct header *headers, size_t headers_len, thole_slice body,
+                                       thole_error *reterr)
+{
     natsMsg *message;
     bool sent;
-    THOLE_TRY(link_message(subject, NULL, headers, headers_len, body, &message, reterr));
+    THOLE_TRY(link_message(subject, reply, headers, headers_len, body, &message, reterr));
     struct link *link = link_acquire(connection);
     thole_status const status =
         link == NULL ? not_connected("publish to", subject, reterr) : link_send(link, message, &sent, reterr);

@@ -161,6 +161,7 @@ struct reading {
     struct codec_scratch *scratch;
     const char *name; /* of the field that is read, for errors */
     thole_error *reterr;
+    struct proto_json_tolerance *tolerance; /* NULL: none */
 };
 
 static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
@@ -207,10 +208,55 @@ static thole_status read_text(struct reading *reading, thole_slice json, const c
     return status;
 }
 
+static void mend_text(char *text)
+{
+    size_t const len = strlen(text);
+    for (size_t at = 0; at < len;) {
+        size_t const n = utf8_character((thole_slice){(const uint8_t *)text + at, len - at});
+        if (n == 0)
+            text[at] = '?';
+        at += n == 0 ? 1 : n;
+    }
+}
+
+/* Of the four digits of \uXXXX; above 0xffff: they are none. */
+static uint32_t escaped_unit(thole_slice json, size_t at)
+{
+    char digits[5] = "", *end = digits;
+    if (json.len - at >= 6 && json.ptr[at] == '\\' && json.ptr[at + 1] == 'u')
+        memcpy(digits, json.ptr + at + 2, 4);
+    unsigned long const unit = strtoul(digits, &end, 16);
+    return end == digits + 4 && digits[0] != '+' && digits[0] != '-' && digits[0] != ' ' ? (uint32_t)unit
+                                                                                         : UINT32_MAX;
+}
+
+/* A copy in which the escapes of NULs and of halves of surrogate pairs are those of ?. */
+static thole_status mend_escapes(struct reading *reading, thole_slice json, thole_slice *ret)
+{
+    void *bytes = NULL;
+    THOLE_TRY(new_memory(reading, json.len + 1, &bytes));
+    uint8_t *const copy = memcpy(bytes, json.ptr, json.len);
+    for (size_t at = 0; at < json.len;) {
+        uint32_t const unit = escaped_unit(json, at);
+        bool const high = unit >= 0xd800 && unit <= 0xdbff;
+        uint32_t const low = high ? escaped_unit(json, at + 6) : 0;
+        bool const pair = low >= 0xdc00 && low <= 0xdfff;
+        if (unit == 0 || (unit >= 0xd800 && unit <= 0xdfff && !pair))
+            memcpy(copy + at + 2, "003f", 4);
+        at += pair ? 12 : unit != UINT32_MAX ? 6 : json.ptr[at] == '\\' && at + 1 < json.len ? 2 : 1;
+    }
+    *ret = (thole_slice){copy, json.len};
+    return THOLE_OK;
+}
+
 static thole_status read_string(struct reading *reading, thole_slice json, char **ret)
 {
     size_t len;
+    if (reading->tolerance != NULL)
+        THOLE_TRY(mend_escapes(reading, json, &json));
     THOLE_TRY(read_text(reading, json, "a text", ret, &len));
+    if (reading->tolerance != NULL)
+        mend_text(*ret);
     if (strlen(*ret) != len || !utf8_is_valid((thole_slice){(const uint8_t *)*ret, len}))
         return wrong(reading, "a text in UTF-8 without NUL");
     return THOLE_OK;
@@ -282,6 +328,45 @@ static thole_status read_value(struct reading *reading, const ProtobufCFieldDesc
     return wrong(reading, "of a kind that can be read");
 }
 
+/* One that cannot be read has what was read of it by then. */
+static thole_status refuse_item(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
+                                const char *why, size_t i, size_t n, ProtobufCMessage **item)
+{
+    void *bytes = NULL;
+    thole_slice text = {0};
+    if (*item == NULL) {
+        THOLE_TRY(new_memory(reading, descriptor->sizeof_message, &bytes));
+        *item = bytes;
+        protobuf_c_message_init(descriptor, *item);
+    }
+    if (reading->tolerance->errors == NULL) {
+        THOLE_TRY(new_memory(reading, n * sizeof(char *), &bytes));
+        reading->tolerance->errors = bytes;
+    }
+    if (arena_dup(&reading->scratch->arena, (thole_slice){(const uint8_t *)why, strlen(why) + 1}, &text) !=
+        THOLE_OK)
+        return thole_fail(reading->reterr, THOLE_LIMIT, "the message is too large");
+    reading->tolerance->errors[i] = (const char *)text.ptr;
+    return THOLE_OK;
+}
+
+static thole_status read_item(struct reading *reading, const ProtobufCFieldDescriptor *field,
+                              thole_slice json, size_t i, size_t n, void *to)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (reading->tolerance == NULL || field->type != PROTOBUF_C_TYPE_MESSAGE ||
+        field->descriptor != reading->tolerance->items)
+        return read_value(reading, field, json, to);
+    thole_error *const reterr = reading->reterr;
+    reading->reterr = &error;
+    reading->name = field->name;
+    thole_status const status = read_value(reading, field, json, to);
+    reading->reterr = reterr;
+    if (status == THOLE_CORRUPT)
+        return refuse_item(reading, reading->tolerance->items, error.text, i, n, to);
+    return status == THOLE_OK ? THOLE_OK : thole_fail(reterr, status, "%s", error.text);
+}
+
 static thole_status read_list(struct reading *reading, const ProtobufCFieldDescriptor *field,
                               thole_slice json, size_t *ret_n, void *ret)
 {
@@ -300,7 +385,7 @@ static thole_status read_list(struct reading *reading, const ProtobufCFieldDescr
                           ITEMS_MAX);
     THOLE_TRY(new_memory(reading, (n + 1) * bytes, &items));
     for (at = 0; i < n && json_item(json, &at, &item); i++)
-        THOLE_TRY(read_value(reading, field, item, (char *)items + i * bytes));
+        THOLE_TRY(read_item(reading, field, item, i, n, (char *)items + i * bytes));
     *ret_n = n;
     memcpy(ret, &items, sizeof items);
     return THOLE_OK;
@@ -343,6 +428,7 @@ static thole_status read_message(struct reading *reading, const ProtobufCMessage
     THOLE_TRY(new_memory(reading, descriptor->sizeof_message, &bytes));
     ProtobufCMessage *const message = bytes;
     protobuf_c_message_init(descriptor, message);
+    *ret = message; /* whatever follows */
     while (json_field(json, &at, &key, &value)) {
         const ProtobufCFieldDescriptor *const field = find_field(descriptor, key);
         if (field == NULL || thole_slice_equal(value, THOLE_STR("null")))
@@ -355,10 +441,7 @@ static thole_status read_message(struct reading *reading, const ProtobufCMessage
         else
             THOLE_TRY(read_value(reading, field, value, member(message, field->offset)));
     }
-    if (!json_ends(json, at))
-        return not_json(reading);
-    *ret = message;
-    return THOLE_OK;
+    return json_ends(json, at) ? THOLE_OK : not_json(reading);
 }
 
 static thole_slice trimmed(thole_slice text)
@@ -371,14 +454,25 @@ static thole_slice trimmed(thole_slice text)
     return text;
 }
 
-thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
-                               struct codec_scratch *scratch, ProtobufCMessage **ret, thole_error *reterr)
+thole_status proto_json_decode_tolerant(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                        struct codec_scratch *scratch, struct proto_json_tolerance *tolerance,
+                                        ProtobufCMessage **ret, thole_error *reterr)
 {
-    struct reading reading = {.scratch = scratch, .name = "the message", .reterr = reterr};
+    struct reading reading = {
+        .scratch = scratch, .name = "the message", .reterr = reterr, .tolerance = tolerance};
+    ProtobufCMessage *message = NULL;
     thole_slice const text = trimmed(json);
     if (text.len == 0 || text.ptr[text.len - 1] != '}')
         return wrong(&reading, "an object");
-    return read_message(&reading, descriptor, text, ret);
+    THOLE_TRY(read_message(&reading, descriptor, text, &message));
+    *ret = message;
+    return THOLE_OK;
+}
+
+thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                               struct codec_scratch *scratch, ProtobufCMessage **ret, thole_error *reterr)
+{
+    return proto_json_decode_tolerant(descriptor, json, scratch, NULL, ret, reterr);
 }
 
 bool proto_json_is(thole_slice bytes)
@@ -431,6 +525,29 @@ thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *ret
             THOLE_TRY(check_value(field, (const char *)value + k * value_bytes(field), reterr));
     }
     return THOLE_OK;
+}
+
+static void mend_value(const ProtobufCFieldDescriptor *field, void *value)
+{
+    if (field->type == PROTOBUF_C_TYPE_STRING && *(char **)value != NULL && **(char **)value != '\0')
+        mend_text(*(char **)value); /* an empty one may be a constant */
+    else if (field->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage **)value != NULL)
+        proto_texts_mend(*(ProtobufCMessage **)value);
+}
+
+void proto_texts_mend(ProtobufCMessage *message)
+{
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        char *value = member(message, field->offset);
+        size_t n = 1;
+        if (is_list(field)) {
+            n = *(size_t *)member(message, field->quantifier_offset);
+            value = *(char **)(void *)value;
+        }
+        for (size_t k = 0; k < n; k++)
+            mend_value(field, value + k * value_bytes(field));
+    }
 }
 
 thole_slice proto_json_inbox_body(thole_slice body, struct buf *converted)

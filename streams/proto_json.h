@@ -16,6 +16,18 @@ THOLE_NODISCARD thole_status proto_json_encode(const ProtobufCMessage *message, 
 THOLE_NODISCARD thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
                                                struct codec_scratch *scratch, ProtobufCMessage **ret,
                                                thole_error *reterr);
+/* How a message is read in which one bad item must not fail the others: every text is made valid (? instead
+ * of a NUL, half of a surrogate pair, and each byte that is not UTF-8), and of the list of @p items one that
+ * cannot be read has no more than what was read of it by then. */
+struct proto_json_tolerance {
+    const ProtobufCMessageDescriptor *items;
+    const char **errors; /* out, in the scratch: of each item what is wrong, or NULL; NULL: of none */
+};
+/* As proto_json_decode(); @p tolerance NULL: the same. */
+THOLE_NODISCARD thole_status proto_json_decode_tolerant(const ProtobufCMessageDescriptor *descriptor,
+                                                        thole_slice json, struct codec_scratch *scratch,
+                                                        struct proto_json_tolerance *tolerance,
+                                                        ProtobufCMessage **ret, thole_error *reterr);
 /* Whether these are JSON, of a message that may be either: no message in protobuf of thole's begins with this
  * byte, which would be a group. */
 bool proto_json_is(thole_slice bytes);
@@ -29,4 +41,6 @@ thole_slice proto_json_inbox_body(thole_slice body, struct buf *converted);
 /* What protobuf-c does not check of an unpacked message: texts are UTF-8. (They have no NUL: they are C
  * strings, cut there.) THOLE_CORRUPT names the field. */
 THOLE_NODISCARD thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *reterr);
+/* Instead: puts ? for each byte that is not UTF-8, in place. */
+void proto_texts_mend(ProtobufCMessage *message);
 #endif

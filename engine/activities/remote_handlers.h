@@ -31,6 +31,9 @@ struct remote_handlers {
     struct remote_resumption *resumption; /* NULL: it begins anew; borrowed until the worker has started */
     /* The @p n-th claim goes on; as `run`, but from the thread that starts the worker, before all others. */
     void (*resumed)(void *arg, struct worker_host *worker, struct thole_activity *act, size_t n);
+    /* Whether a message that has come is to be claimed: else it is handed back, and no others are asked for
+     * until worker_host_wants(). */
+    bool (*wants)(void *arg, struct worker_host *worker);
     /* It has a slot, and is to be run. It lives until it has returned, and until `ended` if that is later. */
     void (*run)(void *arg, struct worker_host *worker, struct thole_activity *act);
     /* Its token has fired, and says why; or its grace became shorter. */

@@ -31,6 +31,8 @@ struct endpoint {
     enum endpoint_kind kind;
     const char *name;
     const ProtobufCMessageDescriptor *asked, *answered;
+    const ProtobufCMessageDescriptor
+        *items;                        /* NULL, or a request has a list of these: each is refused alone */
     bool of_session, of_client, named; /* named: its subject ends with a name */
     atomic_uint_least64_t requests, errors, busy_us;
     atomic_uint last_error;     /* a thole_status */

@@ -53,18 +53,25 @@ static thole_status empty_message(struct gateway_request *request, ProtobufCMess
 static thole_status read_message(struct gateway_request *request, thole_slice body, thole_error *reterr)
 {
     const ProtobufCMessageDescriptor *const asked = request->endpoint->asked;
+    struct proto_json_tolerance tolerance = {.items = request->endpoint->items};
+    bool const tolerant = tolerance.items != NULL;
     ProtobufCMessage *message = NULL;
     if (body.len > GATEWAY_MESSAGE_BYTES_MAX)
         return thole_fail(reterr, THOLE_LIMIT, "the request has %zu bytes, at most %d are allowed", body.len,
                           GATEWAY_MESSAGE_BYTES_MAX);
     if (request->form == GATEWAY_JSON)
-        THOLE_TRY(proto_json_decode(asked, body, &request->scratch, &message, reterr));
+        THOLE_TRY(proto_json_decode_tolerant(asked, body, &request->scratch, tolerant ? &tolerance : NULL,
+                                             &message, reterr));
     else if (body.len == 0)
         THOLE_TRY(empty_message(request, &message, reterr));
     else
         THOLE_TRY(codec_unpack(asked, body, GATEWAY_MESSAGE_BYTES_MAX, &request->scratch, "request", &message,
                                reterr));
-    THOLE_TRY(proto_texts_check(message, reterr));
+    if (tolerant)
+        proto_texts_mend(message);
+    else
+        THOLE_TRY(proto_texts_check(message, reterr));
+    request->item_errors = tolerance.errors;
     request->message = message;
     return THOLE_OK;
 }
@@ -203,8 +210,11 @@ static void send_answer(const struct gateway_request *request, thole_slice body,
         {"Nats-Service-Error", thole_slice_from(said)},
         {"Nats-Service-Error-Code", thole_slice_from(code)},
     };
-    if (connection_publish(request->connection, request->reply, headers, status == THOLE_OK ? 1 : 3, body,
-                           &error) != THOLE_OK)
+    size_t const n = status == THOLE_OK ? 1 : 3;
+    if (request->asks != NULL && connection_publish_asking(request->asks, request->reply, request->unheard,
+                                                           headers, n, body, NULL) == THOLE_OK)
+        return;
+    if (connection_publish(request->connection, request->reply, headers, n, body, &error) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "gateway", "an answer was not sent: %s", error.text);
 }
 

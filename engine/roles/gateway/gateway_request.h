@@ -24,6 +24,9 @@ struct gateway_request {
     char *name; /* a token of the subject: of what the request is about */
     struct codec_scratch scratch;
     const ProtobufCMessage *message; /* in scratch; of the endpoint's kind */
+    const char **item_errors;        /* in scratch; of endpoint->items, NULL: all could be read */
+    struct connection *asks;         /* NULL, or by which the answer asks whether somebody hears it: who */
+    const char *unheard;             /* subscribes this subject there is told when nobody does; borrowed */
     thole_sender sender;             /* in scratch; of a client's request: who asks */
 };
 

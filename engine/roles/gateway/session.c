@@ -104,6 +104,9 @@ static struct session *create(const struct session_options *options, struct gate
     (void)snprintf(subject, sizeof subject, "thole.%s.gateway.session.%s.%s", options->host->ns,
                    options->gateway, session->id);
     session->subject = memory_text(subject);
+    (void)snprintf(subject, sizeof subject, "%s.next.unheard", session->subject);
+    session->unheard = memory_text(subject);
+    session->hears = true;
     return session;
 }
 
@@ -148,6 +151,7 @@ void session_release(struct session *session)
     free(session->activities);
     session_forget_resume(session);
     free(session->subject);
+    free(session->unheard);
     free(session->inbox);
     free(session->worker_host);
     (void)pthread_cond_destroy(&session->changed);
@@ -194,6 +198,7 @@ static void answer_open(struct session *session)
         (uint32_t)(session->host_options.renew_every_ms != 0 ? session->host_options.renew_every_ms
                                                              : session->lease_ms / RENEWALS_A_LEASE);
     answer.grace_ms = (uint32_t)session->host_options.grace_ms;
+    answer.details_max = DETAILS_BYTES_MAX;
     answer.payload_max = worker_host_payload_max(session->host);
     answer.gateway = (char *)(uintptr_t)session->options.gateway;
     answer.gone = session_gone_claims(session, &answer.n_gone);
@@ -204,6 +209,26 @@ static void answer_open(struct session *session)
     session_forget_resume(session);
 }
 
+static void on_unheard(void *arg, const struct delivery *delivery)
+{
+    struct session *const session = arg;
+    (void)pthread_mutex_lock(&session->lock);
+    if (delivery->no_responders)
+        session_is_unheard(session);
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+/* Without it its worker gets tasks, too. */
+static struct subscription *listen_for_unheard(struct session *session, struct worker_host *host)
+{
+    thole_error error = {.status = THOLE_OK};
+    struct subscription *subscription = NULL;
+    if (connection_subscribe(worker_host_connection(host), session->unheard, on_unheard, session,
+                             &subscription, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "gateway", "answers without a subscriber are not noticed: %s", error.text);
+    return subscription;
+}
+
 static bool start(struct session *session)
 {
     thole_error error = {.status = THOLE_OK};
@@ -211,6 +236,7 @@ static bool start(struct session *session)
     uint64_t const began_ms = clock_monotonic_ms();
     thole_status status =
         worker_host_start(&session->host_options, &session->program, &never_wait, &host, &error);
+    struct subscription *const unheard = status == THOLE_OK ? listen_for_unheard(session, host) : NULL;
     (void)pthread_mutex_lock(&session->lock);
     if (status != THOLE_OK) {
         session->state = SESSION_OVER;
@@ -223,6 +249,8 @@ static bool start(struct session *session)
     }
     uint64_t const now_ms = clock_monotonic_ms();
     session->host = host;
+    session->next_ms = now_ms;
+    session->unheard_subscription = unheard;
     session->lease_ms = worker_host_lease_ms(host);
     session->heard_ms = now_ms;
     /* Who asked has given up by then. What it has resumed is not handed back: it is resumed once more. */
@@ -259,9 +287,12 @@ static void end_host(struct session *session, bool stopped)
 {
     struct worker_host *const host = session->host;
     char report[REPORT_BYTES];
+    struct subscription *const unheard = session->unheard_subscription;
     session->state = SESSION_OVER;
     session->host = NULL;
+    session->unheard_subscription = NULL;
     (void)pthread_mutex_unlock(&session->lock);
+    subscription_close(unheard);
     if (stopped) {
         worker_host_stop(host);
     } else {

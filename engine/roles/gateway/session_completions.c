@@ -21,6 +21,8 @@ void session_answer_completion(struct session *session, struct completion *compl
             results[i].text = (char *)"refused: the claim is gone, it was cancelled, or runs elsewhere";
         else if (completion->results[i] == THOLE_UNAVAILABLE)
             results[i].text = (char *)"not known yet: ask again";
+        else if (completion->results[i] == THOLE_INVALID)
+            results[i].text = (char *)(uintptr_t)request->item_errors[i];
         pointers[i] = &results[i];
     }
     answer.n_results = n;

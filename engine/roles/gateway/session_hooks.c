@@ -14,6 +14,19 @@ static void tell(const struct session *session, const struct task *task)
     codec_release(&scratch);
 }
 
+static bool on_wants(void *arg, struct worker_host *host)
+{
+    struct session *const session = arg;
+    (void)pthread_mutex_lock(&session->lock);
+    bool const wants = session_wants(session);
+    if (!wants && !session->rests) {
+        session->rests = true;
+        worker_host_rests(host);
+    }
+    (void)pthread_mutex_unlock(&session->lock);
+    return wants;
+}
+
 static void on_run(void *arg, struct worker_host *host, struct thole_activity *act)
 {
     struct session *const session = arg;
@@ -21,7 +34,10 @@ static void on_run(void *arg, struct worker_host *host, struct thole_activity *a
     if (session->state != SESSION_OVER)
         session->host = host; /* the start may not have returned yet */
     act->remote = session_task_new(session, act, NULL);
-    session_give(session);
+    if (session->hears || session->host == NULL)
+        session_give(session);
+    else
+        session_task_returned(session, act->remote, &(struct remote_return){.unknown = true});
     (void)pthread_mutex_unlock(&session->lock);
 }
 
@@ -67,5 +83,9 @@ static void on_stopped(void *arg, struct worker_host *host)
     (void)pthread_mutex_unlock(&session->lock);
 }
 
-const struct remote_handlers session_handlers = {
-    .run = on_run, .resumed = session_resumed, .fired = on_fired, .ended = on_ended, .stopped = on_stopped};
+const struct remote_handlers session_handlers = {.wants = on_wants,
+                                                 .run = on_run,
+                                                 .resumed = session_resumed,
+                                                 .fired = on_fired,
+                                                 .ended = on_ended,
+                                                 .stopped = on_stopped};

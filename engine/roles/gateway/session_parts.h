@@ -18,7 +18,8 @@ enum {
     SESSION_OVER_MAX = 4096,       /* ended tasks that are remembered, for repeated completions */
     SESSION_COMPLETION_MS = 30000, /* for so long a completion may be under way */
     SESSION_ARRIVED_MS = 1000,     /* a task that was sent so long ago and is not renewed has not arrived */
-    SESSION_OPEN_MS = 10000,       /* for so long somebody waits for the answer to an open */
+    SESSION_WANTS_MS = 1000, /* for so long after an answer to `next` tasks are claimed without another */
+    SESSION_OPEN_MS = 10000, /* for so long somebody waits for the answer to an open */
 };
 
 enum task_state {
@@ -44,6 +45,8 @@ struct task {
     bool gone;                  /* GIVEN: the worker role's part is over, nothing that it returns counts */
     bool stored, cancelled;     /* OVER: its outcome; RETURNED: it said that it was cancelled */
     uint64_t given_ms, renewed; /* when it was sent; in which renewal it was named last */
+    uint64_t answer;            /* to which `next` it was sent: session->answers then */
+    bool refused_details;       /* its log line is there */
     struct waiter *waiters;
     struct task *same;        /* of its bucket */
     struct task *prev, *next; /* of the list of its state */
@@ -74,7 +77,9 @@ struct session {
     thole_activity_entry *activities;
     char id[SESSION_ID_BYTES], worker[THOLE_NAME_BYTES_MAX + 1], queue[THOLE_NAME_BYTES_MAX + 1];
     char *subject; /* of its requests, without the operation */
-    char *inbox;   /* for notices; NULL: none */
+    char *unheard; /* the reply subject of answers to `next`: the server tells there that one has no subscriber */
+    struct subscription *unheard_subscription; /* of the session's thread; NULL: none */
+    char *inbox;                               /* for notices; NULL: none */
     enum gateway_form form;
     pthread_t thread;
     atomic_uint holders;
@@ -90,6 +95,11 @@ struct session {
     struct gateway_request *open, *next, *close;
     uint64_t next_until_ms;
     uint32_t next_max;
+    uint64_t next_ms; /* when it was answered last, or the session opened */
+    uint64_t answers; /* to `next`, with tasks */
+    bool asks;  /* the last one asked whether it is heard, and its worker has not asked for tasks since */
+    bool hears; /* that one was not unheard */
+    bool rests; /* it claims nothing, until it is asked for tasks */
     struct completion *completions;
     struct task *buckets[SESSION_BUCKETS];
     struct task_list lists[TASK_OVER + 1];
@@ -142,6 +152,10 @@ extern const struct remote_handlers session_handlers; /* arg: the session */
 void session_give(struct session *session);
 /* Answers what has waited long enough; UINT64_MAX: nothing waits. */
 uint64_t session_expire(struct session *session, uint64_t now_ms);
+/* Whether it claims what its worker role has got; if not, it rests. */
+bool session_wants(struct session *session);
+/* The last answer to `next` had no subscriber. */
+void session_is_unheard(struct session *session);
 /* Answers everything that still waits. */
 void session_refuse_all(struct session *session);
 #endif

@@ -1,8 +1,10 @@
 /* What the worker of a session asks for. */
 #include "clock.h"
+#include "log.h"
 #include "memory.h"
 #include "message.h"
 #include "session_parts.h"
+#include "utf8.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,11 +106,19 @@ void session_give(struct session *session)
         fill_task(task, &request->scratch.arena, &tasks[i]);
         pointers[i] = &tasks[i];
         task->given_ms = now_ms;
+        task->answer = session->answers + 1;
         session_move_task(session, task, TASK_GIVEN);
     }
     answer.n_tasks = n;
     answer.tasks = pointers;
     session->next = NULL;
+    session->next_ms = now_ms;
+    session->answers++;
+    session->asks = true;
+    if (session->unheard_subscription != NULL) {
+        request->asks = worker_host_connection(session->host);
+        request->unheard = session->unheard;
+    }
     metric_count(session->options.cells, METRIC_GATEWAY_TASKS, TASKS_GIVEN, n);
     gateway_answer(request, &answer.base, THOLE_OK, "");
     free(pointers);
@@ -123,7 +133,51 @@ static void answer_empty(struct session *session)
         return;
     thole__v1__tasks__init(&answer);
     session->next = NULL;
+    session->next_ms = clock_monotonic_ms();
     gateway_answer(request, &answer.base, THOLE_OK, "");
+}
+
+bool session_wants(struct session *session)
+{
+    return session->state == SESSION_STARTING ||
+           (session->hears &&
+            (session->next != NULL || clock_monotonic_ms() < session->next_ms + SESSION_WANTS_MS));
+}
+
+/* What waits, and what was in that answer, is for others: nothing of it runs. A worker that lives asks again.
+ */
+void session_is_unheard(struct session *session)
+{
+    struct task *next;
+    size_t n = 0;
+    if (!session->asks || session->host == NULL)
+        return;
+    session->hears = session->asks = false;
+    for (int state = TASK_WAITING; state <= TASK_GIVEN; state++)
+        for (struct task *task = session->lists[state].first; task != NULL; task = next) {
+            next = task->next;
+            if (state == TASK_GIVEN &&
+                (task->answer != session->answers || task->renewed != 0 || task->resumed))
+                continue;
+            n++;
+            session_task_returned(session, task, &(struct remote_return){.unknown = true});
+        }
+    log_line(LOG_LEVEL_INFO, "gateway",
+             "worker %s does not subscribe the answer to its request for tasks: %zu are handed back",
+             session->worker, n);
+    if (!session->rests) {
+        session->rests = true;
+        worker_host_rests(session->host);
+    }
+}
+
+static void hear(struct session *session)
+{
+    session->hears = true;
+    session->asks = false; /* its last answer has arrived, or is not waited for */
+    if (session->rests)
+        worker_host_wants(session->host);
+    session->rests = false;
 }
 
 static void take_next(struct session *session, struct gateway_request *request)
@@ -135,6 +189,7 @@ static void take_next(struct session *session, struct gateway_request *request)
         return;
     }
     answer_empty(session); /* of two at a time the older one is no longer waited for */
+    hear(session);
     session->next = request;
     session->next_max = asked->max == 0 ? 1 : asked->max;
     session->next_until_ms = clock_monotonic_ms() + wait_ms;
@@ -143,9 +198,24 @@ static void take_next(struct session *session, struct gateway_request *request)
 
 /* ---- renew ---- */
 
-static void mark_running(struct session *session, const Thole__V1__RenewTasks *asked, struct arena *arena,
-                         Thole__V1__TasksRenewed *answer)
+/* Once for each task. False: they are not taken. */
+static bool note_details(const struct session *session, struct task *task, ProtobufCBinaryData details)
 {
+    thole_status const status = thole_activity_heartbeat(task->act, (thole_slice){details.data, details.len});
+    bool const taken = status == THOLE_OK || status == THOLE_CANCELLED;
+    if (!taken && !task->refused_details)
+        log_line(
+            LOG_LEVEL_WARN, "gateway",
+            "details of a heartbeat of worker %s are not stored: they have %zu bytes, at most %d are allowed",
+            session->worker, details.len, DETAILS_BYTES_MAX);
+    task->refused_details = task->refused_details || !taken;
+    return taken;
+}
+
+static size_t mark_running(struct session *session, const Thole__V1__RenewTasks *asked, struct arena *arena,
+                           Thole__V1__TasksRenewed *answer)
+{
+    size_t refused_details = 0;
     for (size_t i = 0; i < asked->n_running; i++) {
         const Thole__V1__RunningTask *const running = asked->running[i];
         struct task *const task = session_find_task(session, running->claim);
@@ -157,9 +227,9 @@ static void mark_running(struct session *session, const Thole__V1__RenewTasks *a
             continue;
         task->renewed = session->renewals;
         if (running->heartbeat && task->state == TASK_GIVEN && !task->gone)
-            (void)thole_activity_heartbeat(task->act,
-                                           (thole_slice){running->details.data, running->details.len});
+            refused_details += !note_details(session, task, running->details);
     }
+    return refused_details;
 }
 
 static void look_at_given(struct session *session, uint64_t now_ms, struct arena *arena,
@@ -194,14 +264,19 @@ static void take_renew(struct session *session, struct gateway_request *request)
     answer.cancelled = memory_array(given + 1, sizeof(Thole__V1__Notice *));
     Thole__V1__Notice *const notices = memory_array(given + 1, sizeof *notices);
     session->renewals++;
-    mark_running(session, asked, &request->scratch.arena, &answer);
+    size_t const refused = mark_running(session, asked, &request->scratch.arena, &answer);
     look_at_given(session, clock_monotonic_ms(), &request->scratch.arena, &answer, notices);
     metric_count(session->options.cells, METRIC_GATEWAY_RENEWALS, RENEWALS_HELD,
                  asked->n_running - answer.n_gone);
     metric_count(session->options.cells, METRIC_GATEWAY_RENEWALS, RENEWALS_GONE, answer.n_gone);
     char **const gone = answer.gone;
     Thole__V1__Notice **const cancelled = answer.cancelled;
-    gateway_answer(request, &answer.base, THOLE_OK, "");
+    char text[128] = "";
+    if (refused > 0)
+        (void)snprintf(text, sizeof text,
+                       "details of heartbeats are not stored, since they have more than %d bytes: %zu",
+                       DETAILS_BYTES_MAX, refused);
+    gateway_answer(request, &answer.base, THOLE_OK, text);
     free(gone);
     free(cancelled);
     free(notices);
@@ -209,6 +284,18 @@ static void take_renew(struct session *session, struct gateway_request *request)
 }
 
 /* ---- complete ---- */
+
+/* A longer one would be cut within a character. */
+static thole_slice cut_text(thole_slice text)
+{
+    size_t at = 0, n;
+    if (text.len <= ACTIVITY_FAILURE_BYTES_MAX)
+        return text;
+    while ((n = utf8_character((thole_slice){text.ptr + at, text.len - at})) > 0 &&
+           at + n <= ACTIVITY_FAILURE_BYTES_MAX)
+        at += n;
+    return (thole_slice){text.ptr, at};
+}
 
 static struct remote_return outcome_of(const Thole__V1__Outcome *outcome)
 {
@@ -218,7 +305,7 @@ static struct remote_return outcome_of(const Thole__V1__Outcome *outcome)
         return (struct remote_return){.status = THOLE_OK,
                                       .output = {outcome->output.data, outcome->output.len}};
     return (struct remote_return){.status = THOLE_APP,
-                                  .text = thole_slice_from(outcome->failure->text),
+                                  .text = cut_text(thole_slice_from(outcome->failure->text)),
                                   .type = thole_slice_from(outcome->failure->type),
                                   .final = outcome->failure->final};
 }
@@ -235,6 +322,8 @@ static void take_outcome(struct session *session, struct completion *completion,
     }
     session_await_task(completion, at, task);
     if (task->state != TASK_RETURNED) {
+        if (outcome->heartbeat && (outcome->cancelled || outcome->failure != NULL) && !task->gone)
+            (void)note_details(session, task, outcome->details);
         struct remote_return const returned = outcome_of(outcome);
         session_task_returned(session, task, &returned);
     }
@@ -252,7 +341,12 @@ static void take_complete(struct session *session, struct gateway_request *reque
     session->completions = completion;
     for (size_t i = 0; i < asked->n_outcomes; i++) {
         completion->results[i] = THOLE_UNAVAILABLE;
-        if (session->host == NULL) {
+        if (request->item_errors != NULL && request->item_errors[i] != NULL) {
+            log_line(LOG_LEVEL_WARN, "gateway", "an outcome of worker %s cannot be read: %s", session->worker,
+                     request->item_errors[i]);
+            completion->results[i] = THOLE_INVALID;
+            completion->left--;
+        } else if (session->host == NULL) {
             completion->results[i] = THOLE_FENCED;
             completion->left--;
         } else {

@@ -496,6 +496,23 @@ void worker_host_returned(struct worker_host *host, struct thole_activity *act,
     mailbox_push(&host->inbox, &act->finished.mail);
 }
 
+void worker_host_rests(struct worker_host *host)
+{
+    atomic_store(&host->rests, true);
+    worker_loop_state(host);
+}
+
+void worker_host_wants(struct worker_host *host)
+{
+    atomic_store(&host->rests, false);
+    worker_loop_state(host);
+}
+
+struct connection *worker_host_connection(const struct worker_host *host)
+{
+    return host->connection;
+}
+
 void worker_host_heard(struct worker_host *host)
 {
     atomic_store(&host->heard, true);

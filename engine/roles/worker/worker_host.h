@@ -26,6 +26,11 @@ void worker_host_returned(struct worker_host *worker, struct thole_activity *act
 /* Who runs the activities has been heard of. Any thread. Until then the claims that this worker has resumed
  * may be resumed by another one once more, since the answer that they are its own may be lost. */
 void worker_host_heard(struct worker_host *worker);
+/* It asks for no messages, until it does again. Any thread; each call counts, in their order. */
+void worker_host_rests(struct worker_host *worker);
+void worker_host_wants(struct worker_host *worker);
+/* Its connection to NATS; for who runs the activities, until the worker is stopped. */
+struct connection *worker_host_connection(const struct worker_host *worker);
 /* Who runs the activities has died: their leases end at once and count as lost, as those of a worker that
  * dies; @p report is for people. Joins, frees. Activities that were run and have not returned are the
  * caller's then: activity_destroy(). */

@@ -87,12 +87,27 @@ static void adopt(struct worker_host *host, const struct worker_key *key, struct
     activity_destroy(again);
 }
 
+/* Of a worker whose activities run elsewhere: it is for others, since nobody there asks for it. */
+static bool is_unwanted(struct worker_host *host, const struct thole_activity *act)
+{
+    const struct remote_handlers *const remote = host->options.remote;
+    const struct work_item *const item = &act->message->item;
+    struct worker_key const key = {item->instance, item->execution, item->activity_id,
+                                   (uint32_t)item->try_number};
+    return remote != NULL && worker_holds(host->machine, &key, &act->message->digest) == 0 &&
+           !remote->wants(remote->arg, host);
+}
+
 static void take_delivered(struct worker_host *host, struct thole_activity *act)
 {
     const struct work_item *const item = &act->message->item;
     unsigned const arriving = atomic_fetch_sub(&host->arriving, 1);
     assert(arriving > 0 && act->message != NULL && !act->running);
     (void)arriving;
+    if (is_unwanted(host, act)) {
+        hand_back(host, act);
+        return;
+    }
     if (host->wish > 0)
         host->wish--;
     find_handler(host, act);

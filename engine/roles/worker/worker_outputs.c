@@ -22,7 +22,8 @@ void worker_give(struct worker_host *host, const struct worker_in *in)
 void worker_wish(struct worker_host *host)
 {
     uint32_t const arriving = atomic_load(&host->arriving);
-    puller_want(host->puller, host->wish > arriving ? host->wish - arriving : 0);
+    bool const wants = host->wish > arriving && !atomic_load(&host->rests);
+    puller_want(host->puller, wants ? host->wish - arriving : 0);
 }
 
 /* ---- logs ---- */

@@ -85,6 +85,7 @@ struct worker_host {
     struct worker_mail state, stop;
     atomic_bool state_sent; /* shared */
     atomic_bool stop_sent;  /* shared */
+    atomic_bool rests;      /* shared: it asks for no messages */
     atomic_bool dead;       /* shared; the loop ends, whatever is held */
     atomic_uint arriving;   /* shared: delivered and not yet taken from the inbox */
 

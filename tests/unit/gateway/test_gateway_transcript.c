@@ -8,6 +8,8 @@
  *   ask, binary, plain, tell SUBJECT BODY    a request in JSON, in protobuf (hex digits), without a
  *                                 Content-Type, or without a reply; "as TYPE SUBJECT BODY"
  *   with NAME: VALUE              a header of the requests that follow
+ *   unheard SUBJECT                          nobody has heard what was sent with that reply subject
+ *   wants                                    whether the session claims what its worker role has got
  *   run ID ACTIVITY INPUT [TIMEOUT_MS [DETAILS]]; fire ID REASON; hurry ID; ended ID stored|lost; stopped
  *                                 the worker role
  * In subjects ~ is thole.shop.gateway. and @N the session whose random bytes are N. In bodies #N is so many
@@ -177,6 +179,9 @@ static void worker_role(const char *verb, const char *rest)
     struct thole_activity *const act = rest[0] == '\0' ? NULL : gate.acts[rest[0] - 'a'];
     if (gate.handlers == NULL) {
         played_say("there is no worker role");
+    } else if (strcmp(verb, "wants") == 0) {
+        played_say("the session %s",
+                   gate.handlers->wants(gate.handlers->arg, played_host()) ? "wants it" : "does not want it");
     } else if (strcmp(verb, "run") == 0) {
         run(rest);
     } else if (strcmp(verb, "stopped") == 0) {
@@ -244,6 +249,10 @@ static void step(const char *text)
         ask(rest, NULL, true);
     } else if (strcmp(verb, "binary") == 0) {
         ask(rest, "application/protobuf", true);
+    } else if (strcmp(verb, "unheard") == 0) {
+        char subject[SUBJECT_BYTES];
+        expand_subject(rest, subject);
+        played_unheard(subject);
     } else if (strcmp(verb, "as") == 0) {
         CU_ASSERT_FATAL(sscanf(rest, "%99[^,],%n", type, &at) == 1);
         ask(rest + at, type, true);

@@ -118,6 +118,28 @@ thole_status __wrap_connection_publish(struct connection *connection, const char
     return played_ends(CALL_PUBLISH, reterr);
 }
 
+/* Who would be told when nobody hears it is not said. */
+thole_status __wrap_connection_publish_asking(struct connection *connection, const char *subject,
+                                              const char *reply, const struct header *headers,
+                                              size_t headers_len, thole_slice body, thole_error *reterr)
+{
+    CU_ASSERT_STRING_NOT_EQUAL(reply, "");
+    return __wrap_connection_publish(connection, subject, headers, headers_len, body, reterr);
+}
+
+void played_unheard(const char *subject)
+{
+    bool heard = false;
+    struct delivery const delivery = {.no_responders = true};
+    for (size_t i = 0; i < LISTENED_MAX; i++)
+        if (listened[i].each != NULL && strcmp(listened[i].subject, subject) == 0) {
+            heard = true;
+            listened[i].each(listened[i].arg, &delivery);
+        }
+    if (!heard)
+        played_say("nobody listens to %s", subject);
+}
+
 static bool matches(const char *pattern, const char *subject)
 {
     while (*pattern != '\0' && *subject != '\0' && *pattern != '>') {
@@ -239,6 +261,24 @@ void __wrap_worker_host_died(struct worker_host *worker, const char *report)
     free_returned();
 }
 
+void __wrap_worker_host_rests(struct worker_host *worker)
+{
+    CU_ASSERT_PTR_EQUAL(worker, &some_host);
+    played_say("the worker role rests");
+}
+
+void __wrap_worker_host_wants(struct worker_host *worker)
+{
+    CU_ASSERT_PTR_EQUAL(worker, &some_host);
+    played_say("the worker role wants tasks");
+}
+
+struct connection *__wrap_worker_host_connection(const struct worker_host *worker)
+{
+    CU_ASSERT_PTR_EQUAL(worker, &some_host);
+    return (struct connection *)(uintptr_t)&some_connection;
+}
+
 void __wrap_worker_host_heard(struct worker_host *worker)
 {
     CU_ASSERT_PTR_EQUAL(worker, &some_host);
@@ -261,9 +301,12 @@ static void say_returned(struct thole_activity *act, char letter)
     thole_slice output = {0};
     act->failure = act->failure_type = (thole_slice){0};
     thole_status const status = remote_handler(act, act->message->item.input, &output);
-    played_say("%c has returned: %s output=%.*s failure=%.*s type=%.*s final=%d", letter,
-               thole_status_name(status), THOLE_FMT(output), THOLE_FMT(act->failure),
-               THOLE_FMT(act->failure_type), act->final);
+    if (act->returned->unknown)
+        played_say("%c is given back", letter);
+    else
+        played_say("%c has returned: %s output=%.*s failure=%.*s type=%.*s final=%d", letter,
+                   thole_status_name(status), THOLE_FMT(output), THOLE_FMT(act->failure),
+                   THOLE_FMT(act->failure_type), act->final);
     CU_ASSERT_TRUE(output.len == 0 || output.ptr != act->returned->output.ptr); /* that is borrowed */
 }
 

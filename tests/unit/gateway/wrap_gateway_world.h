@@ -10,7 +10,7 @@ struct remote_handlers;
 struct worker_host;
 struct thole_activity;
 
-enum { LISTENED_MAX = 8, ACTS_MAX = 26 };
+enum { LISTENED_MAX = 1100, ACTS_MAX = 26 };
 enum played_call { CALL_CONNECT, CALL_CLIENT, CALL_LISTEN, CALL_HOST, CALL_ASKED, CALL_PUBLISH, CALLS };
 
 struct played_gateway {
@@ -27,7 +27,8 @@ void gateway_world_end(void); /* all threads have ended, and nothing is left ope
 /* "NAME: VALUE": a header of all that is delivered from now on, in this script. */
 void played_with(const char *header);
 void played_deliver(const char *subject, const char *reply, const char *type, const void *body, size_t len);
-struct worker_host *played_host(void); /* the only one */
+void played_unheard(const char *subject); /* nobody has heard what was sent with this reply subject */
+struct worker_host *played_host(void);    /* the only one */
 /* The worker role's part in an activity is over. */
 void played_ended(struct thole_activity *act, bool stored);
 #endif
