@@ -10,6 +10,7 @@ func cases() []testCase {
 	var all []testCase
 	all = append(all, openCases...)
 	all = append(all, taskCases...)
+	all = append(all, outcomeCases...)
 	all = append(all, renewCases...)
 	all = append(all, cancelCases...)
 	all = append(all, completeCases...)

@@ -232,6 +232,18 @@ var clientCases = []testCase{
 		c.status(c.do("wait", fields{"instance": "none"}), statusNotFound, "none")
 		c.finish()
 	}},
+	{"client-too-large", "a request that no message takes is refused at once, and not repeated", func(c *env) {
+		c.clients(func(r *request) any { return instanceStarted{Instance: "order-1"} })
+		begin := time.Now()
+		e := c.do("start", fields{"orchestration": "checkout", "input": make([]byte, 2<<20), "timeout_ms": 20000})
+		if e.Status != statusInvalid && e.Status != statusLimit {
+			c.fail("status %d: %.200q", e.Status, e.Text)
+		}
+		if took := time.Since(begin); took > scaled(5*time.Second) {
+			c.fail("it took %v", took)
+		}
+		c.finish()
+	}},
 	{"client-wait-again", "wait is asked again after TIMEOUT, until there is an outcome", func(c *env) {
 		c.clients(func(r *request) any {
 			asked[waitInstance](c, r)

@@ -28,6 +28,7 @@ type sessionOpened struct {
 	RenewMs    uint32   `json:"renewMs,omitempty"`
 	GraceMs    uint32   `json:"graceMs,omitempty"`
 	PayloadMax uint64   `json:"payloadMax,string,omitempty"`
+	DetailsMax uint32   `json:"detailsMax,omitempty"`
 	Gateway    string   `json:"gateway,omitempty"`
 	Gone       []string `json:"gone,omitempty"`
 }
@@ -95,6 +96,8 @@ type outcome struct {
 	Output    []byte       `json:"output"`
 	Failure   *taskFailure `json:"failure"`
 	Cancelled bool         `json:"cancelled"`
+	Details   []byte       `json:"details"`
+	Heartbeat bool         `json:"heartbeat"`
 }
 
 type taskFailure struct {
@@ -178,6 +181,7 @@ type plain struct {
 const (
 	statusNomem       = 1
 	statusInvalid     = 2
+	statusLimit       = 3
 	statusApp         = 7
 	statusCancelled   = 6
 	statusConflict    = 8

@@ -163,6 +163,7 @@ type answer struct {
 	RenewMs    uint32          `json:"renewMs"`
 	GraceMs    uint32          `json:"graceMs"`
 	PayloadMax uint64          `json:"payloadMax,string"`
+	DetailsMax uint32          `json:"detailsMax"`
 	Gateway    string          `json:"gateway"`
 	Tasks      []*Task         `json:"tasks"`     // Tasks
 	Cancelled  []notice        `json:"cancelled"` // TasksRenewed
@@ -192,6 +193,8 @@ type outcome struct {
 	Output    []byte       `json:"output,omitempty"`
 	Failure   *taskFailure `json:"failure,omitempty"`
 	Cancelled bool         `json:"cancelled,omitempty"`
+	Details   []byte       `json:"details,omitempty"`
+	Heartbeat bool         `json:"heartbeat,omitempty"`
 }
 
 type taskFailure struct {

@@ -39,8 +39,8 @@ func (t *Task) Heartbeat(details []byte) error {
 	h := t.held
 	h.worker.mu.Lock()
 	defer h.worker.mu.Unlock()
-	if uint64(len(details)) > h.worker.payloadMax {
-		return &Error{Status: StatusLimit, Text: "heartbeat details are larger than the gateway takes"}
+	if uint64(len(details)) > uint64(h.worker.detailsMax) {
+		return &Error{Status: StatusLimit, Text: fmt.Sprintf("heartbeat details of %d bytes, the gateway takes %d", len(details), h.worker.detailsMax)}
 	}
 	h.details = append([]byte(nil), details...)
 	h.beat++
@@ -76,6 +76,7 @@ type held struct {
 	details []byte   // of the newest heartbeat
 	beat    uint64   // its number
 	beaten  uint64   // the newest that was sent and answered
+	sent    bool     // the outcome may be stored, although no answer came
 }
 
 // run runs the handler, then has its outcome delivered, or frees the slot of a task that was lost.
@@ -113,7 +114,7 @@ var notInTypes = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 func (h *held) outcome(output []byte, err error) outcome {
 	result := outcome{Claim: h.task.Claim}
 	h.worker.mu.Lock()
-	payloadMax := h.worker.payloadMax
+	payloadMax, beat, details := h.worker.payloadMax, h.beat != h.beaten, h.details
 	h.worker.mu.Unlock()
 	var failure *Failure
 	switch {
@@ -125,11 +126,20 @@ func (h *held) outcome(output []byte, err error) outcome {
 	case errors.As(err, &failure):
 	case context.Cause(h.ctx) != nil:
 		result.Cancelled = true
-		return result
 	default:
 		failure = &Failure{Text: err.Error()}
 	}
-	text, kind := cmp.Or(failure.Text, "failed"), notInTypes.ReplaceAllString(failure.Type, "_")
-	result.Failure = &taskFailure{Text: strings.ToValidUTF8(text[:min(len(text), 4096)], "\uFFFD"), Type: kind[:min(len(kind), 64)], Final: failure.Final}
+	if failure != nil {
+		result.Failure = taskFailureOf(failure)
+	}
+	if beat {
+		result.Heartbeat, result.Details = true, details
+	}
 	return result
+}
+
+func taskFailureOf(failure *Failure) *taskFailure {
+	text, kind := cmp.Or(failure.Text, "failed"), notInTypes.ReplaceAllString(failure.Type, "_")
+	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), 4096)], "\uFFFD"), "\x00", "\uFFFD")
+	return &taskFailure{Text: text, Type: kind[:min(len(kind), 64)], Final: failure.Final}
 }

@@ -39,6 +39,8 @@ const (
 	answerWait = 5 * time.Second  // of open and renew; no more than a third of the lease
 	storeWait  = 10 * time.Second // of complete
 	closeSpare = 10 * time.Second // of close, more than its limit
+
+	outcomeRefused = "outcome_refused" // type of the failure that a task has whose outcome the gateway cannot take
 )
 
 // Worker runs activities. Register them, then Run.
@@ -60,6 +62,7 @@ type Worker struct {
 	leaseEnd   time.Time
 	leaseTimer *time.Timer
 	payloadMax uint64
+	detailsMax uint32
 }
 
 // session is one with one gateway. When that does not answer, or does not go on, the session ends, and the next one takes
@@ -94,7 +97,7 @@ func NewWorker(nc *nats.Conn, options Options) *Worker {
 func (w *Worker) Register(activity string, handler Handler) { w.handlers[activity] = handler }
 
 // Run works until ctx ends, then stops gracefully: no new tasks; those that run may end within CloseLimit. It returns nil
-// then. Any other end is an error: the gateway refuses this worker.
+// then. Any other end is an error: the gateway refuses this worker, or the NATS connection is closed.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := checkNames(w.options.Namespace, w.options.Queue, w.options.Name); err != nil {
 		return err
@@ -106,6 +109,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.lose("the worker ends")
 	var pause backoff
 	for run.Err() == nil {
+		if w.nc.IsClosed() {
+			return &Error{Status: StatusUnavailable, Text: "the NATS connection is closed", cause: nats.ErrConnectionClosed}
+		}
 		until := run // the worker is closed; when it holds nothing it may end at any time
 		if w.inHand() == 0 {
 			until = ctx
@@ -162,6 +168,7 @@ func (w *Worker) open(ctx, run context.Context) (*session, error) {
 		return s, a.err()
 	}
 	s.subject, w.resume, w.payloadMax = a.Subject, a.Session, cmp.Or(a.PayloadMax, 256*1024)
+	w.detailsMax = cmp.Or(a.DetailsMax, 16*1024)
 	w.lease, s.renewEvery = time.Duration(a.LeaseMs)*time.Millisecond, time.Duration(a.RenewMs)*time.Millisecond
 	if s.renewEvery <= 0 || s.renewEvery > w.lease/2 {
 		s.renewEvery = w.lease / 3
@@ -199,6 +206,7 @@ func (s *session) call(ctx context.Context, operation string, timeout time.Durat
 	case a.Status == StatusOK:
 		s.used.Store(true)
 	case ctx.Err() != nil:
+	case a.Status == StatusInvalid && operation == "complete": // it is about the outcome
 	case refused(a.Status):
 		s.fatal(a.err())
 	default:
@@ -253,11 +261,26 @@ func (s *session) complete(h *held) {
 	h.stop = stop
 	go func() {
 		for pause := backoff(0); ctx.Err() == nil; pause.wait(ctx) {
-			a := s.call(ctx, "complete", storeWait, ask{Outcomes: []outcome{*h.result}})
-			if a.Status != StatusOK || len(a.Results) != 1 || a.Results[0].Status == StatusUnavailable || a.Results[0].Status == StatusTimeout {
+			s.mu.Lock()
+			result, again := *h.result, h.sent
+			h.sent = true
+			s.mu.Unlock()
+			a := s.call(ctx, "complete", storeWait, ask{Outcomes: []outcome{result}})
+			r := outcomeResult{Status: a.Status, Text: a.Text}
+			if a.Status == StatusOK && len(a.Results) == 1 {
+				r = a.Results[0]
+			} else if a.Status != StatusInvalid {
 				continue
 			}
-			if r := a.Results[0]; r.Status != StatusOK {
+			if r.Status == StatusInvalid {
+				s.refuse(h, result, r.Text)
+			}
+			if r.Status == StatusInvalid || r.Status == StatusUnavailable || r.Status == StatusTimeout {
+				continue
+			}
+			if r.Status == StatusFenced && again {
+				s.log.Info("an outcome was sent before, and may be stored: its claim is gone", "activity", h.task.Activity, "instance", h.task.Instance)
+			} else if r.Status != StatusOK {
 				s.log.Warn("an outcome is refused", "activity", h.task.Activity, "instance", h.task.Instance, "status", r.Status, "text", r.Text)
 			}
 			s.mu.Lock()
@@ -265,6 +288,19 @@ func (s *session) complete(h *held) {
 			s.mu.Unlock()
 		}
 	}()
+}
+
+// refuse has a task fail whose outcome the gateway cannot take; if it cannot take that either, the worker ends.
+func (s *session) refuse(h *held, told outcome, why string) {
+	err := &Error{Status: StatusInvalid, Text: "the gateway cannot take an outcome: " + why}
+	s.log.Error("a failed try", "activity", h.task.Activity, "instance", h.task.Instance, "error", err)
+	if told.Failure != nil && told.Failure.Type == outcomeRefused {
+		s.fatal(err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.result = &outcome{Claim: h.task.Claim, Failure: taskFailureOf(&Failure{Text: err.Text, Type: outcomeRefused})}
 }
 
 // renewals go on until the session ends.

@@ -62,6 +62,15 @@ def fail(task):
     raise thole.Failure("no", "declined", final=task.input == b"final")
 
 
+def throw(task):
+    raise ValueError(task.input.decode(errors="surrogateescape"))
+
+
+def notify(task):
+    task.heartbeat(task.input)
+    raise thole.Failure("no", "declined")
+
+
 async def panic(task):
     raise SystemExit("on purpose")
 
@@ -101,6 +110,13 @@ async def work(nc):
     worker.register("bytes", lambda task: task.input[::-1])
     worker.register("big", lambda task: b"x" * int(task.input))
     worker.register("fail", fail)
+    worker.register("throw", throw)
+    worker.register("notify", notify)
+
+    async def hangup(task):
+        await nc.close()
+
+    worker.register("hangup", hangup)
     worker.register("resume", lambda task: task.details)
     worker.register("key", lambda task: task.key.encode())
     worker.register("trace", lambda task: f"{task.traceparent} {task.tracestate}".encode())
@@ -122,7 +138,7 @@ async def command(client, c):
     limit = {"timeout": c["timeout_ms"] / 1000}
     result = {"instance": instance}
     if op == "start":
-        result["instance"] = await client.start(c["orchestration"], data, instance=instance, version=c.get("version", 0), **limit)
+        result["instance"] = await client.start(c["orchestration"], data, instance=instance or None, version=c.get("version", 0), **limit)
     elif op == "signal":
         await client.signal(instance, c["event"], data, **limit)
     elif op == "query":

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -52,6 +53,17 @@ func work(nc *nats.Conn) error {
 	})
 	worker.Register("fail", func(_ context.Context, t *thole.Task) ([]byte, error) {
 		return nil, &thole.Failure{Text: "no", Type: "declined", Final: string(t.Input) == "final"}
+	})
+	worker.Register("throw", func(_ context.Context, t *thole.Task) ([]byte, error) { return nil, errors.New(string(t.Input)) })
+	worker.Register("notify", func(_ context.Context, t *thole.Task) ([]byte, error) {
+		if err := t.Heartbeat(t.Input); err != nil {
+			return nil, err
+		}
+		return nil, &thole.Failure{Text: "no", Type: "declined"}
+	})
+	worker.Register("hangup", func(_ context.Context, t *thole.Task) ([]byte, error) {
+		nc.Close()
+		return t.Input, nil
 	})
 	worker.Register("panic", func(context.Context, *thole.Task) ([]byte, error) { panic("on purpose") })
 	worker.Register("sleep", func(ctx context.Context, t *thole.Task) ([]byte, error) {

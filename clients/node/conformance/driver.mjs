@@ -24,6 +24,9 @@ const activities = {
   bytes: (task) => Buffer.from(task.input).reverse(),
   big: (task) => Buffer.alloc(Number(task.input), "x"),
   fail: (task) => { throw new ActivityFailure("no", { type: "declined", final: task.input.toString() === "final" }); },
+  throw: (task) => { throw new TypeError(task.input.toString()); },
+  notify: async (task) => { task.heartbeat(task.input); throw new ActivityFailure("no", { type: "declined" }); },
+  hangup: async () => { await nc.close(); },
   panic: () => { throw new TypeError("the driver panics"); },
   key: (task) => task.key,
   resume: (task) => task.details,
@@ -58,7 +61,7 @@ async function work() {
 async function command(client, { op, timeout_ms: timeoutMs, ...c }) {
   const input = Buffer.from(c.input ?? "", "base64");
   switch (op) {
-    case "start": return { instance: await client.start(c.orchestration, { instance: c.instance, input, version: c.version, timeoutMs }) };
+    case "start": return { instance: await client.start(c.orchestration, { instance: c.instance || undefined, input, version: c.version, timeoutMs }) };
     case "signal": return client.signal(c.instance, c.event, input, { timeoutMs });
     case "cancel": return client.cancel(c.instance, c.reason, { timeoutMs });
     case "terminate": return client.terminate(c.instance, c.reason, { timeoutMs });

@@ -76,6 +76,7 @@ export class Client {
     instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
   } = {}): Promise<string> {
     const { instance, input, version, requestId = randomUUID() } = options;
+    if (instance === "") throw new TholeError(Status.INVALID, "the instance's id is empty");
     const answer = await this.call(`start.${name("orchestration", orchestration)}`, { instance, input: encode(input), version, requestId }, options);
     return answer.instance ?? instance ?? "";
   }

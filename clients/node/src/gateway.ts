@@ -1,4 +1,4 @@
-import { headers, type NatsConnection } from "@nats-io/transport-node";
+import { errors, headers, type NatsConnection } from "@nats-io/transport-node";
 
 // The messages of proto/gateway.proto in the JSON mapping, as far as a worker and a client read and write them.
 
@@ -17,12 +17,12 @@ export interface TaskMessage {
 }
 export interface RunningTask { claim: string; details?: string; heartbeat?: boolean }
 export interface Notice { claim: string; kind?: string; reason?: string; graceMs?: number }
-export interface Outcome { claim: string; output?: string; failure?: { text: string; type: string; final: boolean }; cancelled?: boolean }
+export interface Outcome { claim: string; output?: string; failure?: { text: string; type: string; final: boolean }; cancelled?: boolean; details?: string; heartbeat?: boolean }
 
 /** Any answer. */
 export interface Answer {
   status: number; text: string;
-  session?: string; subject?: string; leaseMs?: number; renewMs?: number; payloadMax?: string | number; gateway?: string; gone?: string[];
+  session?: string; subject?: string; leaseMs?: number; renewMs?: number; payloadMax?: string | number; detailsMax?: number; gateway?: string; gone?: string[];
   tasks?: TaskMessage[]; cancelled?: Notice[]; results?: { claim: string; status?: number; text?: string }[];
   instance?: string; state?: string; output?: string; errorType?: string;
 }
@@ -65,7 +65,8 @@ export async function call(nc: NatsConnection, subject: string, body: object, ti
       throw new Error("the answer is none of a gateway");
     return { ...answer, status, text: String(answer.text ?? "") };
   } catch (err) {
-    return { status: NO_ANSWER, text: String((err as Error).message) };
+    const unsendable = err instanceof errors.InvalidArgumentError; // larger than max_payload
+    return { status: unsendable ? Status.INVALID : NO_ANSWER, text: String((err as Error).message) };
   }
 }
 

@@ -3,6 +3,8 @@ import { ActivityFailure, Cancelled } from "./errors.js";
 import { decode, encode, type Outcome, type RunningTask, type TaskMessage } from "./gateway.js";
 
 const TEXT_MAX = 4096;
+export const DETAILS_MAX = 16 * 1024; // of a gateway that does not say
+const REFUSED = "outcome_refused";
 
 /** One try of an activity. */
 export interface Task {
@@ -41,10 +43,12 @@ export class Held {
   readonly task: Task;
   /** How it ended. */
   outcome: Outcome | undefined;
+  /** It may be stored, although no answer came. */
+  sent = false;
   private readonly abort = new AbortController();
   private beat: { details: string } | undefined;
 
-  constructor(message: TaskMessage, private readonly payloadMax: number) {
+  constructor(message: TaskMessage, private readonly payloadMax: number, private readonly detailsMax = DETAILS_MAX) {
     setMaxListeners(0, this.abort.signal);
     this.claim = message.claim;
     this.task = {
@@ -63,8 +67,8 @@ export class Held {
   }
 
   private heartbeat(details: Uint8Array | string = ""): void {
-    if (Buffer.byteLength(details) > this.payloadMax)
-      throw new RangeError(`details of ${Buffer.byteLength(details)} bytes; the limit is ${this.payloadMax}`);
+    if (Buffer.byteLength(details) > this.detailsMax)
+      throw new RangeError(`details of ${Buffer.byteLength(details)} bytes; the limit is ${this.detailsMax}`);
     this.beat = { details: encode(details) };
   }
 
@@ -91,11 +95,20 @@ export class Held {
       if (task.signal.aborted && !failure) this.outcome = { claim, cancelled: true };
       else if (failure) this.outcome = failed(claim, err.message, err.type, err.final);
       else this.outcome = err instanceof Error ? failed(claim, err.message, err.name, false) : failed(claim, String(err), "", false);
+      if (this.beat) Object.assign(this.outcome, this.running(Infinity).message); // that no answered renewal has had
     }
+  }
+
+  /** The gateway cannot take the outcome: the try has failed. False: it cannot take that either. */
+  refuse(why: string): boolean {
+    if (this.outcome?.failure?.type === REFUSED) return false;
+    this.outcome = failed(this.claim, why, REFUSED, false);
+    return true;
   }
 }
 
 function failed(claim: string, text: string, type: string, final: boolean): Outcome {
-  const short = Buffer.from(text.slice(0, TEXT_MAX)).toString() || "failed"; // and without lone surrogates, which are no UTF-8
+  // Without NULs and lone surrogates, which are no UTF-8.
+  const short = Buffer.from(text.slice(0, TEXT_MAX).replaceAll("\0", "\ufffd")).toString() || "failed";
   return { claim, failure: { text: short, type: type.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 64), final } };
 }

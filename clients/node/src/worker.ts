@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { createInbox, type NatsConnection, type Subscription } from "@nats-io/transport-node";
 import { name, TholeError } from "./errors.js";
 import { call, linkOf, listed, NO_ANSWER, Pause, sleep, Status, type Answer, type Notice } from "./gateway.js";
-import { Held, type Activity } from "./task.js";
+import { DETAILS_MAX, Held, type Activity } from "./task.js";
 
 const ANSWER_MS = 5_000; // for open and renew; no more than a third of the lease
 const NEXT_MORE_MS = 5_000; // that next may take beyond its wait
@@ -38,6 +38,7 @@ export class Worker {
   private leaseEnd = 0;
   private leaseTimer: NodeJS.Timeout | undefined;
   payloadMax = PAYLOAD_MAX;
+  detailsMax = DETAILS_MAX;
   busy = 0; // slots: of tasks in hand, and of activities that run on for lost ones
   stopBy: number | undefined; // what runs is to end then: the worker stops
   private wake: () => void = () => {};
@@ -222,12 +223,13 @@ class Session {
       resume: worker.resume, claims: [...worker.hand.keys()],
     }, worker.patienceMs);
     if (this.isOver || worker.leaseIsOver()) return false; // the answer is for tasks that are lost by now
-    const { status, text, subject, session, leaseMs = 0, renewMs = 0, payloadMax } = answer;
+    const { status, text, subject, session, leaseMs = 0, renewMs = 0, payloadMax, detailsMax } = answer;
     if (status === Status.INVALID || status === Status.DENIED) worker.fatal(new TholeError(status, `open: ${text}`));
     if (status !== Status.OK || !subject || !session || leaseMs <= 0) return false;
     worker.resume = session;
     worker.leaseMs = leaseMs;
     worker.payloadMax = Math.min(Number(payloadMax ?? 0) || PAYLOAD_MAX, Math.floor(((worker.nc.info?.max_payload ?? 1 << 20) - 1024) * 3 / 4));
+    worker.detailsMax = detailsMax || DETAILS_MAX;
     this.subject = subject;
     this.renewMs = renewMs > 0 && renewMs <= leaseMs / 2 ? renewMs : leaseMs / 3;
     worker.renewed(sentAt, answer);
@@ -242,6 +244,7 @@ class Session {
     const answer = await call(worker.nc, `${this.subject}.${operation}`, body, timeoutMs), { status, text } = answer;
     if (this.isOver) return { status: NO_ANSWER, text: "the session is over" };
     if (status === Status.OK) this.used = true;
+    else if (status === Status.INVALID && operation === "complete") return answer; // it is about the outcome
     else if (status === Status.INVALID || status === Status.DENIED) worker.fatal(new TholeError(status, `${operation}: ${text}`));
     else if (status === NO_ANSWER || status === Status.NOT_FOUND || (status === Status.UNAVAILABLE && operation === "next")) this.end();
     return answer;
@@ -260,7 +263,7 @@ class Session {
         if (!this.isOver) await sleep(pause.next());
       } else if (!worker.leaseIsOver()) {
         pause.reset();
-        for (const message of listed(answer.tasks)) if (message?.claim) worker.begin(new Held(message, worker.payloadMax));
+        for (const message of listed(answer.tasks)) if (message?.claim) worker.begin(new Held(message, worker.payloadMax, worker.detailsMax));
       }
     }
   }
@@ -273,13 +276,22 @@ class Session {
   private async complete(held: Held): Promise<void> {
     const { worker } = this, pause = new Pause();
     while (!this.isOver && worker.hand.get(held.claim) === held) {
-      const answer = await this.call("complete", { outcomes: [held.outcome] }, STORE_MS), result = listed(answer.results)[0];
-      const status = result?.status ?? Status.OK;
+      const again = held.sent, what = `the outcome of ${held.task.activity} of ${held.task.instance}`;
+      held.sent = true;
+      const answer = await this.call("complete", { outcomes: [held.outcome] }, STORE_MS);
+      const result = answer.status === Status.INVALID ? answer : listed(answer.results)[0], status = result?.status ?? Status.OK;
+      if (status === Status.INVALID) {
+        const text = `the gateway cannot take ${what}: ${result?.text ?? ""}`;
+        worker.options.warn(`${text}; it is a failed try`);
+        if (!held.refuse(text)) worker.fatal(new TholeError(status, text));
+        continue;
+      }
       if (answer.status !== Status.OK || !result || status === Status.UNAVAILABLE || status === Status.TIMEOUT) {
         await sleep(pause.next());
         continue;
       }
-      if (status !== Status.OK) worker.options.warn(`the outcome of ${held.task.activity} of ${held.task.instance} is refused: ${status} ${result.text ?? ""}`);
+      if (status === Status.FENCED && again) worker.options.warn(`${what} was sent before, and may be stored: its claim is gone`);
+      else if (status !== Status.OK) worker.options.warn(`${what} is refused: ${status} ${result.text ?? ""}`);
       worker.forget(held);
     }
   }

@@ -64,7 +64,7 @@ test("requests of a client", async () => {
     const nc = connection();
     const client = new Client(nc);
     const { instance = "", reason = "", version, requestId = "" } = json;
-    if (kind === "StartInstance") await client.start("o", { instance, input: bytes(json.input), version, requestId });
+    if (kind === "StartInstance") await client.start("o", { instance: instance || undefined, input: bytes(json.input), version, requestId });
     if (kind === "SignalInstance") await client.signal(instance, "e", bytes(json.data), { requestId });
     if (kind === "EndInstance") await client.cancel(instance, reason, { requestId });
     if (kind === "EndInstance") await client.terminate(instance, reason, { requestId });
@@ -155,6 +155,7 @@ test("outcomes", async () => {
     const held = new Held({ claim }, 1 << 20);
     if (cancelled) held.cancel("requested", "", 0);
     await held.run(() => {
+      if (json.heartbeat) held.task.heartbeat(bytes(json.details));
       if (cancelled) throw new Error("as cancelled");
       if (why) throw new ActivityFailure(why.text ?? "", { type: why.type, final: why.final });
       return bytes(output);

@@ -74,7 +74,7 @@ class Work:
         self.told = []
         task = SimpleNamespace(_beat=beat, activity="a", instance="i")
         self.worker.held[claim] = SimpleNamespace(claim=claim, beaten=0, task=task, delivery=None, runner=asyncio.Future(),
-                                                  fire=lambda why: self.told.append(why))
+                                                  told={}, refused=False, sent=False, fire=lambda why: self.told.append(why))
 
 
 async def outcome(message):
@@ -82,6 +82,8 @@ async def outcome(message):
     why = message.get("failure", {})
 
     async def run(task):
+        if message.get("heartbeat"):
+            task.heartbeat(octets(message, "details"))
         if message.get("cancelled"):
             task.cancel = "requested"
             raise asyncio.CancelledError
@@ -102,7 +104,7 @@ class Requests(unittest.IsolatedAsyncioTestCase):
         instance, reason = want.get("instance", ""), want.get("reason", "")
         with mock.patch.object(client.secrets, "token_hex", lambda n: want.get("requestId", "")):
             if kind == "StartInstance":
-                await calls.start("o", octets(want, "input"), instance=instance, version=want.get("version", 0))
+                await calls.start("o", octets(want, "input"), instance=instance or None, version=want.get("version", 0))
             elif kind == "SignalInstance":
                 await calls.signal(instance, "e", octets(want, "data"))
             elif kind == "EndInstance":

@@ -53,6 +53,7 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         terminate.recv().await;
         std::process::exit(1);
     });
+    let hung = nats.clone();
     let worker = Worker::new(nats, var("THOLE_QUEUE"))
         .namespace(var("THOLE_NAMESPACE"))
         .name("conf-worker")
@@ -64,6 +65,18 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         .activity("fail", |task| async move {
             let failure = if task.input == "final" { ActivityError::last } else { ActivityError::failed };
             Err::<Bytes, _>(failure("declined", "no"))
+        })
+        .activity("throw", |task| async move { Err::<Bytes, _>(ActivityError::Other(text(&task))) })
+        .activity("notify", |task| async move {
+            task.heartbeat(task.input.clone())?;
+            Err::<Bytes, _>(ActivityError::failed("declined", "no"))
+        })
+        .activity("hangup", move |task| {
+            let hung = hung.clone();
+            async move {
+                hung.drain().await?;
+                Ok(task.input)
+            }
         })
         .activity("panic", panics)
         .activity("key", |task| async move { Ok(task.key) })
@@ -77,6 +90,10 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         .activity("beat", beats);
     worker.run(stop).await?;
     std::process::exit(0) // handlers that were given up may still run
+}
+
+fn text(task: &Task) -> String {
+    String::from_utf8_lossy(&task.input).into_owned()
 }
 
 async fn panics(_task: Task) -> Result<Bytes, ActivityError> {

@@ -199,6 +199,9 @@ impl Client {
                     }
                     Ok(told) if told.status != status::UNAVAILABLE => return told,
                     Ok(told) => last = Error::unavailable(told.text),
+                    Err(Error { status: status::INVALID, text }) => {
+                        return Told { status: status::INVALID, text, ..Told::default() };
+                    }
                     Err(err) if last.status == status::UNAVAILABLE => last = err,
                     Err(_) => {}
                 }

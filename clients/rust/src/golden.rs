@@ -74,7 +74,7 @@ fn answer(kind: &str, from: &Value) -> Option<Value> {
     let results: Vec<_> = got.results.iter().map(|one| json!({"status": one.status, "text": one.text})).collect();
     Some(
         json!({"status": got.status, "text": got.text, "session": got.session, "subject": got.subject, "leaseMs": got.lease_ms,
-        "renewMs": got.renew_ms, "graceMs": got.grace_ms, "payloadMax": got.payload_max.to_string(), "tasks": got.tasks.iter().map(task).collect::<Vec<_>>(),
+        "renewMs": got.renew_ms, "graceMs": got.grace_ms, "payloadMax": got.payload_max.to_string(), "detailsMax": got.details_max, "tasks": got.tasks.iter().map(task).collect::<Vec<_>>(),
         "cancelled": got.cancelled.iter().map(notice).collect::<Vec<_>>(), "gone": got.gone, "results": results,
         "instance": got.instance, "state": got.state, "output": base64(&got.output), "errorType": got.error_type}),
     )

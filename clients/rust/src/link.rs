@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::error::{Error, status};
 use crate::wire::Told;
 
+const HEADERS: usize = 1024; // of a request, at most
 const LOOK: Duration = Duration::from_millis(50);
 pub const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -23,7 +24,14 @@ pub async fn request(
     mut headers: HeaderMap,
 ) -> Result<Told, Error> {
     headers.insert("Content-Type", "application/json");
-    let request = Request::new().payload(ask.to_string().into()).headers(headers).timeout(Some(time));
+    let ask = ask.to_string();
+    if ask.len() + HEADERS > nats.max_payload() && nats.max_payload() > 0 {
+        return Err(Error::new(
+            status::INVALID,
+            format!("a request of {} bytes is larger than max_payload", ask.len()),
+        ));
+    }
+    let request = Request::new().payload(ask.into()).headers(headers).timeout(Some(time));
     let asking = async {
         let connection = connected(nats).await;
         tokio::select! {

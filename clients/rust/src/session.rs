@@ -18,12 +18,14 @@ use crate::error::{Error, status};
 use crate::link::{PAUSE_MIN, connected, host, pause, request};
 use crate::task::{Shared, Task};
 use crate::wire::{Notice, Told, encode};
-use crate::worker::Worker;
+use crate::worker::{Worker, failure};
 
 const OPEN: Duration = Duration::from_secs(5);
 const COMPLETE: Duration = Duration::from_secs(10);
 const CLOSE_MORE: Duration = Duration::from_secs(10);
 const NEXT_MORE: Duration = Duration::from_secs(5);
+const DETAILS: usize = 16 * 1024; // of a gateway that does not say
+const REFUSED: &str = "outcome_refused";
 const DONE_MAX: usize = 1_000; // claims that are remembered so that a task which comes again is known
 
 #[derive(Clone)]
@@ -34,6 +36,7 @@ struct Session {
     renew: Duration,
     grace: Duration,
     payload_max: usize,
+    details_max: usize,
 }
 
 impl Session {
@@ -70,6 +73,7 @@ struct State {
 struct Held {
     shared: Arc<Shared>,
     outcome: Option<(Arc<Value>, Option<OwnedSemaphorePermit>)>, // when its handler has ended: the request, and the slot
+    sent: bool,                                                  // the outcome may be stored, although no answer came
 }
 
 impl State {
@@ -200,6 +204,7 @@ impl Sessions {
             renew: Duration::from_millis(told.renew_ms),
             grace: Duration::from_millis(told.grace_ms),
             payload_max: (told.payload_max as usize).min(nats.max_payload() / 2),
+            details_max: if told.details_max == 0 { DETAILS } else { told.details_max },
         };
         let mut state = self.state();
         state.session = Some(session.clone());
@@ -305,9 +310,10 @@ impl Sessions {
         if claim.is_empty() || state.hand.contains_key(&claim) || state.done.contains(&claim) {
             return;
         }
-        let shared = Arc::new(Shared { payload_max: session.payload_max, ..Shared::default() });
+        let (payload_max, details_max) = (session.payload_max, session.details_max);
+        let shared = Arc::new(Shared { payload_max, details_max, ..Shared::default() });
         task.shared = Arc::clone(&shared);
-        state.hand.insert(claim.clone(), Held { shared: Arc::clone(&shared), outcome: None });
+        state.hand.insert(claim.clone(), Held { shared: Arc::clone(&shared), outcome: None, sent: false });
         let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
         let own = Arc::clone(self);
         tokio::spawn(async move {
@@ -340,13 +346,33 @@ impl Sessions {
         let mut tries = 0;
         loop {
             let Some(outcome) = self.state().outcome(&claim) else { return Ok(()) };
+            let again = self.state().hand.get_mut(&claim).is_some_and(|held| std::mem::replace(&mut held.sent, true));
             match self.ask(&session.subject("complete"), &outcome, COMPLETE).await {
                 Err(_) if self.state().outcome(&claim).is_none() => {}
-                Ok(told) if is_settled(&claim, &told) => drop(self.state().remove(&claim)),
+                Err(Error { status: status::INVALID, text }) => self.refuse(&claim, &outcome, text)?,
+                Ok(Told { status: status::OK, results, .. })
+                    if results.first().is_some_and(|result| result.status == status::INVALID) =>
+                {
+                    self.refuse(&claim, &outcome, results.into_iter().next().unwrap_or_default().text)?;
+                }
+                Ok(told) if is_settled(&claim, &told, again) => drop(self.state().remove(&claim)),
                 Ok(_) => sleep(pause(&mut tries)).await,
                 Err(end) => return Err(end),
             }
         }
+    }
+
+    /// The gateway cannot take the outcome: the try has failed. Fails when it cannot take that either.
+    fn refuse(&self, claim: &str, told: &Value, why: String) -> Result<(), Error> {
+        let err = Error::new(status::INVALID, format!("the gateway cannot take an outcome: {why}"));
+        tracing::error!(claim, %err, "a failed try");
+        if told["outcomes"][0]["failure"]["type"] == REFUSED {
+            return Err(err);
+        }
+        if let Some((outcome, _)) = self.state().hand.get_mut(claim).and_then(|held| held.outcome.as_mut()) {
+            *outcome = Arc::new(json!({"outcomes": [failure(claim, &err.text, REFUSED, false)]}));
+        }
+        Ok(())
     }
 
     // ---- the end ----
@@ -371,12 +397,14 @@ impl Sessions {
 }
 
 /// Whether the outcome is stored, or refused for good.
-fn is_settled(claim: &str, told: &Told) -> bool {
+fn is_settled(claim: &str, told: &Told, again: bool) -> bool {
     let status = match told.results.first() {
         Some(result) if told.status == status::OK => result.status,
         _ => return told.status == status::FENCED,
     };
-    if !matches!(status, status::OK | status::UNAVAILABLE | status::TIMEOUT) {
+    if status == status::FENCED && again {
+        tracing::info!(claim, "an outcome was sent before, and may be stored: its claim is gone");
+    } else if !matches!(status, status::OK | status::UNAVAILABLE | status::TIMEOUT) {
         tracing::warn!(claim, status, "an outcome was refused");
     }
     !matches!(status, status::UNAVAILABLE | status::TIMEOUT)

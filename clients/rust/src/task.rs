@@ -60,6 +60,7 @@ pub struct Shared {
     pub why: OnceLock<Cancellation>,
     pub beat: Mutex<Option<Bytes>>, // the newest heartbeat, if it was not answered yet
     pub payload_max: usize,
+    pub details_max: usize,
 }
 
 impl Task {
@@ -76,9 +77,9 @@ impl Task {
     /// Says that it goes on, and stores `details` with the next renewal. The newest one counts.
     ///
     /// # Errors
-    /// [`status::LIMIT`]: the details are larger than a payload may be.
+    /// [`status::LIMIT`]: the details are larger than the gateway takes.
     pub fn heartbeat(&self, details: impl Into<Bytes>) -> Result<(), Error> {
-        let (details, max) = (details.into(), self.shared.payload_max);
+        let (details, max) = (details.into(), self.shared.details_max);
         if details.len() > max {
             return Err(Error::new(status::LIMIT, format!("details of {} bytes; the limit is {max}", details.len())));
         }

@@ -21,6 +21,7 @@ pub struct Told {
     pub grace_ms: u64,
     #[serde(deserialize_with = "number")]
     pub payload_max: u64,
+    pub details_max: usize,
     pub tasks: Vec<Task>,       // Tasks
     pub cancelled: Vec<Notice>, // TasksRenewed
     pub gone: Vec<String>,      // TasksRenewed, SessionOpened

@@ -108,9 +108,10 @@ impl Worker {
             let text = format!("this worker has no activity {}", task.activity);
             return failure(&task.claim, &text, "unknown_activity", false);
         };
-        let (claim, max, token) = (task.claim.clone(), task.shared.payload_max, task.token().clone());
+        let (claim, shared) = (task.claim.clone(), task.shared.clone());
+        let (max, token) = (shared.payload_max, task.token().clone());
         // A task of its own, so that a panic ends nothing else.
-        match tokio::spawn(async move { activity(task).await }).await {
+        let mut outcome = match tokio::spawn(async move { activity(task).await }).await {
             Ok(Ok(output)) if output.len() > max => {
                 let text = format!("the output has {} bytes; the limit is {max}", output.len());
                 failure(&claim, &text, "too_large", true)
@@ -121,12 +122,18 @@ impl Worker {
             Ok(Err(ActivityError::Cancelled)) => failure(&claim, "says that it was cancelled, and was not", "", false),
             Ok(Err(ActivityError::Other(text))) => failure(&claim, &text, "", false),
             Err(panic) => failure(&claim, &panic.to_string(), "panic", false),
+        };
+        // Of a success none is kept.
+        if let Some(details) = shared.beat.lock().unwrap().as_ref().filter(|_| outcome.get("output").is_none()) {
+            outcome["heartbeat"] = json!(true);
+            outcome["details"] = json!(encode(details));
         }
+        outcome
     }
 }
 
-fn failure(claim: &str, text: &str, kind: &str, last: bool) -> Value {
-    let text: String = text.chars().take(TEXT_MAX).collect();
+pub(crate) fn failure(claim: &str, text: &str, kind: &str, last: bool) -> Value {
+    let text: String = text.chars().take(TEXT_MAX).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
     let kind: String = kind.chars().map(allowed).take(64).collect();
     json!({"claim": claim, "failure": {"text": text, "type": kind, "final": last}})

@@ -72,7 +72,7 @@ def _text(value: Any) -> str:
 FIELDS = {  # name: (the JSON mapping's, default, how it is read)
     name: (re.sub("_(.)", lambda m: m[1].upper(), name), default, read)
     for names, default, read in (
-        ("status lease_ms renew_ms grace_ms payload_max execution activity_id try_number attempt version timeout_ms", 0, int),
+        ("status lease_ms renew_ms grace_ms payload_max details_max execution activity_id try_number attempt version timeout_ms", 0, int),
         ("text session subject gateway claim activity instance key orchestration queue traceparent tracestate kind reason state error_type", "", _text),
         ("input details output", b"", base64.b64decode),
         ("tasks cancelled results", (), lambda value: [Message(item) for item in value]),
@@ -114,6 +114,8 @@ async def call(nc: NATS, subject: str, request: Dict[str, Any], timeout: float, 
         reply = await asyncio.wait_for(nc.request(subject, json.dumps(request).encode(), timeout=timeout, headers=headers), timeout)
     except (nats.errors.MaxPayloadError, nats.errors.BadSubjectError) as error:
         return Message({"status": Status.INVALID, "text": f"the request cannot be sent: {error!r}"})
+    except nats.errors.NoRespondersError:
+        return Message({"status": NO_ANSWER, "text": f"no gateway answers on {subject.rpartition('.gateway.')[0] or subject}"})
     except (nats.errors.Error, asyncio.TimeoutError, OSError) as error:
         return Message({"status": NO_ANSWER, "text": f"no answer: {error!r}"})
     return parse(reply.data)

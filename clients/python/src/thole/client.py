@@ -75,9 +75,11 @@ class Client:
             raise Error(Status.INVALID, f"the vouched actor {actor[:80]!r} is no UTF-8 without NUL, or longer than 200 bytes")
         return actor and ".by." + quote(actor, safe="").replace(".", "%2E")
 
-    async def start(self, orchestration: str, input: bytes = b"", *, instance: str = "", version: int = 0, timeout: float = 30.0) -> str:
-        """Starts an instance and returns its id (a random one for "") when that is stored. CONFLICT: it is in use."""
-        request = {"instance": instance, "input": encoded(input), "requestId": secrets.token_hex(16), "version": version}
+    async def start(self, orchestration: str, input: bytes = b"", *, instance: Optional[str] = None, version: int = 0, timeout: float = 30.0) -> str:
+        """Starts an instance and returns its id (a random one, if none is given) when that is stored. CONFLICT: it is in use."""
+        if instance == "":
+            raise Error(Status.INVALID, "the instance's id is empty")
+        request = {"instance": instance or "", "input": encoded(input), "requestId": secrets.token_hex(16), "version": version}
         return (await self._request("start." + orchestration, request, timeout)).instance
 
     async def signal(self, instance: str, event: str, data: bytes = b"", *, timeout: float = 30.0) -> None:

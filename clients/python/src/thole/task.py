@@ -62,14 +62,14 @@ class Task:
     timeout: Optional[float] = None  # seconds until this try's deadline, when it was claimed; None: it has none
     cancel: Optional[Cancelled] = None
     _event: threading.Event = field(default_factory=threading.Event, repr=False)
-    _payload_max: int = 0
+    _details_max: int = 0
     _beat: Tuple[int, bytes] = (0, b"")
 
     def heartbeat(self, details: bytes = b"") -> None:
         """Tells that the task makes progress; the newest details are sent with the next renewal, and are `details` if the task has to
         be run again. From any thread."""
-        if len(details) > self._payload_max:
-            raise Error(Status.LIMIT, "heartbeat details are larger than the gateway takes")
+        if len(details) > self._details_max:
+            raise Error(Status.LIMIT, f"heartbeat details of {len(details)} bytes, the gateway takes {self._details_max}")
         self._beat = (self._beat[0] + 1, bytes(details))
 
     def wait(self, seconds: float) -> bool:
@@ -92,8 +92,8 @@ class Task:
 SENT = [f.name for f in fields(Task) if not f.name.startswith("_") and f.name not in ("cancel", "timeout")]
 
 
-def read_task(message: Message, payload_max: int) -> Task:
-    return Task(**{name: getattr(message, name) for name in SENT}, timeout=message.timeout_ms / 1000 or None, _payload_max=payload_max)
+def read_task(message: Message, details_max: int) -> Task:
+    return Task(**{name: getattr(message, name) for name in SENT}, timeout=message.timeout_ms / 1000 or None, _details_max=details_max)
 
 
 class Held:
@@ -105,6 +105,9 @@ class Held:
         self.function = function
         self.beaten = 0  # the newest heartbeat that was sent and answered
         self.delivery: Optional[asyncio.Task] = None
+        self.told: Dict[str, Any] = {}  # the outcome, once it is to be delivered: the same however often it is sent
+        self.refused = False  # the gateway cannot take the outcome: it is a failure that says so
+        self.sent = False  # it may have been stored, although no answer came
         self.runner = asyncio.ensure_future(self.run())
 
     def fire(self, why: Cancelled) -> None:
@@ -128,7 +131,7 @@ class Held:
         if isinstance(error, Failure):
             return self.failed(error.text, error.type, error.final)
         if error is not None and self.task.cancel is not None:
-            return {"claim": self.claim, "cancelled": True}
+            return {"claim": self.claim, "cancelled": True, **self.unsent()}
         if error is not None:
             log.error("activity %s of %s failed", self.task.activity, self.task.instance, exc_info=error)
             return self.failed(str(error) or type(error).__name__, type(error).__name__)
@@ -140,8 +143,14 @@ class Held:
         return {"claim": self.claim, "output": encoded(bytes(output))}
 
     def failed(self, why: str, kind: str = "", final: bool = False) -> Dict[str, Any]:
-        why = str(why).encode(errors="replace")[:FAILURE_TEXT].decode(errors="replace") or "failed"
-        return {"claim": self.claim, "failure": {"text": why, "type": re.sub(r"[^A-Za-z0-9_.-]", "_", kind)[:64], "final": bool(final)}}
+        why = str(why).replace("\0", "\ufffd").encode(errors="replace")[:FAILURE_TEXT].decode(errors="replace") or "failed"
+        kind = re.sub(r"[^A-Za-z0-9_.-]", "_", kind)[:64]
+        return {"claim": self.claim, "failure": {"text": why, "type": kind, "final": bool(final)}, **self.unsent()}
+
+    def unsent(self) -> Dict[str, Any]:
+        """The newest heartbeat, unless it has arrived."""
+        beat, details = self.task._beat
+        return {} if beat == self.beaten else {"heartbeat": True, "details": encoded(details)}
 
 
 async def in_thread(function: Any, task: Task) -> Tuple[Any, Optional[BaseException]]:

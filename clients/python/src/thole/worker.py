@@ -22,6 +22,7 @@ ANSWER_WAIT = 5.0  # of open and renew; no more than a third of the lease
 STORE_WAIT = 10.0  # of complete
 CLOSE_SPARE = 10.0  # of close, more than its limit
 PAYLOAD_DEFAULT = 256 * 1024
+DETAILS_DEFAULT = 16 * 1024  # of a gateway that does not say
 
 
 class Worker:
@@ -44,9 +45,9 @@ class Worker:
         self.session: Optional[Session] = None  # the newest one, which may not be open yet, or not any more
         self.resume = ""  # the last one that was opened, until its lease is over
         self.lease = self.lease_end = 0.0
-        self.payload_max = PAYLOAD_DEFAULT
+        self.payload_max, self.details_max = PAYLOAD_DEFAULT, DETAILS_DEFAULT
         self._timer: Optional[asyncio.TimerHandle] = None
-        self._stopped = False
+        self._stopped = self._ran = False
         self._fatal: Optional[BaseException] = None
 
     def register(self, activity: str, handler: Handler) -> None:
@@ -73,7 +74,10 @@ class Worker:
                 self.session.end()  # there is nothing to open it for any more
 
     async def run(self) -> None:
-        """Works until stop(). Raises Error when the gateway refuses this worker."""
+        """Works until stop(); after that, at once. Raises Error when the gateway refuses this worker. A worker runs once."""
+        if self._ran:
+            raise RuntimeError("a worker runs once, and this one has run: make another one")
+        self._ran = True
         named(self.namespace, self.queue, self.name)
         self.loop, self.halt, self.freed = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         pause = Backoff()
@@ -147,7 +151,7 @@ class Worker:
         """Runs a task, unless its claim is known: it may come twice."""
         if message.claim not in self.held and message.claim not in self.ended:
             self.taken += 1
-            held = self.held[message.claim] = Held(message.claim, read_task(message, self.payload_max), self.handlers.get(message.activity))
+            held = self.held[message.claim] = Held(message.claim, read_task(message, self.details_max), self.handlers.get(message.activity))
             held.runner.add_done_callback(lambda _: self.handled(held))
 
     def handled(self, held: Held) -> None:
@@ -250,13 +254,13 @@ class Session:
         if answer.status in (Status.INVALID, Status.DENIED):
             worker.fatal(Error(answer.status, answer.text))
         if answer.status or not (answer.subject and answer.session and answer.lease_ms):
-            log.warning("%s: no session: %s (status %d)", worker.name, answer.text, answer.status)
+            log.warning("%s: no session: %s", worker.name, answer.text)
             return False
         if worker.lease_over():
             return False  # the answer is for tasks that are lost by now
         self.subject, worker.resume, worker.lease = answer.subject, answer.session, answer.lease_ms / 1000
         self.renew_every = answer.renew_ms / 1000 if 0 < answer.renew_ms <= answer.lease_ms / 2 else worker.lease / 3
-        worker.payload_max = answer.payload_max or PAYLOAD_DEFAULT
+        worker.payload_max, worker.details_max = answer.payload_max or PAYLOAD_DEFAULT, answer.details_max or DETAILS_DEFAULT
         log.info("%s: session %s of gateway %s opened, %d tasks in hand", worker.name, answer.session, answer.gateway, len(worker.held))
         worker.renewed(sent, (), answer.gone)
         for held in worker.held.values():
@@ -271,7 +275,7 @@ class Session:
         answer = await call(self.worker.nc, f"{self.subject}.{operation}", request, timeout)
         if answer.status == Status.OK:
             self.used = True
-        elif answer.status in (Status.INVALID, Status.DENIED):
+        elif answer.status == Status.DENIED or answer.status == Status.INVALID and operation != "complete":
             self.worker.fatal(Error(answer.status, answer.text))
         else:
             log.warning("%s: %s: %s (status %d)", self.worker.name, operation, answer.text, answer.status)
@@ -300,13 +304,24 @@ class Session:
 
     async def complete(self, held: Held) -> None:
         """Delivers an outcome until it is answered; if the session ends before, the next one does."""
-        outcome, pause = held.outcome(self.worker.payload_max), Backoff()
+        pause, task = Backoff(), held.task
+        held.told = held.told or held.outcome(self.worker.payload_max)
         while True:
-            answer = await self.call("complete", {"outcomes": [outcome]}, STORE_WAIT)
+            again, held.sent = held.sent, True
+            answer = await self.call("complete", {"outcomes": [held.told]}, STORE_WAIT)
             result = answer.results[0] if answer.status == Status.OK and answer.results else answer
+            if result.status == Status.INVALID:
+                text = f"the gateway cannot take the outcome: {result.text}"
+                log.error("%s of %s: %s; it is a failed try", task.activity, task.instance, text)
+                if held.refused:
+                    return self.worker.fatal(Error(Status.INVALID, text))
+                held.refused, held.told = True, held.failed(text, "outcome_refused")
+                continue
             if result is not answer and result.status not in (Status.UNAVAILABLE, Status.TIMEOUT):
-                if result.status != Status.OK:
-                    log.warning("the outcome of %s of %s is refused: %s (%d)", held.task.activity, held.task.instance, result.text, result.status)
+                if result.status == Status.FENCED and again:
+                    log.info("the outcome of %s of %s was sent before, and may be stored: its claim is gone", task.activity, task.instance)
+                elif result.status != Status.OK:
+                    log.warning("the outcome of %s of %s is refused: %s (%d)", task.activity, task.instance, result.text, result.status)
                 return self.worker.forget(held)
             await asyncio.sleep(pause.next())
 

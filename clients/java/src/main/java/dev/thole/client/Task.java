@@ -55,7 +55,7 @@ public final class Task {
     /**
      * Says that it goes on, and stores {@code details} with the next renewal. The newest one counts.
      *
-     * @throws IllegalArgumentException the details are larger than a payload may be.
+     * @throws IllegalArgumentException the details are larger than the gateway takes.
      */
     public void heartbeat(byte[] details) {
         handle.heartbeat(details.clone());
@@ -92,10 +92,12 @@ public final class Task {
         private Thread thread; // of the handler, while it runs
         private byte[] beat; // the newest heartbeat, if it was not answered yet
         volatile long payloadMax;
+        volatile long detailsMax;
+        boolean sent; // the outcome may be stored, although no answer came; of the task's thread
 
         private synchronized void heartbeat(byte[] details) {
-            if (details.length > payloadMax)
-                throw new IllegalArgumentException("details of " + details.length + " bytes; the limit is " + payloadMax);
+            if (details.length > detailsMax)
+                throw new IllegalArgumentException("details of " + details.length + " bytes; the limit is " + detailsMax);
             beat = details;
         }
 

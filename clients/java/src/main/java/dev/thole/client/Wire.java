@@ -48,7 +48,7 @@ final class Wire {
 
     record Failure(String text, String type, @JsonProperty("final") boolean last) {}
 
-    record Outcome(String claim, byte[] output, Failure failure, boolean cancelled) {}
+    record Outcome(String claim, byte[] output, Failure failure, boolean cancelled, byte[] details, boolean heartbeat) {}
 
     record CompleteTasks(List<Outcome> outcomes) {}
 
@@ -71,10 +71,10 @@ final class Wire {
 
     /** Any answer: what it does not have is empty. Of SessionOpened, Tasks, TasksRenewed, TasksCompleted, and to a client. */
     record Answer(int status, String text, String session, String subject, long leaseMs, long renewMs, long graceMs, long payloadMax,
-        List<Task> tasks, List<Notice> cancelled, List<String> gone, List<Result> results, String instance, String state, byte[] output, String errorType) {
+        long detailsMax, List<Task> tasks, List<Notice> cancelled, List<String> gone, List<Result> results, String instance, String state, byte[] output, String errorType) {
 
         static Answer none(int status, String text) {
-            return new Answer(status, text, "", "", 0, 0, 0, 0, List.of(), List.of(), List.of(), List.of(), "", "", new byte[0], "");
+            return new Answer(status, text, "", "", 0, 0, 0, 0, 0, List.of(), List.of(), List.of(), List.of(), "", "", new byte[0], "");
         }
     }
 

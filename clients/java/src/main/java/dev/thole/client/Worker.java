@@ -35,8 +35,9 @@ public final class Worker implements AutoCloseable {
     private static final long FOREVER_MS = TimeUnit.DAYS.toMillis(365);
     private static final int DONE_MAX = 1_000; // claims that are remembered so that a task which comes again is known
     private static final int TEXT_MAX = 4096;
+    private static final long DETAILS_MAX = 16 * 1024; // of a gateway that does not say
 
-    private record Session(String id, String subject, long leaseMs, long renewMs, long graceMs, long payloadMax) {
+    private record Session(String id, String subject, long leaseMs, long renewMs, long graceMs, long payloadMax, long detailsMax) {
         /** How long a renewal, or an open that goes on with it, may take: others can be asked within the lease. */
         long answerMs() {
             return Math.max(1_000, Math.min(leaseMs / 5, OPEN_MS));
@@ -282,7 +283,8 @@ public final class Worker implements AutoCloseable {
             if (isRefused(answer)) fail(new TholeException(answer.status(), "open: " + answer.text()));
             if (answer.status() != Status.OK || answer.subject().isEmpty() || over) return;
             long payloadMax = Math.min(answer.payloadMax(), link.maxPayload() / 2);
-            session = last = new Session(answer.session(), answer.subject(), answer.leaseMs(), answer.renewMs(), answer.graceMs(), payloadMax);
+            long detailsMax = answer.detailsMax() == 0 ? DETAILS_MAX : answer.detailsMax();
+            session = last = new Session(answer.session(), answer.subject(), answer.leaseMs(), answer.renewMs(), answer.graceMs(), payloadMax, detailsMax);
             leaseEnd = sentAt + TimeUnit.MILLISECONDS.toNanos(answer.leaseMs());
             lose(answer.gone(), "lease_lost", "the claim is gone");
         }
@@ -330,7 +332,8 @@ public final class Worker implements AutoCloseable {
         if (end.getAsBoolean()) return Answer.none(Status.NO_ANSWER, "it is not wanted any more");
         if (answer.status() == Status.OK) openPause.reset();
         if (answer.status() == Status.NO_ANSWER || answer.status() == Status.NOT_FOUND) interrupted(of, operation + ": " + answer.text());
-        if (isRefused(answer)) fail(new TholeException(answer.status(), operation + ": " + answer.text()));
+        boolean ofOutcome = answer.status() == Status.INVALID && operation.equals("complete");
+        if (isRefused(answer) && !ofOutcome) fail(new TholeException(answer.status(), operation + ": " + answer.text()));
         return answer;
     }
 
@@ -382,6 +385,7 @@ public final class Worker implements AutoCloseable {
     private synchronized void take(Session of, Task task) {
         if (session != of || task.claim().isEmpty() || hand.containsKey(task.claim()) || done.contains(task.claim())) return;
         task.handle.payloadMax = of.payloadMax;
+        task.handle.detailsMax = of.detailsMax;
         hand.put(task.claim(), task);
         busy++;
         spawn(() -> {
@@ -398,20 +402,32 @@ public final class Worker implements AutoCloseable {
     /** Sends an outcome until it is answered, or the task is lost. */
     private void complete(Task task, Outcome outcome) throws InterruptedException {
         byte[] body = Wire.bytes(new CompleteTasks(List.of(outcome)));
+        boolean refused = false;
         Pause pause = new Pause();
         while (await(FOREVER_MS, () -> session != null || isLost(task)) && !isLost(task)) {
             Session now = session;
             if (now == null) continue;
-            if (isSettled(request(now, "complete", body, COMPLETE_MS, () -> isLost(task)))) remove(task);
+            boolean again = task.handle.sent;
+            task.handle.sent = true;
+            Answer answer = request(now, "complete", body, COMPLETE_MS, () -> isLost(task));
+            Result result = answer.status() == Status.OK && !answer.results().isEmpty() ? answer.results().get(0)
+                : new Result(answer.status() == Status.OK ? Status.UNAVAILABLE : answer.status(), answer.text());
+            if (result.status() == Status.INVALID) {
+                String text = "the gateway cannot take the outcome of " + task.activity() + " of " + task.instance() + ": " + result.text();
+                warn(text + "; it is a failed try");
+                if (refused) fail(new TholeException(Status.INVALID, text));
+                refused = true;
+                body = Wire.bytes(new CompleteTasks(List.of(failure(task, text, "outcome_refused", false))));
+            } else if (isSettled(result, answer, again)) remove(task);
             else await(pause.next(), () -> session != now || isLost(task));
         }
     }
 
-    private boolean isSettled(Answer answer) {
+    private boolean isSettled(Result result, Answer answer, boolean again) {
         if (answer.status() != Status.OK || answer.results().isEmpty()) return answer.status() == Status.FENCED;
-        Result result = answer.results().get(0);
         if (result.status() == Status.UNAVAILABLE || result.status() == Status.TIMEOUT) return false;
-        if (result.status() != Status.OK) warn("an outcome was refused: " + result.status() + " " + result.text());
+        if (result.status() == Status.FENCED && again) warn("an outcome was sent before, and may be stored: its claim is gone");
+        else if (result.status() != Status.OK) warn("an outcome was refused: " + result.status() + " " + result.text());
         return true;
     }
 
@@ -462,12 +478,12 @@ public final class Worker implements AutoCloseable {
         try {
             byte[] output = activity.run(task);
             long max = task.handle.payloadMax;
-            if (output == null || output.length <= max) return new Outcome(task.claim(), output, null, false);
+            if (output == null || output.length <= max) return new Outcome(task.claim(), output, null, false, null, false);
             return failure(task, "the output has " + output.length + " bytes; the limit is " + max, "too_large", true);
         } catch (ActivityFailure failure) {
             return failure(task, String.valueOf(failure.getMessage()), failure.type(), failure.isLast());
         } catch (Throwable err) { // whatever it is, it must not end the worker
-            if (task.isCancelled()) return new Outcome(task.claim(), null, null, true);
+            if (task.isCancelled()) return told(task, null, true);
             return failure(task, err.getMessage() == null ? err.toString() : err.getMessage(), err.getClass().getSimpleName(), false);
         } finally {
             task.handle.ended();
@@ -476,8 +492,14 @@ public final class Worker implements AutoCloseable {
 
     private static Outcome failure(Task task, String text, String type, boolean last) {
         String allowed = type.replaceAll("[^A-Za-z0-9_.-]", "_");
-        String cut = text.substring(0, Math.min(text.length(), TEXT_MAX));
-        return new Outcome(task.claim(), null, new Failure(cut, allowed.substring(0, Math.min(allowed.length(), 64)), last), false);
+        String cut = text.substring(0, Math.min(text.length(), TEXT_MAX)).replace('\0', '\ufffd');
+        return told(task, new Failure(cut, allowed.substring(0, Math.min(allowed.length(), 64)), last), false);
+    }
+
+    /** With the newest heartbeat, unless it has arrived. */
+    private static Outcome told(Task task, Failure failure, boolean cancelled) {
+        RunningTask beat = task.handle.running(task.claim(), Long.MAX_VALUE);
+        return new Outcome(task.claim(), null, failure, cancelled, beat.details(), beat.heartbeat());
     }
 
     private void warn(String text) {

@@ -63,6 +63,17 @@ public final class Driver {
             .activity("panic", task -> {
                 throw new StackOverflowError("the driver panics");
             })
+            .activity("throw", task -> {
+                throw new IllegalStateException(task.inputText());
+            })
+            .activity("notify", task -> {
+                task.heartbeat(task.input());
+                throw new ActivityFailure("declined", "no");
+            })
+            .activity("hangup", task -> {
+                nats.close();
+                return task.input();
+            })
             .activity("key", task -> bytes(task.key()))
             .activity("resume", Task::details)
             .activity("trace", task -> bytes(task.traceparent() + " " + task.tracestate()))
