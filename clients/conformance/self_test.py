@@ -200,8 +200,8 @@ def cancelled_is_a_failure(thole, worker, call):
 @breakage("complete-unanswered", "complete-unavailable", "resume-completing")
 def completes_once(thole, worker, call):
     async def complete(self, held):
-        if not hasattr(held, "sent"):
-            held.sent = True
+        if not hasattr(held, "once"):
+            held.once = True
             await self.call("complete", {"outcomes": [held.outcome(self.worker.payload_max)]}, 10)
 
     worker.Session.complete = complete
@@ -217,6 +217,27 @@ def repeats_what_is_refused(thole, worker, call):
             await asyncio.sleep(0.2)
 
     worker.Session.complete = complete
+
+
+@breakage("throw-text")
+def sends_nuls(thole, worker, call):
+    worker.Held.failed = lambda self, why, kind="", final=False: {"claim": self.claim, "failure": {"text": why, "type": kind, "final": final}}
+
+
+@breakage("complete-invalid", "complete-result-invalid")
+def ends_when_an_outcome_is_refused(thole, worker, call):
+    worker.Held.refused = property(lambda self: True, lambda self, value: None)
+
+
+@breakage("fail-details")
+def forgets_details(thole, worker, call):
+    worker.Held.unsent = lambda self: {}
+
+
+@breakage("details-max-unsaid")
+def details_are_payloads(thole, worker, call):
+    worker.DETAILS_DEFAULT = 256 * 1024
+    changed(thole.Worker, "details_max", lambda self, value: 256 * 1024)
 
 
 @breakage("gone", "resume-gone")

@@ -77,7 +77,8 @@ struct session {
     thole_activity_entry *activities;
     char id[SESSION_ID_BYTES], worker[THOLE_NAME_BYTES_MAX + 1], queue[THOLE_NAME_BYTES_MAX + 1];
     char *subject; /* of its requests, without the operation */
-    char *unheard; /* the reply subject of answers to `next`: the server tells there that one has no subscriber */
+    char *unheard; /* the reply subject of answers to `next`: the server tells there that one has no
+                      subscriber */
     struct subscription *unheard_subscription; /* of the session's thread; NULL: none */
     char *inbox;                               /* for notices; NULL: none */
     enum gateway_form form;
