@@ -377,7 +377,9 @@ static const struct command commands[] = {
      .waits = true},
     {.name = "wait",
      .usage = "ID",
-     .summary = "wait for the end of an instance, print the result",
+     .summary =
+         "wait for the end of an instance, print the result; one that is not there yet is waited for, with "
+         "a note after 5 s",
      .example = "thole wait order-17 --timeout 1m",
      ROWS(wait_rows),
      .words_min = 1,

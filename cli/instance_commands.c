@@ -1,5 +1,6 @@
 /* start, run, wait. */
 #include "client_internal.h"
+#include "clock.h"
 #include "engines.h"
 #include "payload.h"
 #include "text.h"
@@ -197,16 +198,42 @@ static int print_outcome(const struct cli *cli, thole_slice id, thole_outcome *o
     return code;
 }
 
+/* ---- waiting ---- */
+
+enum { NOT_THERE_MS = 5000 };
+
+/* An instance that is not there may come yet: its start may be stored and wait for an engine, or be on its
+ * way. So it is waited for, but not silently: the id may be mistyped. */
+static thole_status wait_for(const struct cli *cli, thole_client *client, thole_slice id, thole_outcome *ret,
+                             thole_error *reterr)
+{
+    uint64_t const begun_ms = clock_monotonic_ms(), left_ms = cli_left_ms(cli);
+    if (left_ms <= NOT_THERE_MS)
+        return thole_client_wait(client, id, left_ms, ret, reterr);
+    thole_status const status = thole_client_wait(client, id, NOT_THERE_MS, ret, reterr);
+    bool const whole = clock_monotonic_ms() - begun_ms >= NOT_THERE_MS; /* else it was deleted meanwhile */
+    if (status != THOLE_TIMEOUT && (status != THOLE_NOT_FOUND || !whole))
+        return status;
+    if (status == THOLE_NOT_FOUND)
+        cli_note(cli,
+                 "there is no instance \"%.*s\" in namespace %s yet: waiting for it to be started; "
+                 "--timeout limits that, and thole list shows which there are",
+                 THOLE_FMT(id), cli->options.ns);
+    return thole_client_wait(client, id, cli_left_ms(cli), ret, reterr);
+}
+
 /* ---- verbs ---- */
 
-static thole_status run_order(struct order *order, uint64_t wait_ms, thole_outcome *ret, thole_error *reterr)
+static thole_status run_order(const struct cli *cli, struct order *order, thole_outcome *ret,
+                              thole_error *reterr)
 {
     thole_slice const input = buf_bytes(&order->input);
     if (is_plain(order))
-        return thole_client_run(order->client, order->id, order->orchestration, input, wait_ms, ret, reterr);
+        return thole_client_run(order->client, order->id, order->orchestration, input, cli_left_ms(cli), ret,
+                                reterr);
     THOLE_TRY(thole_client_start_with(order->client, order->id, order->orchestration, input, &order->with,
                                       NULL, reterr));
-    return thole_client_wait(order->client, order->id, wait_ms, ret, reterr);
+    return wait_for(cli, order->client, order->id, ret, reterr);
 }
 
 int command_run(struct cli *cli)
@@ -223,7 +250,7 @@ int command_run(struct cli *cli)
     }
     if (cli->options.id == NULL)
         cli_note(cli, "instance %s", id_text(order.id));
-    error.status = run_order(&order, cli_left_ms(cli), &outcome, &error);
+    error.status = run_order(cli, &order, &outcome, &error);
     if (error.status == THOLE_OK)
         code = print_outcome(cli, order.id, &outcome);
     else
@@ -282,7 +309,7 @@ int command_wait(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    error.status = thole_client_wait(client, id, cli_left_ms(cli), &outcome, &error);
+    error.status = wait_for(cli, client, id, &outcome, &error);
     code = error.status == THOLE_OK ? print_outcome(cli, id, &outcome)
                                     : cli_complain(cli, cli->words[0], &error);
     thole_client_close(client);

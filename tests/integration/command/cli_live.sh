@@ -34,6 +34,7 @@ expect 0 '"status":"Completed","execution":1,"output":"order 2 shipped' \
     run checkout --id c-2 -i 'order=2;pay_ms=1' -o json --timeout 60s
 expect 0 'order 1 shipped' wait c-1 --timeout 60s
 expect 3 'there is no instance' wait nobody --timeout 200ms
+expect 3 'in namespace default yet: waiting for it to be started' wait nobody --timeout 5500ms
 expect 3 'there is no instance' history nobody
 expect 3 'there is no instance' cancel nobody
 expect 3 'nobody' show nobody

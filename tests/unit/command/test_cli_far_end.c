@@ -103,7 +103,8 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
                                       thole_outcome *ret_outcome, thole_error *reterr)
 {
     (void)client, (void)ret_outcome;
-    said_add(&play.said, "wait %.*s %s", THOLE_FMT(instance),
+    said_add(&play.said, "%swait %.*s %s", strstr(play.said.text, ": wait ") != NULL ? "; " : "",
+             THOLE_FMT(instance),
              wait_ms == UINT64_MAX                 ? "for ever"
              : wait_ms > 59000 && wait_ms <= 60000 ? "a minute"
                                                    : "for some time");
@@ -227,8 +228,9 @@ static void test_far_end(void)
         {SERVERS "complete 3.1.5.1.order", OPENED "5000 262144: complete 3.1.5.1.order ()", 0},
         {SERVERS "fail 3.1.5.1.order stolen --type card",
          OPENED "5000 262144: fail 3.1.5.1.order card (stolen)", 0},
-        {SERVERS "wait order", OPENED "5000 0: wait order for ever", 8},
-        {SERVERS "wait order --timeout 60s", OPENED "5000 0: wait order a minute", 8},
+        {SERVERS "wait order", OPENED "5000 0: wait order for some time; wait order for ever", 8},
+        {SERVERS "wait order --timeout 60s", OPENED "5000 0: wait order for some time; wait order a minute",
+         8},
         {SERVERS "wait order --timeout 2s", OPENED "2000 0: wait order for some time", 8},
         {SERVERS "prune order --executions-before 4", OPENED "5000 0: prune order before 4 ()", 0},
         {SERVERS "prune order --executions-before 1970-01-01T00:00:05Z --reason x",

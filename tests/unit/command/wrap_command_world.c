@@ -227,6 +227,13 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
 {
     (void)client;
     (void)printf("< wait %.*s %lld ms\n", THOLE_FMT(instance), (long long)wait_ms);
+    if (thole_slice_equal(instance, THOLE_STR("gone")))
+        return thole_fail(reterr, THOLE_NOT_FOUND, "it was deleted");
+    bool const late = thole_slice_equal(instance, THOLE_STR("late"));
+    if ((late || thole_slice_equal(instance, THOLE_STR("slow"))) && wait_ms <= 5000) {
+        play.waited_ms += wait_ms;
+        return thole_fail(reterr, late ? THOLE_NOT_FOUND : THOLE_TIMEOUT, "not yet");
+    }
     return outcome(instance, ret, reterr);
 }
 
