@@ -143,7 +143,8 @@ static thole_status make_request(thole_async *async, struct async_request given,
                                  void *arg, uint64_t *ret_request, thole_error *reterr)
 {
     uint64_t number = 0;
-    assert(done != NULL);
+    if (done == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "done is NULL: there must be a function to call at the end");
     if (async->closing)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "it is being closed");
     struct async_request *const request = memory_new(sizeof *request);

@@ -80,6 +80,14 @@ thole_status program_check(const thole_program *program, thole_error *reterr)
 {
     if (program == NULL || program->size < sizeof(thole_program) || program->name == NULL)
         return thole_fail(reterr, THOLE_INVALID, "thole_program.size or .name is not set");
+    if (program->orchestrations == NULL && program->orchestrations_len > 0)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "thole_program.orchestrations is NULL, and .orchestrations_len is %zu",
+                          program->orchestrations_len);
+    if (program->activities == NULL && program->activities_len > 0)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "thole_program.activities is NULL, and .activities_len is %zu",
+                          program->activities_len);
     THOLE_TRY(check_orchestrations(program, reterr));
     return check_activities(program, reterr);
 }

@@ -97,10 +97,10 @@ THOLE_API bool thole_async_abandon(thole_async *async, uint64_t request);
 
 /**
  * Each is the request of the blocking function of the same name, whose comment has the rest.
- * @param done         Must not be NULL.
+ * @param done         NULL: THOLE_INVALID.
  * @param ret_request  May be NULL. Its number, which is never used again: for thole_async_abandon().
  * @return THOLE_OK (the callback comes); THOLE_LIMIT (in_flight_max are under way, or the arguments are
- * larger than any message); THOLE_UNAVAILABLE (no memory mapping left; or it is being closed).
+ * larger than any message); THOLE_INVALID; THOLE_UNAVAILABLE (no memory mapping left; or it is being closed).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_async_start(thole_async *async, thole_slice instance,
                                                          thole_slice orchestration, thole_slice input,

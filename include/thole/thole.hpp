@@ -54,6 +54,12 @@ inline void check(thole_status status, thole_error &err)
     throw error(err);
 }
 
+/** For the C API. Less than nothing, such as what is left of a time that is over, is 0: one look. */
+inline uint64_t wait_ms(std::chrono::milliseconds within) noexcept
+{
+    return within.count() > 0 ? static_cast<uint64_t>(within.count()) : 0;
+}
+
 /** Borrowed, as is what view() gives. */
 inline thole_slice slice(std::string_view text) noexcept
 {
@@ -118,9 +124,7 @@ class client
     {
         thole_error err{};
         thole_outcome ended{};
-        check(
-            thole_client_wait(handle_, slice(instance), static_cast<uint64_t>(within.count()), &ended, &err),
-            err);
+        check(thole_client_wait(handle_, slice(instance), wait_ms(within), &ended, &err), err);
         return taken(ended);
     }
     /** Starts it and waits. */
@@ -129,8 +133,8 @@ class client
     {
         thole_error err{};
         thole_outcome ended{};
-        check(thole_client_run(handle_, slice(instance), slice(orchestration), slice(input),
-                               static_cast<uint64_t>(within.count()), &ended, &err),
+        check(thole_client_run(handle_, slice(instance), slice(orchestration), slice(input), wait_ms(within),
+                               &ended, &err),
               err);
         return taken(ended);
     }
@@ -239,12 +243,11 @@ class async
                  std::chrono::milliseconds within, callback done)
     {
         return request(std::move(done), thole_async_run, slice(instance), slice(orchestration), slice(input),
-                       static_cast<uint64_t>(within.count()));
+                       wait_ms(within));
     }
     uint64_t wait(std::string_view instance, std::chrono::milliseconds within, callback done)
     {
-        return request(std::move(done), thole_async_wait, slice(instance),
-                       static_cast<uint64_t>(within.count()));
+        return request(std::move(done), thole_async_wait, slice(instance), wait_ms(within));
     }
     uint64_t signal(std::string_view instance, std::string_view name, std::string_view data, callback done,
                     std::string_view request_id = {})
@@ -438,7 +441,7 @@ template <typename Handle, auto Start, auto Wait, auto Stop, auto Join> class ro
     bool wait(std::chrono::milliseconds within)
     {
         thole_error err{};
-        thole_status const status = Wait(handle_, static_cast<uint64_t>(within.count()), &err);
+        thole_status const status = Wait(handle_, wait_ms(within), &err);
         if (status != THOLE_TIMEOUT)
             check(status, err);
         return status == THOLE_OK;

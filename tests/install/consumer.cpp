@@ -85,6 +85,9 @@ int main()
                                               "--log-level=error"};
     thole::worker worker(program, nowhere);
     expect(!worker.wait(50ms), "it waits for its servers");
+    expect(!worker.wait(-1ms), "time that is over is no time");
+    expect(thole::wait_ms(-1ms) == 0 && thole::wait_ms(std::chrono::milliseconds::min()) == 0, "nothing");
+    expect(thole::wait_ms(0ms) == 0 && thole::wait_ms(7s) == 7000, "seconds");
     {
         thole::engine engine(program, nowhere);
     }

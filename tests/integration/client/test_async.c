@@ -111,6 +111,8 @@ static void test_each_request(void)
     CHECK_OK(thole_async_signal(async, id, THOLE_STR("early"), nothing, nothing, tell, &told, NULL, &err),
              &err);
     check_told("signal, kept", &told, "OK kept");
+    CU_ASSERT_EQUAL(thole_async_wait(async, id, 50, NULL, NULL, NULL, &err), THOLE_INVALID);
+    CU_ASSERT_STRING_EQUAL(err.text, "done is NULL: there must be a function to call at the end");
     CHECK_OK(thole_async_start(async, id, THOLE_STR("waits"), nothing, NULL, tell, &told, NULL, &err), &err);
     CU_ASSERT_EQUAL(told.times, 0); /* not from within */
     check_told("start", &told, "OK accepted");

@@ -247,6 +247,23 @@ static void test_stopped_while_it_starts(void)
     CU_ASSERT_PTR_NULL(strstr(play.said, "serves="));
 }
 
+static void test_lists_of_nothing(void)
+{
+    thole_error error = {.status = THOLE_OK};
+    thole_program wrong = program;
+    thole_worker *worker = NULL;
+    thole_engine *engine = NULL;
+    begin();
+    wrong.activities = NULL;
+    CU_ASSERT_EQUAL(thole_worker_start(&wrong, arguments, &worker, &error), THOLE_INVALID);
+    CHECK_STR("activities", error.text, "thole_program.activities is NULL, and .activities_len is 1");
+    wrong = program;
+    wrong.orchestrations = NULL;
+    CU_ASSERT_EQUAL(thole_engine_start(&wrong, arguments, &engine, &error), THOLE_INVALID);
+    CHECK_STR("orchestrations", error.text,
+              "thole_program.orchestrations is NULL, and .orchestrations_len is 1");
+}
+
 static void test_refused(void)
 {
     static thole_program apart_program;
@@ -299,6 +316,7 @@ static const struct thole_test tests[] = {
     {"does not start", test_does_not_start},
     {"stopped while it starts", test_stopped_while_it_starts},
     {"refused", test_refused},
+    {"lists of nothing", test_lists_of_nothing},
     {"nothing stays", test_nothing_stays},
 };
 THOLE_TEST_MAIN("embedded_roles", tests)
