@@ -21,13 +21,14 @@ struct said {
     thole_error error;
 };
 
-static void said_init(struct said *said, const struct request *request)
+/* @p names: of the members that the body may have. */
+static void said_init(struct said *said, const struct request *request, const char *names)
 {
     *said = (struct said){.object = buf_bytes(&request->body)};
     buf_init(&said->first, TEXT_BYTES_MAX);
     buf_init(&said->second, TEXT_BYTES_MAX);
     buf_init(&said->data, PAYLOAD_BYTES_MAX);
-    said->error.status = body_check(request, &said->error);
+    said->error.status = body_check(request, names, &said->error);
 }
 
 static void said_release(struct said *said)
@@ -74,7 +75,7 @@ static void ask(struct session *session, const struct request *request, struct a
 {
     struct said said;
     thole_slice const instance = request->parts[1];
-    said_init(&said, request);
+    said_init(&said, request, "reason");
     read_text(&said, "reason", BODY_OPTIONAL, &said.first);
     if (said.error.status == THOLE_OK) {
         act_log(request, action, instance);
@@ -129,7 +130,7 @@ void act_start(struct session *session, const struct request *request, struct an
     struct said said;
     uint64_t version = 0;
     bool accepted = false;
-    said_init(&said, request);
+    said_init(&said, request, "orchestration id input input_base64 version");
     read_text(&said, "orchestration", BODY_REQUIRED, &said.first);
     read_text(&said, "id", BODY_OPTIONAL, &said.second);
     read_data(&said, "input");
@@ -159,7 +160,7 @@ void act_signal(struct session *session, const struct request *request, struct a
     struct said said;
     thole_slice const instance = request->parts[1];
     bool kept = false;
-    said_init(&said, request);
+    said_init(&said, request, "name data data_base64 request_id");
     read_text(&said, "name", BODY_REQUIRED, &said.first);
     read_text(&said, "request_id", BODY_OPTIONAL, &said.second);
     read_data(&said, "data");
@@ -182,7 +183,7 @@ void act_query(struct session *session, const struct request *request, struct an
     struct json json;
     thole_slice output = {NULL, 0};
     thole_slice const instance = request->parts[1];
-    said_init(&said, request);
+    said_init(&said, request, "name input input_base64");
     read_text(&said, "name", BODY_REQUIRED, &said.first);
     read_data(&said, "input");
     if (said.error.status == THOLE_OK)
@@ -212,7 +213,7 @@ static void decide(struct session *session, const struct request *request, struc
     struct said said;
     uint64_t numbers[3] = {0};
     static const char *const keys[] = {"execution", "activity_id", "try"};
-    said_init(&said, request);
+    said_init(&said, request, "instance execution activity_id try");
     read_text(&said, "instance", BODY_REQUIRED, &said.first);
     for (size_t i = 0; i < 3 && said.error.status == THOLE_OK; i++)
         said.error.status = body_number(said.object, keys[i], 0, &numbers[i], &said.error);

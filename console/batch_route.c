@@ -56,21 +56,7 @@ static thole_status read_action(struct batch *batch, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* A name that is not known selects more than was meant. */
-static thole_status check_names(thole_slice object, const char *const *names, size_t names_len,
-                                thole_error *reterr)
-{
-    size_t at = 0;
-    thole_slice key, value;
-    while (json_field(object, &at, &key, &value)) {
-        bool known = false;
-        for (size_t i = 0; i < names_len; i++)
-            known = known || thole_slice_equal(key, thole_slice_from(names[i]));
-        if (!known)
-            return thole_fail(reterr, THOLE_INVALID, "filter: there is no \"%.*s\"", THOLE_FMT(key));
-    }
-    return THOLE_OK;
-}
+#define FILTER_NAMES "status orchestration prefix parent custom_status after before"
 
 static thole_status read_filter(struct batch *batch, thole_error *reterr)
 {
@@ -81,7 +67,8 @@ static thole_status read_filter(struct batch *batch, thole_error *reterr)
     if (!json_find(batch->object, "filter", &object) || object.len == 0 || object.ptr[0] != '{')
         return thole_fail(reterr, THOLE_INVALID,
                           "\"filter\" is missing: an object; {} selects every instance");
-    THOLE_TRY(check_names(object, names, sizeof names / sizeof names[0], reterr));
+    /* A name that is not known would select more than was meant. */
+    THOLE_TRY(body_check_names(object, "filter: ", FILTER_NAMES, reterr));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct buf text;
         thole_slice raw;
@@ -125,7 +112,9 @@ static bool can_hit(const struct batch *batch, thole_instance_status status)
 static thole_status take_row(void *arg, const thole_instance_info *info)
 {
     struct batch *const batch = arg;
-    if (info->foreign || !can_hit(batch, info->status)) /* it may have changed since the page before */
+    bool const begun = info->execution > 0; /* else only events are kept for it: there is nothing to end */
+    if (info->foreign || !begun ||
+        !can_hit(batch, info->status)) /* it may have changed since the last page */
         return THOLE_OK;
     if (batch->count == BATCH_MAX)
         return THOLE_LIMIT;
@@ -224,7 +213,7 @@ static thole_status check_expected(const struct batch *batch, thole_error *reter
 
 static thole_status batch_read(struct batch *batch, thole_error *reterr)
 {
-    THOLE_TRY(body_check(batch->request, reterr));
+    THOLE_TRY(body_check(batch->request, "action filter preview expect reason", reterr));
     THOLE_TRY(read_action(batch, reterr));
     THOLE_TRY(read_filter(batch, reterr));
     THOLE_TRY(collect(batch, reterr));

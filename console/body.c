@@ -3,7 +3,21 @@
 #include "jscan.h"
 #include <stdio.h>
 
-thole_status body_check(const struct request *request, thole_error *reterr)
+enum { NAME_SHOWN_MAX = 40 };
+
+thole_status body_check_names(thole_slice object, const char *where, const char *names, thole_error *reterr)
+{
+    size_t at = 0;
+    thole_slice key, value;
+    while (json_field(object, &at, &key, &value))
+        if (!request_is_among(names, key))
+            return thole_fail(reterr, THOLE_INVALID, "%sthere is no \"%.*s\"; there are: %s", where,
+                              (int)(key.len < NAME_SHOWN_MAX ? key.len : NAME_SHOWN_MAX),
+                              (const char *)key.ptr, names);
+    return THOLE_OK;
+}
+
+thole_status body_check(const struct request *request, const char *names, thole_error *reterr)
 {
     thole_slice const text = buf_bytes(&request->body);
     size_t at = 0;
@@ -12,7 +26,7 @@ thole_status body_check(const struct request *request, thole_error *reterr)
         at++;
     if (at == text.len || text.ptr[at] != '{' || !event_json_is_valid(text))
         return thole_fail(reterr, THOLE_INVALID, "the body is no JSON object");
-    return THOLE_OK;
+    return body_check_names(text, "", names, reterr);
 }
 
 thole_status body_text(thole_slice object, const char *key, enum body_need need, struct buf *to,

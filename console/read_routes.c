@@ -146,13 +146,12 @@ void read_instances(struct session *session, const struct request *request, stru
     buf_init(&behind, THOLE_ID_BYTES_MAX);
     thole_status status = filter_read(request, &filter, &error);
     if (status == THOLE_OK)
-        status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+        status = request_limit(request, ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
     if (status == THOLE_OK)
         status = page_read(request_value(request, "next"), &filter.behind_created_ms, 1, &behind, &error);
     if (status != THOLE_OK) {
         say_invalid(answer, &error, status);
     } else {
-        list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
         filter.limit = list.limit + 1;
         filter.behind_instance = buf_bytes(&behind);
         list_begin(&list, answer, "thole.list.v1", "instances");
@@ -302,12 +301,11 @@ void read_history(struct session *session, const struct request *request, struct
     uint64_t from = 0;
     thole_status status = request_number(request, "from", 0, INT64_MAX, &from, &error);
     if (status == THOLE_OK)
-        status = request_number(request, "limit", EVENTS_NORMALLY, EVENTS_MAX, &page.limit, &error);
+        status = request_limit(request, EVENTS_NORMALLY, EVENTS_MAX, &page.limit, &error);
     if (status != THOLE_OK) {
         say_invalid(answer, &error, status);
         return;
     }
-    page.limit = page.limit == 0 ? EVENTS_NORMALLY : page.limit;
     answer_document(answer, &page.json, "thole.history.v1");
     json_member(&page.json, "instance", request->parts[1]);
     json_key(&page.json, "events");
@@ -421,13 +419,12 @@ void read_quarantine(struct session *session, const struct request *request, str
     uint64_t place[3];
     struct buf behind;
     buf_init(&behind, THOLE_ID_BYTES_MAX);
-    thole_status status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+    thole_status status = request_limit(request, ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
     if (status == THOLE_OK)
         status = page_read(request_value(request, "next"), place, 3, &behind, &error);
     if (status != THOLE_OK) {
         say_invalid(answer, &error, status);
     } else {
-        list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
         filter.limit = list.limit + 1;
         filter.behind_instance = buf_bytes(&behind);
         filter.behind_since_ms = place[0];
@@ -550,7 +547,7 @@ void read_rejected(struct session *session, const struct request *request, struc
     uint64_t behind = 0;
     struct buf of;
     buf_init(&of, THOLE_ID_BYTES_MAX);
-    thole_status status = request_number(request, "limit", ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
+    thole_status status = request_limit(request, ROWS_NORMALLY, ROWS_MAX, &list.limit, &error);
     if (status == THOLE_OK)
         status = page_read(request_value(request, "next"), &behind, 1, &of, &error);
     if (status == THOLE_OK && of.len > 0 && !thole_slice_equal(buf_bytes(&of), thole_slice_from(whose)))
@@ -560,7 +557,6 @@ void read_rejected(struct session *session, const struct request *request, struc
         say_invalid(answer, &error, status);
         return;
     }
-    list.limit = list.limit == 0 ? ROWS_NORMALLY : list.limit;
     list_begin(&list, answer, "thole.rejected_list.v1", "rejected");
     status = thole_client_rejected(client, behind, list.limit + 1, rejected_row, &list, &error);
     list_end(&list, status, &error);

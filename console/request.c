@@ -94,20 +94,27 @@ thole_status request_number(const struct request *request, const char *name, uin
     return THOLE_OK;
 }
 
-/* @p names has it, between blanks. */
-static bool is_among(const char *names, const char *name)
+thole_status request_limit(const struct request *request, uint64_t normally, uint64_t max, uint64_t *ret,
+                           thole_error *reterr)
 {
-    size_t const len = strlen(name);
-    for (const char *at = names; (at = strstr(at, name)) != NULL; at++)
-        if (len > 0 && (at == names || at[-1] == ' ') && (at[len] == '\0' || at[len] == ' '))
+    THOLE_TRY(request_number(request, "limit", normally, max, ret, reterr));
+    return *ret > 0 ? THOLE_OK : thole_fail(reterr, THOLE_INVALID, "limit must be a number from 1");
+}
+
+bool request_is_among(const char *names, thole_slice name)
+{
+    for (size_t len; *names != '\0'; names += len + strspn(names + len, " ")) {
+        len = strcspn(names, " ");
+        if (thole_slice_equal(name, (thole_slice){(const uint8_t *)names, len}))
             return true;
+    }
     return false;
 }
 
 thole_status request_check_args(const struct request *request, const char *names, thole_error *reterr)
 {
     for (size_t i = 0; i < request->args_len; i++)
-        if (!is_among(names, request->args[i].name))
+        if (!request_is_among(names, thole_slice_from(request->args[i].name)))
             return thole_fail(reterr, THOLE_INVALID, "there is no argument \"%.40s\" here; there %s%s",
                               request->args[i].name, names[0] == '\0' ? "is none" : "are: ", names);
     return THOLE_OK;

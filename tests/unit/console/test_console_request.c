@@ -60,7 +60,15 @@ static void test_arguments(void)
     CU_ASSERT_EQUAL(request_number(&request, "limit", 5, 9, &n, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(request_number(&request, "none", 5, 9, &n, &err), THOLE_OK);
     CU_ASSERT_EQUAL(n, 5);
+    CU_ASSERT_EQUAL(request_limit(&request, 5, 10, &n, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(n, 10);
+    CU_ASSERT_EQUAL(request_limit(&request, 5, 9, &n, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(request_arg(&request, "limit", "11", &err), THOLE_INVALID);
+    begin("a", THOLE_OK);
+    CU_ASSERT_EQUAL(request_limit(&request, 5, 9, &n, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(n, 5);
+    CU_ASSERT_EQUAL(request_arg(&request, "limit", "0", &err), THOLE_OK);
+    CU_ASSERT_EQUAL(request_limit(&request, 5, 9, &n, &err), THOLE_INVALID);
     static const char *const odd[] = {"-1", "1x", "0x1", "1%00", "99999999999999999999999999", " 1"};
     for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
         begin("a", THOLE_OK);
@@ -80,7 +88,7 @@ static void check_body(const char *text, thole_status want)
 {
     begin("a", THOLE_OK);
     buf_text(&request.body, text);
-    CHECK_STR(text, thole_status_name(body_check(&request, &err)), thole_status_name(want));
+    CHECK_STR(text, thole_status_name(body_check(&request, "a b", &err)), thole_status_name(want));
 }
 
 static void test_bodies(void)
@@ -93,6 +101,13 @@ static void test_bodies(void)
     check_body("[]", THOLE_INVALID);
     check_body("{\"a\":}", THOLE_INVALID);
     check_body("{} {}", THOLE_INVALID);
+    check_body("{\"b\":1,\"a\":2}", THOLE_OK);
+    check_body("{\"a\":1,\"inptu\":1}", THOLE_INVALID);
+    CHECK_STR("unknown", err.text, "there is no \"inptu\"; there are: a b");
+    check_body("{\"\":1}", THOLE_INVALID);
+    check_body("{\"a b\":1}", THOLE_INVALID);
+    CU_ASSERT_EQUAL(body_check_names(THOLE_STR("{\"c\":1}"), "filter: ", "a b", &err), THOLE_INVALID);
+    CHECK_STR("within", err.text, "filter: there is no \"c\"; there are: a b");
     static const struct {
         const char *object, *want;
     } rows[] = {
