@@ -164,7 +164,7 @@ static thole_status choose_stream(struct thole_client *client, const struct cli_
     if (options->stream == NULL)
         return binding_stream_of(client->connection, subject, stream, reterr);
     buf_text(stream, options->stream);
-    return THOLE_OK;
+    return binding_stream_takes(client->connection, thole_slice_from(options->stream), subject, reterr);
 }
 
 /* A consumer on the stream that the rule has left would keep its messages there for ever. */
@@ -240,8 +240,11 @@ static int set(const struct cli *cli, struct thole_client *client)
                              .data = (enum bind_data)options->bind_data,
                              .from = (enum bind_from)options->bind_from,
                              .in_flight = options->in_flight};
-    rule.stream = THOLE_STR("later"); /* what the user wrote is checked before a server is asked */
+    /* What the user wrote is checked before a server is asked. */
+    rule.stream = options->stream == NULL ? THOLE_STR("later") : thole_slice_from(options->stream);
     error.status = bind_rule_check(&rule, &error);
+    if (error.status == THOLE_OK)
+        error.status = bind_rule_check_places(&rule, &error);
     if (error.status == THOLE_OK)
         error.status = choose_stream(client, options, &stream, &error);
     rule.stream = buf_bytes(&stream);
@@ -331,8 +334,9 @@ static void print_plan(const struct cli *cli, const struct stored *stored, const
     json_end(&json);
 }
 
+/* *ret_taken false: no message with that subject gets to the rule. */
 static thole_status plan_sample(const struct cli *cli, struct thole_client *client,
-                                const struct sample *sample, thole_error *reterr)
+                                const struct sample *sample, bool *ret_taken, thole_error *reterr)
 {
     thole_slice const name = thole_slice_from(cli->words[1]);
     struct stored stored;
@@ -347,6 +351,11 @@ static thole_status plan_sample(const struct cli *cli, struct thole_client *clie
                                           .headers = sample->headers,
                                           .headers_len = sample->headers_len,
                                           .sequence = 1};
+    *ret_taken = status != THOLE_OK || bind_rule_matches(&stored.rule, message.subject);
+    if (!*ret_taken)
+        status = thole_fail(reterr, THOLE_NOT_FOUND,
+                            "the rule takes %.*s: a message with the subject %.*s does nothing",
+                            THOLE_FMT(stored.rule.subject), THOLE_FMT(message.subject));
     if (status == THOLE_OK)
         status =
             bind_plan_make(&stored.rule, name, &message, client->topology.payload_max, &arena, &plan, reterr);
@@ -367,8 +376,13 @@ static int test(const struct cli *cli, struct thole_client *client)
     if (good)
         good = payload_read(cli, cli->options.input, &sample.body, &code);
     if (good && read_headers(cli, &sample)) {
-        error.status = plan_sample(cli, client, &sample, &error);
-        code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, cli->words[1], &error);
+        bool taken = true;
+        error.status = plan_sample(cli, client, &sample, &taken, &error);
+        if (!taken)
+            code = cli_complain_with(cli, cli->words[1], &error, EXIT_GENERIC,
+                                     "thole bind show ID; thole bind set changes its --subject");
+        else
+            code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, cli->words[1], &error);
     }
     buf_release(&sample.headers_text);
     buf_release(&sample.body);

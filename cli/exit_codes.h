@@ -8,10 +8,14 @@
 #define EXIT_CODE_MAP(X)                                                                                     \
     X(DONE, 0, "done")                                                                                       \
     X(GENERIC, 1,                                                                                            \
-      "failed: out of memory, a damaged history, stdout that cannot be written; diff: they differ")          \
+      "failed: out of memory, a damaged history, stdout that cannot be written; diff: they differ; "         \
+      "bind test: the rule does not take it")                                                                \
     X(USAGE, 2, "wrong usage, or a value that is refused: too large, no such time, not a token")             \
-    X(NOT_FOUND, 3, "there is no such instance, query, queue entry or file; the namespace was never set up") \
-    X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended, or is held (delete)")         \
+    X(NOT_FOUND, 3,                                                                                          \
+      "there is no such instance, query, queue entry, file, rule or stream; the namespace was never set up") \
+    X(CONFLICT, 4,                                                                                           \
+      "the id is in use (start, run); the instance has not ended, or is held (delete); "                     \
+      "the rule has another revision (bind)")                                                                \
     X(DIVERGED, 5, "replay: code and history differ; audit, archive: a history is not what was written")     \
     X(UNREACHABLE, 6, "a server cannot be reached or is too old; no engine answers")                         \
     X(DENIED, 7, "a server denies the permission")                                                           \

@@ -188,6 +188,7 @@ static const struct row rows[] = {
     {BINDER, PUB, API "CONSUMER.CREATE.{stream}.>", BINDINGS},
     {BINDER, PUB, API "CONSUMER.DELETE.{stream}.*", BINDINGS},
     {BINDER, PUB, "$JS.FC.{stream}.>", BINDINGS},
+    {RULES, PUB, API "STREAM.INFO.{bound}", 0}, /* of a mirror: it has no subject to be found by */
     {RULES | BINDER, PUB, API "CONSUMER.INFO.{bound}.*", 0},
     {RULES | BINDER, PUB, API "CONSUMER.DELETE.{bound}.*", 0},
     {BINDER, PUB, API "CONSUMER.CREATE.{bound}.>", 0},

@@ -230,39 +230,154 @@ void binding_consumer_name(const char *ns, thole_slice rule, char ret[BINDING_CO
     assert(len > 0 && len < BINDING_CONSUMER_BYTES);
 }
 
-thole_status binding_stream_of(struct connection *connection, thole_slice subject, struct buf *ret,
-                               thole_error *reterr)
+/* ---- which streams take a subject ---- */
+
+enum { NAMES_SHOWN_BYTES = 200 };
+
+/* Those that take it: names of streams, as the server lists them. */
+struct takers {
+    struct buf answer;
+    thole_slice list;
+};
+
+static thole_status takers_read(struct connection *connection, thole_slice subject, struct takers *ret,
+                                thole_error *reterr)
 {
-    struct buf answer, body;
+    struct buf body;
     struct json json;
-    thole_slice list, item;
-    size_t at = 0, n = 0;
-    buf_init(&answer, API_ANSWER_MAX);
+    *ret = (struct takers){.list = {NULL, 0}};
+    buf_init(&ret->answer, API_ANSWER_MAX);
     buf_init(&body, CONSUMER_JSON_MAX);
     json_to_buf(&json, &body);
     json_object(&json);
     json_member(&json, "subject", subject);
     json_end(&json);
-    thole_status status = api_call(connection, "STREAM.NAMES", "", buf_bytes(&body), &answer, NULL, reterr);
+    thole_status const status =
+        api_call(connection, "STREAM.NAMES", "", buf_bytes(&body), &ret->answer, NULL, reterr);
+    if (status == THOLE_OK)
+        (void)json_find(buf_bytes(&ret->answer), "streams", &ret->list);
+    buf_release(&body);
+    return status;
+}
+
+static bool begins_with(thole_slice text, const char *with)
+{
+    return text.len >= strlen(with) && memcmp(text.ptr, with, strlen(with)) == 0;
+}
+
+/* Streams and buckets of a namespace: what somebody binds is elsewhere, if there is something elsewhere. */
+static bool is_own(thole_slice name)
+{
+    return begins_with(name, "THOLE_") || begins_with(name, "KV_THOLE_");
+}
+
+/* Their number, and all that fit as text; with @p own those of a namespace too. */
+static size_t takers_names(const struct takers *takers, bool own, struct buf *ret)
+{
+    size_t at = 0, n = 0, left = 0;
+    thole_slice item;
+    struct buf name;
     buf_clear(ret);
-    if (status == THOLE_OK && json_find(buf_bytes(&answer), "streams", &list))
-        for (; json_item(list, &at, &item); n++) {
-            if (n > 0)
-                buf_text(ret, ", ");
-            (void)json_text(item, ret);
-        }
+    buf_init(&name, VALUE_MAX);
+    while (json_item(takers->list, &at, &item)) {
+        buf_clear(&name);
+        if (!json_text(item, &name) || (!own && is_own(buf_bytes(&name))))
+            continue;
+        n++;
+        if (n > 1 && ret->len + name.len > NAMES_SHOWN_BYTES)
+            left++;
+        else
+            buf_printf(ret, "%s%.*s", n > 1 ? ", " : "", THOLE_FMT(buf_bytes(&name)));
+    }
+    if (left > 0)
+        buf_printf(ret, " and %zu more", left);
+    buf_release(&name);
+    return n;
+}
+
+static bool takers_have(const struct takers *takers, thole_slice stream)
+{
+    size_t at = 0;
+    thole_slice item;
+    struct buf name;
+    bool found = false;
+    buf_init(&name, VALUE_MAX);
+    while (!found && json_item(takers->list, &at, &item)) {
+        buf_clear(&name);
+        found = json_text(item, &name) && thole_slice_equal(buf_bytes(&name), stream);
+    }
+    buf_release(&name);
+    return found;
+}
+
+thole_status binding_stream_of(struct connection *connection, thole_slice subject, struct buf *ret,
+                               thole_error *reterr)
+{
+    struct takers takers;
+    buf_clear(ret);
+    thole_status status = takers_read(connection, subject, &takers, reterr);
+    size_t n = status == THOLE_OK ? takers_names(&takers, false, ret) : 0;
+    if (status == THOLE_OK && n == 0)
+        n = takers_names(&takers, true, ret);
     if (status == THOLE_OK && n == 0)
         status = thole_fail(reterr, THOLE_NOT_FOUND,
                             "no stream takes %.*s: make one first (nats stream add), then bind it",
                             THOLE_FMT(subject));
     else if (status == THOLE_OK && n > 1)
-        status = thole_fail(reterr, THOLE_CONFLICT,
-                            "%.*s is in several streams (%.200s): say which, with --stream",
-                            THOLE_FMT(subject), buf_cstr(ret));
-    buf_release(&answer);
-    buf_release(&body);
+        status =
+            thole_fail(reterr, THOLE_INVALID, "%.*s is in several streams (%s): say which, with --stream",
+                       THOLE_FMT(subject), buf_cstr(ret));
+    buf_release(&takers.answer);
     return status;
 }
+
+/* It is not among those that take the subject. A mirror, or a stream with sources, has no subjects of its own
+ * to be found by. */
+static thole_status judge_absent(struct connection *connection, thole_slice stream, thole_slice subject,
+                                 const char *others, thole_error *reterr)
+{
+    char target[API_SUBJECT_BYTES];
+    struct buf answer;
+    thole_slice value;
+    (void)snprintf(target, sizeof target, "%.*s", THOLE_FMT(stream));
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.INFO", target, THOLE_STR(""), &answer, NULL, reterr);
+    thole_slice const info = buf_bytes(&answer);
+    bool const copies = status == THOLE_OK && (json_path(info, "config.mirror", &value) ||
+                                               json_path(info, "config.sources", &value));
+    if (status == THOLE_NOT_FOUND)
+        status = thole_fail(reterr, status, "there is no stream %.*s; what takes %.*s: %s", THOLE_FMT(stream),
+                            THOLE_FMT(subject), others);
+    else if (status == THOLE_DENIED)
+        status =
+            thole_fail(reterr, THOLE_INVALID,
+                       "stream %.*s takes nothing of %.*s, or this user may not ask about it; what does: %s",
+                       THOLE_FMT(stream), THOLE_FMT(subject), others);
+    else if (status == THOLE_OK && !copies)
+        status = thole_fail(reterr, THOLE_INVALID, "stream %.*s takes nothing of %.*s; what does: %s",
+                            THOLE_FMT(stream), THOLE_FMT(subject), others);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status binding_stream_takes(struct connection *connection, thole_slice stream, thole_slice subject,
+                                  thole_error *reterr)
+{
+    struct takers takers;
+    struct buf others;
+    buf_init(&others, VALUE_MAX);
+    thole_status status = takers_read(connection, subject, &takers, reterr);
+    if (status == THOLE_OK && !takers_have(&takers, stream)) {
+        if (takers_names(&takers, false, &others) == 0)
+            buf_text(&others, "no stream");
+        status = judge_absent(connection, stream, subject, buf_cstr(&others), reterr);
+    }
+    buf_release(&others);
+    buf_release(&takers.answer);
+    return status;
+}
+
+/* ---- the consumer of a rule ---- */
 
 static void consumer_json(const struct binding_consumer *consumer, const char *name, bool only_new,
                           struct buf *to)

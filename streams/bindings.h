@@ -59,11 +59,14 @@ struct binding_state {
     uint64_t acked;       /* all messages of the stream up to this sequence are done */
 };
 void binding_consumer_name(const char *ns, thole_slice rule, char ret[BINDING_CONSUMER_BYTES]);
-/* The stream that takes the subjects. THOLE_NOT_FOUND; THOLE_CONFLICT: there are several, which the text
- * names.
- */
+/* The stream that takes the subjects; those of namespaces only when no other does. THOLE_NOT_FOUND;
+ * THOLE_INVALID: there are several, which the text names. */
 THOLE_NODISCARD thole_status binding_stream_of(struct connection *connection, thole_slice subject,
                                                struct buf *ret, thole_error *reterr);
+/* Whether messages of @p subject come to @p stream. THOLE_NOT_FOUND: no such stream; THOLE_INVALID: it takes
+ * none of them; the text names those that do. */
+THOLE_NODISCARD thole_status binding_stream_takes(struct connection *connection, thole_slice stream,
+                                                  thole_slice subject, thole_error *reterr);
 /* Makes it, or changes the filter and the limit of the one that is there; its place in the stream stays.
  * THOLE_NOT_FOUND: no such stream. */
 THOLE_NODISCARD thole_status binding_consumer_ensure(struct connection *connection, const char *ns,

@@ -80,6 +80,46 @@ thole_status bind_rule_check(const struct bind_rule *rule, thole_error *reterr)
     return THOLE_OK;
 }
 
+static thole_status check_fits(const char *what, thole_slice text, thole_slice subject, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    if (event_template_fits(text, subject, &why) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "%s: %.400s", what, why.text);
+}
+
+thole_status bind_rule_check_places(const struct bind_rule *rule, thole_error *reterr)
+{
+    THOLE_TRY(check_fits("instance", rule->instance, rule->subject, reterr));
+    return check_fits("event", rule->event, rule->subject, reterr);
+}
+
+/* ---- which messages ---- */
+
+/* The token that begins at *at, which then is where the next one begins; behind the last: text.len + 1. */
+static thole_slice next_token(thole_slice text, size_t *at)
+{
+    size_t const begin = *at;
+    size_t end = begin;
+    while (end < text.len && text.ptr[end] != '.')
+        end++;
+    *at = end + 1;
+    return (thole_slice){text.ptr + begin, end - begin};
+}
+
+bool bind_rule_matches(const struct bind_rule *rule, thole_slice subject)
+{
+    size_t at = 0, filter_at = 0;
+    while (filter_at <= rule->subject.len && at <= subject.len) {
+        thole_slice const filter = next_token(rule->subject, &filter_at), token = next_token(subject, &at);
+        if (thole_slice_equal(filter, THOLE_STR(">")))
+            return true;
+        if (!thole_slice_equal(filter, THOLE_STR("*")) && !thole_slice_equal(filter, token))
+            return false;
+    }
+    return filter_at > rule->subject.len && at > subject.len;
+}
+
 /* ---- JSON ---- */
 
 void bind_rule_write(const struct bind_rule *rule, struct json *json)

@@ -37,6 +37,11 @@ struct bind_rule {
 };
 /* THOLE_INVALID: the text says what is wrong and what to write instead. */
 THOLE_NODISCARD thole_status bind_rule_check(const struct bind_rule *rule, thole_error *reterr);
+/* Whether there can be a message that it takes and has an instance for: what is not asked of a rule that is
+ * stored already. THOLE_INVALID. */
+THOLE_NODISCARD thole_status bind_rule_check_places(const struct bind_rule *rule, thole_error *reterr);
+/* Whether the subject of a message is one that the rule's filter matches. */
+bool bind_rule_matches(const struct bind_rule *rule, thole_slice subject);
 /* As JSON, with `format`. */
 void bind_rule_write(const struct bind_rule *rule, struct json *json);
 /* Into @p arena, checked. THOLE_UNSUPPORTED: of a newer thole. THOLE_CORRUPT; THOLE_INVALID. */

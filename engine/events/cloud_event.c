@@ -70,12 +70,17 @@ thole_slice cloud_event_attribute(const struct cloud_event *event, thole_slice n
 
 /* ---- attributes ---- */
 
-static thole_status check_name(const struct attributes *to, thole_slice name)
+bool cloud_event_name_is_good(thole_slice name)
 {
     bool good = name.len > 0 && name.len <= EVENT_ATTRIBUTE_NAME_MAX;
     for (size_t i = 0; i < name.len && good; i++)
         good = (name.ptr[i] >= 'a' && name.ptr[i] <= 'z') || (name.ptr[i] >= '0' && name.ptr[i] <= '9');
-    if (good)
+    return good;
+}
+
+static thole_status check_name(const struct attributes *to, thole_slice name)
+{
+    if (cloud_event_name_is_good(name))
         return THOLE_OK;
     return thole_fail(to->reterr, THOLE_INVALID,
                       "%s%.*s: names of attributes are lower-case letters and digits, at most %d", to->where,

@@ -44,6 +44,8 @@ struct cloud_event {
  * CloudEvent and is none. THOLE_LIMIT, THOLE_NOMEM of the arena. */
 THOLE_NODISCARD thole_status cloud_event_read(const struct event_message *message, struct arena *arena,
                                               struct cloud_event *ret, thole_error *reterr);
+/* Whether there can be an attribute with that name. */
+bool cloud_event_name_is_good(thole_slice name);
 /* Empty: it has none. */
 thole_slice cloud_event_attribute(const struct cloud_event *event, thole_slice name);
 /* The event in the JSON format: data that is JSON as such, other text as a string, other bytes in base64. */

@@ -138,12 +138,18 @@ static thole_status missing(const struct piece *piece, const char *why, thole_er
     return thole_fail(reterr, THOLE_INVALID, "{%.*s}: %s", SHORT(piece->text), why);
 }
 
+static size_t number_of(thole_slice digits)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < digits.len; i++)
+        n = n * 10 + (size_t)(digits.ptr[i] - '0');
+    return n;
+}
+
 /* From 1; empty: there are fewer. */
 static thole_slice subject_token_at(thole_slice subject, thole_slice number)
 {
-    size_t n = 0, from = 0;
-    for (size_t i = 0; i < number.len; i++)
-        n = n * 10 + (size_t)(number.ptr[i] - '0');
+    size_t n = number_of(number), from = 0;
     for (; n > 1 && from < subject.len; n--)
         from = find(subject, from, '.') + 1;
     return from < subject.len ? part(subject, from, find(subject, from, '.')) : (thole_slice){NULL, 0};
@@ -160,12 +166,10 @@ static bool member(thole_slice value, thole_slice key, thole_slice *ret)
 
 static bool item(thole_slice value, thole_slice key, thole_slice *ret)
 {
-    size_t n = 0, at = 0;
+    size_t at = 0;
     if (!is_digits(key))
         return false;
-    for (size_t i = 0; i < key.len; i++)
-        n = n * 10 + (size_t)(key.ptr[i] - '0');
-    for (; json_item(value, &at, ret); n--)
+    for (size_t n = number_of(key); json_item(value, &at, ret); n--)
         if (n == 0)
             return true;
     return false;
@@ -220,6 +224,36 @@ static thole_status append_place(const struct piece *piece, const struct event_m
     case SOURCE_SEQUENCE: buf_printf(to, "%llu", (unsigned long long)message->sequence); return THOLE_OK;
     }
     return THOLE_INVALID;
+}
+
+/* Of a filter that ends with > there may be any number. */
+static bool may_have_token(thole_slice subject, thole_slice number)
+{
+    size_t tokens = 1;
+    for (size_t i = 0; i < subject.len; i++)
+        tokens += subject.ptr[i] == '.';
+    return number_of(number) <= tokens || (subject.len > 0 && subject.ptr[subject.len - 1] == '>');
+}
+
+static thole_status check_fits(const struct piece *piece, thole_slice subject, thole_error *reterr)
+{
+    if (piece->source == SOURCE_SUBJECT && piece->path.ptr != NULL && !may_have_token(subject, piece->path))
+        return thole_fail(reterr, THOLE_INVALID, "{%.*s}: subjects of %.*s have fewer tokens",
+                          SHORT(piece->text), SHORT(subject));
+    if (piece->source == SOURCE_CE && !cloud_event_name_is_good(piece->path))
+        return missing(piece, "names of attributes are lower-case letters and digits", reterr);
+    return THOLE_OK;
+}
+
+thole_status event_template_fits(thole_slice text, thole_slice subject, thole_error *reterr)
+{
+    struct piece piece;
+    for (size_t at = 0; at < text.len;) {
+        THOLE_TRY(read_piece(text, &at, &piece, reterr));
+        if (piece.place)
+            THOLE_TRY(check_fits(&piece, subject, reterr));
+    }
+    return THOLE_OK;
 }
 
 static void make_name(uint8_t *bytes, size_t len)

@@ -18,6 +18,9 @@ enum { TEMPLATE_BYTES_MAX = 512, TEMPLATE_PLACES_MAX = 16, TEMPLATE_RESULT_MAX =
 
 /* Its form; the text says what is wrong and what there is. */
 THOLE_NODISCARD thole_status event_template_check(thole_slice text, thole_error *reterr);
+/* Whether there can be a message that has all of it. @p subject: the filter of the messages. The form was
+ * checked. THOLE_INVALID: the text names the place. */
+THOLE_NODISCARD thole_status event_template_fits(thole_slice text, thole_slice subject, thole_error *reterr);
 /* Appends to @p to. THOLE_INVALID: the message does not have it; the text names the place. THOLE_LIMIT. */
 THOLE_NODISCARD thole_status event_template_expand(thole_slice text, const struct event_message *message,
                                                    const struct cloud_event *event, struct buf *to,

@@ -216,6 +216,11 @@ static void test_starts_and_signals(void)
     CU_ASSERT_TRUE(drained("new-orders", "ORDERS"));
     must("bind list");
     CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "new-orders"));
+    CU_ASSERT_EQUAL(thole("bind set typo --subject 'orders.>' --stream LOST --orchestration order --to x"),
+                    3); /* it is not there yet */
+    CU_ASSERT_EQUAL(thole("bind set typo --subject 'bills.>' --stream ORDERS --orchestration order --to x"),
+                    2);
+    CU_ASSERT_EQUAL(thole("bind test new-orders --subject orders.eu.item --input '{}'"), 1);
     must("bind show new-orders -o json");
     CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "\"pending\":0,\"ack_pending\":0"));
     CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);

@@ -179,6 +179,44 @@ static void test_subjects(void)
     }
 }
 
+static void test_matches(void)
+{
+    static const struct {
+        const char *filter, *subject;
+        bool matches;
+    } rows[] = {{"orders.new", "orders.new", true},   {"orders.new", "orders.old", false},
+                {"orders.*", "orders.new", true},     {"orders.*", "orders", false},
+                {"orders.*", "orders.new.x", false},  {"orders.>", "orders.new.x", true},
+                {"orders.>", "orders", false},        {">", "a", true},
+                {"*.*.created", "a.b.created", true}, {"a", "ab", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct bind_rule const rule = {.subject = thole_slice_from(rows[i].filter)};
+        if (bind_rule_matches(&rule, thole_slice_from(rows[i].subject)) != rows[i].matches)
+            CHECK_STR(rows[i].filter, rows[i].subject, "");
+    }
+}
+
+static const char *placed(const char *subject, const char *instance, const char *event)
+{
+    static thole_error error;
+    struct bind_rule rule = start_rule();
+    rule.subject = thole_slice_from(subject);
+    rule.instance = thole_slice_from(instance);
+    rule.event = thole_slice_from(event);
+    return bind_rule_check_places(&rule, &error) == THOLE_OK ? "good" : error.text;
+}
+
+static void test_places(void)
+{
+    CHECK_STR("the last", placed("a.*.c", "{subject.3}", ""), "good");
+    CHECK_STR("more", placed("a.*.c", "x-{subject.7}", ""),
+              "instance: {subject.7}: subjects of a.*.c have fewer tokens");
+    CHECK_STR("any number", placed("a.>", "{subject.7}", ""), "good");
+    CHECK_STR("lower case", placed("a", "{ce.myext1}", "{ce.type|name}"), "good");
+    CHECK_STR("upper case", placed("a", "{ce.id}", "{ce.ID|name}"),
+              "event: {ce.ID|name}: names of attributes are lower-case letters and digits");
+}
+
 static void test_what_no_rule_is(void)
 {
     struct bind_rule rule = start_rule();
@@ -331,7 +369,8 @@ int main(void)
 {
     static const struct thole_test tests[] = {
         {"templates", test_templates}, {"rules", test_rules},
-        {"subjects", test_subjects},   {"what no rule is", test_what_no_rule_is},
+        {"subjects", test_subjects},   {"matches", test_matches},
+        {"places", test_places},       {"what no rule is", test_what_no_rule_is},
         {"plans", test_plans},         {"request ids", test_request_ids}};
     return thole_run_suite("bind_plan", tests, ARRAY_LEN(tests));
 }

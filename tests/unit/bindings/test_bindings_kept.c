@@ -46,6 +46,8 @@ thole_status __wrap_connection_request_with(struct connection *connection, const
     (void)fprintf(play.said, "\n");
     if (answer != NULL && strcmp(answer, "-") == 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no answer");
+    if (answer != NULL && strcmp(answer, "denied") == 0)
+        return thole_fail(reterr, THOLE_DENIED, "no permission");
     buf_clear(ret);
     buf_text(ret, answer == NULL ? "{\"type\":\"t\",\"seq\":9}" : answer);
     return buf_status(ret);
@@ -229,6 +231,8 @@ static thole_status call(char *const *words)
         return watch(ns);
     if (strcmp(verb, "stream") == 0)
         return stream_of(name);
+    if (strcmp(verb, "takes") == 0)
+        return binding_stream_takes(NULL, name, more, &err);
     if (strcmp(verb, "ensure") == 0)
         return binding_consumer_ensure(NULL, ns, name, &consumer, &err);
     if (strcmp(verb, "state") == 0)

@@ -181,7 +181,7 @@ static const struct row rows[] = {
      {"thole.ns.in", "call.*", "HIST"}},
     {{.roles = "client", .verbs = "bind", .bound = "ORDERS"},
      PERMISSION_PUBLISH,
-     {"$KV.THOLE_ns_BINDINGS.*", "$JS.API.STREAM.NAMES"},
+     {"$KV.THOLE_ns_BINDINGS.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.ORDERS"},
      {"CONSUMER.CREATE", "MSG.NEXT", "$JS.ACK", "thole.ns.in"}},
     {{.roles = "remote-worker"}, PERMISSION_SUBSCRIBE, {"_INBOX_remote-worker.>"}, {"thole."}},
     {{.roles = "remote-client", .orchestrations = "checkout"},

@@ -758,6 +758,16 @@ thole_status __wrap_binding_stream_of(struct connection *connection, thole_slice
     return asked("stream of", subject, THOLE_STR(""), reterr);
 }
 
+thole_status __wrap_binding_stream_takes(struct connection *connection, thole_slice stream,
+                                         thole_slice subject, thole_error *reterr)
+{
+    (void)connection;
+    if (thole_slice_equal(stream, THOLE_STR("BILLS")))
+        return thole_fail(reterr, THOLE_INVALID, "stream BILLS takes nothing of it");
+    (void)printf("< does %.*s take %.*s\n", THOLE_FMT(stream), THOLE_FMT(subject));
+    return THOLE_OK;
+}
+
 /* No binder has made that of pays. */
 thole_status __wrap_binding_consumer_state(struct connection *connection, const char *ns, thole_slice rule,
                                            thole_slice stream, struct binding_state *ret, thole_error *reterr)
