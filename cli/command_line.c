@@ -95,13 +95,36 @@ static int verb_is_missing(const struct cli *cli)
     return EXIT_USAGE;
 }
 
+static bool has_value(const struct option_row *rows, size_t len, const char *flag)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(rows[i].flag, flag) == 0 && rows[i].kind != OPTION_SWITCH)
+            return true;
+    return false;
+}
+
+/* What stands behind such a word is its value, also when it is "--". Which verb it is is not known yet. */
+static bool takes_value(const char *word)
+{
+    bool takes = has_value(cli_verbs.options, cli_verbs.options_len, word + 2);
+    for (size_t i = 0; i < cli_verbs.commands_len && !takes; i++)
+        takes = has_value(cli_verbs.commands[i].rows, cli_verbs.commands[i].rows_len, word + 2);
+    return takes;
+}
+
+static bool ends_options(int argc, char **argv, int i)
+{
+    return i < argc && strcmp(argv[i], "--") == 0 &&
+           !(i > 1 && strncmp(argv[i - 1], "--", 2) == 0 && takes_value(argv[i - 1]));
+}
+
 /* What is wrong in front of --output is said in its form too. */
 static uint32_t output_wanted(int argc, char **argv)
 {
     static const char *const forms[] = {"-ojson",  "-ojsonl",  "--output=json", "--output=jsonl",
                                         "-o json", "-o jsonl", "--output json", "--output jsonl"};
     char pair[32];
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    for (int i = 1; i < argc && !ends_options(argc, argv, i); i++) {
         (void)snprintf(pair, sizeof pair, "%s %s", argv[i], i + 1 < argc ? argv[i + 1] : "");
         for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
             if (strcmp(forms[k], argv[i]) == 0 || strcmp(forms[k], pair) == 0)

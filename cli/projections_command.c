@@ -301,6 +301,9 @@ static int run(struct projections *of)
         return cli_misused(of->cli, "--partition: namespace %s has %" PRIu32 " partitions, from 0",
                            of->cli->options.ns, partitions);
     error.status = open_postgres(of, &error);
+    if (error.status == THOLE_UNAVAILABLE)
+        return cli_complain_with(of->cli, "", &error, cli_exit_code(error.status),
+                                 "is Postgres running there (--postgres)? See also: thole doctor");
     if (error.status == THOLE_OK)
         error.status = read_key(of, &error);
     if (error.status != THOLE_OK)

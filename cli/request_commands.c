@@ -1,5 +1,6 @@
 /* Requests to an existing instance: cancel, terminate, delete, pause, resume, signal, query; complete and
  * fail for activities. */
+#include "client_holds.h"
 #include "clock.h"
 #include "payload.h"
 #include "text.h"
@@ -15,6 +16,7 @@ struct request {
     thole_error error;
     uint64_t requested_us, accepted_us; /* of the wall clock: compared with what an activity here prints */
     bool queued;                        /* it is stored, and no engine has taken it yet */
+    const char *hint;                   /* what to try, when it is not the verb's; or NULL */
     bool kept;                          /* an event for an instance that is not there yet */
 };
 
@@ -61,7 +63,10 @@ static int request_close(struct request *request, thole_status status, const cha
     int code = EXIT_DONE;
     request->accepted_us = clock_wall_us();
     request->error.status = status;
-    if (status != THOLE_OK)
+    if (status != THOLE_OK && request->hint != NULL)
+        code = cli_complain_with(request->cli, request->cli->words[0], &request->error, cli_exit_code(status),
+                                 request->hint);
+    else if (status != THOLE_OK)
         code = cli_complain(request->cli, request->cli->words[0], &request->error);
     else if (!cli_is_json(request->cli))
         print_said(said, request->object,
@@ -99,6 +104,15 @@ int command_terminate(struct cli *cli)
     return ask(cli, thole_client_terminate, "termination of");
 }
 
+/* Nothing ends a hold but its release. NULL: it is not held. */
+static const char *hold_hint(const struct request *request)
+{
+    thole_error held = {.status = THOLE_OK};
+    return client_check_hold(request->client, request->object, &held) == THOLE_CONFLICT
+               ? "thole hold list ID, which says who set it and why; thole hold release ends it"
+               : NULL;
+}
+
 int command_delete(struct cli *cli)
 {
     struct request request;
@@ -111,6 +125,7 @@ int command_delete(struct cli *cli)
     thole_status const status =
         thole_client_delete(request.client, request.object, &options, &accepted, &request.error);
     request.queued = !accepted;
+    request.hint = status == THOLE_CONFLICT ? hold_hint(&request) : NULL;
     return request_close(&request, status, "instance", "deletion of");
 }
 

@@ -8,6 +8,12 @@
 /* A partition that is being handed over has no owner for a moment. */
 enum { HANDOVER_PATIENCE_MS = 500, HANDOVER_PAUSE_MS = 50 };
 
+struct query_target {
+    thole_client *client;
+    thole_slice instance;
+    const char *subject;
+};
+
 static thole_status keep_output(thole_slice from, thole_slice *ret, thole_error *reterr)
 {
     uint8_t *copy = malloc(from.len + 1);
@@ -25,7 +31,20 @@ void thole_client_release(thole_slice owned)
     free((void *)(uintptr_t)owned.ptr);
 }
 
-static thole_status take_answer(thole_slice body, thole_slice *ret_output, thole_error *reterr)
+/* The engine knows neither what the caller has asked for, nor how the namespace is called there. */
+static thole_status refusal(const struct query_target *of, const struct query_answer *answer,
+                            thole_error *reterr)
+{
+    if (answer->status == THOLE_NOT_FOUND &&
+        thole_slice_equal(answer->data, THOLE_STR("there is no such instance")))
+        return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                          THOLE_FMT(of->instance), of->client->topology.ns);
+    return thole_fail(reterr, (thole_status)answer->status, "%.*s",
+                      (int)(answer->data.len < 400 ? answer->data.len : 400), (const char *)answer->data.ptr);
+}
+
+static thole_status take_answer(const struct query_target *of, thole_slice body, thole_slice *ret_output,
+                                thole_error *reterr)
 {
     struct query_answer answer;
     struct arena arena;
@@ -34,22 +53,20 @@ static thole_status take_answer(thole_slice body, thole_slice *ret_output, thole
     if (status == THOLE_OK && answer.status == THOLE_OK)
         status = keep_output(answer.data, ret_output, reterr);
     else if (status == THOLE_OK)
-        status =
-            thole_fail(reterr, (thole_status)answer.status, "%.*s",
-                       (int)(answer.data.len < 400 ? answer.data.len : 400), (const char *)answer.data.ptr);
+        status = refusal(of, &answer, reterr);
     arena_release(&arena);
     return status;
 }
 
-static thole_status ask_once(thole_client *client, const char *subject, thole_slice body,
-                             thole_slice *ret_output, thole_error *reterr)
+static thole_status ask_once(const struct query_target *of, thole_slice body, thole_slice *ret_output,
+                             thole_error *reterr)
 {
     struct buf answer;
     thole_error error = {.status = THOLE_OK};
     buf_init(&answer, MESSAGE_BYTES_MAX);
-    thole_status status = connection_request(client->connection, subject, body, &answer, &error);
+    thole_status status = connection_request(of->client->connection, of->subject, body, &answer, &error);
     if (status == THOLE_OK)
-        status = take_answer(buf_bytes(&answer), ret_output, reterr);
+        status = take_answer(of, buf_bytes(&answer), ret_output, reterr);
     else if (status == THOLE_UNAVAILABLE)
         status = thole_fail(reterr, status, "no engine answers: %.300s", error.text);
     else
@@ -58,14 +75,15 @@ static thole_status ask_once(thole_client *client, const char *subject, thole_sl
     return status;
 }
 
-static thole_status ask(thole_client *client, const char *subject, thole_slice body, thole_slice *ret_output,
+static thole_status ask(const struct query_target *of, thole_slice body, thole_slice *ret_output,
                         thole_error *reterr)
 {
+    thole_client *const client = of->client;
     uint64_t const patience =
         client->timeout_ms < HANDOVER_PATIENCE_MS ? client->timeout_ms : HANDOVER_PATIENCE_MS;
     uint64_t const until = client_now_ms() + patience;
     for (;;) {
-        thole_status const status = ask_once(client, subject, body, ret_output, reterr);
+        thole_status const status = ask_once(of, body, ret_output, reterr);
         if (status != THOLE_UNAVAILABLE || client_now_ms() >= until)
             return status;
         connection_pause(client->connection, HANDOVER_PAUSE_MS);
@@ -87,7 +105,8 @@ thole_status thole_client_query(thole_client *client, thole_slice instance, thol
     if (status == THOLE_OK && query_encode(&query, &body) != THOLE_OK)
         status = thole_fail(reterr, buf_status(&body), "the query cannot be encoded");
     if (status == THOLE_OK)
-        status = ask(client, buf_cstr(&subject), buf_bytes(&body), ret_output, reterr);
+        status = ask(&(struct query_target){client, instance, buf_cstr(&subject)}, buf_bytes(&body),
+                     ret_output, reterr);
     buf_release(&subject);
     buf_release(&body);
     return status;

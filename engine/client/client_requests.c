@@ -296,7 +296,9 @@ static thole_status token_parse(const struct thole_client *client, thole_slice t
     ret->nonce = subject_nth(token, NONCE);
     ret->instance = buf_bytes(id);
     if (subject_partition(ret->instance, client->topology.partitions) != p)
-        return thole_fail(reterr, THOLE_INVALID, "the token is of another namespace than %s",
+        return thole_fail(reterr, THOLE_INVALID,
+                          "this is no token of namespace %s: it was altered or cut, or another namespace has "
+                          "given it out",
                           client->topology.ns);
     return THOLE_OK;
 }

@@ -173,6 +173,20 @@ static enum task_fault emit_fault(const struct instance *in, const struct event 
     return event->data.len > in->options.payload_max ? FAULT_EMIT_DATA : 0;
 }
 
+/* In the log: the failure's text cannot have it, since replay compares that with the texts of histories. */
+static void log_refused_type(struct instance *in, thole_slice type)
+{
+    enum { SHOWN_MAX = 80 };
+    char text[512];
+    thole_error why = {.status = THOLE_OK};
+    int const shown = type.len < SHOWN_MAX ? (int)type.len : SHOWN_MAX;
+    if (in->turn.replaying || event_type_check(type, &why) == THOLE_OK)
+        return;
+    (void)snprintf(text, sizeof text, "thole_emit: the type '%.*s' is refused: %.200s", shown,
+                   (const char *)type.ptr, why.text);
+    instance_log(in, THOLE_LOG_WARN, thole_slice_from(text));
+}
+
 void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data)
 {
     struct instance *in = ctx->instance;
@@ -181,6 +195,8 @@ void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data)
     if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     enum task_fault const fault = emit_fault(in, &event);
+    if (fault == FAULT_EMIT_TYPE)
+        log_refused_type(in, type);
     if (fault != 0)
         code_fault(in, fault);
     else if (instance_keep_for_turn(in, type, &event.name) == THOLE_OK &&

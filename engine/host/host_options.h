@@ -45,4 +45,6 @@ THOLE_NODISCARD thole_status host_command_parse(int argc, char **argv, struct ho
                                                 thole_error *reterr);
 void host_command_free(struct host_command *command);
 void host_command_help(const thole_program *program, struct buf *to);
+/* Of one role that needs no program of a user: @p command has it as a verb. */
+void host_role_help(enum host_role role, const char *command, struct buf *to);
 #endif

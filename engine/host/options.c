@@ -537,6 +537,22 @@ void host_command_free(struct host_command *command)
     option_file_free(&command->config);
 }
 
+void host_role_help(enum host_role role, const char *command, struct buf *to)
+{
+    for (size_t i = 0; i < COUNT(roles); i++)
+        if (roles[i].role == role)
+            buf_printf(to, "usage: %s %s [OPTION]...\n\nThis role %s.\n", command, roles[i].name,
+                       roles[i].help);
+    buf_text(to, "\nOptions:\n");
+    options_help(general_rows, COUNT(general_rows), to);
+    options_help(shared_rows, COUNT(shared_rows), to);
+    if (role == HOST_GATEWAY) {
+        buf_text(to, "\nOptions of a worker, for its sessions:\n");
+        options_help(worker_rows, COUNT(worker_rows), to);
+    }
+    buf_text(to, "\nDurations: 500ms, 10s, 2m, 1h. Sizes: 262144, 256KiB, 64MiB.\n");
+}
+
 void host_command_help(const thole_program *program, struct buf *to)
 {
     buf_printf(to, "usage: %s ROLE [OPTION]...\n\nRoles:\n", program->name);

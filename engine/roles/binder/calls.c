@@ -202,6 +202,26 @@ static char *text_of(thole_slice slice)
     return memory_copy(slice.ptr, slice.len);
 }
 
+/* Encoded, so that any id can be a header. The sender has a header in hand, and no subject. */
+static thole_status read_instance(struct call *call, thole_slice wanted, thole_error *reterr)
+{
+    static const char subject[] = "subject token ";
+    thole_error why = {.status = THOLE_OK};
+    struct buf decoded;
+    buf_init(&decoded, THOLE_ID_BYTES_MAX);
+    thole_status status = subject_token_decode(wanted, &decoded, &why);
+    if (status == THOLE_OK)
+        call->instance = text_of(buf_bytes(&decoded));
+    else
+        status = thole_fail(reterr, status,
+                            "header " HEADER_INSTANCE " %.300s: the id must be encoded as in subjects, "
+                            "[A-Za-z0-9_-] as they are and %%20 for a blank",
+                            strncmp(why.text, subject, strlen(subject)) == 0 ? why.text + strlen(subject)
+                                                                             : why.text);
+    buf_release(&decoded);
+    return status;
+}
+
 /* "call-" and 32 digits: of the orchestration and the message id, or random ones. */
 static thole_status make_ids(struct call *call, thole_slice wanted, thole_slice message_id,
                              thole_error *reterr)
@@ -226,13 +246,7 @@ static thole_status make_ids(struct call *call, thole_slice wanted, thole_slice 
         call->instance = memory_text(id);
         return THOLE_OK;
     }
-    struct buf decoded;
-    buf_init(&decoded, THOLE_ID_BYTES_MAX);
-    thole_status const status = subject_token_decode(wanted, &decoded, reterr);
-    if (status == THOLE_OK)
-        call->instance = text_of(buf_bytes(&decoded));
-    buf_release(&decoded);
-    return status;
+    return read_instance(call, wanted, reterr);
 }
 
 static thole_status read_wait(thole_slice text, uint64_t *ret, thole_error *reterr)

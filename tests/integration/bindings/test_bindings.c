@@ -479,12 +479,18 @@ static void check_refusals(void)
     static char large[300 * 1024];
     struct header const named[] = {{"Thole-Instance", THOLE_STR("a%2Eb")}};
     struct header const bad_id[] = {{"Thole-Instance", THOLE_STR("a.b")}};
+    struct header const blank[] = {{"Thole-Instance", THOLE_STR("a b")}};
+    struct header const needless[] = {{"Thole-Instance", THOLE_STR("order%2D17")}};
     struct header const bad_wait[] = {{"Thole-Wait-Ms", THOLE_STR("soon")}};
     memset(large, 'x', sizeof large);
     same("named", call("order", named, 1, "1"), " 1");
     same("named", answers[0].instance, "a%2Eb");
     CU_ASSERT_EQUAL(strncmp(call("order", named, 1, "2"), "8 ", 2), 0); /* another start has the id */
     CU_ASSERT_EQUAL(strncmp(call("order", bad_id, 1, "3"), "2 ", 2), 0);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(call("order", blank, 1, "3"), "2 header Thole-Instance has byte 0x20 at 1: the id must be "));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(call("order", needless, 1, "3"), "2 header Thole-Instance escapes 0x2d without need: "));
     CU_ASSERT_EQUAL(strncmp(call("order", bad_wait, 1, "3"), "2 ", 2), 0);
     CU_ASSERT_EQUAL(strncmp(call("a,b", NULL, 0, "3"), "2 ", 2), 0);
     atomic_store(&answers_len, 0);

@@ -129,7 +129,7 @@ expect 0 '{"schema":"thole.query.v1","instance":"g-1","name":"passed","output":"
     query g-1 passed now -o json
 expect 3 "there is no query 'other'; the instance answers: no, badly, passed" query g-1 other
 expect 3 'Try: thole show g-1: is it there' query g-1 other
-expect 3 'there is no such instance' query nobody passed
+expect 3 'there is no instance "nobody" in namespace verbs' query nobody passed
 expect 0 'event for g-1 accepted' signal g-1 go first
 await 10 says 'passed 1' query g-1 passed
 printf 'from a file' >"$log.data"

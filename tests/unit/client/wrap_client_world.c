@@ -198,8 +198,12 @@ void played_answer(const char *how)
 
 static thole_status answer_query(const char *how, struct buf *to, thole_error *reterr)
 {
-    struct query_answer const answer = {.status = strcmp(how, "invalid") == 0 ? THOLE_INVALID : THOLE_OK,
-                                        .data = THOLE_STR("half way")};
+    bool const absent = strcmp(how, "absent") == 0;
+    struct query_answer const answer = {.status = absent                        ? THOLE_NOT_FOUND
+                                                  : strcmp(how, "invalid") == 0 ? THOLE_INVALID
+                                                                                : THOLE_OK,
+                                        .data = absent ? THOLE_STR("there is no such instance")
+                                                       : THOLE_STR("half way")};
     if (strcmp(how, "away") == 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "nobody listens");
     if (strcmp(how, "denied") == 0)

@@ -3,6 +3,7 @@
  * such as NOT_FOUND, breaks off with it. */
 #include "wrap_command_world.h"
 #include "bindings.h"
+#include "client_holds.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "thole_cunit.h"
@@ -130,6 +131,13 @@ thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instanc
     (void)client;
     (void)printf("< before %llu: ", (unsigned long long)before);
     return asked("prune", instance, reason, reterr);
+}
+
+thole_status __wrap_client_check_hold(thole_client *client, thole_slice instance, thole_error *reterr)
+{
+    (void)client;
+    return thole_slice_equal(instance, THOLE_STR("held")) ? thole_fail(reterr, THOLE_CONFLICT, "it is held")
+                                                          : THOLE_OK;
 }
 
 thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instance,

@@ -457,6 +457,32 @@ static void log_lines(void)
     play_release(&play);
 }
 
+static thole_status emits(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    thole_emit(ctx, THOLE_STR("order shipped"), THOLE_STR(""));
+    return THOLE_OK;
+}
+
+/* The failure's text is the same in each history; which type it was is in the log. */
+static void refused_type(void)
+{
+    struct play play = play_of(emits);
+    struct instance *live = play_instance(&play);
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t"), .data = THOLE_STR("x")};
+    struct turn_in const in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out;
+    CU_ASSERT_EQUAL(instance_turn(live, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(out.logs_len, 1);
+    CU_ASSERT_EQUAL(out.logs[0].level, THOLE_LOG_WARN);
+    CU_ASSERT(thole_slice_equal(
+        out.logs[0].text, THOLE_STR("thole_emit: the type 'order shipped' is refused: event type has byte "
+                                    "0x20, allowed is [A-Za-z0-9_.-]")));
+    CU_ASSERT(out.ended);
+    instance_destroy(live);
+    play_release(&play);
+}
+
 /* As long as there is room for in a line: what is longer is cut. */
 static thole_status logs_long(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -676,6 +702,7 @@ static const struct thole_test tests[] = {
     {"a replay does not call", a_replay_does_not_call},
     {"randomness", randomness},
     {"log lines", log_lines},
+    {"a refused type", refused_type},
     {"versions", versions},
     {"version chosen later", version_chosen_later},
     {"patches", patches},
