@@ -30,7 +30,8 @@ static const struct error_class classes[] = {
     {"42P01", THOLE_UNAVAILABLE, false, "the tables are not there yet: start an engine, which makes them"},
     {"3F000", THOLE_UNAVAILABLE, false, "the schema is not there yet: start an engine, which makes it"},
     {"42703", THOLE_UNAVAILABLE, false,
-     "the tables are older than this program: start an engine of this version"},
+     "an engine is just making the tables, or they are older than this program: start an engine of this "
+     "version"},
     {"42501", THOLE_DENIED, false,
      "grant the role the privilege: `thole migrate --grants` does, as the role that migrates"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},

@@ -242,7 +242,7 @@ static void test_what_an_error_means(void)
                 {"58030", THOLE_UNAVAILABLE, false, "disk or system"},
                 {"42P01", THOLE_UNAVAILABLE, false, "start an engine, which makes them"},
                 {"3F000", THOLE_UNAVAILABLE, false, "start an engine, which makes it"},
-                {"42703", THOLE_UNAVAILABLE, false, "older than this program"},
+                {"42703", THOLE_UNAVAILABLE, false, "an engine is just making the tables, or they are older"},
                 {"42501", THOLE_DENIED, false, "grant the role the privilege"},
                 {"28P01", THOLE_DENIED, true, "pg_hba.conf"},
                 {"3D000", THOLE_DENIED, true, "create the database"},
