@@ -14,6 +14,8 @@ enum {
     ARENA_BYTES_MAX = 64 * 1024 * 1024,
     LIST_BYTES_MAX = 400,
     REPLICAS_SAFE = 3,
+    STORAGE_WARN_PERCENT = 80,
+    STORAGE_FAIL_PERCENT = 98,
     CHECKPOINT_LATE_MS = 10 * 60 * 1000,
 };
 
@@ -23,6 +25,8 @@ struct looking {
     struct connection *connection;
     struct overview_namespace found;
     struct topology topology;
+    thole_status asked; /* what the server says of itself */
+    struct overview_server server;
 };
 
 /* ---- the server ---- */
@@ -129,12 +133,77 @@ static void check_sync(const struct looking *looking, thole_status asked,
                    server->sync_ms);
 }
 
-static void check_durability(const struct looking *looking)
+/* One of up to four amounts that have a limit. */
+struct amount {
+    const char *whose;
+    uint64_t bytes, bytes_max;
+};
+
+static unsigned percent_of(const struct amount *amount)
 {
-    struct overview_server server;
-    thole_status const asked = overview_server(looking->connection, &server, NULL);
-    check_replicas(looking, server.servers);
-    check_sync(looking, asked, &server);
+    double const share = (double)amount->bytes / (double)amount->bytes_max * 100;
+    return share < UINT8_MAX ? (unsigned)share : UINT8_MAX;
+}
+
+/* The one that is nearest to its limit; NULL: none has one. */
+static const struct amount *fullest(const struct amount *all, size_t n)
+{
+    const struct amount *most = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (all[i].bytes_max > 0 && (most == NULL || percent_of(&all[i]) > percent_of(most)))
+            most = &all[i];
+    return most;
+}
+
+static void report_storage(struct doctor_report *report, const struct amount *most)
+{
+    unsigned const percent = percent_of(most);
+    enum finding const finding = percent >= STORAGE_FAIL_PERCENT   ? FINDING_FAIL
+                                 : percent >= STORAGE_WARN_PERCENT ? FINDING_WARN
+                                                                   : FINDING_OK;
+    report_add(report, "storage", finding,
+               finding == FINDING_OK
+                   ? NULL
+                   : "raise the limit, or make room: thole prune, thole delete; nats stream report",
+               "JetStream uses %" PRIu64 " of the %" PRIu64 " bytes of %s: %u %%", most->bytes,
+               most->bytes_max, most->whose, percent);
+}
+
+/* Full storage looks like many other troubles: no heartbeat, no start and no append is stored. */
+static void check_storage(const struct looking *looking)
+{
+    struct overview_room account;
+    thole_error error = {.status = THOLE_OK};
+    error.status = overview_account(looking->connection, &account, &error);
+    if (error.status != THOLE_OK) {
+        report_error(looking->report, "storage", "client", NULL, &error);
+        return;
+    }
+    struct overview_room const room =
+        looking->asked == THOLE_OK ? looking->server.room : (struct overview_room){0};
+    struct amount const amounts[] = {
+        {"files that the account may have", account.file_bytes, account.file_bytes_max},
+        {"memory that the account may have", account.memory_bytes, account.memory_bytes_max},
+        {"files that the server may have (max_file)", room.file_bytes, room.file_bytes_max},
+        {"memory that the server may have (max_mem)", room.memory_bytes, room.memory_bytes_max}};
+    const struct amount *const most = fullest(amounts, sizeof amounts / sizeof amounts[0]);
+    if (most != NULL)
+        report_storage(looking->report, most);
+    else if (looking->asked == THOLE_OK)
+        report_add(looking->report, "storage", FINDING_OK, NULL,
+                   "JetStream uses %" PRIu64 " bytes of files, and has no limit", room.file_bytes);
+    else
+        report_add(looking->report, "storage", FINDING_SKIP,
+                   "nats server report jetstream, with a user of the system account; the log of nats-server",
+                   "the account uses %" PRIu64 " bytes of files; this user cannot see the server's limits",
+                   account.file_bytes);
+}
+
+static void check_durability(struct looking *looking)
+{
+    looking->asked = overview_server(looking->connection, &looking->server, NULL);
+    check_replicas(looking, looking->server.servers);
+    check_sync(looking, looking->asked, &looking->server);
 }
 
 /* ---- who is there ---- */
@@ -146,8 +215,11 @@ static void check_engines(const struct looking *looking, const struct cluster *c
     for (const struct cluster_engine *e = cluster->engines; e != NULL; e = e->next)
         oldest_ms = e->heartbeat_ms > oldest_ms ? e->heartbeat_ms : oldest_ms;
     if (cluster->engines_len == 0)
-        report_add(report, "engines", FINDING_FAIL, "start one: PROGRAM engine, or PROGRAM run",
-                   "no engine has a heartbeat: no instance moves");
+        report_add(
+            report, "engines", FINDING_FAIL,
+            "start one: PROGRAM engine, or PROGRAM run; if one runs, its log says why its heartbeat is "
+            "not stored, as when NATS has no storage left",
+            "no engine has a heartbeat: no instance moves");
     else
         report_add(
             report, "engines", oldest_ms > looking->topology.nodes_ttl_ms / 3 * 2 ? FINDING_WARN : FINDING_OK,
@@ -243,6 +315,7 @@ void doctor_nats(struct doctor_report *report)
         check_cluster(&looking);
         check_workers(&looking);
         check_checkpoints(&looking);
+        check_storage(&looking);
     }
     connection_close(looking.connection);
 }

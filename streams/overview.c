@@ -79,7 +79,29 @@ thole_status overview_namespace(struct connection *connection, const char *ns, s
     return setting(connection, ns, "format", &ret->format, reterr);
 }
 
-/* ---- the server ---- */
+/* ---- the account and the server ---- */
+
+/* 0: it is not there, or -1, which is no limit. */
+static uint64_t number_at(thole_slice answer, const char *path)
+{
+    thole_slice value;
+    uint64_t n = 0;
+    return json_path(answer, path, &value) && json_uint(value, &n) ? n : 0;
+}
+
+thole_status overview_account(struct connection *connection, struct overview_room *ret, thole_error *reterr)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status = api_call(connection, "INFO", "", THOLE_STR(""), &answer, NULL, reterr);
+    thole_slice const said = status == THOLE_OK ? buf_bytes(&answer) : (thole_slice){NULL, 0};
+    *ret = (struct overview_room){.file_bytes = number_at(said, "storage"),
+                                  .file_bytes_max = number_at(said, "limits.max_storage"),
+                                  .memory_bytes = number_at(said, "memory"),
+                                  .memory_bytes_max = number_at(said, "limits.max_memory")};
+    buf_release(&answer);
+    return status;
+}
 
 thole_status overview_server(struct connection *connection, struct overview_server *ret, thole_error *reterr)
 {
@@ -98,6 +120,11 @@ thole_status overview_server(struct connection *connection, struct overview_serv
         json_path(buf_bytes(&answer), "data.config.sync_always", &value) && json_is_true(value);
     if (json_path(buf_bytes(&answer), "data.meta_cluster.cluster_size", &value))
         (void)json_uint(value, &ret->servers);
+    ret->room =
+        (struct overview_room){.file_bytes = number_at(buf_bytes(&answer), "data.storage"),
+                               .file_bytes_max = number_at(buf_bytes(&answer), "data.config.max_storage"),
+                               .memory_bytes = number_at(buf_bytes(&answer), "data.memory"),
+                               .memory_bytes_max = number_at(buf_bytes(&answer), "data.config.max_memory")};
     buf_release(&answer);
     return status;
 }

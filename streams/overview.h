@@ -19,7 +19,16 @@ struct overview_namespace {
 THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, const char *ns,
                                                 struct overview_namespace *ret, thole_error *reterr);
 
+/* How much of JetStream's storage is used. A maximum of 0: there is none, or it is not said. */
+struct overview_room {
+    uint64_t file_bytes, file_bytes_max, memory_bytes, memory_bytes_max;
+};
+/* That of the account of the connection. */
+THOLE_NODISCARD thole_status overview_account(struct connection *connection, struct overview_room *ret,
+                                              thole_error *reterr);
+
 struct overview_server {
+    struct overview_room room;
     bool sync_always;
     uint64_t sync_ms;
     uint64_t servers; /* of the cluster; 0: there is none, or it is not said */

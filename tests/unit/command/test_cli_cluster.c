@@ -225,6 +225,11 @@ thole_status __wrap_connection_request(struct connection *connection, const char
     if (item_of("says", 0, fields) && strtoul(fields[0], NULL, 10) == play.requests)
         for (const char *c = fields[1]; *c != '\0'; c++)
             buf_append(ret, *c == '*' ? ":" : c, 1);
+    else if (strcmp(subject, "$JS.API.INFO") == 0)
+        buf_printf(ret,
+                   "{\"type\":\"t\",\"memory\":0,\"storage\":%" PRIu64
+                   ",\"limits\":{\"max_memory\":-1,\"max_storage\":10000}}",
+                   number_of("stored", 5000));
     else if (strstr(subject, "STREAM.INFO") != NULL)
         answer_info(ret);
     else if (strstr(subject, "STREAM.NAMES") != NULL)

@@ -26,6 +26,7 @@ enum failing {
     NAMESPACE,
     TOPOLOGY,
     SERVER,
+    ACCOUNT,
     CLUSTER,
     ROLL,
     AUDIT,
@@ -41,6 +42,7 @@ static struct play {
     uint64_t nats_ms, postgres_ms; /* their clocks; 0: as this one */
     uint64_t replicas, offline, servers, sync_ms;
     bool clustered, sync_always, no_engine, pooled;
+    struct overview_room account, server;
     uint64_t heartbeat_ms;
     uint32_t unowned;
     uint64_t checkpoints, waits_ms; /* of the histories; how long a record has waited for one */
@@ -127,9 +129,19 @@ thole_status __wrap_overview_server(struct connection *connection, struct overvi
                                     thole_error *reterr)
 {
     (void)connection;
-    *ret = (struct overview_server){
-        .sync_always = play.sync_always, .sync_ms = play.sync_ms, .servers = play.servers};
+    *ret = (struct overview_server){.sync_always = play.sync_always,
+                                    .sync_ms = play.sync_ms,
+                                    .servers = play.servers,
+                                    .room = play.server};
     return may_fail(SERVER, reterr);
+}
+
+thole_status __wrap_overview_account(struct connection *connection, struct overview_room *ret,
+                                     thole_error *reterr)
+{
+    (void)connection;
+    *ret = play.account;
+    return may_fail(ACCOUNT, reterr);
 }
 
 thole_status __wrap_cluster_read(struct cluster *ret, struct connection *connection, const char *ns,
@@ -387,6 +399,34 @@ static const struct {
      "WARN  engines          1 with a heartbeat, the oldest one 6001 ms old",
      "thole nodes",
      0},
+    {{.server = {.file_bytes = 5}},
+     "OK    storage          JetStream uses 5 bytes of files, and has no",
+     NULL,
+     0},
+    {{.server = {.file_bytes = 5}, .fails = SERVER, .with = THOLE_UNAVAILABLE, .account = {.file_bytes = 7}},
+     "SKIP  storage          the account uses 7 bytes of files",
+     "nats server report jetstream",
+     0},
+    {{.server = {.file_bytes = 79, .file_bytes_max = 100},
+      .account = {.memory_bytes = 7, .memory_bytes_max = 10}},
+     "OK    storage          JetStream uses 79 of the 100 bytes of files that the server may have "
+     "(max_file): 79 %",
+     NULL,
+     0},
+    {{.server = {.memory_bytes = 79, .memory_bytes_max = 100},
+      .account = {.file_bytes = 8, .file_bytes_max = 10}},
+     "WARN  storage          JetStream uses 8 of the 10 bytes of files that the account may have: 80 %",
+     "thole prune",
+     0},
+    {{.server = {.memory_bytes = 98, .memory_bytes_max = 100}},
+     "FAIL  storage          JetStream uses 98 of the 100 bytes of memory that the server may have "
+     "(max_mem): 98 %",
+     "raise the limit",
+     12},
+    {{.fails = ACCOUNT, .with = THOLE_DENIED},
+     "FAIL  storage          it says no",
+     "--nats-permissions client",
+     12},
     {{.no_engine = true}, "FAIL  engines          no engine has a heartbeat", "start one", 12},
     {{.fails = CLUSTER, .with = THOLE_DENIED},
      "FAIL  engines          it says no",
@@ -485,8 +525,25 @@ static void test_left_out(void)
     }
 }
 
+/* docs/cli.md shows what this program says. */
+static void test_example(void)
+{
+    char line[128], text[256];
+    bool found = false;
+    FILE *const page = fopen(THOLE_SOURCE_DIR "/docs/cli.md", "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+    (void)snprintf(line, sizeof line,
+                   "OK    tables           namespace shop is at migration %zu, as this program",
+                   migrations_len);
+    while (!found && fgets(text, sizeof text, page) != NULL)
+        found = strncmp(text, line, strlen(line)) == 0;
+    CU_ASSERT_TRUE(found);
+    (void)fclose(page);
+}
+
 int main(void)
 {
-    static const struct thole_test tests[] = {{"findings", test_findings}, {"left out", test_left_out}};
+    static const struct thole_test tests[] = {
+        {"findings", test_findings}, {"left out", test_left_out}, {"the example of the page", test_example}};
     return thole_run_suite("doctor", tests, ARRAY_LEN(tests));
 }
