@@ -124,7 +124,7 @@ static bool check_known(const struct cli *cli, struct order *order, int *ret_cod
         return true;
     error.status = THOLE_NOT_FOUND;
     (void)snprintf(error.text, sizeof error.text,
-                   known == KNOWN_NO_ENGINE ? "no engine runs in namespace %s"
+                   known == KNOWN_NO_ENGINE ? "no engine has a heartbeat in namespace %s"
                                             : "no engine of namespace %s knows orchestration %s%s%s%s",
                    cli->options.ns, cli->words[0], near[0] == '\0' ? "" : "; did you mean ", near,
                    near[0] == '\0' ? "" : "?");

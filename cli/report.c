@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "message.h"
+#include "requests.h"
 #include "text.h"
 #include "thole/program.h"
 #include "utf8.h"
@@ -153,7 +154,9 @@ static int complain(const struct cli *cli, const char *object, const thole_error
     int const own = cli->command->conflict;
     return cli_complain_with(cli, object, error,
                              error->status == THOLE_CONFLICT && own != 0 ? own : cli_exit_code(error->status),
-                             advice(cli, error->status, connecting));
+                             strstr(error->text, CANNOT_STORE) != NULL
+                                 ? "thole doctor; nats server report jetstream; the log of nats-server"
+                                 : advice(cli, error->status, connecting));
 }
 
 int cli_complain(const struct cli *cli, const char *object, const thole_error *error)

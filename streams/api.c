@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "jscan.h"
 #include "link.h"
+#include "requests.h"
 #include <assert.h>
 #include <stdio.h>
 
@@ -24,6 +25,23 @@ static thole_status api_status(uint64_t code, uint64_t http)
     case API_NO_LEADER:
     case API_NOT_LEADER: return THOLE_UNAVAILABLE;
     default: return http == 503 ? THOLE_UNAVAILABLE : THOLE_INVALID;
+    }
+}
+
+#define CANNOT CANNOT_STORE ": "
+
+const char *api_full(uint32_t code)
+{
+    switch (code) {
+    case API_ACCOUNT_FULL:
+        return CANNOT "its account has reached its limits of JetStream (10002): raise them, or make room";
+    case API_SERVER_FULL:
+        return CANNOT "JetStream has reached max_file or max_mem (10023): raise them, or make room";
+    case API_MEMORY_FULL: return CANNOT "JetStream has reached max_mem (10028): raise it, or make room";
+    case API_STORAGE_FULL: return CANNOT "JetStream has reached max_file (10047): raise it, or make room";
+    case API_STORE_FAILED:
+        return CANNOT "its disk is full, or a limit of the stream is reached (10077); its log says which";
+    default: return NULL;
     }
 }
 
@@ -50,9 +68,10 @@ thole_status api_judge(thole_slice answer, const char *verb, const char *target,
     buf_init(&text, 300);
     if (!json_find(error, "description", &value) || !json_text(value, &text))
         buf_clear(&text);
-    thole_status const status =
-        thole_fail(reterr, api_status(code, http), "%s %s: the server says: %s (%llu)", verb, target,
-                   buf_cstr(&text), (unsigned long long)code);
+    const char *const full = api_full((uint32_t)code);
+    thole_status const status = thole_fail(
+        reterr, api_status(code, http), "%s %s: the server says: %s (%llu)%s%s", verb, target,
+        buf_cstr(&text), (unsigned long long)code, full == NULL ? "" : "; ", full == NULL ? "" : full);
     buf_release(&text);
     return status;
 }

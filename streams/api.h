@@ -21,6 +21,12 @@ enum api_error {
     API_WRONG_LAST_BUSY = 10164, /* another such write is under way */
     API_NOT_ENABLED = 10076,
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
+    /* These last until somebody makes room. */
+    API_ACCOUNT_FULL = 10002, /* "resource limits exceeded for account" */
+    API_SERVER_FULL = 10023,  /* "insufficient resources" */
+    API_MEMORY_FULL = 10028,
+    API_STORAGE_FULL = 10047,
+    API_STORE_FAILED = 10077, /* the disk, or a limit of the stream */
 };
 
 /* A small request body of numbers and flags, which always fits: {"seq":7}. Begin it, add members to its json,
@@ -49,6 +55,9 @@ THOLE_NODISCARD thole_status api_call(struct connection *connection, const char 
 /* The same classification for an answer that was received otherwise. */
 THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                                        uint32_t *ret_error, thole_error *reterr);
+/* What is full and what to do, for the codes that say so; NULL: another code. Static text, which begins with
+ * CANNOT_STORE. */
+const char *api_full(uint32_t code);
 /* Of the "error" of an answer: another writer was first (Nats-Expected-Last-Sequence,
  * -Last-Subject-Sequence). */
 bool api_is_wrong_last(thole_slice error);

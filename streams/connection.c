@@ -68,6 +68,7 @@ struct connection {
     struct tls_files tls;
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
+    connection_trouble_fn *on_trouble;
     const struct connection_waiting *waiting;
     void *arg;
     /* keeper */
@@ -181,6 +182,14 @@ void link_break(struct link *link)
     pthread_mutex_unlock(&link->connection->lock);
 }
 
+static void tell_trouble(struct connection *connection, enum connection_trouble trouble,
+                         const thole_error *error)
+{
+    assert(error->status != THOLE_OK);
+    if (connection->on_trouble != NULL)
+        connection->on_trouble(connection->arg, trouble, error);
+}
+
 /* ---- nats.c's callbacks ---- */
 
 static void on_disconnected(natsConnection *nc, void *closure)
@@ -222,10 +231,13 @@ static void on_error(natsConnection *nc, natsSubscription *subscription, natsSta
     (void)subscription;
     if (status != NATS_NOT_PERMITTED || natsConnection_GetLastError(nc, &text) == NATS_OK || text == NULL)
         return;
+    thole_error error = {.status = THOLE_DENIED};
     pthread_mutex_lock(&connection->lock);
     connection->violations++;
     copy_last_error(connection->violation, sizeof connection->violation, text);
+    (void)thole_fail(&error, THOLE_DENIED, "the NATS server forbids it: %s", connection->violation);
     pthread_mutex_unlock(&connection->lock);
+    tell_trouble(connection, CONNECTION_FORBIDS, &error);
 }
 
 /* ---- attachments ---- */
@@ -322,30 +334,6 @@ static void fire_alarms(struct connection *connection)
 
 /* ---- connecting ---- */
 
-/* Classifies a failed connect. THOLE_UNAVAILABLE only for errors that may be temporary. */
-static thole_status explain(const struct connection *connection, natsStatus status, const char *address,
-                            thole_error *reterr)
-{
-    thole_error said = {.status = THOLE_OK};
-    thole_status const result = link_fail(status, "NATS server", address, &said);
-    if (result == THOLE_DENIED)
-        return thole_fail(
-            reterr, result,
-            "NATS server %s refuses the credentials: check the credentials file, or user and password "
-            "in the URL",
-            address);
-    if (status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
-        status == NATS_SECURE_CONNECTION_REQUIRED)
-        return thole_fail(reterr, THOLE_DENIED,
-                          "%s: check tls:// in the URL, the trusted authorities (--nats-ca), the name in the "
-                          "server's certificate (--nats-server-name), and the own certificate (--nats-cert, "
-                          "--nats-key)",
-                          said.text);
-    if (connection->creds && (status == NATS_ERR || status == NATS_INVALID_ARG))
-        return thole_fail(reterr, THOLE_DENIED, "%s: check the credentials file", said.text);
-    return thole_fail(reterr, result, "%s", said.text);
-}
-
 /* The link has no epoch yet, and is in no list. */
 static thole_status handshake(struct connection *connection, const char *url, const struct server_info *info,
                               struct link **ret, thole_error *reterr)
@@ -369,7 +357,7 @@ static thole_status handshake(struct connection *connection, const char *url, co
         return THOLE_OK;
     }
     link_destroy(link);
-    return explain(connection, status, address, reterr);
+    return link_explain_connect(status, address, connection->creds, reterr);
 }
 
 /* Puts a connected link in place as the next epoch. The turn is held, or there is no keeper yet. */
@@ -567,8 +555,10 @@ static void try_connect(struct connection *connection)
 {
     struct link *link = NULL;
     struct server_info info;
-    if (connect_once(connection, &link, &info, NULL) != THOLE_OK) {
+    thole_error error = {.status = THOLE_OK};
+    if (connect_once(connection, &link, &info, &error) != THOLE_OK) {
         retry_later(connection);
+        tell_trouble(connection, CONNECTION_NOT_MADE, &error);
         return;
     }
     connection->retry_ms = 0;
@@ -698,6 +688,7 @@ static struct connection *connection_create(const struct connection_options *opt
     connection->connect_timeout_ms = options->connect_timeout_ms;
     connection->request_timeout_ms = options->request_timeout_ms;
     connection->on_state = options->on_state;
+    connection->on_trouble = options->on_trouble;
     connection->waiting = options->waiting;
     connection->arg = options->arg;
     connection->creds = options->creds != NULL;

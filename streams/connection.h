@@ -31,6 +31,18 @@ struct connection;
 typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 
 /*
+ * From threads of the connection and of nats.c: what goes wrong and no call reports, since none is under way
+ * or the server says it to the connection alone. Before connection_open() has returned only
+ * CONNECTION_FORBIDS.
+ */
+enum connection_trouble {
+    CONNECTION_NOT_MADE, /* none of the servers could be reached, or took the credentials: it is tried again
+                          */
+    CONNECTION_FORBIDS,  /* THOLE_DENIED: a message or a subscription; the text names the subject */
+};
+typedef void connection_trouble_fn(void *arg, enum connection_trouble trouble, const thole_error *error);
+
+/*
  * For callers on coroutines, whose thread must not block: called where a request would wait for its answer,
  * or a call would pause. False: the caller is none of these, and its thread waits.
  */
@@ -53,6 +65,7 @@ struct connection_options {
     uint64_t connect_timeout_ms;
     uint64_t request_timeout_ms;              /* of each API round trip */
     connection_state_fn *on_state;            /* may be NULL */
+    connection_trouble_fn *on_trouble;        /* may be NULL */
     const struct connection_waiting *waiting; /* borrowed while it is open; NULL: threads wait */
     void *arg;
 };

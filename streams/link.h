@@ -68,6 +68,9 @@ void link_break(struct link *link);
 
 /* natsStatus → thole_status with nats.c's text; @p what begins it. On the thread of the failing call. */
 thole_status link_fail(natsStatus status, const char *what, const char *name, thole_error *reterr);
+/* The same of a failed connect, with what to check. THOLE_UNAVAILABLE only for errors that may be temporary.
+ * @p creds: there is a file of them. */
+thole_status link_explain_connect(natsStatus status, const char *address, bool creds, thole_error *reterr);
 /* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
 bool link_subject_is_safe(const char *subject);
 /* Checks the subject and headers (no CR, LF, space, control byte) and copies everything into a message. */

@@ -23,3 +23,25 @@ thole_status link_fail(natsStatus status, const char *what, const char *name, th
     default: return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: %s", what, name, text);
     }
 }
+
+thole_status link_explain_connect(natsStatus status, const char *address, bool creds, thole_error *reterr)
+{
+    thole_error said = {.status = THOLE_OK};
+    thole_status const result = link_fail(status, "NATS server", address, &said);
+    if (result == THOLE_DENIED)
+        return thole_fail(
+            reterr, result,
+            "NATS server %s refuses the credentials: check the credentials file, or user and password "
+            "in the URL",
+            address);
+    if (status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
+        status == NATS_SECURE_CONNECTION_REQUIRED)
+        return thole_fail(reterr, THOLE_DENIED,
+                          "%s: check tls:// in the URL, the trusted authorities (--nats-ca), the name in the "
+                          "server's certificate (--nats-server-name), and the own certificate (--nats-cert, "
+                          "--nats-key)",
+                          said.text);
+    if (creds && (status == NATS_ERR || status == NATS_INVALID_ARG))
+        return thole_fail(reterr, THOLE_DENIED, "%s: check the credentials file", said.text);
+    return thole_fail(reterr, result, "%s", said.text);
+}

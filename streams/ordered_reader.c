@@ -133,11 +133,11 @@ static void start_later(struct ordered_reader *reader, struct link *link)
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + reader->retry_ms);
 }
 
-static void tell_lost(struct ordered_reader *reader)
+static void tell_lost(struct ordered_reader *reader, bool with_connection)
 {
     assert(reader->lost != NULL && reader->opened); /* before that the opening fails instead */
     if (!reader->over)
-        reader->lost(reader->arg);
+        reader->lost(reader->arg, with_connection);
     reader->over = true;
 }
 
@@ -151,7 +151,7 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
     }
     end_run(reader, link);
     connection_alarm(reader->connection, &reader->attachment, 0);
-    tell_lost(reader);
+    tell_lost(reader, false);
 }
 
 /* ---- what comes in; the lock is held, on the loop's thread ---- */
@@ -368,7 +368,7 @@ static void reader_down(void *arg, uint64_t epoch)
     reader->retry_ms = 0;
     connection_alarm(reader->connection, &reader->attachment, 0);
     if (reader->lost != NULL && reader->opened)
-        tell_lost(reader);
+        tell_lost(reader, true);
     pthread_mutex_unlock(&reader->lock);
 }
 

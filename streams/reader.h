@@ -112,7 +112,9 @@ struct inflow;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
 /* Whether each() will not block now. Must not block, nor close the reader. */
 typedef bool ordered_reader_room_fn(void *arg, const struct delivery *delivery);
-typedef void ordered_reader_lost_fn(void *arg); /* must not block, nor close the reader */
+/* Must not block, nor close the reader. @p with_connection: with the connection; otherwise its consumer
+ * alone. */
+typedef void ordered_reader_lost_fn(void *arg, bool with_connection);
 struct ordered_reader_options {
     const char *stream, *filter; /* filter NULL = all */
     uint64_t from;

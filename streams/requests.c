@@ -156,10 +156,31 @@ static void decode_error(thole_slice error, struct request_done *done)
     done->err_code = code <= UINT32_MAX ? (uint32_t)code : 0;
     if (code == API_WRONG_LAST || code == API_WRONG_LAST_BUSY)
         done->result = REQUEST_REFUSED;
-    else if (code == ERR_TOO_MANY || http == 503)
+    else if (code == ERR_TOO_MANY || http == 503 || request_is_full(done->err_code))
         done->result = REQUEST_BUSY;
     else
         done->result = REQUEST_FAILED;
+}
+
+bool request_is_full(uint32_t err_code)
+{
+    return api_full(err_code) != NULL;
+}
+
+const char *request_reason(enum request_result result, uint32_t err_code)
+{
+    const char *const full = api_full(err_code);
+    if (full != NULL)
+        return full;
+    switch (result) {
+    case REQUEST_REFUSED: return "another one has written first";
+    case REQUEST_UNKNOWN: return "it was not acknowledged in time";
+    case REQUEST_BUSY: return "the stream has no leader or is busy";
+    case REQUEST_ANSWERED:
+    case REQUEST_STORED:
+    case REQUEST_FAILED: break;
+    }
+    return "the server refuses it";
 }
 
 /* The pub ack: {"stream":"S","seq":7,"duplicate":true} or {"error":{…},…}. */
@@ -397,13 +418,13 @@ static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
 }
 
 /* Those that are due by @p now. The lock is held; gives it back. */
-static void give_up_held(struct requests *requests, uint64_t now)
+static void give_up_held(struct requests *requests, bool lost, uint64_t now)
 {
     while (requests->held_first != NULL && requests->held_first->due_ms <= now) {
         struct held_read *const held = take_held(requests);
         pthread_mutex_unlock(&requests->lock);
         requests->done(requests->arg,
-                       &(struct request_done){.result = REQUEST_UNKNOWN, .token = held->token});
+                       &(struct request_done){.result = REQUEST_UNKNOWN, .token = held->token, .lost = lost});
         free(held);
         pthread_mutex_lock(&requests->lock);
     }
@@ -420,6 +441,7 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
         bool const found =
             at != NO_SLOT && (requests->slots[at].epoch <= epoch || requests->slots[at].due_ms <= now);
         uint64_t const token = found ? requests->slots[at].token : 0;
+        bool const lost = found && requests->slots[at].epoch <= epoch;
         if (found) {
             free_slot(requests, at);
             forget_refusals(requests); /* it may have been one of them */
@@ -428,10 +450,11 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
         pthread_mutex_unlock(&requests->lock);
         if (!found)
             break;
-        requests->done(requests->arg, &(struct request_done){.result = REQUEST_UNKNOWN, .token = token});
+        requests->done(requests->arg,
+                       &(struct request_done){.result = REQUEST_UNKNOWN, .token = token, .lost = lost});
     }
     pthread_mutex_lock(&requests->lock);
-    give_up_held(requests, epoch > 0 ? UINT64_MAX : now); /* all that wait are of the newest one */
+    give_up_held(requests, epoch > 0, epoch > 0 ? UINT64_MAX : now); /* all that wait are of the newest one */
     send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }

@@ -14,8 +14,8 @@
 #define THOLE_REQUESTS_H
 #include "connection.h"
 
-/* The code of a REQUEST_BUSY that may last: the stream is full, or its server cannot write. */
-enum { REQUEST_STORE_FAILED = 10077 };
+/* With this begins what request_reason() says when storage is full. */
+#define CANNOT_STORE "nats-server cannot store it"
 /* The code of a REQUEST_FAILED that lasts: the message is larger than the stream's max_msg_size. */
 enum { REQUEST_TOO_LARGE = 10054 };
 
@@ -23,7 +23,7 @@ enum request_result {
     REQUEST_ANSWERED = 0, /* raw requests: the body is the answer. Direct gets: there is a message or none */
     REQUEST_STORED,       /* publish: stored at sequence (duplicate: it was there already) */
     REQUEST_REFUSED,      /* 10071, 10164: another writer was first */
-    REQUEST_BUSY,         /* 10167, 503: try again later */
+    REQUEST_BUSY,         /* 10167, 503, request_is_full(): try again later */
     REQUEST_FAILED,       /* any other error of the server: code and text say which */
     REQUEST_UNKNOWN,      /* no answer: it may or may not have happened */
 };
@@ -33,10 +33,16 @@ struct request_done {
     uint64_t token;    /* the caller's */
     uint64_t sequence; /* REQUEST_STORED; direct get: of the message, 0: there is none */
     bool duplicate;
+    bool lost;           /* REQUEST_UNKNOWN: since the connection was */
     uint32_t err_code;   /* the server's err_code, 0 = none */
     thole_slice subject; /* direct get: of the message; borrowed for the callback */
     thole_slice body;    /* of the answer or the message; borrowed for the callback */
 };
+/* The code of a REQUEST_BUSY that lasts: storage is full, of the server, the account or the stream. */
+bool request_is_full(uint32_t err_code);
+/* Why a publish was not stored, for people: what the code means where it is known, and what to do. Static
+ * text, without the code of a REQUEST_FAILED that is not known. */
+const char *request_reason(enum request_result result, uint32_t err_code);
 typedef void request_done_fn(void *arg, const struct request_done *done);
 
 struct requests;

@@ -10,13 +10,16 @@ static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret
                           thole_error *reterr)
 {
     thole_slice error, found;
-    uint64_t sequence = 0;
+    uint64_t sequence = 0, code = 0;
     if (json_find(answer, "error", &error)) {
         if (api_is_wrong_last(error))
             return thole_fail(reterr, THOLE_CONFLICT,
                               "write to %s: another one was first; nothing was changed", subject);
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
-                          THOLE_FMT(error));
+        if (json_find(error, "err_code", &found))
+            (void)json_uint(found, &code);
+        const char *const full = api_full((uint32_t)code);
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s%s%s", subject,
+                          THOLE_FMT(error), full == NULL ? "" : "; ", full == NULL ? "" : full);
     }
     if (!json_find(answer, "seq", &found) || !json_uint(found, &sequence))
         return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: nothing says that it is stored", subject);

@@ -65,7 +65,8 @@ static void judge(struct start *start, const struct request_done *done)
                          "the inbox stream did not acknowledge the start in time");
         break;
     case REQUEST_BUSY:
-        (void)thole_fail(&start->error, THOLE_UNAVAILABLE, "the inbox stream has no leader or is busy");
+        (void)thole_fail(&start->error, THOLE_UNAVAILABLE, "%s",
+                         request_reason(done->result, done->err_code));
         break;
     case REQUEST_ANSWERED:
     case REQUEST_REFUSED:

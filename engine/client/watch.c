@@ -214,6 +214,8 @@ static void take_answer(struct watch *watch, const struct request_done *done)
     assert(watch->look != LOOK_ANSWERED || watch->look_sequence > 0 || watch->look_body.len == 0);
 }
 
+#define NOT_ACKNOWLEDGED "the inbox stream did not acknowledge the message in time"
+
 static void take_acknowledgement(struct watch *watch, const struct request_done *done)
 {
     thole_error *error = &watch->publish_error;
@@ -222,12 +224,9 @@ static void take_acknowledgement(struct watch *watch, const struct request_done 
     watch->not_stored = !watch->stored;
     switch (done->result) {
     case REQUEST_STORED: break;
-    case REQUEST_UNKNOWN:
-        (void)thole_fail(error, THOLE_UNAVAILABLE,
-                         "the inbox stream did not acknowledge the message in time");
-        break;
+    case REQUEST_UNKNOWN: (void)thole_fail(error, THOLE_UNAVAILABLE, NOT_ACKNOWLEDGED); break;
     case REQUEST_BUSY:
-        (void)thole_fail(error, THOLE_UNAVAILABLE, "the inbox stream has no leader or is busy");
+        (void)thole_fail(error, THOLE_UNAVAILABLE, "%s", request_reason(done->result, done->err_code));
         break;
     case REQUEST_ANSWERED:
     case REQUEST_REFUSED:
@@ -394,15 +393,18 @@ static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_m
 static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, bool whole,
                                uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {
+    thole_error why = {.status = THOLE_OK}; /* of the last one that was not stored */
     for (;;) {
+        bool const says_more = why.status != THOLE_OK && strcmp(why.text, NOT_ACKNOWLEDGED) != 0;
         THOLE_TRY(send_once(watch, subject, body, reterr));
         if (!sleep_until_stored(watch, whole, pause_ms, until_ms))
             return thole_fail(reterr, THOLE_UNAVAILABLE,
-                              "%s was not acknowledged in time; repeating it is safe", subject);
+                              "%s was not acknowledged in time%s%.240s; repeating it is safe", subject,
+                              says_more ? ": " : "", says_more ? why.text : "");
         if (watch_sleep(watch, publish_is_stored, 0))
             return THOLE_OK;
         pthread_mutex_lock(&watch->client->lock);
-        thole_error const why = watch->publish_error;
+        why = watch->publish_error;
         pthread_mutex_unlock(&watch->client->lock);
         if (why.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
             return thole_fail(reterr, why.status, "%s: %.300s", subject, why.text);

@@ -75,9 +75,11 @@ const struct metric_rule metric_rules[METRICS] = {
                             .roles = METRIC_EACH,
                             .label = "class",
                             .values = VALUES("unavailable", "timeout", "denied", "invalid", "corrupt",
-                                             "other", "refused", "unanswered", "busy", "failed"),
-                            .help = "requests to NATS that failed; refused: the stream has gone on, another "
-                                    "owner has written; busy: no leader"},
+                                             "other", "refused", "unanswered", "busy", "failed", "full"),
+                            .help =
+                                "requests to NATS that failed, and attempts to connect; denied: also what "
+                                "the server reports as forbidden; refused: the stream has gone on, another "
+                                "owner has written; busy: no leader; full: no storage is left"},
     [METRIC_POSTGRES_CONNECTIONS] =
         {.name = "thole_postgres_connections",
          .kind = METRIC_GAUGE,
@@ -90,7 +92,7 @@ const struct metric_rule metric_rules[METRICS] = {
                                 .label = "class",
                                 .values =
                                     VALUES("unavailable", "timeout", "denied", "invalid", "corrupt", "other"),
-                                .help = "calls to Postgres that failed"},
+                                .help = "calls to Postgres that failed, and attempts to connect"},
 
     [METRIC_ENGINE_JOINED] = {.name = "thole_engine_joined",
                               .kind = METRIC_GAUGE,
@@ -118,7 +120,7 @@ const struct metric_rule metric_rules[METRICS] = {
          .label = "cause",
          .values = VALUES("other", "handed_over", "nats_lost", "postgres_lost", "rival",
                           "append_refused", "append_unanswered", "nats_request", "postgres_request", "inbox",
-                          "rows_removed", "handover_slow"),
+                          "rows_removed", "handover_slow", "storage_full"),
          .help = "partitions that were closed; all but those that were handed over open again"},
     [METRIC_ENGINE_TURNS] = {.name = "thole_engine_turns_total",
                              .roles = METRIC_ENGINE,

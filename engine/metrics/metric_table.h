@@ -128,7 +128,13 @@ enum {
     ERRORS_OTHER,
 };
 /* Of a request to NATS: those, and what a server or nobody has answered to a publish or a get. */
-enum { NATS_ERRORS_REFUSED = ERRORS_OTHER + 1, NATS_ERRORS_UNANSWERED, NATS_ERRORS_BUSY, NATS_ERRORS_FAILED };
+enum {
+    NATS_ERRORS_REFUSED = ERRORS_OTHER + 1,
+    NATS_ERRORS_UNANSWERED,
+    NATS_ERRORS_BUSY,
+    NATS_ERRORS_FAILED,
+    NATS_ERRORS_FULL,
+};
 enum { PARTITIONS_CLOSED, PARTITIONS_OPENING, PARTITIONS_OPEN, PARTITIONS_CLOSING };
 /* Why a partition was closed. OTHER: the log says why. */
 enum closed_cause {
@@ -144,6 +150,7 @@ enum closed_cause {
     CLOSED_INBOX,
     CLOSED_ROWS_REMOVED,
     CLOSED_HANDOVER_SLOW,
+    CLOSED_STORAGE_FULL,
 };
 /* Requests whose duration is shown. */
 enum { DURATION_APPEND, DURATION_PUBLISH_WORK, DURATION_SEND_MESSAGE, DURATION_LOAD, DURATION_APPLY };

@@ -58,7 +58,8 @@ static bool partitions_ready(const struct metrics *metrics, struct buf *to)
     (void)snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " are open", open, wanted);
     bool const joined = condition(to, metrics_value(metrics, METRIC_ENGINE_JOINED, 0) == 1, "membership",
                                   "not joined, or its heartbeat is not stored");
-    return condition(to, open >= wanted, "partitions", text) && joined;
+    /* one that could not store its heartbeat for long should own none any more, which is not well */
+    return condition(to, joined && open >= wanted, "partitions", text);
 }
 
 bool metrics_ready(const struct metrics *metrics, struct buf *to)

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "memory.h"
 #include "metrics.h"
+#include "nats_watch.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct slot {
 struct binder_host {
     struct host_options options; /* texts are borrowed from the caller */
     struct connection *connection;
+    struct nats_watch nats;
     struct topology topology;
     struct binding_host shared;
     struct bindings_watch *watch;
@@ -324,6 +326,21 @@ static thole_status open_client(struct binder_host *binder, thole_error *reterr)
     return thole_client_open(&options, &binder->client, reterr);
 }
 
+static void on_state(void *arg, bool connected, uint64_t epoch)
+{
+    struct binder_host *const binder = arg;
+    (void)epoch;
+    nats_watch_state(&binder->nats, connected);
+    if (!connected)
+        metric_count(binder->nats.cells, METRIC_NATS_DISCONNECTS, 0, 1);
+}
+
+static void on_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    struct binder_host *const binder = arg;
+    nats_watch_trouble(&binder->nats, trouble, error);
+}
+
 static thole_status set_up(struct binder_host *binder, thole_error *reterr)
 {
     const struct host_options *const host = &binder->options;
@@ -335,6 +352,9 @@ static thole_status set_up(struct binder_host *binder, thole_error *reterr)
                                                .server_name = host->nats_server_name,
                                                .inbox = host->nats_inbox,
                                                .name = host->node,
+                                               .on_state = on_state,
+                                               .on_trouble = on_trouble,
+                                               .arg = binder,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = CONNECT_TIMEOUT_MS};
     if (binder->connection == NULL)
@@ -355,6 +375,8 @@ static thole_status until_set_up(struct binder_host *binder, const struct stop_c
         uint64_t const now_ms = clock_monotonic_ms();
         if (status == THOLE_OK)
             return THOLE_OK;
+        if (status != THOLE_NOT_FOUND) /* until an engine has set the namespace up */
+            nats_watch_failed(&binder->nats, status);
         bool const outage =
             status == THOLE_UNAVAILABLE || status == THOLE_TIMEOUT || status == THOLE_NOT_FOUND;
         if (!outage || stop_is_requested(stop))
@@ -402,6 +424,7 @@ thole_status binder_host_start(const struct host_options *options, const struct 
     struct binder_host *const binder = memory_new(sizeof *binder);
     binder->options = *options;
     binder->cells = metrics_cells(options->metrics);
+    nats_watch_begin(&binder->nats, "binder", LOG_LEVEL_WARN, options->metrics);
     create_wake(binder);
     thole_status const status = start(binder, stop, reterr);
     if (status != THOLE_OK) {
@@ -439,6 +462,7 @@ void binder_host_stop(struct binder_host *binder)
     requests_close(binder->shared.requests);
     thole_client_close(binder->client);
     connection_close(binder->connection);
+    nats_watch_end(&binder->nats);
     free(binder->slots);
     (void)pthread_cond_destroy(&binder->wake);
     (void)pthread_mutex_destroy(&binder->lock);

@@ -36,6 +36,7 @@
 #define THOLE_ENGINE_H
 #include "engine_host.h"
 #include "engine_lines.h"
+#include "nats_watch.h"
 #include "payload_hash.h"
 #include "shard.h"
 #include "topology.h"
@@ -59,6 +60,7 @@ struct engine_host {
     const thole_program *program;
     struct crash_page *own_page; /* where it was given none */
     struct connection *connection;
+    struct nats_watch nats; /* of all its connections */
     struct topology topology;
     struct salt_key salt_key; /* of this process alone, random, and never stored */
     struct loader *loader;

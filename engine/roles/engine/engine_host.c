@@ -24,8 +24,7 @@ enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000, FIRST_RETRY_MS = 10
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
     struct engine_host *engine = arg;
-    log_line(connected ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "engine", "NATS %s",
-             connected ? "connected" : "connection lost; reconnecting");
+    nats_watch_state(&engine->nats, connected);
     (void)epoch;
     if (!atomic_load(&engine->ready))
         return;
@@ -44,6 +43,18 @@ static void on_shard_state(void *arg, bool connected, uint64_t epoch)
         shard_tell_link(shard, connected, false);
 }
 
+static void on_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    struct engine_host *const engine = arg;
+    nats_watch_trouble(&engine->nats, trouble, error);
+}
+
+static void on_shard_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    const struct shard *const shard = arg;
+    nats_watch_trouble(&shard->engine->nats, trouble, error);
+}
+
 /* Only while starting, when a server is not reachable. */
 static bool nap(uint64_t ms, const struct stop_check *stop)
 {
@@ -57,6 +68,16 @@ static bool nap(uint64_t ms, const struct stop_check *stop)
 
 typedef thole_status start_fn(struct engine_host *engine, thole_error *reterr);
 
+static thole_status migrate(struct engine_host *engine, thole_error *reterr);
+
+static void count_failed_step(struct engine_host *engine, start_fn *step, thole_status status)
+{
+    if (step == migrate)
+        metric_count(engine->nats.cells, METRIC_POSTGRES_ERRORS, metric_error_class(status), 1);
+    else
+        nats_watch_failed(&engine->nats, status);
+}
+
 /* Repeats the step until it succeeds, is refused, or the program must stop. An outage is not a failure. */
 static thole_status insist(struct engine_host *engine, start_fn *step, const struct stop_check *stop,
                            thole_error *reterr)
@@ -65,6 +86,8 @@ static thole_status insist(struct engine_host *engine, start_fn *step, const str
     for (;;) {
         thole_error err = {0};
         thole_status const status = step(engine, &err);
+        if (status != THOLE_OK)
+            count_failed_step(engine, step, status);
         if (status != THOLE_UNAVAILABLE) {
             if (status != THOLE_OK && reterr != NULL)
                 *reterr = err;
@@ -79,7 +102,8 @@ static thole_status insist(struct engine_host *engine, start_fn *step, const str
 }
 
 static thole_status connect(const struct engine_host *engine, const char *name, connection_state_fn *changed,
-                            void *arg, struct connection **ret, thole_error *reterr)
+                            connection_trouble_fn *trouble, void *arg, struct connection **ret,
+                            thole_error *reterr)
 {
     struct connection_options const options = {.url = engine->options.nats_url,
                                                .creds = engine->options.nats_creds,
@@ -92,13 +116,14 @@ static thole_status connect(const struct engine_host *engine, const char *name, 
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = REQUEST_TIMEOUT_MS,
                                                .on_state = changed,
+                                               .on_trouble = trouble,
                                                .arg = arg};
     return connection_open(&options, ret, reterr);
 }
 
 static thole_status connect_nats(struct engine_host *engine, thole_error *reterr)
 {
-    return connect(engine, "thole-engine", on_state, engine, &engine->connection, reterr);
+    return connect(engine, "thole-engine", on_state, on_trouble, engine, &engine->connection, reterr);
 }
 
 /* Those that are not connected yet. */
@@ -107,8 +132,8 @@ static thole_status connect_shards(struct engine_host *engine, thole_error *rete
     for (uint32_t i = 0; i < engine->shards_len; i++) {
         struct shard *const shard = &engine->shards[i];
         if (shard->connection == NULL)
-            THOLE_TRY(
-                connect(engine, "thole-engine-shard", on_shard_state, shard, &shard->connection, reterr));
+            THOLE_TRY(connect(engine, "thole-engine-shard", on_shard_state, on_shard_trouble, shard,
+                              &shard->connection, reterr));
     }
     return THOLE_OK;
 }
@@ -270,6 +295,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
+    nats_watch_begin(&engine->nats, "engine", LOG_LEVEL_WARN, options->metrics);
     thole_status status = audit_job_create(engine, &engine->audit, reterr);
     if (status == THOLE_OK)
         status = insist(engine, connect_nats, stop, reterr);
@@ -325,6 +351,7 @@ void engine_host_stop(struct engine_host *engine)
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_release(&engine->shards[i]);
     connection_close(engine->connection);
+    nats_watch_end(&engine->nats);
     for (uint32_t p = 0; engine->needs != NULL && p < engine->topology.partitions; p++)
         free(engine->needs[p].names);
     free(engine->needs);

@@ -198,11 +198,12 @@ static bool has_room(void *arg, const struct delivery *delivery)
     return room;
 }
 
-static void on_reader_lost(void *arg)
+static void on_reader_lost(void *arg, bool with_connection)
 {
     const struct inbox_reader *reader = arg;
     struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, reader->p, sizeof *mail);
     mail->generation = reader->generation;
+    mail->up = !with_connection;
     shard_send(reader->shard, mail);
 }
 
@@ -287,11 +288,12 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
 
 void inbox_lost(struct shard *shard, const struct shard_mail *mail)
 {
-    shard_cause(shard_owned(shard, mail->p), CLOSED_INBOX);
+    shard_cause(shard_owned(shard, mail->p), mail->up ? CLOSED_INBOX : CLOSED_NATS_LOST);
     shard_input(shard_owned(shard, mail->p),
                 &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                        .generation = mail->generation,
-                                       .step_down.text = "the inbox reader lost its consumer"});
+                                       .step_down.text =
+                                           mail->up ? "the inbox reader lost its consumer" : NATS_LOST_TEXT});
 }
 
 void inbox_held(struct shard *shard, size_t messages, size_t bytes)
@@ -353,7 +355,6 @@ void inbox_opened(struct owned *owned, struct request *request)
     } else if (request_is_current(owned, request)) {
         assert(owned->reader == NULL);
         owned->reader = reader;
-        owned->failures = 0;
     } else {
         close_reader(request->shard, owned, reader);
     }

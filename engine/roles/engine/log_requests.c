@@ -46,17 +46,28 @@ thole_status append_send(struct request *request, thole_error *reterr)
                             reterr);
 }
 
-static const char *why_not_stored(enum request_result result)
+static const char *why_not_stored(const struct request_reply *reply)
 {
-    switch (result) {
+    if (reply->lost)
+        return NATS_LOST_TEXT;
+    switch (reply->result) {
     case REQUEST_REFUSED: return "an append was refused: another owner wrote first";
     case REQUEST_UNKNOWN: return "an append was not answered";
-    case REQUEST_BUSY: return "the stream is busy or has no leader";
+    case REQUEST_BUSY: return request_reason(reply->result, reply->err_code);
     case REQUEST_ANSWERED:
     case REQUEST_STORED:
     case REQUEST_FAILED: break;
     }
     return "the server refused an append";
+}
+
+static enum closed_cause cause_of(const struct request_reply *reply)
+{
+    if (request_is_full(reply->err_code))
+        return CLOSED_STORAGE_FULL;
+    if (reply->lost)
+        return CLOSED_NATS_LOST;
+    return reply->result == REQUEST_REFUSED ? CLOSED_APPEND_REFUSED : CLOSED_APPEND_UNANSWERED;
 }
 
 void append_answered(struct owned *owned, struct request *request)
@@ -66,9 +77,8 @@ void append_answered(struct owned *owned, struct request *request)
         request->in.appended.sequence = reply->sequence;
     } else {
         request->in.kind = PARTITION_IN_APPEND_FAILED;
-        request->in.append_failed.text = why_not_stored(reply->result);
-        shard_cause(owned,
-                    reply->result == REQUEST_REFUSED ? CLOSED_APPEND_REFUSED : CLOSED_APPEND_UNANSWERED);
+        request->in.append_failed.text = why_not_stored(reply);
+        shard_cause(owned, cause_of(reply));
     }
     if (reply->result == REQUEST_FAILED)
         log_line_of(LOG_LEVEL_ERROR, "partition", LOG_PARTITION(owned->p),

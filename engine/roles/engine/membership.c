@@ -292,6 +292,7 @@ static void note_put(struct membership *m, thole_status status, const thole_erro
         m->put_failed_ms = m->put_warned_ms = 0;
         return;
     }
+    nats_watch_failed(&m->engine->nats, status);
     if (m->put_failed_ms == 0)
         m->put_failed_ms = now_ms;
     if (m->put_warned_ms != 0 && now_ms - m->put_warned_ms < PUT_WARN_EVERY_MS)

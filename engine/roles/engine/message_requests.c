@@ -29,8 +29,8 @@ void message_refused(const struct request *request)
 {
     log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_MESSAGE_REFUSED,
                     LOG_INSTANCE(request->mail.p, request->message.instance, 0),
-                    "a message to the instance is refused with error %u; it is tried again",
-                    request->reply.err_code);
+                    "a message to the instance is refused with error %u; it is tried again: %s",
+                    request->reply.err_code, request_reason(request->reply.result, request->reply.err_code));
 }
 
 /* ---- notices ---- */

@@ -17,7 +17,7 @@ enum {
 static void reply(struct request *request, const struct request_done *done)
 {
     request->reply = (struct request_reply){
-        .result = done->result, .sequence = done->sequence, .err_code = done->err_code};
+        .result = done->result, .sequence = done->sequence, .err_code = done->err_code, .lost = done->lost};
     if (done->result == REQUEST_ANSWERED)
         request->reply.body = request_keep(request, done->body);
     if (done->result == REQUEST_ANSWERED && done->subject.len > 0)
@@ -54,7 +54,7 @@ static bool send_now(struct request *request)
     if (status != THOLE_UNAVAILABLE)
         log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_NOT_SENT,
                         LOG_PARTITION(request->mail.p), "cannot send: %s", err.text);
-    reply(request, &(struct request_done){.result = REQUEST_UNKNOWN});
+    reply(request, &(struct request_done){.result = REQUEST_UNKNOWN, .lost = status == THOLE_UNAVAILABLE});
     return true;
 }
 
@@ -203,7 +203,7 @@ static void say_refused(const struct request *request)
 
 static void send_again(struct request *request)
 {
-    if (request->reply.result == REQUEST_FAILED || request->reply.err_code == REQUEST_STORE_FAILED)
+    if (request->reply.result == REQUEST_FAILED || request_is_full(request->reply.err_code))
         say_refused(request);
     request_again(request, request->reply.result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
 }
@@ -216,6 +216,15 @@ static const char *failure_text(const struct request *request)
 static bool is_sure(const struct request *request)
 {
     return request->reply.result == REQUEST_BUSY || request->reply.result == REQUEST_FAILED;
+}
+
+static enum closed_cause cause_of(const struct request *request)
+{
+    if (request_rule(request)->executor == EXECUTOR_STORE)
+        return CLOSED_POSTGRES_REQUEST;
+    if (request->reply.lost)
+        return CLOSED_NATS_LOST;
+    return request_is_full(request->reply.err_code) ? CLOSED_STORAGE_FULL : CLOSED_NATS_REQUEST;
 }
 
 static void failed(struct owned *owned, struct request *request)
@@ -231,9 +240,8 @@ static void failed(struct owned *owned, struct request *request)
     else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))
         send_again(request);
     else {
-        shard_cause(owned, request_rule(request)->executor == EXECUTOR_STORE ? CLOSED_POSTGRES_REQUEST
-                                                                             : CLOSED_NATS_REQUEST);
-        shard_step_down(owned, failure_text(request));
+        shard_cause(owned, cause_of(request));
+        shard_step_down(owned, request->reply.lost ? NATS_LOST_TEXT : failure_text(request));
     }
 }
 

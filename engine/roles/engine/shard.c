@@ -199,7 +199,7 @@ static void on_link(struct shard *shard, const struct shard_mail *mail)
     bool const up = shard_link_up(shard);
     shard_count_link(shard, was_up, up);
     if (!up)
-        all_step_down(shard, CLOSED_NATS_LOST, "the connection to NATS was lost");
+        all_step_down(shard, CLOSED_NATS_LOST, NATS_LOST_TEXT);
 }
 
 static void on_store_link(struct shard *shard, const struct shard_mail *mail)

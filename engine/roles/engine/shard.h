@@ -27,7 +27,7 @@ enum shard_mail_kind {
     SHARD_DISOWN,       /* p */
     SHARD_EPOCH,        /* p; epoch */
     SHARD_INBOX,        /* inbox_reader.c */
-    SHARD_INBOX_LOST,   /* the reader of that generation has ended */
+    SHARD_INBOX_LOST,   /* the reader of that generation has ended; up: the connection is there */
     SHARD_QUERY,        /* shard_query.c */
     SHARD_ANSWER,       /* a struct request that has been carried out: shard_request.h */
     SHARD_STORE_BACK,   /* store.c; it only wakes the shard's thread */
@@ -81,8 +81,11 @@ struct owned { /* a partition of this shard, owned or not */
     bool wanted, touched;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
     uint64_t needs_shared_ms;            /* monotonic */
-    uint32_t failures;
-    enum closed_cause cause; /* why it is about to be closed; OTHER: not known here */
+    uint32_t failures;                   /* one after the other, without having worked for a while */
+    uint64_t opened_ms;                  /* monotonic; 0: it is not open */
+    uint64_t said_ms;                    /* when it was last logged that it was closed; monotonic */
+    enum closed_cause said_cause;        /* and for what */
+    enum closed_cause cause;             /* why it is about to be closed; OTHER: not known here */
     struct sweeps sweeps;
     struct inbox_reader *reader;
     struct inbox_watch watch;
@@ -168,6 +171,7 @@ struct owned *shard_owned(struct shard *shard, uint32_t p);
 void shard_input(struct owned *owned, const struct partition_in *in);
 /* Before a failure is given to the machine: the first cause is the one that is counted. */
 void shard_cause(struct owned *owned, enum closed_cause cause);
+#define NATS_LOST_TEXT "the connection to NATS was lost"
 /* After a failure: the partition drops its memory and is opened again. */
 void shard_step_down(struct owned *owned, const char *text);
 

@@ -1,4 +1,5 @@
 /* What a shard's thread counts. Names of instances never become labels. */
+#include "nats_watch.h"
 #include "shard_parts.h"
 #include <assert.h>
 
@@ -47,25 +48,13 @@ void shard_count_store(struct shard *shard, bool up)
 
 /* ---- requests ---- */
 
-static size_t window_class(enum request_result result)
-{
-    switch (result) {
-    case REQUEST_REFUSED: return NATS_ERRORS_REFUSED;
-    case REQUEST_UNKNOWN: return NATS_ERRORS_UNANSWERED;
-    case REQUEST_BUSY: return NATS_ERRORS_BUSY;
-    case REQUEST_ANSWERED:
-    case REQUEST_STORED:
-    case REQUEST_FAILED: break;
-    }
-    return NATS_ERRORS_FAILED;
-}
-
 static void count_failure(struct shard *shard, const struct request *request)
 {
     metric_add(shard->cells, METRIC_ENGINE_REQUEST_FAILURES, request->kind, 1);
     switch (request_rule(request)->executor) {
     case EXECUTOR_WINDOW:
-        metric_add(shard->cells, METRIC_NATS_ERRORS, window_class(request->reply.result), 1);
+        metric_add(shard->cells, METRIC_NATS_ERRORS,
+                   nats_error_class(request->reply.result, request->reply.err_code), 1);
         break;
     case EXECUTOR_LOADER:
         metric_add(shard->cells, METRIC_NATS_ERRORS, metric_error_class(request->status), 1);

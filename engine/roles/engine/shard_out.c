@@ -3,29 +3,65 @@
 #include "shard_parts.h"
 #include <assert.h>
 
-enum { REOPEN_FIRST_MS = 20 };
+enum {
+    REOPEN_FIRST_MS = 20,
+    WORKED_MS = 10000, /* after having been open for so long a failure is the first one again */
+    SAID_EACH = 4,     /* so many failures one after the other have a line each */
+    SAY_AGAIN_MS = 30000,
+};
+
+/* While nothing mends what fails, it opens and closes again and again, perhaps each time for a moment. What
+ * has no cause of its own may be something else each time. */
+static bool is_said(const struct owned *owned, uint64_t now_ms)
+{
+    return owned->failures >= SAID_EACH && owned->cause != CLOSED_OTHER &&
+           owned->cause == owned->said_cause && now_ms - owned->said_ms < SAY_AGAIN_MS;
+}
+
+static void say_closed(struct owned *owned, const struct out_closed *out, uint64_t now_ms)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+    if (out->reopen && is_said(owned, now_ms)) {
+        level = LOG_LEVEL_DEBUG;
+    } else if (out->reopen) {
+        level = LOG_LEVEL_WARN;
+        owned->said_ms = now_ms;
+        owned->said_cause = owned->cause;
+    }
+    log_line_of(level, "partition", LOG_PARTITION(owned->p),
+                "closed: %s (epoch %llu, %llu records committed)", out->text, (unsigned long long)out->epoch,
+                (unsigned long long)out->records);
+}
+
+/* The pause doubles with each failure. Those that happen together do not open together. */
+static void pause_before_open(struct owned *owned, uint64_t now_ms)
+{
+    uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
+    uint64_t const until =
+        now_ms + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now_ms ^ owned->p) % REOPEN_FIRST_MS;
+    if (until > owned->not_before_ms)
+        owned->not_before_ms = until;
+    owned->failures++;
+}
 
 static void on_closed(struct shard *shard, struct owned *owned, const struct out_closed *out)
 {
-    log_line_of(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition", LOG_PARTITION(owned->p),
-                "closed: %s (epoch %llu, %llu records committed)", out->text, (unsigned long long)out->epoch,
-                (unsigned long long)out->records);
+    uint64_t const now_ms = clock_monotonic_ms();
+    if (owned->opened_ms != 0 && now_ms - owned->opened_ms >= WORKED_MS)
+        owned->failures = 0;
+    owned->opened_ms = 0;
+    say_closed(owned, out, now_ms);
     owned->close_by_ms = 0;
     queries_close(shard, owned);
     inbox_close(shard, owned);
     assert(owned->reader == NULL && owned->queries == NULL && owned->asked == NULL);
-    uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
-    uint64_t const now = clock_monotonic_ms();
-    uint64_t const until =
-        now + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now ^ owned->p) % REOPEN_FIRST_MS;
-    if (until > owned->not_before_ms)
-        owned->not_before_ms = until;
-    owned->failures++;
+    pause_before_open(owned, now_ms);
     shard_count_closed(shard, owned, out->reopen);
 }
 
 static void on_opened(struct shard *shard, struct owned *owned, const struct out_opened *out)
 {
+    owned->opened_ms = clock_monotonic_ms();
     shard_count_opened(shard, owned);
     queries_open(shard, owned);
     sweeper_opened(owned);

@@ -69,7 +69,8 @@ enum request_kind {
 struct request_reply {
     enum request_result result;
     uint64_t sequence;         /* STORED; of a direct get */
-    uint32_t err_code;         /* FAILED */
+    uint32_t err_code;         /* FAILED, BUSY */
+    bool lost;                 /* UNKNOWN: since the connection was */
     thole_slice subject, body; /* ANSWERED; subject: of a direct get */
 };
 

@@ -18,6 +18,7 @@ struct store {
     struct shard *shard;
     pthread_t thread;
     bool running;
+    struct metric_cells *cells; /* the store's thread's: the shard counts its requests itself */
     atomic_uint_least64_t statements;
     struct postgres *pg; /* NULL: not connected */
     /* The thread has the connection. Set by the shard's thread, cleared by the store's, under the lock. */
@@ -241,6 +242,7 @@ static bool connect_store(struct store *store, uint64_t *retry_ms)
         return true;
     }
     store->pg = NULL;
+    metric_add(store->cells, METRIC_POSTGRES_ERRORS, metric_error_class(err.status), 1);
     log_line(LOG_LEVEL_WARN, "projector", "Postgres: %s; trying again in %llu ms", err.text,
              (unsigned long long)*retry_ms);
     return false;
@@ -312,6 +314,7 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
     struct store *store = memory_new(sizeof *store);
     store->shard = shard;
     store->fiber = call_fiber_create();
+    store->cells = metrics_cells(shard->engine->options.metrics);
     atomic_store(&store->away, true);
     pthread_mutex_init(&store->lock, NULL);
     clock_condition_init(&store->changed);
@@ -350,6 +353,7 @@ void store_stop(struct store *store)
     if (store->running)
         end_thread(store);
     postgres_close(store->pg);
+    metrics_return_cells(store->cells);
     call_fiber_destroy(store->fiber);
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);

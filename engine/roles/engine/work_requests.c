@@ -112,8 +112,8 @@ void work_refused(const struct request *request)
 {
     struct log_fields const fields = log_work_of(request->mail.p, &request->work.item);
     log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_REFUSED, &fields,
-                    "the message of the activity is refused with error %u; it is tried again",
-                    request->reply.err_code);
+                    "the message of the activity is refused with error %u; it is tried again: %s",
+                    request->reply.err_code, request_reason(request->reply.result, request->reply.err_code));
 }
 
 /* ---- withdrawn ---- */

@@ -3,6 +3,7 @@
 #include "inbox_prefix.h"
 #include "instance_calls.h"
 #include "memory.h"
+#include "nats_watch.h"
 #include "row_pool.h"
 #include "session.h"
 #include "subject.h"
@@ -30,6 +31,7 @@ struct gateway_host {
     struct host_options options; /* texts are borrowed from the caller */
     char id[ID_BYTES];
     struct connection *connection;
+    struct nats_watch nats;
     struct thole_client *client;
     struct instance_calls *instance_calls;
     struct services *services;
@@ -164,10 +166,17 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
 {
     struct gateway_host *const gateway = arg;
     (void)epoch;
+    nats_watch_state(&gateway->nats, connected);
     metric_set(gateway->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, connected);
     metric_set(gateway->cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, !connected);
     if (!connected)
         metric_count(gateway->cells, METRIC_NATS_DISCONNECTS, 0, 1);
+}
+
+static void on_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    struct gateway_host *const gateway = arg;
+    nats_watch_trouble(&gateway->nats, trouble, error);
 }
 
 static thole_status open_connection(struct gateway_host *gateway, thole_error *reterr)
@@ -181,6 +190,7 @@ static thole_status open_connection(struct gateway_host *gateway, thole_error *r
                                                .inbox = gateway->options.nats_inbox,
                                                .name = gateway->options.node,
                                                .on_state = on_state,
+                                               .on_trouble = on_trouble,
                                                .arg = gateway,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = CONNECT_TIMEOUT_MS};
@@ -219,6 +229,8 @@ static thole_status until_done(struct gateway_host *gateway, step_fn *step, cons
         uint64_t const now_ms = clock_monotonic_ms();
         if (status == THOLE_OK)
             return THOLE_OK;
+        if (step != open_client) /* which needs the namespace, too */
+            nats_watch_failed(&gateway->nats, status);
         bool const outage =
             status == THOLE_UNAVAILABLE || status == THOLE_TIMEOUT || status == THOLE_NOT_FOUND;
         if (!outage || stop_is_requested(stop))
@@ -288,6 +300,7 @@ thole_status gateway_host_start(const struct host_options *options, const struct
     struct gateway_host *const gateway = memory_new(sizeof *gateway);
     gateway->options = *options;
     gateway->cells = metrics_cells(options->metrics);
+    nats_watch_begin(&gateway->nats, "gateway", LOG_LEVEL_WARN, options->metrics);
     (void)pthread_mutex_init(&gateway->lock, NULL);
     (void)pthread_cond_init(&gateway->fewer, NULL);
     thole_status const status = start(gateway, stop, reterr);
@@ -323,6 +336,7 @@ void gateway_host_stop(struct gateway_host *gateway)
     services_stop(gateway->services);
     thole_client_close(gateway->client);
     connection_close(gateway->connection);
+    nats_watch_end(&gateway->nats);
     row_pool_destroy(gateway->options.row_pool);
     metrics_return_cells(gateway->cells);
     free(gateway->sessions);

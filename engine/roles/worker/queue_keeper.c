@@ -48,6 +48,8 @@ static bool look(struct queue_keeper *keeper)
                  keeper->queue);
     if (status != THOLE_OK && status != THOLE_UNAVAILABLE)
         log_line(LOG_LEVEL_WARN, "worker", "queue %s gives no work: %s", keeper->queue, err.text);
+    if (status != THOLE_OK)
+        metric_add(keeper->cells, METRIC_NATS_ERRORS, metric_error_class(status), 1);
     if (status != THOLE_UNAVAILABLE)
         metric_set(keeper->cells, METRIC_WORKER_QUEUE_OK, 0, status == THOLE_OK);
     return status == THOLE_OK;

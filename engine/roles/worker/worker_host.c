@@ -64,6 +64,17 @@ static thole_status again(struct patience *patience, thole_status status, const 
 
 typedef thole_status step_fn(struct worker_host *host, thole_error *reterr);
 
+static step_fn open_claims, open_completions;
+
+/* Until an engine has set the namespace up there is nothing to find, which is no failure. */
+static void count_failed_step(struct worker_host *host, step_fn *step, thole_status status)
+{
+    if (step == open_claims || step == open_completions)
+        metric_count(host->nats.cells, METRIC_POSTGRES_ERRORS, metric_error_class(status), 1);
+    else if (status != THOLE_NOT_FOUND)
+        nats_watch_failed(&host->nats, status);
+}
+
 static thole_status until_done(struct worker_host *host, step_fn *step, const struct stop_check *stop,
                                thole_error *reterr)
 {
@@ -71,6 +82,7 @@ static thole_status until_done(struct worker_host *host, step_fn *step, const st
     thole_error error = {.status = THOLE_OK};
     thole_status status;
     while ((status = step(host, &error)) != THOLE_OK) {
+        count_failed_step(host, step, status);
         status = again(&patience, status, &error);
         if (status != THOLE_OK)
             return thole_fail(reterr, status, "%s", error.text);
@@ -88,10 +100,17 @@ static void look_at_queue(void *arg)
 
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
-    (void)connected; /* the loop reads the current state itself */
+    struct worker_host *const host = arg;
     (void)epoch;
-    worker_loop_state(arg);
-    look_at_queue(arg);
+    nats_watch_state(&host->nats, connected);
+    worker_loop_state(host); /* the loop reads the current state itself */
+    look_at_queue(host);
+}
+
+static void on_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    struct worker_host *const host = arg;
+    nats_watch_trouble(&host->nats, trouble, error);
 }
 
 static void on_work(void *arg, struct work_message *message)
@@ -186,6 +205,7 @@ static thole_status open_connection(struct worker_host *host, thole_error *reter
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .on_state = on_state,
+                                               .on_trouble = on_trouble,
                                                .arg = host};
     return connection_open(&options, &host->connection, reterr);
 }
@@ -420,6 +440,7 @@ static void release(struct worker_host *host)
         connection_flush(host->connection, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "last signals may be lost");
     connection_close(host->connection);
+    nats_watch_end(&host->nats);
     worker_loop_drain(host);
     worker_destroy(host->machine);
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
@@ -443,6 +464,9 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     mailbox_init(&host->inbox);
     host->lines = log_limits_create(lines, WORKER_LINES, 0);
     host->keeper = queue_keeper_create();
+    /* the connection of a gateway says what happens to those of its sessions */
+    nats_watch_begin(&host->nats, "worker", options->remote == NULL ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG,
+                     options->metrics);
     host->options = *options;
     host->program = program;
     host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};

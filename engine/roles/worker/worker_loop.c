@@ -152,15 +152,20 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
         worker_give(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
-/* 0: the server gave no code, or no answer. */
-static void say_unpublished(const struct thole_activity *act)
+/* A server that forbids a publish does not answer it, but reports it to the connection. */
+static void say_unpublished(struct worker_host *host, const struct thole_activity *act)
 {
-    char why[64] = "NATS does not answer";
+    thole_error why = {.status = THOLE_UNAVAILABLE};
     struct log_fields const fields = log_work(&act->message->item);
-    if (act->publish_err_code != 0)
-        (void)snprintf(why, sizeof why, "NATS refuses it with error code %u", act->publish_err_code);
+    if (request_is_full(act->publish_err_code))
+        (void)thole_fail(&why, THOLE_UNAVAILABLE, "%s", request_reason(REQUEST_BUSY, act->publish_err_code));
+    else if (act->publish_err_code != 0) /* 0: the server gave no code, or no answer */
+        (void)thole_fail(&why, THOLE_UNAVAILABLE, "NATS refuses it with error code %u",
+                         act->publish_err_code);
+    else if (!nats_watch_forbidden(&host->nats, WARN_EVERY_MS, &why))
+        (void)thole_fail(&why, THOLE_UNAVAILABLE, "NATS does not answer");
     log_line_of(LOG_LEVEL_WARN, "worker", &fields, "a result could not be stored, it is tried again: %s",
-                why);
+                why.text);
 }
 
 static void take_published(struct worker_host *host, const struct thole_activity *act)
@@ -169,7 +174,7 @@ static void take_published(struct worker_host *host, const struct thole_activity
     worker_count_published(host, act->published_ok);
     if (!act->published_ok && (host->warned_ms == 0 || now_ms - host->warned_ms >= WARN_EVERY_MS)) {
         host->warned_ms = now_ms;
-        say_unpublished(act);
+        say_unpublished(host, act);
     }
     worker_give(host, &(struct worker_in){.kind = WORKER_IN_PUBLISHED,
                                           .id = (uint64_t)(uintptr_t)act,

@@ -22,6 +22,7 @@
 #include "log_limit.h"
 #include "message.h"
 #include "metrics.h"
+#include "nats_watch.h"
 #include "notice.h"
 #include "options.h"
 #include "process_pool.h"
@@ -66,6 +67,7 @@ struct worker_host {
     char host_name[RUN_HOST_BYTES_MAX + 1]; /* the name of this host */
 
     struct connection *connection;
+    struct nats_watch nats; /* shared */
     struct subscription *cancels, *questions;
     thole_slice *activity_names; /* activities that the program registers */
     struct puller *puller;

@@ -147,6 +147,7 @@ static void finish(struct list *list)
 {
     thole_error error = {.status = THOLE_OK};
     if (list->len > 0 && send(list, &error) != THOLE_OK) { /* no callback comes */
+        nats_watch_failed(&list->host->nats, error.status);
         log_line(LOG_LEVEL_DEBUG, "worker", "publishing results: %s", error.text);
         answer_all(list->host, list->first, false, 0);
     }
@@ -210,6 +211,8 @@ void worker_results_publish(struct worker_host *host, const uint64_t *ids, size_
 
 void worker_result_done(void *arg, const struct request_done *done)
 {
-    answer_all(arg, (struct thole_activity *)(uintptr_t)done->token, done->result == REQUEST_STORED,
+    struct worker_host *const host = arg;
+    nats_watch_answered(&host->nats, done->result, done->err_code);
+    answer_all(host, (struct thole_activity *)(uintptr_t)done->token, done->result == REQUEST_STORED,
                done->err_code);
 }

@@ -443,9 +443,9 @@ json_error 127 NOT_FOUND replay j-7 -o json -- /nowhere/at/all
 kill -TERM "$other_server" && wait "$other_server"
 other_server=
 expect 6 'Try: an engine must run' query g-1 passed
-expect 0 'no engine runs in namespace verbs; the instance waits until one does' start gate --id z-1 --timeout 300ms
+expect 0 'no engine has a heartbeat in namespace verbs; the instance waits until one does' start gate --id z-1 --timeout 300ms
 expect 0 'queued: it is stored, and the next engine will take it' start gate --id z-2 --timeout 300ms
-expect 11 'no engine runs in namespace verbs' start gate --id z-3 --require-known
+expect 11 'no engine has a heartbeat in namespace verbs' start gate --id z-3 --require-known
 expect 10 'ended as Completed' cancel g-1 # the history says so, without an engine
 unset THOLE_NAMESPACE
 

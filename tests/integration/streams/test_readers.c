@@ -627,8 +627,9 @@ static void test_still_holds(void)
     CU_ASSERT_EQUAL(stream_still_holds(connection, "NONE", 1, 0, &good, &last, &err), THOLE_NOT_FOUND);
 }
 
-static void note_lost(void *arg)
+static void note_lost(void *arg, bool with_connection)
 {
+    (void)with_connection;
     struct following *f = arg;
     atomic_fetch_add(&f->lost, 1);
 }

@@ -313,6 +313,35 @@ static void appends(void)
     (void)ASK(.kind = PARTITION_OUT_APPEND, .append = {.kind = RECORD_UNKNOWN, .bytes = THOLE_STR("bytes")});
 }
 
+/* The cause is the first one, and forgotten with the partition's opening. */
+static void causes(void)
+{
+    static const struct request_reply replies[] = {{.result = REQUEST_BUSY, .err_code = 10023},
+                                                   {.result = REQUEST_BUSY, .err_code = 10077},
+                                                   {.result = REQUEST_UNKNOWN, .lost = true},
+                                                   {.result = REQUEST_UNKNOWN}};
+    struct request *const request =
+        ASK(.kind = PARTITION_OUT_APPEND, .append = {.kind = RECORD_TURN,
+                                                     .instance = THOLE_STR("b/c"),
+                                                     .execution = 2,
+                                                     .expected_last = 9,
+                                                     .bytes = THOLE_STR("bytes")});
+    for (size_t i = 0; i < ARRAY_LEN(replies); i++) {
+        request->reply = replies[i];
+        request->in.kind = PARTITION_IN_APPENDED;
+        world.owned.cause = CLOSED_OTHER;
+        answer(request);
+        (void)fprintf(play.said, "  cause %d\n", (int)world.owned.cause);
+    }
+    for (int lost = 0; lost < 2; lost++) {
+        struct shard_mail const mail = {
+            .kind = SHARD_INBOX_LOST, .p = P, .generation = WORLD_GENERATION, .up = lost == 0};
+        world.owned.cause = CLOSED_OTHER;
+        inbox_lost(&world.shard, &mail);
+        (void)fprintf(play.said, "  cause %d\n", (int)world.owned.cause);
+    }
+}
+
 static void tails(void)
 {
     static const struct {
@@ -569,6 +598,22 @@ static void refused_event(void)
     submitted_clear();
 }
 
+/* Open for a moment each time, and then for a while. */
+static void closed_again(void)
+{
+    static const uint64_t open_ms[] = {0, 9999, 9999, 9999, 9999, 9999, 9999, 10000, 0};
+    world.owned.failures = 0;
+    for (size_t i = 0; i < ARRAY_LEN(open_ms); i++) {
+        (void)ASK(.kind = PARTITION_OUT_OPENED, .opened = {.epoch = 6});
+        world.now_ms += open_ms[i];
+        world.owned.cause = CLOSED_STORAGE_FULL;
+        (void)ASK(.kind = PARTITION_OUT_CLOSED,
+                  .closed = {.text = "full", .reopen = true, .epoch = 6, .records = 9});
+        (void)fprintf(play.said, "  opens in %" PRIu64 ", failures %u\n",
+                      world.owned.not_before_ms - world.now_ms, (unsigned)world.owned.failures);
+    }
+}
+
 static void opening_and_closing(void)
 {
     for (int i = 0; i < 11; i++) {
@@ -581,6 +626,7 @@ static void opening_and_closing(void)
                       world.owned.not_before_ms, (unsigned)world.owned.failures, world.owned.close_by_ms,
                       play.subscribed);
     }
+    closed_again();
     play.refused = "subscribe";
     queries_open(&world.shard, &world.owned);
     (void)fprintf(play.said, "  again at %" PRIu64 "\n", world.owned.queries_ms);
@@ -682,6 +728,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } scenes[] = {{"appends", appends},
+              {"causes", causes},
               {"the tail", tails},
               {"the log", logs},
               {"histories", histories},

@@ -21,8 +21,10 @@ static struct {
     struct batch batches[REQUESTS];
     atomic_size_t tries, links, finished;
     char last_link[8];
-    bool away;         /* Postgres */
-    atomic_bool holds; /* the thread, where it looks for a connection */
+    bool away;               /* Postgres */
+    bool denies;             /* and not because it is not there */
+    struct metrics *metrics; /* NULL: nothing is counted */
+    atomic_bool holds;       /* the thread, where it looks for a connection */
     char ns[32], conninfo[32];
     int socket; /* of the connection; -1: only the store's thread may ask */
     pthread_t shard_thread;
@@ -46,6 +48,8 @@ thole_status __wrap_postgres_open(const struct postgres_options *options, struct
     while (atomic_load(&play.holds))
         (void)sched_yield();
     *ret = play.away ? NULL : (struct postgres *)&play;
+    if (play.denies)
+        return thole_fail(reterr, THOLE_DENIED, "28P01");
     return play.away ? thole_fail(reterr, THOLE_UNAVAILABLE, "no Postgres") : THOLE_OK;
 }
 
@@ -147,7 +151,11 @@ void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 static struct store *begin(bool away)
 {
     struct store *store = NULL;
+    struct metrics *const metrics = play.metrics;
+    bool const denies = play.denies;
     memset(&play, 0, sizeof play);
+    play.engine.options.metrics = play.metrics = metrics;
+    play.denies = denies;
     play.away = away;
     play.socket = -1;
     play.shard_thread = pthread_self();
@@ -194,6 +202,24 @@ static void test_nobody_is_told_ok_without_postgres(void)
         CHECK_STR("why", play.requests[i].err.text, "Postgres is not connected");
     }
     CU_ASSERT_EQUAL(atomic_load(&play.links), 0);
+}
+
+/* The attempts to connect; the requests are the shard's to count. */
+static void test_attempts_to_connect_are_counted(void)
+{
+    struct metrics_options const options = {.roles = METRIC_ENGINE};
+    for (int denies = 0; denies <= 1; denies++) {
+        play.metrics = metrics_create(&options);
+        play.denies = denies == 1;
+        struct store *const store = begin(true);
+        submit_all(store);
+        store_stop(store);
+        uint64_t const label = denies == 1 ? ERRORS_DENIED : ERRORS_UNAVAILABLE;
+        CU_ASSERT_EQUAL(metrics_value(play.metrics, METRIC_POSTGRES_ERRORS, label), atomic_load(&play.tries));
+        metrics_destroy(play.metrics);
+        play.metrics = NULL;
+        play.denies = false;
+    }
 }
 
 static void test_with_postgres(void)
@@ -348,5 +374,6 @@ static const struct thole_test tests[] = {
     {"nothing stays", test_nothing_stays},
     {"nobody is told OK without Postgres", test_nobody_is_told_ok_without_postgres},
     {"with Postgres", test_with_postgres},
+    {"attempts to connect are counted", test_attempts_to_connect_are_counted},
 };
 THOLE_TEST_MAIN("store", tests)

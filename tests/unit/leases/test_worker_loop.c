@@ -637,16 +637,32 @@ static void is_lost_later(void)
     mailbox_push(&play.host.inbox, &published->published.mail);
 }
 
+/* The server has said so to the connection alone. */
+static void is_forbidden(void)
+{
+    thole_error error = {.status = THOLE_OK};
+    (void)thole_fail(&error, THOLE_DENIED, "the NATS server forbids it: publish to a.b");
+    play.host.nats.area = "worker";
+    nats_watch_trouble(&play.host.nats, CONNECTION_FORBIDS, &error);
+    play.now_ms += 10000;
+    mailbox_push(&play.host.inbox, &published->published.mail);
+}
+
 static void test_published(void)
 {
     begin();
     published = activity(9);
-    char *const text = run((void (*const[])(void)){is_published, is_refused, is_lost_soon, is_lost_later}, 4);
-    const char *const first = strstr(text, "it is tried again: NATS refuses it with error code 10077\"\n");
+    char *const text =
+        run((void (*const[])(void)){is_published, is_refused, is_lost_soon, is_lost_later, is_forbidden}, 5);
+    const char *const first =
+        strstr(text, "it is tried again: nats-server cannot store it: its disk is full");
     CU_ASSERT_PTR_NOT_NULL_FATAL(first);
     const char *const second = strstr(first, "it is tried again: NATS does not answer\"\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(second);
-    CU_ASSERT_PTR_NULL(strstr(second + 1, "it is tried again"));
+    const char *const third =
+        strstr(second, "it is tried again: the NATS server forbids it: publish to a.b\"\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(third);
+    CU_ASSERT_PTR_NULL(strstr(third + 1, "it is tried again"));
     free(text);
     activity_destroy(published);
     end();

@@ -214,6 +214,30 @@ static void test_what_the_loop_learns(void)
     end();
 }
 
+/* Each publish that is not stored, by what was answered, or why it could not be sent. */
+static void test_what_fails_is_counted(void)
+{
+    struct metrics_options const options = {.roles = METRIC_WORKER};
+    struct metrics *const metrics = metrics_create(&options);
+    begin();
+    nats_watch_begin(&play.host.nats, "worker", LOG_LEVEL_WARN, metrics);
+    struct request_done done = {.result = REQUEST_STORED, .token = (uintptr_t)play.act};
+    worker_result_done(&play.host, &done);
+    check_told(true, 0);
+    done = (struct request_done){.result = REQUEST_UNKNOWN, .token = (uintptr_t)play.act};
+    worker_result_done(&play.host, &done);
+    check_told(false, 0);
+    play.sends = THOLE_UNAVAILABLE;
+    publish();
+    check_told(false, 0);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_NATS_ERRORS, NATS_ERRORS_UNANSWERED), 1);
+    CU_ASSERT_EQUAL(metrics_value(metrics, METRIC_NATS_ERRORS, ERRORS_UNAVAILABLE), 1);
+    nats_watch_end(&play.host.nats);
+    metrics_destroy(metrics);
+    memset(&play.host.nats, 0, sizeof play.host.nats);
+    end();
+}
+
 /* ---- several handlers ---- */
 
 /* One for each word of @p text: its partition, and behind it "l" when lists are taken, "a" when it was in a
@@ -422,6 +446,7 @@ static const struct thole_test tests[] = {
     {"details", test_details},
     {"the message", test_the_message},
     {"what the loop learns", test_what_the_loop_learns},
+    {"what fails is counted", test_what_fails_is_counted},
     {"which go together", test_which_go_together},
     {"large results", test_large_results},
     {"as large as a list may be", test_as_large_as_a_list_may_be},

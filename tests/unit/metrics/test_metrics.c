@@ -311,6 +311,15 @@ static void test_engine_ready(void)
               "yes\nengine: ok\nNATS: ok\nPostgres: ok\nmembership: ok\npartitions: ok\n");
     metric_set(other, METRIC_ENGINE_JOINED, 0, 0);
     CU_ASSERT_EQUAL(strncmp(ready(metrics), "no\n", 3), 0);
+    metric_set(cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_UP, 0);
+    metric_set(cells, METRIC_NATS_CONNECTIONS, CONNECTIONS_DOWN, 1);
+    metric_set(cells, METRIC_ENGINE_PARTITIONS_WANTED, 0, 0);
+    metric_set(cells, METRIC_ENGINE_PARTITIONS, PARTITIONS_OPEN, 0);
+    metric_set(other, METRIC_ENGINE_PARTITIONS, PARTITIONS_OPEN, 0);
+    CHECK_STR(
+        "away for so long that it should own none", ready(metrics),
+        "no\nengine: ok\nNATS: not connected\nPostgres: ok\nmembership: not joined, or its heartbeat is "
+        "not stored\npartitions: 0 of 0 are open\n");
     metrics_destroy(metrics);
 }
 

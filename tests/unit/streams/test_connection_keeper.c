@@ -33,6 +33,10 @@ static struct {
     size_t asked_len;
     char log[128];
     natsConnectionHandler disconnected, closed;
+    natsErrHandler error;
+    char forbidden[64];  /* nats.c's last error */
+    unsigned told[2];    /* by enum connection_trouble */
+    thole_error trouble; /* the last one */
     void *closure;
     unsigned destroyed;
     bool (*turn)(void);                 /* instead of a wait while it is connected; true: the test is over */
@@ -201,6 +205,27 @@ natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHa
     return NATS_OK;
 }
 
+natsStatus __wrap_natsOptions_SetErrorHandler(natsOptions *options, natsErrHandler handler, void *arg)
+{
+    (void)options, (void)arg;
+    play.error = handler;
+    return NATS_OK;
+}
+
+natsStatus __wrap_natsConnection_GetLastError(natsConnection *nc, const char **text)
+{
+    CU_ASSERT_PTR_EQUAL(nc, some_nc);
+    *text = play.forbidden;
+    return NATS_NOT_PERMITTED;
+}
+
+static void on_trouble(void *arg, enum connection_trouble trouble, const thole_error *error)
+{
+    (void)arg;
+    play.told[trouble]++;
+    play.trouble = *error;
+}
+
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
     (void)arg;
@@ -221,7 +246,8 @@ static void connect_and_close(unsigned losses)
     struct connection_options const options = {.url = "nats://a:1,nats://b:2",
                                                .connect_timeout_ms = 1000,
                                                .request_timeout_ms = 1000,
-                                               .on_state = on_state};
+                                               .on_state = on_state,
+                                               .on_trouble = on_trouble};
     CU_ASSERT_EQUAL_FATAL(connection_open(&options, &connection, NULL), THOLE_OK);
     while (!atomic_load(&play.done))
         (void)sched_yield();
@@ -278,6 +304,38 @@ static void test_one_that_is_lost_at_once_is_not_hammered(void)
     CU_ASSERT_EQUAL(play.asked_ms[2] - play.lost_ms, RETRY_MS_MIN);
 }
 
+/* ---- what goes wrong and no call reports ---- */
+
+/* Both servers are one attempt. */
+static void test_each_attempt_that_fails_is_told(void)
+{
+    run(1, 6);
+    CU_ASSERT_EQUAL(play.told[CONNECTION_NOT_MADE], 3);
+    CU_ASSERT_EQUAL(play.told[CONNECTION_FORBIDS], 0);
+    CU_ASSERT_EQUAL(play.trouble.status, THOLE_UNAVAILABLE);
+    CHECK_STR("why", play.trouble.text, "no server");
+}
+
+static bool something_is_forbidden(void)
+{
+    (void)snprintf(play.forbidden, sizeof play.forbidden, "Permissions Violation for Publish to \"a.b\"");
+    play.error(some_nc, NULL, NATS_SLOW_CONSUMER, play.closure);
+    play.error(some_nc, NULL, NATS_NOT_PERMITTED, play.closure);
+    return true;
+}
+
+static void test_what_the_server_forbids_is_told(void)
+{
+    begin();
+    play.turn = something_is_forbidden;
+    connect_and_close(0);
+    CU_ASSERT_EQUAL(play.told[CONNECTION_FORBIDS], 1);
+    CU_ASSERT_EQUAL(play.told[CONNECTION_NOT_MADE], 0);
+    CU_ASSERT_EQUAL(play.trouble.status, THOLE_DENIED);
+    CHECK_STR("what", play.trouble.text,
+              "the NATS server forbids it: Permissions Violation for Publish to \"a.b\"");
+}
+
 /* ---- subscriptions that are not used any more ---- */
 
 static bool until_the_server_has_answered(void)
@@ -320,6 +378,8 @@ static void test_lost_with_its_link(void)
 }
 
 static const struct thole_test tests[] = {
+    {"each attempt that fails is told", test_each_attempt_that_fails_is_told},
+    {"what the server forbids is told", test_what_the_server_forbids_is_told},
     {"kept until the server has answered", test_kept_until_the_server_has_answered},
     {"lost with its link", test_lost_with_its_link},
     {"how often it is tried", test_how_often_it_is_tried},

@@ -225,10 +225,10 @@ static void each(void *arg, uint64_t sequence, const struct delivery *delivery)
     }
 }
 
-static void lost(void *arg)
+static void lost(void *arg, bool with_connection)
 {
     CU_ASSERT_PTR_EQUAL(arg, &play);
-    said_add(&play.said, "lost ");
+    said_add(&play.said, with_connection ? "gone " : "lost ");
 }
 
 static thole_status open_with(struct ordered_reader_options options)
@@ -452,7 +452,7 @@ static void test_who_wants_to_be_told(void)
             fire_at(60000);
         else
             play.attachment->down(play.attachment->arg, 1);
-        said_check(&play.said, "told", way == 4 ? "#7 lost " : "#7 d1 lost ");
+        said_check(&play.said, "told", way == 4 ? "#7 gone " : "#7 d1 lost ");
         CU_ASSERT_EQUAL(play.alarm_ms, 0);
         message_of("reader_x_1", 8, 2, 1);
         play.attachment->down(play.attachment->arg, 1);
@@ -622,7 +622,7 @@ static void test_a_consumer_waits_for_its_turn(void)
     struct inflow_part other;
     take_all_but(&other, inflow, MIB);
     play.attachment->down(play.attachment->arg, nats.link.epoch);
-    said_check(&play.said, "told", "lost ");
+    said_check(&play.said, "told", "gone ");
     end();
     begin_without();
     play.opening = NULL;
