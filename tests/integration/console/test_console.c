@@ -174,7 +174,8 @@ static void test_reads(void)
     get("/api/v1/instances/a%2F%C3%BC%201/source", 200, "\"instance\":\"a/\xc3\xbc 1\",\"source\":\"");
     CU_ASSERT_PTR_NOT_NULL(strstr(browser.body, "test_console")); /* the file, or at least the program */
     get("/api/v1/instances/done/source", 200, "\"source\":null,\"source_error\":\"it has ended");
-    get("/api/v1/instances/nobody/source", 200, "\"source_error\":\"there is no instance \\\"nobody\\\" in namespace ");
+    get("/api/v1/instances/nobody/source", 200,
+        "\"source_error\":\"there is no instance \\\"nobody\\\" in namespace ");
     get("/api/v1/queues", 200, "\"queues\":[");
     get("/api/v1/quarantine", 200, "\"poisoned\":[]");
     get("/api/v1/nodes", 200, "\"role\":\"engine\"");
