@@ -33,15 +33,16 @@ static void say_closed(struct owned *owned, const struct out_closed *out, uint64
                 (unsigned long long)out->records);
 }
 
-/* The pause doubles with each failure. Those that happen together do not open together. */
-static void pause_before_open(struct owned *owned, uint64_t now_ms)
+/* The pause doubles with each failure; to be handed over is none. Those that happen together do not open
+ * together. */
+static void pause_before_open(struct owned *owned, bool failed, uint64_t now_ms)
 {
     uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
     uint64_t const until =
         now_ms + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now_ms ^ owned->p) % REOPEN_FIRST_MS;
     if (until > owned->not_before_ms)
         owned->not_before_ms = until;
-    owned->failures++;
+    owned->failures += failed;
 }
 
 static void on_closed(struct shard *shard, struct owned *owned, const struct out_closed *out)
@@ -55,7 +56,7 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct out
     queries_close(shard, owned);
     inbox_close(shard, owned);
     assert(owned->reader == NULL && owned->queries == NULL && owned->asked == NULL);
-    pause_before_open(owned, now_ms);
+    pause_before_open(owned, out->reopen, now_ms);
     shard_count_closed(shard, owned, out->reopen);
 }
 
