@@ -5,7 +5,8 @@
 
 enum {
     REOPEN_FIRST_MS = 20,
-    WORKED_MS = 10000, /* after having been open for so long a failure is the first one again */
+    WORKED_MS = 10000, /* after having been open for so long, or committed a record, a failure is the first
+                          one again */
     SAID_EACH = 4,     /* so many failures one after the other have a line each */
     SAY_AGAIN_MS = 30000,
 };
@@ -48,7 +49,7 @@ static void pause_before_open(struct owned *owned, bool failed, uint64_t now_ms)
 static void on_closed(struct shard *shard, struct owned *owned, const struct out_closed *out)
 {
     uint64_t const now_ms = clock_monotonic_ms();
-    if (owned->opened_ms != 0 && now_ms - owned->opened_ms >= WORKED_MS)
+    if (out->records > 0 || (owned->opened_ms != 0 && now_ms - owned->opened_ms >= WORKED_MS))
         owned->failures = 0;
     owned->opened_ms = 0;
     say_closed(owned, out, now_ms);

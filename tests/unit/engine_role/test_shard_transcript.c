@@ -608,7 +608,8 @@ static void closed_again(void)
         world.now_ms += open_ms[i];
         world.owned.cause = CLOSED_STORAGE_FULL;
         (void)ASK(.kind = PARTITION_OUT_CLOSED,
-                  .closed = {.text = "full", .reopen = true, .epoch = 6, .records = 9});
+                  .closed = {
+                      .text = "full", .reopen = true, .epoch = 6, .records = i + 1 == ARRAY_LEN(open_ms)});
         (void)fprintf(play.said, "  opens in %" PRIu64 ", failures %u\n",
                       world.owned.not_before_ms - world.now_ms, (unsigned)world.owned.failures);
     }
@@ -620,8 +621,7 @@ static void opening_and_closing(void)
         (void)ASK(.kind = PARTITION_OUT_OPENED, .opened = {.epoch = 5});
         world.owned.close_by_ms = 99;
         world.owned.not_before_ms = i == 0 ? 999999 : 0;
-        (void)ASK(.kind = PARTITION_OUT_CLOSED,
-                  .closed = {.text = "why", .reopen = i > 0, .epoch = 5, .records = 9});
+        (void)ASK(.kind = PARTITION_OUT_CLOSED, .closed = {.text = "why", .reopen = i > 0, .epoch = 5});
         (void)fprintf(play.said, "  not before %" PRIu64 ", failures %u, close by %" PRIu64 ", listens %d\n",
                       world.owned.not_before_ms, (unsigned)world.owned.failures, world.owned.close_by_ms,
                       play.subscribed);
