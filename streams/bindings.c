@@ -260,15 +260,10 @@ static thole_status takers_read(struct connection *connection, thole_slice subje
     return status;
 }
 
-static bool begins_with(thole_slice text, const char *with)
-{
-    return text.len >= strlen(with) && memcmp(text.ptr, with, strlen(with)) == 0;
-}
-
 /* Streams and buckets of a namespace: what somebody binds is elsewhere, if there is something elsewhere. */
 static bool is_own(thole_slice name)
 {
-    return begins_with(name, "THOLE_") || begins_with(name, "KV_THOLE_");
+    return subject_begins_with(name, "THOLE_") || subject_begins_with(name, "KV_THOLE_");
 }
 
 /* Their number, and all that fit as text; with @p own those of a namespace too. */

@@ -308,7 +308,7 @@ thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_sli
     return finished(to, reterr);
 }
 
-static bool begins_with(thole_slice text, const char *with)
+bool subject_begins_with(thole_slice text, const char *with)
 {
     size_t const len = strlen(with);
     return text.len > len && memcmp(text.ptr, with, len) == 0;
@@ -317,7 +317,7 @@ static bool begins_with(thole_slice text, const char *with)
 bool subject_is_reply(thole_slice subject)
 {
     bool previous_dot = true;
-    if (!begins_with(subject, "_INBOX") && !begins_with(subject, "_R_."))
+    if (!subject_begins_with(subject, "_INBOX") && !subject_begins_with(subject, "_R_."))
         return false;
     for (size_t i = 0; i < subject.len; i++) {
         uint8_t const c = subject.ptr[i];

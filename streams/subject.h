@@ -76,6 +76,8 @@ THOLE_NODISCARD thole_status subject_query(struct buf *to, const char *ns, uint3
 THOLE_NODISCARD thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p,
                                          thole_error *reterr); /* p < 0: none */
 
+/* Also names of streams. It is longer than @p with. */
+bool subject_begins_with(thole_slice text, const char *with);
 /*
  * Whether a request may be answered there: only below _INBOX… or _R_. (another account). Otherwise a request
  * could name an inbox or history subject for its reply, and the engine would write to it with its own

@@ -46,7 +46,7 @@ static bool lay_down(struct bench *bench, thole_client *client, const struct his
     struct stand *const stand = &bench->stand;
     char first[ID_BYTES];
     double ignored;
-    (void)snprintf(first, sizeof first, "%sfirst", history->at);
+    (void)snprintf(first, sizeof first, "before-%s", history->prefix);
     if (!starts_make(client, "sleeper", history->activities, history->prefix, count, &ignored) ||
         !starts_reached(stand, history->prefix, STARTS_RUNNING, count) ||
         !no_activity_left(stand, history->prefix))

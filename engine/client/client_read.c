@@ -117,7 +117,7 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
 }
 
 /* Turns are numbered within their execution, whose last one ends it. Executions may be pruned, those in the
- * middle too. A record that is not there is never left out silently. */
+ * middle too. A record that is not there is never left out silently; one that is there twice does no harm. */
 static bool follows(const struct reading *reading, const struct turn *turn)
 {
     if (reading->emitted == 0)

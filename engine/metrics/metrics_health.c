@@ -58,7 +58,7 @@ static bool partitions_ready(const struct metrics *metrics, struct buf *to)
     (void)snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " are open", open, wanted);
     bool const joined = condition(to, metrics_value(metrics, METRIC_ENGINE_JOINED, 0) == 1, "membership",
                                   "not joined, or its heartbeat is not stored");
-    /* one that could not store its heartbeat for long should own none any more, which is not well */
+    /* One that has not stored its heartbeat for long owns none any more. */
     return condition(to, joined && open >= wanted, "partitions", text);
 }
 

@@ -81,7 +81,7 @@ struct owned { /* a partition of this shard, owned or not */
     bool wanted, touched;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
     uint64_t needs_shared_ms;            /* monotonic */
-    uint32_t failures;                   /* one after the other, without having worked for a while */
+    uint32_t failures;                   /* one after the other, without having worked: shard_out.c */
     uint64_t opened_ms;                  /* monotonic; 0: it is not open */
     uint64_t said_ms;                    /* when it was last logged that it was closed; monotonic */
     enum closed_cause said_cause;        /* and for what */

@@ -5,8 +5,7 @@
 
 enum {
     REOPEN_FIRST_MS = 20,
-    WORKED_MS = 10000, /* after having been open for so long, or committed a record, a failure is the first
-                          one again */
+    WORKED_MS = 10000, /* open for so long, it has worked, as when it has committed a record */
     SAID_EACH = 4,     /* so many failures one after the other have a line each */
     SAY_AGAIN_MS = 30000,
 };
