@@ -3,7 +3,7 @@
 # code) and the functions allowed here: no clock, no randomness, no I/O, no threads; and keep no writable globals.
 set -eu
 . "$(dirname "$0")/files.sh"
-allowed='calloc free malloc realloc memchr memcmp memcpy memmem memmove memset qsort bsearch
+allowed='calloc free malloc realloc bcmp memchr memcmp memcpy memmem memmove memset qsort bsearch
     strchr strcmp strlen strncmp strnlen snprintf vsnprintf abort __assert_fail __stack_chk_fail _GLOBAL_OFFSET_TABLE_
     __isoc99_sscanf SHA256_Init SHA256_Update SHA256_Final EVP_sha256 EVP_MD_CTX_new EVP_DigestInit_ex EVP_DigestUpdate EVP_DigestFinal_ex EVP_MD_CTX_free
     CRYPTO_memcmp OPENSSL_cleanse EVP_Digest EVP_EncodeBlock EVP_DecodeBlock EVP_PKEY_new_raw_private_key
