@@ -416,10 +416,8 @@ static void hear_projection(struct partition *p)
 
 static thole_status after_step(struct partition *p)
 {
-    if (!p->env.nomem && p->phase != PHASE_CLOSED) {
-        projection_pump(p->projection);
+    if (!p->env.nomem && p->phase != PHASE_CLOSED)
         hear_projection(p);
-    }
     if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
         drop(p, p->ending_why, true);
     if (!p->env.nomem)
@@ -569,6 +567,8 @@ void partition_flush(struct partition *p, uint64_t now_ms)
 {
     if (now_ms > p->env.now_ms)
         p->env.now_ms = now_ms;
+    if (p->phase != PHASE_CLOSED)
+        projection_pump(p->projection); /* not with each input: one batch takes the records of all */
     instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);

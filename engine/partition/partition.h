@@ -3,7 +3,8 @@
  * takes outputs and carries them out; it makes no decisions. The same code runs in the simulation.
  *
  *   partition_input(p, &in, now);   any number of times: answers, messages, ownership
- *   partition_flush(p, now);        runs the turns that are ready (so that a turn takes all that waits)
+ *   partition_flush(p, now);        runs the turns that are ready, sends the rows of what is committed:
+ *                                   a turn takes all messages that wait, a batch all records
  *   while (partition_poll(p, &out)) do what out says
  *   sleep until partition_deadline_ms(p) or the next input
  *

@@ -14,6 +14,7 @@ struct fact { /* one claim */
                                                  not lost, or is gone: whatever the database forgets; blamed:
                                                  it is known that its worker died of it */
     bool cancelled;                              /* before its worker died of another: so its history says */
+    bool restored;                               /* by a renewal; when its worker began is not known here */
     bool poisoned;                               /* it is not run: that is decided, whatever else is lost */
     enum fate fate;                              /* of its worker, while the claim was not reported */
     uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
@@ -71,6 +72,15 @@ static struct fact *find(struct losses *l, const struct sim_claim *claim, thole_
     return NULL;
 }
 
+void losses_restored(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    if (find(w->losses, claim, worker) != NULL)
+        return;
+    losses_claimed(w, claim, worker);
+    w->losses->facts[w->losses->facts_len - 1].heard = true;
+    w->losses->facts[w->losses->facts_len - 1].restored = true;
+}
+
 void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker)
 {
     struct fact *f = find(w->losses, claim, worker);
@@ -98,7 +108,7 @@ void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice 
     if (f == NULL)
         return;
     uint64_t const ran_ms = w->now_ms - began_ms(w->losses, f);
-    if (ran_ms < BESIDE_MS)
+    if (ran_ms < BESIDE_MS && !f->restored)
         broken(w, "%.*s#%" PRIu64 " has settled after %" PRIu64 " ms",
                THOLE_FMT(w->instances[claim->instance]), claim->activity_id, ran_ms);
     f->settled_ms = w->now_ms;

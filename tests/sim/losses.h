@@ -15,6 +15,8 @@ struct losses *losses_create(struct world *w);
  * is completed.
  */
 void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice worker);
+/* Its row names it again, or for the first time: one that ran at once had no claim. */
+void losses_restored(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker); /* the answer comes */
 void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker);

@@ -219,6 +219,8 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
             row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
             set_deadline(w, row);
             row->isolated = row->isolated && !restored && !settled; /* of another claim */
+            if (restored)
+                losses_restored(w, &claims[i], worker);
             if (settled)
                 losses_settled(w, &claims[i], worker);
         }

@@ -364,7 +364,7 @@ static void test_the_parent_hears_of_it(void)
     delete_it(s, "kid", 1, true);
     stage_check_said(
         s, "told",
-        "notice terminated kid\nsend kind 7 to other.1.2: CANCELLED  'away' of kid\nnotice deleted kid\n");
+        "notice terminated kid\nnotice deleted kid\nsend kind 7 to other.1.2: CANCELLED  'away' of kid\n");
     CU_ASSERT_EQUAL(s->removals, 0); /* who asks whose child it was must find it */
     start(s, "kid", "twice", "mine");
     complete(s, "kid", 2); /* the newest executions say nothing of the first life */
