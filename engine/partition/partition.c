@@ -563,12 +563,12 @@ static void finish(struct partition *p)
         drop(p, "handed over", false);
 }
 
-void partition_flush(struct partition *p, uint64_t now_ms)
+void partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
     if (now_ms > p->env.now_ms)
         p->env.now_ms = now_ms;
     if (p->phase != PHASE_CLOSED)
-        projection_pump(p->projection); /* not with each input: one batch takes the records of all */
+        projection_pump(p->projection, rows); /* not with each input: one batch takes the records of all */
     instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);

@@ -3,7 +3,7 @@
  * takes outputs and carries them out; it makes no decisions. The same code runs in the simulation.
  *
  *   partition_input(p, &in, now);   any number of times: answers, messages, ownership
- *   partition_flush(p, now);        runs the turns that are ready, sends the rows of what is committed:
+ *   partition_flush(p, now, rows);  runs the turns that are ready, gives out the rows of what is committed:
  *                                   a turn takes all messages that wait, a batch all records
  *   while (partition_poll(p, &out)) do what out says
  *   sleep until partition_deadline_ms(p) or the next input
@@ -36,7 +36,8 @@ void partition_destroy(struct partition *partition); /* at any time; NULL-safe *
 enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PARTITION_CLOSING };
 /* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms);
-void partition_flush(struct partition *p, uint64_t now_ms);
+/* @p rows: false: the database is busy, so that rows gather until a call when it is not. */
+void partition_flush(struct partition *p, uint64_t now_ms, bool rows);
 /* Takes the next output; false when there is none. */
 bool partition_poll(struct partition *p, struct partition_out *ret);
 

@@ -80,7 +80,7 @@ static inline void listen(struct stand *s)
 
 static inline void check_said(struct stand *s, const char *row, const char *want)
 {
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     projection_check(s->projection);
     CU_ASSERT_PTR_NULL(projection_take_step_down(s->projection));
     listen(s);
@@ -162,7 +162,7 @@ static inline struct stand *begin_current(void)
     open_at(s, 0);
     projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
     projection_log(s->projection, &(struct in_log){0});
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_CURRENT);
     listen(s);
     s->said.text[0] = '\0';

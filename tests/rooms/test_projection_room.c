@@ -56,7 +56,7 @@ static void test_what_is_cancelled_goes_first(void)
     struct event const cancelled = {
         .id = 3, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED};
     (void)commit(s, 1, start_and_work, 2);
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "work", "started 1, apply 2, work 2");
     projection_published(s->projection, s->tokens[0], 70);
@@ -70,6 +70,33 @@ static void test_what_is_cancelled_goes_first(void)
     end(s);
 }
 
+/* While the database is busy rows gather: those of all records are one batch. Early pushes do not wait. */
+static void test_rows_gather(void)
+{
+    struct stand *s = begin_current();
+    struct event const more = {
+        .id = 3, .kind = EVENT_ACTIVITY_SCHEDULED, .name = THOLE_STR("a"), .queue = THOLE_STR("q")};
+    struct event const cancelled = {
+        .id = 4, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED};
+    (void)commit(s, 1, start_and_work, 2);
+    projection_pump(s->projection, false);
+    (void)commit(s, 2, &more, 1);
+    projection_pump(s->projection, false);
+    listen(s);
+    said_check(&s->said, "nothing is written", "started 1");
+    check_said(s, "one batch", "apply 3");
+    (void)commit(s, 3, &cancelled, 1);
+    projection_pump(s->projection, false);
+    listen(s);
+    said_check(&s->said, "behind the batch before it", "cancel 2");
+    projection_applied(s->projection, &(struct in_applied){0});
+    projection_pump(s->projection, false);
+    listen(s);
+    said_check(&s->said, "its messages", "work 2, work 3");
+    check_said(s, "the row of the cancelled one", "apply 0, gone 1");
+    end(s);
+}
+
 /* A batch of work is done when the last of its messages is stored, and an answer that comes twice stands for
  * one of them. */
 static void test_each_message_of_work_is_stored(void)
@@ -80,7 +107,7 @@ static void test_each_message_of_work_is_stored(void)
         start_and_work[1],
         {.id = 3, .kind = EVENT_ACTIVITY_SCHEDULED, .name = THOLE_STR("a"), .queue = THOLE_STR("q")}};
     (void)commit(s, 1, two, 3);
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "both", "started 1, apply 3, work 2, work 3");
     CU_ASSERT_EQUAL_FATAL(s->tokens_len, 2);
@@ -114,7 +141,7 @@ static void test_a_push_names_its_try(void)
                                   .try_number = 3,
                                   .due_ms = 2000}};
     (void)commit(s, 1, two, 3);
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "their work", "started 1, apply 3, work 2, work 3");
     (void)commit(s, 2, late, 2);
@@ -146,7 +173,7 @@ static void test_a_parent_is_looked_up_once(void)
     projection_log(s->projection, &(struct in_log){s->records, 1});
     check_said(s, "its row", "apply 1");
     projection_applied(s->projection, &(struct in_applied){0});
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     listen(s);
     CU_ASSERT_EQUAL_FATAL(s->tokens_len, 2);
     uint64_t const send = s->tokens[0], load = s->tokens[1];
@@ -173,7 +200,7 @@ static void test_one_receiver_one_message_at_a_time(void)
         {.id = 3, .kind = EVENT_EVENT_SENT, .target = THOLE_STR("j"), .name = THOLE_STR("f")},
     };
     (void)commit(s, 1, events, 3);
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "the first", "started 1, apply 1, send 1");
     projection_sent(s->projection, s->tokens[0] + 1); /* it has not been sent */
@@ -396,9 +423,9 @@ static void test_what_is_gone_is_not_owed_again(void)
         projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
         s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &records[i % 2])};
         projection_log(s->projection, &(struct in_log){s->records, 1});
-        projection_pump(s->projection);
+        projection_pump(s->projection, true);
         projection_applied(s->projection, &(struct in_applied){0});
-        projection_pump(s->projection);
+        projection_pump(s->projection, true);
         CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
         CU_ASSERT_EQUAL(projection_removals(s->projection), published < 4);
         listen(s);
@@ -490,7 +517,7 @@ static const char *row_of(struct stand *s, uint64_t n, const struct turn *turn, 
     known.running_ms = *running_ms;
     projection_record(s->projection, encode(s, &record), BASE + n, &known, &made);
     *running_ms = made.running_ms;
-    projection_pump(s->projection);
+    projection_pump(s->projection, true);
     (void)snprintf(text, sizeof text, "nothing was applied");
     while (env_poll(&s->env, &out)) {
         if (out.kind != PARTITION_OUT_APPLY)
@@ -502,7 +529,7 @@ static const char *row_of(struct stand *s, uint64_t n, const struct turn *turn, 
                            (unsigned long long)batch->instances[0].turns, batch->instances[0].status);
         batch_destroy(out.apply.batch);
         projection_applied(s->projection, &(struct in_applied){0});
-        projection_pump(s->projection);
+        projection_pump(s->projection, true);
     }
     return text;
 }
@@ -640,7 +667,7 @@ static void test_a_deletion_while_the_log_is_read_again(void)
     projection_check(s->projection);
     CU_ASSERT_EQUAL(s->projection->redo.open_len, 2);
     for (int i = 0; i < 10 && s->projection->redo.open != NULL; i++) {
-        projection_pump(s->projection);
+        projection_pump(s->projection, true);
         listen(s);
         projection_applied(s->projection, &(struct in_applied){0});
         projection_results(s->projection, &(struct in_results){0}, &(struct progress){0});
@@ -685,6 +712,7 @@ static const struct thole_test tests[] = {
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
     {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},
     {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},
+    {"projection: rows gather", test_rows_gather},
     {"projection: each message of work is stored", test_each_message_of_work_is_stored},
     {"projection: a push names its try", test_a_push_names_its_try},
     {"projection: a parent is looked up once", test_a_parent_is_looked_up_once},

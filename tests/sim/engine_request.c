@@ -541,6 +541,9 @@ static void store_answered(struct world *w, struct request *request, bool known)
             step_down(w, r, known ? thole_status_name(r->status) : "the database did not answer");
     }
     next_statement(w, seat);
+    for (uint32_t p = 0; p < w->partitions; p++)
+        if (seat->engine->seats[p].rows_wait)
+            seat_drive_soon(w, &seat->engine->seats[p]);
 }
 
 /* ---- sending ---------------------------------------------------------------------------------------------
@@ -552,6 +555,16 @@ static void next_statement(struct world *w, struct seat *seat)
         return;
     seat->statement_out = true;
     net_send(w, &seat->engine->node, SERVER_STORE, &seat->statements[0]->request);
+}
+
+bool engine_is_writing(const struct engine *engine)
+{
+    for (uint32_t p = 0; p < WORLD_PARTITIONS_MAX; p++) {
+        const struct seat *const seat = &engine->seats[p];
+        if (seat->statement_out && seat->statements[0]->out.kind == PARTITION_OUT_APPLY)
+            return true;
+    }
+    return false;
 }
 
 void engine_forget_statements(struct seat *seat)

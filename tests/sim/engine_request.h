@@ -13,6 +13,7 @@ struct seat { /* one partition as this node sees it */
     struct partition *machine;
     uint64_t machine_life; /* answers to an earlier machine are thrown away */
     bool wanted, open_due, drive_due, deliver_due;
+    bool rows_wait; /* it was driven while the engine was writing rows */
     /* of the inbox when the partition was opened: what stood there by then was to be heard of */
     uint64_t opened_last, opened_inbox_life;
     uint64_t wake_ms;
@@ -66,6 +67,7 @@ struct engine_request {
 /* engine_request.c: copies the output and sends it. */
 void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out);
 void engine_forget_statements(struct seat *seat);
+bool engine_is_writing(const struct engine *engine); /* the rows of one of its partitions */
 void engine_free_batches(struct engine *engine);
 
 /* engine_node.c */

@@ -109,7 +109,7 @@ static void catch_up_more(struct projection *p)
     }
     if (in_parts) {
         p->projector.parts_len = 0; /* the turn's last part was never written: the turn does not count */
-        project_pump(p);
+        project_next(p);
         return;
     }
     if (p->redo.open_len > 0 && !p->redo.settled) {
@@ -118,7 +118,7 @@ static void catch_up_more(struct projection *p)
     }
     if (p->redo.open_len > 0 && !p->env->nomem) {
         redo_finish(p, project_filling(p));
-        project_pump(p);
+        project_next(p);
         return;
     }
     if (p->redo.done.seq > p->projector.watermark.seq)
@@ -201,11 +201,12 @@ void projection_log(struct projection *p, const struct in_log *in)
             return;
 }
 
-void projection_pump(struct projection *p)
+void projection_pump(struct projection *p, bool rows)
 {
     if (p->state < PROJECTION_CATCHING_UP || p->state == PROJECTION_FAILED)
         return;
-    project_pump(p);
+    if (rows)
+        project_next(p);
     if (p->state == PROJECTION_CATCHING_UP && !p->env->nomem)
         catch_up_more(p);
 }

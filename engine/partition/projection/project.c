@@ -193,7 +193,7 @@ static void send(struct projection *p, struct projection_batch *b)
     retire(p);
 }
 
-void project_pump(struct projection *p)
+void project_next(struct projection *p)
 {
     for (struct projection_batch *b = p->projector.first; b != NULL; b = b->next) {
         switch (b->state) {

@@ -94,12 +94,13 @@ static void share_committed(struct shard *shard, const struct owned *owned)
         atomic_store_explicit(&shard->engine->committed[owned->p], sequence, memory_order_relaxed);
 }
 
-/* Runs the machine until it has no more outputs. */
-static void step(struct shard *shard, struct owned *owned)
+/* Runs the machine until it has no more outputs. @p rows: they can be written now. */
+static void step(struct shard *shard, struct owned *owned, bool rows)
 {
     struct partition_out out;
     owned->touched = false;
-    partition_flush(owned->machine, clock_wall_ms());
+    owned->rows_wait = !rows;
+    partition_flush(owned->machine, clock_wall_ms(), rows);
     while (partition_poll(owned->machine, &out))
         shard_do(shard, owned, &out);
     share_committed(shard, owned);
@@ -122,6 +123,7 @@ static uint64_t min_ms(uint64_t a, uint64_t b)
 /* Steps partitions that are due or got input; returns when to call again. */
 static uint64_t step_all(struct shard *shard)
 {
+    bool const rows = !store_is_calling(shard->store);
     uint64_t deadline = UINT64_MAX;
     size_t held = 0, held_bytes = 0;
     for (size_t i = 0; i < shard->owned_len; i++) {
@@ -133,8 +135,9 @@ static uint64_t step_all(struct shard *shard)
             shard_cause(owned, CLOSED_HANDOVER_SLOW);
             shard_step_down(owned, "handing over took too long");
         }
-        if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
-            step(shard, owned);
+        if (owned->touched || (owned->rows_wait && rows) ||
+            partition_deadline_ms(owned->machine) <= clock_wall_ms())
+            step(shard, owned, rows);
         sweeper_run(shard, owned, now);
         inbox_watch(shard, owned, now);
         queries_retry(shard, owned, now);

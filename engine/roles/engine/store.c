@@ -174,6 +174,11 @@ void store_begin(struct store *store)
     go_on(store);
 }
 
+bool store_is_calling(const struct store *store)
+{
+    return call_fiber_runs(store->fiber);
+}
+
 struct pollfd store_socket(const struct store *store, uint64_t *ret_deadline_ms)
 {
     *ret_deadline_ms = call_fiber_deadline_ms(store->fiber);

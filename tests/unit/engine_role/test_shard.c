@@ -69,6 +69,12 @@ thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_e
     return THOLE_OK;
 }
 
+bool __wrap_store_is_calling(const struct store *store)
+{
+    (void)store;
+    return false;
+}
+
 size_t __wrap_partition_pending(const struct partition *p)
 {
     (void)p;

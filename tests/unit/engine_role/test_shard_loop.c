@@ -30,7 +30,7 @@ static struct {
     struct shard shard;
     struct crash_page *page;
     uint64_t now_ms, machine, sweep, watch, requests, limits, counts; /* what is due next, from NOW_MS */
-    uint64_t pending;
+    uint64_t pending, calling;
     enum partition_state states[PARTITIONS];
     char names[64]; /* that the live instances need, a letter each */
     bool more;      /* an output is there */
@@ -177,12 +177,18 @@ uint64_t __wrap_partition_deadline_ms(const struct partition *p)
     return play.machine == 0 || partition_of(p) != 1 ? UINT64_MAX : WALL_MS + play.machine;
 }
 
-void __wrap_partition_flush(struct partition *p, uint64_t now_ms)
+void __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
     play.more = true;
     if (!is_over())
-        (void)fprintf(play.said, "  %" PRIu64 " is stepped at %" PRIu64 "\n", partition_of(p),
-                      now_ms - WALL_MS);
+        (void)fprintf(play.said, "  %" PRIu64 " is stepped at %" PRIu64 "%s\n", partition_of(p),
+                      now_ms - WALL_MS, rows ? "" : ", and keeps its rows");
+}
+
+bool __wrap_store_is_calling(const struct store *store)
+{
+    CU_ASSERT_PTR_EQUAL(store, play.shard.store);
+    return play.calling != 0;
 }
 
 bool __wrap_partition_poll(struct partition *p, struct partition_out *ret)
@@ -398,9 +404,9 @@ static void becomes(const char *word)
     const struct {
         const char *name;
         uint64_t *to;
-    } times[] = {{"machine", &play.machine},   {"sweep", &play.sweep},   {"watch", &play.watch},
-                 {"requests", &play.requests}, {"limits", &play.limits}, {"counts", &play.counts},
-                 {"pending", &play.pending}};
+    } times[] = {{"machine", &play.machine},   {"sweep", &play.sweep},    {"watch", &play.watch},
+                 {"requests", &play.requests}, {"limits", &play.limits},  {"counts", &play.counts},
+                 {"pending", &play.pending},   {"calling", &play.calling}};
     char name[32] = "", text[32] = "";
     uint64_t p = 0, value = 0;
     (void)sscanf(word, "%31[^=]=%31s", name, text);

@@ -81,11 +81,11 @@ _Noreturn void __wrap_abort(void)
     _exit(GAVE_UP);
 }
 
-void __real_partition_flush(struct partition *p, uint64_t now_ms);
-void __wrap_partition_flush(struct partition *p, uint64_t now_ms)
+void __real_partition_flush(struct partition *p, uint64_t now_ms, bool rows);
+void __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
     flushes = true;
-    __real_partition_flush(p, now_ms);
+    __real_partition_flush(p, now_ms, rows);
     flushes = false;
 }
 
