@@ -563,18 +563,21 @@ static void finish(struct partition *p)
         drop(p, "handed over", false);
 }
 
-void partition_flush(struct partition *p, uint64_t now_ms, bool rows)
+bool partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
+    bool rows_wait = false;
     if (now_ms > p->env.now_ms)
         p->env.now_ms = now_ms;
     if (p->phase != PHASE_CLOSED)
-        projection_pump(p->projection, rows); /* not with each input: one batch takes the records of all */
+        rows_wait = projection_pump(p->projection,
+                                    rows); /* not with each input: one batch takes the records of all */
     instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);
     else if (p->phase == PHASE_CLOSING && !p->ending)
         finish(p);
     (void)after_step(p); /* out of memory: CLOSED follows */
+    return rows_wait;
 }
 
 uint64_t partition_deadline_ms(const struct partition *p)

@@ -6,7 +6,7 @@
  *   partition_flush(p, now, rows);  runs the turns that are ready, gives out the rows of what is committed:
  *                                   a turn takes all messages that wait, a batch all records
  *   while (partition_poll(p, &out)) do what out says
- *   sleep until partition_deadline_ms(p) or the next input
+ *   sleep until partition_deadline_ms(p), the next input or, if rows wait, until the database is free
  *
  * Ownership of memory: inputs are borrowed for the call. Outputs are borrowed until the next partition_poll()
  * or, where it says so, until their answer, or are given away (APPLY's batch).
@@ -36,8 +36,9 @@ void partition_destroy(struct partition *partition); /* at any time; NULL-safe *
 enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PARTITION_CLOSING };
 /* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms);
-/* @p rows: false: the database is busy, so that rows gather until a call when it is not. */
-void partition_flush(struct partition *p, uint64_t now_ms, bool rows);
+/* @p rows: false: the database is busy, so rows gather; but not what goes on with a batch that is under way.
+ * True: some wait, for a call when it is free. */
+bool partition_flush(struct partition *p, uint64_t now_ms, bool rows);
 /* Takes the next output; false when there is none. */
 bool partition_poll(struct partition *p, struct partition_out *ret);
 

@@ -153,7 +153,7 @@ static bool drain(thole_test_env *env)
     bool more = true;
     while (more && env->steps_left > 0) {
         more = false;
-        partition_flush(env->machine, env->now_ms, true);
+        (void)partition_flush(env->machine, env->now_ms, true);
         while (partition_poll(env->machine, &out)) {
             more = true;
             if (!kit_step(env)) {

@@ -79,21 +79,35 @@ static void test_rows_gather(void)
     struct event const cancelled = {
         .id = 4, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED};
     (void)commit(s, 1, start_and_work, 2);
-    projection_pump(s->projection, false);
+    CU_ASSERT_TRUE(projection_pump(s->projection, false));
     (void)commit(s, 2, &more, 1);
-    projection_pump(s->projection, false);
+    CU_ASSERT_TRUE(projection_pump(s->projection, false));
     listen(s);
     said_check(&s->said, "nothing is written", "started 1");
     check_said(s, "one batch", "apply 3");
     (void)commit(s, 3, &cancelled, 1);
-    projection_pump(s->projection, false);
+    CU_ASSERT_FALSE(projection_pump(s->projection, false)); /* its answer is waited for */
     listen(s);
     said_check(&s->said, "behind the batch before it", "cancel 2");
     projection_applied(s->projection, &(struct in_applied){0});
-    projection_pump(s->projection, false);
+    CU_ASSERT_TRUE(projection_pump(s->projection, false));
     listen(s);
     said_check(&s->said, "its messages", "work 2, work 3");
     check_said(s, "the row of the cancelled one", "apply 0, gone 1");
+    end(s);
+}
+
+/* What writes nothing does not wait for the database. */
+static void test_a_position_does_not_wait(void)
+{
+    struct stand *s = begin_current();
+    struct record const position = {.kind = RECORD_POSITION, .epoch = 3, .n = 1};
+    struct projection_turns made;
+    projection_record(s->projection, encode(s, &position), BASE + 1, NULL, &made);
+    CU_ASSERT_FALSE(projection_idle(s->projection));
+    CU_ASSERT_FALSE(projection_pump(s->projection, false));
+    CU_ASSERT_TRUE(projection_idle(s->projection));
+    CU_ASSERT_EQUAL(projection_done(s->projection), BASE + 1);
     end(s);
 }
 
@@ -713,6 +727,7 @@ static const struct thole_test tests[] = {
     {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},
     {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},
     {"projection: rows gather", test_rows_gather},
+    {"projection: a position does not wait", test_a_position_does_not_wait},
     {"projection: each message of work is stored", test_each_message_of_work_is_stored},
     {"projection: a push names its try", test_a_push_names_its_try},
     {"projection: a parent is looked up once", test_a_parent_is_looked_up_once},

@@ -312,8 +312,8 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     seat->drive_due = false;
     if (seat->machine == NULL || seat->engine->dying)
         return;
-    seat->rows_wait = engine_is_writing(seat->engine);
-    partition_flush(seat->machine, node_now_ms(w, &seat->engine->node), !seat->rows_wait);
+    bool const rows = !engine_is_writing(seat->engine);
+    seat->rows_wait = partition_flush(seat->machine, node_now_ms(w, &seat->engine->node), rows);
     partition_check(seat->machine);
     if (seat->engine->dying)
         return;

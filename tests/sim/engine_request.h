@@ -13,7 +13,7 @@ struct seat { /* one partition as this node sees it */
     struct partition *machine;
     uint64_t machine_life; /* answers to an earlier machine are thrown away */
     bool wanted, open_due, drive_due, deliver_due;
-    bool rows_wait; /* it was driven while the engine was writing rows */
+    bool rows_wait; /* until the engine writes no others */
     /* of the inbox when the partition was opened: what stood there by then was to be heard of */
     uint64_t opened_last, opened_inbox_life;
     uint64_t wake_ms;

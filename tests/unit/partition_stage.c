@@ -435,7 +435,7 @@ void stage_run(struct stage *s)
     bool more = true;
     while (more) {
         more = false;
-        partition_flush(s->p, s->now_ms, true);
+        (void)partition_flush(s->p, s->now_ms, true);
         partition_check(s->p);
         while (partition_poll(s->p, &out)) {
             struct partition_in in;

@@ -201,12 +201,14 @@ void projection_log(struct projection *p, const struct in_log *in)
             return;
 }
 
-void projection_pump(struct projection *p, bool rows)
+bool projection_pump(struct projection *p, bool rows)
 {
     if (p->state < PROJECTION_CATCHING_UP || p->state == PROJECTION_FAILED)
-        return;
-    if (rows)
+        return false;
+    bool const rows_wait = !rows && project_has_rows(p);
+    if (!rows_wait)
         project_next(p);
     if (p->state == PROJECTION_CATCHING_UP && !p->env->nomem)
         catch_up_more(p);
+    return rows_wait;
 }

@@ -193,20 +193,28 @@ static void send(struct projection *p, struct projection_batch *b)
     retire(p);
 }
 
+/* The one that may be sent; NULL: there is none, or one is being applied. */
+static struct projection_batch *next_batch(const struct projection *p)
+{
+    struct projection_batch *b = p->projector.first;
+    while (b != NULL && b->state == BATCH_PUBLISHING)
+        b = b->next;
+    if (b == NULL || b->state == BATCH_REMOVING || b->state == BATCH_APPLYING)
+        return NULL;
+    return b->state == BATCH_FILLING && p->projector.parts_len > 0 ? NULL : b;
+}
+
+bool project_has_rows(const struct projection *p)
+{
+    const struct projection_batch *const b = next_batch(p);
+    return b != NULL && (b->pushes_len > 0 || !projection_batch_empty(b));
+}
+
 void project_next(struct projection *p)
 {
-    for (struct projection_batch *b = p->projector.first; b != NULL; b = b->next) {
-        switch (b->state) {
-        case BATCH_REMOVING:
-        case BATCH_APPLYING: return;
-        case BATCH_PUBLISHING: break;
-        case BATCH_FILLING:
-            if (p->projector.parts_len == 0)
-                send(p, b);
-            return;
-        case BATCH_SEALED: send(p, b); return;
-        }
-    }
+    struct projection_batch *const b = next_batch(p);
+    if (b != NULL)
+        send(p, b);
 }
 
 /* --- after the rows ------------------------------------------------------------------------------ */

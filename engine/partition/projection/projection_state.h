@@ -304,6 +304,8 @@ struct projection_batch *project_find(const struct projection *p, uint64_t token
 /* --- project.c --- */
 /* The next batch, unless one is being applied. */
 void project_next(struct projection *p);
+/* The next batch has something for the database. False also while one is being applied. */
+bool project_has_rows(const struct projection *p);
 /* Tells workers of the batch's pushes from the @p first on whose rows are still to be deleted. */
 void project_push_early(struct projection *p, const struct projection_batch *batch, size_t first);
 

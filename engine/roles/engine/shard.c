@@ -99,8 +99,7 @@ static void step(struct shard *shard, struct owned *owned, bool rows)
 {
     struct partition_out out;
     owned->touched = false;
-    owned->rows_wait = !rows;
-    partition_flush(owned->machine, clock_wall_ms(), rows);
+    owned->rows_wait = partition_flush(owned->machine, clock_wall_ms(), rows);
     while (partition_poll(owned->machine, &out))
         shard_do(shard, owned, &out);
     share_committed(shard, owned);

@@ -79,7 +79,7 @@ struct owned { /* a partition of this shard, owned or not */
     uint32_t p;
     char *hist_stream, *in_stream;
     bool wanted, touched;
-    bool rows_wait;                      /* it was stepped while the database was busy */
+    bool rows_wait;                      /* until the database is free */
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
     uint64_t needs_shared_ms;            /* monotonic */
     uint32_t failures;                   /* one after the other, without having worked: shard_out.c */

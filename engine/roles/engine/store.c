@@ -139,16 +139,21 @@ static size_t take_here(struct store *store)
     return n;
 }
 
+static void finish_taken(struct store *store)
+{
+    size_t const ended = store->taken_len;
+    if (ended == 0 || call_fiber_runs(store->fiber))
+        return;
+    postgres_set_wait(store->pg, NULL, NULL);
+    store->taken_len = 0;
+    finish(store, store->taken, ended);
+}
+
 /* What has ended is finished, and the next ones begin. */
 static void go_on(struct store *store)
 {
     while (!call_fiber_runs(store->fiber)) {
-        size_t const ended = store->taken_len;
-        if (ended > 0) {
-            postgres_set_wait(store->pg, NULL, NULL);
-            store->taken_len = 0;
-            finish(store, store->taken, ended);
-        }
+        finish_taken(store);
         if (atomic_load(&store->away))
             return;
         store->taken_len = take_here(store);
@@ -203,7 +208,7 @@ void store_continue(struct store *store, short revents)
         call_fiber_continue(store->fiber, revents);
     else if (revents != 0 && !atomic_load(&store->away) && store->pg != NULL)
         look_at_socket(store);
-    go_on(store);
+    finish_taken(store);
 }
 
 /* ---- on the store's thread ---- */

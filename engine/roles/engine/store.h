@@ -20,13 +20,14 @@ void store_submit(struct store *store, struct request *request);
 /* The shard's thread, once it has told others what they wait for: begins what was submitted, batches of all
  * partitions in one, unless something is under way. */
 void store_begin(struct store *store);
-/* The shard's thread: it carries out a call. What is submitted now waits until that has ended, which a mail
- * says. */
+/* The shard's thread: it carries out a call. Its answer is a mail, and what is submitted meanwhile waits for
+ * that. */
 bool store_is_calling(const struct store *store);
 /* The shard's thread: what it is to wait for, for poll(2), descriptor -1: nothing; and when to continue at
  * the latest, by clock_monotonic_ms(), UINT64_MAX: at any time. */
 struct pollfd store_socket(const struct store *store, uint64_t *ret_deadline_ms);
-/* After each of its waits. */
+/* After each of its waits. What ends is answered; the next begins with store_begin(), when all partitions
+ * have given out their rows. */
 void store_continue(struct store *store, short revents);
 /* When the shard's thread has ended. Finishes submitted requests first; NULL-safe */
 void store_stop(struct store *store);

@@ -177,12 +177,13 @@ uint64_t __wrap_partition_deadline_ms(const struct partition *p)
     return play.machine == 0 || partition_of(p) != 1 ? UINT64_MAX : WALL_MS + play.machine;
 }
 
-void __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
+bool __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
     play.more = true;
     if (!is_over())
         (void)fprintf(play.said, "  %" PRIu64 " is stepped at %" PRIu64 "%s\n", partition_of(p),
                       now_ms - WALL_MS, rows ? "" : ", and keeps its rows");
+    return !rows && partition_of(p) == 1;
 }
 
 bool __wrap_store_is_calling(const struct store *store)

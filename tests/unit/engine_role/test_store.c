@@ -293,8 +293,12 @@ static void test_batches_wake_nobody(void)
     CU_ASSERT_EQUAL(store_socket(store, &until_ms).fd, play.socket);
     CU_ASSERT_EQUAL(until_ms, 5);
     CU_ASSERT_EQUAL(atomic_load(&play.finished), 0);
+    CU_ASSERT_TRUE(store_is_calling(store));
     store_continue(store, POLLIN);
     CU_ASSERT_EQUAL(atomic_load(&play.finished), 1);
+    said_check(&play.said, "others may come yet", "");
+    CU_ASSERT_FALSE(store_is_calling(store));
+    store_begin(store);
     said_check(&play.said, "the others together", "shard applies 1 2; ");
     store_continue(store, POLLIN);
     CU_ASSERT_EQUAL(atomic_load(&play.finished), REQUESTS);
@@ -326,10 +330,11 @@ static void test_order_is_kept(void)
         store_submit(store, &play.requests[i]);
     store_begin(store);
     store_continue(store, POLLIN);
+    store_begin(store);
     await_back(2); /* the connection was with the thread, and the last one has waited */
     said_check(&play.said, "one after the other", "shard applies 0; store reads timers of 1; ");
     CU_ASSERT_EQUAL(atomic_load(&play.finished), 2);
-    store_continue(store, 0);
+    store_begin(store);
     said_check(&play.said, "here again", "shard applies 2; ");
     end_connected(store); /* which finishes it */
     CU_ASSERT_EQUAL(atomic_load(&play.finished), REQUESTS);
@@ -344,6 +349,7 @@ static void test_a_failure_connects_again(void)
     store_begin(store);
     store_continue(store, POLLIN);
     CU_ASSERT_EQUAL(play.requests[0].status, THOLE_UNAVAILABLE);
+    store_begin(store);
     await_back(2);
     CU_ASSERT_EQUAL(atomic_load(&play.links), 3);
     CU_ASSERT_EQUAL(atomic_load(&play.tries), 2);
@@ -359,6 +365,7 @@ static void test_an_idle_connection_is_lost(void)
     CU_ASSERT_EQUAL(atomic_load(&play.links), 1);
     play.idle = THOLE_UNAVAILABLE;
     store_continue(store, POLLIN);
+    store_begin(store);
     await_back(2);
     CU_ASSERT_EQUAL(atomic_load(&play.links), 3);
     said_clear(&play.said);

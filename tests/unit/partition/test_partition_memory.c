@@ -81,12 +81,13 @@ _Noreturn void __wrap_abort(void)
     _exit(GAVE_UP);
 }
 
-void __real_partition_flush(struct partition *p, uint64_t now_ms, bool rows);
-void __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
+bool __real_partition_flush(struct partition *p, uint64_t now_ms, bool rows);
+bool __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
     flushes = true;
-    __real_partition_flush(p, now_ms, rows);
+    bool const rows_wait = __real_partition_flush(p, now_ms, rows);
     flushes = false;
+    return rows_wait;
 }
 
 /* ---- orchestrations ---- */
