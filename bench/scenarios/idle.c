@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE = 20000, PROBE_SHORT = 1000, SETTLE_US = 3 * 1000000, DEPTH_MAX = 4 };
+enum { PROBE = 100000, PROBE_SHORT = 1000, SETTLE_US = 3 * 1000000, DEPTH_MAX = 4 };
 
 /* ---- memory of a process and its children ---- */
 
@@ -81,8 +81,8 @@ static bool note_memory(struct bench *bench, const char *at)
 /* ---- the scenario ---- */
 
 /* Starts, until the last of them waits for its event. */
-static bool start_some(struct bench *bench, thole_client *client, const char *prefix, uint64_t count,
-                       double *ret_per_s)
+static bool start_all(struct bench *bench, thole_client *client, const char *prefix, uint64_t count,
+                      double *ret_per_s)
 {
     double ignored;
     uint64_t const begin_us = bench_now_us();
@@ -91,6 +91,20 @@ static bool start_some(struct bench *bench, thole_client *client, const char *pr
         return false;
     *ret_per_s = (double)count * 1e6 / (double)(bench_now_us() - begin_us);
     return true;
+}
+
+/* The same, with what each costs. */
+static bool probe(struct bench *bench, thole_client *client, const char *prefix, const char *at,
+                  uint64_t count, double *ret_per_s)
+{
+    static struct sample before, after;
+    if (!levels_sample_processes(&bench->stand, &before) ||
+        !start_all(bench, client, prefix, count, ret_per_s) ||
+        !levels_sample_processes(&bench->stand, &after))
+        return false;
+    sample_subtract(&after, &before);
+    return bench_note(bench, "S9", at, "starts_per_s", *ret_per_s) &&
+           levels_note_roles(bench, "S9", at, &after, (double)count);
 }
 
 static bool restart(struct bench *bench, thole_client *client)
@@ -119,18 +133,16 @@ static bool wake_one(thole_client *client, const char *id)
 static bool run_idle(struct bench *bench, thole_client *client)
 {
     double before, ignored, after;
-    uint64_t const probe = bench->options.short_run ? PROBE_SHORT : PROBE,
-                   rest = bench->options.instances - probe;
-    if (!note_memory(bench, "none") || !start_some(bench, client, "probe-a", probe, &before))
+    uint64_t const half = bench->options.instances / 2, most = bench->options.short_run ? PROBE_SHORT : PROBE,
+                   count = most < half ? most : half, rest = bench->options.instances - count;
+    if (!note_memory(bench, "none") || !probe(bench, client, "probe-a", "none", count, &before))
         return false;
     fprintf(stderr, "scenarios: S9, %" PRIu64 " more …\n", rest);
-    if (!start_some(bench, client, "asleep-", rest, &ignored))
+    if (!start_all(bench, client, "asleep-", rest, &ignored))
         return false;
     bench_nap_us(SETTLE_US);
     return bench_note(bench, "S9", "idle", "instances", (double)bench->options.instances) &&
-           note_memory(bench, "idle") && start_some(bench, client, "probe-b", probe, &after) &&
-           bench_note(bench, "S9", "none", "starts_per_s", before) &&
-           bench_note(bench, "S9", "idle", "starts_per_s", after) &&
+           note_memory(bench, "idle") && probe(bench, client, "probe-b", "idle", count, &after) &&
            bench_note(bench, "S9", "idle", "start_ratio", after / before) && restart(bench, client) &&
            wake_one(client, "asleep-0") &&
            bench_note(bench, "S9", "idle", "machine_load", bench_load_average());

@@ -64,8 +64,13 @@ static bool sample(struct stand *stand, struct sample *ret)
     return processes_read(stand, ret) && nats_read(stand, ret) && postgres_read(stand, ret);
 }
 
-/* Whose the CPU time is. */
-static bool note_roles(struct bench *bench, const char *scenario, const char *at, const struct sample *cost,
+bool levels_sample_processes(struct stand *stand, struct sample *ret)
+{
+    *ret = (struct sample){.threads_len = 0};
+    return processes_read(stand, ret);
+}
+
+bool levels_note_roles(struct bench *bench, const char *scenario, const char *at, const struct sample *cost,
                        double n)
 {
     static const char *const names[ROLES] = {"cpu_client_us", "cpu_engine_us",    "cpu_worker_us",
@@ -100,7 +105,7 @@ static bool note_load(struct bench *bench, const char *scenario, const char *at,
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         if (!bench_note(bench, scenario, at, figures[i].name, figures[i].value))
             return false;
-    if (!note_roles(bench, scenario, at, cost, n))
+    if (!levels_note_roles(bench, scenario, at, cost, n))
         return false;
     return result->done > 0 ? true : bench_fail(scenario, "no workflow ended within the time");
 }

@@ -51,6 +51,11 @@ bool levels_measure(struct bench *bench, const char *scenario, const struct load
 /* All of these instances have completed in the projection, and none of their activities and timers is left.
  * Waits for the projection. */
 bool levels_completed(struct stand *stand, const char *prefix, uint64_t expected);
+/* Whose the CPU time is: of each of n. */
+bool levels_note_roles(struct bench *bench, const char *scenario, const char *at, const struct sample *cost,
+                       double n);
+/* The processes alone. */
+bool levels_sample_processes(struct stand *stand, struct sample *ret);
 
 /* ---- starts.c: S11 ---- */
 bool starts_run(struct bench *bench);

@@ -108,25 +108,19 @@ static bool has_output(thole_client *client, const char *prefix)
     return good ? true : bench_fail_at(id, "its output is not \"woken\" %s", error.text);
 }
 
-static bool sample_processes(struct stand *stand, struct sample *ret)
-{
-    *ret = (struct sample){.threads_len = 0};
-    return processes_read(stand, ret);
-}
-
 static bool wake_up(struct bench *bench, thole_client *client, const struct history *history, uint64_t count)
 {
     static struct sample before, after;
     struct stand *const stand = &bench->stand;
     bench_nap_us(SETTLE_US);
-    if (!sample_processes(stand, &before))
+    if (!levels_sample_processes(stand, &before))
         return false;
     uint64_t const begin_us = bench_now_us();
     if (!send_all(client, history->prefix, count) ||
         !starts_reached(stand, history->prefix, STARTS_COMPLETED, count))
         return false;
     double const seconds = (double)(bench_now_us() - begin_us) / 1e6;
-    if (!sample_processes(stand, &after) || !levels_completed(stand, history->prefix, count) ||
+    if (!levels_sample_processes(stand, &after) || !levels_completed(stand, history->prefix, count) ||
         !has_output(client, history->prefix))
         return false;
     sample_subtract(&after, &before);

@@ -32,7 +32,9 @@ struct watchdog {
     atomic_bool asleep;
     bool stopping;
     uint64_t warned[CRASH_PLACES_MAX]; /* begin of the turn that it warned about */
-    uint64_t resident, given_back_ms;  /* memory of the process when free memory was given back last */
+    /* memory of the process when free memory was given back last, and when that was done because it was quiet
+     */
+    uint64_t resident, resident_quiet, given_back_ms;
 };
 
 static void warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
@@ -98,16 +100,35 @@ static uint64_t activity(const struct watchdog *dog, bool *ret_runs)
 
 /* What was freed between what stays, and in each thread's arena, malloc keeps: 190 of 445 MB after 1,000,000
  * starts, 540 of 1,350 MB after some thousand messages of 120 kB. */
-static void give_memory_back(struct watchdog *dog, uint64_t growth)
+static bool has_grown(uint64_t *since, uint64_t resident, uint64_t growth)
 {
-    uint64_t const resident = resident_bytes(), share = dog->resident / GROWTH_SHARE;
-    if (resident < dog->resident)
-        dog->resident = resident;
-    if (resident <= dog->resident + (growth > share ? growth : share))
-        return;
+    uint64_t const share = *since / GROWTH_SHARE;
+    if (resident < *since)
+        *since = resident;
+    return resident > *since + (growth > share ? growth : share);
+}
+
+static void give_memory_back(struct watchdog *dog)
+{
     (void)malloc_trim(0);
     dog->resident = resident_bytes();
     dog->given_back_ms = clock_monotonic_ms();
+}
+
+static void look_at_memory(struct watchdog *dog)
+{
+    if (clock_monotonic_ms() >= dog->given_back_ms + GIVE_BACK_MS &&
+        has_grown(&dog->resident, resident_bytes(), GROWTH_BYTES))
+        give_memory_back(dog);
+}
+
+/* What was in use when memory was given back last may be free now, and the process has not grown since. */
+static void look_at_memory_when_quiet(struct watchdog *dog)
+{
+    if (!has_grown(&dog->resident_quiet, resident_bytes(), QUIET_GROWTH_BYTES))
+        return;
+    give_memory_back(dog);
+    dog->resident_quiet = dog->resident;
 }
 
 static void sleep_until_stirred(struct watchdog *dog, uint64_t seen)
@@ -140,12 +161,11 @@ static void *watch(void *arg)
         seen = now;
         look(dog);
         if (quiet < QUIET_LOOKS) {
-            if (clock_monotonic_ms() >= dog->given_back_ms + GIVE_BACK_MS)
-                give_memory_back(dog, GROWTH_BYTES);
+            look_at_memory(dog);
             doze(dog);
             continue;
         }
-        give_memory_back(dog, QUIET_GROWTH_BYTES);
+        look_at_memory_when_quiet(dog);
         sleep_until_stirred(dog, seen);
     }
     (void)pthread_mutex_unlock(&dog->lock);
