@@ -123,7 +123,7 @@ static void compare(void)
             (unsigned long long)records, (unsigned long long)wrong);
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_EQUAL(unaccounted, 0);
-    CU_ASSERT_TRUE(epochs > 100);
+    CU_ASSERT_TRUE(epochs > 50); /* 137 to 166 with nothing else running, 95 beside four other tests */
 }
 
 static void start_orders(void)
