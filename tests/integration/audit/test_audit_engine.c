@@ -114,7 +114,7 @@ static void test_two(void)
     struct stack_program *first = start_engine("first", "100ms");
     check("$T audit keygen notary.example.com --key $D/notary >$D/notary.pub", 0, "");
     for (int round = 0; round < 3; round++) {
-        char prefix[8];
+        char prefix[16];
         struct stack_program *second = start_engine("second", "100ms");
         (void)snprintf(prefix, sizeof prefix, "d%d", round);
         run_instances(prefix);

@@ -212,7 +212,7 @@ static void code_that_takes_events_gets_any_number(void)
     stage_start(s, "keen", "takes");
     (void)stage_said(s);
     for (int i = 0; i < 3; i++) {
-        char text[16];
+        char text[32];
         (void)snprintf(text, sizeof text, "more-%d", i);
         stage_tell(s, "keen", MESSAGE_EVENT, text);
         CU_ASSERT_PTR_NULL(strstr(stage_said(s), "rejected"));

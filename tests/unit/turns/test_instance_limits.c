@@ -51,7 +51,7 @@ static void schedule_some(thole_ctx *ctx, thole_slice input, thole_saga *saga)
         .size = sizeof options,
         .queue = THOLE_STR("cards"),
         .retry = {.tries_max = 3, .first_delay_ms = 5, .final_types = &final, .final_types_len = 1}};
-    char name[16];
+    char name[32];
     (void)thole_call_with(ctx, THOLE_STR("charge"), input, &options);
     (void)thole_child(ctx, THOLE_STR("kid"), input, NULL);
     thole_start(ctx, THOLE_STR("mail"), input, NULL);

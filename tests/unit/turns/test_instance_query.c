@@ -223,7 +223,7 @@ static void nobody_can_answer(void)
 
 static thole_status many_queries(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    char name[16];
+    char name[32];
     (void)input;
     for (int i = 0; i < 66; i++) {
         (void)snprintf(name, sizeof name, "query-%d", i);
