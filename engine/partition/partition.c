@@ -565,12 +565,10 @@ static void finish(struct partition *p)
 
 bool partition_flush(struct partition *p, uint64_t now_ms, bool rows)
 {
-    bool rows_wait = false;
     if (now_ms > p->env.now_ms)
         p->env.now_ms = now_ms;
-    if (p->phase != PHASE_CLOSED)
-        rows_wait = projection_pump(p->projection,
-                                    rows); /* not with each input: one batch takes the records of all */
+    /* Not with each input: one batch takes the records of all. */
+    bool const rows_wait = p->phase != PHASE_CLOSED && projection_pump(p->projection, rows);
     instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);

@@ -78,8 +78,8 @@ struct projection_turns {     /* what the record completed; borrowed until the n
 /* CURRENT: takes the next committed record. facts NULL: it is of no instance. */
 void projection_record(struct projection *projection, thole_slice bytes, uint64_t sequence,
                        const struct projection_facts *facts, struct projection_turns *ret);
-/* Once in each step: emits the outputs that may go now. @p rows: false: those of the next batch wait. True:
- * some do. */
+/* Once in each step: emits the outputs that may go now. @p rows: false: the next batch's rows wait. Returns
+ * whether some wait. */
 bool projection_pump(struct projection *projection, bool rows);
 
 /* --- answers --------------------------------------------------------------------------------------- */

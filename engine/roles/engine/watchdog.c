@@ -32,9 +32,8 @@ struct watchdog {
     atomic_bool asleep;
     bool stopping;
     uint64_t warned[CRASH_PLACES_MAX]; /* begin of the turn that it warned about */
-    /* memory of the process when free memory was given back last, and when that was done because it was quiet
-     */
-    uint64_t resident, resident_quiet, given_back_ms;
+    uint64_t resident, given_back_ms;  /* memory of the process when free memory was given back last */
+    uint64_t resident_quiet;           /* the same, when that was done because it was quiet */
 };
 
 static void warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
@@ -98,8 +97,6 @@ static uint64_t activity(const struct watchdog *dog, bool *ret_runs)
     return sum;
 }
 
-/* What was freed between what stays, and in each thread's arena, malloc keeps: 190 of 445 MB after 1,000,000
- * starts, 540 of 1,350 MB after some thousand messages of 120 kB. */
 static bool has_grown(uint64_t *since, uint64_t resident, uint64_t growth)
 {
     uint64_t const share = *since / GROWTH_SHARE;
@@ -108,6 +105,8 @@ static bool has_grown(uint64_t *since, uint64_t resident, uint64_t growth)
     return resident > *since + (growth > share ? growth : share);
 }
 
+/* What was freed between what stays, and in each thread's arena, malloc keeps: 190 of 445 MB after 1,000,000
+ * starts, 540 of 1,350 MB after some thousand messages of 120 kB. */
 static void give_memory_back(struct watchdog *dog)
 {
     (void)malloc_trim(0);
