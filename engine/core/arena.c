@@ -1,5 +1,5 @@
-/* The bump allocator: blocks that double from about 1 KiB to 64 KiB; what is large gets a block of its own.
- */
+/* The bump allocator: a few blocks of about 1 KiB, then ones that double up to 64 KiB; what is large gets a
+ * block of its own. */
 #include "arena.h"
 #include "sanitizers.h"
 #include <assert.h>
@@ -11,16 +11,21 @@
 #define ARENA_DEBUG SANITIZED_ADDRESS
 #endif
 
-/* A first block with its head is below 1,008 bytes, a small block for glibc's malloc: those are cached for
+/* A small block with its head is below 1,008 bytes, a small one for glibc's malloc, too: those are cached for
  * each thread, while a larger one first makes it merge all free blocks. */
-enum { ARENA_BLOCK_MIN = 960, ARENA_BLOCK_MAX = 64 * ARENA_BLOCK_MIN, ARENA_ALIGN = alignof(max_align_t) };
+enum {
+    ARENA_BLOCK_MIN = 960,
+    ARENA_BLOCKS_SMALL = 4, /* so many before they double */
+    ARENA_BLOCK_MAX = 64 * ARENA_BLOCK_MIN,
+    ARENA_ALIGN = alignof(max_align_t)
+};
 
 struct arena_block {
     struct arena_block *next;
     size_t used, cap;
     alignas(max_align_t) uint8_t bytes[];
 };
-static_assert(sizeof(struct arena_block) + ARENA_BLOCK_MIN < 1008, "a first block is a small one");
+static_assert(sizeof(struct arena_block) + ARENA_BLOCK_MIN < 1008, "the least block is a small one");
 
 void arena_init(struct arena *arena, size_t limit_bytes)
 {
@@ -71,7 +76,7 @@ static struct arena_block *block_for(struct arena *arena, size_t size)
     if (head != NULL && head->cap - head->used >= size)
         return head;
     size_t cap = ARENA_BLOCK_MIN;
-    while (cap < ARENA_BLOCK_MAX && cap < arena->held)
+    while (cap < ARENA_BLOCK_MAX && cap < arena->held / ARENA_BLOCKS_SMALL)
         cap *= 2;
     return size > cap / 4 ? block_insert(arena, size) : block_push(arena, cap);
 }

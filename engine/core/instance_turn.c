@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS_CAP_MIN = 8 };
+enum { EVENTS_CAP_MIN = 4 }; /* below 1,008 bytes: a small block for malloc, see arena.c */
 
 /* ---- beginning and end ---- */
 

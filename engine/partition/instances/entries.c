@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096 };
+enum {
+    PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096,
+    LOOKS_MIN = 16, /* an eviction looks at so many that cannot go, and one for each entry added before it */
+};
 
 /* --- lists ----------------------------------------------------------------------------------------- */
 
@@ -74,6 +77,7 @@ struct entry *entries_add(struct entries *entries, thole_slice id)
     entry->id = (thole_slice){entry->id_bytes, id.len};
     entry->token = ++entries->next_token;
     entry->execution = 1;
+    entries->added++;
     struct entry **at = &entries->buckets[bucket(entry->id)];
     entry->hash_next = *at;
     *at = entry;
@@ -249,13 +253,22 @@ static void evict_one(struct entries *entries, struct entry *entry)
     entry_destroy(entries, entry);
 }
 
-static void evict(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes)
+/* Releases the last ones of the list. One that cannot go is in use: it becomes the first. At most @p looks of
+ * those, so that an eviction takes as long as what it releases, however many are in use. */
+static void evict(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes,
+                  size_t looks)
 {
-    for (struct entry *entry = list->last, *older;
-         entry != NULL && (list->len > keep || entries->held > keep_bytes); entry = older) {
-        older = entry->lru_prev;
-        if (at_rest(entry) && (list->len > keep || entry->held > 0))
+    while (list->last != NULL && (list->len > keep || entries->held > keep_bytes)) {
+        struct entry *const entry = list->last;
+        if (at_rest(entry) && (list->len > keep || entry->held > 0)) {
             evict_one(entries, entry);
+        } else if (looks-- > 0) {
+            bool const over = entry->in_over;
+            list_remove(entries, entry);
+            list_insert(entries, entry, over);
+        } else {
+            break;
+        }
     }
 }
 
@@ -279,8 +292,15 @@ static size_t evict_large(struct entries *entries, size_t keep_bytes)
 void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes)
 {
     size_t const stays = entries->held > keep_bytes ? evict_large(entries, keep_bytes) : 0;
-    evict(entries, &entries->lru, keep, keep_bytes > SIZE_MAX - stays ? SIZE_MAX : keep_bytes + stays);
-    evict(entries, &entries->over, ENDED_MAX, SIZE_MAX);
+    size_t const looks = LOOKS_MIN + entries->added;
+    entries->added = 0;
+    evict(entries, &entries->lru, keep, keep_bytes > SIZE_MAX - stays ? SIZE_MAX : keep_bytes + stays, looks);
+    evict(entries, &entries->over, ENDED_MAX, SIZE_MAX, looks);
+}
+
+void entries_evict_half(struct entries *entries)
+{
+    evict(entries, &entries->lru, entries->lru.len / 2, SIZE_MAX, entries->lru.len);
 }
 
 static void mark_counted(const struct entry_list *list)

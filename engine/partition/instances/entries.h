@@ -6,7 +6,7 @@
 #include "message_route.h"
 
 enum {
-    ENDED_MAX = 10000, /* ended instances remembered */
+    ENDED_MAX = 1000, /* ended instances remembered, for what comes late */
     ENTRY_BUCKETS = 4096,
 };
 
@@ -130,6 +130,7 @@ struct entries {
     size_t pending_len, questions_len, recalled_len, live_len; /* the last two: by state */
     size_t pending_bytes;                                      /* memory of what is pending */
     size_t held;                                               /* memory of their instances */
+    size_t added;                                              /* since the last eviction */
     uint64_t next_token;
 };
 void entries_release(struct entries *entries); /* leaves it empty and usable */
@@ -143,8 +144,11 @@ struct entry *entries_take_ready(struct entries *entries);
 /* After its instance may have grown. */
 void entries_weigh(struct entries *entries, struct entry *entry);
 /* Releases those at rest that were used least recently, while there are more than @p keep or while their
- * instances hold more than @p keep_bytes; before them one that holds more alone. */
+ * instances hold more than @p keep_bytes; before them one that holds more alone. Of those that are not at
+ * rest it looks at few, so some that are may stay until the next time. */
 void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes);
+void entries_evict_half(
+    struct entries *entries); /* for lack of memory: half of them, if so many are at rest */
 void entries_mark_counted(struct entries *entries); /* see struct entry_counted */
 
 /* The only way to change a state; asserts that the new one may follow. Releases the payload of the old state

@@ -181,7 +181,7 @@ static struct instance *replay_code(struct instances *p, struct entry *entry, co
         return NULL;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true; /* others are released, and with them their stacks */
-        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
+        entries_evict_half(&p->entries);
         instance = replay(p, entry, code, turns, n, &status, &err);
     }
     if (status != THOLE_OK)
@@ -246,7 +246,7 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
     else
         instance = replay(p, entry, code, turns, n, &status, &err);
     if (status == THOLE_NOMEM) {
-        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
+        entries_evict_half(&p->entries);
         instance = replay(p, entry, code, turns, n, &status, &err);
     }
     if (status == THOLE_APP)

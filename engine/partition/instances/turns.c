@@ -26,7 +26,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     entry_become(&p->entries, entry, ENTRY_TO_LOAD);
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true;
-        entries_evict(&p->entries, p->entries.lru.len / 2, SIZE_MAX);
+        entries_evict_half(&p->entries);
     } else if (status == THOLE_APP) { /* also without new events: recorded ones may not be delivered yet */
         entry->loading.retry = true;
     } else {

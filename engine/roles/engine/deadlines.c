@@ -131,10 +131,10 @@ static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, s
 {
     THOLE_TRY(projector_store_expire_begin(pg, request->mail.p, request->expiry.slack_ms, EXPIRED_MAX,
                                            &request->arena, &request->expiry.expired,
-                                           &request->expiry.expired_len, &request->err));
+                                           &request->expiry.expired_len, request_error(request)));
     bool const stored = request->expiry.expired_len > 0 && publish_all(deadlines, request);
     if (stored)
-        return projector_store_expire_commit(pg, &request->err);
+        return projector_store_expire_commit(pg, request_error(request));
     projector_store_expire_rollback(pg);
     if (request->expiry.expired_len > 0) {
         log_line_of(LOG_LEVEL_WARN, "sweeper", LOG_PARTITION(request->mail.p),
@@ -148,12 +148,13 @@ static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, s
 thole_status deadlines_store(struct postgres *pg, struct request *request)
 {
     struct deadlines *const deadlines = request->shard->deadlines;
-    THOLE_TRY(
-        projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms, &request->err));
+    THOLE_TRY(projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms,
+                                            request_error(request)));
     if (request->expiry.deadline_in_ms > 0)
         return THOLE_OK;
     THOLE_TRY(end_some(deadlines, pg, request));
     if (request->expiry.expired_len == 0)
         return THOLE_OK;
-    return projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms, &request->err);
+    return projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms,
+                                         request_error(request));
 }

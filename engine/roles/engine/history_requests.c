@@ -27,10 +27,10 @@ static thole_status read_execution(struct engine_host *engine, struct request *r
     struct buf subject;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p,
-                                          request->history.instance, execution, &request->err);
+                                          request->history.instance, execution, request_error(request));
     if (status == THOLE_OK)
         status = records_read(found, engine->connection, stream, buf_cstr(&subject), from,
-                              request->history.to, &request->err);
+                              request->history.to, request_error(request));
     buf_release(&subject);
     return status;
 }
@@ -46,17 +46,18 @@ static thole_status read_deletion(struct engine_host *engine, struct request *re
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, RECORD_BYTES_MAX);
     arena_init(&arena, RECORD_BYTES_MAX * 2);
-    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p,
-                                          request->history.instance, EXECUTION_DELETED, &request->err);
+    thole_status status =
+        subject_history(&subject, engine->topology.ns, request->mail.p, request->history.instance,
+                        EXECUTION_DELETED, request_error(request));
     if (status == THOLE_OK)
         status = stream_last_by_subject(engine->connection, stream, buf_cstr(&subject), ret_sequence, &body,
-                                        &request->err);
+                                        request_error(request));
     if (status == THOLE_OK && *ret_sequence > 0) {
         thole_status const decoded = record_decode(buf_bytes(&body), &arena, &record, NULL);
         bool const good = decoded == THOLE_OK && record.kind == RECORD_DELETED;
         *ret_execution = good ? record.deletion.execution : UINT64_MAX - 1;
         if (decoded == THOLE_NOMEM)
-            status = thole_fail(&request->err, decoded, "out of memory");
+            status = thole_fail(request_error(request), decoded, "out of memory");
     }
     arena_release(&arena);
     buf_release(&subject);
@@ -136,10 +137,10 @@ thole_status ids_load(struct engine_host *engine, struct request *request)
     struct listed listed = {.status = THOLE_OK};
     buf_init(&listed.id, SUBJECT_BYTES_MAX);
     thole_status status = stream_subjects(engine->connection, stream, request->ids.since, request->ids.most,
-                                          note_id, &listed, &request->err);
+                                          note_id, &listed, request_error(request));
     if (status == THOLE_OK && listed.status != THOLE_OK)
-        status = thole_fail(&request->err, THOLE_CORRUPT, "stream %s has a subject that names no instance",
-                            stream);
+        status = thole_fail(request_error(request), THOLE_CORRUPT,
+                            "stream %s has a subject that names no instance", stream);
     thole_slice const hashes = {(const uint8_t *)listed.hashes, listed.len * sizeof *listed.hashes};
     if (status == THOLE_OK)
         request->in.ids = (struct in_ids){(const uint64_t *)(const void *)request_keep(request, hashes).ptr,
@@ -156,7 +157,7 @@ void ids_answered(struct owned *owned, struct request *request)
         return;
     if (request->status == THOLE_UNAVAILABLE) {
         log_line_of(LOG_LEVEL_DEBUG, "partition", LOG_PARTITION(owned->p),
-                    "does not know yet which instances there are: %s", request->err.text);
+                    "does not know yet which instances there are: %s", request_error_text(request));
         request_again(request, LIST_RETRY_MS);
         return;
     }
@@ -165,7 +166,8 @@ void ids_answered(struct owned *owned, struct request *request)
                     "knows which instances there are: %zu", request->in.ids.hashes_len);
     else
         log_line_of(request->status == THOLE_LIMIT ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "partition",
-                    LOG_PARTITION(owned->p), "looks up each instance that is started: %s", request->err.text);
+                    LOG_PARTITION(owned->p), "looks up each instance that is started: %s",
+                    request_error_text(request));
     request_input(owned, request);
 }
 
@@ -210,13 +212,14 @@ thole_status removal_load(struct engine_host *engine, struct request *request)
     asked->more = false;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, asked->of.instance,
-                                          EXECUTIONS_ALL, &request->err);
+                                          EXECUTIONS_ALL, request_error(request));
     if (status == THOLE_OK)
         status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, asked->of.below - 1,
-                             note_sequence, &removed, &request->err);
+                             note_sequence, &removed, request_error(request));
     buf_release(&subject);
     if (status == THOLE_OK || asked->more)
-        status = stream_delete_all(engine->connection, stream, removed.sequences, removed.len, &request->err);
+        status = stream_delete_all(engine->connection, stream, removed.sequences, removed.len,
+                                   request_error(request));
     return status;
 }
 
@@ -231,7 +234,7 @@ void removal_answered(struct owned *owned, struct request *request)
         log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REMOVAL_DELAYED,
                         LOG_INSTANCE(owned->p, asked->of.instance, 0),
                         "the history is deleted, but its records cannot be removed yet: %s",
-                        request->err.text);
+                        request_error_text(request));
         request_again(request, REMOVE_RETRY_MS);
     } else if (asked->more) {
         request_again(request, 0);

@@ -385,7 +385,7 @@ static thole_status check(struct engine_host *engine, struct request *request)
     if (asked->seen.sequence == 0)
         return THOLE_OK;
     THOLE_TRY(stream_still_holds(engine->connection, inbox_of(request), asked->seen.sequence,
-                                 asked->seen.stored_ns, &holds, &last, &request->err));
+                                 asked->seen.stored_ns, &holds, &last, request_error(request)));
     asked->gone_back = !holds;
     if (asked->gone_back)
         log_line_of(
@@ -416,7 +416,7 @@ thole_status inbox_open_load(struct engine_host *engine, struct request *request
                                                    .arg = reader,
                                                    .inflow = request->shard->inflow};
     thole_status status =
-        ordered_reader_open(request->shard->connection, &options, &reader->ordered, &request->err);
+        ordered_reader_open(request->shard->connection, &options, &reader->ordered, request_error(request));
     if (status != THOLE_OK) {
         free(reader);
         return status;
@@ -456,7 +456,8 @@ thole_status inbox_purge_load(struct engine_host *engine, struct request *reques
     THOLE_TRY(check(engine, request));
     if (request->inbox.gone_back)
         return THOLE_OK;
-    return stream_purge_below(engine->connection, inbox_of(request), request->inbox.from, &request->err);
+    return stream_purge_below(engine->connection, inbox_of(request), request->inbox.from,
+                              request_error(request));
 }
 
 /* ---- results that wait in the inbox: a loader's thread, too ---- */
@@ -543,14 +544,14 @@ thole_status results_load(struct engine_host *engine, struct request *request)
     struct stream_bounds bounds = {0};
     struct results results = {.request = request};
     THOLE_TRY(check(engine, request));
-    THOLE_TRY(stream_bounds(engine->connection, inbox_of(request), &bounds, &request->err));
+    THOLE_TRY(stream_bounds(engine->connection, inbox_of(request), &bounds, request_error(request)));
     uint64_t from = asked->from > bounds.first && !asked->gone_back ? asked->from : bounds.first;
     if (bounds.last >= asked->count && from < bounds.last - asked->count + 1)
         from = bounds.last - asked->count + 1;
     thole_status status = THOLE_OK;
     if (bounds.messages > 0 && from <= bounds.last)
         status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect,
-                             &results, &request->err);
+                             &results, request_error(request));
     request->in.results = (struct in_results){results.items, results.len};
     return status;
 }
@@ -560,7 +561,7 @@ thole_status results_load(struct engine_host *engine, struct request *request)
 thole_status inbox_look_load(struct engine_host *engine, struct request *request)
 {
     return stream_next(engine->connection, inbox_of(request), request->inbox.from, &request->inbox.found,
-                       &request->err);
+                       request_error(request));
 }
 
 static bool reads_on(struct inbox_reader *reader, uint64_t sequence, uint64_t *ret_next)

@@ -106,22 +106,23 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     uint64_t opened = 0;
     struct stream_bounds bounds = {0};
     thole_status status =
-        subject_control(&subject, engine->topology.ns, request->mail.p, "epoch", &request->err);
+        subject_control(&subject, engine->topology.ns, request->mail.p, "epoch", request_error(request));
     /* In this order, so that the look-up of the last EpochOpened includes all up to the bound. */
     if (status == THOLE_OK)
-        status = stream_bounds(engine->connection, stream, &bounds, &request->err);
+        status = stream_bounds(engine->connection, stream, &bounds, request_error(request));
     if (status == THOLE_OK)
         status = stream_last_by_subject(engine->connection, stream, buf_cstr(&subject), &opened, &body,
-                                        &request->err);
+                                        request_error(request));
     if (status == THOLE_OK && opened > bounds.last)
-        status = thole_fail(&request->err, THOLE_CONFLICT, "a rival opened the partition meanwhile");
+        status = thole_fail(request_error(request), THOLE_CONFLICT, "a rival opened the partition meanwhile");
     if (status == THOLE_OK && opened > 0)
         status = records_add(&found, opened, (thole_slice){0}, request_keep(request, buf_bytes(&body)));
     if (status == THOLE_OK) {
         uint64_t from = opened + 1;
         if (count > 0 && bounds.last >= count && bounds.last - count + 1 > from)
             from = bounds.last - count + 1;
-        status = records_read(&found, engine->connection, stream, NULL, from, bounds.last, &request->err);
+        status =
+            records_read(&found, engine->connection, stream, NULL, from, bounds.last, request_error(request));
     }
     buf_release(&subject);
     buf_release(&body);
@@ -143,7 +144,7 @@ thole_status log_load(struct engine_host *engine, struct request *request)
     struct records found = {.arena = &request->arena};
     thole_status const status =
         records_read(&found, engine->connection, shard_owned(request->shard, request->mail.p)->hist_stream,
-                     NULL, request->log.from, request->log.to, &request->err);
+                     NULL, request->log.from, request->log.to, request_error(request));
     request->in.log = (struct in_log){found.items, found.len};
     return status;
 }
@@ -168,10 +169,10 @@ thole_status deletion_load(struct engine_host *engine, struct request *request)
     const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
     const struct out_delete_records *const deletion = &request->deletion;
     struct stream_bounds bounds = {0};
-    THOLE_TRY(stream_bounds(engine->connection, stream, &bounds, &request->err));
+    THOLE_TRY(stream_bounds(engine->connection, stream, &bounds, request_error(request)));
     if (bounds.last != deletion->expected_last)
-        return thole_fail(&request->err, THOLE_CONFLICT,
+        return thole_fail(request_error(request), THOLE_CONFLICT,
                           "a rival wrote to the history while its tail was read");
     return stream_delete_all(engine->connection, stream, deletion->sequences, deletion->sequences_len,
-                             &request->err);
+                             request_error(request));
 }

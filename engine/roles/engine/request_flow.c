@@ -210,7 +210,8 @@ static void send_again(struct request *request)
 
 static const char *failure_text(const struct request *request)
 {
-    return request->err.text[0] != '\0' ? request->err.text : request_rule(request)->failed;
+    const char *const text = request_error_text(request);
+    return text[0] != '\0' ? text : request_rule(request)->failed;
 }
 
 static bool is_sure(const struct request *request)
@@ -262,7 +263,8 @@ void request_answered(struct request *request)
     }
     request->again = false;
     request->status = THOLE_OK;
-    request->err = (thole_error){0};
+    if (request->err != NULL)
+        *request->err = (thole_error){0};
     if (request->due_ms == 0)
         request_submit(request);
     else

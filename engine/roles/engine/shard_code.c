@@ -87,7 +87,7 @@ thole_status crashes_load(struct engine_host *engine, struct request *request)
 {
     struct crash_list list = {.engine = engine, .arena = &request->arena};
     thole_status const status = crashes_read(engine->connection, engine->topology.ns, request->mail.p,
-                                             collect_crash, &list, &request->err);
+                                             collect_crash, &list, request_error(request));
     request->in.crashes = (struct in_crashes){list.crashes, list.len};
     return status;
 }
@@ -95,13 +95,13 @@ thole_status crashes_load(struct engine_host *engine, struct request *request)
 thole_status crash_put_load(struct engine_host *engine, struct request *request)
 {
     return crashes_put(engine->connection, engine->topology.ns, request->mail.p, &request->crash,
-                       &request->err);
+                       request_error(request));
 }
 
 thole_status crash_forget_load(struct engine_host *engine, struct request *request)
 {
     return crashes_remove(engine->connection, engine->topology.ns, request->mail.p, request->crash.instance,
-                          &request->err);
+                          request_error(request));
 }
 
 /* ---- lines ---- */

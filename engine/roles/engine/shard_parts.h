@@ -1,7 +1,8 @@
 /*
  * Functions of a shard's parts for its loop (shard.c), for outputs (shard_out.c) and for the table of
  * requests (request_table.c). Each part is one file, which creates its requests, carries them out and takes
- * their answers; on the shard's thread unless stated otherwise. Error texts of executors go to request->err.
+ * their answers; on the shard's thread unless stated otherwise. Error texts of executors go to
+ * request_error().
  */
 #ifndef THOLE_SHARD_PARTS_H
 #define THOLE_SHARD_PARTS_H

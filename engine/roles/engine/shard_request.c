@@ -80,6 +80,20 @@ thole_slice request_keep(struct request *request, thole_slice text)
     return copy;
 }
 
+thole_error *request_error(struct request *request)
+{
+    if (request->err == NULL)
+        request->err = arena_alloc(&request->arena, sizeof *request->err);
+    if (request->err == NULL)
+        memory_give_up(1, sizeof *request->err);
+    return request->err;
+}
+
+const char *request_error_text(const struct request *request)
+{
+    return request->err == NULL ? "" : request->err->text;
+}
+
 uint64_t request_token(const struct request *request)
 {
     return (uint64_t)(uintptr_t)request;

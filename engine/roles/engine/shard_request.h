@@ -166,7 +166,7 @@ struct request {
     };
     /* The answer. */
     thole_status status;
-    thole_error err;
+    thole_error *err;           /* request_error(); NULL: none */
     struct request_reply reply; /* of a window */
     struct partition_in in; /* for the machine; points into arena. For an output it is begun at creation */
     /* While it is carried out. */
@@ -196,7 +196,7 @@ enum request_failure {
 
 /* Sends it in its window; the shard's thread. Statuses of requests_publish(). */
 typedef thole_status request_send_fn(struct request *request, thole_error *reterr);
-/* Blocking, a loader's thread. Error texts go to request->err. */
+/* Blocking, a loader's thread. Error texts go to request_error(). */
 typedef thole_status request_load_fn(struct engine_host *engine, struct request *request);
 /* The store's thread, which may wait; those that may join, on a fiber of the shard's (store.h). */
 typedef thole_status request_store_fn(struct postgres *pg, struct request *request);
@@ -234,6 +234,9 @@ struct request *request_of(enum request_kind kind, struct shard *shard, const st
 void request_destroy(struct request *request); /* NULL-safe */
 /* Copies into its arena, aligned for any type; never fails (aborts without memory). */
 thole_slice request_keep(struct request *request, thole_slice text);
+/* Where its failure is written. In its arena, since most requests do not fail: it would be half of each. */
+thole_error *request_error(struct request *request);
+const char *request_error_text(const struct request *request); /* "": there is none */
 /* The token under which a window answers it. */
 uint64_t request_token(const struct request *request);
 bool request_is_current(const struct owned *owned, const struct request *request);

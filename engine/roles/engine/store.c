@@ -109,7 +109,7 @@ static void finish(struct store *store, struct request *const *requests, size_t 
 {
     for (size_t i = 0; i < n; i++)
         if (requests[i]->status == THOLE_UNAVAILABLE)
-            lose(store, requests[i]->err.text);
+            lose(store, request_error(requests[i])->text);
     look_for_removals(store);
     for (size_t i = 0; i < n; i++)
         request_finish(requests[i]);
@@ -220,7 +220,7 @@ static void carry_out(struct store *store, struct request *const *requests, size
     else
         for (size_t i = 0; i < n; i++)
             requests[i]->status =
-                thole_fail(&requests[i]->err, THOLE_UNAVAILABLE, "Postgres is not connected");
+                thole_fail(request_error(requests[i]), THOLE_UNAVAILABLE, "Postgres is not connected");
     finish(store, requests, n);
 }
 

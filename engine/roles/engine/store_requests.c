@@ -26,20 +26,20 @@ thole_status store_open(struct postgres *pg, struct request *request)
 {
     struct in_store_opened *const in = &request->in.store_opened;
     thole_status const status = projector_store_open(pg, request->mail.p, request->store.epoch,
-                                                     &in->projected, &in->epoch, &request->err);
+                                                     &in->projected, &in->epoch, request_error(request));
     return status == THOLE_FENCED ? THOLE_OK : status;
 }
 
 thole_status store_reset(struct postgres *pg, struct request *request)
 {
-    return projector_store_reset(pg, request->mail.p, request->store.epoch, &request->err);
+    return projector_store_reset(pg, request->mail.p, request->store.epoch, request_error(request));
 }
 
 thole_status store_live(struct postgres *pg, struct request *request)
 {
     struct live_summary live = {0};
-    THOLE_TRY(projector_store_complete(pg, request->mail.p, request->store.epoch, &request->err));
-    THOLE_TRY(projector_store_live(pg, request->mail.p, &request->arena, &live, &request->err));
+    THOLE_TRY(projector_store_complete(pg, request->mail.p, request->store.epoch, request_error(request)));
+    THOLE_TRY(projector_store_live(pg, request->mail.p, &request->arena, &live, request_error(request)));
     request->in.live = (struct in_live){.blocked = live.blocked,
                                         .blocked_len = live.blocked_len,
                                         .names = live.orchestrations,
@@ -56,7 +56,7 @@ thole_status store_timers(struct postgres *pg, struct request *request)
     struct batch_timer *timers = NULL;
     THOLE_TRY(projector_store_timers(pg, request->mail.p, request->store.before_ms, TIMERS_MAX,
                                      &request->arena, &timers, &in->timers_len, &in->next_due_ms,
-                                     &request->err));
+                                     request_error(request)));
     in->timers = timers;
     return THOLE_OK;
 }
@@ -71,7 +71,7 @@ static void applied(struct request *request)
 thole_status store_apply(struct postgres *pg, struct request *request)
 {
     applied(request);
-    return projector_store_apply(pg, &request->store.batch, 1, &request->err);
+    return projector_store_apply(pg, &request->store.batch, 1, request_error(request));
 }
 
 /* Deletions lock rows in another order; for a synchronous commit the other batches would have to wait.
@@ -110,7 +110,7 @@ void store_apply_all(struct postgres *pg, struct request *const *requests, size_
     for (size_t i = 0; i < n; i++) {
         requests[i]->status = together ? status : store_apply(pg, requests[i]);
         if (together)
-            requests[i]->err = err;
+            *request_error(requests[i]) = err;
     }
 }
 

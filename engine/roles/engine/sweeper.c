@@ -91,7 +91,7 @@ static void say_failed(const struct owned *owned, const struct request *request)
 {
     if (request->status != THOLE_OK && request_is_current(owned, request))
         log_line_of(LOG_LEVEL_WARN, "sweeper", LOG_PARTITION(owned->p),
-                    "cannot look for lost activities and late tries: %s", request->err.text);
+                    "cannot look for lost activities and late tries: %s", request_error_text(request));
 }
 
 /* ---- orphans: rows that no worker claims or renews ---- */
@@ -100,10 +100,11 @@ thole_status orphans_store(struct postgres *pg, struct request *request)
 {
     struct asked_orphans *const asked = &request->orphans;
     THOLE_TRY(projector_store_orphans(pg, request->mail.p, asked->age_ms, ORPHANS_MAX, &request->arena,
-                                      &asked->rows, &asked->rows_len, &asked->next_in_ms, &request->err));
+                                      &asked->rows, &asked->rows_len, &asked->next_in_ms,
+                                      request_error(request)));
     if (request->shard->cells == NULL) /* nobody reads it */
         return THOLE_OK;
-    return projector_store_waiting(pg, request->mail.p, &asked->waiting_ms, &request->err);
+    return projector_store_waiting(pg, request->mail.p, &asked->waiting_ms, request_error(request));
 }
 
 static void plan_next(struct owned *owned, const struct request *request)
@@ -220,12 +221,12 @@ thole_status find_input_load(struct engine_host *engine, struct request *request
     struct buf subject;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, activity->instance,
-                                          activity->execution, &request->err);
+                                          activity->execution, request_error(request));
     if (status == THOLE_OK)
-        status = stream_bounds(engine->connection, stream, &bounds, &request->err);
+        status = stream_bounds(engine->connection, stream, &bounds, request_error(request));
     if (status == THOLE_OK)
         status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, bounds.last, find_scheduled,
-                             request, &request->err);
+                             request, request_error(request));
     buf_release(&subject);
     return status;
 }

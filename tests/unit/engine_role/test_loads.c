@@ -280,7 +280,7 @@ static size_t load(size_t which, size_t refused)
     if (status == THOLE_OK)
         say_answer(request);
     else
-        (void)fprintf(play.said, ": %s", request->err.text);
+        (void)fprintf(play.said, ": %s", request_error_text(request));
     (void)fprintf(play.said, "\n");
     if (request->kind == REQ_OPEN_INBOX)
         inbox_reader_close(request->inbox.reader);

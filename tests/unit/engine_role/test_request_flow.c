@@ -348,7 +348,7 @@ static void test_a_failed_load(void)
         struct request *const request = request_create(REQ_LOAD, &world.shard, &world.owned);
         request_submit(request);
         request->status = rows[i].status; /* it is in the mailbox; the loader is this thread */
-        (void)snprintf(request->err.text, sizeof request->err.text, "%s", rows[i].text);
+        (void)thole_fail(request_error(request), rows[i].status, "%s", rows[i].text);
         take();
         CHECK_STR(rows[i].name, play.log, rows[i].log);
         end();

@@ -270,12 +270,13 @@ static struct request *carry_out(void)
                   request->mail.generation, (int)request->in.kind);
     if (rule->send != NULL) {
         request->status = rule->send(request, &err);
-        request->err = err;
+        *request_error(request) = err;
     } else if (rule->load != NULL) {
         request->status = rule->load(&world.engine, request);
     }
     if (request->status != THOLE_OK)
-        (void)fprintf(play.said, "  = %s: %s\n", thole_status_name(request->status), request->err.text);
+        (void)fprintf(play.said, "  = %s: %s\n", thole_status_name(request->status),
+                      request_error_text(request));
     return request;
 }
 

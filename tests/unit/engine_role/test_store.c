@@ -19,6 +19,7 @@ static struct {
     struct shard shard;
     struct request requests[REQUESTS];
     struct batch batches[REQUESTS];
+    thole_error errors[REQUESTS];
     atomic_size_t tries, links, finished;
     char last_link[8];
     bool away;               /* Postgres */
@@ -171,7 +172,8 @@ static struct store *begin(bool away)
         play.requests[i] = (struct request){.kind = REQ_STORE_APPLY,
                                             .shard = &play.shard,
                                             .mail = {.kind = SHARD_ANSWER, .p = i},
-                                            .store = {.batch = &play.batches[i]}};
+                                            .store = {.batch = &play.batches[i]},
+                                            .err = &play.errors[i]};
     }
     CU_ASSERT_EQUAL_FATAL(store_start(&play.shard, &store, NULL), THOLE_OK);
     return store;
@@ -199,7 +201,7 @@ static void test_nobody_is_told_ok_without_postgres(void)
     store_stop(store);
     for (size_t i = 0; i < REQUESTS; i++) {
         CU_ASSERT_EQUAL(play.requests[i].status, THOLE_UNAVAILABLE);
-        CHECK_STR("why", play.requests[i].err.text, "Postgres is not connected");
+        CHECK_STR("why", play.errors[i].text, "Postgres is not connected");
     }
     CU_ASSERT_EQUAL(atomic_load(&play.links), 0);
 }

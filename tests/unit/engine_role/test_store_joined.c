@@ -32,6 +32,7 @@ thole_status __wrap_projector_store_apply(struct postgres *pg, struct batch *con
 static struct request requests[REQUESTS], *all[REQUESTS];
 static struct batch batches[REQUESTS];
 static struct batch_activity removed[REQUESTS];
+static thole_error errors[REQUESTS];
 
 static void begin(void)
 {
@@ -39,8 +40,11 @@ static void begin(void)
         removed[i] = (struct batch_activity){.activity_id = i};
         batches[i] = (struct batch){
             .partition = 10 + i, .activities_removed = &removed[i], .activities_removed_len = 1};
-        requests[i] =
-            (struct request){.kind = REQ_STORE_APPLY, .mail = {.p = 10 + i}, .store = {.batch = &batches[i]}};
+        errors[i] = (thole_error){.status = THOLE_OK};
+        requests[i] = (struct request){.kind = REQ_STORE_APPLY,
+                                       .mail = {.p = 10 + i},
+                                       .store = {.batch = &batches[i]},
+                                       .err = &errors[i]};
         all[i] = &requests[i];
     }
     database.status = THOLE_OK;
@@ -106,8 +110,8 @@ static void test_one_fails_alone(void)
         CU_ASSERT_EQUAL(database.calls, 1 + REQUESTS);
         for (size_t i = 0; i < REQUESTS; i++)
             CU_ASSERT_EQUAL(requests[i].status, i == 2 ? statuses[row] : THOLE_OK);
-        CU_ASSERT_STRING_EQUAL(requests[2].err.text, "partition 12");
-        CU_ASSERT_STRING_EQUAL(requests[3].err.text, "");
+        CU_ASSERT_STRING_EQUAL(errors[2].text, "partition 12");
+        CU_ASSERT_STRING_EQUAL(errors[3].text, "");
         CU_ASSERT_TRUE(removed[3].held && !removed[2].held);
     }
 }
@@ -121,7 +125,7 @@ static void test_a_lost_database_is_lost_for_all(void)
     CU_ASSERT_EQUAL(database.calls, 1);
     for (size_t i = 0; i < REQUESTS; i++) {
         CU_ASSERT_EQUAL(requests[i].status, THOLE_UNAVAILABLE);
-        CU_ASSERT_STRING_EQUAL(requests[i].err.text, "partition 12");
+        CU_ASSERT_STRING_EQUAL(errors[i].text, "partition 12");
     }
 }
 

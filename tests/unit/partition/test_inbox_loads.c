@@ -343,7 +343,7 @@ static void test_a_reader_that_cannot_be_opened(void)
     request->inbox.from = FIRST;
     play.cannot_open = true;
     CU_ASSERT_EQUAL(inbox_open_load(&world.engine, request), THOLE_UNAVAILABLE);
-    CHECK_STR("why", request->err.text, "no consumer");
+    CHECK_STR("why", request_error_text(request), "no consumer");
     CU_ASSERT_PTR_NULL(request->inbox.reader);
     CU_ASSERT_EQUAL(play.freed, 1);
     request_destroy(request);

@@ -101,11 +101,14 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
 }
 
 static struct request request;
+static thole_error request_err;
 
 /* Its status; what was done is in play.said. */
 static thole_status store(const char *refused, size_t expired, uint64_t first_ms, enum request_result result)
 {
     memset(&request, 0, sizeof request);
+    request_err = (thole_error){.status = THOLE_OK};
+    request.err = &request_err;
     request.mail.p = 3;
     request.shard = &shard;
     request.expiry.slack_ms = 700;

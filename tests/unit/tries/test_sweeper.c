@@ -84,7 +84,7 @@ static void run_at(uint64_t now_ms)
 static struct request *fails(struct request *request)
 {
     request->status = THOLE_UNAVAILABLE;
-    (void)snprintf(request->err.text, sizeof request->err.text, "Postgres is away");
+    (void)thole_fail(request_error(request), THOLE_UNAVAILABLE, "Postgres is away");
     return request;
 }
 
@@ -347,10 +347,10 @@ static void test_its_input_is_not_there(void)
 {
     CU_ASSERT_FALSE(load_input("unknown", THOLE_OK)->find.found);
     end();
-    CHECK_STR("why", load_input("bounds", THOLE_UNAVAILABLE)->err.text, "no bounds");
+    CHECK_STR("why", request_error_text(load_input("bounds", THOLE_UNAVAILABLE)), "no bounds");
     CHECK_STR("not asked", history.subject, "");
     end();
-    CHECK_STR("why", load_input("records", THOLE_UNAVAILABLE)->err.text, "no records");
+    CHECK_STR("why", request_error_text(load_input("records", THOLE_UNAVAILABLE)), "no records");
     end();
 }
 
