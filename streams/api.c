@@ -22,6 +22,9 @@ static thole_status api_status(uint64_t code, uint64_t http)
     case API_WRONG_LAST: return THOLE_CONFLICT;
     case API_NOT_ENABLED:
     case API_NOT_ENABLED_FOR_ACCOUNT: return THOLE_UNSUPPORTED;
+    case API_CONSUMER_CREATE_FAILED:
+    case API_CONSUMER_STORE_FAILED:
+    case API_STREAM_CREATE_FAILED:
     case API_NO_LEADER:
     case API_NOT_LEADER: return THOLE_UNAVAILABLE;
     default: return http == 503 ? THOLE_UNAVAILABLE : THOLE_INVALID;
@@ -39,6 +42,10 @@ const char *api_full(uint32_t code)
         return CANNOT "JetStream has reached max_file or max_mem (10023): raise them, or make room";
     case API_MEMORY_FULL: return CANNOT "JetStream has reached max_mem (10028): raise it, or make room";
     case API_STORAGE_FULL: return CANNOT "JetStream has reached max_file (10047): raise it, or make room";
+    case API_CONSUMER_CREATE_FAILED:
+    case API_CONSUMER_STORE_FAILED:
+    case API_STREAM_CREATE_FAILED:
+        return CANNOT "it could not make its files; its log says why, as that its disk is full";
     case API_STORE_FAILED:
         return CANNOT "its disk is full, or a limit of the stream is reached (10077); its log says which";
     default: return NULL;

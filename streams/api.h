@@ -21,6 +21,10 @@ enum api_error {
     API_WRONG_LAST_BUSY = 10164, /* another such write is under way */
     API_NOT_ENABLED = 10076,
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
+    /* Of one server, which could not make its files, as when its disk is full: another one may. */
+    API_CONSUMER_CREATE_FAILED = 10012,
+    API_CONSUMER_STORE_FAILED = 10104,
+    API_STREAM_CREATE_FAILED = 10049,
     /* These last until somebody makes room. */
     API_ACCOUNT_FULL = 10002, /* "resource limits exceeded for account" */
     API_SERVER_FULL = 10023,  /* "insufficient resources" */

@@ -557,6 +557,8 @@ static void test_no_namespace(void)
     CU_ASSERT_EQUAL(topology.payload_max, 262144);
 }
 
+#define FAILS(http, code, text)                                                                              \
+    "{\"type\":\"x\",\"error\":{\"code\":" #http ",\"err_code\":" #code ",\"description\":\"" text "\"}}"
 /* What the API's errors come to, and answers that are none. */
 static void test_errors(void)
 {
@@ -565,18 +567,16 @@ static void test_errors(void)
         thole_status status;
         const char *text;
     } rows[] = {
-        {"{\"type\":\"x\",\"error\":{\"code\":503,\"err_code\":1,\"description\":\"busy\"}}",
-         THOLE_UNAVAILABLE, "busy (1)"},
-        {"{\"type\":\"x\",\"error\":{\"code\":500,\"err_code\":10008,\"description\":\"no leader\"}}",
-         THOLE_UNAVAILABLE, "no leader (10008)"},
-        {"{\"type\":\"x\",\"error\":{\"code\":500,\"err_code\":10009,\"description\":\"x\"}}",
-         THOLE_UNAVAILABLE, "x (10009)"},
-        {"{\"type\":\"x\",\"error\":{\"code\":400,\"err_code\":10023,\"description\":\"no room\"}}",
-         THOLE_INVALID, "no room (10023)"},
-        {"{\"type\":\"x\",\"error\":{\"code\":503,\"err_code\":10076,\"description\":\"off\"}}",
-         THOLE_UNSUPPORTED, "JetStream is off"},
-        {"{\"type\":\"x\",\"error\":{\"code\":503,\"err_code\":10039,\"description\":\"off\"}}",
-         THOLE_UNSUPPORTED, "JetStream is off"},
+        {FAILS(503, 1, "busy"), THOLE_UNAVAILABLE, "busy (1)"},
+        {FAILS(500, 10008, "no leader"), THOLE_UNAVAILABLE, "no leader (10008)"},
+        {FAILS(500, 10009, "x"), THOLE_UNAVAILABLE, "x (10009)"},
+        {FAILS(500, 10012, "no store"), THOLE_UNAVAILABLE, "no store (10012)"},
+        {FAILS(500, 10104, "no store"), THOLE_UNAVAILABLE, "no store (10104)"},
+        {FAILS(500, 10049, "no disk"), THOLE_UNAVAILABLE, "no disk (10049)"},
+        {FAILS(500, 10052, "wrong"), THOLE_INVALID, "wrong (10052)"},
+        {FAILS(400, 10023, "no room"), THOLE_INVALID, "no room (10023)"},
+        {FAILS(503, 10076, "off"), THOLE_UNSUPPORTED, "JetStream is off"},
+        {FAILS(503, 10039, "off"), THOLE_UNSUPPORTED, "JetStream is off"},
         {"{\"type\":\"x\",\"error\":{}}", THOLE_INVALID, " (0)"},
         {"{}", THOLE_CORRUPT, "INFO : the answer is not one of JetStream's"},
         {"", THOLE_CORRUPT, "not one of JetStream's"},
