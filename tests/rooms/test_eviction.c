@@ -25,7 +25,11 @@ static void begin_with(enum entry_state state, size_t len, size_t in_use)
 
 static size_t number(const struct entry *entry)
 {
-    return entry == NULL ? SIZE_MAX : strtoul((const char *)entry->id.ptr, NULL, 10);
+    size_t n = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(entry);
+    for (size_t i = 0; i < entry->id.len; i++)
+        n = n * 10 + entry->id.ptr[i] - '0';
+    return n;
 }
 
 static void all_at_rest(const struct entry_list *list)
@@ -58,8 +62,7 @@ static void test_what_is_in_use_stays(void)
     entries_release(&all);
 }
 
-/* An eviction that finds nothing takes as long with thousands in use as with few, and the next one goes on.
- */
+/* An eviction that finds nothing takes as long with thousands in use as with few; the next one goes on. */
 static void test_few_in_use_are_looked_at(void)
 {
     begin_with(ENTRY_ENDED, ENTRIES, ENTRIES);
