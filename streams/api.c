@@ -45,7 +45,7 @@ const char *api_full(uint32_t code)
     case API_CONSUMER_CREATE_FAILED:
     case API_CONSUMER_STORE_FAILED:
     case API_STREAM_CREATE_FAILED:
-        return CANNOT "it could not make its files; its log says why, as that its disk is full";
+        return CANNOT "it could not make its files: its disk may be full; its log says why";
     case API_STORE_FAILED:
         return CANNOT "its disk is full, or a limit of the stream is reached (10077); its log says which";
     default: return NULL;

@@ -21,7 +21,7 @@ enum api_error {
     API_WRONG_LAST_BUSY = 10164, /* another such write is under way */
     API_NOT_ENABLED = 10076,
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
-    /* Of one server, which could not make its files, as when its disk is full: another one may. */
+    /* A server could not make its files, as when its disk is full. */
     API_CONSUMER_CREATE_FAILED = 10012,
     API_CONSUMER_STORE_FAILED = 10104,
     API_STREAM_CREATE_FAILED = 10049,
@@ -59,8 +59,8 @@ THOLE_NODISCARD thole_status api_call(struct connection *connection, const char 
 /* The same classification for an answer that was received otherwise. */
 THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                                        uint32_t *ret_error, thole_error *reterr);
-/* What is full and what to do, for the codes that say so; NULL: another code. Static text, which begins with
- * CANNOT_STORE. */
+/* Why a server cannot store and what to do, for the codes that say so; NULL: another code. Static text, which
+ * begins with CANNOT_STORE. */
 const char *api_full(uint32_t code);
 /* Of the "error" of an answer: another writer was first (Nats-Expected-Last-Sequence,
  * -Last-Subject-Sequence). */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS_CAP_MIN = 4 }; /* below 1,008 bytes: a small block for malloc, see arena.c */
+enum { EVENTS_CAP_MIN = 4 };
+static_assert(EVENTS_CAP_MIN * sizeof(struct event) < 1008, "a small block for malloc: arena.c");
 
 /* ---- beginning and end ---- */
 

@@ -253,8 +253,8 @@ static void evict_one(struct entries *entries, struct entry *entry)
     entry_destroy(entries, entry);
 }
 
-/* Releases the last ones of the list. One that cannot go is in use: it becomes the first. At most @p looks of
- * those, so that an eviction takes as long as what it releases, however many are in use. */
+/* Releases the last ones of the list. One that is in use, or holds nothing while memory is wanted, becomes
+ * the first. At most @p looks of those, so that an eviction takes as long as what it releases. */
 static void evict(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes,
                   size_t looks)
 {

@@ -147,8 +147,8 @@ void entries_weigh(struct entries *entries, struct entry *entry);
  * instances hold more than @p keep_bytes; before them one that holds more alone. Of those that are not at
  * rest it looks at few, so some that are may stay until the next time. */
 void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes);
-void entries_evict_half(
-    struct entries *entries); /* for lack of memory: half of them, if so many are at rest */
+/* For lack of memory: half of them, if so many are at rest. */
+void entries_evict_half(struct entries *entries);
 void entries_mark_counted(struct entries *entries); /* see struct entry_counted */
 
 /* The only way to change a state; asserts that the new one may follow. Releases the payload of the old state

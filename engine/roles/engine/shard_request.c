@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 enum { ARENA_MAX = 1024 * 1024 * 1024 };
+static_assert(sizeof(struct request) < 1008, "a small block for malloc: arena.c");
 
 const struct request_rule *request_rule(const struct request *request)
 {

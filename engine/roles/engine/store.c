@@ -109,7 +109,7 @@ static void finish(struct store *store, struct request *const *requests, size_t 
 {
     for (size_t i = 0; i < n; i++)
         if (requests[i]->status == THOLE_UNAVAILABLE)
-            lose(store, request_error(requests[i])->text);
+            lose(store, request_error_text(requests[i]));
     look_for_removals(store);
     for (size_t i = 0; i < n; i++)
         request_finish(requests[i]);

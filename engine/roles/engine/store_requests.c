@@ -109,7 +109,7 @@ void store_apply_all(struct postgres *pg, struct request *const *requests, size_
     bool const together = status == THOLE_OK || status == THOLE_UNAVAILABLE;
     for (size_t i = 0; i < n; i++) {
         requests[i]->status = together ? status : store_apply(pg, requests[i]);
-        if (together)
+        if (together && status != THOLE_OK)
             *request_error(requests[i]) = err;
     }
 }
