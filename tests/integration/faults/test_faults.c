@@ -263,14 +263,36 @@ static bool story_rebuild(void)
     return story_reopen();
 }
 
+static char waiting_id[64];
+static unsigned waiting_execution;
+
+/* It has no activity left, and the rows follow what is committed. */
+static bool is_waiting(void)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM thole_default.instances i WHERE instance = '%s' AND execution = %u AND "
+             "NOT EXISTS "
+             "(SELECT 1 FROM thole_default.worker_queue q WHERE q.instance = i.instance)",
+             waiting_id, waiting_execution);
+    return stack_sql(&stack, sql)[0] == '1';
+}
+
+static bool comes_to_wait(const char *id, unsigned execution)
+{
+    snprintf(waiting_id, sizeof waiting_id, "%s", id);
+    waiting_execution = execution;
+    return eventually(is_waiting);
+}
+
 /* One is kept in memory, the other has to be loaded. */
-static bool go_on(const char *orchestration, unsigned ms)
+static bool go_on(const char *orchestration, unsigned execution)
 {
     const char *const ids[] = {id_of("first"), id_of("second")};
     bool ok = true;
     for (size_t i = 0; i < 2 && ok; i++) {
-        ok = starts(ids[i], orchestration, "");
-        pause_ms(ms); /* its activities are done: it waits, and the one before it may go */
+        ok = starts(ids[i], orchestration, "") && comes_to_wait(ids[i], execution);
+        pause_ms(300); /* the turn behind its last activity; then the one before it may go */
     }
     for (size_t i = 0; i < 2 && ok; i++)
         ok = thole_client_signal(client, thole_slice_from(ids[i]), THOLE_STR("go"), THOLE_STR("went"),
@@ -281,13 +303,12 @@ static bool go_on(const char *orchestration, unsigned ms)
 
 static bool story_load(void)
 {
-    return go_on("waits", 300);
+    return go_on("waits", 1);
 }
 
-/* In their second execution. */
 static bool story_second(void)
 {
-    return go_on("again", 1000);
+    return go_on("again", 2);
 }
 
 static char deleted_id[64];
