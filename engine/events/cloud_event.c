@@ -80,6 +80,9 @@ bool cloud_event_name_is_good(thole_slice name)
 
 static thole_status check_name(const struct attributes *to, thole_slice name)
 {
+    if (thole_slice_equal(name, THOLE_STR("data"))) /* the event in JSON would have two */
+        return thole_fail(to->reterr, THOLE_INVALID, "%sdata is no attribute: an event's data is the body",
+                          to->where);
     if (cloud_event_name_is_good(name))
         return THOLE_OK;
     return thole_fail(to->reterr, THOLE_INVALID,
@@ -265,12 +268,15 @@ static thole_status read_structured(const struct event_message *message, struct 
         return thole_fail(to->reterr, THOLE_INVALID,
                           "the Content-Type says a CloudEvent in JSON, and the body is no JSON");
     while (json_field(message->body, &at, &key, &value)) {
-        if (thole_slice_equal(key, THOLE_STR("data")))
-            data = value;
-        else if (thole_slice_equal(key, THOLE_STR("data_base64")))
-            base64 = value;
-        else
+        thole_slice *const kept = thole_slice_equal(key, THOLE_STR("data"))          ? &data
+                                  : thole_slice_equal(key, THOLE_STR("data_base64")) ? &base64
+                                                                                     : NULL;
+        if (kept == NULL)
             THOLE_TRY(read_member(to, key, value));
+        else if (kept->ptr != NULL)
+            return thole_fail(to->reterr, THOLE_INVALID, "member %.*s is there twice", THOLE_FMT(key));
+        else
+            *kept = value;
     }
     if (!json_ends(message->body, at))
         return thole_fail(to->reterr, THOLE_INVALID, "the event is no JSON object");
