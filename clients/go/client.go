@@ -44,20 +44,18 @@ type Client struct {
 var unprintable = regexp.MustCompile(`[^ -~]`)
 
 func ownActor() string {
-	if actor := os.Getenv("THOLE_ACTOR"); actor != "" {
-		return actor
+	host, _ := os.Hostname()
+	who, err := user.Current()
+	if err != nil {
+		who = &user.User{}
 	}
-	name, host := "", ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, _ = os.Hostname()
-	return unprintable.ReplaceAllString(fmt.Sprintf("%.100s@%.99s", name, host), "?")
+	own := unprintable.ReplaceAllString(fmt.Sprintf("%.100s@%.99s", who.Username, host), "?")
+	return cmp.Or(os.Getenv("THOLE_ACTOR"), own)
 }
 
-// sender says in headers who asks.
-func (c *Client) sender(ctx context.Context) (nats.Header, error) {
-	header := nats.Header{"Thole-Actor": {c.Actor}, "Thole-Client": {c.Name}}
+// header says who asks.
+func (c *Client) header(ctx context.Context) (nats.Header, error) {
+	header := nats.Header{"Content-Type": {"application/json"}, "Thole-Actor": {c.Actor}, "Thole-Client": {c.Name}}
 	carrier := map[string]string{}
 	if c.Trace != nil {
 		c.Trace(ctx, carrier)
@@ -69,21 +67,25 @@ func (c *Client) sender(ctx context.Context) (nats.Header, error) {
 	}
 	for name, values := range header {
 		if len(c.Actor) > 200 || len(c.Name) > 64 || unprintable.MatchString(values[0]) {
-			return nil, &Error{Status: StatusInvalid, Text: fmt.Sprintf("%s %.80q is no text of printable ASCII, or too long", name, values[0])}
+			return nil, invalid("%s %.80q is no text of printable ASCII, or too long", name, values[0])
 		}
 	}
 	return header, nil
 }
 
-// vouched is the end of a subject that names who asks, encoded as ids are.
-func (c *Client) vouched() (string, error) {
+// subject is that of an operation with a name, or without. If somebody is vouched for, it ends with who that is, encoded as ids are.
+func (c *Client) subject(operation string, name []string) (string, error) {
+	if err := checkNames(name...); err != nil {
+		return "", err
+	}
+	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".")
 	if c.VouchedActor == "" {
-		return "", nil
+		return subject, nil
 	}
 	if len(c.VouchedActor) > 200 || !utf8.ValidString(c.VouchedActor) || strings.Contains(c.VouchedActor, "\x00") {
-		return "", &Error{Status: StatusInvalid, Text: fmt.Sprintf("the vouched actor %.80q is no UTF-8 without NUL, or longer than 200 bytes", c.VouchedActor)}
+		return "", invalid("the vouched actor %.80q is no UTF-8 without NUL, or longer than 200 bytes", c.VouchedActor)
 	}
-	return ".by." + strings.NewReplacer("+", "%20", ".", "%2E").Replace(url.QueryEscape(c.VouchedActor)), nil
+	return subject + ".by." + strings.NewReplacer("+", "%20", ".", "%2E").Replace(url.QueryEscape(c.VouchedActor)), nil
 }
 
 // NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
@@ -99,7 +101,8 @@ type StartOptions struct {
 
 // Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start.
 func (c *Client) Start(ctx context.Context, orchestration string, input []byte, options StartOptions) (string, error) {
-	started, err := c.request(ctx, ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}, "start", orchestration)
+	request := ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}
+	started, err := c.request(ctx, request, "start", orchestration)
 	return started.Instance, err
 }
 
@@ -145,43 +148,37 @@ func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 	return nil, err
 }
 
-// request repeats one until there is a final answer, or ctx ends; its subject is the operation and names. The answer is never nil.
+// request repeats one until there is a final answer, or ctx ends. The answer is never nil.
 func (c *Client) request(ctx context.Context, request ask, operation string, name ...string) (*answer, error) {
-	if err := checkNames(name...); err != nil {
+	subject, noSubject := c.subject(operation, name)
+	header, noHeader := c.header(ctx)
+	if err := cmp.Or(noSubject, noHeader); err != nil {
 		return &answer{}, err
 	}
-	sender, err := c.sender(ctx)
-	if err != nil {
-		return &answer{}, err
-	}
-	by, err := c.vouched()
-	if err != nil {
-		return &answer{}, err
-	}
-	if _, ok := ctx.Deadline(); !ok && operation != "wait" {
+	waits := operation == "wait"
+	deadline, limited := ctx.Deadline()
+	if !limited && !waits {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestWait)
 		defer cancel()
 	}
-	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".") + by
 	for pause := backoff(0); ; {
-		timeout := tryWait
-		if operation == "wait" {
-			wait := waitMax
-			if deadline, ok := ctx.Deadline(); ok {
+		wait := time.Duration(0)
+		if waits {
+			wait = waitMax
+			if limited {
 				wait = max(min(wait, time.Until(deadline)), time.Millisecond)
 			}
-			request.WaitMs, timeout = wait.Milliseconds(), wait+tryWait
+			request.WaitMs = wait.Milliseconds()
 		}
-		a := call(ctx, c.nc, subject, timeout, sender, request)
-		running := operation == "wait" && a.Status == StatusTimeout
-		broken := operation == "wait" && a.Status == StatusOK && a.State == ""
-		if !running && !broken && a.Status != StatusUnavailable && a.Status != noAnswer {
-			return a, a.err()
-		} else if running {
+		a := call(ctx, c.nc, subject, wait+tryWait, header, request)
+		running := waits && a.Status == StatusTimeout
+		late := waits && ctx.Err() != nil // the end of ctx came before that of the gateway's wait
+		if running {
 			pause = 0
+		} else if a.Status != StatusUnavailable && (!waits || a.Status != StatusOK || a.State != "") {
+			return a, a.err()
 		}
-		late := operation == "wait" && ctx.Err() != nil // the end of ctx came before that of the gateway's wait
 		if !pause.wait(ctx) {
 			e := &Error{Status: StatusUnavailable, Text: a.Text, cause: ctx.Err()}
 			if running || late {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"time"
 
@@ -28,8 +27,6 @@ const (
 	StatusTimeout     Status = 11
 	StatusDenied      Status = 13
 	StatusFenced      Status = 14
-
-	noAnswer Status = 1 << 31 // none in time, or one that cannot be read; in this package only
 )
 
 // Error is what a gateway answered, or, with StatusUnavailable or StatusTimeout and a cause, that the context ended
@@ -56,6 +53,10 @@ func StatusOf(err error) Status {
 	return StatusUnavailable
 }
 
+func invalid(format string, arguments ...any) *Error {
+	return &Error{Status: StatusInvalid, Text: fmt.Sprintf(format, arguments...)}
+}
+
 // backoff makes pauses that double, from 200 ms to 5 s.
 type backoff time.Duration
 
@@ -77,20 +78,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // call makes one request. Nothing is sent while there is no connection: what waits in the connection's buffer would arrive
 // when nobody waits for its answer any more.
-func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, sender nats.Header, request ask) *answer {
+func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Duration, header nats.Header, request ask) *answer {
 	data, _ := json.Marshal(request) // what it has can be written
 	if !nc.IsConnected() {
-		return &answer{Status: noAnswer, Text: "not connected"}
+		return unanswered("not connected")
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	header := nats.Header{"Content-Type": {"application/json"}}
-	maps.Copy(header, sender)
 	reply, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
 	if errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject) {
 		return &answer{Status: StatusInvalid, Text: err.Error()}
 	} else if err != nil {
-		return &answer{Status: noAnswer, Text: err.Error()}
+		return unanswered(err.Error())
 	}
 	return read(reply.Data)
 }
@@ -98,24 +97,22 @@ func call(ctx context.Context, nc *nats.Conn, subject string, timeout time.Durat
 func read(data []byte) *answer {
 	var a *answer // a pointer: null is no object
 	if err := json.Unmarshal(data, &a); err != nil || a == nil {
-		return &answer{Status: noAnswer, Text: fmt.Sprintf("the answer cannot be read: %.80q", data)}
+		return unanswered(fmt.Sprintf("the answer cannot be read: %.80q", data))
 	}
 	return a
 }
 
+func unanswered(why string) *answer {
+	return &answer{Status: StatusUnavailable, Text: why, unanswered: true}
+}
+
 // err is that of an answer whose status is not 0.
 func (a *answer) err() error {
-	switch a.Status {
-	case StatusOK:
+	if a.Status == StatusOK {
 		return nil
-	case noAnswer:
-		return &Error{Status: StatusUnavailable, Text: a.Text}
 	}
 	return &Error{Status: a.Status, Text: a.Text}
 }
-
-// refused says whether the worker is in error: trying again would not help.
-func refused(status Status) bool { return status == StatusInvalid || status == StatusDenied }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
@@ -123,7 +120,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func checkNames(texts ...string) error {
 	for _, text := range texts {
 		if !names.MatchString(text) {
-			return &Error{Status: StatusInvalid, Text: fmt.Sprintf("%.80q is no name: [A-Za-z0-9_-]{1,64}", text)}
+			return invalid("%.80q is no name: [A-Za-z0-9_-]{1,64}", text)
 		}
 	}
 	return nil
@@ -133,78 +130,61 @@ func checkNames(texts ...string) error {
 
 // ask is any request.
 type ask struct {
-	Worker     string        `json:"worker,omitempty"` // OpenSession
-	Slots      int           `json:"slots,omitempty"`
-	Activities []string      `json:"activities,omitempty"`
-	Inbox      string        `json:"inbox,omitempty"`
-	Host       string        `json:"host,omitempty"`
-	Resume     string        `json:"resume,omitempty"`
-	Claims     []string      `json:"claims,omitempty"`
-	Max        int           `json:"max,omitempty"` // NextTasks; WaitMs: WaitInstance, too
-	WaitMs     int64         `json:"waitMs,omitempty"`
-	Running    []runningTask `json:"running,omitempty"`  // RenewTasks
-	Outcomes   []outcome     `json:"outcomes,omitempty"` // CompleteTasks
-	LimitMs    int64         `json:"limitMs,omitempty"`  // CloseSession
-	Instance   string        `json:"instance,omitempty"` // a client's
-	Input      []byte        `json:"input,omitempty"`
-	Data       []byte        `json:"data,omitempty"`
-	Reason     string        `json:"reason,omitempty"`
-	RequestID  string        `json:"requestId,omitempty"`
-	Version    uint32        `json:"version,omitempty"`
+	Worker     string     `json:"worker,omitempty"` // OpenSession
+	Slots      int        `json:"slots,omitempty"`
+	Activities []string   `json:"activities,omitempty"`
+	Inbox      string     `json:"inbox,omitempty"`
+	Host       string     `json:"host,omitempty"`
+	Resume     string     `json:"resume,omitempty"`
+	Claims     []string   `json:"claims,omitempty"`
+	Max        int        `json:"max,omitempty"` // NextTasks; WaitMs: WaitInstance, too
+	WaitMs     int64      `json:"waitMs,omitempty"`
+	Running    []*outcome `json:"running,omitempty"`  // RenewTasks
+	Outcomes   []outcome  `json:"outcomes,omitempty"` // CompleteTasks
+	LimitMs    int64      `json:"limitMs,omitempty"`  // CloseSession
+	Instance   string     `json:"instance,omitempty"` // a client's
+	Input      []byte     `json:"input,omitempty"`
+	Data       []byte     `json:"data,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	RequestID  string     `json:"requestId,omitempty"`
+	Version    uint32     `json:"version,omitempty"`
 }
 
-// answer is any answer.
+// answer is anything that a gateway sends, but for a task.
 type answer struct {
-	Status     Status          `json:"status"`
-	Text       string          `json:"text"`
-	Session    string          `json:"session"` // SessionOpened
-	Subject    string          `json:"subject"`
-	LeaseMs    uint32          `json:"leaseMs"`
-	RenewMs    uint32          `json:"renewMs"`
-	GraceMs    uint32          `json:"graceMs"`
-	PayloadMax uint64          `json:"payloadMax,string"`
-	DetailsMax uint32          `json:"detailsMax"`
-	Gateway    string          `json:"gateway"`
-	Tasks      []*Task         `json:"tasks"`     // Tasks
-	Cancelled  []notice        `json:"cancelled"` // TasksRenewed
-	Gone       []string        `json:"gone"`      // of SessionOpened, too
-	Results    []outcomeResult `json:"results"`   // TasksCompleted
-	Instance   string          `json:"instance"`  // to a client
-	State      string          `json:"state"`
-	Output     []byte          `json:"output"`
-	ErrorType  string          `json:"errorType"`
+	unanswered bool     // none came in time, or one that cannot be read
+	Status     Status   `json:"status"`
+	Text       string   `json:"text"`
+	Session    string   `json:"session"` // SessionOpened
+	Subject    string   `json:"subject"`
+	LeaseMs    uint32   `json:"leaseMs"`
+	RenewMs    uint32   `json:"renewMs"`
+	GraceMs    uint32   `json:"graceMs"`
+	PayloadMax uint64   `json:"payloadMax,string"`
+	DetailsMax uint32   `json:"detailsMax"`
+	Gateway    string   `json:"gateway"`
+	Tasks      []*Task  `json:"tasks"`     // Tasks
+	Cancelled  []answer `json:"cancelled"` // TasksRenewed
+	Gone       []string `json:"gone"`      // of SessionOpened, too
+	Results    []answer `json:"results"`   // TasksCompleted; of each outcome
+	Claim      string   `json:"claim"`     // OutcomeResult, Notice
+	Kind       string   `json:"kind"`
+	Reason     string   `json:"reason"`
+	Instance   string   `json:"instance"` // to a client
+	State      string   `json:"state"`
+	Output     []byte   `json:"output"`
+	ErrorType  string   `json:"errorType"`
 }
 
-type runningTask struct {
-	Claim     string `json:"claim"`
-	Details   []byte `json:"details,omitempty"`
-	Heartbeat bool   `json:"heartbeat,omitempty"`
-}
-
-type notice struct {
-	Claim   string `json:"claim"`
-	Kind    string `json:"kind"`
-	Reason  string `json:"reason"`
-	GraceMs uint32 `json:"graceMs"`
-}
-
+// outcome is also a RunningTask: it has no more than a heartbeat then.
 type outcome struct {
-	Claim     string       `json:"claim"`
-	Output    []byte       `json:"output,omitempty"`
-	Failure   *taskFailure `json:"failure,omitempty"`
-	Cancelled bool         `json:"cancelled,omitempty"`
-	Details   []byte       `json:"details,omitempty"`
-	Heartbeat bool         `json:"heartbeat,omitempty"`
+	Claim     string   `json:"claim"`
+	Output    []byte   `json:"output,omitempty"`
+	Failure   *Failure `json:"failure,omitempty"`
+	Cancelled bool     `json:"cancelled,omitempty"`
+	Details   []byte   `json:"details,omitempty"`
+	Heartbeat bool     `json:"heartbeat,omitempty"`
 }
 
-type taskFailure struct {
-	Text  string `json:"text"`
-	Type  string `json:"type,omitempty"`
-	Final bool   `json:"final,omitempty"`
-}
-
-type outcomeResult struct {
-	Claim  string `json:"claim"`
-	Status Status `json:"status"`
-	Text   string `json:"text"`
-}
+// size is about what its heartbeat takes in a message.
+func (o *outcome) size() int { return len(o.Details)*4/3 + 64 }

@@ -19,9 +19,9 @@ type goldenLine struct {
 
 // goldenTypes has what a message is read into, and written from.
 var goldenTypes = map[string]any{
-	"OpenSession": ask{}, "NextTasks": ask{}, "RenewTasks": ask{}, "RunningTask": runningTask{}, "CompleteTasks": ask{}, "Outcome": outcome{},
-	"TaskFailure": taskFailure{}, "CloseSession": ask{}, "StartInstance": ask{}, "SignalInstance": ask{}, "EndInstance": ask{},
-	"QueryInstance": ask{}, "WaitInstance": ask{}, "Task": Task{}, "Notice": notice{}, "OutcomeResult": outcomeResult{},
+	"OpenSession": ask{}, "NextTasks": ask{}, "RenewTasks": ask{}, "RunningTask": outcome{}, "CompleteTasks": ask{}, "Outcome": outcome{},
+	"TaskFailure": Failure{}, "CloseSession": ask{}, "StartInstance": ask{}, "SignalInstance": ask{}, "EndInstance": ask{},
+	"QueryInstance": ask{}, "WaitInstance": ask{}, "Task": Task{}, "Notice": answer{}, "OutcomeResult": answer{},
 	"SessionOpened": answer{}, "Tasks": answer{}, "TasksRenewed": answer{}, "TasksCompleted": answer{}, "SessionClosed": answer{},
 	"InstanceStarted": answer{}, "Accepted": answer{}, "QueryResult": answer{}, "InstanceOutcome": answer{},
 }

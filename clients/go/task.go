@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,28 +32,39 @@ type Task struct {
 	Traceparent   string `json:"traceparent"` // W3C Trace Context of the start; empty: it had none
 	Tracestate    string `json:"tracestate"`
 
-	held *held
+	*held
+}
+
+// held is what the worker knows of a task in hand.
+type held struct {
+	worker  *Worker
+	log     *slog.Logger
+	inHand  context.Context // until the outcome is stored or refused, or the claim is lost
+	release context.CancelFunc
+	ctx     context.Context // the handler's
+	cancel  context.CancelCauseFunc
+	beat    *outcome // the newest heartbeat, unless an answered renewal had it
+	result  outcome  // when the handler has returned
+	sent    bool     // the outcome may be stored, although no answer came
 }
 
 // Heartbeat tells that the task makes progress; the newest details are sent with the next renewal, and are Details if the
 // task has to be run again. An error: details are too large.
 func (t *Task) Heartbeat(details []byte) error {
-	h := t.held
-	h.worker.mu.Lock()
-	defer h.worker.mu.Unlock()
-	if uint64(len(details)) > uint64(h.worker.detailsMax) {
-		return &Error{Status: StatusLimit, Text: fmt.Sprintf("heartbeat details of %d bytes, the gateway takes %d", len(details), h.worker.detailsMax)}
+	t.worker.mu.Lock()
+	defer t.worker.mu.Unlock()
+	if limit := t.worker.opened.DetailsMax; uint64(len(details)) > uint64(limit) {
+		return &Error{Status: StatusLimit, Text: fmt.Sprintf("heartbeat details of %d bytes, the gateway takes %d", len(details), limit)}
 	}
-	h.details = append([]byte(nil), details...)
-	h.beat++
+	t.beat = &outcome{Claim: t.Claim, Heartbeat: true, Details: slices.Clone(details)}
 	return nil
 }
 
 // Failure is an error of a handler with a type that orchestrations can look at.
 type Failure struct {
-	Text  string
-	Type  string // [A-Za-z0-9_.-]{0,64}
-	Final bool   // no other try
+	Text  string `json:"text"`
+	Type  string `json:"type,omitempty"`  // [A-Za-z0-9_.-]{0,64}
+	Final bool   `json:"final,omitempty"` // no other try
 }
 
 func (f *Failure) Error() string { return f.Text }
@@ -65,81 +78,62 @@ type Cancelled struct {
 
 func (c *Cancelled) Error() string { return "cancelled: " + c.Kind + " " + c.Reason }
 
-// held is a task in hand.
-type held struct {
-	worker  *Worker
-	task    *Task
-	ctx     context.Context // the handler's
-	cancel  context.CancelCauseFunc
-	result  *outcome // when the handler has returned
-	stop    func()   // what delivers it
-	details []byte   // of the newest heartbeat
-	beat    uint64   // its number
-	beaten  uint64   // the newest that was sent and answered
-	sent    bool     // the outcome may be stored, although no answer came
-}
-
-// run runs the handler, then has its outcome delivered, or frees the slot of a task that was lost.
-func (h *held) run() {
-	result := h.outcome(h.handle())
-	w := h.worker
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h.result = &result
-	if w.tasks[h.task.Claim] != h {
-		w.slots <- struct{}{}
-	} else if w.session.subject != "" { // else the session does that once it is open
-		w.session.complete(h)
+// run runs the handler, then has its outcome delivered in one session after the other. The slot is free when both have ended.
+func (t *Task) run() {
+	t.result = t.outcome(t.handle())
+	for t.inHand.Err() == nil {
+		select {
+		case s := <-t.worker.sessions:
+			s.complete(t)
+		case <-t.inHand.Done():
+		}
 	}
+	<-t.worker.slots
 }
 
-func (h *held) handle() (output []byte, err error) {
-	handler := h.worker.handlers[h.task.Activity]
+func (t *Task) handle() (output []byte, err error) {
+	handler := t.worker.handlers[t.Activity]
 	if handler == nil {
-		return nil, &Failure{Text: "this worker has no activity " + h.task.Activity, Type: "unknown_activity"}
+		return nil, &Failure{Text: "this worker has no activity " + t.Activity, Type: "unknown_activity"}
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			h.worker.log.Error("a handler panicked", "activity", h.task.Activity, "instance", h.task.Instance, "panic", r,
-				"stack", string(debug.Stack()))
+			t.log.Error("a handler panicked", "panic", r, "stack", string(debug.Stack()))
 			err = &Failure{Text: fmt.Sprintf("panic: %v", r), Type: "panic"}
 		}
 	}()
-	return handler(h.ctx, h.task)
+	return handler(t.ctx, t)
 }
 
-var notInTypes = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
-
 // outcome says how the handler ended. After a notice each error but a Failure means that it ended because of it.
-func (h *held) outcome(output []byte, err error) outcome {
-	result := outcome{Claim: h.task.Claim}
-	h.worker.mu.Lock()
-	payloadMax, beat, details := h.worker.payloadMax, h.beat != h.beaten, h.details
-	h.worker.mu.Unlock()
+func (t *Task) outcome(output []byte, err error) outcome {
+	t.worker.mu.Lock()
+	payloadMax, result := t.worker.opened.PayloadMax, *cmp.Or(t.beat, &outcome{Claim: t.Claim})
+	t.worker.mu.Unlock()
+	if err == nil && uint64(len(output)) <= payloadMax {
+		return outcome{Claim: t.Claim, Output: output}
+	}
 	var failure *Failure
 	switch {
-	case err == nil && uint64(len(output)) <= payloadMax:
-		result.Output = output
-		return result
 	case err == nil:
 		failure = &Failure{fmt.Sprintf("the output has %d bytes, the gateway takes %d", len(output), payloadMax), "too_large", true}
 	case errors.As(err, &failure):
-	case context.Cause(h.ctx) != nil:
+	case t.ctx.Err() != nil:
 		result.Cancelled = true
 	default:
 		failure = &Failure{Text: err.Error()}
 	}
 	if failure != nil {
-		result.Failure = taskFailureOf(failure)
-	}
-	if beat {
-		result.Heartbeat, result.Details = true, details
+		result.Failure = failure.valid()
 	}
 	return result
 }
 
-func taskFailureOf(failure *Failure) *taskFailure {
-	text, kind := cmp.Or(failure.Text, "failed"), notInTypes.ReplaceAllString(failure.Type, "_")
+var notInTypes = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+
+// valid is the failure as a gateway takes it.
+func (f *Failure) valid() *Failure {
+	text, kind := cmp.Or(f.Text, "failed"), notInTypes.ReplaceAllString(f.Type, "_")
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), 4096)], "\uFFFD"), "\x00", "\uFFFD")
-	return &taskFailure{Text: text, Type: kind[:min(len(kind), 64)], Final: failure.Final}
+	return &Failure{Text: text, Type: kind[:min(len(kind), 64)], Final: f.Final}
 }

@@ -26,7 +26,7 @@ func TestAnswersAreRead(t *testing.T) {
 		{`{"instance":"i"`, 0, true},
 	} {
 		a := read([]byte(row.data))
-		if (a.Status == noAnswer) != row.broken || !row.broken && StatusOf(a.err()) != row.status {
+		if a.unanswered != row.broken || !row.broken && StatusOf(a.err()) != row.status {
 			t.Errorf("%q: %v", row.data, a.err())
 		}
 	}
@@ -52,7 +52,7 @@ func TestOutcomes(t *testing.T) {
 		{"a failure inside", "", errors.Join(errors.New("x"), &Failure{Text: "no", Type: "t"}), false, "failure t no"},
 		{"no UTF-8", "", errors.New("a\xffb"), false, "failure  a\uFFFDb"},
 	} {
-		h := &held{worker: &Worker{payloadMax: 8}, task: &Task{}}
+		h := &Task{held: &held{worker: &Worker{opened: answer{PayloadMax: 8}}}}
 		h.ctx, h.cancel = context.WithCancelCause(context.Background())
 		if row.cancelled {
 			h.cancel(&Cancelled{Kind: "requested"})

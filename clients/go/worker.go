@@ -4,7 +4,6 @@ package thole
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -49,20 +48,20 @@ type Worker struct {
 	options  Options
 	log      *slog.Logger
 	handlers map[string]Handler
-	slots    chan struct{} // that are free; one is taken by a task in hand, and by a handler that runs on for a lost one
+	slots    chan struct{}   // that are taken: by tasks in hand, and by handlers that run on for lost ones
+	sessions chan *session   // has the session for who has an outcome, while one is open
+	run      context.Context // ends with the worker
 	fatal    context.CancelCauseFunc
-	stopBy   time.Time // when what still runs is to end, once the worker stops
+	stopBy   func() time.Time // when what still runs is to end, once the worker stops
 
-	mu         sync.Mutex
-	tasks      map[string]*held     // in hand: until the outcome is stored or refused, or the claim is lost
+	mu         sync.Mutex           // of what follows, and of heartbeats
+	tasks      map[string]*Task     // in hand: until the outcome is stored or refused, or the claim is lost
 	ended      map[string]time.Time // claims that were in hand: a task may come twice
-	session    *session             // the newest one, which may not be open yet, or not any more
-	resume     string               // the last one that was opened, until its lease is over
-	lease      time.Duration
+	endSession context.CancelFunc   // of the newest one, which may not be open yet, or not any more
+	opened     answer               // to the last open; its Session is empty once the lease is over
+	lease      time.Duration        // that of the last open, which alone changes it
 	leaseEnd   time.Time
 	leaseTimer *time.Timer
-	payloadMax uint64
-	detailsMax uint32
 }
 
 // session is one with one gateway. When that does not answer, or does not go on, the session ends, and the next one takes
@@ -71,10 +70,10 @@ type session struct {
 	*Worker
 	ctx        context.Context // ends with it
 	end        context.CancelFunc
-	subject    string // empty: it is not open yet
+	subject    string // its operations are below
 	renewEvery time.Duration
-	reconnects uint64      // of the connection when it was opened
-	used       atomic.Bool // an operation has been answered
+	reconnects uint64       // of the connection when it was opened
+	answers    atomic.Int32 // with status 0, that to open too
 }
 
 // NewWorker makes a worker on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
@@ -84,13 +83,9 @@ func NewWorker(nc *nats.Conn, options Options) *Worker {
 	options.Name = cmp.Or(options.Name, fmt.Sprintf("go-%d", os.Getpid()))
 	options.Slots = cmp.Or(max(options.Slots, 0), 10)
 	options.CloseLimit = cmp.Or(max(options.CloseLimit, 0), 30*time.Second)
-	log := cmp.Or(options.Logger, slog.Default()).With("worker", options.Name, "queue", options.Queue)
-	w := &Worker{nc: nc, options: options, log: log, handlers: map[string]Handler{}, slots: make(chan struct{}, options.Slots),
-		tasks: map[string]*held{}, ended: map[string]time.Time{}}
-	for range options.Slots {
-		w.slots <- struct{}{}
-	}
-	return w
+	return &Worker{nc: nc, options: options, log: cmp.Or(options.Logger, slog.Default()).With("worker", options.Name, "queue", options.Queue),
+		handlers: map[string]Handler{}, slots: make(chan struct{}, options.Slots), sessions: make(chan *session),
+		tasks: map[string]*Task{}, ended: map[string]time.Time{}, endSession: func() {}, lease: 3 * answerWait}
 }
 
 // Register adds an activity. Not while Run runs.
@@ -102,116 +97,108 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := checkNames(w.options.Namespace, w.options.Queue, w.options.Name); err != nil {
 		return err
 	}
-	run, fatal := context.WithCancelCause(context.WithoutCancel(ctx))
-	w.fatal = fatal
-	defer fatal(nil)
+	w.run, w.fatal = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.stopBy = sync.OnceValue(func() time.Time { return time.Now().Add(w.options.CloseLimit) })
 	w.leaseTimer = time.AfterFunc(time.Hour, func() { w.leaseOver() })
-	defer w.lose("the worker ends")
-	var pause backoff
-	for run.Err() == nil {
-		if w.nc.IsClosed() {
-			return &Error{Status: StatusUnavailable, Text: "the NATS connection is closed", cause: nats.ErrConnectionClosed}
-		}
-		until := run // the worker is closed; when it holds nothing it may end at any time
-		if w.inHand() == 0 {
+	defer w.leaseTimer.Stop()
+	defer w.leaseOver()
+	defer w.fatal(nil)
+	for pause := backoff(0); w.run.Err() == nil; {
+		w.mu.Lock()
+		idle := len(w.tasks) == 0
+		w.mu.Unlock()
+		until := w.run // the worker is closed; when it holds nothing it may end at any time
+		if idle {
 			until = ctx
 		}
 		if until.Err() != nil {
 			break
 		}
-		s, err := w.open(until, run)
-		if err == nil && s.serve(ctx) {
-			break
-		} else if refused(StatusOf(err)) {
-			return fmt.Errorf("the gateway refuses to open a session: %w", err)
-		} else if err != nil {
-			w.log.Warn("no session", "error", err)
+		s := &session{Worker: w, subject: "thole." + w.options.Namespace + ".gateway", reconnects: w.nc.Stats().Reconnects}
+		s.ctx, s.end = context.WithCancel(w.run)
+		if s.open(until) {
+			s.serve(ctx)
 		}
-		if s.used.Load() {
-			pause = 0
-			continue // at once
+		if s.answers.Load() > 1 {
+			pause = 0 // the next one at once
+		} else {
+			pause.wait(until)
 		}
-		pause.wait(until)
 	}
-	return context.Cause(run)
+	if err := context.Cause(w.run); err != context.Canceled {
+		return err
+	}
+	return nil
 }
 
-// open opens a session, which goes on with the tasks of the one before it unless the lease of that is over.
-func (w *Worker) open(ctx, run context.Context) (*session, error) {
-	w.leaseOver()
-	host, _ := os.Hostname()
-	s := &session{Worker: w, reconnects: w.nc.Stats().Reconnects}
-	s.ctx, s.end = context.WithCancel(run)
-	inbox, err := w.nc.Subscribe(w.nc.NewInbox(), s.noticeArrived) // its own: of a task that was moved the old gateway says that it is lost
+// open opens the session, which goes on with the tasks of the one before it unless the lease of that is over. False: it has ended.
+func (s *session) open(until context.Context) bool {
+	inbox, err := s.nc.Subscribe(s.nc.NewInbox(), s.noticeArrived) // its own: of a task that was moved the old gateway says that it is lost
 	if err != nil {
-		return s, err
+		s.fatal(&Error{Status: StatusUnavailable, Text: "the NATS connection cannot be used: " + err.Error(), cause: err})
+		return false
 	}
 	context.AfterFunc(s.ctx, func() { _ = inbox.Unsubscribe() })
-	w.mu.Lock()
-	w.session = s
-	request := ask{Worker: w.options.Name, Slots: w.options.Slots, Activities: slices.Sorted(maps.Keys(w.handlers)), Inbox: inbox.Subject,
-		Host: host[:min(len(host), 64)], Resume: w.resume, Claims: slices.Collect(maps.Keys(w.tasks))}
-	timeout := w.patience()
-	w.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(s.ctx, cancel)() // when all is lost
+	defer context.AfterFunc(until, s.end)()
+	s.leaseOver()
+	host, _ := os.Hostname()
+	s.mu.Lock()
+	s.endSession = s.end
+	request := ask{Worker: s.options.Name, Slots: s.options.Slots, Activities: slices.Sorted(maps.Keys(s.handlers)), Inbox: inbox.Subject,
+		Host: host[:min(len(host), 64)], Resume: s.opened.Session, Claims: slices.Collect(maps.Keys(s.tasks))}
+	s.mu.Unlock()
 	sent := time.Now()
-	a := call(ctx, w.nc, "thole."+w.options.Namespace+".gateway.open."+w.options.Queue, timeout, nil, request)
-	w.leaseOver()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s.ctx.Err() != nil || a.Status == StatusOK && (a.Subject == "" || a.Session == "" || a.LeaseMs == 0) {
-		a = &answer{Status: noAnswer, Text: "an answer that comes too late, or has no session"}
-	}
-	if a.Status != StatusOK {
+	a := s.call(s.ctx, "open."+s.options.Queue, min(answerWait, s.lease/3), request)
+	s.leaseOver()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || a.Status != StatusOK || a.Subject == "" || a.Session == "" || a.LeaseMs == 0 {
+		s.log.Warn("no session: no answer, or one that is late or broken", "status", a.Status, "text", a.Text)
 		s.end()
-		return s, a.err()
+		return false
 	}
-	s.subject, w.resume, w.payloadMax = a.Subject, a.Session, cmp.Or(a.PayloadMax, 256*1024)
-	w.detailsMax = cmp.Or(a.DetailsMax, 16*1024)
-	w.lease, s.renewEvery = time.Duration(a.LeaseMs)*time.Millisecond, time.Duration(a.RenewMs)*time.Millisecond
-	if s.renewEvery <= 0 || s.renewEvery > w.lease/2 {
-		s.renewEvery = w.lease / 3
+	s.log.Info("session opened", "session", a.Session, "gateway", a.Gateway, "tasks", len(s.tasks))
+	a.PayloadMax, a.DetailsMax = cmp.Or(a.PayloadMax, 256*1024), cmp.Or(a.DetailsMax, 16*1024)
+	s.opened, s.subject = *a, a.Subject
+	s.lease, s.renewEvery = time.Duration(a.LeaseMs)*time.Millisecond, time.Duration(a.RenewMs)*time.Millisecond
+	if s.renewEvery <= 0 || s.renewEvery > s.lease/2 {
+		s.renewEvery = s.lease / 3
 	}
-	w.log.Info("session opened", "session", a.Session, "gateway", a.Gateway, "tasks", len(w.tasks))
-	w.renewed(sent, a)
-	for _, h := range w.tasks {
-		if h.result != nil {
-			s.complete(h)
-		}
-	}
-	return s, nil
+	s.renewed(sent, a)
+	return true
 }
 
-// serve works in the session until it ends, or ctx ends and it is closed: true then.
-func (s *session) serve(ctx context.Context) bool {
-	defer s.end()
+// serve works in the session until it ends; it is closed when ctx ends.
+func (s *session) serve(ctx context.Context) {
 	go s.takeTasks(ctx)
 	go s.renewals()
-	select {
-	case <-ctx.Done():
-		return s.close()
-	case <-s.ctx.Done():
-		return false
+	defer context.AfterFunc(ctx, s.close)()
+	for s.ctx.Err() == nil {
+		select {
+		case s.sessions <- s:
+		case <-s.ctx.Done():
+		}
 	}
 }
 
 // call makes a request of the session, and ends the session if that has no answer or the gateway does not go on.
 func (s *session) call(ctx context.Context, operation string, timeout time.Duration, request ask) *answer {
-	if s.leaseOver() {
-		return &answer{Status: noAnswer}
+	if s.nc.Stats().Reconnects != s.reconnects { // answers may be lost
+		s.end()
 	}
-	a := call(ctx, s.nc, s.subject+"."+operation, timeout, nil, request)
+	if s.leaseOver() || s.ctx.Err() != nil {
+		return unanswered("the session has ended")
+	}
+	a := call(ctx, s.nc, s.subject+"."+operation, timeout, nats.Header{"Content-Type": {"application/json"}}, request)
 	switch {
 	case a.Status == StatusOK:
-		s.used.Store(true)
+		s.answers.Add(1)
 	case ctx.Err() != nil:
-	case a.Status == StatusInvalid && operation == "complete": // it is about the outcome
-	case refused(a.Status):
-		s.fatal(a.err())
+	case a.Status == StatusDenied || a.Status == StatusInvalid && operation != "complete": // there it is about the outcome
+		s.fatal(fmt.Errorf("the gateway refuses %s: %w", operation, a.err()))
 	default:
 		s.log.Warn("not done", "operation", operation, "error", a.err())
-		if a.Status == noAnswer || a.Status == StatusNotFound || a.Status == StatusUnavailable && operation == "next" {
+		if a.unanswered || a.Status == StatusNotFound || a.Status == StatusUnavailable && operation == "next" {
 			s.end()
 		}
 	}
@@ -222,12 +209,12 @@ func (s *session) call(ctx context.Context, operation string, timeout time.Durat
 func (s *session) takeTasks(ctx context.Context) {
 	for pause := backoff(0); ctx.Err() == nil && s.ctx.Err() == nil; {
 		select {
-		case slot := <-s.slots:
-			s.slots <- slot
+		case s.slots <- struct{}{}:
+			<-s.slots // one is free
 		case <-s.ctx.Done():
 			return
 		}
-		a := s.call(s.ctx, "next", nextWait+nextSpare, ask{Max: len(s.slots), WaitMs: nextWait.Milliseconds()})
+		a := s.call(s.ctx, "next", nextWait+nextSpare, ask{Max: cap(s.slots) - len(s.slots), WaitMs: nextWait.Milliseconds()})
 		if a.Status != StatusOK {
 			pause.wait(s.ctx)
 			continue
@@ -240,82 +227,70 @@ func (s *session) takeTasks(ctx context.Context) {
 }
 
 // begin runs a task, unless its claim is known. Without a slot, or when the session has ended, it comes again.
-func (s *session) begin(task *Task) {
+func (s *session) begin(t *Task) {
 	s.leaseOver()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil || s.tasks[task.Claim] != nil || !s.ended[task.Claim].IsZero() || len(s.slots) == 0 {
+	if s.ctx.Err() != nil || s.tasks[t.Claim] != nil || !s.ended[t.Claim].IsZero() || len(s.slots) == cap(s.slots) {
 		return
 	}
-	<-s.slots
-	h := &held{worker: s.Worker, task: task, stop: func() {}}
-	h.ctx, h.cancel = context.WithCancelCause(context.Background())
-	task.held = h
-	s.tasks[task.Claim] = h
-	go h.run()
+	s.slots <- struct{}{}
+	t.held = &held{worker: s.Worker, log: s.log.With("activity", t.Activity, "instance", t.Instance)}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.inHand, t.release = context.WithCancel(context.Background())
+	s.tasks[t.Claim] = t
+	go t.run()
 }
 
-// complete delivers an outcome until it is answered; if the session ends before, the next one does. Lock held.
-func (s *session) complete(h *held) {
-	ctx, stop := context.WithCancel(s.ctx)
-	h.stop = stop
-	go func() {
-		for pause := backoff(0); ctx.Err() == nil; pause.wait(ctx) {
-			s.mu.Lock()
-			result, again := *h.result, h.sent
-			h.sent = true
-			s.mu.Unlock()
-			a := s.call(ctx, "complete", storeWait, ask{Outcomes: []outcome{result}})
-			r := outcomeResult{Status: a.Status, Text: a.Text}
-			if a.Status == StatusOK && len(a.Results) == 1 {
-				r = a.Results[0]
-			} else if a.Status != StatusInvalid {
-				continue
-			}
-			if r.Status == StatusInvalid {
-				s.refuse(h, result, r.Text)
-			}
-			if r.Status == StatusInvalid || r.Status == StatusUnavailable || r.Status == StatusTimeout {
-				continue
-			}
-			if r.Status == StatusFenced && again {
-				s.log.Info("an outcome was sent before, and may be stored: its claim is gone", "activity", h.task.Activity, "instance", h.task.Instance)
-			} else if r.Status != StatusOK {
-				s.log.Warn("an outcome is refused", "activity", h.task.Activity, "instance", h.task.Instance, "status", r.Status, "text", r.Text)
-			}
-			s.mu.Lock()
-			s.forget(h)
-			s.mu.Unlock()
+// complete delivers an outcome until it is answered, or the claim is lost, or the session ends: then the next one does.
+func (s *session) complete(t *Task) {
+	ctx, stop := context.WithCancel(t.inHand)
+	defer stop()
+	defer context.AfterFunc(s.ctx, stop)()
+	for pause := backoff(0); ctx.Err() == nil; pause.wait(ctx) {
+		again := t.sent
+		t.sent = true
+		a := s.call(ctx, "complete", storeWait, ask{Outcomes: []outcome{t.result}})
+		r := a
+		if a.Status == StatusOK && len(a.Results) == 1 {
+			r = &a.Results[0]
 		}
-	}()
+		switch {
+		case r.Status == StatusInvalid:
+			s.refused(t, r.Text)
+			continue
+		case r == a || r.Status == StatusUnavailable || r.Status == StatusTimeout:
+			continue
+		case r.Status == StatusFenced && again:
+			t.log.Info("an outcome was sent before, and may be stored: its claim is gone")
+		case r.Status != StatusOK:
+			t.log.Warn("an outcome is refused", "status", r.Status, "text", r.Text)
+		}
+		s.mu.Lock()
+		s.forget(t)
+		s.mu.Unlock()
+	}
 }
 
-// refuse has a task fail whose outcome the gateway cannot take; if it cannot take that either, the worker ends.
-func (s *session) refuse(h *held, told outcome, why string) {
-	err := &Error{Status: StatusInvalid, Text: "the gateway cannot take an outcome: " + why}
-	s.log.Error("a failed try", "activity", h.task.Activity, "instance", h.task.Instance, "error", err)
-	if told.Failure != nil && told.Failure.Type == outcomeRefused {
+// refused has a task fail whose outcome the gateway cannot take; if it cannot take that either, the worker ends.
+func (s *session) refused(t *Task, why string) {
+	err := invalid("the gateway cannot take an outcome: %s", why)
+	t.log.Error("a failed try", "error", err)
+	if told := t.result.Failure; told != nil && told.Type == outcomeRefused {
 		s.fatal(err)
-		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h.result = &outcome{Claim: h.task.Claim, Failure: taskFailureOf(&Failure{Text: err.Text, Type: outcomeRefused})}
+	t.result = outcome{Claim: t.Claim, Failure: (&Failure{Text: err.Text, Type: outcomeRefused}).valid()}
 }
 
 // renewals go on until the session ends.
 func (s *session) renewals() {
 	var pause backoff
 	for wait := s.renewEvery; sleep(s.ctx, wait); {
-		if s.nc.Stats().Reconnects != s.reconnects { // answers may be lost
-			s.end()
-			return
-		}
 		s.mu.Lock()
-		sent, timeout := time.Now(), s.patience()
-		request, beats := s.running()
+		sent, timeout := time.Now(), min(answerWait, s.lease/3)
+		running := s.running()
 		s.mu.Unlock()
-		a := s.call(s.ctx, "renew", timeout, request)
+		a := s.call(s.ctx, "renew", timeout, ask{Running: running})
 		if a.Status != StatusOK {
 			wait = min(pause.next(), s.renewEvery)
 			continue
@@ -324,110 +299,81 @@ func (s *session) renewals() {
 		s.mu.Lock()
 		if s.ctx.Err() == nil {
 			s.renewed(sent, a)
-			for h, beat := range beats {
-				h.beaten = beat
+			for _, entry := range running {
+				if t := s.tasks[entry.Claim]; t != nil && t.beat == entry {
+					t.beat = nil
+				}
 			}
 		}
 		s.mu.Unlock()
 	}
 }
 
-// close closes the session: true when it holds nothing any more.
-func (s *session) close() bool {
-	if s.stopBy.IsZero() {
-		s.stopBy = time.Now().Add(s.options.CloseLimit)
-	}
+// close closes the session, which holds nothing any more then, and ends the worker.
+func (s *session) close() {
 	for pause := backoff(0); s.ctx.Err() == nil; pause.wait(s.ctx) {
-		limit := max(time.Until(s.stopBy), 0).Round(time.Millisecond)
+		limit := max(time.Until(s.stopBy()), 0).Round(time.Millisecond)
 		if a := s.call(s.ctx, "close", limit+closeSpare, ask{LimitMs: limit.Milliseconds()}); a.Status == StatusOK {
-			return true
+			s.fatal(nil)
 		}
 	}
-	return false
 }
 
 // ---- the lease ----
-
-// patience is how long an answer to open or renew may take. Lock held.
-func (w *Worker) patience() time.Duration {
-	return min(answerWait, cmp.Or(w.lease/3, answerWait))
-}
 
 // renewed takes over an answer to what was sent then. Lock held.
 func (w *Worker) renewed(sent time.Time, a *answer) {
 	w.leaseEnd = sent.Add(w.lease)
 	w.leaseTimer.Reset(time.Until(w.leaseEnd))
 	for _, n := range a.Cancelled {
-		w.notify(n)
+		w.notify(&n)
 	}
 	for _, claim := range a.Gone {
-		if h := w.tasks[claim]; h != nil {
-			w.log.Warn("a claim is gone", "activity", h.task.Activity, "instance", h.task.Instance)
-			w.drop(h)
+		if t := w.tasks[claim]; t != nil {
+			w.drop(t, "its claim is gone")
 		}
 	}
 	maps.DeleteFunc(w.ended, func(_ string, at time.Time) bool { return time.Since(at) > w.lease })
 }
 
-// leaseOver looks whether the lease is over; then all is lost. The timer calls it, and whoever is about to go by the lease:
-// the process may have been stopped for long, and the timer need not be what runs first then.
+// leaseOver looks whether the lease is over, or the worker: then all is lost, the session ends, and the next one is a new one. The timer
+// calls it, and whoever is about to go by the lease: the process may have been stopped for long, and the timer need not be what runs
+// first then.
 func (w *Worker) leaseOver() bool {
 	w.mu.Lock()
-	over := w.resume != "" && !time.Now().Before(w.leaseEnd)
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	over := w.opened.Session != "" && (w.run.Err() != nil || !time.Now().Before(w.leaseEnd))
 	if over {
-		w.lose("no gateway answered for a lease")
+		for _, t := range w.tasks {
+			w.drop(t, "no gateway answered for a lease, or the worker ends")
+		}
+		clear(w.ended)
+		w.opened.Session = ""
+		w.endSession()
 	}
 	return over
 }
 
-// lose ends the session for good: what is in hand is lost, and the next session is a new one.
-func (w *Worker) lose(why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.tasks {
-		w.log.Warn("a task is lost", "why", why, "activity", h.task.Activity, "instance", h.task.Instance)
-		w.drop(h)
-	}
-	clear(w.ended)
-	w.resume = ""
-	w.leaseTimer.Stop()
-	if w.session != nil {
-		w.session.end()
-	}
-}
-
 // ---- tasks in hand ----
 
-func (w *Worker) inHand() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.tasks)
-}
-
 // drop gives a claim up: its handler is to end, nothing is sent for it. Lock held.
-func (w *Worker) drop(h *held) {
-	h.cancel(&Cancelled{Kind: "lease_lost"})
-	w.forget(h)
+func (w *Worker) drop(t *Task, why string) {
+	t.log.Warn("a task is lost", "why", why)
+	t.cancel(&Cancelled{Kind: "lease_lost"})
+	w.forget(t)
 }
 
 // forget ends a task: its outcome is stored or refused, or it is lost. Lock held.
-func (w *Worker) forget(h *held) {
-	h.stop()
-	if w.tasks[h.task.Claim] == h {
-		delete(w.tasks, h.task.Claim)
-		w.ended[h.task.Claim] = time.Now()
-		if h.result != nil {
-			w.slots <- struct{}{}
-		}
+func (w *Worker) forget(t *Task) {
+	t.release()
+	if w.tasks[t.Claim] == t {
+		delete(w.tasks, t.Claim)
+		w.ended[t.Claim] = time.Now()
 	}
 }
 
 func (s *session) noticeArrived(m *nats.Msg) {
-	var n notice
-	if json.Unmarshal(m.Data, &n) != nil {
-		return
-	}
+	n := read(m.Data) // one that cannot be read names no claim
 	notify := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -440,26 +386,23 @@ func (s *session) noticeArrived(m *nats.Msg) {
 }
 
 // notify ends a handler's context; the first notice counts. Lock held.
-func (w *Worker) notify(n notice) {
-	if h := w.tasks[n.Claim]; h != nil {
-		h.cancel(&Cancelled{Kind: n.Kind, Reason: n.Reason, Grace: time.Duration(n.GraceMs) * time.Millisecond})
+func (w *Worker) notify(n *answer) {
+	if t := w.tasks[n.Claim]; t != nil {
+		t.cancel(&Cancelled{Kind: n.Kind, Reason: n.Reason, Grace: time.Duration(n.GraceMs) * time.Millisecond})
 	}
 }
 
 // running lists what is in hand with heartbeats, as many as one message takes; the others come next time. Lock held.
-func (w *Worker) running() (ask, map[*held]uint64) {
-	var request ask
-	beats := map[*held]uint64{}
-	budget := int(w.nc.MaxPayload()) / 2
-	for claim, h := range w.tasks {
-		entry := runningTask{Claim: claim}
-		size := len(h.details)*4/3 + 64
-		if h.beat != h.beaten && (size <= budget || len(beats) == 0) {
-			entry.Heartbeat, entry.Details = true, h.details
-			beats[h] = h.beat
-			budget -= size
+func (w *Worker) running() (running []*outcome) {
+	room := int(w.nc.MaxPayload()) / 2
+	left := room
+	for claim, t := range w.tasks {
+		entry := &outcome{Claim: claim}
+		if t.beat != nil && (t.beat.size() <= left || left == room) {
+			entry = t.beat
+			left -= t.beat.size()
 		}
-		request.Running = append(request.Running, entry)
+		running = append(running, entry)
 	}
-	return request, beats
+	return running
 }
