@@ -153,7 +153,9 @@ func (s *session) open(until context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil || a.Status != StatusOK || a.Subject == "" || a.Session == "" || a.LeaseMs == 0 {
-		s.log.Warn("no session: no answer, or one that is late or broken", "status", a.Status, "text", a.Text)
+		if a.Status == StatusOK {
+			s.log.Warn("no session: the answer to open comes too late, or has none")
+		}
 		s.end()
 		return false
 	}
@@ -344,8 +346,12 @@ func (w *Worker) leaseOver() bool {
 	defer w.mu.Unlock()
 	over := w.opened.Session != "" && (w.run.Err() != nil || !time.Now().Before(w.leaseEnd))
 	if over {
+		why := "no gateway answered for a lease"
+		if w.run.Err() != nil {
+			why = "the worker ends"
+		}
 		for _, t := range w.tasks {
-			w.drop(t, "no gateway answered for a lease, or the worker ends")
+			w.drop(t, why)
 		}
 		clear(w.ended)
 		w.opened.Session = ""

@@ -241,7 +241,7 @@ static thole_status check_fits(const struct piece *piece, thole_slice subject, t
         return thole_fail(reterr, THOLE_INVALID, "{%.*s}: subjects of %.*s have fewer tokens",
                           SHORT(piece->text), SHORT(subject));
     if (piece->source == SOURCE_CE && !cloud_event_name_is_good(piece->path))
-        return missing(piece, "names of attributes are lower-case letters and digits", reterr);
+        return missing(piece, "names of attributes are lower-case letters and digits, and not data", reterr);
     return THOLE_OK;
 }
 

@@ -4,11 +4,10 @@
  */
 #include "stack.h"
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
-enum { DISK_MIB = 192, WAIT_MS = 30000 };
+enum { DISK_MIB = 192 /* room that the streams reserve */, WAIT_MS = 30000 };
 
 static struct stack stack;
 static thole_client *client;
@@ -81,12 +80,16 @@ int main(void)
     }
     stack_start(&stack);
     server_stop(&stack.nats);
-    bool const mounted = mount_small_disk();
-    if (!mounted || server_relaunch(&stack.nats, &stack.err) != THOLE_OK ||
-        server_wait_ready(&stack.nats, &stack.err) != THOLE_OK) {
-        fprintf(stderr, "skipped: no small disk for nats-server %s\n", mounted ? stack.err.text : "");
+    if (!mount_small_disk()) {
+        perror("skipped: a small disk cannot be mounted");
         stack_stop(&stack);
         return EXIT_SKIPPED;
+    }
+    if (server_relaunch(&stack.nats, &stack.err) != THOLE_OK ||
+        server_wait_ready(&stack.nats, &stack.err) != THOLE_OK) {
+        fprintf(stderr, "nats-server: %s\n", stack.err.text);
+        stack_stop(&stack);
+        return 1;
     }
     struct stack_program *const engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     client = stack_client(&stack);

@@ -214,7 +214,9 @@ static void test_places(void)
     CHECK_STR("any number", placed("a.>", "{subject.7}", ""), "good");
     CHECK_STR("lower case", placed("a", "{ce.myext1}", "{ce.type|name}"), "good");
     CHECK_STR("upper case", placed("a", "{ce.id}", "{ce.ID|name}"),
-              "event: {ce.ID|name}: names of attributes are lower-case letters and digits");
+              "event: {ce.ID|name}: names of attributes are lower-case letters and digits, and not data");
+    CHECK_STR("no attribute", placed("a", "{ce.data}", "e"),
+              "instance: {ce.data}: names of attributes are lower-case letters and digits, and not data");
 }
 
 static void test_what_no_rule_is(void)
