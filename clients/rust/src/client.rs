@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::error::{Error, check_name, status};
-use crate::link::{ascii, host, pause, request};
-use crate::wire::{Told, encode};
+use crate::gateway::{Error, Told, ascii, check_name, encode, host, pause, request, status};
 
 const ANSWER: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(10);
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~'); // in a subject
 
 type Trace = dyn Fn(&mut HashMap<String, String>) + Send + Sync;
 
@@ -106,8 +106,8 @@ impl Client {
             let text = format!("the vouched actor {:.80?} has a NUL, or is longer than 200 bytes", self.vouched);
             return Err(Error::new(status::INVALID, text));
         }
-        let encoded: String = self.vouched.bytes().map(encode_byte).collect();
-        Ok(if encoded.is_empty() { encoded } else { format!(".by.{encoded}") })
+        let by = if self.vouched.is_empty() { "" } else { ".by." };
+        Ok(format!("{by}{}", utf8_percent_encode(&self.vouched, ENCODED)))
     }
 
     /// The same client with another time for each call, all repetitions together; 30 s if it is not set.
@@ -123,7 +123,7 @@ impl Client {
         let Start { instance, input, version, request_id } = start;
         let request_id = if request_id.is_empty() { new_id() } else { request_id };
         let ask = json!({"instance": instance, "input": encode(&input), "version": version, "requestId": request_id});
-        let told = self.call(&format!("start.{orchestration}"), ask).await?;
+        let told = self.ask(&format!("start.{orchestration}"), ask).await?;
         Ok(if told.instance.is_empty() { instance } else { told.instance })
     }
 
@@ -131,28 +131,28 @@ impl Client {
     /// [`status::CONFLICT`]: the instance has ended.
     pub async fn signal(&self, instance: &str, event: &str, data: impl Into<Bytes>) -> Result<(), Error> {
         let ask = json!({"instance": instance, "data": encode(&data.into()), "requestId": new_id()});
-        self.call(&format!("signal.{event}"), ask).await.map(drop)
+        self.ask(&format!("signal.{event}"), ask).await.map(drop)
     }
 
     /// # Errors
     /// [`status::CONFLICT`]: the instance has ended. [`status::NOT_FOUND`]: there is none.
     pub async fn cancel(&self, instance: &str, reason: &str) -> Result<(), Error> {
         let ask = json!({"instance": instance, "reason": reason, "requestId": new_id()});
-        self.call("cancel", ask).await.map(drop)
+        self.ask("cancel", ask).await.map(drop)
     }
 
     /// # Errors
     /// As of [`Client::cancel`].
     pub async fn terminate(&self, instance: &str, reason: &str) -> Result<(), Error> {
         let ask = json!({"instance": instance, "reason": reason, "requestId": new_id()});
-        self.call("terminate", ask).await.map(drop)
+        self.ask("terminate", ask).await.map(drop)
     }
 
     /// # Errors
     /// Whatever the gateway or the query answers.
     pub async fn query(&self, instance: &str, query: &str, input: impl Into<Bytes>) -> Result<Bytes, Error> {
         let ask = json!({"instance": instance, "input": encode(&input.into())});
-        self.call(&format!("query.{query}"), ask).await.map(|told| told.output)
+        self.ask(&format!("query.{query}"), ask).await.map(|told| told.output)
     }
 
     /// Waits until the instance has ended, however it did.
@@ -160,72 +160,52 @@ impl Client {
     /// # Errors
     /// [`status::TIMEOUT`]: it still runs. [`status::NOT_FOUND`]: there is none.
     pub async fn wait(&self, instance: &str) -> Result<Ended, Error> {
-        let Told { status, text, state, output, error_type, .. } =
-            self.ask("wait", json!({"instance": instance}), WAIT).await?;
-        if state.is_empty() || state == "running" {
-            return Err(Error { status, text });
-        }
+        let Told { state, status, output, text, error_type, .. } =
+            self.ask("wait", json!({"instance": instance})).await?;
         Ok(Ended { state, status, output, text, error_type })
     }
 
-    async fn call(&self, operation: &str, ask: Value) -> Result<Told, Error> {
-        match self.ask(operation, ask, Duration::ZERO).await? {
-            told if told.status == status::OK => Ok(told),
-            Told { status, text, .. } => Err(Error { status, text }),
-        }
-    }
-
-    /// Repeats until there is an answer that counts, or no time. `wait`: how long the gateway may wait for it.
-    async fn ask(&self, operation: &str, mut ask: Value, wait: Duration) -> Result<Told, Error> {
+    /// Repeats until there is an answer that counts, or no time.
+    async fn ask(&self, operation: &str, mut ask: Value) -> Result<Told, Error> {
         check_name("namespace", &self.namespace)?;
         operation.split_once('.').map_or(Ok(()), |(what, name)| check_name(what, name))?;
         let subject = format!("thole.{}.gateway.client.{operation}{}", self.namespace, self.by()?);
         let deadline = Instant::now() + self.timeout;
         let sender = self.sender()?;
-        let mut last = Error::unavailable("no answer");
+        let mut last = Told::unanswered("no answer");
+        let waits = operation == "wait";
         let asking = async {
             let mut tries = 0;
             loop {
                 let left = deadline.saturating_duration_since(Instant::now());
-                let wait = wait.min(left / 2); // leaves time for a repetition
-                if !wait.is_zero() {
+                let wait = if waits { WAIT.min(left / 2) } else { Duration::ZERO }; // leaves time for a repetition
+                if waits {
                     ask["waitMs"] = json!(wait.as_millis().max(1) as u64);
                 }
                 let time = wait + (left / 2).clamp(Duration::from_millis(500), ANSWER);
-                match request(&self.nats, &subject, &ask, time, sender.clone()).await {
-                    Ok(Told { status: status::TIMEOUT, text, .. }) if !wait.is_zero() => {
-                        (last, tries) = (Error::new(status::TIMEOUT, text), 0); // it still runs
-                        continue;
-                    }
-                    Ok(told) if told.status != status::UNAVAILABLE => return told,
-                    Ok(told) => last = Error::unavailable(told.text),
-                    Err(Error { status: status::INVALID, text }) => {
-                        return Told { status: status::INVALID, text, ..Told::default() };
-                    }
-                    Err(err) if last.status == status::UNAVAILABLE => last = err,
-                    Err(_) => {}
+                let told = request(&self.nats, &subject, &ask, time, sender.clone()).await;
+                match told.status {
+                    status::TIMEOUT if waits => (last, tries) = (told, 0), // it still runs
+                    status::UNAVAILABLE if last.status == status::TIMEOUT => {}
+                    status::UNAVAILABLE => last = told,
+                    _ => return told,
                 }
                 sleep(pause(&mut tries)).await;
             }
         };
-        let told = timeout_at(deadline, asking).await;
-        told.map_err(|_| last)
-    }
-}
-
-fn encode_byte(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
+        let told = timeout_at(deadline, asking).await.unwrap_or(last);
+        let ended = !told.state.is_empty() && told.state != "running"; // however it did
+        let done = if waits { ended } else { told.status == status::OK };
+        if done {
+            return Ok(told);
+        }
+        Err(Error { status: told.status, text: told.text })
     }
 }
 
 fn own_actor() -> String {
-    match std::env::var("THOLE_ACTOR") {
-        Ok(told) if !told.is_empty() => told,
-        _ => format!("{}@{}", ascii(&std::env::var("USER").unwrap_or_default(), 100), host()),
-    }
+    let told = std::env::var("THOLE_ACTOR").ok().filter(|told| !told.is_empty());
+    told.unwrap_or_else(|| format!("{}@{}", ascii(&std::env::var("USER").unwrap_or_default(), 100), host()))
 }
 
 fn new_id() -> String {

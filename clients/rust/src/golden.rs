@@ -1,8 +1,8 @@
 //! The golden answers of proto/golden, read as this client does: docs/wire.md, "Golden bytes". Its requests are built
 //! where they are sent, and the conformance kit looks at them.
 
+use crate::gateway::Told;
 use crate::task::Task;
-use crate::wire::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -58,7 +58,7 @@ fn task(got: &Task) -> Value {
         "timeoutMs": got.timeout_ms.to_string(), "queue": got.queue, "traceparent": got.traceparent, "tracestate": got.tracestate})
 }
 
-fn notice(got: &Notice) -> Value {
+fn notice(got: &Told) -> Value {
     json!({"claim": got.claim, "kind": got.kind, "reason": got.reason, "graceMs": got.grace_ms})
 }
 

@@ -2,10 +2,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, status};
-use crate::wire::{decode, number};
+use crate::gateway::{Error, decode, encode, number, status};
+
+const TEXT_MAX: usize = 4096;
 
 /// Why a task is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,28 +52,28 @@ pub struct Task {
     pub traceparent: String,
     pub tracestate: String,
     #[serde(skip)]
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) held: Arc<Held>,
 }
 
-/// What the handler and the worker tell each other.
+/// What the worker knows of a task in hand.
 #[derive(Default)]
-pub struct Shared {
-    pub token: CancellationToken,
+pub struct Held {
+    pub given_up: CancellationToken, // not in hand any more: the outcome is stored or refused, or the claim is lost
+    pub token: CancellationToken,    // the handler's
     pub why: OnceLock<Cancellation>,
-    pub beat: Mutex<Option<Bytes>>, // the newest heartbeat, if it was not answered yet
-    pub payload_max: usize,
+    pub beat: Mutex<Option<Arc<Value>>>, // the newest heartbeat that no answered renewal has had: a `RunningTask`
     pub details_max: usize,
 }
 
 impl Task {
     /// Is cancelled when the task is to end.
     pub fn token(&self) -> &CancellationToken {
-        &self.shared.token
+        &self.held.token
     }
 
     /// Why it is to end; `None`: it is not.
     pub fn cancellation(&self) -> Option<&Cancellation> {
-        self.shared.why.get()
+        self.held.why.get()
     }
 
     /// Says that it goes on, and stores `details` with the next renewal. The newest one counts.
@@ -79,20 +81,65 @@ impl Task {
     /// # Errors
     /// [`status::LIMIT`]: the details are larger than the gateway takes.
     pub fn heartbeat(&self, details: impl Into<Bytes>) -> Result<(), Error> {
-        let (details, max) = (details.into(), self.shared.details_max);
+        let (details, max) = (details.into(), self.held.details_max);
         if details.len() > max {
             return Err(Error::new(status::LIMIT, format!("details of {} bytes; the limit is {max}", details.len())));
         }
-        *self.shared.beat.lock().unwrap() = Some(details);
+        let beat = json!({"claim": self.claim, "heartbeat": true, "details": encode(&details)});
+        *self.held.beat.lock().unwrap() = Some(Arc::new(beat));
         Ok(())
     }
 }
 
-impl Shared {
+impl Held {
     /// The first one counts.
     pub fn cancel(&self, kind: &str, reason: &str, grace_ms: u64) {
         if self.why.set(Cancellation { kind: kind.into(), reason: reason.into(), grace_ms }).is_ok() {
             self.token.cancel();
         }
     }
+}
+
+/// Why an activity did not succeed. `?` makes one of any error: a failed try of no type, or, once the task has been
+/// cancelled, its end because of that.
+#[derive(Debug)]
+pub enum ActivityError {
+    /// The try has failed.
+    Failed {
+        text: String,
+        /// `[A-Za-z0-9_.-]{0,64}`: orchestrations decide by it.
+        kind: String,
+        /// No other try.
+        last: bool,
+    },
+    /// It has ended because it was cancelled.
+    Cancelled,
+    /// Any other error.
+    Other(String),
+}
+
+impl ActivityError {
+    /// A failure of this type and text; another try may follow.
+    pub fn failed(kind: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Failed { text: text.into(), kind: kind.into(), last: false }
+    }
+
+    /// A failure after which there is no other try.
+    pub fn last(kind: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Failed { text: text.into(), kind: kind.into(), last: true }
+    }
+}
+
+impl<E: std::error::Error> From<E> for ActivityError {
+    fn from(err: E) -> Self {
+        Self::Other(err.to_string())
+    }
+}
+
+/// An `Outcome` that a gateway takes.
+pub fn failure(claim: &str, text: &str, kind: &str, last: bool) -> Value {
+    let text: String = text.chars().take(TEXT_MAX).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+    let kind: String = kind.chars().map(allowed).take(64).collect();
+    json!({"claim": claim, "failure": {"text": text, "type": kind, "final": last}})
 }
