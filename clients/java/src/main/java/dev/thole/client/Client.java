@@ -12,7 +12,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
@@ -26,29 +25,24 @@ public final class Client {
     private final Link link;
     private final String prefix;
     private final Duration timeout;
-    private final String actor;
-    private final String vouched;
-    private final String name;
-    private final Consumer<Map<String, String>> trace;
+    private final Who who;
 
     /** With 30 s for each call, all repetitions together. */
     public Client(Connection nats, String namespace) {
-        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30), ownActor(), "", "thole for Java", carrier -> {});
+        this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30),
+            new Who(ownActor(), "", "thole for Java", carrier -> {}));
     }
 
-    private Client(Link link, String prefix, Duration timeout, String actor, String vouched, String name, Consumer<Map<String, String>> trace) {
+    private Client(Link link, String prefix, Duration timeout, Who who) {
         this.link = link;
         this.prefix = prefix;
         this.timeout = timeout;
-        this.actor = actor;
-        this.vouched = vouched;
-        this.name = name;
-        this.trace = trace;
+        this.who = who;
     }
 
     /** The same client with another time for each call. */
     public Client withTimeout(Duration value) {
-        return new Client(link, prefix, value, actor, vouched, name, trace);
+        return new Client(link, prefix, value, who);
     }
 
     /**
@@ -56,7 +50,7 @@ public final class Client {
      * $THOLE_ACTOR, else USER@HOST.
      */
     public Client withActor(String value) {
-        return new Client(link, prefix, timeout, value, vouched, name, trace);
+        return new Client(link, prefix, timeout, new Who(value, who.vouched, who.name, who.trace));
     }
 
     /**
@@ -64,17 +58,17 @@ public final class Client {
      * says does not count. At most 200 bytes; empty: none.
      */
     public Client withVouchedActor(String value) {
-        return new Client(link, prefix, timeout, actor, value, name, trace);
+        return new Client(link, prefix, timeout, new Who(who.actor, value, who.name, who.trace));
     }
 
     /** The same client as part of another program, whose name has at most 64 bytes. */
     public Client withName(String value) {
-        return new Client(link, prefix, timeout, actor, vouched, value, trace);
+        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, value, who.trace));
     }
 
     /** The same client with what adds the W3C Trace Context of a request: {@code carrier -> propagator.inject(Context.current(), carrier, Map::put)}. */
     public Client withTrace(Consumer<Map<String, String>> value) {
-        return new Client(link, prefix, timeout, actor, vouched, name, value);
+        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, who.name, value));
     }
 
     private static String ownActor() {
@@ -83,28 +77,30 @@ public final class Client {
         return String.format("%.100s@", System.getProperty("user.name")).replaceAll("[^ -~]", "?") + Link.host();
     }
 
-    /** The end of a subject that names who asks, encoded as ids are. */
-    private String by() throws TholeException {
-        if (vouched.getBytes(UTF_8).length > 200 || vouched.indexOf('\0') >= 0 || !UTF_8.newEncoder().canEncode(vouched))
-            throw new TholeException(Status.INVALID, "the vouched actor is no UTF-8 without NUL, or longer than 200 bytes");
-        String token = URLEncoder.encode(vouched, UTF_8).replace("+", "%20").replace(".", "%2E").replace("*", "%2A").replace("%7E", "~");
-        return token.isEmpty() ? "" : ".by." + token;
-    }
-
-    /** Who asks, as headers. */
-    private Headers sender() throws TholeException {
-        Map<String, String> said = new HashMap<>();
-        trace.accept(said);
-        said.keySet().retainAll(Set.of("traceparent", "tracestate"));
-        said.put("Thole-Actor", actor);
-        said.put("Thole-Client", name);
-        Headers headers = new Headers();
-        for (Map.Entry<String, String> one : said.entrySet()) {
-            if (!one.getValue().matches("[ -~]*") || actor.length() > 200 || name.length() > 64)
-                throw new TholeException(Status.INVALID, one.getKey() + " is no text of printable ASCII, or too long");
-            headers.put(one.getKey(), one.getValue());
+    /** Who asks. */
+    private record Who(String actor, String vouched, String name, Consumer<Map<String, String>> trace) {
+        /** The end of a subject, encoded as ids are. */
+        String by() throws TholeException {
+            if (vouched.getBytes(UTF_8).length > 200 || vouched.indexOf('\0') >= 0 || !UTF_8.newEncoder().canEncode(vouched))
+                throw new TholeException(Status.INVALID, "the vouched actor is no UTF-8 without NUL, or longer than 200 bytes");
+            String by = URLEncoder.encode(vouched, UTF_8).replace("+", "%20").replace(".", "%2E").replace("*", "%2A").replace("%7E", "~");
+            return by.isEmpty() ? "" : ".by." + by;
         }
-        return headers;
+
+        Headers headers() throws TholeException {
+            Map<String, String> said = new HashMap<>();
+            trace.accept(said);
+            said.keySet().retainAll(Set.of("traceparent", "tracestate"));
+            said.put("Thole-Actor", actor);
+            said.put("Thole-Client", name);
+            Headers headers = new Headers();
+            for (Map.Entry<String, String> one : said.entrySet()) {
+                if (!one.getValue().matches("[ -~]*") || actor.length() > 200 || name.length() > 64)
+                    throw new TholeException(Status.INVALID, one.getKey() + " is no text of printable ASCII, or too long");
+                headers.put(one.getKey(), one.getValue());
+            }
+            return headers;
+        }
     }
 
     /**
@@ -166,7 +162,7 @@ public final class Client {
     public Ended wait(String instance) throws TholeException, InterruptedException {
         Answer answer = ask("wait", new Ask(instance, null, null, null, null, 0, WAIT_MS));
         if (answer.state().isEmpty() || answer.state().equals("running")) throw new TholeException(answer.status(), answer.text());
-        return new Ended(answer.state(), answer.status(), answer.output(), answer.text(), answer.errorType());
+        return new Ended(answer.state(), (int) answer.status(), answer.output(), answer.text(), answer.errorType());
     }
 
     /** @param name the last part of the subject; null: none. */
@@ -178,13 +174,13 @@ public final class Client {
 
     /** Repeats until there is an answer that counts, or no time. */
     private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
-        long deadline = System.nanoTime() + timeout.toNanos();
-        Headers sender = sender();
-        String subject = prefix + operation + by();
+        long deadline = Link.nowMs() + timeout.toMillis();
+        Headers sender = who.headers();
+        String subject = prefix + operation + who.by();
         Pause pause = new Pause();
         Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
         for (;;) {
-            long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+            long leftMs = deadline - Link.nowMs();
             if (leftMs <= 0) throw new TholeException(last.status() == Status.NO_ANSWER ? Status.UNAVAILABLE : last.status(), last.text());
             long waitMs = asked.waitMs() == 0 ? 0 : Math.max(1, Math.min(leftMs / 2, asked.waitMs())); // leaves time for a repetition
             long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
@@ -193,8 +189,7 @@ public final class Client {
             if (waitMs > 0 && answer.status() == Status.TIMEOUT) {
                 pause.reset(); // it still runs
             } else if (answer.status() == Status.NO_ANSWER || answer.status() == Status.UNAVAILABLE) {
-                leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-                Thread.sleep(Math.max(0, Math.min(pause.next(), leftMs)));
+                Thread.sleep(Math.max(0, Math.min(pause.next(), deadline - Link.nowMs())));
             } else {
                 return answer;
             }

@@ -17,27 +17,30 @@ import java.util.function.BooleanSupplier;
 
 /** Requests over a connection. Nothing is sent while it is cut, and what was asked before a cut has no answer. */
 record Link(Connection nats) {
-    static final Headers NO_HEADERS = new Headers();
-    private static final long LOOK_MS = 50;
+    /** Who waits looks so often whether it still should. */
+    static final long LOOK_MS = 50;
 
     boolean isConnected() {
         return nats.getStatus() == Connection.Status.CONNECTED;
     }
 
-    long maxPayload() {
-        return nats.getMaxPayload() > 0 ? nats.getMaxPayload() : 1 << 20;
+    /** A clock that nobody sets. */
+    static long nowMs() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
     }
 
     /** Asks, and waits for the answer while it is wanted. {@link Status#NO_ANSWER}: nobody listens, not in time, or it may be lost. */
     Answer ask(String subject, byte[] body, long timeoutMs, Headers sender, BooleanSupplier unwanted) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-        CompletableFuture<Message> asked = null;
+        long end = nowMs() + timeoutMs;
+        Headers headers = new Headers(sender).put("Content-Type", "application/json");
+        Duration limit = Duration.ofMillis(2 * timeoutMs + 10_000); // the loop has the one that counts
+        CompletableFuture<Message> asked = null; // it is cancelled when nobody listens
         long connection = 0;
-        while (System.nanoTime() - end < 0 && !unwanted.getAsBoolean()) {
+        while (nowMs() < end && !unwanted.getAsBoolean()) {
             try {
                 if (asked != null) return read(asked.get(LOOK_MS, TimeUnit.MILLISECONDS).getData());
                 connection = nats.getStatistics().getReconnects();
-                if (isConnected()) asked = send(subject, body, timeoutMs, sender);
+                if (isConnected()) asked = nats.requestWithTimeout(subject, headers, body, limit);
                 else Thread.sleep(LOOK_MS);
             } catch (TimeoutException err) {
                 if (!isConnected() || connection != nats.getStatistics().getReconnects()) break;
@@ -53,24 +56,15 @@ record Link(Connection nats) {
         return Answer.none(Status.NO_ANSWER, isConnected() ? "no answer in time" : "the connection is cut");
     }
 
-    /** It is cancelled when nobody listens. */
-    private CompletableFuture<Message> send(String subject, byte[] body, long timeoutMs, Headers sender) {
-        Headers headers = new Headers(sender).put("Content-Type", "application/json");
-        return nats.requestWithTimeout(subject, headers, body, Duration.ofMillis(2 * timeoutMs + 10_000));
-    }
-
-    private static Answer read(byte[] data) {
-        Answer answer = parsed(data, Answer.class);
-        return answer != null ? answer : Answer.none(Status.UNAVAILABLE, "the answer is none of a gateway");
-    }
-
-    /** Null if it is no such message. */
-    static <T> T parsed(byte[] data, Class<T> type) {
+    /** An answer, or a notice; one that cannot be read names no claim. */
+    static Answer read(byte[] data) {
         try {
-            return Wire.JSON.readValue(data, type);
+            Answer answer = Wire.JSON.readValue(data, Answer.class);
+            if (answer != null) return answer;
         } catch (IOException err) {
-            return null;
+            // as null
         }
+        return Answer.none(Status.UNAVAILABLE, "the answer is none of a gateway");
     }
 
     /** The name of this machine, in printable ASCII, at most 64 bytes. */

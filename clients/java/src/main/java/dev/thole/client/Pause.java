@@ -8,11 +8,11 @@ final class Pause {
     private static final long MAX_MS = 5_000;
     private long ms;
 
-    void reset() {
+    synchronized void reset() {
         ms = 0;
     }
 
-    long next() {
+    synchronized long next() {
         ms = Math.min(Math.max(ms * 2, FIRST_MS), MAX_MS);
         return ms + ThreadLocalRandom.current().nextLong(ms / 4 + 1);
     }

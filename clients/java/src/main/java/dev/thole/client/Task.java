@@ -1,6 +1,7 @@
 package dev.thole.client;
 
-import dev.thole.client.Wire.RunningTask;
+import dev.thole.client.Wire.Outcome;
+import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Optional;
@@ -11,24 +12,28 @@ import java.util.concurrent.CompletionStage;
 /** One try of an activity. */
 public final class Task {
     private final Wire.Task message;
-    final Handle handle = new Handle();
+    private final Worker worker; // its lock is that of what follows
+    private final CompletableFuture<Cancellation> cancelled = new CompletableFuture<>();
+    private Thread thread; // of the handler, while it runs
+    Outcome beat; // the newest heartbeat, unless an answered renewal had it
 
-    Task(Wire.Task message) {
+    Task(Wire.Task message, Worker worker) {
         this.message = message;
+        this.worker = worker;
     }
 
     String claim() { return message.claim(); }
     public String activity() { return message.activity(); }
     public String queue() { return message.queue(); }
     public String orchestration() { return message.orchestration(); }
-    public int version() { return message.version(); }
+    public int version() { return (int) message.version(); }
     public String instance() { return message.instance(); }
-    public long execution() { return message.execution(); }
-    public long activityId() { return message.activityId(); }
-    public int tryNumber() { return message.tryNumber(); }
+    public long execution() { return message.execution().longValue(); }
+    public long activityId() { return message.activityId().longValue(); }
+    public int tryNumber() { return (int) message.tryNumber(); }
 
     /** How often this try has been claimed. */
-    public int attempt() { return message.attempt(); }
+    public int attempt() { return (int) message.attempt(); }
     public byte[] input() { return message.input(); }
 
     /** The same for every try and every run of this activity: pass it on to services that must not do it twice. */
@@ -48,8 +53,8 @@ public final class Task {
 
     /** Until this try's deadline, when it came; empty: it has none. */
     public Optional<Duration> timeout() {
-        long timeoutMs = message.timeoutMs();
-        return timeoutMs == 0 ? Optional.empty() : Optional.of(Duration.ofMillis(timeoutMs < 0 ? Long.MAX_VALUE : timeoutMs));
+        long timeoutMs = message.timeoutMs().min(BigInteger.valueOf(Long.MAX_VALUE)).longValue();
+        return timeoutMs == 0 ? Optional.empty() : Optional.of(Duration.ofMillis(timeoutMs));
     }
 
     /**
@@ -58,7 +63,11 @@ public final class Task {
      * @throws IllegalArgumentException the details are larger than the gateway takes.
      */
     public void heartbeat(byte[] details) {
-        handle.heartbeat(details.clone());
+        synchronized (worker) {
+            if (details.length > worker.detailsMax)
+                throw new IllegalArgumentException("details of " + details.length + " bytes; the limit is " + worker.detailsMax);
+            beat = new Outcome(claim(), null, null, false, details.clone(), true);
+        }
     }
 
     public void heartbeat(String details) {
@@ -71,12 +80,12 @@ public final class Task {
 
     /** Why it is to end; empty: it is not. */
     public Optional<Cancellation> cancellation() {
-        return Optional.ofNullable(handle.cancelled.getNow(null));
+        return Optional.ofNullable(cancelled.getNow(null));
     }
 
     /** Is done when the task is to end, by another thread, besides the interrupt. */
     public CompletionStage<Cancellation> whenCancelled() {
-        return handle.cancelled.thenApplyAsync(why -> why);
+        return cancelled.thenApplyAsync(why -> why);
     }
 
     /** @throws CancellationException the task is to end. */
@@ -86,46 +95,16 @@ public final class Task {
         });
     }
 
-    /** What its handler and the worker tell each other. */
-    static final class Handle {
-        private final CompletableFuture<Cancellation> cancelled = new CompletableFuture<>();
-        private Thread thread; // of the handler, while it runs
-        private byte[] beat; // the newest heartbeat, if it was not answered yet
-        volatile long payloadMax;
-        volatile long detailsMax;
-        boolean sent; // the outcome may be stored, although no answer came; of the task's thread
-
-        private synchronized void heartbeat(byte[] details) {
-            if (details.length > detailsMax)
-                throw new IllegalArgumentException("details of " + details.length + " bytes; the limit is " + detailsMax);
-            beat = details;
-        }
-
-        /** The thread is interrupted when the task is cancelled, until {@link #ended}. */
-        synchronized void runsOn(Thread handler) {
+    /** The handler's thread is interrupted when the task is cancelled. Null: not any more. */
+    void runsOn(Thread handler) {
+        synchronized (worker) {
             thread = handler;
-            if (cancelled.isDone()) handler.interrupt();
+            if (handler != null && isCancelled()) handler.interrupt();
         }
+    }
 
-        synchronized void ended() {
-            thread = null;
-            Thread.interrupted(); // it was for the handler
-        }
-
-        /** The first one counts. */
-        synchronized void cancel(String kind, String reason, long graceMs) {
-            if (cancelled.complete(new Cancellation(kind, reason, Duration.ofMillis(graceMs))) && thread != null) thread.interrupt();
-        }
-
-        /** For a renewal, with the heartbeat if there is one of at most so many bytes. */
-        synchronized RunningTask running(String claim, long room) {
-            boolean goes = beat != null && beat.length <= room;
-            return new RunningTask(claim, goes ? beat : null, goes);
-        }
-
-        /** A heartbeat of {@link #running} has arrived. */
-        synchronized void arrived(byte[] sent) {
-            if (beat == sent) beat = null;
-        }
+    /** The first one counts. Lock held. */
+    void cancel(String kind, String reason, long graceMs) {
+        if (cancelled.complete(new Cancellation(kind, reason, Duration.ofMillis(graceMs))) && thread != null) thread.interrupt();
     }
 }

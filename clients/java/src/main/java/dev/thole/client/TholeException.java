@@ -4,9 +4,9 @@ package dev.thole.client;
 public final class TholeException extends Exception {
     private final int status;
 
-    TholeException(int status, String text) {
+    TholeException(long status, String text) {
         super(text.isEmpty() ? "status " + status : text);
-        this.status = status;
+        this.status = (int) status;
     }
 
     /** A namespace, queue, worker, activity, orchestration, event or query; others do not get into a subject. */

@@ -29,11 +29,11 @@ class GoldenTest {
     private static final Map<String, Class<?>> TYPES = Map.ofEntries(
         Map.entry("OpenSession", Wire.OpenSession.class), Map.entry("SessionOpened", Wire.Answer.class),
         Map.entry("NextTasks", Wire.NextTasks.class), Map.entry("Tasks", Wire.Answer.class), Map.entry("Task", Wire.Task.class),
-        Map.entry("RenewTasks", Wire.RenewTasks.class), Map.entry("RunningTask", Wire.RunningTask.class),
-        Map.entry("TasksRenewed", Wire.Answer.class), Map.entry("Notice", Wire.Notice.class),
+        Map.entry("RenewTasks", Wire.RenewTasks.class), Map.entry("RunningTask", Wire.Outcome.class),
+        Map.entry("TasksRenewed", Wire.Answer.class), Map.entry("Notice", Wire.Answer.class),
         Map.entry("CompleteTasks", Wire.CompleteTasks.class), Map.entry("Outcome", Wire.Outcome.class),
         Map.entry("TaskFailure", Wire.Failure.class), Map.entry("TasksCompleted", Wire.Answer.class),
-        Map.entry("OutcomeResult", Wire.Result.class), Map.entry("CloseSession", Wire.CloseSession.class),
+        Map.entry("OutcomeResult", Wire.Answer.class), Map.entry("CloseSession", Wire.CloseSession.class),
         Map.entry("SessionClosed", Wire.Answer.class), Map.entry("StartInstance", Wire.Ask.class),
         Map.entry("InstanceStarted", Wire.Answer.class), Map.entry("SignalInstance", Wire.Ask.class),
         Map.entry("EndInstance", Wire.Ask.class), Map.entry("Accepted", Wire.Answer.class), Map.entry("QueryInstance", Wire.Ask.class),
@@ -42,11 +42,7 @@ class GoldenTest {
 
     /** What this client does not look at, or does not send. */
     private static final Map<String, Set<String>> LEFT_OUT = Map.of("SessionOpened", Set.of("gateway"),
-        "OutcomeResult", Set.of("claim"),
-        "TasksCompleted", Set.of("claim"), "StartInstance", Set.of("traceparent", "tracestate"));
-
-    /** What a number is at most, of 32 and 64 bits; and as this client, for which it is negative, writes it. */
-    private static final Set<String> MAXIMA = Set.of("4294967295", "18446744073709551615", "-1");
+        "StartInstance", Set.of("traceparent", "tracestate"));
 
     @Test
     void eachMessageIsReadAndWritten() throws IOException {
@@ -69,7 +65,7 @@ class GoldenTest {
             from.forEach(item -> to.add(plain(item, without)));
             return to;
         }
-        if (from.isNumber() || MAXIMA.contains(from.asText())) return TextNode.valueOf(MAXIMA.contains(from.asText()) ? "max" : from.asText());
+        if (from.isNumber()) return TextNode.valueOf(from.asText());
         if (!from.isObject()) return from;
         ObjectNode to = JSON.createObjectNode();
         from.properties().forEach(member -> {
