@@ -229,6 +229,25 @@ static struct subscription *listen_for_unheard(struct session *session, struct w
     return subscription;
 }
 
+/* Under the lock. What its worker asks for was checked before: INVALID and DENIED, which would end the
+ * worker, are about this gateway, its servers or the queue. Another gateway may serve it, and this one when
+ * that is mended. */
+static void cannot_start(struct session *session, const thole_error *error)
+{
+    session->state = SESSION_OVER;
+    if (error->status == THOLE_INVALID || error->status == THOLE_DENIED) {
+        log_line(LOG_LEVEL_ERROR, "gateway", "queue %s cannot be served for worker %s: %s", session->queue,
+                 session->worker, error->text);
+        gateway_refuse(session->open, THOLE_UNAVAILABLE, "this gateway cannot serve queue %s: %s",
+                       session->queue, error->text);
+    } else {
+        gateway_refuse(session->open, error->status == THOLE_CANCELLED ? THOLE_UNAVAILABLE : error->status,
+                       "%s", error->text);
+    }
+    session->open = NULL;
+    session_free_tasks(session);
+}
+
 static bool start(struct session *session)
 {
     thole_error error = {.status = THOLE_OK};
@@ -239,11 +258,7 @@ static bool start(struct session *session)
     struct subscription *const unheard = status == THOLE_OK ? listen_for_unheard(session, host) : NULL;
     (void)pthread_mutex_lock(&session->lock);
     if (status != THOLE_OK) {
-        session->state = SESSION_OVER;
-        gateway_refuse(session->open, status == THOLE_CANCELLED ? THOLE_UNAVAILABLE : status, "%s",
-                       error.text);
-        session->open = NULL;
-        session_free_tasks(session);
+        cannot_start(session, &error);
         (void)pthread_mutex_unlock(&session->lock);
         return false;
     }

@@ -1,6 +1,8 @@
 /* The gateway role against real servers: the test is the worker, and does what the engine would do. */
+#include "api.h"
 #include "gateway_worker.h"
 #include "jscan.h"
+#include "topology.h"
 #include "wrap_claims.h"
 #include <inttypes.h>
 #include <libpq-fe.h>
@@ -501,6 +503,32 @@ static void test_wrong_requests(void)
     end();
 }
 
+/* It is not the worker's fault: one that hears INVALID or DENIED ends. */
+static void test_a_queue_that_cannot_be_served(void)
+{
+    struct worker_session session;
+    uint64_t lease_ms;
+    begin("lease_differs");
+    CHECK_OK(topology_ensure_queue(stage.connection, stage.options.ns, THOLE_STR("default"),
+                                   stage.options.lease_ms + 1000, &lease_ms, NULL, &stage.err),
+             &stage.err);
+    const char *answer = ask(open_subject(), "{\"worker\":\"w\",\"slots\":1,\"activities\":[\"a\"]}");
+    CU_ASSERT_EQUAL(status_of(answer), THOLE_UNAVAILABLE);
+    same("text", answer_at(answer, "text"),
+         "this gateway cannot serve queue default: consumer q_default of stream THOLE_lease_differs_WORK has "
+         "ack_wait 4s, but 3s is "
+         "needed: stop the queue's workers, remove the consumer with `nats consumer rm` and start again");
+    struct buf told;
+    buf_init(&told, 4096);
+    CHECK_OK(api_call(stage.connection, "CONSUMER.DELETE", "THOLE_lease_differs_WORK.q_default",
+                      THOLE_STR(""), &told, NULL, &stage.err),
+             &stage.err);
+    buf_release(&told);
+    open_session(&session, "py", 2); /* it is mended */
+    close_session(&session);
+    end();
+}
+
 /* In protobuf a message without contents has no bytes. */
 static void test_empty_messages(void)
 {
@@ -633,6 +661,7 @@ static const struct thole_test tests[] = {
     {"closed", test_closed},
     {"a gateway stops", test_a_gateway_stops},
     {"wrong requests", test_wrong_requests},
+    {"a queue that cannot be served", test_a_queue_that_cannot_be_served},
     {"empty messages", test_empty_messages},
     {"replies", test_replies},
     {"metrics", test_metrics},
