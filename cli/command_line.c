@@ -165,8 +165,9 @@ static thole_status read_files(struct cli *cli, const struct option_set *sets, s
 
 static int parse_and_run(struct cli *cli, int argc, char **argv)
 {
-    struct option_set sets[] = {{cli_verbs.options, cli_verbs.options_len, &cli->options},
-                                {NULL, 0, &cli->options}};
+    struct option_set sets[] = {
+        {.rows = cli_verbs.options, .len = cli_verbs.options_len, .target = &cli->options},
+        {.target = &cli->options}};
     thole_error error = {.status = THOLE_OK};
     int first;
     uint64_t given, before; /* the verb */

@@ -28,7 +28,7 @@ static void help_of_all(const struct verbs *verbs, struct buf *to)
     for (size_t i = 0; i < verbs->commands_len; i++)
         buf_printf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     buf_text(to, "\nOptions of every verb, before or after it:\n");
-    options_help(verbs->options, verbs->options_len, to);
+    options_help(&(struct option_set){.rows = verbs->options, .len = verbs->options_len}, 0, to);
     buf_text(to, "\nExit codes:\n");
     for (size_t i = 0; i < EXIT_CODES; i++)
         buf_printf(to, "  %3d  %s\n", exit_codes[i].code, exit_codes[i].text);
@@ -43,11 +43,11 @@ static void help_of(const struct verbs *verbs, const struct command *command, st
                command->usage[0] == '\0' ? "" : " ", command->usage, command->summary);
     if (command->rows_len > 0) {
         buf_text(to, "Options:\n");
-        options_help(command->rows, command->rows_len, to);
+        options_help(&(struct option_set){.rows = command->rows, .len = command->rows_len}, 0, to);
         buf_text(to, "\n");
     }
     buf_text(to, "Options of every verb:\n");
-    options_help(verbs->options, verbs->options_len, to);
+    options_help(&(struct option_set){.rows = verbs->options, .len = verbs->options_len}, 0, to);
     buf_printf(to, "\nExample:\n  %s\n", command->example);
 }
 

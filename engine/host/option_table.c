@@ -239,6 +239,30 @@ thole_status options_refuse_secrets(const struct option_set *sets, size_t n, uin
     return THOLE_OK;
 }
 
+static unsigned readers_of(const struct option_set *set, const struct option_row *row)
+{
+    return row->readers != 0 ? row->readers : set->readers;
+}
+
+static bool is_read(const struct option_set *set, const struct option_row *row, unsigned readers)
+{
+    unsigned const all = readers_of(set, row);
+    return all == 0 || readers == 0 || (all & readers) != 0;
+}
+
+const struct option_row *options_unread(const struct option_set *sets, size_t n, uint64_t given,
+                                        unsigned readers, unsigned *ret_readers)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sets[i].len; k++, at++)
+            if ((given & UINT64_C(1) << at) != 0 && !is_read(&sets[i], &sets[i].rows[k], readers)) {
+                *ret_readers = readers_of(&sets[i], &sets[i].rows[k]);
+                return &sets[i].rows[k];
+            }
+    return NULL;
+}
+
 /* ---- help ---- */
 
 static void pad_to_column(struct buf *to, size_t start, size_t column)
@@ -267,23 +291,26 @@ static void append_default(const struct option_row *row, struct buf *to)
         buf_text(to, "]");
 }
 
-void options_help(const struct option_row *rows, size_t len, struct buf *to)
+static void append_row(const struct option_row *row, struct buf *to)
 {
-    for (size_t i = 0; i < len; i++) {
-        size_t const start = to->len;
-        if (rows[i].hidden)
-            continue;
-        if (rows[i].letter != 0)
-            buf_printf(to, "  -%c, --%s", rows[i].letter, rows[i].flag);
-        else
-            buf_printf(to, "      --%s", rows[i].flag);
-        for (size_t k = 0; rows[i].choices != NULL && rows[i].choices[k] != NULL; k++)
-            buf_printf(to, "%s%s", k == 0 ? " " : "|", rows[i].choices[k]);
-        if (rows[i].choices == NULL && rows[i].unit != NULL)
-            buf_printf(to, " %s", rows[i].unit);
-        pad_to_column(to, start, HELP_COLUMN);
-        buf_text(to, rows[i].help);
-        append_default(&rows[i], to);
-        buf_text(to, "\n");
-    }
+    size_t const start = to->len;
+    if (row->letter != 0)
+        buf_printf(to, "  -%c, --%s", row->letter, row->flag);
+    else
+        buf_printf(to, "      --%s", row->flag);
+    for (size_t k = 0; row->choices != NULL && row->choices[k] != NULL; k++)
+        buf_printf(to, "%s%s", k == 0 ? " " : "|", row->choices[k]);
+    if (row->choices == NULL && row->unit != NULL)
+        buf_printf(to, " %s", row->unit);
+    pad_to_column(to, start, HELP_COLUMN);
+    buf_text(to, row->help);
+    append_default(row, to);
+    buf_text(to, "\n");
+}
+
+void options_help(const struct option_set *set, unsigned readers, struct buf *to)
+{
+    for (size_t i = 0; i < set->len; i++)
+        if (!set->rows[i].hidden && is_read(set, &set->rows[i], readers))
+            append_row(&set->rows[i], to);
 }

@@ -34,6 +34,7 @@ struct option_row {
      * where it belongs. */
     bool (*is_secret)(const char *text);
     const char *instead;
+    unsigned readers; /* of a program with several roles: a bit for each that reads it; 0: as its set says */
     size_t offset, width; /* see OPTION_FIELD */
 };
 #define OPTION_FIELD(type, member) .offset = offsetof(type, member), .width = sizeof(((type *)0)->member)
@@ -45,6 +46,7 @@ struct option_set {
     const struct option_row *rows;
     size_t len;
     void *target;
+    unsigned readers; /* of rows that say nothing themselves; 0: each role */
 };
 
 /* It is a setting: it can stand in the environment, and in a file (option_file.h). */
@@ -67,6 +69,10 @@ THOLE_NODISCARD thole_status options_read(const struct option_set *sets, size_t 
  * @p given: as options_read() left it. */
 THOLE_NODISCARD thole_status options_refuse_secrets(const struct option_set *sets, size_t n, uint64_t given,
                                                     thole_error *reterr);
-/* Appends the table as --help shows it. */
-void options_help(const struct option_row *rows, size_t len, struct buf *to);
+/* The first row with a flag in a command line that none of @p readers reads; NULL: there is none.
+ * @p given: as options_read() left it. *ret_readers: who does. */
+const struct option_row *options_unread(const struct option_set *sets, size_t n, uint64_t given,
+                                        unsigned readers, unsigned *ret_readers);
+/* Appends the rows that one of @p readers reads as --help shows them; 0: all. */
+void options_help(const struct option_set *set, unsigned readers, struct buf *to);
 #endif

@@ -33,9 +33,11 @@ static const struct option_row shared_rows[] = {
     OPTION_ROW_NATS_KEY(FIELD(nats_key), .shown = "none"),
     OPTION_ROW_NATS_SERVER_NAME(FIELD(nats_server_name), .shown = "the URL's host"),
     OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
-    OPTION_ROW_POSTGRES(FIELD(postgres), .shown = "required", .help = "libpq connection string or URI"),
+    OPTION_ROW_POSTGRES(FIELD(postgres), .readers = HOST_RUN | HOST_GATEWAY, .shown = "required",
+                        .help = "libpq connection string or URI"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace to serve"),
     {.flag = "node",
+     .readers = HOST_RUN | HOST_GATEWAY | HOST_BINDER,
      .kind = OPTION_NAME,
      .env = "THOLE_NODE",
      .unit = "NAME",
@@ -64,6 +66,7 @@ static const struct option_row shared_rows[] = {
      FIELD(core_dumps_full),
      .help = "none, as they hold payloads and passwords; full: as the system makes them"},
     {.flag = "http",
+     .readers = HOST_RUN | HOST_GATEWAY | HOST_BINDER,
      .kind = OPTION_TEXT,
      .env = "THOLE_HTTP_LISTEN",
      .unit = "[ADDRESS:]PORT",
@@ -71,9 +74,11 @@ static const struct option_row shared_rows[] = {
      FIELD(http),
      .help = "where /healthz, /readyz and /metrics are answered; a port alone: on 127.0.0.1"},
     OPTION_ROW_PAYLOAD_MAX(
-        FIELD(payload_max), .shown = "what is there, else 262144",
+        FIELD(payload_max), .readers = HOST_RUN | HOST_GATEWAY | HOST_REPLAY,
+        .shown = "what is there, else 262144",
         .help = "largest input, output or failure text of a new namespace, in bytes; fixed afterwards"),
     {.flag = "stop-limit",
+     .readers = HOST_RUN | HOST_GATEWAY,
      .kind = OPTION_DURATION,
      .env = "THOLE_STOP_LIMIT",
      .unit = "DURATION",
@@ -252,6 +257,7 @@ static const struct option_row engine_rows[] = {
      FIELD(turn_limit_ms),
      .help = "a turn that takes longer counts as a crash; 0s = no limit"},
     {.flag = "instance-memory-max",
+     .readers = HOST_ENGINE | HOST_REPLAY,
      .kind = OPTION_SIZE,
      .env = "THOLE_INSTANCE_MEMORY_MAX",
      .unit = "SIZE",
@@ -279,6 +285,7 @@ static const struct option_row worker_rows[] = {
      FIELD(slots),
      .help = "activities that run at the same time"},
     {.flag = "lease",
+     .readers = HOST_WORKER | HOST_GATEWAY,
      .kind = OPTION_DURATION,
      .env = "THOLE_LEASE",
      .unit = "DURATION",
@@ -288,6 +295,7 @@ static const struct option_row worker_rows[] = {
      FIELD(lease_ms),
      .help = "an activity whose worker does not renew for that time runs elsewhere"},
     {.flag = "renew-every",
+     .readers = HOST_WORKER | HOST_GATEWAY,
      .kind = OPTION_DURATION,
      .env = "THOLE_RENEW_EVERY",
      .unit = "DURATION",
@@ -297,6 +305,7 @@ static const struct option_row worker_rows[] = {
      FIELD(renew_every_ms),
      .help = "how often a running activity's lease is renewed; at most half of the lease"},
     {.flag = "grace",
+     .readers = HOST_WORKER | HOST_GATEWAY,
      .kind = OPTION_DURATION,
      .env = "THOLE_GRACE",
      .unit = "DURATION",
@@ -305,6 +314,7 @@ static const struct option_row worker_rows[] = {
      FIELD(grace_ms),
      .help = "how long a cancelled activity may take to return"},
     {.flag = "poison-after",
+     .readers = HOST_WORKER | HOST_GATEWAY,
      .kind = OPTION_NUMBER,
      .env = "THOLE_POISON_AFTER",
      .unit = "N",
@@ -313,6 +323,7 @@ static const struct option_row worker_rows[] = {
      FIELD(poison_after),
      .help = "after so many lost claims an activity is not run again; at least 2; 0 = no limit"},
     {.flag = "postgres-connections",
+     .readers = HOST_GATEWAY,
      .kind = OPTION_NUMBER,
      .env = "THOLE_POSTGRES_CONNECTIONS",
      .unit = "N",
@@ -330,6 +341,7 @@ static const struct option_row worker_rows[] = {
      FIELD(process_memory_max),
      .help = "address space of each process that runs activities, unless the activity has a lower limit"},
     {.flag = "test-die-at",
+     .readers = HOST_BINDER,
      .kind = OPTION_NUMBER,
      .hidden = true,
      .unit = "STEP",
@@ -338,6 +350,7 @@ static const struct option_row worker_rows[] = {
      FIELD(bind_die_at),
      .help = "of a binder: kill -9 itself at that step of a message"},
     {.flag = "test-suppress-push",
+     .readers = HOST_WORKER | HOST_GATEWAY,
      .kind = OPTION_SWITCH,
      .hidden = true,
      FIELD(suppress_push),
@@ -381,6 +394,16 @@ static const struct option_row general_rows[] = {
      .kind = OPTION_SWITCH,
      OPTION_FIELD(struct general, version),
      .help = "show the version of libthole and stop"},
+};
+
+/* Who reads the rows of a table that do not say so themselves. */
+enum { SET_GENERAL, SET_SHARED, SET_ENGINE, SET_WORKER, SET_REPLAY, SETS };
+static const struct option_set tables[SETS] = {
+    [SET_GENERAL] = {general_rows, COUNT(general_rows), NULL, 0},
+    [SET_SHARED] = {shared_rows, COUNT(shared_rows), NULL, 0},
+    [SET_ENGINE] = {engine_rows, COUNT(engine_rows), NULL, HOST_ENGINE},
+    [SET_WORKER] = {worker_rows, COUNT(worker_rows), NULL, HOST_WORKER},
+    [SET_REPLAY] = {replay_rows, COUNT(replay_rows), NULL, HOST_REPLAY},
 };
 
 static const struct {
@@ -456,8 +479,6 @@ static thole_status check_together(const struct host_command *command, thole_err
         return (command->words_len > 0) + command->all + (command->file != NULL) == 1
                    ? THOLE_OK
                    : thole_fail(reterr, THOLE_INVALID, "what is to be replayed? IDs, --all or --file");
-    if (command->all || command->file != NULL)
-        return thole_fail(reterr, THOLE_INVALID, "--all and --file are of the role replay");
     if (role != HOST_BINDER && (options->postgres == NULL || options->postgres[0] == '\0'))
         return thole_fail(reterr, THOLE_INVALID,
                           "--postgres is missing: give it a libpq connection string such as "
@@ -476,6 +497,23 @@ static thole_status check_together(const struct host_command *command, thole_err
             reterr, THOLE_INVALID,
             "--heartbeat: must be at most half of --node-ttl, or one lost heartbeat is a death");
     return THOLE_OK;
+}
+
+/* The environment and a file may be those of several roles; a command line is one role's. */
+static thole_status check_readers(const struct option_set sets[SETS], uint64_t given, enum host_role role,
+                                  thole_error *reterr)
+{
+    char names[96] = "";
+    unsigned readers = 0;
+    const struct option_row *const row = options_unread(sets, SETS, given, role, &readers);
+    if (row == NULL)
+        return THOLE_OK;
+    for (size_t i = 0, len = 0; i < COUNT(roles); i++)
+        if ((roles[i].role & readers) != 0)
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len == 0 ? "" : ", ",
+                                    roles[i].name);
+    return thole_fail(reterr, THOLE_INVALID, "--%s is an option of %s: %s does not read it", row->flag, names,
+                      host_role_name(role));
 }
 
 static thole_status parse_role(const char *word, enum host_role *ret, thole_error *reterr)
@@ -500,27 +538,28 @@ static thole_status parse_role(const char *word, enum host_role *ret, thole_erro
 thole_status host_command_parse(int argc, char **argv, struct host_command *ret, thole_error *reterr)
 {
     struct general general = {.help = false};
-    const struct option_set sets[] = {
-        {general_rows, COUNT(general_rows), &general},    {shared_rows, COUNT(shared_rows), &ret->options},
-        {engine_rows, COUNT(engine_rows), &ret->options}, {worker_rows, COUNT(worker_rows), &ret->options},
-        {replay_rows, COUNT(replay_rows), ret},
-    };
+    struct option_set sets[SETS];
     int first;
     uint64_t given;
     memset(ret, 0, sizeof *ret);
-    THOLE_TRY(options_defaults(sets, COUNT(sets), reterr));
-    THOLE_TRY(options_read(sets, COUNT(sets), false, argc, argv, &first, &given, reterr));
+    memcpy(sets, tables, sizeof sets);
+    sets[SET_GENERAL].target = &general;
+    sets[SET_SHARED].target = sets[SET_ENGINE].target = sets[SET_WORKER].target = &ret->options;
+    sets[SET_REPLAY].target = ret;
+    THOLE_TRY(options_defaults(sets, SETS, reterr));
+    THOLE_TRY(options_read(sets, SETS, false, argc, argv, &first, &given, reterr));
     ret->help = general.help;
     ret->version = general.version;
     if (ret->help || ret->version)
         return THOLE_OK;
-    ret->exposed.status = options_refuse_secrets(sets, COUNT(sets), given, &ret->exposed);
+    ret->exposed.status = options_refuse_secrets(sets, SETS, given, &ret->exposed);
     if (ret->options.config != NULL && ret->options.config[0] != '\0')
-        THOLE_TRY(option_file_read(sets, COUNT(sets), ret->options.config, given, &ret->config, reterr));
+        THOLE_TRY(option_file_read(sets, SETS, ret->options.config, given, &ret->config, reterr));
     if (first >= argc)
         return thole_fail(reterr, THOLE_INVALID,
                           "a role is missing: run, engine, worker, gateway, binder or replay");
     THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
+    THOLE_TRY(check_readers(sets, given, ret->role, reterr));
     ret->words = argv + first + 1;
     ret->words_len = argc - first - 1;
     if (ret->role != HOST_REPLAY && ret->words_len > 0)
@@ -544,11 +583,11 @@ void host_role_help(enum host_role role, const char *command, struct buf *to)
             buf_printf(to, "usage: %s %s [OPTION]...\n\nThis role %s.\n", command, roles[i].name,
                        roles[i].help);
     buf_text(to, "\nOptions:\n");
-    options_help(general_rows, COUNT(general_rows), to);
-    options_help(shared_rows, COUNT(shared_rows), to);
+    options_help(&tables[SET_GENERAL], role, to);
+    options_help(&tables[SET_SHARED], role, to);
     if (role == HOST_GATEWAY) {
         buf_text(to, "\nOptions of a worker, for its sessions:\n");
-        options_help(worker_rows, COUNT(worker_rows), to);
+        options_help(&tables[SET_WORKER], role, to);
     }
     buf_text(to, "\nDurations: 500ms, 10s, 2m, 1h. Sizes: 262144, 256KiB, 64MiB.\n");
 }
@@ -559,14 +598,14 @@ void host_command_help(const thole_program *program, struct buf *to)
     for (size_t i = 0; i < COUNT(roles); i++)
         buf_printf(to, "  %-8s %s\n", roles[i].name, roles[i].help);
     buf_text(to, "\nOptions:\n");
-    options_help(general_rows, COUNT(general_rows), to);
-    options_help(shared_rows, COUNT(shared_rows), to);
+    options_help(&tables[SET_GENERAL], 0, to);
+    options_help(&tables[SET_SHARED], 0, to);
     buf_text(to, "\nEngine:\n");
-    options_help(engine_rows, COUNT(engine_rows), to);
+    options_help(&tables[SET_ENGINE], 0, to);
     buf_text(to, "\nWorker:\n");
-    options_help(worker_rows, COUNT(worker_rows), to);
+    options_help(&tables[SET_WORKER], 0, to);
     buf_text(to, "\nReplay:\n");
-    options_help(replay_rows, COUNT(replay_rows), to);
+    options_help(&tables[SET_REPLAY], 0, to);
     buf_text(to, "\nDurations: 500ms, 10s, 2m, 1h. Sizes: 262144, 256KiB, 64MiB.\n\nOrchestrations:");
     for (size_t i = 0; i < program->orchestrations_len; i++)
         buf_printf(to, " %s", program->orchestrations[i].name);

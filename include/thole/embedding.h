@@ -40,7 +40,8 @@ typedef struct thole_engine thole_engine;
  *                  THOLE_* variables, then from the file of --config, then from the defaults
  *                  (docs/operations.md#options). --http serves this handle's metrics and health: each handle
  *                  needs a port of its own.
- * @return THOLE_OK: *ret must be given to ..._join(). THOLE_INVALID: a bad option, or a bad program.
+ * @return THOLE_OK: *ret must be given to ..._join(). THOLE_INVALID: a bad option, one of another role
+ *         (--slots of an engine), or a bad program.
  *         THOLE_UNSUPPORTED: an activity that needs a process. THOLE_NOMEM: no thread can be started.
  */
 THOLE_API THOLE_NODISCARD thole_status thole_worker_start(const thole_program *program,

@@ -26,7 +26,7 @@ thole=$2
         else if (verb == "-" && section == "Exit codes:" && line ~ /^ +[0-9]/) {
             code = line; sub(/^ +/, "", code); text = code; sub(/ .*/, "", code); sub(/^[0-9]+ +/, "", text)
             codes[code] = text
-        } else if (section == "Options:" && match(line, /^ +(-[a-z], )?--[a-z-]+/)) has[verb] = flags(substr(line, 1, RLENGTH), has[verb] " ")
+        } else if ((section == "Options:" || section ~ /^Options of a worker/) && match(line, /^ +(-[a-z], )?--[a-z-]+/)) has[verb] = flags(substr(line, 1, RLENGTH), has[verb] " ")
         else if (verb == "-" && match(line, /^ +(-[a-z], )?--[a-z-]+/)) common = flags(substr(line, 1, RLENGTH), common " ")
         if (verb != "-") verbs[verb] = 1
         next

@@ -285,9 +285,10 @@ struct stack_program *rights_program(const char *file, enum right_user user, con
     (void)snprintf(conninfo, sizeof conninfo, "--postgres=%s", postgres);
     (void)snprintf(inbox, sizeof inbox, "--nats-inbox=_INBOX_%s", rights_user_names[user]);
     (void)snprintf(creds, sizeof creds, "--nats-creds=%s", seed_file);
+    const char *const own = engine ? replicas : user == USER_WORKER ? creds : option;
     return stack_program_with(&rights_stack, file, name, roles[user], url, conninfo, inbox,
-                              engine ? "--partitions=2" : "--lease=2s",
-                              user == USER_WORKER ? creds : replicas, option, NULL);
+                              engine ? "--partitions=2" : "--lease=2s", own, own == option ? NULL : option,
+                              NULL);
 }
 
 void rights_expect(enum right_user user, int code, const char *words, const char *fmt, ...)

@@ -75,6 +75,8 @@ static void test_good_lines(void)
         {"p --version", "version"},
         {"p replay a b", "replay ids=2 all=0 file=- memory=1073741824"},
         {"p replay --all --memory-max 2MiB", "replay ids=0 all=1 file=- memory=2097152"},
+        {"p gateway --postgres x --lease 2s", "gateway ns=default lease=2000 ttl=0/0 slots=16 log=0"},
+        {"p replay a --instance-memory-max 1MiB", "replay ids=1 all=0 file=- memory=1073741824"},
         {"p replay --file f -n shop", "replay ids=0 all=0 file=f memory=1073741824"},
     };
     clear_environment();
@@ -90,7 +92,15 @@ static void test_mistakes(void)
          "there is no role \"serve\"; the roles are run, engine, worker, gateway, binder and replay"},
         {"p replay", "what is to be replayed? IDs, --all or --file"},
         {"p replay a --all", "what is to be replayed? IDs, --all or --file"},
-        {"p run --postgres x --all", "--all and --file are of the role replay"},
+        {"p run --postgres x --all", "--all is an option of replay: run does not read it"},
+        {"p --slots 3 engine --postgres x", "--slots is an option of run, worker: engine does not read it"},
+        {"p worker --postgres x --partitions 3",
+         "--partitions is an option of run, engine: worker does not read it"},
+        {"p gateway --postgres x --queue q", "--queue is an option of run, worker: gateway does not read it"},
+        {"p binder --postgres x",
+         "--postgres is an option of run, engine, worker, gateway: binder does not read it"},
+        {"p worker --postgres x --postgres-connections 3",
+         "--postgres-connections is an option of gateway: worker does not read it"},
         {"p run more --postgres x", "\"more\" is one word too many"},
         {"p run", "--postgres is missing: give it a libpq connection string such as "
                   "postgres://thole@localhost/thole, or set THOLE_POSTGRES"},
@@ -253,7 +263,7 @@ static void test_help_columns(void)
     };
     struct buf text;
     buf_init(&text, 4096);
-    options_help(rows, ARRAY_LEN(rows), &text);
+    options_help(&(struct option_set){.rows = rows, .len = ARRAY_LEN(rows)}, 0, &text);
     CHECK_STR("help", buf_cstr(&text),
               "      --of-twenty-one-letters one space\n"
               "      --of-twenty-two-letters-\n                              its own line\n"
