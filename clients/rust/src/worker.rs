@@ -298,6 +298,9 @@ impl Worker {
             }
             (wait, tries) = (session.renew.saturating_sub(sent.elapsed()), 0);
             let mut state = self.state();
+            if session.ended.is_cancelled() {
+                return; // what it was told may be lost with it
+            }
             state.renewed(session, sent, &told);
             for entry in &running {
                 if let Some(held) = state.tasks.get(entry["claim"].as_str().unwrap_or_default()) {
@@ -449,11 +452,8 @@ impl Worker {
 }
 
 impl State {
-    /// Takes over an answer to what was sent then, unless the session has ended.
+    /// Takes over an answer to what was sent then.
     fn renewed(&mut self, session: &Session, sent: Instant, told: &Told) {
-        if session.ended.is_cancelled() {
-            return;
-        }
         self.lease_end = Some(sent + session.lease);
         told.cancelled.iter().for_each(|notice| self.notify(notice));
         told.gone.iter().for_each(|claim| self.lose(claim, "the claim is gone"));

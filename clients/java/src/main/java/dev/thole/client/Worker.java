@@ -316,18 +316,19 @@ public final class Worker implements AutoCloseable {
     /** Renews the session until it ends. */
     private void renew(Answer of) throws InterruptedException {
         Pause pause = new Pause();
-        long waitMs = of.renewMs();
+        long everyMs = of.renewMs() > 0 && of.renewMs() <= of.leaseMs() / 2 ? of.renewMs() : of.leaseMs() / 3;
+        long waitMs = everyMs;
         while (!await(waitMs, () -> !isOpen(of))) {
             List<Outcome> running = running();
             byte[] body = Wire.bytes(new RenewTasks(running));
             long sent = Link.nowMs();
             Answer answer = call(of, "renew", body, answerMs, () -> false);
             if (answer.status() != Status.OK) {
-                waitMs = Math.min(pause.next(), of.renewMs());
+                waitMs = Math.min(pause.next(), everyMs);
                 continue;
             }
             pause.reset();
-            waitMs = sent + of.renewMs() - Link.nowMs();
+            waitMs = sent + everyMs - Link.nowMs();
             synchronized (this) {
                 if (!isOpen(of)) return;
                 renewed(sent, answer);
