@@ -258,6 +258,7 @@ static bool start(struct session *session)
     struct subscription *const unheard = status == THOLE_OK ? listen_for_unheard(session, host) : NULL;
     (void)pthread_mutex_lock(&session->lock);
     if (status != THOLE_OK) {
+        error.status = status; /* also where it has no text */
         cannot_start(session, &error);
         (void)pthread_mutex_unlock(&session->lock);
         return false;
