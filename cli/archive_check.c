@@ -1,4 +1,6 @@
 #include "archive_check.h"
+#include "export_readable.h"
+#include "file_fault.h"
 #include "history_file.h"
 #include "jscan.h"
 #include "memory.h"
@@ -39,14 +41,14 @@ void archive_first_found(void *first, uint32_t partition, const struct audit_fin
     to->said = true;
 }
 
-static void found(struct file_reading *reading, enum audit_fault fault, const char *text)
+static void archive_check_found(struct file_reading *reading, enum audit_fault fault, const char *text)
 {
     reading->check->findings++;
     reading->check->found(reading->check->arg, reading->partition,
                           &(struct audit_finding){.fault = fault, .text = text});
 }
 
-static void on_finding(void *arg, const struct audit_finding *finding)
+static void archive_check_on_finding(void *arg, const struct audit_finding *finding)
 {
     struct file_reading *reading = arg;
     reading->check->findings++;
@@ -55,7 +57,7 @@ static void on_finding(void *arg, const struct audit_finding *finding)
 
 /* ---- histories ---- */
 
-static thole_status on_place(void *arg, const char *ns, uint32_t partition)
+static thole_status archive_check_on_place(void *arg, const char *ns, uint32_t partition)
 {
     struct file_reading *reading = arg;
     struct archive_check *check = reading->check;
@@ -68,12 +70,12 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
     return THOLE_OK;
 }
 
-static struct archive_facts *newest(const struct archive_check *check)
+static struct archive_facts *archive_check_newest(const struct archive_check *check)
 {
     return &check->instances[check->instances_len - 1];
 }
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status archive_check_on_begin(void *arg, thole_slice instance)
 {
     struct file_reading *reading = arg;
     struct archive_check *check = reading->check;
@@ -84,32 +86,33 @@ static thole_status on_begin(void *arg, thole_slice instance)
     reading->audit = audit_create(&(struct audit_options){.scope = AUDIT_INSTANCE,
                                                           .ns = thole_slice_from(check->ns),
                                                           .partition = reading->partition,
-                                                          .instance = newest(check)->instance,
-                                                          .found = on_finding,
+                                                          .instance = archive_check_newest(check)->instance,
+                                                          .found = archive_check_on_finding,
                                                           .arg = reading});
     return THOLE_OK;
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status archive_check_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct file_reading *reading = arg;
     struct archive_check *check = reading->check;
     audit_take(reading->audit,
                &(struct audit_record){.sequence = sequence, .kind = RECORD_UNKNOWN, .bytes = bytes});
-    archive_facts_take(newest(check), sequence, bytes);
+    archive_facts_take(archive_check_newest(check), sequence, bytes);
     check->records++;
     check->bytes += bytes.len;
-    newest(check)->last = record_hash_make(thole_slice_from(check->ns), reading->partition, bytes);
+    archive_check_newest(check)->last =
+        record_hash_make(thole_slice_from(check->ns), reading->partition, bytes);
     reading->records =
         memory_reserve(reading->records, &reading->cap, reading->len + 1, sizeof *reading->records);
-    reading->records[reading->len++] = (struct checked_record){.hash = newest(check)->last,
+    reading->records[reading->len++] = (struct checked_record){.hash = archive_check_newest(check)->last,
                                                                .sequence = sequence,
                                                                .partition = reading->partition,
                                                                .instance = check->instances_len - 1};
     return THOLE_OK;
 }
 
-static thole_status on_end(void *arg)
+static thole_status archive_check_on_end(void *arg)
 {
     struct file_reading *reading = arg;
     audit_end(reading->audit);
@@ -171,7 +174,7 @@ static void section_release(struct section *section)
 }
 
 /* False: it is no leaf, or its record is not in the file. */
-static bool take_leaf(struct file_reading *reading, struct section *section, thole_slice item)
+static bool archive_check_take_leaf(struct file_reading *reading, struct section *section, thole_slice item)
 {
     thole_slice value;
     struct record_hash hash;
@@ -198,14 +201,14 @@ static bool take_leaf(struct file_reading *reading, struct section *section, tho
     return true;
 }
 
-static bool take_leaves(struct file_reading *reading, struct section *section, thole_slice json)
+static bool archive_check_take_leaves(struct file_reading *reading, struct section *section, thole_slice json)
 {
     thole_slice leaves, proof, item;
     size_t at = 0;
     if (!json_find(json, "leaves", &leaves) || !json_find(json, "proof", &proof))
         return false;
     while (json_item(leaves, &at, &item))
-        if (!take_leaf(reading, section, item))
+        if (!archive_check_take_leaf(reading, section, item))
             return false;
     at = 0;
     while (json_item(proof, &at, &item)) {
@@ -244,7 +247,7 @@ static const char *judge_section(struct file_reading *reading, struct section *s
     const char *const wrong = judge_note(reading, section->partition, note, checkpoint);
     if (wrong != NULL)
         return wrong;
-    if (!take_leaves(reading, section, json))
+    if (!archive_check_take_leaves(reading, section, json))
         return "a leaf of it is of a record that is not in the file";
     if (section->len == 0 && section->proof_len == 0) /* it only says where the log stood */
         return NULL;
@@ -273,7 +276,7 @@ static void seal_records(struct file_reading *reading, const struct section *sec
         section->partition, checkpoint->size, section->len, says ? place.sequence : UINT64_MAX};
 }
 
-static void take_checkpoint(struct file_reading *reading, thole_slice json)
+static void archive_check_take_checkpoint(struct file_reading *reading, thole_slice json)
 {
     struct section section = {.len = 0};
     struct checkpoint checkpoint;
@@ -288,19 +291,19 @@ static void take_checkpoint(struct file_reading *reading, thole_slice json)
     const char *const wrong =
         good ? judge_section(reading, &section, json, buf_bytes(&note), &checkpoint) : "it is no checkpoint";
     if (wrong != NULL)
-        found(reading, AUDIT_CHECKPOINT, wrong);
+        archive_check_found(reading, AUDIT_CHECKPOINT, wrong);
     else
         seal_records(reading, &section, &checkpoint);
     section_release(&section);
     buf_release(&note);
 }
 
-static thole_status on_section(void *arg, thole_slice name, thole_slice json)
+static thole_status archive_check_on_section(void *arg, thole_slice name, thole_slice json)
 {
     struct file_reading *reading = arg;
     thole_slice value;
     if (thole_slice_equal(name, THOLE_STR("checkpoint")) && reading->check->keys->len > 0)
-        take_checkpoint(reading, json);
+        archive_check_take_checkpoint(reading, json);
     if (thole_slice_equal(name, THOLE_STR("export")))
         reading->check->is_archive = json_path(json, "selection.archive", &value) && json_is_true(value);
     if (thole_slice_equal(name, THOLE_STR("manifest"))) {
@@ -349,22 +352,22 @@ static void check_all_sealed(struct file_reading *reading)
         return;
     (void)snprintf(text, sizeof text, "%" PRIu64 " more records are in no checkpoint of this file by --key",
                    missing - UNSEALED_SAID_MAX);
-    found(reading, AUDIT_CHECKPOINT, text);
+    archive_check_found(reading, AUDIT_CHECKPOINT, text);
 }
 
 thole_status archive_check_file(struct archive_check *check, const char *path, thole_error *reterr)
 {
     struct file_reading reading = {.check = check, .reterr = reterr};
-    struct history_file_reader const reader = {.begin = on_begin,
-                                               .record = on_record,
-                                               .end = on_end,
-                                               .section = on_section,
-                                               .place = on_place,
+    struct history_file_reader const reader = {.begin = archive_check_on_begin,
+                                               .record = archive_check_on_record,
+                                               .readable = export_readable,
+                                               .end = archive_check_on_end,
+                                               .section = archive_check_on_section,
+                                               .place = archive_check_on_place,
                                                .arg = &reading};
     FILE *const from = fopen(path, "re");
     if (from == NULL)
-        return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_UNAVAILABLE,
-                          "cannot open %.300s: %s", path, strerror(errno));
+        return file_fault_read(path, errno, reterr);
     thole_status status = history_file_read(from, &reader, reterr);
     (void)fclose(from);
     audit_destroy(reading.audit);

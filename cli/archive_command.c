@@ -48,7 +48,7 @@ struct verifying {
     uint64_t findings;
 };
 
-static void on_finding(void *arg, uint32_t partition, const struct audit_finding *finding)
+static void archive_command_on_finding(void *arg, uint32_t partition, const struct audit_finding *finding)
 {
     struct verifying *verifying = arg;
     struct json *json = &verifying->json;
@@ -90,8 +90,8 @@ static void checkpoints_members(struct json *json, const struct archive_check *c
     json_end(json);
 }
 
-static void end_document(struct json *json, const struct archive_check *check, thole_status status,
-                         const thole_error *error)
+static void archive_command_end_document(struct json *json, const struct archive_check *check,
+                                         thole_status status, const thole_error *error)
 {
     json_end(json); /* of the findings */
     json_member_text(json, "namespace", check->ns);
@@ -115,7 +115,8 @@ static void end_document(struct json *json, const struct archive_check *check, t
     json_end(json);
 }
 
-static void print_line(const struct cli *cli, const char *path, const struct archive_check *check)
+static void archive_command_print_line(const struct cli *cli, const char *path,
+                                       const struct archive_check *check)
 {
     if (cli->wide)
         for (size_t i = 0; i < check->instances_len; i++)
@@ -129,11 +130,12 @@ static void print_line(const struct cli *cli, const char *path, const struct arc
         (void)printf("whole, and all in signed checkpoints of %zu partitions\n", check->checkpoints_len);
 }
 
-static thole_status verify_one(void *arg, const char *path, thole_error *reterr)
+static thole_status archive_command_verify_one(void *arg, const char *path, thole_error *reterr)
 {
     struct verifying *verifying = arg;
     struct cli *cli = verifying->cli;
-    struct archive_check check = {.keys = &verifying->keys, .found = on_finding, .arg = verifying};
+    struct archive_check check = {
+        .keys = &verifying->keys, .found = archive_command_on_finding, .arg = verifying};
     if (cli_is_json(cli)) {
         json_document(&verifying->json, stdout, "thole.archive_verify.v1");
         json_member_text(&verifying->json, "file", path);
@@ -142,9 +144,9 @@ static thole_status verify_one(void *arg, const char *path, thole_error *reterr)
     }
     thole_status status = archive_check_file(&check, path, reterr);
     if (cli_is_json(cli))
-        end_document(&verifying->json, &check, status, reterr);
+        archive_command_end_document(&verifying->json, &check, status, reterr);
     else if (status == THOLE_OK)
-        print_line(cli, path, &check);
+        archive_command_print_line(cli, path, &check);
     verifying->findings += check.findings;
     archive_check_release(&check);
     if (status != THOLE_CORRUPT && status != THOLE_UNSUPPORTED)
@@ -167,7 +169,7 @@ int archive_verify(struct cli *cli)
         return code;
     if (cli->words_len < 2)
         return archive_verify_restored(cli, &verifying.keys);
-    if (each_file(cli, verify_one, &verifying, &object, &error) != THOLE_OK)
+    if (each_file(cli, archive_command_verify_one, &verifying, &object, &error) != THOLE_OK)
         return cli_complain_with(cli, object, &error, cli_exit_code(error.status), NULL);
     return verifying.findings > 0 ? EXIT_DIVERGED : EXIT_DONE;
 }

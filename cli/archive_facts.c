@@ -1,7 +1,7 @@
 #include "archive_facts.h"
-#include "cells.h"
 #include "json_file.h"
 #include "memory.h"
+#include "table.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void archive_facts_release(struct archive_facts *facts)
     *facts = (struct archive_facts){.records = 0};
 }
 
-static void take_turn(struct archive_facts *facts, const struct turn *turn)
+static void archive_facts_take_turn(struct archive_facts *facts, const struct turn *turn)
 {
     const struct event *const end = turn_end(turn);
     facts->execution = turn->execution;
@@ -49,7 +49,7 @@ void archive_facts_take(struct archive_facts *facts, uint64_t sequence, thole_sl
     if (history_decode(bytes, facts->instance, &arena, &record, NULL) != THOLE_OK)
         facts->damaged = true;
     else if (record.kind == RECORD_TURN)
-        take_turn(facts, &record.turn);
+        archive_facts_take_turn(facts, &record.turn);
     arena_release(&arena);
 }
 
@@ -67,14 +67,22 @@ void archive_facts_members(const struct archive_facts *facts, struct json *json)
     json_member_number(json, "bytes", facts->bytes);
 }
 
+static const struct table_column fact_columns[] = {
+    {"INSTANCE", 36, 12, 0, false}, {"ORCHESTRATION", 24, 8, 1, false}, {"STATUS", 14, 10, 0, false},
+    {"ENDED", 24, 24, 2, false},    {"RECORDS", 7, 7, 0, true},         {"BYTES", 20, 8, 0, false},
+};
+
 void archive_facts_row(const struct archive_facts *facts, bool first)
 {
     char ended[TIME_TEXT_BYTES];
-    if (first)
-        (void)printf("%-36s  %-24s  %-14s  %-24s  %7s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS", "ENDED",
-                     "RECORDS", "BYTES");
-    print_cell(facts->instance, 36, THOLE_ID_BYTES_MAX);
+    struct table table;
+    table_begin(&table, fact_columns, sizeof fact_columns / sizeof *fact_columns, first);
     text_time(facts->ended_ms, ended);
-    (void)printf("  %-24s  %-14s  %-24s  %7" PRIu64 "  %" PRIu64 "\n", facts->orchestration,
-                 thole_instance_status_name(facts->status), ended, facts->records, facts->bytes);
+    table_cell(&table, TONE_PLAIN, facts->instance);
+    table_text(&table, facts->orchestration);
+    table_text(&table, thole_instance_status_name(facts->status));
+    table_text(&table, ended);
+    table_number(&table, facts->records);
+    table_number(&table, facts->bytes);
+    table_release(&table);
 }

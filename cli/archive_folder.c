@@ -1,6 +1,8 @@
 #include "archive_folder.h"
 #include "export_file.h"
+#include "file_fault.h"
 #include "memory.h"
+#include "private_file.h"
 #include "text.h"
 #include <dirent.h>
 #include <errno.h>
@@ -12,12 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAMES_MAX = 1000 * 1000, SAME_SECOND_MAX = 100000, PERMISSIONS = 0777, FILE_PERMISSIONS = 0666 };
-
-static thole_status failed(const char *what, const char *path, thole_error *reterr)
-{
-    return thole_fail(reterr, THOLE_INVALID, "cannot %s %.300s: %s", what, path, strerror(errno));
-}
+enum { NAMES_MAX = 1000 * 1000, SAME_SECOND_MAX = 100000 };
 
 /* ---- names ---- */
 
@@ -27,13 +24,13 @@ static bool ends_with(const char *name, const char *end)
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int archive_folder_by_name(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
 
-static thole_status join(const char *folder, const char *name, char ret[ARCHIVE_PATH_BYTES],
-                         thole_error *reterr)
+static thole_status archive_folder_join(const char *folder, const char *name, char ret[ARCHIVE_PATH_BYTES],
+                                        thole_error *reterr)
 {
     int const n = snprintf(ret, ARCHIVE_PATH_BYTES, "%s/%s", folder, name);
     return n > 0 && n < ARCHIVE_PATH_BYTES ? THOLE_OK
@@ -52,7 +49,7 @@ thole_status archive_names_add(struct archive_names *names, const char *path, th
 void archive_names_sort(struct archive_names *names)
 {
     if (names->len > 0)
-        qsort(names->items, names->len, sizeof *names->items, by_name);
+        qsort(names->items, names->len, sizeof *names->items, archive_folder_by_name);
 }
 
 thole_status archive_folder_list(const char *folder, const char *end, struct archive_names *ret,
@@ -63,12 +60,11 @@ thole_status archive_folder_list(const char *folder, const char *end, struct arc
     *ret = (struct archive_names){.len = 0};
     DIR *const opened = opendir(folder);
     if (opened == NULL)
-        return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_INVALID, "cannot open %.300s: %s",
-                          folder, strerror(errno));
+        return file_fault_read(folder, errno, reterr);
     for (const struct dirent *item; status == THOLE_OK && (item = readdir(opened)) != NULL;) {
         if (!ends_with(item->d_name, end))
             continue;
-        status = join(folder, item->d_name, path, reterr);
+        status = archive_folder_join(folder, item->d_name, path, reterr);
         if (status == THOLE_OK)
             status = archive_names_add(ret, path, reterr);
     }
@@ -88,12 +84,12 @@ void archive_names_release(struct archive_names *names)
 thole_status archive_folder_lock(const char *folder, int *ret_lock, thole_error *reterr)
 {
     char path[ARCHIVE_PATH_BYTES];
-    if (mkdir(folder, PERMISSIONS) != 0 && errno != EEXIST)
-        return failed("make", folder, reterr);
-    THOLE_TRY(join(folder, ".lock", path, reterr));
-    int const lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, FILE_PERMISSIONS);
+    if (mkdir(folder, PRIVATE_FOLDER_MODE) != 0 && errno != EEXIST)
+        return file_fault_write(folder, errno, reterr);
+    THOLE_TRY(archive_folder_join(folder, ".lock", path, reterr));
+    int const lock = private_file_descriptor(path, O_RDWR);
     if (lock < 0)
-        return failed("write", path, reterr);
+        return file_fault_write(path, errno, reterr);
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         (void)close(lock);
         return thole_fail(reterr, THOLE_CONFLICT, "another run uses %.300s", folder);
@@ -109,12 +105,12 @@ static thole_status remove_each(const char *folder, const char *end, bool (*is_s
     thole_status status = archive_folder_list(folder, end, &names, reterr);
     for (size_t i = 0; i < names.len && status == THOLE_OK; i++)
         if (is_spent(names.items[i]) && unlink(names.items[i]) != 0)
-            status = failed("remove", names.items[i], reterr);
+            status = file_fault_write(names.items[i], errno, reterr);
     archive_names_release(&names);
     return status;
 }
 
-static bool is_part(const char *path)
+static bool archive_folder_is_part(const char *path)
 {
     (void)path;
     return true;
@@ -130,7 +126,7 @@ static bool is_left_over(const char *mark)
 
 thole_status archive_folder_clean(const char *folder, thole_error *reterr)
 {
-    THOLE_TRY(remove_each(folder, ".thole.part", is_part, reterr));
+    THOLE_TRY(remove_each(folder, ".thole.part", archive_folder_is_part, reterr));
     return remove_each(folder, ".thole.sent", is_left_over, reterr);
 }
 
@@ -154,7 +150,7 @@ thole_status archive_folder_name(const char *folder, const char *ns, uint64_t no
     digits[n] = '\0';
     for (int i = 1; i <= SAME_SECOND_MAX; i++) {
         (void)snprintf(name, sizeof name, "%s-%sZ-%d.thole", ns, digits, i);
-        THOLE_TRY(join(folder, name, ret, reterr));
+        THOLE_TRY(archive_folder_join(folder, name, ret, reterr));
         if (!archive_mark_is_there(ret, "") && !archive_mark_is_there(ret, ".done") &&
             !archive_mark_is_there(ret, ".part"))
             return THOLE_OK;
@@ -164,7 +160,7 @@ thole_status archive_folder_name(const char *folder, const char *ns, uint64_t no
 
 /* ---- marks ---- */
 
-static bool write_all(int fd, thole_slice text)
+static bool archive_folder_write_all(int fd, thole_slice text)
 {
     while (text.len > 0) {
         ssize_t const n = write(fd, text.ptr, text.len);
@@ -183,15 +179,15 @@ thole_status archive_mark_write(const char *path, const char *end, thole_slice t
     char mark[ARCHIVE_PATH_BYTES + 16], part[ARCHIVE_PATH_BYTES + 32];
     (void)snprintf(mark, sizeof mark, "%s%s", path, end);
     (void)snprintf(part, sizeof part, "%s.tmp", mark);
-    int const fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_PERMISSIONS);
+    int const fd = private_file_descriptor(part, O_WRONLY | O_TRUNC);
     if (fd < 0)
-        return failed("write", part, reterr);
-    bool const written = write_all(fd, text) && fsync(fd) == 0;
+        return file_fault_write(part, errno, reterr);
+    bool const written = archive_folder_write_all(fd, text) && fsync(fd) == 0;
     int const why = errno;
     (void)close(fd);
     errno = why;
     if (!written || rename(part, mark) != 0)
-        return failed("write", mark, reterr);
+        return file_fault_write(mark, errno, reterr);
     export_sync_folder(mark);
     return THOLE_OK;
 }
@@ -202,14 +198,15 @@ thole_status archive_mark_read(const char *path, const char *end, struct buf *to
     (void)snprintf(mark, sizeof mark, "%s%s", path, end);
     FILE *const from = fopen(mark, "re");
     if (from == NULL)
-        return failed("read", mark, reterr);
+        return file_fault_read(mark, errno, reterr);
     buf_clear(to);
     for (size_t n; (n = fread(bytes, 1, sizeof bytes, from)) > 0 && buf_status(to) == THOLE_OK;)
         buf_append(to, bytes, n);
     bool const read = !ferror(from);
+    int const why = errno;
     (void)fclose(from);
     if (!read)
-        return failed("read", mark, reterr);
+        return file_fault_read(mark, why, reterr);
     return buf_status(to) == THOLE_OK ? THOLE_OK
                                       : thole_fail(reterr, THOLE_INVALID, "%.300s is too large", mark);
 }

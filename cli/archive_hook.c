@@ -1,4 +1,5 @@
 #include "archive_hook.h"
+#include "file_fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -16,7 +17,8 @@ extern char **environ;
 static const char not_purged[] = "nothing of this archive was purged";
 
 /* Its stdout goes to @p out: this program's own has only results. */
-static thole_status begin(const char *command, const char *path, int out, pid_t *ret, thole_error *reterr)
+static thole_status archive_hook_begin(const char *command, const char *path, int out, pid_t *ret,
+                                       thole_error *reterr)
 {
     char *words[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)command,
                      (char *)(uintptr_t) "sh", (char *)(uintptr_t)path,  NULL};
@@ -32,7 +34,7 @@ static thole_status begin(const char *command, const char *path, int out, pid_t 
 }
 
 /* @p then: what follows from a failure. */
-static thole_status end(pid_t pid, const char *command, const char *then, thole_error *reterr)
+static thole_status archive_hook_end(pid_t pid, const char *command, const char *then, thole_error *reterr)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
@@ -48,12 +50,12 @@ static thole_status end(pid_t pid, const char *command, const char *then, thole_
 thole_status archive_hook_send(const char *command, const char *path, thole_error *reterr)
 {
     pid_t pid;
-    THOLE_TRY(begin(command, path, STDERR_FILENO, &pid, reterr));
-    return end(pid, command, not_purged, reterr);
+    THOLE_TRY(archive_hook_begin(command, path, STDERR_FILENO, &pid, reterr));
+    return archive_hook_end(pid, command, not_purged, reterr);
 }
 
 /* Whether all that comes from @p from is what the file has. */
-static bool is_same(int from, FILE *file)
+static bool archive_hook_is_same(int from, FILE *file)
 {
     char a[CHUNK_BYTES], b[CHUNK_BYTES];
     bool same = true;
@@ -76,14 +78,14 @@ thole_status archive_hook_compare(const char *command, const char *path, thole_e
         int const why = errno;
         if (file != NULL)
             (void)fclose(file);
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "cannot read %.300s: %s", path, strerror(why));
+        return file_fault_read(path, why, reterr);
     }
-    thole_status status = begin(command, path, ends[1], &pid, reterr);
+    thole_status status = archive_hook_begin(command, path, ends[1], &pid, reterr);
     (void)close(ends[1]);
     bool same = false;
     if (status == THOLE_OK) {
-        same = is_same(ends[0], file);
-        status = end(pid, command, not_purged, reterr);
+        same = archive_hook_is_same(ends[0], file);
+        status = archive_hook_end(pid, command, not_purged, reterr);
     }
     (void)close(ends[0]);
     (void)fclose(file);
@@ -102,10 +104,10 @@ thole_status archive_hook_fetch(const char *command, const char *path, char ret[
                    folder == NULL || folder[0] == '\0' ? "/tmp" : folder);
     int const to = mkostemp(ret, O_CLOEXEC);
     if (to < 0)
-        return thole_fail(reterr, THOLE_INVALID, "cannot make %.300s: %s", ret, strerror(errno));
-    thole_status status = begin(command, path, to, &pid, reterr);
+        return file_fault_write(ret, errno, reterr);
+    thole_status status = archive_hook_begin(command, path, to, &pid, reterr);
     if (status == THOLE_OK)
-        status = end(pid, command, "nothing of this archive was restored", reterr);
+        status = archive_hook_end(pid, command, "nothing of this archive was restored", reterr);
     (void)close(to);
     if (status != THOLE_OK)
         (void)unlink(ret);

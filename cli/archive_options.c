@@ -3,7 +3,7 @@
 
 const char *const cli_statuses[] = {"any",       "running",          "waiting",   "stuck",
                                     "completed", "failed",           "cancelled", "terminated",
-                                    "paused",    "continued-as-new", NULL};
+                                    "paused",    "continued-as-new", "open",      NULL};
 
 const struct option_row archive_rows[ARCHIVE_ROWS] = {
     TEXT_ROW("dir", "FOLDER", dir, "run: where archives are written; of one run at a time"),
@@ -18,10 +18,10 @@ const struct option_row archive_rows[ARCHIVE_ROWS] = {
     TEXT_ROW("ended-before", "TIME", ended_before,
              "run: instead of --older-than: 2026-11-21T09:30:00Z, 2026-11-21, or 30d (ago)"),
     {.flag = "status",
-     .kind = OPTION_CHOICE,
+     .kind = OPTION_CHOICES,
      .choices = cli_statuses,
-     .fallback = "any",
-     FIELD(status),
+     .shown = "any",
+     FIELD(statuses),
      .help = "run: only those; of an instance that has not ended nothing is archived"},
     {.flag = "orchestration",
      .kind = OPTION_NAME,

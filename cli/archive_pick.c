@@ -4,6 +4,7 @@
 #include "holds.h"
 #include "memory.h"
 #include "old_executions.h"
+#include "read_commands.h"
 #include "text.h"
 #include "values.h"
 #include <stdlib.h>
@@ -47,7 +48,7 @@ bool archive_age_is_good(const struct cli *cli, int *ret_code)
     return false;
 }
 
-static thole_status note_row(void *arg, const thole_instance_info *info)
+static thole_status archive_pick_note_row(void *arg, const thole_instance_info *info)
 {
     struct picking *picking = arg;
     struct archive_picked *to = picking->to;
@@ -114,14 +115,14 @@ thole_status archive_pick(const struct cli *cli, thole_client *client, struct ar
 {
     struct picking picking = {.to = ret, .executions = cli->options.executions};
     thole_list_filter const filter = {.size = sizeof filter,
-                                      .status = (thole_instance_status)cli->options.status,
+                                      .statuses = cli_wanted_statuses(cli),
                                       .orchestration = thole_slice_from(cli->options.orchestration),
                                       .id_prefix = thole_slice_from(cli->options.prefix),
                                       .limit = LIST_ALL};
     *ret = (struct archive_picked){.len = 0};
     if (!read_before(cli, &picking.before_ms))
         return THOLE_INVALID;
-    thole_status status = thole_client_list(client, &filter, note_row, &picking, reterr);
+    thole_status status = thole_client_list(client, &filter, archive_pick_note_row, &picking, reterr);
     if (status == THOLE_CANCELLED)
         return thole_fail(reterr, THOLE_LIMIT,
                           "more than %d instances at once: narrow it, by --prefix or age", CANDIDATES_MAX);

@@ -3,15 +3,23 @@
 #include "archive_hook.h"
 #include "client_archive.h"
 #include "clock.h"
+#include "side_by_side.h"
 #include "text.h"
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
-enum { RECEIPT_BYTES_MAX = 64 * 1024, DELETE_TRIES = 3, REASON_BYTES = 512, PRUNE_LOOK_MS = 50 };
+enum {
+    RECEIPT_BYTES_MAX = 64 * 1024,
+    DELETE_TRIES = 3,
+    REASON_BYTES = 512,
+    PRUNE_LOOK_MS = 50,
+    PURGE_THREADS_MAX = 64
+};
 
-static thole_status verify(const struct archive_finisher *finisher, const char *path,
-                           struct archive_check *check, thole_error *reterr)
+static thole_status archive_purge_verify(const struct archive_finisher *finisher, const char *path,
+                                         struct archive_check *check, thole_error *reterr)
 {
     struct archive_first_finding first = {.then = "nothing of it was purged", .reterr = reterr};
     check->keys = finisher->keys;
@@ -30,8 +38,8 @@ static thole_status verify(const struct archive_finisher *finisher, const char *
     return THOLE_OK;
 }
 
-static thole_status store(const struct archive_finisher *finisher, const char *path,
-                          struct archive_result *result, thole_error *reterr)
+static thole_status archive_purge_store(const struct archive_finisher *finisher, const char *path,
+                                        struct archive_result *result, thole_error *reterr)
 {
     const struct cli_options *const o = &finisher->cli->options;
     if (o->to_command == NULL || archive_mark_is_there(path, ".sent"))
@@ -46,14 +54,15 @@ static thole_status store(const struct archive_finisher *finisher, const char *p
 
 /* ---- purging ---- */
 
-static bool goes_on(const struct archive_facts *facts)
+static bool archive_purge_goes_on(const struct archive_facts *facts)
 {
     return facts->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
 }
 
 /* Of an instance that goes on: what is archived is pruned, all before the last of these executions. */
-static thole_status prune_one(const struct archive_finisher *finisher, struct archive_facts *facts,
-                              thole_slice reason, struct archive_result *result, thole_error *reterr)
+static thole_status archive_purge_prune_one(const struct archive_finisher *finisher,
+                                            struct archive_facts *facts, thole_slice reason,
+                                            struct archive_result *result, thole_error *reterr)
 {
     thole_error why = {.status = THOLE_OK};
     thole_status status = THOLE_UNAVAILABLE;
@@ -79,8 +88,7 @@ static thole_status is_pruned(const struct archive_finisher *finisher, const str
     thole_status status =
         place_execution(finisher->client, facts->instance, facts->execution, &place, reterr);
     if (status == THOLE_OK)
-        status = stream_last_by_subject(finisher->client->connection, buf_cstr(&place.stream),
-                                        buf_cstr(&place.subject), &last, NULL, reterr);
+        status = place_last(finisher->client, &place, &last, NULL, reterr);
     place_release(&place);
     *ret = last == 0;
     return status;
@@ -138,20 +146,46 @@ static thole_status purge_one(const struct archive_finisher *finisher, struct ar
     return THOLE_OK;
 }
 
-static thole_status purge(const struct archive_finisher *finisher, const char *path,
-                          struct archive_check *check, struct archive_result *result, thole_error *reterr)
+struct purging {
+    const struct archive_finisher *finisher;
+    struct archive_check *check;
+    struct archive_result *result;
+    thole_slice reason;
+    pthread_mutex_t lock; /* of result, and of what is said */
+    size_t done;
+};
+
+static thole_status purge_nth(void *arg, size_t i, thole_error *reterr)
+{
+    struct purging *const purging = arg;
+    struct archive_facts *const facts = &purging->check->instances[i];
+    struct archive_result result = {.purged = 0};
+    thole_status const status = (archive_purge_goes_on(facts) ? archive_purge_prune_one : purge_one)(
+        purging->finisher, facts, purging->reason, &result, reterr);
+    pthread_mutex_lock(&purging->lock);
+    purging->result->purged += result.purged;
+    purging->result->kept += result.kept;
+    purging->finisher->progress(purging->finisher->arg, "purged", purging->done++,
+                                purging->check->instances_len);
+    pthread_mutex_unlock(&purging->lock);
+    return status;
+}
+
+static thole_status archive_purge_purge(const struct archive_finisher *finisher, const char *path,
+                                        struct archive_check *check, struct archive_result *result,
+                                        thole_error *reterr)
 {
     char reason[REASON_BYTES];
     const char *const slash = strrchr(path, '/');
     (void)snprintf(reason, sizeof reason, "archived in %.300s, sha256 %.64s",
                    slash == NULL ? path : slash + 1, check->sha256);
-    for (size_t i = 0; i < check->instances_len; i++) {
-        finisher->progress(finisher->arg, "purged", i, check->instances_len);
-        struct archive_facts *const facts = &check->instances[i];
-        THOLE_TRY((goes_on(facts) ? prune_one : purge_one)(finisher, facts, thole_slice_from(reason), result,
-                                                           reterr));
-    }
-    return await_pruned(finisher, check, result, reterr);
+    struct purging purging = {
+        .finisher = finisher, .check = check, .result = result, .reason = thole_slice_from(reason)};
+    pthread_mutex_init(&purging.lock, NULL);
+    thole_status const status =
+        side_by_side(check->instances_len, PURGE_THREADS_MAX, purge_nth, &purging, reterr);
+    pthread_mutex_destroy(&purging.lock);
+    return status == THOLE_OK ? await_pruned(finisher, check, result, reterr) : status;
 }
 
 static thole_status write_receipt(const char *path, const struct archive_check *check,
@@ -185,14 +219,14 @@ thole_status archive_finish(const struct archive_finisher *finisher, const char 
 {
     struct archive_check check = {.records = 0};
     *ret = (struct archive_result){.instances = 0};
-    thole_status status = verify(finisher, path, &check, reterr);
+    thole_status status = archive_purge_verify(finisher, path, &check, reterr);
     ret->instances = check.instances_len;
     ret->records = check.records;
     ret->bytes = check.bytes;
     if (status == THOLE_OK)
-        status = store(finisher, path, ret, reterr);
+        status = archive_purge_store(finisher, path, ret, reterr);
     if (status == THOLE_OK)
-        status = purge(finisher, path, &check, ret, reterr);
+        status = archive_purge_purge(finisher, path, &check, ret, reterr);
     if (status == THOLE_OK)
         status = write_receipt(path, &check, ret, reterr);
     if (status == THOLE_OK && finisher->cli->options.to_command != NULL) {

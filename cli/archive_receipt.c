@@ -6,7 +6,7 @@
 
 enum { KEY_BYTES = sizeof "signature" - 1 + 4 /* comma, quotes and colon */ };
 
-static void put_text(const char *ns, thole_slice instance, thole_slice said, struct buf *to)
+static void archive_receipt_put_text(const char *ns, thole_slice instance, thole_slice said, struct buf *to)
 {
     static const char purpose[] = "thole.receipt.v1"; /* with its NUL */
     static const uint8_t end = 0;
@@ -31,7 +31,7 @@ thole_status archive_receipt_sign(struct json *json, const struct buf *receipt, 
     if (keys->len == 0)
         return THOLE_OK;
     buf_init(&note, NOTE_TEXT_BYTES_MAX);
-    put_text(ns, instance, buf_bytes(receipt), &note);
+    archive_receipt_put_text(ns, instance, buf_bytes(receipt), &note);
     for (size_t i = 0; i < keys->len && status == THOLE_OK; i++)
         status = note_sign(&note, &keys->keys[i], reterr);
     if (status == THOLE_OK)
@@ -43,7 +43,7 @@ thole_status archive_receipt_sign(struct json *json, const struct buf *receipt, 
 }
 
 /* The note, appended to @p to, and what is in front of it. False: it has none, or it is not at its end. */
-static bool split(thole_slice receipt, struct buf *to, thole_slice *ret_said)
+static bool archive_receipt_split(thole_slice receipt, struct buf *to, thole_slice *ret_said)
 {
     thole_slice value;
     if (!json_find(receipt, "signature", &value) || !json_text(value, to))
@@ -55,14 +55,14 @@ static bool split(thole_slice receipt, struct buf *to, thole_slice *ret_said)
     return true;
 }
 
-static enum archive_signed judge(thole_slice note, const char *ns, thole_slice instance, thole_slice said,
-                                 const struct audit_keys *keys)
+static enum archive_signed archive_receipt_check(thole_slice note, const char *ns, thole_slice instance,
+                                                 thole_slice said, const struct audit_keys *keys)
 {
     enum archive_signed is = ARCHIVE_SIGNED_BY_OTHERS;
     thole_slice text;
     struct buf want;
     buf_init(&want, NOTE_TEXT_BYTES_MAX);
-    put_text(ns, instance, said, &want);
+    archive_receipt_put_text(ns, instance, said, &want);
     for (size_t i = 0; i < keys->len && is == ARCHIVE_SIGNED_BY_OTHERS; i++) {
         thole_status const status = note_verify(note, &keys->keys[i], &text, NULL);
         if (status == THOLE_OK && thole_slice_equal(text, buf_bytes(&want)))
@@ -81,8 +81,8 @@ enum archive_signed archive_receipt_verify(thole_slice receipt, const char *ns, 
     thole_slice said, value;
     struct buf note;
     buf_init(&note, NOTE_TEXT_BYTES_MAX);
-    if (split(receipt, &note, &said))
-        is = judge(buf_bytes(&note), ns, instance, said, keys);
+    if (archive_receipt_split(receipt, &note, &said))
+        is = archive_receipt_check(buf_bytes(&note), ns, instance, said, keys);
     else if (json_find(receipt, "signature", &value))
         is = ARCHIVE_FORGED;
     buf_release(&note);

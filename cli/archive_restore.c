@@ -1,6 +1,8 @@
 #include "archive_restore.h"
 #include "archive_receipt.h"
 #include "clock.h"
+#include "export_readable.h"
+#include "file_fault.h"
 #include "history_file.h"
 #include "memory.h"
 #include "old_executions.h"
@@ -21,7 +23,8 @@ struct putting {
 
 /* ---- the first reading: what it is, and what goes ---- */
 
-static thole_status verify(struct putting *putting, const char *path, const char *sha256, thole_error *reterr)
+static thole_status archive_restore_verify(struct putting *putting, const char *path, const char *sha256,
+                                           thole_error *reterr)
 {
     struct archive_check *check = &putting->check;
     const char *const ns = putting->restorer->client->topology.ns;
@@ -51,13 +54,13 @@ static struct client_restore_wish wish_of(const struct archive_facts *facts)
                                         .sealed = facts->sealed == facts->records};
 }
 
-static bool goes(enum client_restore verdict)
+static bool archive_restore_may_proceed(enum client_restore verdict)
 {
     return verdict == RESTORE_GOES || verdict == RESTORE_BROKEN;
 }
 
 /* *ret_goes: how many are to be put back. The others are decided. */
-static thole_status judge(struct putting *putting, size_t *ret_goes, thole_error *reterr)
+static thole_status archive_restore_check(struct putting *putting, size_t *ret_goes, thole_error *reterr)
 {
     const struct archive_restorer *const restorer = putting->restorer;
     const struct archive_check *const check = &putting->check;
@@ -80,8 +83,8 @@ static thole_status judge(struct putting *putting, size_t *ret_goes, thole_error
             return thole_fail(reterr, THOLE_INVALID, "\"%.*s\" has not ended in it: it is no archive",
                               THOLE_FMT(facts->instance));
         THOLE_TRY(client_restore_judge(restorer->client, &wish, &putting->verdicts[i], reterr));
-        *ret_goes += goes(putting->verdicts[i]);
-        if (!goes(putting->verdicts[i]) || restorer->dry_run)
+        *ret_goes += archive_restore_may_proceed(putting->verdicts[i]);
+        if (!archive_restore_may_proceed(putting->verdicts[i]) || restorer->dry_run)
             THOLE_TRY(restorer->decided(restorer->arg, putting->name, facts, putting->verdicts[i]));
     }
     return THOLE_OK;
@@ -94,7 +97,7 @@ static const struct archive_facts *in_hand(const struct putting *putting)
     return &putting->check.instances[putting->begun - 1];
 }
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status archive_restore_on_begin(void *arg, thole_slice instance)
 {
     struct putting *putting = arg;
     const struct archive_restorer *const restorer = putting->restorer;
@@ -103,22 +106,22 @@ static thole_status on_begin(void *arg, thole_slice instance)
         !thole_slice_equal(putting->check.instances[putting->begun].instance, instance))
         return thole_fail(putting->reterr, THOLE_CORRUPT, "it was changed while it was read");
     restorer->progress(restorer->arg, putting->name, putting->begun, putting->check.instances_len);
-    return goes(putting->verdicts[putting->begun++])
+    return archive_restore_may_proceed(putting->verdicts[putting->begun++])
                ? restored_remove(restorer->client->connection, &place, putting->reterr)
                : THOLE_OK;
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status archive_restore_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct putting *putting = arg;
     struct restored_place const place =
         client_restored_place(putting->restorer->client, in_hand(putting)->instance);
-    if (!goes(putting->verdicts[putting->begun - 1]))
+    if (!archive_restore_may_proceed(putting->verdicts[putting->begun - 1]))
         return THOLE_OK;
     return restored_put(putting->restorer->client->connection, &place, sequence, bytes, putting->reterr);
 }
 
-static thole_status on_end(void *arg)
+static thole_status archive_restore_on_end(void *arg)
 {
     (void)arg;
     return THOLE_OK;
@@ -126,11 +129,14 @@ static thole_status on_end(void *arg)
 
 static thole_status put_records(struct putting *putting, const char *path, thole_error *reterr)
 {
-    struct history_file_reader const reader = {
-        .begin = on_begin, .record = on_record, .end = on_end, .arg = putting};
+    struct history_file_reader const reader = {.begin = archive_restore_on_begin,
+                                               .record = archive_restore_on_record,
+                                               .readable = export_readable,
+                                               .end = archive_restore_on_end,
+                                               .arg = putting};
     FILE *const from = fopen(path, "re");
     if (from == NULL)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "cannot open %.300s: %s", path, strerror(errno));
+        return file_fault_read(path, errno, reterr);
     putting->reterr = reterr;
     thole_status const status = history_file_read(from, &reader, reterr);
     (void)fclose(from);
@@ -198,11 +204,11 @@ static thole_status put_receipt(struct putting *putting, size_t i, thole_error *
 }
 
 /* Receipts come when the whole file was read again: its digest is that of its manifest then, too. */
-static thole_status put(struct putting *putting, const char *path, thole_error *reterr)
+static thole_status archive_restore_put(struct putting *putting, const char *path, thole_error *reterr)
 {
     THOLE_TRY(put_records(putting, path, reterr));
     for (size_t i = 0; i < putting->check.instances_len; i++)
-        if (goes(putting->verdicts[i]))
+        if (archive_restore_may_proceed(putting->verdicts[i]))
             THOLE_TRY(put_receipt(putting, i, reterr));
     return THOLE_OK;
 }
@@ -212,11 +218,11 @@ thole_status archive_restore_file(const struct archive_restorer *restorer, const
 {
     struct putting putting = {.restorer = restorer, .name = name};
     size_t n = 0;
-    thole_status status = verify(&putting, path, sha256, reterr);
+    thole_status status = archive_restore_verify(&putting, path, sha256, reterr);
     if (status == THOLE_OK)
-        status = judge(&putting, &n, reterr);
+        status = archive_restore_check(&putting, &n, reterr);
     if (status == THOLE_OK && n > 0 && !restorer->dry_run)
-        status = put(&putting, path, reterr);
+        status = archive_restore_put(&putting, path, reterr);
     archive_check_release(&putting.check);
     free(putting.verdicts);
     return status;

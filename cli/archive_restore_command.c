@@ -3,12 +3,12 @@
 #include "archive_folder.h"
 #include "archive_hook.h"
 #include "archive_restore.h"
-#include "cells.h"
 #include "clock.h"
 #include "id_set.h"
 #include "jscan.h"
 #include "json_file.h"
 #include "listing.h"
+#include "table.h"
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -31,13 +31,13 @@ struct restoring {
 
 /* ---- progress, on a terminal ---- */
 
-static void clear_progress(const struct restoring *restoring)
+static void archive_restore_command_clear_progress(const struct restoring *restoring)
 {
     if (restoring->terminal && restoring->shown_ms > 0)
         (void)fputs("\r\033[K", stderr);
 }
 
-static void progress(void *arg, const char *name, size_t done, size_t total)
+static void archive_restore_command_progress(void *arg, const char *name, size_t done, size_t total)
 {
     struct restoring *restoring = arg;
     uint64_t const now_ms = clock_monotonic_ms();
@@ -59,7 +59,7 @@ static bool is_no_matter(const struct restoring *restoring, const struct archive
     return facts->status == THOLE_INSTANCE_CONTINUED_AS_NEW && !of_interest;
 }
 
-static bool wants(void *arg, const struct archive_facts *facts)
+static bool archive_restore_command_selects(void *arg, const struct archive_facts *facts)
 {
     struct restoring *restoring = arg;
     const char *const prefix = restoring->cli->options.prefix;
@@ -81,7 +81,9 @@ static const char *result_name(const struct restoring *restoring, enum client_re
     case RESTORE_BROKEN: return restoring->cli->options.dry_run ? "would be restored" : "restored";
     case RESTORE_ALREADY: return "restored already";
     case RESTORE_EXISTS: return "stays: the log has an instance with that id";
-    case RESTORE_UNKNOWN: return "stays: the log has no deletion of that id";
+    case RESTORE_UNKNOWN:
+        return "stays: the log has no deletion of that id; if it is gone after its time, --key proves the "
+               "archive";
     case RESTORE_OTHER: return "stays: no deletion in the log names this history";
     case RESTORE_TAKEN: return "stays: another history of that id is restored";
     case RESTORE_EXECUTIONS: return "stays: executions of one that went on: --file reads them";
@@ -89,18 +91,28 @@ static const char *result_name(const struct restoring *restoring, enum client_re
     return "";
 }
 
-static void row(const struct archive_facts *facts, const char *result, const char *name, bool first)
+static const struct table_column restored_columns[] = {
+    {"INSTANCE", 36, 12, 0, false}, {"ORCHESTRATION", 24, 8, 3, false}, {"STATUS", 10, 10, 1, false},
+    {"RECORDS", 7, 7, 2, true},     {"RESULT", 44, 16, 0, false},       {"FILE", TABLE_WHOLE, 12, 0, false},
+};
+
+static void archive_restore_command_row(const struct archive_facts *facts, const char *result,
+                                        const char *name, bool first)
 {
-    if (first)
-        (void)printf("%-36s  %-24s  %-10s  %7s  %-44s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS",
-                     "RECORDS", "RESULT", "FILE");
-    print_cell(facts->instance, 36, THOLE_ID_BYTES_MAX);
-    (void)printf("  %-24s  %-10s  %7" PRIu64 "  %-44s  %s\n", facts->orchestration,
-                 thole_instance_status_name(facts->status), facts->records, result, name);
+    struct table table;
+    table_begin(&table, restored_columns, sizeof restored_columns / sizeof *restored_columns, first);
+    table_cell(&table, TONE_PLAIN, facts->instance);
+    table_text(&table, facts->orchestration);
+    table_text(&table, thole_instance_status_name(facts->status));
+    table_number(&table, facts->records);
+    table_text(&table, result);
+    table_text(&table, name);
+    table_release(&table);
 }
 
-static thole_status decided(void *arg, const char *name, const struct archive_facts *facts,
-                            enum client_restore verdict)
+static thole_status archive_restore_command_decided(void *arg, const char *name,
+                                                    const struct archive_facts *facts,
+                                                    enum client_restore verdict)
 {
     struct restoring *restoring = arg;
     struct listing *const listing = &restoring->listing;
@@ -108,10 +120,10 @@ static thole_status decided(void *arg, const char *name, const struct archive_fa
     bool const is = verdict == RESTORE_GOES || verdict == RESTORE_BROKEN || verdict == RESTORE_ALREADY;
     restoring->kept += !is;
     restoring->restored += is && !restoring->cli->options.dry_run;
-    clear_progress(restoring);
+    archive_restore_command_clear_progress(restoring);
     switch (listing_row(listing, "thole.restored_instance.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
-    case LISTING_TABLE: row(facts, result, name, listing->rows == 0); break;
+    case LISTING_TABLE: archive_restore_command_row(facts, result, name, listing->rows == 0); break;
     case LISTING_NAME:
         if (is)
             listing_name(facts->instance);
@@ -128,7 +140,7 @@ static thole_status decided(void *arg, const char *name, const struct archive_fa
 
 /* ---- what was restored ---- */
 
-static thole_slice text_of(thole_slice receipt, const char *key, struct buf *room)
+static thole_slice archive_restore_command_text_of(thole_slice receipt, const char *key, struct buf *room)
 {
     thole_slice value;
     buf_clear(room);
@@ -136,13 +148,23 @@ static thole_slice text_of(thole_slice receipt, const char *key, struct buf *roo
                                                                      : (thole_slice){NULL, 0};
 }
 
-static void receipt_cell(thole_slice receipt, const char *key, size_t columns)
+static const struct table_column receipt_columns[] = {
+    {"INSTANCE", 36, 12, 0, false}, {"ORCHESTRATION", 24, 8, 2, false},
+    {"STATUS", 10, 10, 1, false},   {"RESTORED", 24, 24, 0, false},
+    {"BY", 24, 10, 3, false},       {"ARCHIVE", TABLE_WHOLE, 10, 0, false},
+};
+
+static void receipt_row(thole_slice receipt, bool first)
 {
+    static const char *const keys[] = {"instance", "orchestration", "status", "restored", "by", "archive"};
+    struct table table;
     struct buf room;
+    table_begin(&table, receipt_columns, sizeof receipt_columns / sizeof *receipt_columns, first);
     buf_init(&room, RESTORED_RECEIPT_BYTES_MAX);
-    print_cell(text_of(receipt, key, &room), columns, THOLE_ID_BYTES_MAX);
-    (void)printf("  ");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        table_cell(&table, TONE_PLAIN, archive_restore_command_text_of(receipt, keys[i], &room));
     buf_release(&room);
+    table_release(&table);
 }
 
 /* Its members as they are, but for the schema. */
@@ -157,7 +179,7 @@ static void receipt_members(thole_slice receipt, struct json *json)
     struct buf room;
     buf_init(&room, RESTORED_RECEIPT_BYTES_MAX);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        json_member(json, texts[i], text_of(receipt, texts[i], &room));
+        json_member(json, texts[i], archive_restore_command_text_of(receipt, texts[i], &room));
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (json_find(receipt, numbers[i], &value) && json_uint(value, &number))
             json_member_number(json, numbers[i], number);
@@ -172,18 +194,7 @@ static thole_status print_receipt(void *arg, thole_slice instance, thole_slice r
     switch (listing_row(listing, "thole.restored.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
     case LISTING_NAME: listing_name(instance); break;
-    case LISTING_TABLE:
-        if (listing->rows == 0)
-            (void)printf("%-36s  %-24s  %-10s  %-24s  %-24s  %s\n", "INSTANCE", "ORCHESTRATION", "STATUS",
-                         "RESTORED", "BY", "ARCHIVE");
-        receipt_cell(receipt, "instance", 36);
-        receipt_cell(receipt, "orchestration", 24);
-        receipt_cell(receipt, "status", 10);
-        receipt_cell(receipt, "restored", 24);
-        receipt_cell(receipt, "by", 24);
-        receipt_cell(receipt, "archive", 0);
-        (void)printf("\n");
-        break;
+    case LISTING_TABLE: receipt_row(receipt, listing->rows == 0); break;
     case LISTING_JSON: receipt_members(receipt, &listing->json); break;
     }
     return listing_row_end(listing);
@@ -292,7 +303,7 @@ static thole_status check_seen(struct restoring *restoring, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status restore(struct restoring *restoring, thole_error *reterr)
+static thole_status archive_restore_command_restore(struct restoring *restoring, thole_error *reterr)
 {
     const char *const path = restoring->cli->words[1];
     const struct topology *const topology = &restoring->client->topology;
@@ -303,7 +314,7 @@ static thole_status restore(struct restoring *restoring, thole_error *reterr)
     }
     id_set_sort(&restoring->wanted);
     if (!restoring->cli->options.dry_run)
-        THOLE_TRY(restored_ensure(restoring->client->connection, topology->ns, topology->replicas, reterr));
+        THOLE_TRY(restored_require(restoring->client->connection, topology->ns, reterr));
     set_object(restoring, path);
     bool const folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     THOLE_TRY(folder ? restore_folder(restoring, path, reterr) : restore_one(restoring, path, reterr));
@@ -311,7 +322,7 @@ static thole_status restore(struct restoring *restoring, thole_error *reterr)
     return check_seen(restoring, reterr);
 }
 
-static bool wish_is_good(struct cli *cli, int *ret_code)
+static bool archive_restore_command_wish_is_good(struct cli *cli, int *ret_code)
 {
     const struct cli_options *const o = &cli->options;
     if (cli->words_len < 2)
@@ -325,10 +336,11 @@ static bool wish_is_good(struct cli *cli, int *ret_code)
     return false;
 }
 
-static int finish(struct restoring *restoring, thole_status status, thole_error *error)
+static int archive_restore_command_finish(struct restoring *restoring, thole_status status,
+                                          thole_error *error)
 {
     struct cli *const cli = restoring->cli;
-    clear_progress(restoring);
+    archive_restore_command_clear_progress(restoring);
     if (status != THOLE_OK && status != THOLE_CANCELLED)
         return cli_complain_with(
             cli, restoring->object, error, status == THOLE_CORRUPT ? EXIT_DIVERGED : cli_exit_code(status),
@@ -347,12 +359,13 @@ int archive_restore(struct cli *cli)
                                   .terminal = isatty(STDERR_FILENO) == 1 && !cli_is_json(cli),
                                   .restorer = {.cli = cli,
                                                .dry_run = cli->options.dry_run,
-                                               .wants = wants,
-                                               .decided = decided,
-                                               .progress = progress}};
+                                               .wants = archive_restore_command_selects,
+                                               .decided = archive_restore_command_decided,
+                                               .progress = archive_restore_command_progress}};
     thole_error error = {.status = THOLE_OK};
     int code = EXIT_DONE;
-    if (!wish_is_good(cli, &code) || !audit_keys_read(cli, false, &restoring.keys, &code) ||
+    if (!archive_restore_command_wish_is_good(cli, &code) ||
+        !audit_keys_read(cli, false, &restoring.keys, &code) ||
         !audit_keys_read_list(cli, "--sign-key", cli->options.sign_key, true, &restoring.signers, &code))
         return code;
     restoring.client = cli_connect(cli, &code);
@@ -367,7 +380,8 @@ int archive_restore(struct cli *cli)
     id_set_init(&restoring.wanted);
     id_set_init(&restoring.seen);
     listing_begin(&restoring.listing, cli, "thole.archive_restore.v1", "instances", 0);
-    code = finish(&restoring, restore(&restoring, &error), &error);
+    code = archive_restore_command_finish(&restoring, archive_restore_command_restore(&restoring, &error),
+                                          &error);
     id_set_release(&restoring.wanted);
     id_set_release(&restoring.seen);
     audit_keys_forget(&restoring.signers);

@@ -6,6 +6,7 @@
 #include "archive_write.h"
 #include "clock.h"
 #include "listing.h"
+#include "read_commands.h"
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct run {
     thole_client *client;
     struct audit_keys keys;
     struct archive_writer writer;
+    struct archive_ahead ahead;
     struct listing listing;
     struct buf selection; /* a JSON value */
     char path[ARCHIVE_PATH_BYTES];
@@ -35,13 +37,13 @@ struct run {
 
 /* ---- progress, on a terminal ---- */
 
-static void clear_progress(const struct run *run)
+static void archive_run_clear_progress(const struct run *run)
 {
     if (run->terminal && run->shown_ms > 0)
         (void)fputs("\r\033[K", stderr);
 }
 
-static void progress(void *arg, const char *what, uint64_t done, uint64_t total)
+static void archive_run_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     struct run *run = arg;
     uint64_t const now_ms = clock_monotonic_ms();
@@ -54,10 +56,11 @@ static void progress(void *arg, const char *what, uint64_t done, uint64_t total)
 
 /* ---- rows: one for each archive ---- */
 
-static thole_status print_row(struct run *run, const char *path, const struct archive_result *result)
+static thole_status archive_run_print_row(struct run *run, const char *path,
+                                          const struct archive_result *result)
 {
     struct listing *listing = &run->listing;
-    clear_progress(run);
+    archive_run_clear_progress(run);
     enum listing_step const step = listing_row(listing, "thole.archived.v1");
     if (step == LISTING_NAME) {
         listing_name(thole_slice_from(path));
@@ -78,7 +81,7 @@ static thole_status print_row(struct run *run, const char *path, const struct ar
     return listing_row_end(listing);
 }
 
-static void count(const struct run *run, uint64_t n, const char *why)
+static void archive_run_count(const struct run *run, uint64_t n, const char *why)
 {
     if (n > 0)
         cli_note(run->cli, "%" PRIu64 " %s", n, why);
@@ -87,26 +90,30 @@ static void count(const struct run *run, uint64_t n, const char *why)
 static void say_tally(struct run *run)
 {
     const struct tally *tally = &run->tally;
-    clear_progress(run);
+    archive_run_clear_progress(run);
     if (run->cli->options.dry_run)
         cli_note(run->cli,
                  "%" PRIu64 " instances with %" PRIu64 " bytes of records would be archived and purged; "
                  "nothing was changed",
                  tally->archived, tally->bytes);
     if (run->cli->options.dry_run)
-        count(run, tally->goes_on, "of them go on: their old executions would be archived and pruned");
-    count(run, tally->held, "stay: they are under legal hold");
-    count(run, tally->parent_runs, "stay: their parents run");
-    count(run, tally->unsealed, "stay: no checkpoint by --key has all of their records yet");
-    count(run, tally->damaged, "stay: their histories cannot be read");
+        archive_run_count(run, tally->goes_on,
+                          "of them go on: their old executions would be archived and pruned");
+    archive_run_count(run, tally->held, "stay: they are under legal hold");
+    archive_run_count(run, tally->parent_runs, "stay: their parents run");
+    archive_run_count(run, tally->unsealed, "stay: no checkpoint by --key has all of their records yet");
+    archive_run_count(run, tally->damaged, "stay: their histories cannot be read");
 }
 
 /* ---- what is there from before ---- */
 
 static thole_status finish_one(struct run *run, const char *path, thole_error *reterr)
 {
-    struct archive_finisher const finisher = {
-        .cli = run->cli, .client = run->client, .keys = &run->keys, .progress = progress, .arg = run};
+    struct archive_finisher const finisher = {.cli = run->cli,
+                                              .client = run->client,
+                                              .keys = &run->keys,
+                                              .progress = archive_run_progress,
+                                              .arg = run};
     struct archive_result result;
     if (path != run->path)
         (void)snprintf(run->path, sizeof run->path, "%s", path);
@@ -114,7 +121,7 @@ static thole_status finish_one(struct run *run, const char *path, thole_error *r
     run->came_back_wrong = result.came_back_wrong;
     THOLE_TRY(status);
     run->tally.purged += result.purged;
-    return print_row(run, path, &result);
+    return archive_run_print_row(run, path, &result);
 }
 
 static thole_status finish_old(struct run *run, thole_error *reterr)
@@ -139,13 +146,13 @@ static thole_status finish_old(struct run *run, thole_error *reterr)
 
 /* ---- a pass ---- */
 
-static void member_if(struct json *json, const char *key, const char *text)
+static void archive_run_member_if(struct json *json, const char *key, const char *text)
 {
     if (text != NULL)
         json_member_text(json, key, text);
 }
 
-static void describe_selection(struct run *run)
+static void archive_run_describe_selection(struct run *run)
 {
     const struct cli_options *o = &run->cli->options;
     struct json json;
@@ -155,16 +162,15 @@ static void describe_selection(struct run *run)
     json_member_bool(&json, "archive", true);
     if (o->executions)
         json_member_bool(&json, "executions", true);
-    member_if(&json, "status",
-              o->status == 0 ? NULL : thole_instance_status_name((thole_instance_status)o->status));
-    member_if(&json, "orchestration", o->orchestration);
-    member_if(&json, "prefix", o->prefix);
-    member_if(&json, "ended_before", o->ended_before);
-    member_if(&json, "older_than", o->older_than);
+    list_statuses_json(run->cli, &json);
+    archive_run_member_if(&json, "orchestration", o->orchestration);
+    archive_run_member_if(&json, "prefix", o->prefix);
+    archive_run_member_if(&json, "ended_before", o->ended_before);
+    archive_run_member_if(&json, "older_than", o->older_than);
     json_end(&json);
 }
 
-static bool is_full(const struct run *run)
+static bool archive_run_is_full(const struct run *run)
 {
     return run->writer.bytes >= run->cli->options.file_size || run->writer.instances >= INSTANCES_OF_FILE_MAX;
 }
@@ -191,14 +197,16 @@ static thole_status begin_file(struct run *run, thole_error *reterr)
 }
 
 /* What is left of an instance that goes on, because a file is full, is added to the next one. */
-static thole_status add_one(struct run *run, struct archive_candidate *candidate, thole_error *reterr)
+static thole_status add_one(struct run *run, struct archive_candidate *candidate,
+                            const struct archive_read *read, thole_error *reterr)
 {
     struct archive_wish const wish = {candidate->instance, candidate->after, candidate->upto,
-                                      run->cli->options.file_size};
-    enum archive_why why;
+                                      run->cli->options.file_size, read};
+    enum archive_why why = read == NULL ? ARCHIVE_GOES : read->why;
     enum archive_added added;
     thole_error damage;
-    THOLE_TRY(archive_judge(run->client, candidate, &why, reterr));
+    if (read == NULL)
+        THOLE_TRY(archive_judge(run->client, candidate, &why, reterr));
     run->tally.held += why == ARCHIVE_HELD;
     run->tally.parent_runs += why == ARCHIVE_PARENT_RUNS;
     if (why != ARCHIVE_GOES) {
@@ -210,7 +218,7 @@ static thole_status add_one(struct run *run, struct archive_candidate *candidate
     uint64_t const before = run->writer.bytes;
     THOLE_TRY(archive_writer_add(&run->writer, &wish, &added, &candidate->after, &damage, reterr));
     if (added == ARCHIVE_DAMAGED) {
-        clear_progress(run);
+        archive_run_clear_progress(run);
         cli_note(run->cli, "\"%.*s\" stays: %s", THOLE_FMT(candidate->instance), damage.text);
     }
     if (added != ARCHIVE_ADDED)
@@ -239,9 +247,11 @@ static thole_status archive_all(struct run *run, struct archive_picked *picked, 
     uint64_t const most = run->cli->options.total_size;
     for (size_t i = 0; i < picked->len && (most == 0 || run->tally.bytes < most);) {
         struct archive_candidate *const candidate = &picked->items[i];
-        progress(run, run->cli->options.dry_run ? "looked at" : "archived", i, picked->len);
-        THOLE_TRY(add_one(run, candidate, reterr));
-        if (run->writer.open && (is_full(run) || candidate->after < candidate->upto))
+        archive_run_progress(run, run->cli->options.dry_run ? "looked at" : "archived", i, picked->len);
+        if (i >= run->ahead.first + run->ahead.len)
+            THOLE_TRY(archive_ahead_read(&run->ahead, run->client, picked, i, reterr));
+        THOLE_TRY(add_one(run, candidate, archive_ahead_of(&run->ahead, i), reterr));
+        if (run->writer.open && (archive_run_is_full(run) || candidate->after < candidate->upto))
             THOLE_TRY(end_file(run, reterr));
         if (candidate->upto == 0 || candidate->after >= candidate->upto)
             i++;
@@ -249,7 +259,7 @@ static thole_status archive_all(struct run *run, struct archive_picked *picked, 
     return end_file(run, reterr);
 }
 
-static thole_status pass(struct run *run, thole_error *reterr)
+static thole_status archive_run_pass(struct run *run, thole_error *reterr)
 {
     struct archive_picked picked = {.len = 0};
     run->tally = (struct tally){.archived = 0};
@@ -260,6 +270,7 @@ static thole_status pass(struct run *run, thole_error *reterr)
     if (status == THOLE_OK)
         status = archive_all(run, &picked, reterr);
     archive_writer_release(&run->writer);
+    archive_ahead_release(&run->ahead);
     archive_picked_release(&picked);
     run->incomplete |= run->tally.damaged > 0;
     if (status == THOLE_OK)
@@ -269,13 +280,13 @@ static thole_status pass(struct run *run, thole_error *reterr)
 
 /* ---- the verb ---- */
 
-static void wait_ms(uint64_t ms)
+static void archive_run_wait_ms(uint64_t ms)
 {
     struct timespec const pause = clock_timespec(ms);
     (void)nanosleep(&pause, NULL);
 }
 
-static bool wish_is_good(struct cli *cli, int *ret_code)
+static bool archive_run_wish_is_good(struct cli *cli, int *ret_code)
 {
     const struct cli_options *o = &cli->options;
     if (cli->words_len != 1)
@@ -294,9 +305,9 @@ static bool wish_is_good(struct cli *cli, int *ret_code)
     return false;
 }
 
-static int complain(const struct run *run, const thole_error *error)
+static int archive_run_report_error(const struct run *run, const thole_error *error)
 {
-    clear_progress(run);
+    archive_run_clear_progress(run);
     if (error->status == THOLE_CORRUPT)
         return cli_complain_with(run->cli, run->path, error, EXIT_DIVERGED,
                                  run->came_back_wrong
@@ -311,17 +322,17 @@ static int run_passes(struct run *run)
 {
     const struct cli_options *o = &run->cli->options;
     thole_error error = {.status = THOLE_OK};
-    describe_selection(run);
+    archive_run_describe_selection(run);
     listing_begin(&run->listing, run->cli, "thole.archive_run.v1", "archives", 0);
-    thole_status status = pass(run, &error);
+    thole_status status = archive_run_pass(run, &error);
     while (status == THOLE_OK && o->every_ms > 0) {
         (void)fflush(stdout);
-        wait_ms(o->every_ms);
-        status = pass(run, &error);
+        archive_run_wait_ms(o->every_ms);
+        status = archive_run_pass(run, &error);
     }
     buf_release(&run->selection);
     if (status != THOLE_OK && status != THOLE_CANCELLED)
-        return complain(run, &error);
+        return archive_run_report_error(run, &error);
     int const code = listing_end(&run->listing, status, &error,
                                  o->dry_run ? "nothing was written" : "there was nothing to archive");
     return code == EXIT_DONE && run->incomplete ? EXIT_INCOMPLETE : code;
@@ -332,7 +343,7 @@ int archive_run(struct cli *cli)
     struct run run = {.cli = cli, .terminal = isatty(STDERR_FILENO) == 1 && !cli_is_json(cli)};
     thole_error error = {.status = THOLE_OK};
     int code = EXIT_DONE, lock = -1;
-    if (!wish_is_good(cli, &code) || !audit_keys_read(cli, false, &run.keys, &code))
+    if (!archive_run_wish_is_good(cli, &code) || !audit_keys_read(cli, false, &run.keys, &code))
         return code;
     if (!cli->options.dry_run && archive_folder_lock(cli->options.dir, &lock, &error) != THOLE_OK)
         return cli_complain_with(cli, cli->options.dir, &error, cli_exit_code(error.status),

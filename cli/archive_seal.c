@@ -43,7 +43,7 @@ static void keep_note(struct seal_reading *reading, thole_slice note)
         }
 }
 
-static thole_status take_message(void *arg, uint64_t sequence, const struct delivery *delivery)
+static thole_status archive_seal_take_message(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct seal_reading *reading = arg;
     if (audit_stream_is(delivery->subject, AUDIT_LEAVES))
@@ -87,7 +87,8 @@ thole_status archive_seal_read(struct archive_seal *to, thole_client *client, co
                                                   .arg = &reading});
     if (kept.len > 0)
         seal_take_checkpoint(to->seal, 0, kept);
-    THOLE_TRY(audit_stream_read(client->connection, ns, to->partition, 1, take_message, &reading, reterr));
+    THOLE_TRY(audit_stream_read(client->connection, ns, to->partition, 1, archive_seal_take_message, &reading,
+                                reterr));
     seal_end(to->seal);
     if (reading.wrong)
         return THOLE_CORRUPT;
@@ -134,7 +135,7 @@ void archive_seal_take(struct archive_seal *seal, uint64_t index)
 
 /* ---- the section ---- */
 
-static int ascending(const void *a, const void *b)
+static int archive_seal_ascending(const void *a, const void *b)
 {
     uint64_t const x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -169,7 +170,7 @@ static void sort_taken(struct archive_seal *seal)
     size_t len = 1;
     if (seal->taken_len == 0)
         return;
-    qsort(seal->taken, seal->taken_len, sizeof *seal->taken, ascending);
+    qsort(seal->taken, seal->taken_len, sizeof *seal->taken, archive_seal_ascending);
     for (size_t i = 1; i < seal->taken_len; i++)
         if (seal->taken[i] != seal->taken[len - 1])
             seal->taken[len++] = seal->taken[i];

@@ -1,10 +1,10 @@
 /* archive verify without files: whether the receipts of what is restored are what a key has signed. */
 #include "archive.h"
 #include "archive_receipt.h"
-#include "cells.h"
 #include "client_restored.h"
 #include "jscan.h"
 #include "listing.h"
+#include "table.h"
 
 struct verifying {
     struct listing listing;
@@ -30,7 +30,7 @@ static thole_status is_of_earlier(const struct verifying *verifying, thole_slice
     return THOLE_OK;
 }
 
-static const char *verdict(enum archive_signed is, bool earlier)
+static const char *archive_verify_restored_verdict(enum archive_signed is, bool earlier)
 {
     switch (is) {
     case ARCHIVE_SIGNED: return earlier ? "of an earlier one" : "signed";
@@ -41,7 +41,7 @@ static const char *verdict(enum archive_signed is, bool earlier)
     return "";
 }
 
-static void text_of(thole_slice receipt, const char *key, struct buf *to)
+static void archive_verify_restored_text_of(thole_slice receipt, const char *key, struct buf *to)
 {
     thole_slice value;
     buf_clear(to);
@@ -49,7 +49,23 @@ static void text_of(thole_slice receipt, const char *key, struct buf *to)
         (void)json_text(value, to);
 }
 
-static thole_status verify_one(void *arg, thole_slice instance, thole_slice receipt)
+static const struct table_column verified_columns[] = {
+    {"RECEIPT", 20, 20, 0, false},
+    {"INSTANCE", 36, 12, 0, false},
+    {"BY", TABLE_WHOLE, 10, 1, false},
+};
+
+static void verified_row(const char *receipt, thole_slice instance, thole_slice by, bool first)
+{
+    struct table table;
+    table_begin(&table, verified_columns, sizeof verified_columns / sizeof *verified_columns, first);
+    table_text(&table, receipt);
+    table_cell(&table, TONE_PLAIN, instance);
+    table_cell(&table, TONE_PLAIN, by);
+    table_release(&table);
+}
+
+static thole_status archive_verify_restored_verify_one(void *arg, thole_slice instance, thole_slice receipt)
 {
     struct verifying *verifying = arg;
     struct listing *listing = &verifying->listing;
@@ -60,22 +76,18 @@ static thole_status verify_one(void *arg, thole_slice instance, thole_slice rece
     if (is == ARCHIVE_SIGNED)
         THOLE_TRY(is_of_earlier(verifying, instance, receipt, &earlier, &verifying->error));
     buf_init(&by, RESTORED_RECEIPT_BYTES_MAX);
-    text_of(receipt, "by", &by);
+    archive_verify_restored_text_of(receipt, "by", &by);
     verifying->findings += is != ARCHIVE_SIGNED || earlier;
     switch (listing_row(listing, "thole.receipt.v1")) {
     case LISTING_STOP: buf_release(&by); return THOLE_CANCELLED;
     case LISTING_NAME: listing_name(instance); break;
     case LISTING_TABLE:
-        if (listing->rows == 0)
-            (void)printf("%-20s  %-36s  %s\n", "RECEIPT", "INSTANCE", "BY");
-        (void)printf("%-20s  ", verdict(is, earlier));
-        print_cell(instance, 36, THOLE_ID_BYTES_MAX);
-        (void)printf("  ");
-        print_last_cell(buf_bytes(&by), THOLE_ID_BYTES_MAX);
+        verified_row(archive_verify_restored_verdict(is, earlier), instance, buf_bytes(&by),
+                     listing->rows == 0);
         break;
     case LISTING_JSON:
         json_member(&listing->json, "instance", instance);
-        json_member_text(&listing->json, "receipt", verdict(is, earlier));
+        json_member_text(&listing->json, "receipt", archive_verify_restored_verdict(is, earlier));
         json_member(&listing->json, "by", buf_bytes(&by));
         break;
     }
@@ -93,8 +105,8 @@ int archive_verify_restored(struct cli *cli, const struct audit_keys *keys)
         return code;
     verifying.client = client;
     listing_begin(&verifying.listing, cli, "thole.receipt_verify.v1", "receipts", 0);
-    thole_status const status =
-        restored_list(client->connection, client->topology.ns, verify_one, &verifying, &error);
+    thole_status const status = restored_list(client->connection, client->topology.ns,
+                                              archive_verify_restored_verify_one, &verifying, &error);
     if (verifying.error.status != THOLE_OK)
         error = verifying.error;
     code = listing_end(&verifying.listing, status, &error, "nothing is restored from an archive");

@@ -1,9 +1,11 @@
 #include "archive_write.h"
 #include "audit_scan.h"
 #include "clock.h"
+#include "file_fault.h"
 #include "memory.h"
 #include "old_executions.h"
 #include "text.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +72,7 @@ void archive_writer_drop(struct archive_writer *writer)
 
 /* Of an instance that goes on, only some executions; of execution 0, which are events that came early, none.
  * A record that cannot be read is meant: then it is seen to be damaged. */
-static bool is_meant(struct adding *adding, thole_slice bytes)
+static bool archive_write_is_meant(struct adding *adding, thole_slice bytes)
 {
     const struct archive_wish *wish = adding->wish;
     const struct archive_facts *facts = &adding->facts;
@@ -84,12 +86,12 @@ static bool is_meant(struct adding *adding, thole_slice bytes)
     return !adding->full && scan.execution > adding->first && scan.execution > wish->after;
 }
 
-static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status archive_write_write_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct adding *adding = arg;
     struct archive_writer *writer = adding->writer;
     uint64_t index;
-    if (!is_meant(adding, bytes))
+    if (!archive_write_is_meant(adding, bytes))
         return adding->full ? THOLE_CANCELLED : THOLE_OK;
     archive_facts_take(&adding->facts, sequence, bytes);
     history_writer_record(&writer->file.writer, sequence, bytes);
@@ -119,7 +121,7 @@ static thole_status begin_adding(struct archive_writer *writer, const struct arc
     return THOLE_OK;
 }
 
-static enum archive_added judge(const struct adding *adding, thole_status read)
+static enum archive_added archive_write_check(const struct adding *adding, thole_status read)
 {
     bool const goes_on = adding->wish->upto > 0;
     if (read == THOLE_NOT_FOUND || (read == THOLE_OK && adding->facts.records == 0))
@@ -140,17 +142,16 @@ thole_status archive_writer_add(struct archive_writer *writer, const struct arch
     *ret_why = (thole_error){.status = THOLE_OK};
     THOLE_TRY(begin_adding(writer, wish, &adding, reterr));
     export_file_begin(&writer->file, wish->instance);
-    thole_status status =
-        client_history_records(writer->client, wish->instance, write_record, &adding, ret_why);
+    thole_status status = archive_read_records(writer->client, wish->instance, wish->read,
+                                               archive_write_write_record, &adding, ret_why);
     if (adding.full && status == THOLE_CANCELLED)
         status = THOLE_OK;
     if (ferror(writer->file.work))
-        status = thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", writer->file.options.path,
-                            strerror(errno));
+        status = file_fault_write(writer->file.options.path, write_flaw(writer->file.work), reterr);
     else if (status != THOLE_OK && !export_is_missing(status))
         status = thole_fail(reterr, status, "%s", ret_why->text);
     else {
-        *ret = judge(&adding, status);
+        *ret = archive_write_check(&adding, status);
         if (status == THOLE_OK && *ret == ARCHIVE_DAMAGED)
             (void)thole_fail(ret_why, THOLE_CORRUPT, "a record does not decode");
         status = THOLE_OK;
@@ -188,7 +189,7 @@ static thole_status put_checkpoints(struct archive_writer *writer, thole_error *
     return status;
 }
 
-static void put_manifest(const struct archive_writer *writer, struct buf *to)
+static void archive_write_put_manifest(const struct archive_writer *writer, struct buf *to)
 {
     char time[TIME_TEXT_BYTES], digest[HISTORY_DIGEST_TEXT_LEN + 1];
     struct json json;
@@ -214,7 +215,7 @@ thole_status archive_writer_finish(struct archive_writer *writer, thole_error *r
 {
     struct buf manifest;
     buf_init(&manifest, MANIFEST_BYTES_MAX);
-    put_manifest(writer, &manifest);
+    archive_write_put_manifest(writer, &manifest);
     thole_status status = put_checkpoints(writer, reterr);
     if (status == THOLE_OK)
         status = export_file_finish(&writer->file, buf_bytes(&manifest), reterr);

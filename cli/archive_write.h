@@ -1,6 +1,7 @@
 /* Writes one archive: an export (export_file.h) with a section `checkpoint` for each partition. */
 #ifndef THOLE_ARCHIVE_WRITE_H
 #define THOLE_ARCHIVE_WRITE_H
+#include "archive_ahead.h"
 #include "archive_facts.h"
 #include "archive_seal.h"
 #include "export_file.h"
@@ -35,6 +36,7 @@ struct archive_wish {
     thole_slice instance;
     uint64_t after, upto; /* upto 0: it has ended, and all of it is meant */
     uint64_t bytes_max;
+    const struct archive_read *read; /* its records, when they were read before; may be NULL */
 };
 THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer,
                                                 const struct archive_wish *wish, enum archive_added *ret,

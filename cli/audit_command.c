@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static thole_status on_record(void *arg, const struct audit_record *record)
+static thole_status audit_command_on_record(void *arg, const struct audit_record *record)
 {
     struct audit_report *report = arg;
     audit_take(report->audit, record);
@@ -17,7 +17,7 @@ static thole_status on_record(void *arg, const struct audit_record *record)
     return audit_report_stopped(report) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
+static void audit_command_on_wrong_seal(void *arg, uint64_t sequence, const char *text)
 {
     char whole[512];
     if (sequence == 0)
@@ -29,8 +29,9 @@ static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
 }
 
 /* Of --dir: what was signed before must still be there. */
-static thole_status take_kept(struct audit_report *report, const char *ns, const struct audit_keys *keys,
-                              struct seal *seal, thole_error *reterr)
+static thole_status audit_command_take_kept(struct audit_report *report, const char *ns,
+                                            const struct audit_keys *keys, struct seal *seal,
+                                            thole_error *reterr)
 {
     struct buf note;
     thole_error why = {.status = THOLE_OK};
@@ -42,7 +43,7 @@ static thole_status take_kept(struct audit_report *report, const char *ns, const
     if (status == THOLE_OK && note.len > 0)
         seal_take_checkpoint(seal, 0, buf_bytes(&note));
     else if (status == THOLE_CORRUPT)
-        on_wrong_seal(report, 0, why.text);
+        audit_command_on_wrong_seal(report, 0, why.text);
     else if (status != THOLE_OK)
         *reterr = why;
     buf_release(&note);
@@ -59,17 +60,18 @@ static thole_status read_seal(struct audit_report *report, thole_client *client,
                                                                .partition = partition,
                                                                .keys = keys->keys,
                                                                .keys_len = keys->len,
-                                                               .found = on_wrong_seal,
+                                                               .found = audit_command_on_wrong_seal,
                                                                .arg = report});
     if (*ret == NULL)
         return THOLE_OK;
-    THOLE_TRY(take_kept(report, client->topology.ns, keys, *ret, reterr));
+    THOLE_TRY(audit_command_take_kept(report, client->topology.ns, keys, *ret, reterr));
     return notary_read(client, partition, *ret, reterr);
 }
 
 /* Checks one log, or the records of one instance of it. */
-static thole_status check(struct audit_report *report, thole_client *client, const struct audit_keys *keys,
-                          uint32_t partition, thole_slice instance, thole_error *reterr)
+static thole_status audit_command_check(struct audit_report *report, thole_client *client,
+                                        const struct audit_keys *keys, uint32_t partition,
+                                        thole_slice instance, thole_error *reterr)
 {
     struct audit_options options = {.scope = instance.len == 0 ? AUDIT_PARTITION : AUDIT_INSTANCE,
                                     .ns = thole_slice_from(client->topology.ns),
@@ -81,20 +83,21 @@ static thole_status check(struct audit_report *report, thole_client *client, con
     thole_status status = read_seal(report, client, keys, partition, &options.seal, reterr);
     if (status == THOLE_OK) {
         audit_report_begin(report, &options);
-        status = instance.len == 0 ? client_log_read(client, partition, &read, on_record, report, reterr)
-                                   : client_log_read_instance(client, instance, on_record, report, reterr);
+        status = instance.len == 0
+                     ? client_log_read(client, partition, &read, audit_command_on_record, report, reterr)
+                     : client_log_read_instance(client, instance, audit_command_on_record, report, reterr);
         audit_report_end(report, status == THOLE_OK);
     }
     seal_destroy(options.seal);
     return status;
 }
 
-static thole_status check_all(struct audit_report *report, thole_client *client,
-                              const struct audit_keys *keys, thole_error *reterr)
+static thole_status audit_command_check_all(struct audit_report *report, thole_client *client,
+                                            const struct audit_keys *keys, thole_error *reterr)
 {
     report->logs = client->topology.partitions;
     for (uint32_t p = 0; p < client->topology.partitions; p++)
-        THOLE_TRY(check(report, client, keys, p, (thole_slice){0}, reterr));
+        THOLE_TRY(audit_command_check(report, client, keys, p, (thole_slice){0}, reterr));
     return THOLE_OK;
 }
 
@@ -110,8 +113,7 @@ static thole_status check_there(const struct cli *cli, thole_client *client, con
         THOLE_TRY(client_check_id(id, reterr));
         thole_status status = place_history(client, id, &place, reterr); /* of a deletion, too */
         if (status == THOLE_OK)
-            status = stream_last_by_subject(client->connection, buf_cstr(&place.stream),
-                                            buf_cstr(&place.subject), &last, NULL, reterr);
+            status = place_last(client, &place, &last, NULL, reterr);
         place_release(&place);
         THOLE_TRY(status);
         if (last == 0)
@@ -128,8 +130,8 @@ static thole_status check_each(struct audit_report *report, thole_client *client
     for (int i = 1; i < cli->words_len; i++) {
         thole_slice const id = thole_slice_from(cli->words[i]);
         *ret_object = cli->words[i];
-        THOLE_TRY(
-            check(report, client, keys, subject_partition(id, client->topology.partitions), id, reterr));
+        THOLE_TRY(audit_command_check(report, client, keys,
+                                      subject_partition(id, client->topology.partitions), id, reterr));
     }
     return THOLE_OK;
 }
@@ -141,7 +143,7 @@ static thole_status check_wish(struct audit_report *report, thole_client *client
     if (options->file != NULL)
         return audit_file_check(report, options->file, keys, client, read_seal, reterr);
     if (options->all)
-        return check_all(report, client, keys, reterr);
+        return audit_command_check_all(report, client, keys, reterr);
     return check_each(report, client, keys, ret_object, reterr);
 }
 
@@ -161,7 +163,7 @@ static bool kept_are_there(const struct audit_report *report)
     return report->cli->options.dir == NULL || report->kept > 0;
 }
 
-static int verify(struct cli *cli)
+static int audit_command_verify(struct cli *cli)
 {
     struct audit_report report;
     struct audit_keys keys;
@@ -201,7 +203,7 @@ static int verify(struct cli *cli)
 int command_audit(struct cli *cli)
 {
     if (strcmp(cli->words[0], "verify") == 0)
-        return verify(cli);
+        return audit_command_verify(cli);
     if (strcmp(cli->words[0], "checkpoint") == 0)
         return audit_checkpoint(cli);
     if (strcmp(cli->words[0], "keep") == 0)

@@ -2,6 +2,8 @@
  * when the file has no checkpoints. */
 #include "audit_file.h"
 #include "archive_check.h"
+#include "export_readable.h"
+#include "file_fault.h"
 #include "history_file.h"
 #include "memory.h"
 #include <errno.h>
@@ -21,7 +23,7 @@ struct file_check {
     thole_error *reterr;
 };
 
-static thole_status on_place(void *arg, const char *ns, uint32_t partition)
+static thole_status audit_file_on_place(void *arg, const char *ns, uint32_t partition)
 {
     struct file_check *check = arg;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", check->reterr));
@@ -30,7 +32,7 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
     return THOLE_OK;
 }
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status audit_file_on_begin(void *arg, thole_slice instance)
 {
     struct file_check *check = arg;
     THOLE_TRY(client_check_id(instance, check->reterr));
@@ -58,7 +60,7 @@ static thole_status on_begin(void *arg, thole_slice instance)
     return THOLE_OK;
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status audit_file_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct file_check *check = arg;
     audit_take(check->report->audit,
@@ -68,7 +70,7 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
 }
 
 /* By whom, when, why: as the file says it. */
-static thole_status on_section(void *arg, thole_slice name, thole_slice json)
+static thole_status audit_file_on_section(void *arg, thole_slice name, thole_slice json)
 {
     struct file_check *check = arg;
     if (thole_slice_equal(name, THOLE_STR("redaction")))
@@ -76,7 +78,7 @@ static thole_status on_section(void *arg, thole_slice name, thole_slice json)
     return THOLE_OK;
 }
 
-static void end(struct file_check *check, bool whole)
+static void audit_file_end(struct file_check *check, bool whole)
 {
     if (check->report->audit != NULL)
         audit_report_end(check->report, whole);
@@ -89,9 +91,9 @@ static void forget_seals(struct file_check *check)
     free(check->seals);
 }
 
-static thole_status on_end(void *arg)
+static thole_status audit_file_on_end(void *arg)
 {
-    end(arg, true);
+    audit_file_end(arg, true);
     return THOLE_OK;
 }
 
@@ -149,22 +151,22 @@ static thole_status check_histories(struct audit_report *report, const char *pat
 {
     struct file_check check = {
         .report = report, .keys = keys, .client = client, .read_seal = read_seal, .reterr = reterr};
-    struct history_file_reader const reader = {.begin = on_begin,
-                                               .record = on_record,
-                                               .end = on_end,
-                                               .section = on_section,
-                                               .place = on_place,
+    struct history_file_reader const reader = {.begin = audit_file_on_begin,
+                                               .record = audit_file_on_record,
+                                               .readable = export_readable,
+                                               .end = audit_file_on_end,
+                                               .section = audit_file_on_section,
+                                               .place = audit_file_on_place,
                                                .arg = &check};
     FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (from == NULL)
-        return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_UNAVAILABLE, "cannot open %s: %s",
-                          path, strerror(errno));
+        return file_fault_read(path, errno, reterr);
     if (client != NULL) {
         check.seals = memory_array(client->topology.partitions, sizeof(struct seal *));
         memset(check.seals, 0, client->topology.partitions * sizeof(struct seal *));
     }
     thole_status const status = history_file_read(from, &reader, reterr);
-    end(&check, false);
+    audit_file_end(&check, false);
     forget_seals(&check);
     if (from != stdin)
         (void)fclose(from);

@@ -4,14 +4,18 @@
 #include "audit_keep.h"
 #include "archive_seal.h"
 #include "export_file.h"
+#include "file_fault.h"
 #include "listing.h"
+#include "private_file.h"
+#include "table.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, FOLDER_MODE = 0755 };
+enum { PATH_BYTES = 4096 };
 
 struct keeper {
     struct cli *cli;
@@ -23,16 +27,16 @@ struct keeper {
 
 /* ---- a kept one ---- */
 
-static thole_status name_of(const char *folder, const char *ns, uint32_t partition, char path[PATH_BYTES],
-                            thole_error *reterr)
+static thole_status audit_keep_name_of(const char *folder, const char *ns, uint32_t partition,
+                                       char path[PATH_BYTES], thole_error *reterr)
 {
     int const n = snprintf(path, PATH_BYTES, "%s/%s-%" PRIu32 ".checkpoint", folder, ns, partition);
     return n > 0 && n < PATH_BYTES ? THOLE_OK : thole_fail(reterr, THOLE_INVALID, "the path is too long");
 }
 
 /* THOLE_OK: one of the keys has signed it, whatever log it is of. */
-static thole_status size_of(thole_slice note, const struct audit_keys *keys, uint64_t *ret_size,
-                            thole_error *reterr)
+static thole_status audit_keep_size_of(thole_slice note, const struct audit_keys *keys, uint64_t *ret_size,
+                                       thole_error *reterr)
 {
     struct checkpoint checkpoint;
     thole_slice text;
@@ -52,19 +56,19 @@ thole_status audit_kept_read(const char *folder, const char *ns, uint32_t partit
     thole_error why;
     uint64_t size;
     buf_clear(ret);
-    THOLE_TRY(name_of(folder, ns, partition, path, reterr));
+    THOLE_TRY(audit_keep_name_of(folder, ns, partition, path, reterr));
     FILE *const from = fopen(path, "re");
     if (from == NULL && errno == ENOENT)
         return THOLE_OK;
     if (from == NULL)
-        return thole_fail(reterr, THOLE_INVALID, "cannot open %.300s: %s", path, strerror(errno));
+        return file_fault_read(path, errno, reterr);
     size_t const len = fread(bytes, 1, sizeof bytes, from);
-    bool const read = ferror(from) == 0;
+    int const failed = ferror(from) ? errno : 0;
     (void)fclose(from);
-    if (!read)
-        return thole_fail(reterr, THOLE_INVALID, "cannot read %.300s", path);
+    if (failed != 0)
+        return file_fault_read(path, failed, reterr);
     buf_append(ret, bytes, len);
-    if (size_of(buf_bytes(ret), keys, &size, &why) != THOLE_OK)
+    if (audit_keep_size_of(buf_bytes(ret), keys, &size, &why) != THOLE_OK)
         return thole_fail(reterr, THOLE_CORRUPT, "%.300s: %.200s", path, why.text);
     return buf_status(ret);
 }
@@ -76,21 +80,45 @@ static thole_status write_kept(const char *path, thole_slice note, thole_error *
     int const n = snprintf(part, sizeof part, "%s.part", path);
     if (n < 0 || n >= PATH_BYTES)
         return thole_fail(reterr, THOLE_INVALID, "the path is too long");
-    FILE *const to = fopen(part, "we");
-    bool good = to != NULL && fwrite(note.ptr, 1, note.len, to) == note.len && fflush(to) == 0 &&
-                fsync(fileno(to)) == 0;
-    if (to != NULL)
-        good = fclose(to) == 0 && good;
-    if (!good || rename(part, path) != 0)
-        return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", part, strerror(errno));
+    FILE *const to = private_file_open(part, "w");
+    if (to == NULL)
+        return file_fault_write(part, errno, reterr);
+    (void)fwrite(note.ptr, 1, note.len, to);
+    int flaw = write_flaw(to);
+    if (flaw == 0 && fsync(fileno(to)) != 0)
+        flaw = errno;
+    if (fclose(to) != 0 && flaw == 0)
+        flaw = errno;
+    if (flaw == 0 && rename(part, path) != 0)
+        flaw = errno;
+    if (flaw != 0)
+        return file_fault_write(part, flaw, reterr);
     export_sync_folder(path);
     return THOLE_OK;
 }
 
 /* ---- the verb ---- */
 
-static thole_status print_row(struct keeper *keeper, uint32_t partition, uint64_t size, bool is_new,
-                              const char *path)
+static const struct table_column kept_columns[] = {
+    {"PARTITION", 9, 9, 0, true},
+    {"RECORDS", 12, 8, 0, true},
+    {"CHECKPOINT", 10, 10, 0, false},
+    {"FILE", TABLE_WHOLE, 12, 0, false},
+};
+
+static void audit_keep_table_row(uint32_t partition, uint64_t size, bool is_new, const char *path, bool first)
+{
+    struct table table;
+    table_begin(&table, kept_columns, sizeof kept_columns / sizeof *kept_columns, first);
+    table_number(&table, partition);
+    table_number(&table, size);
+    table_text(&table, is_new ? "new" : "there");
+    table_text(&table, path);
+    table_release(&table);
+}
+
+static thole_status audit_keep_print_row(struct keeper *keeper, uint32_t partition, uint64_t size,
+                                         bool is_new, const char *path)
 {
     struct listing *listing = &keeper->listing;
     switch (listing_row(listing, "thole.audit_kept.v1")) {
@@ -102,12 +130,7 @@ static thole_status print_row(struct keeper *keeper, uint32_t partition, uint64_
         json_member_bool(&listing->json, "new", is_new);
         json_member_text(&listing->json, "file", path);
         break;
-    case LISTING_TABLE:
-        if (listing->rows == 0)
-            (void)printf("%9s  %12s  %-10s  %s\n", "PARTITION", "RECORDS", "CHECKPOINT", "FILE");
-        (void)printf("%9" PRIu32 "  %12" PRIu64 "  %-10s  %s\n", partition, size, is_new ? "new" : "there",
-                     path);
-        break;
+    case LISTING_TABLE: audit_keep_table_row(partition, size, is_new, path, listing->rows == 0); break;
     }
     return listing_row_end(listing);
 }
@@ -121,18 +144,18 @@ static thole_status keep_one(struct keeper *keeper, uint32_t partition, thole_er
     char path[PATH_BYTES];
     uint64_t size = 0;
     buf_init(&kept, NOTE_TEXT_BYTES_MAX);
-    thole_status status = name_of(folder, ns, partition, path, reterr);
+    thole_status status = audit_keep_name_of(folder, ns, partition, path, reterr);
     if (status == THOLE_OK)
         status = audit_kept_read(folder, ns, partition, &keeper->keys, &kept, reterr);
     if (status == THOLE_OK)
         status = archive_seal_read(&seal, keeper->client, &keeper->keys, buf_bytes(&kept), reterr);
     if (status == THOLE_OK && kept.len > 0)
-        status = size_of(buf_bytes(&kept), &keeper->keys, &size, reterr);
+        status = audit_keep_size_of(buf_bytes(&kept), &keeper->keys, &size, reterr);
     bool const is_new = seal.size > size;
     if (status == THOLE_OK && is_new)
         status = write_kept(path, buf_bytes(&seal.note), reterr);
     if (status == THOLE_OK && seal.size > 0)
-        status = print_row(keeper, partition, seal.size, is_new, path);
+        status = audit_keep_print_row(keeper, partition, seal.size, is_new, path);
     archive_seal_release(&seal);
     buf_release(&kept);
     return status;
@@ -165,8 +188,8 @@ int audit_keep(struct cli *cli)
                                     : "--dir is missing: the folder where checkpoints are kept");
     if (!audit_keys_read(cli, false, &keeper.keys, &code))
         return code;
-    if (mkdir(cli->options.dir, FOLDER_MODE) != 0 && errno != EEXIST)
-        return cli_misused(cli, "cannot make %.300s: %s", cli->options.dir, strerror(errno));
+    if (mkdir(cli->options.dir, PRIVATE_FOLDER_MODE) != 0 && errno != EEXIST)
+        return cli_unwritten(cli, cli->options.dir, errno);
     keeper.client = cli_connect(cli, &code);
     if (keeper.client == NULL)
         return code;

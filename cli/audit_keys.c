@@ -1,5 +1,7 @@
 #include "audit_keys.h"
 #include "audit_key_file.h"
+#include "private_file.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -15,7 +17,7 @@ enum { KEY_FILE_BYTES_MAX = 1024 };
 static bool take_key(const struct cli *cli, const char *flag, thole_slice word, struct note_key *ret,
                      int *ret_code)
 {
-    char path[4096];
+    char path[4096], keygen[sizeof path + 64];
     bool open_to_all = false;
     thole_error err = {.status = THOLE_OK};
     if (note_key_parse(word, ret, NULL) == THOLE_OK)
@@ -27,8 +29,9 @@ static bool take_key(const struct cli *cli, const char *flag, thole_slice word, 
     memcpy(path, word.ptr, word.len);
     path[word.len] = '\0';
     thole_status const status = audit_key_file_read(path, ret, &open_to_all, &err);
+    (void)snprintf(keygen, sizeof keygen, "thole audit keygen NAME --key %s makes one", path);
     if (status == THOLE_NOT_FOUND)
-        *ret_code = cli_misused_try(cli, "thole audit keygen NAME --key FILE makes one", "%s", err.text);
+        *ret_code = cli_complain_with(cli, "", &err, EXIT_NOT_FOUND, keygen);
     else if (status != THOLE_OK)
         *ret_code = cli_misused(cli, "%s", err.text);
     if (open_to_all)
@@ -78,18 +81,20 @@ void audit_keys_forget(struct audit_keys *keys)
 
 /* ---- making one ---- */
 
-static bool write_file(const char *path, thole_slice text)
+/* 0, or an errno. */
+static int audit_keys_write_file(const char *path, thole_slice text)
 {
-    int const fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    int const fd = private_file_descriptor(path, O_WRONLY | O_EXCL);
     if (fd < 0)
-        return false;
-    bool done = write(fd, text.ptr, text.len) == (ssize_t)text.len && fsync(fd) == 0;
-    int const failed = errno;
-    done = close(fd) == 0 && done;
-    if (!done)
+        return errno;
+    int flaw = write_whole(fd, text.ptr, text.len);
+    if (flaw == 0 && fsync(fd) != 0)
+        flaw = errno;
+    if (close(fd) != 0 && flaw == 0)
+        flaw = errno;
+    if (flaw != 0)
         (void)unlink(path);
-    errno = failed;
-    return done;
+    return flaw;
 }
 
 static void print_key(const struct cli *cli, const struct note_key *key)
@@ -131,10 +136,11 @@ int audit_keygen(struct cli *cli)
     buf_init(&text, KEY_FILE_BYTES_MAX);
     note_key_text(&key, true, &text);
     buf_text(&text, "\n");
-    if (write_file(cli->options.key, buf_bytes(&text)))
+    int const flaw = audit_keys_write_file(cli->options.key, buf_bytes(&text));
+    if (flaw == 0)
         print_key(cli, &key);
     else
-        code = cli_misused(cli, "cannot write %.200s: %s", cli->options.key, strerror(errno));
+        code = cli_unwritten(cli, cli->options.key, flaw);
     OPENSSL_cleanse(text.ptr, text.len);
     buf_release(&text);
     note_key_forget(&key);

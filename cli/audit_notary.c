@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "listing.h"
 #include "memory.h"
+#include "sealer.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ struct log { /* of one partition */
     uint64_t is_signed; /* records of the last checkpoint with these keys */
     bool said;          /* that it is there */
     bool wrong;
+    uint64_t *lists; /* records that list dispensable ones: copies are not published yet */
+    size_t lists_len, lists_cap;
 };
 
 struct notary {
@@ -40,7 +43,7 @@ struct notary {
 
 /* ---- the audit stream ---- */
 
-static thole_status take_published(void *arg, uint64_t sequence, const struct delivery *delivery)
+static thole_status audit_notary_take_published(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct published *published = arg;
     published->read = sequence;
@@ -49,17 +52,19 @@ static thole_status take_published(void *arg, uint64_t sequence, const struct de
         seal_take_leaves(published->seal, sequence, delivery->body);
     } else if (audit_stream_is(delivery->subject, AUDIT_CHECKPOINT_SUBJECT)) {
         seal_take_checkpoint(published->seal, sequence, delivery->body);
+    } else if (audit_stream_is(delivery->subject, AUDIT_LIST)) {
+        seal_take_list(published->seal, sequence, delivery->body);
     }
     return THOLE_OK;
 }
 
 /* What is new of it. */
-static thole_status read_published(thole_client *client, uint32_t partition, struct published *published,
-                                   thole_error *reterr)
+static thole_status audit_notary_read_published(thole_client *client, uint32_t partition,
+                                                struct published *published, thole_error *reterr)
 {
     uint64_t const before = published->read;
     thole_status const status = audit_stream_read(client->connection, client->topology.ns, partition,
-                                                  before + 1, take_published, published, reterr);
+                                                  before + 1, audit_notary_take_published, published, reterr);
     if (status == THOLE_OK && (published->read > before || before == 0))
         seal_end(published->seal);
     return status;
@@ -68,12 +73,12 @@ static thole_status read_published(thole_client *client, uint32_t partition, str
 thole_status notary_read(thole_client *client, uint32_t partition, struct seal *seal, thole_error *reterr)
 {
     struct published published = {.seal = seal};
-    return read_published(client, partition, &published, reterr);
+    return audit_notary_read_published(client, partition, &published, reterr);
 }
 
 /* ---- one log ---- */
 
-static void on_finding(void *arg, const struct audit_finding *finding)
+static void audit_notary_on_finding(void *arg, const struct audit_finding *finding)
 {
     struct log *log = arg;
     log->findings++;
@@ -81,7 +86,7 @@ static void on_finding(void *arg, const struct audit_finding *finding)
              finding->sequence, audit_fault_name(finding->fault), finding->text);
 }
 
-static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
+static void audit_notary_on_wrong_seal(void *arg, uint64_t sequence, const char *text)
 {
     struct log *log = arg;
     log->findings++;
@@ -89,14 +94,30 @@ static void on_wrong_seal(void *arg, uint64_t sequence, const char *text)
              log->partition, sequence, text);
 }
 
-static thole_status on_record(void *arg, const struct audit_record *record)
+static thole_status audit_notary_on_record(void *arg, const struct audit_record *record)
 {
     struct log *log = arg;
     audit_take(log->audit, record);
+    if (record->kind != RECORD_POSITION || !sealer_is_list(record->bytes) ||
+        seal_has_list(log->published.seal, record->bytes))
+        return THOLE_OK;
+    log->lists = memory_reserve(log->lists, &log->lists_cap, log->lists_len + 1, sizeof *log->lists);
+    log->lists[log->lists_len++] = record->sequence;
     return THOLE_OK;
 }
 
-static void open_log(struct notary *notary, struct log *log)
+/* Before their leaves: they go after their time. */
+static thole_status audit_notary_publish_lists(struct log *log, thole_error *reterr)
+{
+    thole_client *const client = log->notary->client;
+    for (size_t i = 0; i < log->lists_len; i++)
+        THOLE_TRY(audit_stream_publish_list(client->connection, client->topology.ns, log->partition,
+                                            log->lists[i], reterr));
+    log->lists_len = 0;
+    return THOLE_OK;
+}
+
+static void audit_notary_open_log(struct notary *notary, struct log *log)
 {
     thole_slice const ns = thole_slice_from(notary->client->topology.ns);
     log->notary = notary;
@@ -104,19 +125,19 @@ static void open_log(struct notary *notary, struct log *log)
                                                              .partition = log->partition,
                                                              .keys = notary->keys.keys,
                                                              .keys_len = notary->keys.len,
-                                                             .found = on_wrong_seal,
+                                                             .found = audit_notary_on_wrong_seal,
                                                              .arg = log});
     log->audit = audit_create(&(struct audit_options){.scope = AUDIT_PARTITION,
                                                       .ns = ns,
                                                       .partition = log->partition,
                                                       .seal = log->published.seal,
                                                       .extends = true,
-                                                      .found = on_finding,
+                                                      .found = audit_notary_on_finding,
                                                       .arg = log});
 }
 
 /* THOLE_CONFLICT: others have published leaves meanwhile, and theirs hold. */
-static thole_status publish_leaves(struct log *log, struct buf *message, thole_error *reterr)
+static thole_status audit_notary_publish_leaves(struct log *log, struct buf *message, thole_error *reterr)
 {
     thole_client *client = log->notary->client;
     struct seal *seal = log->published.seal;
@@ -133,14 +154,16 @@ static thole_status publish_leaves(struct log *log, struct buf *message, thole_e
     return THOLE_OK;
 }
 
-static thole_status publish(struct log *log, thole_error *reterr)
+static thole_status audit_notary_publish(struct log *log, thole_error *reterr)
 {
     struct notary *notary = log->notary;
     thole_client *client = notary->client;
     struct log_place const place = audit_place_of_last(log->audit);
     struct buf message;
     buf_init(&message, PUBLISHED_BYTES_MAX);
-    thole_status status = publish_leaves(log, &message, reterr);
+    thole_status status = audit_notary_publish_lists(log, reterr);
+    if (status == THOLE_OK)
+        status = audit_notary_publish_leaves(log, &message, reterr);
     buf_clear(&message);
     if (status == THOLE_OK)
         status = seal_checkpoint_message(log->published.seal, &place, notary->keys.keys, notary->keys.len,
@@ -154,7 +177,7 @@ static thole_status publish(struct log *log, thole_error *reterr)
     return status;
 }
 
-static thole_status print_row(struct log *log, bool is_new)
+static thole_status audit_notary_print_row(struct log *log, bool is_new)
 {
     struct listing *listing = &log->notary->listing;
     if (listing_row(listing, "thole.audit_checkpoint.v1") == LISTING_JSON) {
@@ -171,18 +194,18 @@ static thole_status print_row(struct log *log, bool is_new)
 }
 
 /* What is published is read before the log, which then has all records of it. */
-static thole_status read_log(struct log *log, thole_error *reterr)
+static thole_status audit_notary_read_log(struct log *log, thole_error *reterr)
 {
     thole_client *client = log->notary->client;
-    THOLE_TRY(read_published(client, log->partition, &log->published, reterr));
+    THOLE_TRY(audit_notary_read_published(client, log->partition, &log->published, reterr));
     log->is_signed = seal_signed(log->published.seal);
-    return client_log_read(client, log->partition, &log->read, on_record, log, reterr);
+    return client_log_read(client, log->partition, &log->read, audit_notary_on_record, log, reterr);
 }
 
 /* Nothing is signed that is not whole. */
 static thole_status seal_log(struct log *log, bool *ret_new, thole_error *reterr)
 {
-    THOLE_TRY(read_log(log, reterr));
+    THOLE_TRY(audit_notary_read_log(log, reterr));
     if (log->findings > 0 || !audit_is_clean(log->audit)) {
         log->notary->wrong = log->wrong = true;
         cli_note(log->notary->cli,
@@ -191,10 +214,10 @@ static thole_status seal_log(struct log *log, bool *ret_new, thole_error *reterr
         return THOLE_OK;
     }
     *ret_new = seal_leaves(log->published.seal) > log->is_signed;
-    return *ret_new ? publish(log, reterr) : THOLE_OK;
+    return *ret_new ? audit_notary_publish(log, reterr) : THOLE_OK;
 }
 
-static thole_status round_of(struct log *log, thole_error *reterr)
+static thole_status audit_notary_round_of(struct log *log, thole_error *reterr)
 {
     bool is_new = false;
     thole_status status = seal_log(log, &is_new, reterr);
@@ -205,7 +228,7 @@ static thole_status round_of(struct log *log, thole_error *reterr)
         return THOLE_OK;
     bool const says = log->is_signed > 0 && (is_new || !log->said);
     log->said = true;
-    return says ? print_row(log, is_new) : THOLE_OK;
+    return says ? audit_notary_print_row(log, is_new) : THOLE_OK;
 }
 
 /* ---- the verb ---- */
@@ -216,30 +239,30 @@ static thole_status round_of_all(struct notary *notary, thole_error *reterr)
         struct log *log = &notary->logs[p];
         log->partition = p;
         if (log->audit == NULL)
-            open_log(notary, log);
-        THOLE_TRY(round_of(log, reterr));
+            audit_notary_open_log(notary, log);
+        THOLE_TRY(audit_notary_round_of(log, reterr));
     }
     return THOLE_OK;
 }
 
-static void wait_ms(uint64_t ms)
+static void audit_notary_wait_ms(uint64_t ms)
 {
     struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     (void)nanosleep(&pause, NULL);
 }
 
 /* With --every until a signal ends it, or an error. */
-static thole_status run(struct notary *notary, thole_error *reterr)
+static thole_status audit_notary_run(struct notary *notary, thole_error *reterr)
 {
     const struct cli *cli = notary->cli;
     thole_status status =
-        audit_stream_ensure(notary->client->connection, notary->client->topology.ns, 0, reterr);
+        audit_stream_require(notary->client->connection, notary->client->topology.ns, reterr);
     listing_begin(&notary->listing, cli, "thole.audit_checkpoint_list.v1", "checkpoints", 0);
     if (status == THOLE_OK)
         status = round_of_all(notary, reterr);
     while (status == THOLE_OK && cli->options.every_ms > 0 && !notary->wrong) {
         (void)fflush(stdout);
-        wait_ms(cli->options.every_ms);
+        audit_notary_wait_ms(cli->options.every_ms);
         status = round_of_all(notary, reterr);
     }
     return status;
@@ -250,6 +273,7 @@ static void close_logs(struct notary *notary)
     for (uint32_t p = 0; p < notary->client->topology.partitions; p++) {
         audit_destroy(notary->logs[p].audit);
         seal_destroy(notary->logs[p].published.seal);
+        free(notary->logs[p].lists);
     }
     free(notary->logs);
 }
@@ -270,7 +294,7 @@ int audit_checkpoint(struct cli *cli)
     notary.client = cli_connect(cli, &code);
     if (notary.client != NULL) {
         notary.logs = memory_array(notary.client->topology.partitions, sizeof *notary.logs);
-        thole_status const status = run(&notary, &error);
+        thole_status const status = audit_notary_run(&notary, &error);
         code = listing_end(&notary.listing, status, &error, "the logs are empty");
         if (code == EXIT_DONE && notary.wrong)
             code = EXIT_DIVERGED;

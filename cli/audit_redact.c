@@ -4,12 +4,16 @@
 #include "audit_scan.h"
 #include "clock.h"
 #include "export.h"
+#include "export_readable.h"
+#include "file_fault.h"
 #include "history_file.h"
 #include "jscan.h"
 #include "message.h"
+#include "private_file.h"
 #include "read_commands.h"
 #include "redaction.h"
 #include "text.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +37,7 @@ struct redacting {
 
 /* ---- what is said of it ---- */
 
-static void members(const struct redacting *r, struct json *json)
+static void audit_redact_members(const struct redacting *r, struct json *json)
 {
     const struct cli_options *const o = &r->cli->options;
     json_member_number(json, "partition", r->found_in);
@@ -49,7 +53,7 @@ static void members(const struct redacting *r, struct json *json)
     json_member_time(json, "time", clock_wall_ms());
 }
 
-static thole_status put_section(struct redacting *r)
+static thole_status audit_redact_put_section(struct redacting *r)
 {
     struct json json;
     struct buf section;
@@ -57,7 +61,7 @@ static thole_status put_section(struct redacting *r)
     json_to_buf(&json, &section);
     json_object(&json);
     json_member_text(&json, "schema", "thole.export.redaction.v1");
-    members(r, &json);
+    audit_redact_members(r, &json);
     json_end(&json);
     thole_status const status = buf_status(&section);
     if (status == THOLE_OK)
@@ -68,7 +72,7 @@ static thole_status put_section(struct redacting *r)
 
 /* ---- the file, copied ---- */
 
-static thole_status on_place(void *arg, const char *ns, uint32_t partition)
+static thole_status audit_redact_on_place(void *arg, const char *ns, uint32_t partition)
 {
     struct redacting *r = arg;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", r->reterr));
@@ -77,7 +81,7 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
     return THOLE_OK;
 }
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status audit_redact_on_begin(void *arg, thole_slice instance)
 {
     struct redacting *r = arg;
     r->here = thole_slice_equal(instance, r->id);
@@ -126,7 +130,7 @@ static thole_status redact_record(struct redacting *r, uint64_t sequence, uint64
     return THOLE_OK;
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status audit_redact_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct redacting *r = arg;
     uint64_t const wanted = r->cli->options.redact_execution;
@@ -143,16 +147,16 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return status;
 }
 
-static thole_status on_end(void *arg)
+static thole_status audit_redact_on_end(void *arg)
 {
     struct redacting *r = arg;
     history_writer_end(&r->writer);
     bool const done = r->here && r->sequence != 0;
     r->here = false;
-    return done ? put_section(r) : THOLE_OK;
+    return done ? audit_redact_put_section(r) : THOLE_OK;
 }
 
-static void put_manifest(struct redacting *r, thole_slice json, thole_slice sha256)
+static void audit_redact_put_manifest(struct redacting *r, thole_slice json, thole_slice sha256)
 {
     struct buf manifest;
     char digest[SHA256_TEXT + 1];
@@ -166,14 +170,14 @@ static void put_manifest(struct redacting *r, thole_slice json, thole_slice sha2
     buf_release(&manifest);
 }
 
-static thole_status on_section(void *arg, thole_slice name, thole_slice json)
+static thole_status audit_redact_on_section(void *arg, thole_slice name, thole_slice json)
 {
     struct redacting *r = arg;
     char text[THOLE_NAME_BYTES_MAX + 1];
     thole_slice sha256;
     if (thole_slice_equal(name, THOLE_STR("manifest")) && json_find(json, "sha256", &sha256) &&
         sha256.len == SHA256_TEXT + 2) {
-        put_manifest(r, json, sha256);
+        audit_redact_put_manifest(r, json, sha256);
         return THOLE_OK;
     }
     THOLE_TRY(name_check(name, "section", r->reterr));
@@ -184,13 +188,7 @@ static thole_status on_section(void *arg, thole_slice name, thole_slice json)
 
 /* ---- both files ---- */
 
-static thole_status cannot(const char *what, const char *path, thole_error *reterr)
-{
-    return thole_fail(reterr, errno == ENOENT ? THOLE_NOT_FOUND : THOLE_INVALID, "cannot %s %.300s: %s", what,
-                      path, strerror(errno));
-}
-
-static thole_status nothing(const struct redacting *r, const char *path, thole_error *reterr)
+static thole_status audit_redact_not_found(const struct redacting *r, const char *path, thole_error *reterr)
 {
     const struct cli_options *const o = &r->cli->options;
     const char *const where = o->redact_execution == 0 ? "" : " in that execution";
@@ -202,13 +200,15 @@ static thole_status nothing(const struct redacting *r, const char *path, thole_e
                       (unsigned long long)o->redact_event, THOLE_FMT(r->id), where);
 }
 
-static thole_status copy(struct redacting *r, FILE *from, FILE *to, const char *path, thole_error *reterr)
+static thole_status audit_redact_copy(struct redacting *r, FILE *from, FILE *to, const char *path,
+                                      thole_error *reterr)
 {
-    struct history_file_reader const reader = {.begin = on_begin,
-                                               .record = on_record,
-                                               .end = on_end,
-                                               .section = on_section,
-                                               .place = on_place,
+    struct history_file_reader const reader = {.begin = audit_redact_on_begin,
+                                               .record = audit_redact_on_record,
+                                               .readable = export_readable,
+                                               .end = audit_redact_on_end,
+                                               .section = audit_redact_on_section,
+                                               .place = audit_redact_on_place,
                                                .arg = r};
     int const first = getc(from);
     rewind(from);
@@ -217,29 +217,33 @@ static thole_status copy(struct redacting *r, FILE *from, FILE *to, const char *
     thole_status status = history_file_read(from, &reader, reterr);
     history_writer_release(&r->writer);
     if (status == THOLE_OK && r->sequence == 0)
-        status = nothing(r, path, reterr);
-    if (status == THOLE_OK && (fflush(to) != 0 || ferror(to) || fsync(fileno(to)) != 0))
-        status = cannot("write", buf_cstr(&r->part), reterr);
-    return status;
+        status = audit_redact_not_found(r, path, reterr);
+    if (status != THOLE_OK)
+        return status;
+    int const flaw = write_flaw(to);
+    if (flaw != 0)
+        return file_fault_write(buf_cstr(&r->part), flaw, reterr);
+    return fsync(fileno(to)) == 0 ? THOLE_OK : file_fault_write(buf_cstr(&r->part), errno, reterr);
 }
 
-static thole_status rewrite(struct redacting *r, FILE *from, const char *path, thole_error *reterr)
+static thole_status audit_redact_rewrite(struct redacting *r, FILE *from, const char *path,
+                                         thole_error *reterr)
 {
     struct stat about;
-    FILE *const to = fopen(buf_cstr(&r->part), "wxe");
+    FILE *const to = private_file_open(buf_cstr(&r->part), "wx");
     if (to == NULL && errno == EEXIST)
         return thole_fail(reterr, THOLE_CONFLICT,
                           "another process writes %.300s, or was killed: then remove it", buf_cstr(&r->part));
     if (to == NULL)
-        return cannot("write", buf_cstr(&r->part), reterr);
+        return file_fault_write(buf_cstr(&r->part), errno, reterr);
     thole_status status =
         fstat(fileno(from), &about) == 0 && S_ISREG(about.st_mode) &&
                 fchmod(fileno(to), about.st_mode & 07777) == 0
-            ? copy(r, from, to, path, reterr)
+            ? audit_redact_copy(r, from, to, path, reterr)
             : thole_fail(reterr, THOLE_INVALID, "%.300s is no file that can be replaced", path);
     (void)fclose(to);
     if (status == THOLE_OK && rename(buf_cstr(&r->part), path) != 0)
-        status = cannot("replace", path, reterr);
+        status = file_fault_write(path, errno, reterr);
     if (status != THOLE_OK)
         (void)unlink(buf_cstr(&r->part));
     return status;
@@ -250,12 +254,12 @@ static thole_status redact_file(struct redacting *r, thole_error *reterr)
     const char *const path = r->cli->options.file;
     FILE *const from = fopen(path, "re");
     if (from == NULL)
-        return cannot("open", path, reterr);
+        return file_fault_read(path, errno, reterr);
     buf_init(&r->part, PATH_BYTES_MAX);
     buf_printf(&r->part, "%s.part", path);
     thole_status const status =
         buf_status(&r->part) == THOLE_OK
-            ? rewrite(r, from, path, reterr)
+            ? audit_redact_rewrite(r, from, path, reterr)
             : thole_fail(reterr, THOLE_INVALID, "the path is longer than %d bytes", PATH_BYTES_MAX);
     buf_release(&r->part);
     (void)fclose(from);
@@ -264,7 +268,7 @@ static thole_status redact_file(struct redacting *r, thole_error *reterr)
 
 /* ---- the verb ---- */
 
-static void print_line(const struct redacting *r)
+static void audit_redact_print_line(const struct redacting *r)
 {
     const struct cli_options *const o = &r->cli->options;
     if (o->all)
@@ -277,7 +281,7 @@ static void print_line(const struct redacting *r)
 }
 
 /* What another command says more of. */
-static int complain(const struct cli *cli, const thole_error *error)
+static int audit_redact_report_error(const struct cli *cli, const thole_error *error)
 {
     char hint[PATH_BYTES_MAX];
     bool const wrong = error->status == THOLE_CORRUPT, erased = error->status == THOLE_CONFLICT;
@@ -297,11 +301,11 @@ static void print_done(const struct redacting *r)
     const struct cli_options *const o = &r->cli->options;
     struct json json;
     if (o->output == OUTPUT_TABLE) {
-        print_line(r);
+        audit_redact_print_line(r);
         return;
     }
     json_document(&json, stdout, "thole.redaction.v1");
-    members(r, &json);
+    audit_redact_members(r, &json);
     json_end(&json);
 }
 
@@ -324,5 +328,5 @@ int audit_redact(struct cli *cli)
         print_done(&r);
         return EXIT_DONE;
     }
-    return complain(cli, &error);
+    return audit_redact_report_error(cli, &error);
 }

@@ -22,6 +22,7 @@ struct audit_checked {
     uint64_t is_signed, checkpoints, sealed; /* sealed: there is a seal */
     bool of_file;
     uint64_t in_file;
+    uint64_t foreign; /* messages of the audit stream that are none of thole's */
 };
 
 void audit_report_init(struct audit_report *report, const struct cli *cli)
@@ -52,7 +53,7 @@ bool audit_report_stopped(const struct audit_report *report)
 
 /* ---- progress ---- */
 
-static void clear_progress(const struct audit_report *report)
+static void audit_report_clear_progress(const struct audit_report *report)
 {
     if (report->tty && report->shown_ms > 0)
         (void)fputs("\r\033[K", stderr);
@@ -95,7 +96,7 @@ static void finding_members(struct json *json, const struct audit_report *report
 static void finding_line(const struct audit_report *report, const struct audit_finding *finding)
 {
     struct buf safe;
-    clear_progress(report);
+    audit_report_clear_progress(report);
     (void)printf("%-10s  partition %" PRIu32, audit_fault_name(finding->fault), report->partition);
     if (finding->sequence > 0)
         (void)printf(" #%" PRIu64, finding->sequence);
@@ -171,7 +172,7 @@ static void redaction_line(const struct audit_report *report, thole_slice json)
                buf_cstr(&by));
     buf_release(&by);
     text_member(json, "reason", &line);
-    clear_progress(report);
+    audit_report_clear_progress(report);
     (void)printf("%s\n", buf_cstr(&line));
     buf_release(&line);
 }
@@ -262,6 +263,7 @@ static void checked_members(struct json *json, const struct audit_checked *check
     if (checked->sealed > 0) {
         json_member_number(json, "checkpoints", checked->checkpoints);
         json_member_number(json, "signed", checked->is_signed);
+        json_member_number(json, "left_out", checked->foreign);
     }
     if (checked->of_file)
         json_member_number(json, "in_checkpoints", checked->in_file);
@@ -302,6 +304,8 @@ static void checked_line(const struct audit_checked *checked)
     if (checked->sealed > 0)
         (void)printf(", %" PRIu64 " checkpoints, the last of %" PRIu64 " records", checked->checkpoints,
                      checked->is_signed);
+    if (checked->foreign > 0)
+        (void)printf(", %" PRIu64 " messages left out that are answers of a server", checked->foreign);
     if (checked->of_file)
         (void)printf(", %s%" PRIu64 " of them in signed checkpoints of the file",
                      checked->in_file < summary->records ? "only " : "", checked->in_file);
@@ -336,10 +340,11 @@ void audit_report_end(struct audit_report *report, bool whole)
     if (report->seal != NULL) {
         checked->is_signed = seal_signed(report->seal);
         checked->checkpoints = seal_checkpoints(report->seal);
+        checked->foreign = seal_foreign(report->seal);
     }
     audit_destroy(report->audit);
     report->audit = NULL;
-    clear_progress(report);
+    audit_report_clear_progress(report);
     if (!whole)
         return;
     if (report->cli->options.output == OUTPUT_TABLE)

@@ -4,12 +4,13 @@
 #include "client_internal.h"
 #include "listing.h"
 #include "payload.h"
+#include "table.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL_BYTES = 4096, TEMPLATE_COLUMNS = 512, RULE_ARENA_MAX = 64 * 1024 };
+enum { CELL_BYTES = 4096, RULE_ARENA_MAX = 64 * 1024 };
 
 /* A stored rule. */
 struct stored {
@@ -17,15 +18,6 @@ struct stored {
     struct bind_rule rule;
     uint64_t revision;
 };
-
-static void cell(thole_slice text, int columns)
-{
-    struct buf safe;
-    buf_init(&safe, CELL_BYTES);
-    text_safe(&safe, text, TEMPLATE_COLUMNS);
-    (void)printf("%-*s  ", columns, buf_cstr(&safe));
-    buf_release(&safe);
-}
 
 static thole_status read_stored(struct thole_client *client, thole_slice name, struct stored *ret,
                                 thole_error *reterr)
@@ -68,26 +60,33 @@ static void rule_members(struct json *json, thole_slice name, const struct bind_
     json_end(json);
 }
 
-static void table_row(const struct listing *listing, thole_slice name, const struct bind_rule *rule,
-                      uint64_t revision, const struct binding_state *state)
+static const struct table_column bind_columns[] = {
+    {"NAME", 20, 10, 0, false},   {"REVISION", 8, 8, 4, true},  {"STREAM", 16, 8, 2, false},
+    {"SUBJECT", 28, 8, 0, false}, {"ACTION", 17, 12, 0, false}, {"ORCHESTRATION", 20, 8, 3, false},
+    {"PENDING", 9, 7, 0, true},   {"IN FLIGHT", 9, 9, 5, true}, {"INSTANCE", TABLE_WHOLE, 8, 1, false},
+};
+
+static void bind_command_table_row(const struct listing *listing, thole_slice name,
+                                   const struct bind_rule *rule, uint64_t revision,
+                                   const struct binding_state *state)
 {
     char pending[24] = "-", ack_pending[24] = "-";
-    if (listing->rows == 0)
-        (void)printf("%-20s  %8s  %-16s  %-28s  %-17s  %-20s  %9s  %9s  %s\n", "NAME", "REVISION", "STREAM",
-                     "SUBJECT", "ACTION", "ORCHESTRATION", "PENDING", "IN FLIGHT", "INSTANCE");
+    struct table table;
     if (state != NULL) {
         (void)snprintf(pending, sizeof pending, "%" PRIu64, state->pending);
         (void)snprintf(ack_pending, sizeof ack_pending, "%" PRIu64, state->ack_pending);
     }
-    cell(name, 20);
-    (void)printf("%8" PRIu64 "  ", revision);
-    cell(rule->stream, 16);
-    cell(rule->subject, 28);
-    (void)printf("%-17s  ", bind_action_names[rule->action]);
-    cell(rule->orchestration.len > 0 ? rule->orchestration : THOLE_STR("-"), 20);
-    (void)printf("%9s  %9s  ", pending, ack_pending);
-    cell(rule->instance, 0);
-    (void)printf("\n");
+    table_begin(&table, bind_columns, sizeof bind_columns / sizeof *bind_columns, listing->rows == 0);
+    table_cell(&table, TONE_PLAIN, name);
+    table_number(&table, revision);
+    table_cell(&table, TONE_PLAIN, rule->stream);
+    table_cell(&table, TONE_PLAIN, rule->subject);
+    table_text(&table, bind_action_names[rule->action]);
+    table_cell(&table, TONE_PLAIN, rule->orchestration.len > 0 ? rule->orchestration : THOLE_STR("-"));
+    table_text(&table, pending);
+    table_text(&table, ack_pending);
+    table_cell(&table, TONE_PLAIN, rule->instance);
+    table_release(&table);
 }
 
 struct rules {
@@ -112,7 +111,9 @@ static thole_status print_rule(void *arg, thole_slice name, thole_slice value, u
                                               rule.stream, &state, NULL) == THOLE_OK;
     switch (listing_row(&rules->listing, "thole.binding.v1")) {
     case LISTING_STOP: break;
-    case LISTING_TABLE: table_row(&rules->listing, name, &rule, revision, there ? &state : NULL); break;
+    case LISTING_TABLE:
+        bind_command_table_row(&rules->listing, name, &rule, revision, there ? &state : NULL);
+        break;
     case LISTING_JSON:
         rule_members(&rules->listing.json, name, &rule, revision, there ? &state : NULL);
         break;
@@ -122,7 +123,7 @@ static thole_status print_rule(void *arg, thole_slice name, thole_slice value, u
     return listing_row_end(&rules->listing);
 }
 
-static int list(const struct cli *cli, struct thole_client *client)
+static int bind_command_list(const struct cli *cli, struct thole_client *client)
 {
     struct rules rules = {.client = client};
     thole_error error = {.status = THOLE_OK};
@@ -133,7 +134,7 @@ static int list(const struct cli *cli, struct thole_client *client)
 }
 
 /* The rule and its consumer, always as JSON: a rule is what is stored. */
-static int show(const struct cli *cli, struct thole_client *client)
+static int bind_command_show(const struct cli *cli, struct thole_client *client)
 {
     thole_slice const name = thole_slice_from(cli->words[1]);
     thole_error error = {.status = THOLE_OK};
@@ -180,14 +181,15 @@ static void leave_stream(const struct cli *cli, struct thole_client *client, con
                  error.text);
 }
 
-static thole_status store(const struct cli *cli, struct thole_client *client, const struct bind_rule *rule,
-                          uint64_t *ret_revision, thole_error *reterr)
+static thole_status bind_command_store(const struct cli *cli, struct thole_client *client,
+                                       const struct bind_rule *rule, uint64_t *ret_revision,
+                                       thole_error *reterr)
 {
     thole_slice const name = thole_slice_from(cli->words[1]);
     struct stored old;
     struct json json;
     struct buf text;
-    THOLE_TRY(bindings_ensure(client->connection, client->topology.ns, client->topology.replicas, reterr));
+    THOLE_TRY(bindings_require(client->connection, client->topology.ns, reterr));
     thole_error why = {.status = THOLE_OK};
     bool const was = read_stored(client, name, &old, &why) == THOLE_OK;
     buf_init(&text, BIND_RULE_JSON_MAX);
@@ -225,7 +227,7 @@ static int say_stored(const struct cli *cli, const char *what, uint64_t revision
     return EXIT_DONE;
 }
 
-static int set(const struct cli *cli, struct thole_client *client)
+static int bind_command_set(const struct cli *cli, struct thole_client *client)
 {
     const struct cli_options *const options = &cli->options;
     thole_error error = {.status = THOLE_OK};
@@ -251,7 +253,7 @@ static int set(const struct cli *cli, struct thole_client *client)
     if (error.status == THOLE_OK)
         error.status = bind_rule_check(&rule, &error);
     if (error.status == THOLE_OK)
-        error.status = store(cli, client, &rule, &revision, &error);
+        error.status = bind_command_store(cli, client, &rule, &revision, &error);
     int const code = error.status == THOLE_OK ? say_stored(cli, "stored", revision)
                                               : cli_complain(cli, cli->words[1], &error);
     buf_release(&stream);
@@ -285,7 +287,7 @@ struct sample {
     size_t headers_len;
 };
 
-static thole_slice trimmed(const uint8_t *from, const uint8_t *to)
+static thole_slice bind_command_trimmed(const uint8_t *from, const uint8_t *to)
 {
     while (from < to && (*from == ' ' || *from == '\t'))
         from++;
@@ -295,21 +297,22 @@ static thole_slice trimmed(const uint8_t *from, const uint8_t *to)
 }
 
 /* Lines of NAME: VALUE. False after a complaint. */
-static bool read_headers(const struct cli *cli, struct sample *sample)
+static bool bind_command_read_headers(const struct cli *cli, struct sample *sample)
 {
     const uint8_t *at = sample->headers_text.ptr, *const end = at + sample->headers_text.len;
     while (at < end) {
         const uint8_t *newline = memchr(at, '\n', (size_t)(end - at));
         const uint8_t *const line_end = newline != NULL ? newline : end;
         const uint8_t *const colon = memchr(at, ':', (size_t)(line_end - at));
-        if (trimmed(at, line_end).len > 0 && (colon == NULL || sample->headers_len == EVENT_HEADERS_MAX)) {
+        if (bind_command_trimmed(at, line_end).len > 0 &&
+            (colon == NULL || sample->headers_len == EVENT_HEADERS_MAX)) {
             (void)cli_misused(cli, "--headers: lines of NAME: VALUE are needed, at most %d",
                               EVENT_HEADERS_MAX);
             return false;
         }
         if (colon != NULL)
-            sample->headers[sample->headers_len++] =
-                (struct event_header){trimmed(at, colon), trimmed(colon + 1, line_end)};
+            sample->headers[sample->headers_len++] = (struct event_header){
+                bind_command_trimmed(at, colon), bind_command_trimmed(colon + 1, line_end)};
         at = newline != NULL ? newline + 1 : end;
     }
     return true;
@@ -366,7 +369,7 @@ static thole_status plan_sample(const struct cli *cli, struct thole_client *clie
     return status;
 }
 
-static int test(const struct cli *cli, struct thole_client *client)
+static int bind_command_test(const struct cli *cli, struct thole_client *client)
 {
     struct sample sample = {.headers_len = 0};
     thole_error error = {.status = THOLE_OK};
@@ -375,12 +378,12 @@ static int test(const struct cli *cli, struct thole_client *client)
     buf_init(&sample.body, 0);
     if (good)
         good = payload_read(cli, cli->options.input, &sample.body, &code);
-    if (good && read_headers(cli, &sample)) {
+    if (good && bind_command_read_headers(cli, &sample)) {
         bool taken = true;
         error.status = plan_sample(cli, client, &sample, &taken, &error);
         if (!taken)
             code = cli_complain_with(cli, cli->words[1], &error, EXIT_GENERIC,
-                                     "thole bind show ID; thole bind set changes its --subject");
+                                     "thole bind show ID; thole bind set ID changes its --subject");
         else
             code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, cli->words[1], &error);
     }
@@ -396,11 +399,11 @@ static const struct {
     const char *word;
     bind_fn *run;
     bool named;
-} words[] = {{"set", set, true},
-             {"list", list, false},
-             {"show", show, true},
+} words[] = {{"set", bind_command_set, true},
+             {"list", bind_command_list, false},
+             {"show", bind_command_show, true},
              {"delete", delete_rule, true},
-             {"test", test, true}};
+             {"test", bind_command_test, true}};
 
 int command_bind(struct cli *cli)
 {
@@ -415,7 +418,8 @@ int command_bind(struct cli *cli)
         return cli_misused(cli, words[i].named ? "%s: which rule?" : "%s takes no more words", words[i].word);
     if (words[i].named && name_check(thole_slice_from(cli->words[1]), "rule", NULL) != THOLE_OK)
         return cli_misused(cli, "\"%.80s\" is no name of a rule: 1 to 64 of A-Z a-z 0-9 _ -", cli->words[1]);
-    if ((words[i].run == set || words[i].run == test) && cli->options.subject == NULL)
+    if ((words[i].run == bind_command_set || words[i].run == bind_command_test) &&
+        cli->options.subject == NULL)
         return cli_misused(cli, "%s: --subject is missing", words[i].word);
     thole_client *const client = cli_connect(cli, &code);
     if (client == NULL)

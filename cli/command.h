@@ -13,7 +13,7 @@ enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_NAME, OUTPUT_WIDE,
 struct cli_options {
     /* for every verb */
     const char *config, *context, *nats_url, *nats_creds, *nats_ca, *nats_cert, *nats_key, *nats_server_name,
-        *nats_inbox, *postgres, *ns, *actor, *vouched_actor;
+        *nats_inbox, *nats_api_prefix, *postgres, *ns, *actor, *vouched_actor;
     uint32_t output;     /* enum output; once the verb runs it is one of the first four */
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;
@@ -23,6 +23,7 @@ struct cli_options {
     const char *event, *event_data, *traceparent, *tracestate, *request_id, *type, *parent, *custom_status,
         *after, *before, *raw, *file;
     const char *executions_before, *next;
+    const char *due_after;                                               /* of timer */
     const char *subject, *stream, *bind_instance, *bind_event, *headers; /* of bind */
     const char *to;                                                      /* of export */
     const char *test;                                                    /* of export */
@@ -40,8 +41,10 @@ struct cli_options {
     bool unsealed, executions;                                                    /* the same */
     uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
-    bool wait, all, force, dry_run, require_known, unescaped, grants, follow, watch, second_schema;
-    uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
+    const char *exports_to, *imports_from;          /* of doctor */
+    const char *accept_loss;                        /* of recover */
+    bool wait, all, force, dry_run, require_known, unescaped, grants, fix, follow, watch, second_schema;
+    uint32_t statuses; /* bit i for each of cli_statuses; see cli_wanted_statuses() */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port, partitions;
     uint32_t partition; /* UINT32_MAX: all */
@@ -49,6 +52,7 @@ struct cli_options {
     const char *http, *token_file, *identity_header, *trusted_proxy; /* of console */
     bool lag, source;
     bool allow_actions;
+    bool with_children;    /* of delete */
     uint32_t console_port; /* of dev */
 };
 
@@ -65,12 +69,14 @@ struct cli {
     const struct verbs *verbs;
     struct cli_options options;
     struct option_file config; /* texts of --config, which options point to */
+    bool ns_given;             /* the namespace is a word of the command line */
     const struct command *command;
     uint64_t begun_ms; /* clock_monotonic_ms() */
     char **words;      /* what is not an option, behind the verb */
     int words_len;
-    int program_len; /* the last of them, which stood behind -- */
-    bool wide;       /* tables with further columns */
+    int program_len;   /* the last of them, which stood behind -- */
+    bool wide;         /* tables with further columns */
+    bool reads_replay; /* the program's reports are read: lines of JSON, whatever the output is */
 };
 
 struct command {
@@ -109,6 +115,7 @@ int command_delete(struct cli *cli);
 int command_pause(struct cli *cli);
 int command_resume(struct cli *cli);
 int command_prune(struct cli *cli);
+int command_timer(struct cli *cli);
 int command_retry(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_query(struct cli *cli);
@@ -136,6 +143,7 @@ int command_gateway(struct cli *cli);
 int command_binder(struct cli *cli);
 int command_bind(struct cli *cli);
 int command_migrate(struct cli *cli);
+int command_recover(struct cli *cli);
 int command_queue(struct cli *cli);
 enum { CONSOLE_ROWS = 6 };
 extern const struct option_row console_rows[CONSOLE_ROWS]; /* console_command.c */
@@ -165,13 +173,22 @@ int cli_complain(const struct cli *cli, const char *object, const thole_error *e
 /* With a code and a hint (may be NULL) of its own. */
 int cli_complain_with(const struct cli *cli, const char *object, const thole_error *error, int code,
                       const char *hint);
+/* Whether a connection was refused since a file of its options cannot be read. */
+bool cli_lacks_file(const struct cli *cli, const thole_error *error);
+/* Of a connection that was not made. */
+int cli_complain_connect(const struct cli *cli, const thole_error *error);
+/* Of a file that cannot be read, or be written: one exit code each, whichever option names it; @p flaw: of
+ * write_flaw.h. */
+int cli_unread(const struct cli *cli, const char *path, int why, const char *hint);
+int cli_unwritten(const struct cli *cli, const char *path, int flaw);
 /* A mistake in the command line. */
 int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...) THOLE_PRINTF(3, 4);
 /* Of --reason, which is kept where others read it: UTF-8, and no longer than reasons are. False after a
  * complaint. */
 bool cli_reason_is_good(const struct cli *cli);
-/* A note, which is no error. */
+/* A note, which is no error. Of an instance: with its id for each word ID. */
+void cli_note_of(const struct cli *cli, thole_slice instance, const char *fmt, ...) THOLE_PRINTF(3, 4);
 void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
 /* NULL: there is no such verb. */
@@ -180,6 +197,10 @@ int command_help(struct cli *cli);
 /* Help for a verb, or for all. */
 int help_print(const struct cli *cli, const struct command *command, FILE *to);
 int no_such_verb(const struct cli *cli, const char *name);
-/* Flushes stdout. A reader that went away is not reported as an error. */
+/* Flushes stdout. Nothing is said of a reader that went away: the exit code is that of SIGPIPE then, unless
+ * the verb had failed before. */
 int cli_finish(const struct cli *cli, int code);
+/* The exit code when a write to stdout has failed; @p flaw: of write_flaw.h. What it is stands on stderr
+ * then, but for a reader that has gone: that is @p code, or SIGPIPE's instead of success. */
+int cli_flawed(const struct cli *cli, int code, int flaw);
 #endif

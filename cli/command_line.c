@@ -5,9 +5,11 @@
 #include "values.h"
 #include "yaml_output.h"
 #include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int check_words(const struct cli *cli)
 {
@@ -143,8 +145,8 @@ static int words_behind_dashes(int argc, char **argv)
 }
 
 /* Options of --config, or else of the context. */
-static thole_status read_files(struct cli *cli, const struct option_set *sets, size_t n, uint64_t given,
-                               thole_error *reterr)
+static thole_status read_files(struct cli *cli, const struct option_set *sets, size_t n,
+                               const struct option_given *given, thole_error *reterr)
 {
     char context[CONTEXT_PATH_BYTES];
     const char *path = cli->options.config;
@@ -163,19 +165,28 @@ static thole_status read_files(struct cli *cli, const struct option_set *sets, s
     return THOLE_OK;
 }
 
-static int parse_and_run(struct cli *cli, int argc, char **argv)
+static bool is_given(const struct option_set *set, const struct option_given *given, const char *flag)
+{
+    for (size_t i = 0; i < set->len; i++)
+        if (given->row[i] && strcmp(set->rows[i].flag, flag) == 0)
+            return true;
+    return false;
+}
+
+static int command_line_parse_and_run(struct cli *cli, int argc, char **argv)
 {
     struct option_set sets[] = {
         {.rows = cli_verbs.options, .len = cli_verbs.options_len, .target = &cli->options},
         {.target = &cli->options}};
     thole_error error = {.status = THOLE_OK};
     int first;
-    uint64_t given, before; /* the verb */
+    struct option_given given, before; /* the verb */
     bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
     thole_error const why = error;
     if (options_read(sets, 1, true, argc, argv, &first, &before, &error) != THOLE_OK ||
-        options_refuse_secrets(sets, 1, before, &error) != THOLE_OK)
+        options_refuse_secrets(sets, 1, &before, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
+    cli->ns_given = is_given(sets, &before, "namespace");
     if (cli->options.version)
         return command_version(cli);
     if (first >= argc)
@@ -193,10 +204,17 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
         options_read(sets, sizeof sets / sizeof sets[0], cli->command->early_stop, argc, argv, &first, &given,
                      &error) != THOLE_OK ||
-        options_refuse_secrets(sets, sizeof sets / sizeof sets[0], given, &error) != THOLE_OK)
+        options_refuse_secrets(sets, sizeof sets / sizeof sets[0], &given, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
-    if (!cli->command->local &&
-        read_files(cli, sets, sizeof sets / sizeof sets[0], given, &error) != THOLE_OK)
+    cli->ns_given = cli->ns_given || is_given(sets, &given, "namespace");
+    bool const reads = !cli->command->local;
+    bool const named = cli->options.config != NULL && cli->options.config[0] != '\0';
+    thole_status const status =
+        reads ? read_files(cli, sets, sizeof sets / sizeof sets[0], &given, &error) : THOLE_OK;
+    if (status == THOLE_NOT_FOUND)
+        return cli_complain_with(cli, "", &error, EXIT_NOT_FOUND,
+                                 named ? "the path of a file with options" : "thole context list");
+    if (status != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
     cli->words = argv + first;
     cli->words_len = argc - first;
@@ -213,7 +231,7 @@ int cli_main(int argc, char **argv)
     cli.begun_ms = clock_monotonic_ms();
     cli.options.output = output_wanted(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
-    int const code = cli_finish(&cli, parse_and_run(&cli, argc, argv));
+    int const code = cli_finish(&cli, command_line_parse_and_run(&cli, argc, argv));
     option_file_free(&cli.config);
     return code;
 }

@@ -7,68 +7,10 @@
 #define ROWS(a) .rows = a, .rows_len = COUNT(a)
 
 enum { PORT_MAX = 65535 };
-
-static const char *const outputs[] = {"table", "json", "jsonl", "name",
-                                      "wide",  "yaml", NULL}; /* enum output */
-
-static const struct option_row global_rows[] = {
-    OPTION_ROW_CONFIG(FIELD(config)),
-    {.flag = "context",
-     .kind = OPTION_NAME,
-     .env = "THOLE_CONTEXT",
-     .unit = "NAME",
-     .shown = "the one of thole context use",
-     FIELD(context),
-     .help = "saved options, when there is no --config: thole context"},
-    OPTION_ROW_NATS(FIELD(nats_url)),
-    OPTION_ROW_NATS_CREDS(FIELD(nats_creds)),
-    OPTION_ROW_NATS_CA(FIELD(nats_ca)),
-    OPTION_ROW_NATS_CERT(FIELD(nats_cert)),
-    OPTION_ROW_NATS_KEY(FIELD(nats_key)),
-    OPTION_ROW_NATS_SERVER_NAME(FIELD(nats_server_name)),
-    OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
-    OPTION_ROW_POSTGRES(FIELD(postgres), .help = "libpq connection string; show and list need it"),
-    OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace"),
-    {.flag = "actor",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_ACTOR",
-     .unit = "NAME",
-     .shown = "this user and host",
-     FIELD(actor),
-     .help = "who asks: recorded with all that is asked for"},
-    {.flag = "vouched-actor",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_VOUCHED_ACTOR",
-     .unit = "NAME",
-     .shown = "none",
-     FIELD(vouched_actor),
-     .help = "who asks, as NATS's permissions say: recorded as such"},
-    OPTION_ROW_OUTPUT(FIELD(output), .choices = outputs, .shown = "table"),
-    {.flag = "timeout",
-     .kind = OPTION_DURATION,
-     .unit = "DURATION",
-     .shown = "5s; of run and wait: none",
-     .min = 1,
-     FIELD(timeout_ms),
-     .help = "how long to wait for an answer; of run and wait: for the end"},
-    {.flag = "help", .letter = 'h', .kind = OPTION_SWITCH, FIELD(help), .help = "show help and stop"},
-    {.flag = "version", .kind = OPTION_SWITCH, FIELD(version), .help = "show the version and stop"},
-};
-
 #define ID_ROW                                                                                               \
     {                                                                                                        \
         .flag = "id", .kind = OPTION_TEXT, .unit = "ID", .shown = "made up and printed", FIELD(id),          \
         .help = "instance id, unique in the namespace"                                                       \
-    }
-#define LIMIT_ROW(normally, most, text)                                                                      \
-    {                                                                                                        \
-        .flag = "limit", .kind = OPTION_NUMBER, .unit = "N", .fallback = normally, .min = 1, .max = most,    \
-        FIELD(limit), .help = text                                                                           \
-    }
-#define NEXT_ROW                                                                                             \
-    {                                                                                                        \
-        .flag = "next", .kind = OPTION_TEXT, .unit = "TOKEN", FIELD(next),                                   \
-        .help = "the next page: the token that the page before ended with"                                   \
     }
 #define REQUIRE_KNOWN_ROW                                                                                    \
     {                                                                                                        \
@@ -78,7 +20,7 @@ static const struct option_row global_rows[] = {
 #define RAW_ROW                                                                                              \
     {                                                                                                        \
         .flag = "raw", .kind = OPTION_SWITCH, FIELD(unescaped),                                              \
-        .help = "write control characters unchanged to a terminal, too; to a file or pipe they always are"   \
+        .help = "write the bytes alone: without a line end, and as they are to a terminal, too"              \
     }
 #define EVENT_ROW                                                                                            \
     {                                                                                                        \
@@ -113,6 +55,7 @@ static const struct option_row start_rows[] = {
     TRACESTATE_ROW,
     {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
 };
+static const struct option_row start_many_rows[] = {REQUIRE_KNOWN_ROW};
 static const struct option_row run_rows[] = {ID_ROW,        INPUT_ROW, EVENT_ROW,         EVENT_DATA_ROW,
                                              PAYLOAD_ROW,   RAW_ROW,   REQUIRE_KNOWN_ROW, TRACEPARENT_ROW,
                                              TRACESTATE_ROW};
@@ -127,6 +70,10 @@ static const struct option_row signal_rows[] = {
      FIELD(request_id),
      .help = "the same for every repetition: the event is delivered once"},
     PAYLOAD_ROW,
+    {.flag = "wait",
+     .kind = OPTION_SWITCH,
+     FIELD(wait),
+     .help = "until an engine has taken the event, or has rejected it"},
 };
 static const struct option_row fail_rows[] = {
     {.flag = "type",
@@ -175,6 +122,10 @@ static const struct option_row reason_rows[] = {
 };
 static const struct option_row delete_rows[] = {
     {.flag = "force", .kind = OPTION_SWITCH, FIELD(force), .help = "terminate it first, if it has not ended"},
+    {.flag = "with-children",
+     .kind = OPTION_SWITCH,
+     FIELD(with_children),
+     .help = "and all that it has started, by their rows in Postgres"},
     TEXT_ROW("reason", "TEXT", reason, "kept with the id and the time; told to activities that run"),
 };
 static const struct option_row prune_rows[] = {
@@ -196,14 +147,28 @@ static const struct option_row prune_rows[] = {
      .help = "list what would be removed, and change nothing"},
     TEXT_ROW("reason", "TEXT", reason, "kept in the history"),
 };
+static const struct option_row timer_rows[] = {
+    TEXT_ROW("due-after", "TIME", due_after, "only those that are due later; 30d: than 30 days from now"),
+    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "fire: of all instances"},
+    TEXT_ROW("prefix", "TEXT", prefix, "of instances whose ids begin with it"),
+    {.flag = "orchestration",
+     .kind = OPTION_NAME,
+     .unit = "NAME",
+     FIELD(orchestration),
+     .help = "of instances of it"},
+    {.flag = "dry-run",
+     .kind = OPTION_SWITCH,
+     FIELD(dry_run),
+     .help = "fire: list what would fire, and change nothing"},
+};
 /* What selects instances. */
 #define FILTER_ROWS                                                                                          \
     {.flag = "status",                                                                                       \
-     .kind = OPTION_CHOICE,                                                                                  \
+     .kind = OPTION_CHOICES,                                                                                 \
      .choices = cli_statuses,                                                                                \
-     .fallback = "any",                                                                                      \
-     FIELD(status),                                                                                          \
-     .help = "only those"},                                                                                  \
+     .shown = "any",                                                                                         \
+     FIELD(statuses),                                                                                        \
+     .help = "only those; open: all that have not ended"},                                                   \
         {.flag = "orchestration",                                                                            \
          .kind = OPTION_NAME,                                                                                \
          .unit = "NAME",                                                                                     \
@@ -264,13 +229,6 @@ static const struct option_row rejected_rows[] = {
     LIMIT_ROW("50", 10000, "rows at most, newest first"),
     NEXT_ROW,
 };
-static const struct option_row queue_rows[] = {
-    {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
-    TEXT_ROW("instance", "ID", instance, "only this instance's"),
-    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "retry, fail: all that poisoned lists"},
-    LIMIT_ROW("100", 100000, "poisoned: rows at most, newest first"),
-    NEXT_ROW,
-};
 static const struct option_row projections_rows[] = {
     {.flag = "partition",
      .kind = OPTION_NUMBER,
@@ -310,34 +268,17 @@ static const struct option_row dev_rows[] = {
     PORT_ROW("console-port", "8233, or else a free one", console_port, "port of the web console"),
 };
 
-#define NAMES_ROW(name, member, text)                                                                        \
-    {                                                                                                        \
-        .flag = name, .kind = OPTION_TEXT, .unit = "NAME,...", FIELD(member), .help = text                   \
-    }
-static const struct option_row doctor_rows[] = {
-    TEXT_ROW("nats-permissions", "ROLE,...", nats_permissions,
-             "print what a NATS user needs for engine, worker, client, auditor, console, service, gateway, "
-             "binder, remote-worker, remote-client, notary, archivist"),
-    {.flag = "partitions",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "8",
-     .min = 1,
-     .max = PARTITIONS_MAX,
-     FIELD(partitions),
-     .help = "of the namespace: each has streams of its own, which permissions must name"},
-    NAMES_ROW("verb", verbs, "what a client may do, instead of what its role usually may"),
-    NAMES_ROW("queue", queue, "whose activities a worker may do; default: default"),
-    NAMES_ROW("orchestration", orchestration, "what a client may start; default: all"),
-    NAMES_ROW("event", event, "what a client may raise; default: all"),
-    NAMES_ROW("query", queries, "what a client may ask; default: all"),
-    NAMES_ROW("stream", stream, "whose messages a binder may take, and rules of thole bind be about"),
-};
 static const struct option_row migrate_rows[] = {
     {.flag = "grants",
      .kind = OPTION_SWITCH,
      FIELD(grants),
      .help = "and give the roles of deploy/postgres/roles.sql their rights, as grants.sql does"},
+};
+
+static const struct option_row recover_rows[] = {
+    TEXT_ROW("accept-loss", "ID", accept_loss,
+             "gives up what the namespace of this identity, or none, has lost"),
+    TEXT_ROW("reason", "TEXT", reason, "why; kept in NATS and in Postgres, with --actor"),
 };
 
 static const struct option_row man_rows[] = {
@@ -362,7 +303,7 @@ static const struct command commands[] = {
      .usage = "[FILE|-]",
      .summary = "start an instance for each line of JSON",
      .example = "thole start-many orders.jsonl   # each with id, orchestration, input",
-     .words_min = 0,
+     ROWS(start_many_rows),
      .words_max = 1,
      .unavailable_hint = "the same lines may be given again: what is stored is not started twice",
      .run = command_start_many},
@@ -423,14 +364,14 @@ static const struct command commands[] = {
     {.name = "list",
      .usage = "",
      .summary = "list instances (from Postgres)",
-     .example = "thole list --status running --orchestration checkout --after 2h --limit 20",
+     .example = "thole list --status open --orchestration checkout --after 2h --limit 20",
      ROWS(list_rows),
      .run = command_list,
      .names = true},
     {.name = "watch",
      .usage = "",
      .summary = "list instances and stay: the same as list --watch",
-     .example = "thole watch --status running",
+     .example = "thole watch --status open",
      ROWS(watch_rows),
      .run = command_watch},
     {.name = "top",
@@ -500,6 +441,16 @@ static const struct command commands[] = {
      .words_max = 1,
      .run = command_prune,
      .conflict = EXIT_ENDED},
+    {.name = "timer",
+     .usage = "list|fire [ID [TIMER]]",
+     .summary = "list timers and next tries that wait; have those fire now that a wrong clock has set",
+     .example = "thole timer list --due-after 365d\n  thole timer fire order-17 4\n"
+                "  thole timer fire --all --due-after 365d --dry-run",
+     ROWS(timer_rows),
+     .words_min = 1,
+     .words_max = 3,
+     .run = command_timer,
+     .conflict = EXIT_ENDED},
     {.name = "pause",
      .usage = "ID",
      .summary = "keep an instance's code from running until it is resumed",
@@ -544,18 +495,20 @@ static const struct command commands[] = {
      .words_max = 2,
      .run = command_fail},
     {.name = "queue",
-     .usage = "list|poisoned|retry|fail|limit [WORD]...",
-     .summary = "list queues and activities in quarantine; run those again or let them fail; limit a queue",
+     .usage = "list|poisoned|retry|fail|limit|lease [WORD]...",
+     .summary = "list queues and activities in quarantine; run those again or let them fail; limit a queue, "
+                "or change its lease",
      .example =
          "thole queue list\n  thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
          "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4\n"
-         "  thole queue limit gpu 10\n  thole queue limit gpu none",
+         "  thole queue limit gpu 10\n  thole queue limit gpu none\n  thole queue lease gpu 2m",
      ROWS(queue_rows),
      .words_min = 1,
      .words_max = 3,
      .run = command_queue,
      .names = true,
-     .not_found_hint = "thole queue poisoned"},
+     .conflict_hint = "stop its workers first, or --force",
+     .not_found_hint = "thole queue poisoned; thole nodes, which shows who serves what"},
     {.name = "nodes",
      .usage = "",
      .summary = "list the engines and workers that are there, and what each serves",
@@ -683,7 +636,7 @@ static const struct command commands[] = {
      .run = command_bind,
      .names = true,
      .not_found_hint = "thole bind list",
-     .corrupt_hint = "thole bind set NAME, or thole bind delete NAME",
+     .corrupt_hint = "thole bind set ID, or thole bind delete ID",
      .conflict_hint = "thole bind show ID"},
     {.name = "binder",
      .usage = "[OPTION]...",
@@ -702,13 +655,23 @@ static const struct command commands[] = {
      .not_found_hint =
          "deploy/postgres/roles.sql makes the roles of a namespace; without them leave --grants away",
      .run = command_migrate},
+    {.name = "recover",
+     .usage = "",
+     .summary = "say what NATS has lost of a namespace; and give it up, so that engines serve what is left",
+     .example =
+         "thole recover\n  thole recover --accept-loss 6f1d3c1e-0d7b-4c55-9a55-3b6a1c1f0b2e --reason gone",
+     ROWS(recover_rows),
+     .unavailable_hint = "NATS and Postgres must run: --nats, --postgres",
+     .not_found_hint = "thole namespaces",
+     .conflict_hint = "docs/operations.md, When NATS has lost something",
+     .run = command_recover},
     {.name = "doctor",
      .usage = "",
      .summary = "check servers, namespace, engines and workers; or print the NATS permissions of a role",
      .example = "thole doctor --postgres 'host=db dbname=thole'\n"
                 "  thole doctor --nats-permissions worker --queue gpu --partitions 8\n"
                 "  thole doctor --nats-permissions client --verb start,wait --orchestration checkout -o json",
-     ROWS(doctor_rows),
+     ROWS(doctor_options),
      .run = command_doctor},
     {.name = "context",
      .usage = "list|show|use|save|delete [NAME]",
@@ -717,8 +680,10 @@ static const struct command commands[] = {
                 "  thole context use prod\n  thole list --context staging\n  thole context use none",
      .words_min = 1,
      .words_max = 2,
+     ROWS(context_rows),
      .run = command_context,
      .not_found_hint = "thole context list",
+     .conflict_hint = "thole context show ID; another name, or --force",
      .names = true,
      .local = true},
     {.name = "completion",
@@ -753,4 +718,4 @@ static const struct command commands[] = {
      .local = true},
 };
 
-const struct verbs cli_verbs = {commands, COUNT(commands), global_rows, COUNT(global_rows)};
+const struct verbs cli_verbs = {commands, COUNT(commands), global_rows, GLOBAL_ROWS};

@@ -40,7 +40,7 @@ static bool takes_verb(const struct command *command)
 }
 
 /* Words that a verb begins with, such as "list|poisoned|retry"; NULL: none. Not NUL-terminated: *ret_len. */
-static const char *subverbs(const struct command *command, size_t *ret_len)
+static const char *completion_command_subverbs(const struct command *command, size_t *ret_len)
 {
     *ret_len = strcspn(command->usage, " ");
     return *ret_len > 0 && strchr("abcdefghijklmnopqrstuvwxyz", command->usage[0]) != NULL ? command->usage
@@ -48,7 +48,7 @@ static const char *subverbs(const struct command *command, size_t *ret_len)
 }
 
 /* In single quotes of a shell. */
-static void quoted(struct buf *to, const char *text)
+static void completion_command_quoted(struct buf *to, const char *text)
 {
     buf_text(to, "'");
     for (; *text != '\0'; text++)
@@ -59,13 +59,13 @@ static void quoted(struct buf *to, const char *text)
     buf_text(to, "'");
 }
 
-static void words(struct buf *to, const char *list, size_t len)
+static void completion_command_words(struct buf *to, const char *list, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         buf_append(to, list[i] == '|' ? " " : &list[i], 1);
 }
 
-static void choices(struct buf *to, const struct option_row *row)
+static void completion_command_choices(struct buf *to, const struct option_row *row)
 {
     for (size_t i = 0; row->choices[i] != NULL; i++)
         buf_printf(to, "%s%s", i == 0 ? "" : " ", row->choices[i]);
@@ -98,7 +98,7 @@ static void bash_value(struct buf *to, const char *verb, const struct option_row
     buf_text(to, ") ");
     if (value == VALUE_CHOICE) {
         buf_text(to, "_thole_words '");
-        choices(to, row);
+        completion_command_choices(to, row);
         buf_text(to, "'");
     } else {
         buf_printf(to, "_thole_%s", value == VALUE_ANY ? "nothing" : kinds[value]);
@@ -109,12 +109,12 @@ static void bash_value(struct buf *to, const char *verb, const struct option_row
 static void bash_verb(struct buf *to, const struct verbs *verbs, const struct command *command)
 {
     size_t len;
-    const char *first = subverbs(command, &len);
+    const char *first = completion_command_subverbs(command, &len);
     buf_printf(to, "        %s) flags='", command->name);
     bash_flags(to, command->rows, command->rows_len);
     buf_text(to, "'; first='");
     if (first != NULL)
-        words(to, first, len);
+        completion_command_words(to, first, len);
     else if (takes_verb(command))
         verb_names(to, verbs);
     else if (takes_id(command))
@@ -230,7 +230,7 @@ static void zsh_option(struct buf *to, const struct option_row *row)
     switch (value) {
     case VALUE_CHOICE:
         buf_text(to, "(");
-        choices(to, row);
+        completion_command_choices(to, row);
         buf_text(to, ")");
         break;
     case VALUE_FILE: buf_text(to, "_files"); break;
@@ -245,13 +245,13 @@ static void zsh_option(struct buf *to, const struct option_row *row)
 static void zsh_verb(struct buf *to, const struct command *command)
 {
     size_t len;
-    const char *first = subverbs(command, &len);
+    const char *first = completion_command_subverbs(command, &len);
     buf_printf(to, "    %s) _arguments $common", command->name);
     for (size_t k = 0; k < command->rows_len; k++)
         zsh_option(to, &command->rows[k]);
     if (first != NULL) {
         buf_text(to, " \\\n        '1:word:(");
-        words(to, first, len);
+        completion_command_words(to, first, len);
         buf_text(to, ")'");
     } else if (takes_id(command)) {
         buf_text(to, " \\\n        '1:instance:_thole_ids'");
@@ -307,13 +307,13 @@ static void fish_option(struct buf *to, const char *condition, const struct opti
         buf_text(to, value == VALUE_FILE || value == VALUE_DIR ? " -r -F" : " -x");
     if (value == VALUE_CHOICE) {
         buf_text(to, " -a '");
-        choices(to, row);
+        completion_command_choices(to, row);
         buf_text(to, "'");
     } else if (value == VALUE_INSTANCE) {
         buf_text(to, " -a '(__thole_ids)'");
     }
     buf_text(to, " -d ");
-    quoted(to, row->help);
+    completion_command_quoted(to, row->help);
     buf_text(to, "\n");
 }
 
@@ -321,16 +321,16 @@ static void fish_verb(struct buf *to, const struct verbs *verbs, const struct co
 {
     char seen[96];
     size_t len;
-    const char *first = subverbs(command, &len);
+    const char *first = completion_command_subverbs(command, &len);
     buf_printf(to, "complete -c thole -n __fish_use_subcommand -f -a %s -d ", command->name);
-    quoted(to, command->summary);
+    completion_command_quoted(to, command->summary);
     buf_text(to, "\n");
     (void)snprintf(seen, sizeof seen, "-n '__fish_seen_subcommand_from %s'", command->name);
     for (size_t k = 0; k < command->rows_len; k++)
         fish_option(to, seen, &command->rows[k]);
     if (first != NULL) {
         buf_printf(to, "complete -c thole %s -f -a '", seen);
-        words(to, first, len);
+        completion_command_words(to, first, len);
         buf_text(to, "'\n");
     } else if (takes_id(command)) {
         buf_printf(to, "complete -c thole %s -f -a '(__thole_ids)'\n", seen);

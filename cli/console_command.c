@@ -1,6 +1,8 @@
 /* console: the web console, until a signal ends it. */
 #include "command.h"
 #include "console.h"
+#include "inbox_prefix.h"
+#include "line_read.h"
 #include "listen_address.h"
 #include "shared_options.h"
 #include <errno.h>
@@ -47,25 +49,35 @@ struct token {
     char text[CONSOLE_TOKEN_BYTES_MAX + 2];
 };
 
-/* The first line of the file. False after a complaint. */
-static bool read_token(const struct cli *cli, struct token *to)
+/* False: there is none, it is longer than a token can be, or has a byte that ends a string. */
+static bool token_line_read(FILE *from, struct token *to)
+{
+    struct buf line;
+    buf_init(&line, sizeof to->text - 1);
+    (void)line_read(from, &line);
+    line.len -= line.len > 0 && line.ptr[line.len - 1] == '\r';
+    bool const whole = buf_status(&line) == THOLE_OK && line.len > 0 && memchr(line.ptr, 0, line.len) == NULL;
+    if (whole)
+        (void)snprintf(to->text, sizeof to->text, "%.*s", THOLE_FMT(buf_bytes(&line)));
+    buf_release(&line);
+    return whole;
+}
+
+/* The first line of the file. EXIT_DONE, or what a complaint ends with. */
+static int console_command_read_token(const struct cli *cli, struct token *to)
 {
     const char *const path = cli->options.token_file;
     if (path == NULL)
-        return true;
+        return EXIT_DONE;
     FILE *const from = fopen(path, "re");
-    bool const there = from != NULL && fgets(to->text, sizeof to->text, from) != NULL;
-    int const why = errno;
-    if (from != NULL)
-        (void)fclose(from);
-    to->text[strcspn(to->text, "\r\n")] = '\0';
-    if (there && to->text[0] != '\0')
-        return true;
     if (from == NULL)
-        (void)cli_misused(cli, "--token-file: cannot read %s: %s", path, strerror(why));
-    else
-        (void)cli_misused(cli, "--token-file: %s has no token in its first line", path);
-    return false;
+        return cli_unread(cli, path, errno, "the path of a file with the token, for --token-file");
+    bool const whole = token_line_read(from, to);
+    int const failed = ferror(from) ? errno : 0;
+    (void)fclose(from);
+    if (failed != 0)
+        return cli_unread(cli, path, failed, "the path of a file with the token, for --token-file");
+    return whole ? EXIT_DONE : cli_misused(cli, "--token-file: %s has no token in its first line", path);
 }
 
 static void say_address(const struct cli *cli, const struct console *console)
@@ -83,7 +95,7 @@ static void say_address(const struct cli *cli, const struct console *console)
     (void)fflush(stdout);
 }
 
-static int serve(const struct cli *cli, const struct console_options *options)
+static int console_command_serve(const struct cli *cli, const struct console_options *options)
 {
     struct console *console = NULL;
     thole_error error = {.status = THOLE_OK};
@@ -110,6 +122,8 @@ static int serve(const struct cli *cli, const struct console_options *options)
 
 int command_console(struct cli *cli)
 {
+    char inbox[INBOX_PREFIX_BYTES_MAX + 1];
+    struct inbox_owner const owner = {.ns = cli->options.ns, .role = "console"};
     struct token token = {.text = ""};
     thole_client_options client;
     thole_error error;
@@ -119,9 +133,11 @@ int command_console(struct cli *cli)
                                       .allow_actions = cli->options.allow_actions};
     if (listen_address_parse(cli->options.http, &options.address, &error) != THOLE_OK)
         return cli_misused(cli, "--http: %s", error.text);
-    if (!read_token(cli, &token))
-        return EXIT_USAGE;
+    int const read = console_command_read_token(cli, &token);
+    if (read != EXIT_DONE)
+        return read;
     options.token = cli->options.token_file == NULL ? NULL : token.text;
     cli_client_options(cli, &client);
-    return serve(cli, &options);
+    client.nats_inbox = inbox_prefix_or_own(client.nats_inbox, &owner, inbox);
+    return console_command_serve(cli, &options);
 }

@@ -179,7 +179,7 @@ static bool program_is_there(const char *name)
     return false;
 }
 
-static void become_program(const struct dev *dev, pid_t parent)
+static void dev_become_program(const struct dev *dev, pid_t parent)
 {
     (void)setpgid(0, 0);
     if (dev->foreground)
@@ -209,7 +209,7 @@ static thole_status spawn_program(struct dev *dev, thole_error *reterr)
         return thole_fail(reterr, THOLE_NOMEM, "setenv: %s", strerror(errno));
     pid_t const pid = fork();
     if (pid == 0)
-        become_program(dev, self);
+        dev_become_program(dev, self);
     if (pid < 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "fork: %s", strerror(errno));
     (void)setpgid(pid, pid); /* the child does it too; whichever is first */
@@ -273,7 +273,7 @@ static bool handle_signal(struct dev *dev, int number)
     return true;
 }
 
-static void serve(struct dev *dev)
+static void dev_serve(struct dev *dev)
 {
     struct timespec const grace = {.tv_sec = PROGRAM_GRACE_S};
     for (;;) {
@@ -286,7 +286,7 @@ static void serve(struct dev *dev)
     }
 }
 
-static void finish(struct dev *dev)
+static void dev_finish(struct dev *dev)
 {
     if (dev->program != 0)
         end_leftovers(dev->program);
@@ -298,7 +298,7 @@ static void finish(struct dev *dev)
     dev_folder_end(&dev->folder, dev->served);
 }
 
-static thole_status run_all(struct dev *dev, thole_error *reterr)
+static thole_status dev_run_all(struct dev *dev, thole_error *reterr)
 {
     if (dev->cli->words_len > 0 && !program_is_there(dev->cli->words[0])) {
         thole_error error = {.status = THOLE_NOT_FOUND};
@@ -314,7 +314,7 @@ static thole_status run_all(struct dev *dev, thole_error *reterr)
     print_settings(dev);
     if (dev->cli->words_len > 0)
         THOLE_TRY(spawn_program(dev, reterr));
-    serve(dev);
+    dev_serve(dev);
     return THOLE_OK;
 }
 
@@ -331,8 +331,8 @@ int command_dev(struct cli *cli)
     (void)sigprocmask(SIG_BLOCK, &dev.signals, &dev.before);
     sigdelset(&dev.signals,
               SIGTTOU); /* blocked so that the terminal can be taken back, and never waited for */
-    error.status = run_all(&dev, &error);
-    finish(&dev);
+    error.status = dev_run_all(&dev, &error);
+    dev_finish(&dev);
     (void)sigprocmask(SIG_SETMASK, &dev.before, NULL);
     if (error.status == THOLE_OK || error.status == THOLE_CANCELLED)
         return dev.code;

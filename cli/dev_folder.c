@@ -1,4 +1,5 @@
 #include "dev_folder.h"
+#include "file_fault.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@ static thole_status make_folder(const char *path, bool *ret_made, thole_error *r
     *ret_made = mkdir(path, 0711) == 0; /* user postgres must get through */
     if (*ret_made || errno == EEXIST)
         return THOLE_OK;
-    return thole_fail(reterr, THOLE_INVALID, "cannot make the folder %s: %s", path, strerror(errno));
+    return file_fault_write(path, errno, reterr);
 }
 
 static thole_status make_inside(const struct dev_folder *folder, const char *name, thole_error *reterr)
@@ -28,13 +29,13 @@ static thole_status make_inside(const struct dev_folder *folder, const char *nam
 }
 
 /* Another nats-server on the same store would damage it. */
-static thole_status lock(struct dev_folder *folder, thole_error *reterr)
+static thole_status dev_folder_lock(struct dev_folder *folder, thole_error *reterr)
 {
     char path[DEV_PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/lock", folder->path);
     folder->lock = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (folder->lock < 0)
-        return thole_fail(reterr, THOLE_INVALID, "cannot write %s: %s", path, strerror(errno));
+        return file_fault_write(path, errno, reterr);
     if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0)
         return THOLE_OK;
     (void)close(folder->lock);
@@ -47,7 +48,7 @@ static thole_status lock(struct dev_folder *folder, thole_error *reterr)
 
 /* ---- what is kept: small files of text ---- */
 
-static bool read_file(const struct dev_folder *folder, const char *name, char *ret, size_t cap)
+static bool dev_folder_read_file(const struct dev_folder *folder, const char *name, char *ret, size_t cap)
 {
     char path[DEV_PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/%s", folder->path, name);
@@ -59,8 +60,8 @@ static bool read_file(const struct dev_folder *folder, const char *name, char *r
     return len > 0;
 }
 
-static thole_status write_file(const struct dev_folder *folder, const char *name, const char *text,
-                               thole_error *reterr)
+static thole_status dev_folder_write_file(const struct dev_folder *folder, const char *name, const char *text,
+                                          thole_error *reterr)
 {
     char path[DEV_PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/%s", folder->path, name);
@@ -77,17 +78,17 @@ static thole_status make_password(char ret[DEV_PASSWORD_BYTES], thole_error *ret
     return THOLE_OK;
 }
 
-static thole_status take_over(struct dev_folder *folder, thole_error *reterr)
+static thole_status dev_folder_take_over(struct dev_folder *folder, thole_error *reterr)
 {
     char ports[64];
-    if (read_file(folder, "ports", ports, sizeof ports) &&
+    if (dev_folder_read_file(folder, "ports", ports, sizeof ports) &&
         sscanf(ports, "%hu %hu", &folder->nats_port, &folder->postgres_port) != 2)
         folder->nats_port = folder->postgres_port = 0;
-    if (read_file(folder, "password", folder->password, sizeof folder->password) &&
+    if (dev_folder_read_file(folder, "password", folder->password, sizeof folder->password) &&
         strspn(folder->password, "0123456789abcdef") == DEV_PASSWORD_BYTES - 1)
         return THOLE_OK;
     THOLE_TRY(make_password(folder->password, reterr));
-    return write_file(folder, "password", folder->password, reterr);
+    return dev_folder_write_file(folder, "password", folder->password, reterr);
 }
 
 thole_status dev_folder_prepare(struct dev_folder *folder, const char *wish, thole_error *reterr)
@@ -108,8 +109,8 @@ thole_status dev_folder_prepare(struct dev_folder *folder, const char *wish, tho
         }
         memcpy(folder->path, real, strlen(real) + 1);
     }
-    THOLE_TRY(lock(folder, reterr));
-    THOLE_TRY(take_over(folder, reterr));
+    THOLE_TRY(dev_folder_lock(folder, reterr));
+    THOLE_TRY(dev_folder_take_over(folder, reterr));
     THOLE_TRY(make_inside(folder, "nats", reterr));
     return make_inside(folder, "postgres", reterr);
 }
@@ -120,11 +121,11 @@ thole_status dev_folder_note(const struct dev_folder *folder, const struct serve
     char text[512];
     assert(folder->lock >= 0);
     (void)snprintf(text, sizeof text, "%u %u\n", nats->port, postgres->port);
-    THOLE_TRY(write_file(folder, "ports", text, reterr));
+    THOLE_TRY(dev_folder_write_file(folder, "ports", text, reterr));
     (void)snprintf(text, sizeof text,
                    "export THOLE_NATS_URL='%s'\nexport THOLE_POSTGRES='%s'\nexport THOLE_CONTEXT=none\n",
                    nats->url, postgres->url);
-    return write_file(folder, "env", text, reterr);
+    return dev_folder_write_file(folder, "env", text, reterr);
 }
 
 void dev_folder_end(struct dev_folder *folder, bool served)

@@ -4,7 +4,10 @@
 #include "hash.h"
 #include "history_input.h"
 #include "jscan.h"
+#include "json_check.h"
+#include "line_read.h"
 #include "memory.h"
+#include "terminal.h"
 #include "timeline.h"
 #include "values.h"
 #include <assert.h>
@@ -19,10 +22,12 @@ enum {
     SIDE_BYTES_MAX = 256 * 1024 * 1024,
     TEXT_BYTES_MAX = 8192,
     SHOWN_BYTES = 256, /* kept of each event */
-    COLUMNS = 60,
+    COLUMNS = 60,      /* of a side */
+    COLUMNS_MIN = 10,
+    LINE_REST = 16,   /* columns beside the two sides */
     LINES_BEFORE = 5, /* of what is the same */
     LINES_BEHIND = 5,
-    REPORT_BYTES_MAX = 64 * 1024,
+    REPORT_BYTES_MAX = 1024 * 1024,
     EXIT_DIFFERENT = 1, /* as of diff(1) */
     EXIT_TROUBLE = 2,
 };
@@ -89,7 +94,7 @@ static uint64_t hash_other(uint64_t seed, thole_slice own, thole_slice other)
 }
 
 /* Not: times, but for how long a timer is; request ids; sequences. */
-static uint64_t hash_of(thole_slice own, const thole_history_event *event)
+static uint64_t diff_command_hash_of(thole_slice own, const thole_history_event *event)
 {
     uint64_t hash = hash_bytes(1, thole_slice_from(event->kind));
     hash = hash_number(hash, event->ref);
@@ -106,21 +111,22 @@ static uint64_t hash_of(thole_slice own, const thole_history_event *event)
     return hash_other(hash, own, event->instance);
 }
 
-static thole_status take_event(void *arg, const thole_history_event *event)
+static thole_status diff_command_take_event(void *arg, const thole_history_event *event)
 {
     struct side *side = arg;
     struct buf text;
     buf_init(&text, TEXT_BYTES_MAX);
     timeline_text(event, &text);
-    thole_status const status = side_add(
-        side, &(struct line){event->execution, event->id, hash_of(side->instance, event), buf_bytes(&text)});
+    thole_status const status =
+        side_add(side, &(struct line){event->execution, event->id,
+                                      diff_command_hash_of(side->instance, event), buf_bytes(&text)});
     buf_release(&text);
     return status;
 }
 
 /* ---- reading ---- */
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status diff_command_on_begin(void *arg, thole_slice instance)
 {
     struct side *side = arg;
     if (side->histories++ > 0)
@@ -128,17 +134,18 @@ static thole_status on_begin(void *arg, thole_slice instance)
     return arena_dup(&side->arena, instance, &side->instance);
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, const struct record *record, thole_slice bytes)
+static thole_status diff_command_on_record(void *arg, uint64_t sequence, const struct record *record,
+                                           thole_slice bytes)
 {
     (void)bytes;
     for (size_t i = 0; i < record->turn.events_len; i++) {
         thole_history_event const event = history_event_of(sequence, &record->turn, &record->turn.events[i]);
-        THOLE_TRY(take_event(arg, &event));
+        THOLE_TRY(diff_command_take_event(arg, &event));
     }
     return THOLE_OK;
 }
 
-static thole_status on_end(void *arg)
+static thole_status diff_command_on_end(void *arg)
 {
     (void)arg;
     return THOLE_OK;
@@ -156,9 +163,9 @@ static thole_status side_read(struct side *side, const struct cli *cli, thole_cl
     side->reterr = reterr;
     if (is_file(side->word)) {
         struct history_input const input = {.only = thole_slice_from(cli->options.instance),
-                                            .begin = on_begin,
-                                            .record = on_record,
-                                            .end = on_end,
+                                            .begin = diff_command_on_begin,
+                                            .record = diff_command_on_record,
+                                            .end = diff_command_on_end,
                                             .arg = side};
         THOLE_TRY(history_input_read(side->word + 1, &input, reterr));
         return side->histories > 0
@@ -166,47 +173,58 @@ static thole_status side_read(struct side *side, const struct cli *cli, thole_cl
                    : thole_fail(reterr, THOLE_NOT_FOUND, "%.300s has no history", side->word + 1);
     }
     side->instance = thole_slice_from(side->word);
-    return thole_client_history(client, side->instance, take_event, side, reterr);
+    return thole_client_history(client, side->instance, diff_command_take_event, side, reterr);
 }
 
 /* ---- printing ---- */
 
-static void print_line(const struct line *a, const struct line *b, char mark)
+/* Of one side, on a terminal that may be narrow. */
+static unsigned side_columns(void)
 {
-    const struct line *either = a != NULL ? a : b;
-    (void)printf("%4" PRIu64 "  %4" PRIu64 "  ", either->execution, either->id);
-    print_cell(a == NULL ? (thole_slice){NULL, 0} : a->text, COLUMNS, COLUMNS);
-    (void)printf("%c ", mark);
-    print_last_cell(b == NULL ? (thole_slice){NULL, 0} : b->text, COLUMNS);
+    unsigned const room = terminal_columns();
+    if (room == 0 || room >= LINE_REST + 2 * COLUMNS)
+        return COLUMNS;
+    return room > LINE_REST + 2 * COLUMNS_MIN ? (room - LINE_REST) / 2 : COLUMNS_MIN;
 }
 
-static bool is_same(const struct line *a, const struct line *b)
+static void diff_command_print_line(const struct line *a, const struct line *b, char mark)
+{
+    unsigned const columns = side_columns();
+    const struct line *either = a != NULL ? a : b;
+    (void)printf("%4" PRIu64 "  %4" PRIu64 "  ", either->execution, either->id);
+    print_cell(a == NULL ? (thole_slice){NULL, 0} : a->text, columns);
+    (void)printf("%c ", mark);
+    print_last_cell(b == NULL ? (thole_slice){NULL, 0} : b->text, columns);
+}
+
+static bool diff_command_is_same(const struct line *a, const struct line *b)
 {
     return a != NULL && b != NULL && a->execution == b->execution && a->id == b->id && a->hash == b->hash;
 }
 
 static char mark_of(const struct line *a, const struct line *b)
 {
-    if (is_same(a, b))
+    if (diff_command_is_same(a, b))
         return ' ';
     return a == NULL ? '>' : b == NULL ? '<' : '|';
 }
 
-static void print_table(const struct side *a, const struct side *b, size_t first, const char *at)
+static void diff_command_print_table(const struct side *a, const struct side *b, size_t first, const char *at)
 {
+    unsigned const columns = side_columns();
     (void)printf("%4s  %4s  ", "EXEC", "ID");
-    print_cell(thole_slice_from(a->word), COLUMNS, COLUMNS);
+    print_cell(thole_slice_from(a->word), columns);
     (void)printf("  ");
-    print_last_cell(thole_slice_from(b->word), COLUMNS);
+    print_last_cell(thole_slice_from(b->word), columns);
     size_t i = first > LINES_BEFORE ? first - LINES_BEFORE : 0;
     if (i > 0)
         (void)printf("      %zu events are the same\n", i);
     for (; i <= first + LINES_BEHIND; i++) {
         const struct line *x = side_at(a, i), *y = side_at(b, i);
         if (x != NULL || y != NULL)
-            print_line(x, y, mark_of(x, y));
+            diff_command_print_line(x, y, mark_of(x, y));
         if (i == first && at != NULL)
-            (void)printf("%76s asked for at %s\n", "", at);
+            (void)printf("%*s asked for at %s\n", (int)(LINE_REST + columns), "", at);
     }
 }
 
@@ -228,7 +246,7 @@ static int print_result(const struct cli *cli, const struct side *a, const struc
 {
     size_t const len = side_len(a) > side_len(b) ? side_len(a) : side_len(b);
     size_t first = 0;
-    while (first < len && is_same(side_at(a, first), side_at(b, first)))
+    while (first < len && diff_command_is_same(side_at(a, first), side_at(b, first)))
         first++;
     bool const same = first == len;
     if (cli->options.output != OUTPUT_TABLE) {
@@ -244,12 +262,12 @@ static int print_result(const struct cli *cli, const struct side *a, const struc
     } else if (same) {
         (void)printf("the same: %zu events\n", len);
     } else {
-        print_table(a, b, first, at);
+        diff_command_print_table(a, b, first, at);
     }
     return same ? EXIT_DONE : EXIT_DIFFERENT;
 }
 
-static int trouble(const struct cli *cli, const char *object, const thole_error *error)
+static int diff_command_trouble(const struct cli *cli, const char *object, const thole_error *error)
 {
     int const code = cli_exit_code(error->status);
     return cli_complain_with(cli, object, error, code == EXIT_GENERIC ? EXIT_TROUBLE : code, NULL);
@@ -293,17 +311,19 @@ static void take_report(thole_slice report, struct verdict *verdict)
 
 static void read_reports(int fd, struct verdict *verdict)
 {
-    char *line = memory_array(REPORT_BYTES_MAX, 1);
+    struct buf line;
     FILE *from = fdopen(fd, "r");
-    while (from != NULL && fgets(line, REPORT_BYTES_MAX, from) != NULL)
-        take_report(thole_slice_from(line), verdict);
+    buf_init(&line, REPORT_BYTES_MAX);
+    while (from != NULL && line_read(from, &line) != LINE_READ_NONE)
+        if (buf_status(&line) == THOLE_OK && json_is_valid(buf_bytes(&line)))
+            take_report(buf_bytes(&line), verdict);
     if (from != NULL)
         (void)fclose(from);
-    free(line);
+    buf_release(&line);
 }
 
 /* @p words as the verb replay takes them: it finds the program behind --. */
-static int run_replay(struct cli *cli, struct verdict *verdict)
+static int diff_command_run_replay(struct cli *cli, struct verdict *verdict)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -314,7 +334,7 @@ static int run_replay(struct cli *cli, struct verdict *verdict)
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)close(ends[0]);
         (void)close(ends[1]);
-        cli->options.output = OUTPUT_JSONL;
+        cli->reads_replay = true;
         cli->options.file = is_file(cli->words[0]) ? cli->words[0] + 1 : NULL;
         if (cli->options.file != NULL) {
             cli->words++;
@@ -357,11 +377,11 @@ static int diff_program(struct cli *cli, struct side *a, struct side *b)
     buf_init(&verdict.at, REPORT_BYTES_MAX);
     b->word = cli->words[cli->words_len - cli->program_len];
     b->reterr = &error;
-    int code = run_replay(cli, &verdict);
+    int code = diff_command_run_replay(cli, &verdict);
     if (code == EXIT_DONE && verdict.code != EXIT_DONE && verdict.code != EXIT_DIVERGED)
         code = verdict.code == EXIT_GENERIC ? EXIT_TROUBLE : verdict.code; /* it has said why */
     else if (code == EXIT_DONE && (error.status = make_other(a, &verdict, b)) != THOLE_OK)
-        code = trouble(cli, "", &error);
+        code = diff_command_trouble(cli, "", &error);
     else if (code == EXIT_DONE)
         code = print_result(cli, a, b, verdict.at.len > 0 ? buf_cstr(&verdict.at) : NULL);
     buf_release(&verdict.asked);
@@ -371,7 +391,7 @@ static int diff_program(struct cli *cli, struct side *a, struct side *b)
 
 /* ---- the verb ---- */
 
-static int diff(struct cli *cli, thole_client *client, int sides)
+static int diff_command_diff(struct cli *cli, thole_client *client, int sides)
 {
     struct side side[2];
     thole_error error = {.text = ""};
@@ -381,7 +401,7 @@ static int diff(struct cli *cli, thole_client *client, int sides)
     for (int i = 0; i < sides && code == EXIT_DONE; i++) {
         error.status = side_read(&side[i], cli, client, &error);
         if (error.status != THOLE_OK)
-            code = trouble(cli, is_file(cli->words[i]) ? "" : cli->words[i], &error);
+            code = diff_command_trouble(cli, is_file(cli->words[i]) ? "" : cli->words[i], &error);
     }
     if (code == EXIT_DONE)
         code =
@@ -403,7 +423,7 @@ int command_diff(struct cli *cli)
         client_wanted |= !is_file(cli->words[i]);
     if (client_wanted && (client = cli_connect(cli, &code)) == NULL)
         return code;
-    code = diff(cli, client, sides);
+    code = diff_command_diff(cli, client, sides);
     thole_client_close(client);
     return code;
 }

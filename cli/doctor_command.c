@@ -1,6 +1,7 @@
 /* doctor: looks whether all is well; or which permissions the users of a namespace need. */
 #include "command.h"
 #include "doctor_checks.h"
+#include "nats_accounts.h"
 #include "nats_permissions.h"
 #include <string.h>
 
@@ -13,13 +14,16 @@ static void print_subject(void *arg, const char *subject)
 }
 
 /* A part of nats-server's configuration, which a user's block includes. */
-static void print_table(const struct permissions *permissions)
+static void doctor_command_print_table(const struct permissions *permissions)
 {
-    (void)printf("# Role %s, namespace %s, %u partitions. Its programs run with --nats-inbox=%s\n"
+    char inbox[INBOX_PREFIX_BYTES_MAX + 1];
+    (void)printf("# Role %s, namespace %s, %u partitions. Its programs run with --nats-inbox=",
+                 permissions->wish.roles, permissions->wish.ns, permissions->wish.partitions);
+    for (size_t i = 0; permissions_inbox(permissions, i, inbox); i++)
+        (void)printf("%s%s", i > 0 ? " or " : "", inbox);
+    (void)printf("\n"
                  "permissions: {\n"
-                 "  publish: { allow: [\n",
-                 permissions->wish.roles, permissions->wish.ns, permissions->wish.partitions,
-                 permissions->inbox);
+                 "  publish: { allow: [\n");
     permissions_each(permissions, PERMISSION_PUBLISH, print_subject, NULL);
     (void)printf("  ] }\n"
                  "  subscribe: { allow: [\n");
@@ -47,12 +51,19 @@ static void print_side(struct json *json, const struct permissions *permissions,
 /* The members pub, sub and resp are those of a user's JWT. */
 static void print_json(const struct permissions *permissions)
 {
+    char inbox[INBOX_PREFIX_BYTES_MAX + 1];
     struct json json;
     json_document(&json, stdout, "thole.nats_permissions.v1");
     json_member_text(&json, "role", permissions->wish.roles);
     json_member_text(&json, "namespace", permissions->wish.ns);
     json_member_number(&json, "partitions", permissions->wish.partitions);
-    json_member_text(&json, "inbox", permissions->inbox);
+    if (permissions_inbox(permissions, 0, inbox))
+        json_member_text(&json, "inbox", inbox);
+    json_key(&json, "inboxes");
+    json_array(&json);
+    for (size_t i = 0; permissions_inbox(permissions, i, inbox); i++)
+        json_string(&json, thole_slice_from(inbox));
+    json_end(&json);
     print_side(&json, permissions, "pub", PERMISSION_PUBLISH);
     print_side(&json, permissions, "sub", PERMISSION_SUBSCRIBE);
     if (permissions->answers) {
@@ -65,16 +76,46 @@ static void print_json(const struct permissions *permissions)
     json_end(&json);
 }
 
-static int check_all(const struct cli *cli)
+/* Of two accounts: what passes between them. */
+static int print_accounts(const struct cli *cli, const struct permissions *permissions)
+{
+    const char *const to = cli->options.exports_to, *const from = cli->options.imports_from;
+    thole_error error = {.status = THOLE_OK};
+    struct json json;
+    if (to != NULL && from != NULL)
+        return cli_misused(cli,
+                           "--exports-to and --imports-from are of two accounts: print one after the other");
+    if (accounts_check(permissions, to != NULL ? to : from, from != NULL, &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    if (cli->options.output == OUTPUT_TABLE && to != NULL)
+        accounts_print_exports(permissions, to);
+    else if (cli->options.output == OUTPUT_TABLE)
+        accounts_print_imports(permissions, from);
+    else {
+        json_document(&json, stdout, "thole.nats_accounts.v1");
+        if (to != NULL)
+            accounts_json_exports(permissions, to, &json);
+        else
+            accounts_json_imports(permissions, from, &json);
+        json_end(&json);
+    }
+    return EXIT_DONE;
+}
+
+static int doctor_command_check_all(const struct cli *cli)
 {
     const struct cli_options *const options = &cli->options;
     struct doctor_report report;
-    if (options->verbs != NULL || options->queue != NULL || options->orchestration != NULL ||
-        options->event != NULL || options->queries != NULL || options->stream != NULL)
+    if (options->exports_to != NULL || options->imports_from != NULL || options->verbs != NULL ||
+        options->queue != NULL || options->orchestration != NULL || options->event != NULL ||
+        options->queries != NULL || options->stream != NULL)
         return cli_misused(cli, "--nats-permissions is missing, which role are these for?");
     report_begin(&report, cli);
     doctor_nats(&report);
     doctor_postgres(&report);
+    doctor_rows(&report);
+    doctor_standing(&report);
+    doctor_identity(&report);
     return report_end(&report);
 }
 
@@ -83,11 +124,10 @@ int command_doctor(struct cli *cli)
     const struct cli_options *options = &cli->options;
     struct permissions permissions;
     thole_error error = {.status = THOLE_OK};
-    /* the prefix that all have who choose none separates nobody */
-    bool const own_inbox = strcmp(options->nats_inbox, INBOX_PREFIX_DEFAULT) != 0;
     struct permission_wish const wish = {.roles = options->nats_permissions,
                                          .ns = options->ns,
-                                         .inbox = own_inbox ? options->nats_inbox : NULL,
+                                         .inbox = options->nats_inbox,
+                                         .api_prefix = options->nats_api_prefix,
                                          .partitions = options->partitions,
                                          .verbs = options->verbs,
                                          .queues = options->queue,
@@ -97,11 +137,13 @@ int command_doctor(struct cli *cli)
                                          .bound = options->stream,
                                          .actor = options->vouched_actor};
     if (wish.roles == NULL)
-        return check_all(cli);
+        return doctor_command_check_all(cli);
     if (permissions_make(&wish, &permissions, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);
+    if (options->exports_to != NULL || options->imports_from != NULL)
+        return print_accounts(cli, &permissions);
     if (options->output == OUTPUT_TABLE)
-        print_table(&permissions);
+        doctor_command_print_table(&permissions);
     else
         print_json(&permissions);
     return EXIT_DONE;

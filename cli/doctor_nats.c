@@ -6,6 +6,7 @@
 #include "nats_connection.h"
 #include "overview.h"
 #include "roll_call.h"
+#include "subject.h"
 #include "topology.h"
 #include <inttypes.h>
 #include <string.h>
@@ -32,14 +33,16 @@ struct looking {
 /* ---- the server ---- */
 
 /* False: nothing else of NATS can be looked at. */
-static bool check_server(struct looking *looking)
+static bool doctor_nats_check_server(struct looking *looking)
 {
     struct doctor_report *const report = looking->report;
     thole_error error = {.status = THOLE_OK};
     error.status = nats_connection_open(&report->cli->options, &looking->connection, &error);
+    report->file_lacks = cli_lacks_file(report->cli, &error);
     if (error.status != THOLE_OK) {
         report_error(report, "nats", NULL,
-                     error.status == THOLE_DENIED
+                     report->file_lacks ? "the path of a file"
+                     : error.status == THOLE_DENIED
                          ? "check --nats-creds, or the user and password in $THOLE_NATS_URL"
                          : "is nats-server running there? Check --nats",
                      &error);
@@ -61,14 +64,32 @@ static bool check_server(struct looking *looking)
 
 /* ---- the namespace ---- */
 
-static bool check_namespace(struct looking *looking)
+/* A bucket of it is missing, or otherwise than it must be: the other checks say which. */
+static bool guess_namespace(struct looking *looking, const thole_error *error)
+{
+    const struct overview_namespace *const found = &looking->found;
+    report_add(looking->report, "namespace", FINDING_FAIL, "what the checks named defect say",
+               "the bucket %s of the namespace is not as it must be: no program can start",
+               error->status == THOLE_INVALID ? "CONFIG or NODES" : "NODES");
+    looking->topology = (struct topology){.partitions = (uint32_t)found->partitions,
+                                          .replicas = (uint32_t)found->replicas,
+                                          .payload_max = found->payload_max};
+    (void)snprintf(looking->topology.ns, sizeof looking->topology.ns, "%s", looking->ns);
+    return found->partitions > 0 && found->partitions <= PARTITIONS_MAX;
+}
+
+static bool doctor_nats_check_namespace(struct looking *looking)
 {
     struct doctor_report *const report = looking->report;
     thole_error error = {.status = THOLE_OK};
     uint64_t const begun_ms = clock_wall_ms();
     error.status = overview_namespace(looking->connection, looking->ns, &looking->found, &error);
+    bool const set_up = error.status == THOLE_OK && looking->found.format != 0;
     if (error.status == THOLE_OK)
         error.status = topology_read(looking->connection, looking->ns, &looking->topology, &error);
+    looking->topology.replicas = (uint32_t)looking->found.replicas; /* not read with the settings */
+    if (set_up && (error.status == THOLE_NOT_FOUND || error.status == THOLE_INVALID))
+        return guess_namespace(looking, &error);
     if (error.status == THOLE_NOT_FOUND) {
         report_add(report, "namespace", FINDING_FAIL,
                    "start an engine for it (PROGRAM run), or name another with -n: thole namespaces",
@@ -146,7 +167,7 @@ static unsigned percent_of(const struct amount *amount)
 }
 
 /* The one that is nearest to its limit; NULL: none has one. */
-static const struct amount *fullest(const struct amount *all, size_t n)
+static const struct amount *doctor_nats_fullest(const struct amount *all, size_t n)
 {
     const struct amount *most = NULL;
     for (size_t i = 0; i < n; i++)
@@ -174,7 +195,7 @@ static void check_storage(const struct looking *looking)
 {
     struct overview_room account;
     thole_error error = {.status = THOLE_OK};
-    error.status = overview_account(looking->connection, &account, &error);
+    error.status = overview_account(looking->connection, looking->found.replicas, &account, &error);
     if (error.status != THOLE_OK) {
         report_error(looking->report, "storage", "client", NULL, &error);
         return;
@@ -186,7 +207,7 @@ static void check_storage(const struct looking *looking)
         {"memory that the account may have", account.memory_bytes, account.memory_bytes_max},
         {"files that the server may have (max_file)", room.file_bytes, room.file_bytes_max},
         {"memory that the server may have (max_mem)", room.memory_bytes, room.memory_bytes_max}};
-    const struct amount *const most = fullest(amounts, sizeof amounts / sizeof amounts[0]);
+    const struct amount *const most = doctor_nats_fullest(amounts, sizeof amounts / sizeof amounts[0]);
     if (most != NULL)
         report_storage(looking->report, most);
     else if (looking->asked == THOLE_OK)
@@ -214,6 +235,8 @@ static void check_engines(const struct looking *looking, const struct cluster *c
     uint64_t oldest_ms = 0;
     for (const struct cluster_engine *e = cluster->engines; e != NULL; e = e->next)
         oldest_ms = e->heartbeat_ms > oldest_ms ? e->heartbeat_ms : oldest_ms;
+    uint64_t const ttl_ms = looking->topology.nodes_ttl_ms; /* 0: not known */
+    bool const late = ttl_ms != 0 && oldest_ms > ttl_ms / 3 * 2;
     if (cluster->engines_len == 0)
         report_add(
             report, "engines", FINDING_FAIL,
@@ -221,10 +244,28 @@ static void check_engines(const struct looking *looking, const struct cluster *c
             "not stored, as when NATS has no storage left",
             "no engine has a heartbeat: no instance moves");
     else
-        report_add(
-            report, "engines", oldest_ms > looking->topology.nodes_ttl_ms / 3 * 2 ? FINDING_WARN : FINDING_OK,
-            oldest_ms > looking->topology.nodes_ttl_ms / 3 * 2 ? "thole nodes; the engines' logs" : NULL,
-            "%zu with a heartbeat, the oldest one %" PRIu64 " ms old", cluster->engines_len, oldest_ms);
+        report_add(report, "engines", late ? FINDING_WARN : FINDING_OK,
+                   late ? "thole nodes; the engines' logs" : NULL,
+                   "%zu with a heartbeat, the oldest one %" PRIu64 " ms old", cluster->engines_len,
+                   oldest_ms);
+}
+
+/* Engines of an older version hold up what is written only when every engine reads it. */
+static void check_versions(const struct looking *looking, const struct cluster *cluster)
+{
+    struct buf list;
+    size_t older = 0;
+    buf_init(&list, LIST_BYTES_MAX);
+    for (const struct cluster_engine *e = cluster->engines; e != NULL; e = e->next)
+        if (!e->reads_all && older++ < 10)
+            buf_printf(&list, older == 1 ? "%.*s" : ", %.*s", THOLE_FMT(e->node));
+    if (older > 0)
+        report_add(looking->report, "engines", FINDING_WARN,
+                   "finish the upgrade: end the older engines, or start them with this version",
+                   "%zu of %zu are older: %s%s; while they run, payloads are stored more than once and "
+                   "deletions stay",
+                   older, cluster->engines_len, buf_cstr(&list), older > 10 ? ", …" : "");
+    buf_release(&list);
 }
 
 static void check_partitions(const struct looking *looking, const struct cluster *cluster)
@@ -254,7 +295,11 @@ static void check_cluster(const struct looking *looking)
         cluster_read(&cluster, looking->connection, looking->ns, looking->topology.partitions, &error);
     if (error.status == THOLE_OK) {
         check_engines(looking, &cluster);
+        check_versions(looking, &cluster);
         check_partitions(looking, &cluster);
+        doctor_state(looking->report, looking->connection, &looking->topology, &cluster);
+        doctor_room(looking->report, looking->connection, &looking->topology, &cluster,
+                    &looking->server.room);
     } else {
         report_error(looking->report, "engines", "auditor", NULL, &error);
     }
@@ -310,7 +355,7 @@ static void check_checkpoints(const struct looking *looking)
 void doctor_nats(struct doctor_report *report)
 {
     struct looking looking = {.report = report, .ns = report->cli->options.ns};
-    if (check_server(&looking) && check_namespace(&looking)) {
+    if (doctor_nats_check_server(&looking) && doctor_nats_check_namespace(&looking)) {
         check_durability(&looking);
         check_cluster(&looking);
         check_workers(&looking);

@@ -13,7 +13,7 @@ void report_begin(struct doctor_report *report, const struct cli *cli)
     listing_begin(&report->listing, cli, "thole.doctor.v1", "checks", 0);
 }
 
-static void print_line(const char *finding, const char *check, const char *text)
+static void doctor_report_print_line(const char *finding, const char *check, const char *text)
 {
     struct buf safe;
     buf_init(&safe, LINE_BYTES_MAX);
@@ -33,10 +33,10 @@ void report_add(struct doctor_report *report, const char *check, enum finding fi
     va_end(args);
     report->counts[finding]++;
     if (listing_row(&report->listing, "thole.check.v1") == LISTING_TABLE) {
-        print_line(names[finding], check, seen);
+        doctor_report_print_line(names[finding], check, seen);
         if (todo != NULL) {
             (void)snprintf(line, sizeof line, "Try: %s", todo);
-            print_line("", "", line);
+            doctor_report_print_line("", "", line);
         }
     } else {
         json_member_text(json, "check", check);
@@ -86,5 +86,7 @@ int report_end(struct doctor_report *report)
     if (!cli_is_json(report->cli))
         cli_note(report->cli, "%u OK, %u WARN, %u FAIL, %u SKIP", report->counts[FINDING_OK],
                  report->counts[FINDING_WARN], report->counts[FINDING_FAIL], report->counts[FINDING_SKIP]);
-    return code == EXIT_DONE && report->counts[FINDING_FAIL] > 0 ? EXIT_UNHEALTHY : code;
+    if (code != EXIT_DONE || report->counts[FINDING_FAIL] == 0)
+        return code;
+    return report->file_lacks ? EXIT_NOT_FOUND : EXIT_UNHEALTHY;
 }

@@ -11,6 +11,7 @@ struct doctor_report {
     const struct cli *cli;
     struct listing listing;
     unsigned counts[FINDINGS];
+    bool file_lacks; /* one of the options cannot be read */
 };
 
 void report_begin(struct doctor_report *report, const struct cli *cli);

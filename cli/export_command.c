@@ -4,10 +4,12 @@
 #include "export.h"
 #include "export_file.h"
 #include "export_seal.h"
+#include "file_fault.h"
 #include "forms.h"
 #include "read_commands.h"
 #include "text.h"
 #include "timeline.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -64,18 +66,18 @@ void export_decorate(void *arg, struct json *json, uint64_t sequence, thole_slic
 
 static bool has_filter(const struct cli_options *o)
 {
-    return o->status != 0 || o->orchestration != NULL || o->prefix != NULL || o->parent != NULL ||
+    return o->statuses != 0 || o->orchestration != NULL || o->prefix != NULL || o->parent != NULL ||
            o->after != NULL || o->before != NULL;
 }
 
-static void member_if(struct json *json, const char *key, const char *text)
+static void export_command_member_if(struct json *json, const char *key, const char *text)
 {
     if (text != NULL)
         json_member_text(json, key, text);
 }
 
 /* As it was given, so that it is known again when the command is repeated. */
-static void describe_selection(struct export *export)
+static void export_command_describe_selection(struct export *export)
 {
     const struct cli_options *o = &export->cli->options;
     struct json json;
@@ -90,24 +92,23 @@ static void describe_selection(struct export *export)
     } else if (o->all) {
         json_member_bool(&json, "all", true);
     } else {
-        member_if(&json, "status",
-                  o->status == 0 ? NULL : thole_instance_status_name((thole_instance_status)o->status));
-        member_if(&json, "orchestration", o->orchestration);
-        member_if(&json, "prefix", o->prefix);
-        member_if(&json, "parent", o->parent);
-        member_if(&json, "after", o->after);
-        member_if(&json, "before", o->before);
+        list_statuses_json(export->cli, &json);
+        export_command_member_if(&json, "orchestration", o->orchestration);
+        export_command_member_if(&json, "prefix", o->prefix);
+        export_command_member_if(&json, "parent", o->parent);
+        export_command_member_if(&json, "after", o->after);
+        export_command_member_if(&json, "before", o->before);
     }
     json_end(&json);
 }
 
-static void note_id(void *arg, thole_slice instance)
+static void export_command_note_id(void *arg, thole_slice instance)
 {
     struct export *export = arg;
     (void)id_set_add(&export->ids, instance);
 }
 
-static thole_status note_row(void *arg, const thole_instance_info *info)
+static thole_status export_command_note_row(void *arg, const thole_instance_info *info)
 {
     struct export *export = arg;
     if (!info->foreign)
@@ -121,7 +122,8 @@ static thole_status select_listed(struct export *export, thole_error *reterr)
     if (!list_filter_make(export->cli, &filter))
         return THOLE_INVALID;
     filter.limit = LIST_ALL;
-    thole_status const status = thole_client_list(export->client, &filter, note_row, export, reterr);
+    thole_status const status =
+        thole_client_list(export->client, &filter, export_command_note_row, export, reterr);
     return status == THOLE_CANCELLED ? THOLE_OK : status; /* full */
 }
 
@@ -131,10 +133,10 @@ static thole_status select_ids(struct export *export, thole_error *reterr)
     thole_status status = THOLE_OK;
     for (int i = 0; i < export->cli->words_len; i++) {
         THOLE_TRY(client_check_id(thole_slice_from(export->cli->words[i]), reterr));
-        note_id(export, thole_slice_from(export->cli->words[i]));
+        export_command_note_id(export, thole_slice_from(export->cli->words[i]));
     }
     if (export->cli->options.all)
-        status = client_history_ids(export->client, note_id, export, reterr);
+        status = client_history_ids(export->client, export_command_note_id, export, reterr);
     else if (export->cli->words_len == 0)
         status = select_listed(export, reterr);
     if (status == THOLE_OK && export->ids.full)
@@ -146,7 +148,7 @@ static thole_status select_ids(struct export *export, thole_error *reterr)
 
 /* ---- one history ---- */
 
-static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status export_command_write_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct export *export = arg;
     history_writer_record(&export->file.writer, sequence, bytes);
@@ -174,14 +176,13 @@ static thole_status export_history(struct export *export, thole_slice instance, 
     size_t const sealing = export->seal.len;
     export_file_begin(&export->file, instance);
     export->partition = subject_partition(instance, export->file.options.partitions);
-    why.status = client_history_records(export->client, instance, write_record, export, &why);
+    why.status = client_history_records(export->client, instance, export_command_write_record, export, &why);
     if (why.status == THOLE_OK)
         return export_file_keep(&export->file, reterr);
     export_file_drop(&export->file);
     export->seal.len = sealing;
     if (ferror(export->file.work))
-        return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s", export->file.options.path,
-                          strerror(errno));
+        return file_fault_write(export->file.options.path, write_flaw(export->file.work), reterr);
     if (!export_is_missing(why.status) || export->single) {
         *reterr = why;
         return why.status;
@@ -190,7 +191,7 @@ static thole_status export_history(struct export *export, thole_slice instance, 
     return THOLE_OK;
 }
 
-static void show_progress(struct export *export, size_t done, bool last)
+static void export_command_show_progress(struct export *export, size_t done, bool last)
 {
     uint64_t const now_ms = clock_monotonic_ms();
     bool const due = last ? export->shown_ms != 0 : now_ms >= export->shown_ms + PROGRESS_MS;
@@ -210,11 +211,11 @@ static thole_status export_histories(struct export *export, thole_error *reterr)
                  buf_cstr(&export->file.part), export->file.done.len);
     for (size_t i = 0; i < len && status == THOLE_OK; i++) {
         thole_slice const instance = export->ids.ids[i];
-        show_progress(export, i, false);
+        export_command_show_progress(export, i, false);
         if (!id_set_has(&export->file.done, instance))
             status = export_history(export, instance, reterr);
     }
-    show_progress(export, len, true);
+    export_command_show_progress(export, len, true);
     return status;
 }
 
@@ -233,7 +234,7 @@ static void result_members(const struct export *export, struct json *json)
     json_member_copy(json, THOLE_STR("missing"), buf_bytes(&export->missing));
 }
 
-static thole_status finish(struct export *export, thole_error *reterr)
+static thole_status export_command_finish(struct export *export, thole_error *reterr)
 {
     char time[TIME_TEXT_BYTES];
     struct json json;
@@ -276,7 +277,7 @@ static void say_result(const struct export *export)
     json_end(&json);
 }
 
-static int complain(const struct export *export, const thole_error *error)
+static int export_command_report_error(const struct export *export, const thole_error *error)
 {
     const struct cli *cli = export->cli;
     if (error->status == THOLE_CANCELLED) /* cli_finish() says it */
@@ -291,8 +292,8 @@ static int complain(const struct export *export, const thole_error *error)
                              again ? "the same command, which goes on where this one stopped" : NULL);
 }
 
-static thole_status write_all(struct export *export, const struct export_options *options,
-                              thole_error *reterr)
+static thole_status export_command_write_all(struct export *export, const struct export_options *options,
+                                             thole_error *reterr)
 {
     THOLE_TRY(select_ids(export, reterr));
     THOLE_TRY(buf_status(&export->selection));
@@ -301,12 +302,12 @@ static thole_status write_all(struct export *export, const struct export_options
     THOLE_TRY(export_seal_resume(&export->seal, &export->file, reterr));
     THOLE_TRY(export_histories(export, reterr));
     THOLE_TRY(export_seal_put(&export->seal, &export->file, reterr));
-    return finish(export, reterr);
+    return export_command_finish(export, reterr);
 }
 
 /* What was asked for and is not there is said, but for what an engine has written since its last checkpoint.
  */
-static int judge(const struct export *export)
+static int export_command_check(const struct export *export)
 {
     if (export->seal.bare > 0)
         cli_note(export->cli,
@@ -315,8 +316,8 @@ static int judge(const struct export *export)
     return export->missing_len > 0 || export->seal.bare > 0 ? EXIT_INCOMPLETE : EXIT_DONE;
 }
 
-static int run(const struct cli *cli, thole_client *client, const struct audit_keys *keys, const char *path,
-               bool single)
+static int export_command_run(const struct cli *cli, thole_client *client, const struct audit_keys *keys,
+                              const char *path, bool single)
 {
     struct export export = {.cli = cli, .client = client, .single = single};
     thole_error error = {.text = ""};
@@ -328,15 +329,16 @@ static int run(const struct cli *cli, thole_client *client, const struct audit_k
     buf_init(&export.missing, MANIFEST_BYTES_MAX / 2);
     json_to_buf(&export.missing_json, &export.missing);
     json_array(&export.missing_json);
-    describe_selection(&export);
+    export_command_describe_selection(&export);
     struct export_options const options = {.path = path,
                                            .form = (enum history_form)cli->options.form,
                                            .ns = client->topology.ns,
                                            .partitions = client->topology.partitions,
                                            .selection = buf_bytes(&export.selection),
                                            .begun_ms = clock_wall_ms()};
-    error.status = write_all(&export, &options, &error);
-    int code = error.status == THOLE_OK ? judge(&export) : complain(&export, &error);
+    error.status = export_command_write_all(&export, &options, &error);
+    int code = error.status == THOLE_OK ? export_command_check(&export)
+                                        : export_command_report_error(&export, &error);
     if (error.status == THOLE_OK)
         say_result(&export);
     else if (single)
@@ -351,7 +353,7 @@ static int run(const struct cli *cli, thole_client *client, const struct audit_k
 
 int export_one(const struct cli *cli, thole_client *client)
 {
-    return run(cli, client, NULL, cli->options.raw, true);
+    return export_command_run(cli, client, NULL, cli->options.raw, true);
 }
 
 /* One ID, no other file, and a name that ends with .c and is not there. */
@@ -378,7 +380,7 @@ static int export_test(const struct cli *cli, thole_client *client)
     int const n = snprintf(history, sizeof history, "%.*s.thole", (int)(strlen(path) - strlen(".c")), path);
     if (n < 0 || (size_t)n >= sizeof history)
         return cli_misused(cli, "--test: the path is too long");
-    int const code = run(cli, client, NULL, history, true);
+    int const code = export_command_run(cli, client, NULL, history, true);
     return code == EXIT_DONE ? export_test_write(cli, client, history) : code;
 }
 
@@ -399,7 +401,7 @@ int command_export(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    code = o->test != NULL ? export_test(cli, client) : run(cli, client, &keys, path, false);
+    code = o->test != NULL ? export_test(cli, client) : export_command_run(cli, client, &keys, path, false);
     thole_client_close(client);
     return code;
 }

@@ -1,9 +1,12 @@
 /* The file that an export makes. */
 #include "export_file.h"
+#include "file_fault.h"
 #include "jscan.h"
+#include "private_file.h"
 #include "subject.h"
 #include "text.h"
 #include "thole/program.h"
+#include "write_flaw.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -15,8 +18,16 @@ enum { PATH_BYTES_MAX = 4096, COPY_BYTES = 64 * 1024, HEAD_BYTES_MAX = 8 * 1024 
 
 static thole_status cannot_write(const struct export_file *file, thole_error *reterr)
 {
-    return thole_fail(reterr, THOLE_INVALID, "cannot write %.300s: %s",
-                      file->part.len > 0 ? buf_cstr(&file->part) : file->options.path, strerror(errno));
+    return file_fault_write(file->part.len > 0 ? buf_cstr(&file->part) : file->options.path, errno, reterr);
+}
+
+/* THOLE_OK: all that @p to was given is written. */
+static thole_status write_out(const struct export_file *file, FILE *to, thole_error *reterr)
+{
+    int const flaw = write_flaw(to);
+    return flaw == 0 ? THOLE_OK
+                     : file_fault_write(file->part.len > 0 ? buf_cstr(&file->part) : file->options.path, flaw,
+                                        reterr);
 }
 
 /* ---- what a .part has ---- */
@@ -101,7 +112,7 @@ static bool is_of_form(const struct export_file *file)
 }
 
 /* What is whole stays, what is behind it goes. */
-static thole_status resume(struct export_file *file, thole_error *reterr)
+static thole_status export_file_resume(struct export_file *file, thole_error *reterr)
 {
     struct resuming resuming = {.file = file, .reterr = reterr};
     thole_error ignored = {.text = ""};
@@ -134,7 +145,7 @@ static thole_status resume(struct export_file *file, thole_error *reterr)
 
 /* ---- opening ---- */
 
-static thole_status put_head(struct export_file *file, thole_error *reterr)
+static thole_status export_file_put_head(struct export_file *file, thole_error *reterr)
 {
     const struct export_options *options = &file->options;
     char time[TIME_TEXT_BYTES];
@@ -166,13 +177,11 @@ static bool is_special(const char *path)
 static thole_status open_special(struct export_file *file, thole_error *reterr)
 {
     bool const standard = strcmp(file->options.path, "-") == 0;
-    file->out = standard ? stdout : fopen(file->options.path, "we");
+    file->out = standard ? stdout : private_file_open(file->options.path, "w");
     if (file->out == NULL)
         return cannot_write(file, reterr);
     file->work = tmpfile();
-    return file->work == NULL
-               ? thole_fail(reterr, THOLE_UNAVAILABLE, "cannot make a temporary file: %s", strerror(errno))
-               : THOLE_OK;
+    return file->work == NULL ? file_fault_write("a temporary file", errno, reterr) : THOLE_OK;
 }
 
 static thole_status open_part(struct export_file *file, thole_error *reterr)
@@ -180,7 +189,7 @@ static thole_status open_part(struct export_file *file, thole_error *reterr)
     buf_printf(&file->part, "%s.part", file->options.path);
     if (buf_status(&file->part) != THOLE_OK)
         return thole_fail(reterr, THOLE_INVALID, "the path is longer than %d bytes", PATH_BYTES_MAX);
-    file->work = fopen(buf_cstr(&file->part), "a+e");
+    file->work = private_file_open(buf_cstr(&file->part), "a+");
     if (file->work == NULL)
         return cannot_write(file, reterr);
     if (flock(fileno(file->work), LOCK_EX | LOCK_NB) != 0)
@@ -201,8 +210,8 @@ thole_status export_file_open(struct export_file *file, const struct export_opti
     THOLE_TRY(special ? open_special(file, reterr) : open_part(file, reterr));
     file->writer.to = file->work;
     if (!special)
-        THOLE_TRY(resume(file, reterr));
-    return ftell(file->work) == 0 ? put_head(file, reterr) : THOLE_OK;
+        THOLE_TRY(export_file_resume(file, reterr));
+    return ftell(file->work) == 0 ? export_file_put_head(file, reterr) : THOLE_OK;
 }
 
 void export_file_release(struct export_file *file)
@@ -234,15 +243,18 @@ static thole_status pass_on(struct export_file *file, thole_error *reterr)
 {
     char bytes[COPY_BYTES];
     if (file->out == NULL)
-        return ferror(file->work) ? cannot_write(file, reterr) : THOLE_OK;
+        return ferror(file->work) ? write_out(file, file->work, reterr) : THOLE_OK;
     rewind(file->work);
     for (size_t n; (n = fread(bytes, 1, sizeof bytes, file->work)) > 0;)
         (void)fwrite(bytes, 1, n, file->out);
     bool const read = !ferror(file->work);
     rewind(file->work);
     if (ferror(file->out)) /* of stdout cli_finish() reports it */
-        return file->out == stdout ? THOLE_CANCELLED : cannot_write(file, reterr);
-    return read && ftruncate(fileno(file->work), 0) == 0 ? THOLE_OK : cannot_write(file, reterr);
+        return file->out == stdout ? THOLE_CANCELLED : write_out(file, file->out, reterr);
+    if (!read)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "the temporary file of %.300s cannot be read",
+                          file->options.path);
+    return ftruncate(fileno(file->work), 0) == 0 ? THOLE_OK : cannot_write(file, reterr);
 }
 
 thole_status export_file_keep(struct export_file *file, thole_error *reterr)
@@ -288,10 +300,10 @@ thole_status export_file_finish(struct export_file *file, thole_slice manifest, 
     history_writer_section(&file->writer, "manifest", manifest);
     if (file->out != NULL) {
         THOLE_TRY(pass_on(file, reterr));
-        return fflush(file->out) == 0 || file->out == stdout ? THOLE_OK : cannot_write(file, reterr);
+        return file->out == stdout ? THOLE_OK : write_out(file, file->out, reterr);
     }
-    if (fflush(file->work) != 0 || fsync(fileno(file->work)) != 0 ||
-        rename(buf_cstr(&file->part), file->options.path) != 0)
+    THOLE_TRY(write_out(file, file->work, reterr));
+    if (fsync(fileno(file->work)) != 0 || rename(buf_cstr(&file->part), file->options.path) != 0)
         return cannot_write(file, reterr);
     export_sync_folder(file->options.path);
     return THOLE_OK;

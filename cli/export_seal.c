@@ -36,7 +36,7 @@ struct resuming {
     uint32_t partition;
 };
 
-static thole_status on_place(void *arg, const char *ns, uint32_t partition)
+static thole_status export_seal_on_place(void *arg, const char *ns, uint32_t partition)
 {
     struct resuming *resuming = arg;
     (void)ns;
@@ -44,7 +44,7 @@ static thole_status on_place(void *arg, const char *ns, uint32_t partition)
     return THOLE_OK;
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status export_seal_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     const struct resuming *resuming = arg;
     (void)sequence;
@@ -56,7 +56,7 @@ thole_status export_seal_resume(struct export_seal *seal, struct export_file *fi
 {
     struct resuming resuming = {.seal = seal};
     struct history_file_reader const reader = {
-        .record = on_record, .place = on_place, .arg = &resuming, .unfinished = true};
+        .record = export_seal_on_record, .place = export_seal_on_place, .arg = &resuming, .unfinished = true};
     if (seal->keys.len == 0 || file->done.len == 0)
         return THOLE_OK;
     rewind(file->work);
@@ -74,14 +74,14 @@ static int by_partition(const void *a, const void *b)
     return (x->partition > y->partition) - (x->partition < y->partition);
 }
 
-static int ascending(const void *a, const void *b)
+static int export_seal_ascending(const void *a, const void *b)
 {
     uint64_t const x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static thole_status put_section(struct archive_seal *of, const uint64_t *indices, size_t n,
-                                struct export_file *file, thole_error *reterr)
+static thole_status export_seal_put_section(struct archive_seal *of, const uint64_t *indices, size_t n,
+                                            struct export_file *file, thole_error *reterr)
 {
     struct buf section;
     buf_init(&section, SECTION_BYTES_MAX);
@@ -105,12 +105,12 @@ static thole_status put_partition(struct export_seal *seal, const struct export_
     for (size_t i = 0; i < n && status == THOLE_OK; i++)
         found += archive_seal_find(&of, &records[i].hash, &indices[found]);
     if (found > 0)
-        qsort(indices, found, sizeof *indices, ascending);
+        qsort(indices, found, sizeof *indices, export_seal_ascending);
     if (status == THOLE_OK && found == 0 && of.size > 0)
-        status = put_section(&of, indices, 0, file, reterr);
+        status = export_seal_put_section(&of, indices, 0, file, reterr);
     for (size_t i = 0; i < found && status == THOLE_OK; i += SECTION_LEAVES_MAX)
-        status = put_section(&of, indices + i,
-                             found - i < SECTION_LEAVES_MAX ? found - i : SECTION_LEAVES_MAX, file, reterr);
+        status = export_seal_put_section(
+            &of, indices + i, found - i < SECTION_LEAVES_MAX ? found - i : SECTION_LEAVES_MAX, file, reterr);
     seal->sealed += found;
     seal->bare += status == THOLE_OK && of.size == 0;
     archive_seal_release(&of);

@@ -1,6 +1,8 @@
 /* export --test: a history, and a unit test that begins from it. */
 #include "client_internal.h"
 #include "export.h"
+#include "private_file.h"
+#include "write_flaw.h"
 #include <errno.h>
 #include <string.h>
 
@@ -36,7 +38,7 @@ struct described {
     char orchestration[THOLE_NAME_BYTES_MAX + 1];
 };
 
-static thole_status describe(void *arg, const thole_inspection *inspection)
+static thole_status export_test_describe(void *arg, const thole_inspection *inspection)
 {
     struct described *described = arg;
     described->expected = status_constant(inspection->status);
@@ -58,9 +60,13 @@ static void put_test(FILE *to, const char *history, thole_slice id, const struct
     (void)fprintf(
         to,
         "/* A recorded case of %s as a test. Written by thole export --test; it is yours to change.\n"
-        " * cc %.*s.c PROGRAM.c -lthole, where PROGRAM.c defines `program` and no main(). */\n"
+        " * A program in one file, which may have a main() and a static `program`:\n"
+        " *   cc -DSOURCE='\"program.c\"' %.*s.c $(pkg-config --cflags --libs thole)\n"
+        " * One that is linked with it, under another name: cc -DPROGRAM=my_program FILE.c REST.c ... */\n"
         "#include <stdbool.h>\n#include <stdio.h>\n#include <thole/testing.h>\n\n"
-        "extern const thole_program program; /* the one that main() hands to thole_main() */\n\n"
+        "#ifndef PROGRAM\n#define PROGRAM program /* what main() hands to thole_main() */\n#endif\n"
+        "#ifdef SOURCE\n#define main program_main\n#include SOURCE\n#undef main\n"
+        "#else\nextern const thole_program PROGRAM;\n#endif\n\n"
         "int main(int argc, char **argv)\n{\n"
         "    const char *path = argc > 1 ? argv[1] : ",
         described->orchestration, (int)(strlen(base_name(history)) - strlen(".thole")), base_name(history));
@@ -69,7 +75,7 @@ static void put_test(FILE *to, const char *history, thole_slice id, const struct
     put_string(to, id);
     (void)fprintf(to,
                   ");\n    thole_error error = {.status = THOLE_OK};\n"
-                  "    thole_test_env *const env = thole_test_create(&program);\n"
+                  "    thole_test_env *const env = thole_test_create(&PROGRAM);\n"
                   "    /* Activities that had not ended run again, unless they are scripted here:\n"
                   "     *   thole_test_returns(env, \"charge\", THOLE_STR(\"charged\"), 0);\n"
                   "     * The number: only as far as this event of the history; 0: all of it. */\n"
@@ -91,16 +97,16 @@ int export_test_write(const struct cli *cli, thole_client *client, const char *h
     struct described described = {.expected = "THOLE_INSTANCE_COMPLETED"};
     thole_slice const id = thole_slice_from(cli->words[0]);
     thole_error error = {.status = THOLE_OK};
-    error.status = thole_client_inspect(client, id, describe, &described, &error);
+    error.status = thole_client_inspect(client, id, export_test_describe, &described, &error);
     if (error.status != THOLE_OK)
         return cli_complain(cli, cli->words[0], &error);
-    FILE *to = fopen(cli->options.test, "wxe");
+    FILE *to = private_file_open(cli->options.test, "wx");
     if (to == NULL)
-        return cli_misused(cli, "cannot write %s: %s", cli->options.test, strerror(errno));
+        return cli_unwritten(cli, cli->options.test, errno);
     put_test(to, history, id, &described);
-    bool const failed = ferror(to) != 0;
-    if (fclose(to) != 0 || failed)
-        return cli_misused(cli, "cannot write %s: %s", cli->options.test, strerror(errno));
+    int const flaw = write_flaw_close(to);
+    if (flaw != 0)
+        return cli_unwritten(cli, cli->options.test, flaw);
     if (cli->options.output == OUTPUT_TABLE)
         (void)printf("%s and %s\n", cli->options.test, history);
     return EXIT_DONE;

@@ -15,7 +15,7 @@ static bool wants_help(int argc, char **argv)
 }
 
 /* thole_main() would show all roles: those of a program that somebody writes. */
-static int print_help(const char *verb)
+static int gateway_command_print_help(const char *verb)
 {
     struct buf text;
     buf_init(&text, HELP_BYTES_MAX);
@@ -30,7 +30,7 @@ int role_main(int argc, char **argv)
 {
     thole_program const program = {.size = sizeof program, .name = "thole"};
     if (wants_help(argc, argv))
-        return print_help(argv[1]);
+        return gateway_command_print_help(argv[1]);
     return thole_main(argc, argv, &program);
 }
 

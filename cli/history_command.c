@@ -5,7 +5,8 @@
 #include "text.h"
 #include "timeline.h"
 
-static int verdict(const struct cli *cli, const char *object, thole_error *error, thole_status status)
+static int history_command_verdict(const struct cli *cli, const char *object, thole_error *error,
+                                   thole_status status)
 {
     error->status = status;
     if (status == THOLE_OK || (status == THOLE_CANCELLED && ferror(stdout)))
@@ -84,8 +85,10 @@ static int history_of_instance(const struct cli *cli, thole_client *client)
         cli->options.follow
             ? thole_client_history_follow(client, timeline.instance, timeline_event, &timeline, &error)
             : thole_client_history(client, timeline.instance, timeline_event, &timeline, &error);
+    if (status == THOLE_OK && timeline.events == 0)
+        timeline_none(&timeline);
     timeline_end(&timeline, status == THOLE_OK);
-    return verdict(cli, cli->words[0], &error, status);
+    return history_command_verdict(cli, cli->words[0], &error, status);
 }
 
 int command_history(struct cli *cli)

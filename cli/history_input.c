@@ -1,6 +1,7 @@
 /* Histories from a file. */
 #include "history_input.h"
 #include "client_internal.h"
+#include "file_fault.h"
 #include "history_file.h"
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,7 @@ struct reading {
     thole_error *reterr;
 };
 
-static thole_status on_begin(void *arg, thole_slice instance)
+static thole_status history_input_on_begin(void *arg, thole_slice instance)
 {
     struct reading *reading = arg;
     thole_slice const only = reading->input->only;
@@ -27,7 +28,7 @@ static thole_status on_begin(void *arg, thole_slice instance)
     return reading->input->begin(reading->input->arg, buf_bytes(&reading->instance));
 }
 
-static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
+static thole_status history_input_on_record(void *arg, uint64_t sequence, thole_slice bytes)
 {
     struct reading *reading = arg;
     struct record record;
@@ -43,7 +44,7 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice bytes)
     return status;
 }
 
-static thole_status on_end(void *arg)
+static thole_status history_input_on_end(void *arg)
 {
     struct reading *reading = arg;
     return reading->skipped ? THOLE_OK : reading->input->end(reading->input->arg);
@@ -60,11 +61,13 @@ thole_status history_input_read(const char *path, const struct history_input *in
 {
     bool const standard = strcmp(path, "-") == 0;
     struct reading reading = {.input = input, .reterr = reterr};
-    struct history_file_reader const reader = {
-        .begin = on_begin, .record = on_record, .end = on_end, .arg = &reading};
+    struct history_file_reader const reader = {.begin = history_input_on_begin,
+                                               .record = history_input_on_record,
+                                               .end = history_input_on_end,
+                                               .arg = &reading};
     FILE *from = standard ? stdin : fopen(path, "re");
     if (from == NULL)
-        return thole_fail(reterr, THOLE_NOT_FOUND, "cannot open %.300s: %s", path, strerror(errno));
+        return file_fault_read(path, errno, reterr);
     buf_init(&reading.instance, THOLE_ID_BYTES_MAX);
     thole_status status = history_file_read(from, &reader, reterr);
     if (status == THOLE_OK && !reading.found && input->only.len > 0)

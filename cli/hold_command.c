@@ -1,9 +1,9 @@
 /* hold: instances that must not be deleted, pruned or archived. */
-#include "cells.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "holds.h"
 #include "listing.h"
+#include "table.h"
 #include "text.h"
 #include <string.h>
 
@@ -11,17 +11,24 @@ enum { COLUMNS_MAX = 200 };
 
 /* ---- rows ---- */
 
-static void table_row(const struct hold *hold, bool first)
+static const struct table_column hold_columns[] = {
+    {"INSTANCE", 36, 12, 0, false},        {"STATE", 8, 8, 0, false},
+    {"SINCE", 24, 24, 2, false},           {"BY", 24, 10, 1, false},
+    {"REASON", COLUMNS_MAX, 12, 0, false},
+};
+
+static void hold_command_table_row(const struct hold *hold, bool first)
 {
     char time[TIME_TEXT_BYTES];
-    if (first)
-        (void)printf("%-36s  %-8s  %-24s  %-24s  %s\n", "INSTANCE", "STATE", "SINCE", "BY", "REASON");
+    struct table table;
+    table_begin(&table, hold_columns, sizeof hold_columns / sizeof *hold_columns, first);
     text_time(hold->time_ms, time);
-    print_cell(hold->instance, 36, COLUMNS_MAX);
-    (void)printf("  %-8s  %-24s  ", hold->held ? "held" : "released", time);
-    print_cell(hold->by, 24, COLUMNS_MAX);
-    (void)printf("  ");
-    print_last_cell(hold->reason, COLUMNS_MAX);
+    table_cell(&table, TONE_PLAIN, hold->instance);
+    table_text(&table, hold->held ? "held" : "released");
+    table_text(&table, time);
+    table_cell(&table, TONE_PLAIN, hold->by);
+    table_cell(&table, TONE_PLAIN, hold->reason);
+    table_release(&table);
 }
 
 static thole_status print_hold(void *arg, const struct hold *hold)
@@ -30,7 +37,7 @@ static thole_status print_hold(void *arg, const struct hold *hold)
     struct json *json = &listing->json;
     switch (listing_row(listing, "thole.hold.v1")) {
     case LISTING_STOP: return THOLE_CANCELLED;
-    case LISTING_TABLE: table_row(hold, listing->rows == 0); break;
+    case LISTING_TABLE: hold_command_table_row(hold, listing->rows == 0); break;
     case LISTING_NAME: listing_name(hold->instance); break;
     case LISTING_JSON:
         json_member(json, "instance", hold->instance);
@@ -53,13 +60,11 @@ static thole_status change_one(thole_client *client, struct hold *hold, struct l
     return print_hold(listing, hold);
 }
 
-static int change(struct cli *cli, thole_client *client, bool held)
+static int hold_command_change(struct cli *cli, thole_client *client, bool held)
 {
     thole_error error = {.status = THOLE_OK};
     struct listing listing;
-    thole_status status =
-        held ? holds_ensure(client->connection, client->topology.ns, client->topology.replicas, &error)
-             : THOLE_OK;
+    thole_status status = held ? holds_require(client->connection, client->topology.ns, &error) : THOLE_OK;
     listing_begin(&listing, cli, "thole.holds.v1", "holds", 0);
     for (int i = 1; i < cli->words_len && status == THOLE_OK; i++) {
         struct hold hold = {.instance = thole_slice_from(cli->words[i]),
@@ -72,7 +77,7 @@ static int change(struct cli *cli, thole_client *client, bool held)
     return listing_end(&listing, status, &error, "");
 }
 
-static int list(struct cli *cli, thole_client *client)
+static int hold_command_list(struct cli *cli, thole_client *client)
 {
     thole_error error = {.status = THOLE_OK};
     thole_status status = THOLE_OK;
@@ -115,7 +120,7 @@ int command_hold(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    code = lists ? list(cli, client) : change(cli, client, set);
+    code = lists ? hold_command_list(cli, client) : hold_command_change(cli, client, set);
     thole_client_close(client);
     return code;
 }

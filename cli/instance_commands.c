@@ -1,7 +1,8 @@
 /* start, run, wait. */
 #include "client_internal.h"
+#include "client_known.h"
 #include "clock.h"
-#include "engines.h"
+#include "hash.h"
 #include "payload.h"
 #include "text.h"
 #include "trace.h"
@@ -20,8 +21,9 @@ static bool parse_orchestration(const struct cli *cli, const char *word, thole_s
     uint64_t version = 0;
     *ret_name = (thole_slice){(const uint8_t *)word, at == NULL ? strlen(word) : (size_t)(at - word)};
     if (at != NULL &&
-        (number_parse(at + 1, &version, NULL) != THOLE_OK || version == 0 || version > UINT32_MAX)) {
-        *ret_code = cli_misused(cli, "%.60s: behind the @ stands a version, a number from 1", word);
+        (number_parse(at + 1, &version, NULL) != THOLE_OK || version == 0 || version > RANGE_INT4)) {
+        *ret_code =
+            cli_misused(cli, "%.60s: behind the @ stands a version, a number from 1 to %d", word, RANGE_INT4);
         return false;
     }
     *ret_version = (uint32_t)version;
@@ -106,13 +108,13 @@ static bool order_init(const struct cli *cli, struct order *order, int *ret_code
 
 /* Looked up in the engines' heartbeats before the start: a typo would wait for an engine for ever. False
  * after a complaint: --require-known. */
-static bool check_known(const struct cli *cli, struct order *order, int *ret_code)
+static bool instance_commands_check_known(const struct cli *cli, struct order *order, int *ret_code)
 {
     enum known known = KNOWN_YES;
     char near[THOLE_NAME_BYTES_MAX + 1];
     thole_error error = {.status = THOLE_OK};
     error.status =
-        engines_know(order->client, order->orchestration, order->with.version, &known, near, &error);
+        client_engines_know(order->client, order->orchestration, order->with.version, &known, near, &error);
     if (error.status != THOLE_OK) {
         if (cli->options.require_known)
             *ret_code = cli_complain(cli, cli->words[0], &error);
@@ -122,12 +124,7 @@ static bool check_known(const struct cli *cli, struct order *order, int *ret_cod
     order->known = known == KNOWN_YES;
     if (known == KNOWN_YES)
         return true;
-    error.status = THOLE_NOT_FOUND;
-    (void)snprintf(error.text, sizeof error.text,
-                   known == KNOWN_NO_ENGINE ? "no engine has a heartbeat in namespace %s"
-                                            : "no engine of namespace %s knows orchestration %s%s%s%s",
-                   cli->options.ns, cli->words[0], near[0] == '\0' ? "" : "; did you mean ", near,
-                   near[0] == '\0' ? "" : "?");
+    client_unknown_text(order->orchestration, order->with.version, cli->options.ns, known, near, &error);
     if (!cli->options.require_known) {
         cli_note(cli, "%s; the instance waits until one does", error.text);
         return true;
@@ -137,9 +134,10 @@ static bool check_known(const struct cli *cli, struct order *order, int *ret_cod
     return false;
 }
 
-static bool is_plain(const struct order *order)
+static bool instance_commands_is_plain(const struct order *order)
 {
-    return order->with.version == 0 && order->with.event.len == 0;
+    return order->with.version == 0 && order->with.event.len == 0 && order->with.traceparent.len == 0 &&
+           order->with.tracestate.len == 0;
 }
 
 static const char *id_text(thole_slice id)
@@ -200,26 +198,66 @@ static int print_outcome(const struct cli *cli, thole_slice id, thole_outcome *o
 
 /* ---- waiting ---- */
 
-enum { NOT_THERE_MS = 5000 };
+enum {
+    EXPLAIN_MS = 5000,        /* after so long it is said what keeps it from going on, */
+    EXPLAIN_AGAIN_MS = 30000, /* and what else does, after so much more */
+    TOLD_MAX = 32,
+};
+
+struct waiting {
+    const struct cli *cli;
+    thole_slice id;
+    uint64_t told[TOLD_MAX]; /* hashes of what was said */
+    size_t told_len;
+};
 
 /* An instance that is not there may come yet: its start may be stored and wait for an engine, or be on its
  * way. So it is waited for, but not silently: the id may be mistyped. */
-static thole_status wait_for(const struct cli *cli, thole_client *client, thole_slice id, thole_outcome *ret,
-                             thole_error *reterr)
+static thole_status tell_hindrance(void *arg, const thole_hindrance *hindrance)
 {
-    uint64_t const begun_ms = clock_monotonic_ms(), left_ms = cli_left_ms(cli);
-    if (left_ms <= NOT_THERE_MS)
-        return thole_client_wait(client, id, left_ms, ret, reterr);
-    thole_status const status = thole_client_wait(client, id, NOT_THERE_MS, ret, reterr);
-    bool const whole = clock_monotonic_ms() - begun_ms >= NOT_THERE_MS; /* else it was deleted meanwhile */
-    if (status != THOLE_TIMEOUT && (status != THOLE_NOT_FOUND || !whole))
-        return status;
-    if (status == THOLE_NOT_FOUND)
-        cli_note(cli,
+    struct waiting *const waiting = arg;
+    uint64_t const hash = hash_bytes(0, hindrance->text);
+    struct buf text;
+    for (size_t i = 0; i < waiting->told_len; i++)
+        if (waiting->told[i] == hash)
+            return THOLE_OK;
+    if (waiting->told_len == TOLD_MAX)
+        return THOLE_CANCELLED;
+    waiting->told[waiting->told_len++] = hash;
+    if (strcmp(hindrance->kind, "not_there") == 0) {
+        cli_note(waiting->cli,
                  "there is no instance \"%.*s\" in namespace %s yet: waiting for it to be started; "
                  "--timeout limits that, and thole list shows which there are",
-                 THOLE_FMT(id), cli->options.ns);
-    return thole_client_wait(client, id, cli_left_ms(cli), ret, reterr);
+                 THOLE_FMT(waiting->id), waiting->cli->options.ns);
+        return THOLE_OK;
+    }
+    buf_init(&text, 4 * BUFSIZ);
+    text_safe(&text, hindrance->text, BUFSIZ / 2);
+    cli_note(waiting->cli, "instance \"%.*s\" does not go on: %s\nTry: %.*s", THOLE_FMT(waiting->id),
+             buf_cstr(&text), THOLE_FMT(hindrance->remedy));
+    buf_release(&text);
+    return THOLE_OK;
+}
+
+/* What cannot go on is waited for, as somebody may help it, but not silently. @p waited: that long already.
+ */
+static thole_status instance_commands_wait_for(const struct cli *cli, thole_client *client, thole_slice id,
+                                               bool waited, thole_outcome *ret, thole_error *reterr)
+{
+    struct waiting waiting = {.cli = cli, .id = id};
+    for (uint64_t slice_ms = EXPLAIN_MS;; slice_ms = EXPLAIN_AGAIN_MS) {
+        uint64_t const begun_ms = clock_monotonic_ms(), left_ms = cli_left_ms(cli);
+        bool const last = left_ms <= slice_ms;
+        if (!waited) {
+            thole_status const status = thole_client_wait(client, id, last ? left_ms : slice_ms, ret, reterr);
+            bool const whole = clock_monotonic_ms() - begun_ms >= slice_ms;
+            if ((status != THOLE_TIMEOUT && (status != THOLE_NOT_FOUND || !whole)) || last)
+                return status; /* NOT_FOUND at once: it was deleted meanwhile */
+        }
+        waited = false;
+        thole_status const told = thole_client_explain(client, id, tell_hindrance, &waiting, NULL);
+        (void)told; /* what fails fails the wait, too */
+    }
 }
 
 /* ---- verbs ---- */
@@ -228,12 +266,18 @@ static thole_status run_order(const struct cli *cli, struct order *order, thole_
                               thole_error *reterr)
 {
     thole_slice const input = buf_bytes(&order->input);
-    if (is_plain(order))
-        return thole_client_run(order->client, order->id, order->orchestration, input, cli_left_ms(cli), ret,
-                                reterr);
+    if (instance_commands_is_plain(order)) {
+        uint64_t const left_ms = cli_left_ms(cli);
+        bool const last = left_ms <= EXPLAIN_MS;
+        thole_status const status = thole_client_run(order->client, order->id, order->orchestration, input,
+                                                     last ? left_ms : EXPLAIN_MS, ret, reterr);
+        return status != THOLE_TIMEOUT || last
+                   ? status
+                   : instance_commands_wait_for(cli, order->client, order->id, true, ret, reterr);
+    }
     THOLE_TRY(thole_client_start_with(order->client, order->id, order->orchestration, input, &order->with,
                                       NULL, reterr));
-    return wait_for(cli, order->client, order->id, ret, reterr);
+    return instance_commands_wait_for(cli, order->client, order->id, false, ret, reterr);
 }
 
 int command_run(struct cli *cli)
@@ -244,7 +288,7 @@ int command_run(struct cli *cli)
     int code = EXIT_GENERIC;
     if (!order_init(cli, &order, &code))
         return code;
-    if (!check_known(cli, &order, &code)) {
+    if (!instance_commands_check_known(cli, &order, &code)) {
         order_release(&order);
         return code;
     }
@@ -265,6 +309,8 @@ static void print_started(const struct cli *cli, const struct order *order, bool
     struct json json;
     if (!cli_is_json(cli)) {
         payload_print(cli, thole_slice_from(id_text(id)));
+        if (cli->options.unescaped) /* --raw is about results: an id is a line in any case */
+            (void)fputc('\n', stdout);
     } else {
         json_document(&json, stdout, "thole.start.v1");
         json_member(&json, "instance", id);
@@ -286,7 +332,7 @@ int command_start(struct cli *cli)
         return command_run(cli);
     if (!order_init(cli, &order, &code))
         return code;
-    if (!check_known(cli, &order, &code)) {
+    if (!instance_commands_check_known(cli, &order, &code)) {
         order_release(&order);
         return code;
     }
@@ -309,7 +355,7 @@ int command_wait(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    error.status = wait_for(cli, client, id, &outcome, &error);
+    error.status = instance_commands_wait_for(cli, client, id, false, &outcome, &error);
     code = error.status == THOLE_OK ? print_outcome(cli, id, &outcome)
                                     : cli_complain(cli, cli->words[0], &error);
     thole_client_close(client);

@@ -25,7 +25,7 @@ uint64_t listing_wish(const struct listing *listing)
 }
 
 /* Called with the first row, or at the end, so that a reading that fails at once prints nothing. */
-static void begin_document(struct listing *listing)
+static void listing_begin_document(struct listing *listing)
 {
     if (listing->begun || listing->cli->options.output != OUTPUT_JSON)
         return;
@@ -53,7 +53,7 @@ enum listing_step listing_row(struct listing *listing, const char *schema)
         end_line(listing);
         return LISTING_STOP;
     }
-    begin_document(listing);
+    listing_begin_document(listing);
     switch ((enum output)listing->cli->options.output) {
     case OUTPUT_NAME: return LISTING_NAME;
     case OUTPUT_TABLE:
@@ -74,7 +74,7 @@ thole_status listing_row_end(struct listing *listing)
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-static void end_document(struct listing *listing, bool complete)
+static void listing_end_document(struct listing *listing, bool complete)
 {
     if (listing->cli->options.output != OUTPUT_JSON)
         return;
@@ -113,10 +113,10 @@ int listing_end(struct listing *listing, thole_status status, thole_error *error
     if (status == THOLE_CANCELLED && (listing->more || ferror(stdout)))
         status = THOLE_OK; /* cli_finish() reports an error of stdout */
     if (status == THOLE_OK)
-        begin_document(listing);
+        listing_begin_document(listing);
     end_line(listing);
     if (listing->begun)
-        end_document(listing, status == THOLE_OK && !listing->more);
+        listing_end_document(listing, status == THOLE_OK && !listing->more);
     say_skipped(listing);
     error->status = status;
     if (status != THOLE_OK)

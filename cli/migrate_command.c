@@ -6,7 +6,7 @@
 
 enum { STATEMENT_TIMEOUT_MS = 60 * 1000 };
 
-static thole_status migrate(const struct cli_options *options, thole_error *reterr)
+static thole_status migrate_command_migrate(const struct cli_options *options, thole_error *reterr)
 {
     struct postgres *pg = NULL;
     struct postgres_options const settings = {.conninfo = options->postgres,
@@ -27,7 +27,7 @@ int command_migrate(struct cli *cli)
 {
     struct json json;
     thole_error error = {.status = THOLE_OK};
-    if (migrate(&cli->options, &error) != THOLE_OK)
+    if (migrate_command_migrate(&cli->options, &error) != THOLE_OK)
         return cli_complain(cli, "", &error);
     if (!cli_is_json(cli)) {
         (void)printf("namespace %s is at migration %zu%s\n", cli->options.ns, migrations_len,

@@ -8,7 +8,7 @@
 enum { CHUNK = 64 * 1024 };
 
 /* One byte more than allowed is read, so that too much is told apart from just enough. */
-static bool read_all(FILE *from, uint64_t max, struct buf *to)
+static bool payload_read_all(FILE *from, uint64_t max, struct buf *to)
 {
     char chunk[CHUNK];
     size_t n;
@@ -27,12 +27,12 @@ bool payload_read(const struct cli *cli, const char *text, struct buf *to, int *
         buf_text(to, input);
     } else {
         FILE *from = standard ? stdin : fopen(path, "re");
-        bool const ok = from != NULL && read_all(from, cli->options.payload_max, to);
+        bool const ok = from != NULL && payload_read_all(from, cli->options.payload_max, to);
         int const error = errno;
         if (from != NULL && !standard)
             (void)fclose(from);
         if (!ok) {
-            *ret_code = cli_misused(cli, "cannot read %s: %s", standard ? "stdin" : path, strerror(error));
+            *ret_code = cli_unread(cli, standard ? "stdin" : path, error, "the path of a file, after @");
             return false;
         }
     }
@@ -58,6 +58,6 @@ void payload_print(const struct cli *cli, thole_slice bytes)
         print_shown(bytes);
     else if (bytes.len > 0)
         (void)fwrite(bytes.ptr, 1, bytes.len, stdout);
-    if (bytes.len == 0 || bytes.ptr[bytes.len - 1] != '\n')
+    if (!cli->options.unescaped && (bytes.len == 0 || bytes.ptr[bytes.len - 1] != '\n'))
         (void)fputc('\n', stdout);
 }

@@ -1,14 +1,19 @@
 /* Output common to all verbs: errors, exit codes, the version. */
 #include "clock.h"
 #include "command.h"
+#include "file_fault.h"
 #include "message.h"
+#include "remedy.h"
 #include "requests.h"
 #include "text.h"
 #include "thole/program.h"
 #include "utf8.h"
+#include "write_flaw.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 int cli_exit_code(thole_status status)
 {
@@ -34,7 +39,7 @@ int cli_exit_code(thole_status status)
 }
 
 /* What to try next. */
-static const char *advice(const struct cli *cli, thole_status status, bool connecting)
+static const char *report_advice(const struct cli *cli, thole_status status, bool connecting)
 {
     switch (status) {
     case THOLE_UNAVAILABLE:
@@ -102,17 +107,37 @@ static void say_json(const char *verb, const struct problem *problem)
     json_end(&json);
 }
 
-/* The hint with the id, so that it can be pasted. An id with special characters for a shell stays "ID". */
-static const char *pasteable(const struct problem *problem, char *room, size_t cap)
+/* Whether the text goes on with a verb that asks a namespace; --help asks none. */
+static bool names_verb(const struct cli *cli, const char *text)
 {
-    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:@-";
-    const char *at = problem->hint == NULL ? NULL : strstr(problem->hint, " ID");
-    size_t const len = strlen(problem->object);
-    if (at == NULL || len == 0 || strspn(problem->object, harmless) != len || problem->object[0] == '-')
-        return problem->hint;
-    int const n = snprintf(room, cap, "%.*s %s%s", (int)(at - problem->hint), problem->hint, problem->object,
-                           at + strlen(" ID"));
-    return n > 0 && (size_t)n < cap ? room : problem->hint;
+    static const char help[] = " --help";
+    size_t const len = strcspn(text, " ;:,)");
+    if (strncmp(text + len, help, strlen(help)) == 0)
+        return false;
+    for (size_t i = 0; cli->verbs != NULL && i < cli->verbs->commands_len; i++) {
+        const struct command *const verb = &cli->verbs->commands[i];
+        if (strlen(verb->name) == len && strncmp(text, verb->name, len) == 0)
+            return !verb->local;
+    }
+    return false;
+}
+
+/* The namespace, if the command line names one: what is pasted is to ask the same. */
+static void fill_namespace(const struct cli *cli, const char *hint, char *to, size_t cap)
+{
+    static const char command[] = "thole ";
+    size_t len = 0;
+    to[0] = '\0';
+    for (const char *at = hint; cli->ns_given && len < cap && (at = strstr(at, command)) != NULL;) {
+        at += strlen(command);
+        if (!names_verb(cli, at))
+            continue;
+        int const n = snprintf(to + len, cap - len, "%.*s-n %s ", (int)(at - hint), hint, cli->options.ns);
+        len += n > 0 ? (size_t)n : 0;
+        hint = at;
+    }
+    if (len < cap)
+        (void)snprintf(to + len, cap - len, "%s", hint);
 }
 
 /* "thole wait order-17: there is no …", "Try: …" */
@@ -132,11 +157,15 @@ static void say_text(const char *verb, const struct problem *problem)
     buf_release(&text);
 }
 
-static int say(const struct cli *cli, struct problem problem)
+static int report_print(const struct cli *cli, struct problem problem)
 {
-    char hint[THOLE_ID_BYTES_MAX + 256];
+    char hint[SAID_BYTES_MAX], whole[SAID_BYTES_MAX];
     const char *verb = cli->command == NULL ? "" : cli->command->name;
-    problem.hint = pasteable(&problem, hint, sizeof hint);
+    if (problem.hint != NULL) {
+        fill_namespace(cli, problem.hint, hint, sizeof hint);
+        remedy_fill(hint, thole_slice_from(problem.object), whole, sizeof whole);
+        problem.hint = whole;
+    }
     if (!cli_is_json(cli))
         say_text(verb, &problem);
     else
@@ -144,37 +173,60 @@ static int say(const struct cli *cli, struct problem problem)
     return problem.code;
 }
 
-static const char *text_of(const thole_error *error)
+static const char *report_text_of(const thole_error *error)
 {
     return error->text[0] == '\0' ? thole_status_text(error->status) : error->text;
 }
 
-static int complain(const struct cli *cli, const char *object, const thole_error *error, bool connecting)
+static int report_problem(const struct cli *cli, const char *object, const thole_error *error,
+                          bool connecting)
 {
     int const own = cli->command->conflict;
+    if (file_fault_is_write(error))
+        return cli_complain_with(cli, object, error, EXIT_GENERIC, NULL);
+    const char *hint = strstr(error->text, CANNOT_STORE) != NULL
+                           ? "thole doctor; nats server report jetstream; the log of nats-server"
+                           : report_advice(cli, error->status, connecting);
+    if (hint != NULL && object[0] == '\0' && strstr(hint, " ID") != NULL)
+        hint = NULL; /* it is of one instance, and none is named */
     return cli_complain_with(cli, object, error,
                              error->status == THOLE_CONFLICT && own != 0 ? own : cli_exit_code(error->status),
-                             strstr(error->text, CANNOT_STORE) != NULL
-                                 ? "thole doctor; nats server report jetstream; the log of nats-server"
-                                 : advice(cli, error->status, connecting));
+                             hint);
 }
 
 int cli_complain(const struct cli *cli, const char *object, const thole_error *error)
 {
-    return complain(cli, object, error, false);
+    return report_problem(cli, object, error, false);
 }
 
 int cli_complain_with(const struct cli *cli, const char *object, const thole_error *error, int code,
                       const char *hint)
 {
-    return say(cli, (struct problem){.status = thole_status_name(error->status),
-                                     .object = object,
-                                     .message = text_of(error),
-                                     .hint = hint,
-                                     .code = code});
+    return report_print(cli, (struct problem){.status = thole_status_name(error->status),
+                                              .object = object,
+                                              .message = report_text_of(error),
+                                              .hint = hint,
+                                              .code = file_fault_is_write(error) ? EXIT_GENERIC : code});
 }
 
-static int THOLE_PRINTF(3, 0) misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)
+int cli_unread(const struct cli *cli, const char *path, int why, const char *hint)
+{
+    thole_error error = {.status = THOLE_OK};
+    (void)file_fault_read(path, why, &error);
+    return cli_complain_with(cli, "", &error, cli_exit_code(error.status), hint);
+}
+
+int cli_unwritten(const struct cli *cli, const char *path, int flaw)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (flaw == EEXIST) /* another file is wanted, and not another disk */
+        return cli_misused(cli, "%.300s is there already", path);
+    (void)file_fault_write(path, flaw, &error);
+    return cli_complain_with(cli, "", &error, EXIT_GENERIC, NULL);
+}
+
+static int THOLE_PRINTF(3, 0)
+    report_misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)
 {
     thole_error error = {.status = THOLE_INVALID};
     char help[64];
@@ -188,7 +240,7 @@ int cli_misused(const struct cli *cli, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    int const code = misused(cli, NULL, fmt, args);
+    int const code = report_misused(cli, NULL, fmt, args);
     va_end(args);
     return code;
 }
@@ -197,7 +249,7 @@ int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ..
 {
     va_list args;
     va_start(args, fmt);
-    int const code = misused(cli, hint, fmt, args);
+    int const code = report_misused(cli, hint, fmt, args);
     va_end(args);
     return code;
 }
@@ -214,15 +266,10 @@ bool cli_reason_is_good(const struct cli *cli)
     return false;
 }
 
-void cli_note(const struct cli *cli, const char *fmt, ...)
+static void report_say_note(const struct cli *cli, const char *text)
 {
-    char text[SAID_BYTES_MAX];
     struct json json;
     struct buf safe;
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     if (!cli_is_json(cli)) {
         buf_init(&safe, SAID_BYTES_MAX);
         text_lines(&safe, thole_slice_from(text));
@@ -233,6 +280,27 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     json_document(&json, stderr, "thole.note.v1");
     json_member_text(&json, "note", text);
     json_end(&json);
+}
+
+void cli_note(const struct cli *cli, const char *fmt, ...)
+{
+    char text[SAID_BYTES_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    report_say_note(cli, text);
+}
+
+void cli_note_of(const struct cli *cli, thole_slice instance, const char *fmt, ...)
+{
+    char text[SAID_BYTES_MAX], filled[SAID_BYTES_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    remedy_fill(text, instance, filled, sizeof filled);
+    report_say_note(cli, filled);
 }
 
 /* ---- connecting ---- */
@@ -247,15 +315,15 @@ uint64_t cli_left_ms(const struct cli *cli)
     return now_ms < end_ms ? end_ms - now_ms : 1;
 }
 
-static void pause_ms(uint64_t ms)
+static void report_pause_ms(uint64_t ms)
 {
     struct timespec const pause = clock_timespec(ms);
     (void)nanosleep(&pause, NULL);
 }
 
 /* A server that is away may come back within --timeout, of verbs that wait that long. */
-static thole_status open_client(const struct cli *cli, const thole_client_options *options,
-                                thole_client **ret, thole_error *reterr)
+static thole_status report_open_client(const struct cli *cli, const thole_client_options *options,
+                                       thole_client **ret, thole_error *reterr)
 {
     bool const patient = cli->command->waits && cli->options.timeout_ms != 0;
     thole_status status;
@@ -266,7 +334,7 @@ static thole_status open_client(const struct cli *cli, const thole_client_option
             return status;
         if (again_ms == AGAIN_MS_MIN)
             cli_note(cli, "%s; trying again until --timeout is over", reterr->text);
-        pause_ms(again_ms);
+        report_pause_ms(again_ms);
     }
 }
 
@@ -281,6 +349,7 @@ void cli_client_options(const struct cli *cli, thole_client_options *ret)
     options.nats_key = cli->options.nats_key;
     options.nats_server_name = cli->options.nats_server_name;
     options.nats_inbox = cli->options.nats_inbox;
+    options.nats_api_prefix = cli->options.nats_api_prefix;
     options.postgres = cli->options.postgres;
     options.ns = cli->options.ns;
     options.actor = cli->options.actor;
@@ -293,28 +362,50 @@ void cli_client_options(const struct cli *cli, thole_client_options *ret)
     *ret = options;
 }
 
+bool cli_lacks_file(const struct cli *cli, const thole_error *error)
+{
+    const struct cli_options *const options = &cli->options;
+    const char *const paths[] = {options->nats_creds, options->nats_ca, options->nats_cert,
+                                 options->nats_key};
+    for (size_t i = 0; error->status == THOLE_INVALID && i < sizeof paths / sizeof paths[0]; i++)
+        if (paths[i] != NULL && paths[i][0] != '\0' && access(paths[i], R_OK) != 0)
+            return true;
+    return false;
+}
+
 thole_client *cli_connect(const struct cli *cli, int *ret_code)
 {
     thole_client_options options;
     thole_client *client = NULL;
     thole_error error = {.status = THOLE_OK};
     cli_client_options(cli, &options);
-    thole_status const status = open_client(cli, &options, &client, &error);
+    thole_status const status = report_open_client(cli, &options, &client, &error);
     error.status = status;
     if (status != THOLE_OK)
-        *ret_code = complain(cli, "", &error, true);
+        *ret_code = cli_complain_connect(cli, &error);
     return client;
+}
+
+int cli_complain_connect(const struct cli *cli, const thole_error *error)
+{
+    thole_error said = *error;
+    if (!cli_lacks_file(cli, error))
+        return report_problem(cli, "", error, true);
+    said.status = THOLE_NOT_FOUND;
+    return cli_complain_with(cli, "", &said, EXIT_NOT_FOUND, "the path of a file");
+}
+
+int cli_flawed(const struct cli *cli, int code, int flaw)
+{
+    if (flaw == EPIPE)
+        return code == EXIT_DONE ? EXIT_SIGNALLED + SIGPIPE : code;
+    return cli_unwritten(cli, "stdout", flaw);
 }
 
 int cli_finish(const struct cli *cli, int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    if (errno == EPIPE)
-        return code == EXIT_DONE ? EXIT_GENERIC : code;
-    thole_error error = {.status = THOLE_UNAVAILABLE};
-    (void)snprintf(error.text, sizeof error.text, "cannot write to stdout: %s", strerror(errno));
-    return cli_complain_with(cli, "", &error, EXIT_GENERIC, NULL);
+    int const flaw = write_flaw(stdout);
+    return flaw == 0 ? code : cli_flawed(cli, code, flaw);
 }
 
 int command_version(struct cli *cli)

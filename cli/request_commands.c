@@ -1,6 +1,8 @@
 /* Requests to an existing instance: cancel, terminate, delete, pause, resume, signal, query; complete and
  * fail for activities. */
+#include "children.h"
 #include "client_holds.h"
+#include "client_notes.h"
 #include "clock.h"
 #include "payload.h"
 #include "text.h"
@@ -16,6 +18,7 @@ struct request {
     thole_error error;
     uint64_t requested_us, accepted_us; /* of the wall clock: compared with what an activity here prints */
     bool queued;                        /* it is stored, and no engine has taken it yet */
+    bool stored;                        /* it is stored, and whether an engine takes it is not looked at */
     const char *hint;                   /* what to try, when it is not the verb's; or NULL */
     bool kept;                          /* an event for an instance that is not there yet */
 };
@@ -40,9 +43,10 @@ static void print_accepted(const struct request *request, const char *key, bool 
     json_document(&json, stdout, schema);
     json_member(&json, key, request->object);
     json_member_bool(&json, "accepted", accepted);
-    if (request->kept) {
+    if (request->stored)
+        json_member_bool(&json, "stored", true);
+    if (request->kept)
         json_member_bool(&json, "kept", true);
-    }
     json_member_number(&json, "requested_us", request->requested_us);
     json_member_number(&json, "accepted_us", request->accepted_us);
     json_end(&json);
@@ -57,24 +61,47 @@ static void print_said(const char *said, thole_slice object, const char *what)
     buf_release(&text);
 }
 
-/* @p said: the sentence for people; the object follows it. */
-static int request_close(struct request *request, thole_status status, const char *key, const char *said)
+static const char *request_object(const struct request *request, struct buf *room)
 {
+    buf_clear(room);
+    buf_slice(room, request->object);
+    return buf_cstr(room);
+}
+
+/* Says what came of it. @p said: the sentence for people; the object follows it. */
+static int request_say(struct request *request, thole_status status, const char *key, const char *said)
+{
+    struct buf id;
     int code = EXIT_DONE;
+    buf_init(&id, request->object.len + 1);
     request->accepted_us = clock_wall_us();
     request->error.status = status;
     if (status != THOLE_OK && request->hint != NULL)
-        code = cli_complain_with(request->cli, request->cli->words[0], &request->error, cli_exit_code(status),
-                                 request->hint);
+        code = cli_complain_with(request->cli, request_object(request, &id), &request->error,
+                                 cli_exit_code(status), request->hint);
     else if (status != THOLE_OK)
-        code = cli_complain(request->cli, request->cli->words[0], &request->error);
+        code = cli_complain(request->cli, request_object(request, &id), &request->error);
     else if (!cli_is_json(request->cli))
         print_said(said, request->object,
-                   request->queued ? "is stored; no engine has taken it yet" : "accepted");
+                   request->queued   ? "is stored; no engine has taken it yet"
+                   : request->stored ? "is stored"
+                                     : "accepted");
     else
-        print_accepted(request, key, !request->queued);
+        print_accepted(request, key, !request->queued && !request->stored);
+    buf_release(&id);
+    return code;
+}
+
+static void request_commands_request_release(struct request *request)
+{
     thole_client_close(request->client);
     buf_release(&request->payload);
+}
+
+static int request_close(struct request *request, thole_status status, const char *key, const char *said)
+{
+    int const code = request_say(request, status, key, said);
+    request_commands_request_release(request);
     return code;
 }
 
@@ -83,7 +110,7 @@ static int request_close(struct request *request, thole_status status, const cha
 typedef thole_status reason_fn(thole_client *client, thole_slice instance, thole_slice reason,
                                thole_error *reterr);
 
-static int ask(struct cli *cli, reason_fn *call, const char *said)
+static int request_commands_ask(struct cli *cli, reason_fn *call, const char *said)
 {
     struct request request;
     int code = EXIT_DONE;
@@ -94,14 +121,39 @@ static int ask(struct cli *cli, reason_fn *call, const char *said)
                          said);
 }
 
+enum { NOTE_BYTES_MAX = 8 * 1024 };
+
+static void note_idle(const struct request *request, const char *what, bool resumes)
+{
+    struct buf note;
+    buf_init(&note, NOTE_BYTES_MAX);
+    if (client_note_idle(request->client, request->object, what, resumes, &note))
+        cli_note(request->cli, "%s", buf_cstr(&note));
+    buf_release(&note);
+}
+
 int command_cancel(struct cli *cli)
 {
-    return ask(cli, thole_client_cancel, "cancellation of");
+    struct request request;
+    struct buf before;
+    int code = EXIT_DONE;
+    if (!request_open(cli, NULL, &request, &code))
+        return code;
+    buf_init(&before, NOTE_BYTES_MAX);
+    bool const again = client_note_cancelled(request.client, request.object, &before);
+    thole_slice const reason = thole_slice_from(cli->options.reason);
+    thole_status const status = thole_client_cancel(request.client, request.object, reason, &request.error);
+    if (status == THOLE_OK && again)
+        cli_note(cli, "%s", buf_cstr(&before));
+    if (status == THOLE_OK)
+        note_idle(&request, "the cancellation", true);
+    buf_release(&before);
+    return request_close(&request, status, "instance", "cancellation of");
 }
 
 int command_terminate(struct cli *cli)
 {
-    return ask(cli, thole_client_terminate, "termination of");
+    return request_commands_ask(cli, thole_client_terminate, "termination of");
 }
 
 /* Nothing ends a hold but its release. NULL: it is not held. */
@@ -109,44 +161,96 @@ static const char *hold_hint(const struct request *request)
 {
     thole_error held = {.status = THOLE_OK};
     return client_check_hold(request->client, request->object, &held) == THOLE_CONFLICT
-               ? "thole hold list ID, which says who set it and why; thole hold release ends it"
+               ? "thole hold list ID, which says who set it and why; thole hold release ID ends it"
                : NULL;
+}
+
+/* What stays is found when an id is to be used again: said at once. Without Postgres it is not known. */
+static void note_children(const struct request *request)
+{
+    struct children children;
+    thole_error ignored;
+    if (children_read(request->client, request->object, &children, &ignored) == THOLE_OK && children.len > 0)
+        cli_note_of(request->cli, request->object,
+                    "%s%zu instances that it has started stay, and their ids are in use: thole list --parent "
+                    "ID; thole delete ID --with-children removes them, too",
+                    children.len == CHILDREN_SHOWN_MAX ? "at least " : "", children.len);
+    children_release(&children);
+}
+
+static thole_status delete_one(struct request *request, thole_slice instance)
+{
+    bool accepted = false;
+    thole_delete_options const options = {.size = sizeof options,
+                                          .force = request->cli->options.force,
+                                          .reason = thole_slice_from(request->cli->options.reason)};
+    request->object = instance;
+    request->hint = NULL;
+    request->error.status =
+        thole_client_delete(request->client, instance, &options, &accepted, &request->error);
+    request->queued = !accepted;
+    if (request->error.status == THOLE_CONFLICT)
+        request->hint = hold_hint(request);
+    return request->error.status;
+}
+
+/* After their parent, which ends them as their policy says. One that is gone is no failure. */
+static int delete_children(struct request *request, const struct children *children, int code)
+{
+    thole_slice one;
+    for (size_t at = 0; children_next(children, &at, &one);) {
+        thole_status const status = delete_one(request, one);
+        if (status == THOLE_NOT_FOUND)
+            continue;
+        int const its = request_say(request, status, "instance", "deletion of");
+        code = code == EXIT_DONE ? its : code;
+    }
+    return code;
 }
 
 int command_delete(struct cli *cli)
 {
     struct request request;
-    bool accepted = false;
+    struct children children = {.len = 0};
+    thole_slice const root = thole_slice_from(cli->words[0]);
     int code = EXIT_DONE;
     if (!request_open(cli, NULL, &request, &code))
         return code;
-    thole_delete_options const options = {
-        .size = sizeof options, .force = cli->options.force, .reason = thole_slice_from(cli->options.reason)};
-    thole_status const status =
-        thole_client_delete(request.client, request.object, &options, &accepted, &request.error);
-    request.queued = !accepted;
-    request.hint = status == THOLE_CONFLICT ? hold_hint(&request) : NULL;
-    return request_close(&request, status, "instance", "deletion of");
+    thole_status status = THOLE_OK;
+    if (cli->options.with_children)
+        status = children_read_all(request.client, root, &children, &request.error);
+    if (status == THOLE_OK)
+        status = delete_one(&request, root);
+    bool const goes_on = status == THOLE_OK || (status == THOLE_NOT_FOUND && children.len > 0);
+    if (status == THOLE_OK || !goes_on)
+        code = request_say(&request, status, "instance", "deletion of");
+    if (goes_on)
+        code = delete_children(&request, &children, code);
+    if (status == THOLE_OK && !cli->options.with_children)
+        note_children(&request);
+    children_release(&children);
+    request_commands_request_release(&request);
+    return code;
 }
 
 int command_pause(struct cli *cli)
 {
-    return ask(cli, thole_client_pause, "pause of");
+    return request_commands_ask(cli, thole_client_pause, "pause of");
 }
 
 int command_resume(struct cli *cli)
 {
-    return ask(cli, thole_client_resume, "resumption of");
+    return request_commands_ask(cli, thole_client_resume, "resumption of");
 }
 
 int command_retry(struct cli *cli)
 {
-    return ask(cli, thole_client_retry, "retry of");
+    return request_commands_ask(cli, thole_client_retry, "retry of");
 }
 
 /* ---- events ---- */
 
-static const char *word(const struct cli *cli, int at)
+static const char *request_commands_word(const struct cli *cli, int at)
 {
     return at < cli->words_len ? cli->words[at] : NULL;
 }
@@ -155,16 +259,22 @@ int command_signal(struct cli *cli)
 {
     struct request request;
     int code = EXIT_DONE;
-    if (!request_open(cli, word(cli, 2), &request, &code))
+    if (!request_open(cli, request_commands_word(cli, 2), &request, &code))
         return code;
-    thole_status const status = thole_client_signal(
-        request.client, request.object, thole_slice_from(cli->words[1]), buf_bytes(&request.payload),
-        thole_slice_from(cli->options.request_id), &request.kept, &request.error);
+    thole_signal_options const options = {.size = sizeof options,
+                                          .request_id = thole_slice_from(cli->options.request_id),
+                                          .confirm = cli->options.wait};
+    thole_status const status =
+        thole_client_signal_with(request.client, request.object, thole_slice_from(cli->words[1]),
+                                 buf_bytes(&request.payload), &options, &request.kept, &request.error);
+    request.stored = !options.confirm;
     if (status == THOLE_OK && request.kept)
         cli_note(cli,
                  "there is no instance \"%s\" in namespace %s: the event is kept for 7 days (the engines' "
                  "--early-events), until it is started; thole list shows it as Waiting",
                  cli->words[0], cli->options.ns);
+    else if (status == THOLE_OK)
+        note_idle(&request, "the event", false);
     return request_close(&request, status, "instance", "event for");
 }
 
@@ -174,7 +284,7 @@ int command_complete(struct cli *cli)
 {
     struct request request;
     int code = EXIT_DONE;
-    if (!request_open(cli, word(cli, 1), &request, &code))
+    if (!request_open(cli, request_commands_word(cli, 1), &request, &code))
         return code;
     thole_status const status =
         thole_client_complete(request.client, request.object, buf_bytes(&request.payload), &request.error);
@@ -185,7 +295,7 @@ int command_fail(struct cli *cli)
 {
     struct request request;
     int code = EXIT_DONE;
-    if (!request_open(cli, word(cli, 1), &request, &code))
+    if (!request_open(cli, request_commands_word(cli, 1), &request, &code))
         return code;
     thole_status const status =
         thole_client_fail(request.client, request.object, thole_slice_from(cli->options.type),
@@ -214,7 +324,7 @@ int command_query(struct cli *cli)
     struct request request;
     thole_slice output = {NULL, 0};
     int code = EXIT_DONE;
-    if (!request_open(cli, word(cli, 2), &request, &code))
+    if (!request_open(cli, request_commands_word(cli, 2), &request, &code))
         return code;
     request.error.status = thole_client_query(request.client, request.object, thole_slice_from(cli->words[1]),
                                               buf_bytes(&request.payload), &output, &request.error);

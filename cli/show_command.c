@@ -32,6 +32,8 @@ struct show {
     thole_slice instance;
     struct inspection *inspection; /* of a file */
     struct buf receipt;            /* of one that is restored; empty: it is not */
+    bool without_row;              /* in instances: it is set aside */
+    bool stands;                   /* the instance does not go on by itself */
     thole_error *reterr;
 };
 
@@ -75,6 +77,8 @@ static void show_table(const thole_instance_info *info)
     show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
     if (info->detail.len > 0)
         show_text("detail", info->detail, DETAIL_COLUMNS); /* why it is stuck, and what to do: whole */
+    if (info->reason != NULL)
+        show_line("reason", thole_slice_from(info->reason));
     if (info->custom_status.len > 0)
         show_line("custom status", info->custom_status);
     if (info->version != 0)
@@ -94,6 +98,7 @@ static void show_table(const thole_instance_info *info)
 static thole_status show_row(void *arg, const thole_instance_info *info)
 {
     struct show *show = arg;
+    show->stands |= status_stands(info->status);
     if (is_table(show)) {
         show_table(info);
     } else {
@@ -103,9 +108,53 @@ static thole_status show_row(void *arg, const thole_instance_info *info)
     return THOLE_OK;
 }
 
+/* ---- rows that Postgres refuses ---- */
+
+static thole_status set_aside_line(void *arg, const thole_set_aside_info *info)
+{
+    struct buf line;
+    bool *const any = arg;
+    *any = true;
+    buf_init(&line, LINE_BYTES);
+    buf_printf(&line, "table %.*s", THOLE_FMT(info->table));
+    if (info->execution > 0)
+        buf_printf(&line, ", execution %" PRIu64, info->execution);
+    if (info->id > 0)
+        buf_printf(&line, ", #%" PRIu64, info->id);
+    if (info->column.len > 0)
+        buf_printf(&line, ", column %.*s", THOLE_FMT(info->column));
+    buf_printf(&line, "%s: %.*s", info->removal ? ", stays" : "", THOLE_FMT(info->reason));
+    if (info->code.len > 0)
+        buf_printf(&line, " (SQLSTATE %.*s)", THOLE_FMT(info->code));
+    show_text("row set aside", buf_bytes(&line), DETAIL_COLUMNS);
+    buf_release(&line);
+    return THOLE_OK;
+}
+
+/* False: there is none. */
+static bool show_set_aside(struct show *show)
+{
+    bool any = false;
+    if (!is_table(show)) {
+        form_set_aside(&show->json, show->client, show->instance);
+        return false;
+    }
+    /* tables of before have none */
+    thole_status const status =
+        thole_client_set_aside(show->client, show->instance, set_aside_line, &any, NULL);
+    return status == THOLE_OK && any;
+}
+
+static thole_status set_aside_note(void *arg, const thole_set_aside_info *info)
+{
+    bool *const missing = arg;
+    *missing |= thole_slice_equal(info->table, THOLE_STR("instances"));
+    return THOLE_OK;
+}
+
 /* ---- what is waited for ---- */
 
-static void note(void *arg, const char *text)
+static void show_command_note(void *arg, const char *text)
 {
     const struct show *show = arg;
     cli_note(show->cli, "%s", text);
@@ -121,6 +170,7 @@ static void pending_line(struct show *show, uint64_t execution, const thole_pend
     switch (p->kind) {
     case THOLE_PENDING_ACTIVITY:
         pending_say(&show->pending, execution, p, &said);
+        show->stands |= said.stands;
         buf_printf(&line, "activity %.*s, queue %.*s, try %" PRIu32 ": %s", THOLE_FMT(p->name),
                    THOLE_FMT(p->queue), p->try_number, said.text);
         break;
@@ -145,17 +195,10 @@ static void pending_lines(struct show *show, const thole_inspection *inspection)
         (void)printf("%-16s%zu more; -o json prints all\n", "and", len - shown);
 }
 
-static void show_data(struct show *show, const char *key, thole_slice data, bool redacted)
+static void show_data(const char *key, thole_slice data, bool redacted)
 {
     struct buf line;
     char size[40];
-    if (!is_table(show)) {
-        form_data(&show->json, key, data, SIZE_MAX);
-        if (redacted)
-            json_member_bool(&show->json, strcmp(key, "input") == 0 ? "input_redacted" : "output_redacted",
-                             true);
-        return;
-    }
     buf_init(&line, LINE_BYTES);
     text_safe(&line, data, DATA_COLUMNS);
     (void)snprintf(size, sizeof size, " (%zu bytes)", data.len);
@@ -166,20 +209,65 @@ static void show_data(struct show *show, const char *key, thole_slice data, bool
     buf_release(&line);
 }
 
+/* Events that nothing has waited for: perhaps their name is mistyped. */
+static void show_kept(const thole_inspection *inspection)
+{
+    char text[THOLE_NAME_BYTES_MAX + 128];
+    for (size_t i = 0; i < inspection->kept_len && i < PENDING_LINES_MAX; i++) {
+        const thole_kept_event *const kept = &inspection->kept[i];
+        (void)snprintf(text, sizeof text, "%.*s (%" PRIu64 "): nothing has waited for it yet",
+                       THOLE_FMT(kept->name), kept->count);
+        show_line("event kept", thole_slice_from(text));
+    }
+    if (inspection->kept_len > PENDING_LINES_MAX)
+        (void)printf("%-16s%zu more names of events; -o json prints all\n", "and",
+                     inspection->kept_len - PENDING_LINES_MAX);
+}
+
+static void show_inspection_table(struct show *show, const thole_inspection *inspection)
+{
+    show_data("input", inspection->input, inspection->input_redacted);
+    if (inspection_has_ended(inspection)) {
+        show_data("output", inspection->output, inspection->output_redacted);
+        if (inspection->error_type.len > 0)
+            show_line("error type", inspection->error_type);
+    }
+    pending_lines(show, inspection);
+    show_kept(inspection);
+}
+
 static thole_status show_inspection(void *arg, const thole_inspection *inspection)
 {
     struct show *show = arg;
-    bool const ended =
-        inspection->status != THOLE_INSTANCE_RUNNING && inspection->status != THOLE_INSTANCE_PAUSED;
-    show_data(show, "input", inspection->input, inspection->input_redacted);
-    if (ended)
-        show_data(show, "output", inspection->output, inspection->output_redacted);
-    pending_read(&show->pending, show->client, show->instance, inspection, note, show);
+    pending_read(&show->pending, show->client, show->instance, inspection, show_command_note, show);
     if (is_table(show))
-        pending_lines(show, inspection);
+        show_inspection_table(show, inspection);
     else
-        form_pending(&show->json, &show->pending, inspection);
+        show->stands |= form_inspection(&show->json, &show->pending, inspection, SIZE_MAX);
+    for (size_t i = 0; i < inspection->pending_len; i++) /* which may not go on either */
+        show->stands |= inspection->pending[i].kind == THOLE_PENDING_CHILD;
     return THOLE_OK;
+}
+
+/* ---- why it does not go on ---- */
+
+static thole_status hindrance_line(void *arg, const thole_hindrance *hindrance)
+{
+    (void)arg;
+    show_text("next step", hindrance->remedy, DETAIL_COLUMNS);
+    return THOLE_OK;
+}
+
+static void show_hindrances(struct show *show)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (!show->stands)
+        return;
+    error.status = is_table(show)
+                       ? thole_client_explain(show->client, show->instance, hindrance_line, NULL, &error)
+                       : form_hindrances(&show->json, show->client, show->instance, &error);
+    if (error.status != THOLE_OK)
+        cli_note(show->cli, "what would let it go on is not known: %s", error.text);
 }
 
 /* ---- at a point of the history ---- */
@@ -251,6 +339,8 @@ static thole_status show_point(void *arg, const thole_inspection *inspection)
     thole_status const status = show_inspection(show, inspection);
     if (show->receipt.len > 0)
         show_receipt(show);
+    if (show->without_row)
+        (void)show_set_aside(show);
     if (!is_table(show))
         json_end(&show->json);
     return status;
@@ -270,7 +360,8 @@ static bool point_read(const struct cli *cli, thole_inspect_point *ret)
         number_parse(dot + 1, &ret->event, NULL) == THOLE_OK && ret->event > 0)
         return true;
     ret->execution = ret->event = 0;
-    if (text_time_parse(text, clock_wall_ms(), &ret->time_ms) && ret->time_ms > 0)
+    bool const is_event = strcmp(text, "0") == 0; /* which there is not; as a duration it is now */
+    if (!is_event && text_time_parse(text, clock_wall_ms(), &ret->time_ms) && ret->time_ms > 0)
         return true;
     (void)cli_misused(cli,
                       "--at: %.60s is neither an event nor a time; expected 17, 2.17 (of execution 2), "
@@ -279,7 +370,7 @@ static bool point_read(const struct cli *cli, thole_inspect_point *ret)
     return false;
 }
 
-static thole_status file_begin(void *arg, thole_slice instance)
+static thole_status show_command_file_begin(void *arg, thole_slice instance)
 {
     struct show *show = arg;
     if (show->inspection != NULL)
@@ -288,7 +379,8 @@ static thole_status file_begin(void *arg, thole_slice instance)
     return arena_dup(&show->arena, instance, &show->instance);
 }
 
-static thole_status file_record(void *arg, uint64_t sequence, const struct record *record, thole_slice bytes)
+static thole_status show_command_file_record(void *arg, uint64_t sequence, const struct record *record,
+                                             thole_slice bytes)
 {
     struct show *show = arg;
     (void)sequence;
@@ -296,7 +388,7 @@ static thole_status file_record(void *arg, uint64_t sequence, const struct recor
     return inspection_take(show->inspection, bytes, show->reterr);
 }
 
-static thole_status file_end(void *arg)
+static thole_status show_command_file_end(void *arg)
 {
     (void)arg;
     return THOLE_OK;
@@ -307,9 +399,9 @@ static int show_file(struct show *show)
     const struct cli *cli = show->cli;
     struct history_input const input = {.only = cli->words_len > 0 ? thole_slice_from(cli->words[0])
                                                                    : (thole_slice){NULL, 0},
-                                        .begin = file_begin,
-                                        .record = file_record,
-                                        .end = file_end,
+                                        .begin = show_command_file_begin,
+                                        .record = show_command_file_record,
+                                        .end = show_command_file_end,
                                         .arg = show};
     thole_error error = {.text = ""};
     show->reterr = &error;
@@ -370,22 +462,109 @@ static void show_rest(struct show *show)
                                                      show_inspection, show, &error);
     if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* never started: events wait for it */
         cli_note(show->cli, "what it waits for is not known, as its history cannot be read: %s", error.text);
+    show_hindrances(show);
     if (show->cli->options.source)
         show_source(show);
+    if (show_set_aside(show))
+        cli_note(show->cli,
+                 "what these rows are for does not happen: remove the cause, then thole projections verify");
     if (!is_table(show))
         json_end(&show->json);
 }
 
-/* From its history: rows are made from the logs alone. False: it is not restored. */
-static bool show_restored(struct show *show)
+/* ---- what has no row ---- */
+
+static thole_status count_engine(void *arg, const thole_engine_info *info)
+{
+    size_t *engines = arg;
+    (void)info;
+    ++*engines;
+    return THOLE_OK;
+}
+
+/* Why the start waits; how many engines run is in @p engines, SIZE_MAX: not known. */
+static void show_pending_table(struct show *show, const thole_inspection *inspection, size_t engines)
+{
+    char why[128];
+    if (engines == 0)
+        (void)snprintf(why, sizeof why, "no engine runs");
+    else if (inspection->ahead > 0)
+        (void)snprintf(why, sizeof why, "up to %" PRIu64 " messages of its partition are before it",
+                       inspection->ahead);
+    else
+        (void)snprintf(why, sizeof why, "no engine has taken it: does one own its partition?");
+    show_line("instance", show->instance);
+    show_line("orchestration", inspection->orchestration);
+    show_line("status", thole_slice_from(thole_instance_status_name(inspection->status)));
+    if (inspection->version != 0)
+        show_number("version", inspection->version);
+    show_time("stored", inspection->time_ms);
+    show_text("waits", THOLE_STR("for its first turn"), DATA_COLUMNS);
+    show_line("because", thole_slice_from(why));
+    show_data("input", inspection->input, false);
+}
+
+static void show_pending_members(struct show *show, const thole_inspection *inspection, size_t engines)
+{
+    struct json *json = &show->json;
+    json_document(json, stdout, "thole.instance.v1");
+    json_member(json, "instance", show->instance);
+    json_member(json, "orchestration", inspection->orchestration);
+    if (inspection->version != 0)
+        json_member_number(json, "version", inspection->version);
+    json_member_text(json, "status", thole_instance_status_name(inspection->status));
+    json_member_number(json, "execution", 0);
+    json_member_time(json, "stored", inspection->time_ms);
+    json_member_number(json, "ahead", inspection->ahead);
+    if (engines != SIZE_MAX)
+        json_member_number(json, "engines", engines);
+    form_data(json, "input", inspection->input, SIZE_MAX);
+    json_end(json);
+}
+
+static thole_status show_unprojected(void *arg, const thole_inspection *inspection)
+{
+    struct show *show = arg;
+    size_t engines = 0;
+    if (inspection->status != THOLE_INSTANCE_PENDING)
+        return show_point(show, inspection);
+    if (thole_client_engines(show->client, count_engine, &engines, NULL) != THOLE_OK)
+        engines = SIZE_MAX;
+    if (is_table(show))
+        show_pending_table(show, inspection, engines);
+    else
+        show_pending_members(show, inspection, engines);
+    return THOLE_OK;
+}
+
+/* Its row in instances is set aside: what its history says is shown instead. */
+static void show_note_set_aside(struct show *show)
+{
+    bool missing = false;
+    if (thole_client_set_aside(show->client, show->instance, set_aside_note, &missing, NULL) == THOLE_OK)
+        show->without_row = missing;
+}
+
+static void show_note_restored(struct show *show)
 {
     struct restored_place const place = client_restored_place(show->client, show->instance);
     bool is = false;
-    if (restored_receipt(show->client->connection, &place, &is, &show->receipt, NULL) != THOLE_OK || !is) {
+    if (restored_receipt(show->client->connection, &place, &is, &show->receipt, NULL) != THOLE_OK || !is)
         buf_clear(&show->receipt);
-        return false;
-    }
-    return thole_client_inspect(show->client, show->instance, show_point, show, NULL) == THOLE_OK;
+}
+
+/* Rows are made from the logs, and soon after a turn: of what is restored, what has had no turn yet, and what
+ * has just had one there are none, nor of what Postgres refuses. False: there is nothing to show. */
+static bool show_without_row(struct show *show, thole_error *reterr)
+{
+    thole_error error = {.status = THOLE_OK};
+    show_note_set_aside(show);
+    if (!show->without_row)
+        show_note_restored(show);
+    error.status = thole_client_inspect(show->client, show->instance, show_unprojected, show, &error);
+    if (error.status != THOLE_OK)
+        *reterr = error;
+    return error.status == THOLE_OK;
 }
 
 static int show_now(struct show *show)
@@ -399,7 +578,7 @@ static int show_now(struct show *show)
     error.status = thole_client_show(show->client, show->instance, show_row, show, &error);
     if (error.status == THOLE_OK)
         show_rest(show);
-    else if (error.status != THOLE_NOT_FOUND || !show_restored(show))
+    else if (error.status != THOLE_NOT_FOUND || !show_without_row(show, &error))
         code = cli_complain(cli, cli->words[0], &error);
     thole_client_close(show->client);
     return code;

@@ -16,8 +16,12 @@ enum tone tone_of_event(const char *kind);
 bool terminal_there(void);
 /* Lines that it has; 24 where that is not known. */
 unsigned terminal_lines(void);
+/* Characters in a line of it; 0 without a terminal, and where that is not known. */
+unsigned terminal_columns(void);
 /* Begins to draw over what is there; lines are cut at the right edge until screen_end(). Nothing without a
  * terminal. */
 void screen_begin(void);
 void screen_end(void);
+/* A line that fits the terminal: what is cut ends with an ellipsis. */
+void screen_line(enum tone tone, const char *fmt, ...) THOLE_PRINTF(2, 3);
 #endif

@@ -1,7 +1,7 @@
 /* A history on stdout. */
 #include "timeline.h"
-#include "cells.h"
 #include "forms.h"
+#include "table.h"
 #include "text.h"
 #include <inttypes.h>
 
@@ -65,37 +65,61 @@ static void history_who(const thole_history_event *event, struct buf *to)
                                                                : 0);
 }
 
-static void print_who(const thole_history_event *event)
+static const struct table_column history_columns[] = {
+    {"TIME", 24, 20, 0, false},
+    {"EXEC", 4, 4, 1, true},
+    {"ID", 4, 4, 0, true},
+    {"EVENT", 20, 12, 0, false},
+    {"NAME", NAME_COLUMNS, 8, 0, false},
+    {"DATA", DATA_COLUMNS, 8, 0, false},
+};
+static const struct table_column history_wide_columns[] = {
+    {"TIME", 24, 20, 0, false},
+    {"EXEC", 4, 4, 2, true},
+    {"ID", 4, 4, 0, true},
+    {"EVENT", 20, 12, 0, false},
+    {"NAME", NAME_COLUMNS, 8, 0, false},
+    {"WHO", WHO_COLUMNS, 12, 1, false},
+    {"DATA", DATA_COLUMNS, 8, 0, false},
+};
+
+static void history_who_cell(struct table *table, const thole_history_event *event)
 {
     struct buf who;
     buf_init(&who, CELL_BYTES_MAX);
     history_who(event, &who);
-    print_cell(buf_bytes(&who), WHO_COLUMNS, CELL_BYTES_MAX);
+    table_cell(table, TONE_PLAIN, buf_bytes(&who));
     buf_release(&who);
 }
 
 static void history_row(struct timeline *timeline, const thole_history_event *event)
 {
-    bool const wide = timeline->cli->wide;
+    bool const wide = timeline->cli->wide, first = timeline->events == 0;
     char time[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 48];
+    struct table table;
     struct buf data;
-    if (timeline->events == 0)
-        (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %*s%s%s\n", "TIME", "EXEC", "ID", "EVENT", "NAME",
-                     wide ? -WHO_COLUMNS : 0, wide ? "WHO" : "", wide ? "  " : "", "DATA");
+    if (wide)
+        table_begin(&table, history_wide_columns, sizeof history_wide_columns / sizeof *history_wide_columns,
+                    first);
+    else
+        table_begin(&table, history_columns, sizeof history_columns / sizeof *history_columns, first);
     text_time(event->time_ms, time);
     history_name(event, name, sizeof name);
-    (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  ", time, event->execution, event->id);
-    print_toned(tone_of_event(event->kind), event->kind, 20);
-    print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
+    table_text(&table, time);
+    table_number(&table, event->execution);
+    table_number(&table, event->id);
+    table_cell(&table, tone_of_event(event->kind), thole_slice_from(event->kind));
+    table_text(&table, name);
     if (wide)
-        print_who(event);
+        history_who_cell(&table, event);
     buf_init(&data, CELL_BYTES_MAX);
     history_data(event, &data);
-    print_last_cell(buf_bytes(&data), DATA_COLUMNS);
+    table_cell(&table, TONE_PLAIN, buf_bytes(&data));
     buf_release(&data);
+    table_release(&table);
 }
 
-static void begin_document(struct timeline *timeline)
+static void timeline_begin_document(struct timeline *timeline)
 {
     json_document(&timeline->json, stdout, "thole.history.v1");
     json_member(&timeline->json, "instance", timeline->instance);
@@ -114,7 +138,7 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
     case OUTPUT_TABLE: history_row(timeline, event); break;
     case OUTPUT_JSON:
         if (timeline->events == 0) {
-            begin_document(timeline);
+            timeline_begin_document(timeline);
             json_key(json, "events");
             json_array(json);
         }
@@ -123,7 +147,7 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
         json_end(json);
         break;
     case OUTPUT_JSONL:
-        begin_document(timeline);
+        timeline_begin_document(timeline);
         form_event(json, event, SIZE_MAX);
         json_end(json);
         break;
@@ -134,9 +158,23 @@ thole_status timeline_event(void *arg, const thole_history_event *event)
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 
+void timeline_none(struct timeline *timeline)
+{
+    const struct cli *const cli = timeline->cli;
+    if (cli->options.output == OUTPUT_JSON) {
+        timeline_begin_document(timeline);
+        json_key(&timeline->json, "events");
+        json_array(&timeline->json);
+        timeline->begun = true;
+    }
+    cli_note(
+        cli,
+        "its history is empty: the start is stored, and no engine has taken it yet; thole show says why");
+}
+
 void timeline_end(struct timeline *timeline, bool complete)
 {
-    if (timeline->cli->options.output != OUTPUT_JSON || timeline->events == 0)
+    if (timeline->cli->options.output != OUTPUT_JSON || (timeline->events == 0 && !timeline->begun))
         return;
     json_end(&timeline->json);
     json_member_bool(&timeline->json, "complete", complete);

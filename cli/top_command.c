@@ -6,6 +6,7 @@
 #include "hash.h"
 #include "live.h"
 #include "roster.h"
+#include "table.h"
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct top {
     thole_client *client;
     struct cluster cluster;
     struct roster roster;
+    struct table table; /* of queues, in this drawing */
     uint64_t queues;
     struct buf before, now; /* struct handed_out, of the last drawing and of this one, by queue */
     uint64_t before_ms, now_ms;
@@ -64,77 +66,120 @@ static void queue_rate(struct top *top, const thole_queue_info *info, char ret[R
     }
 }
 
-static thole_status queue_row(void *arg, const thole_queue_info *info)
+static const struct table_column top_queue_columns[] = {
+    {"QUEUE", QUEUE_COLUMNS, 10, 0, false},
+    {"WAITING", 9, 7, 0, true},
+    {"OLDEST", 7, 6, 2, true},
+    {"RATE/S", 7, 6, 3, true},
+    {"RUNNING", 9, 7, 0, true},
+    {"OUTSIDE", 9, 7, 6, true},
+    {"POISONED", 9, 8, 1, true},
+    {"WORKERS", 8, 7, 0, true},
+    {"SLOTS", 8, 5, 5, true},
+    {"SILENT", 6, 6, 4, false},
+};
+
+static void top_queue_print(struct table *table, const thole_queue_info *info, const char *oldest,
+                            const char *rate, const uint64_t served[3])
+{
+    char text[24];
+    table_cell(table, TONE_PLAIN, info->queue);
+    table_number(table, info->waiting);
+    table_text(table, oldest);
+    table_text(table, rate);
+    table_number(table, info->running);
+    table_number(table, info->outside);
+    (void)snprintf(text, sizeof text, "%" PRIu64, info->poisoned);
+    table_cell(table, info->poisoned > 0 ? TONE_BAD : TONE_PLAIN, thole_slice_from(text));
+    (void)snprintf(text, sizeof text, "%" PRIu64, served[0]);
+    table_cell(table, served[0] == 0 && info->waiting > 0 ? TONE_WARN : TONE_PLAIN, thole_slice_from(text));
+    table_number(table, served[1]);
+    table_number(table, served[2]);
+}
+
+static thole_status top_command_queue_row(void *arg, const thole_queue_info *info)
 {
     struct top *top = arg;
     uint64_t workers, slots, silent = 0;
     char oldest[AGE_TEXT_BYTES] = "-", rate[RATE_BYTES];
     if (info->foreign)
         return THOLE_OK;
-    if (top->queues++ == 0)
-        (void)printf("\n%-24s  %9s  %7s  %7s  %9s  %9s  %9s  %8s  %8s  %s\n", "QUEUE", "WAITING", "OLDEST",
-                     "RATE/S", "RUNNING", "OUTSIDE", "POISONED", "WORKERS", "SLOTS", "SILENT");
+    if (top->queues++ == 0) {
+        (void)printf("\n");
+        table_head(&top->table);
+    }
     queue_workers(top, info, &workers, &slots);
     for (size_t i = 0; i < info->workers_len; i++)
         silent += info->lease_ms != 0 && info->workers[i].silent_ms >= info->lease_ms;
     if (info->oldest_ms != 0)
         age_text(info->oldest_ms, oldest);
     queue_rate(top, info, rate);
-    print_cell(info->queue, QUEUE_COLUMNS, THOLE_NAME_BYTES_MAX);
-    enum tone const poisoned = info->poisoned > 0 ? TONE_BAD : TONE_PLAIN;
-    enum tone const idle = workers == 0 && info->waiting > 0 ? TONE_WARN : TONE_PLAIN;
-    (void)printf("%9" PRIu64 "  %7s  %7s  %9" PRIu64 "  %9" PRIu64 "  %s%9" PRIu64 "%s  %s%8" PRIu64
-                 "%s  %8" PRIu64 "  %" PRIu64 "\n",
-                 info->waiting, oldest, rate, info->running, info->outside, tone_begin(poisoned),
-                 info->poisoned, tone_end(poisoned), tone_begin(idle), workers, tone_end(idle), slots,
-                 silent);
+    top_queue_print(&top->table, info, oldest, rate, (uint64_t[]){workers, slots, silent});
     return THOLE_OK;
 }
 
 /* ---- engines ---- */
 
-static void engine_row(const struct top *top, const struct cluster_engine *engine)
+static const struct table_column top_engine_columns[] = {
+    {"ENGINE", NODE_COLUMNS, 12, 0, false},
+    {"HEARTBEAT", 9, 9, 1, true},
+    {"PARTITIONS", 10, 10, 0, true},
+    {"NUMBERS", NODE_COLUMNS, 10, 2, false},
+};
+
+static void top_command_engine_row(const struct top *top, struct table *table,
+                                   const struct cluster_engine *engine)
 {
     struct buf shares;
+    char heartbeat[32];
     size_t len;
     buf_init(&shares, SHARES_BYTES);
     cluster_shares(&top->cluster, engine->node, &shares, &len);
-    print_cell(engine->node, NODE_COLUMNS, THOLE_ID_BYTES_MAX);
-    (void)printf("%6" PRIu64 " ms  %10zu  ", engine->heartbeat_ms, len);
-    print_last_cell(buf_bytes(&shares), NODE_COLUMNS);
+    (void)snprintf(heartbeat, sizeof heartbeat, "%" PRIu64 " ms", engine->heartbeat_ms);
+    table_cell(table, TONE_PLAIN, engine->node);
+    table_text(table, heartbeat);
+    table_number(table, len);
+    table_cell(table, TONE_PLAIN, buf_bytes(&shares));
     buf_release(&shares);
 }
 
-static void engines(const struct top *top)
+static void top_command_engines(const struct top *top)
 {
+    struct table table;
     uint32_t without = 0;
     for (uint32_t p = 0; p < top->cluster.partitions_len; p++)
         without += !top->cluster.partitions[p].owned;
-    (void)printf("\n%-36s  %9s  %10s  %s\n", "ENGINE", "HEARTBEAT", "PARTITIONS", "NUMBERS");
+    table_init(&table, top_engine_columns, sizeof top_engine_columns / sizeof *top_engine_columns,
+               terminal_columns());
+    (void)printf("\n");
+    table_head(&table);
     for (const struct cluster_engine *e = top->cluster.engines; e != NULL; e = e->next)
-        engine_row(top, e);
+        top_command_engine_row(top, &table, e);
+    table_release(&table);
     if (without > 0)
-        (void)printf("%s%" PRIu32 " of %" PRIu32 " partitions have no owner%s\n", tone_begin(TONE_BAD),
-                     without, top->cluster.partitions_len, tone_end(TONE_BAD));
+        screen_line(TONE_BAD, "%" PRIu32 " of %" PRIu32 " partitions have no owner", without,
+                    top->cluster.partitions_len);
 }
 
 /* ---- all of it ---- */
 
-static void head(const struct top *top)
+static void top_command_head(const struct top *top)
 {
     char now[TIME_TEXT_BYTES];
     uint64_t workers = 0;
     for (const struct roster_worker *w = top->roster.first; w != NULL; w = w->next)
         workers++;
     text_time(clock_wall_ms(), now);
-    (void)printf("namespace %s at %s: %zu engines, %" PRIu64 " workers\n", top->client->topology.ns, now,
-                 top->cluster.engines_len, workers);
+    screen_line(TONE_PLAIN, "namespace %s: %zu engines, %" PRIu64 " workers at %s", top->client->topology.ns,
+                top->cluster.engines_len, workers, now);
 }
 
-static thole_status draw(void *arg, thole_error *reterr)
+static thole_status top_command_draw(void *arg, thole_error *reterr)
 {
     struct top *top = arg;
     top->queues = 0;
+    table_init(&top->table, top_queue_columns, sizeof top_queue_columns / sizeof *top_queue_columns,
+               terminal_columns());
     top->now.len = 0;
     top->now_ms = clock_monotonic_ms();
     thole_status status = cluster_read(&top->cluster, top->client->connection, top->client->topology.ns,
@@ -142,18 +187,19 @@ static thole_status draw(void *arg, thole_error *reterr)
     thole_status const asked = roster_read(&top->roster, top->client, status == THOLE_OK ? reterr : NULL);
     status = status == THOLE_OK ? asked : status;
     if (status == THOLE_OK) {
-        head(top);
-        status = thole_client_queues(top->client, THOLE_STR(""), queue_row, top, reterr);
+        top_command_head(top);
+        status = thole_client_queues(top->client, THOLE_STR(""), top_command_queue_row, top, reterr);
     }
     if (status == THOLE_OK) {
         if (top->queues == 0)
             (void)printf("\nnothing is in a queue\n");
-        engines(top);
+        top_command_engines(top);
     }
     struct buf const before = top->before;
     top->before = top->now;
     top->before_ms = top->now_ms;
     top->now = before;
+    table_release(&top->table);
     cluster_release(&top->cluster);
     roster_release(&top->roster);
     return status;
@@ -172,9 +218,9 @@ int command_top(struct cli *cli)
     buf_init(&top.before, HANDED_OUT_BYTES_MAX);
     buf_init(&top.now, HANDED_OUT_BYTES_MAX);
     if (terminal_there()) {
-        code = live_run(cli, top.client, TOP_MS, draw, &top);
+        code = live_run(cli, top.client, TOP_MS, top_command_draw, &top);
     } else {
-        error.status = draw(&top, &error);
+        error.status = top_command_draw(&top, &error);
         code = error.status == THOLE_OK ? EXIT_DONE : cli_complain(cli, "", &error);
     }
     buf_release(&top.before);

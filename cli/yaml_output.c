@@ -12,7 +12,7 @@ static int write_bytes(void *arg, unsigned char *bytes, size_t len)
 }
 
 /* Text that needs no quotes: a word that YAML takes for no number, date, boolean or null. */
-static bool is_plain(const char *text)
+static bool yaml_output_is_plain(const char *text)
 {
     static const char *const others[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
     if (!isalpha((unsigned char)text[0]))
@@ -23,7 +23,7 @@ static bool is_plain(const char *text)
     return true;
 }
 
-static void restyle(yaml_event_t *event)
+static void yaml_output_restyle(yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_SEQUENCE_START_EVENT: event->data.sequence_start.style = YAML_BLOCK_SEQUENCE_STYLE; break;
@@ -33,7 +33,7 @@ static void restyle(yaml_event_t *event)
         bool const quoted = event->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE;
         if (!quoted)
             break; /* a number, a boolean, null */
-        event->data.scalar.plain_implicit = is_plain(text);
+        event->data.scalar.plain_implicit = yaml_output_is_plain(text);
         event->data.scalar.style =
             strchr(text, '\n') != NULL ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE;
         break;
@@ -49,7 +49,7 @@ static void restyle(yaml_event_t *event)
     }
 }
 
-static bool convert(yaml_emitter_t *emitter, const char *json, size_t len, bool first)
+static bool yaml_output_convert(yaml_emitter_t *emitter, const char *json, size_t len, bool first)
 {
     yaml_parser_t parser;
     yaml_event_t event;
@@ -66,7 +66,7 @@ static bool convert(yaml_emitter_t *emitter, const char *json, size_t len, bool 
         }
         if (event.type == YAML_DOCUMENT_START_EVENT)
             event.data.document_start.implicit = first;
-        restyle(&event);
+        yaml_output_restyle(&event);
         good = yaml_emitter_emit(emitter, &event) != 0; /* takes the event, also when it fails */
     }
     yaml_parser_delete(&parser);
@@ -87,7 +87,7 @@ bool yaml_write(FILE *out, const char *json, size_t len)
     for (size_t at = 0; at < len && good;) {
         const char *end = memchr(json + at, '\n', len - at);
         size_t const line = (end == NULL ? len : (size_t)(end - json)) - at;
-        good = line == 0 || convert(&emitter, json + at, line, at == 0);
+        good = line == 0 || yaml_output_convert(&emitter, json + at, line, at == 0);
         at += line + 1;
     }
     good = good && yaml_stream_end_event_initialize(&event) != 0 && yaml_emitter_emit(&emitter, &event) != 0;

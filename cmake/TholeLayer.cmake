@@ -1,9 +1,12 @@
 # The layers of the source tree, upper ones first. A folder may include its own headers and those of the
 # folders above it, never those below: each layer is compiled with exactly these include directories, and
 # tests/lint/layers.sh reads every #include line as well.
-set(THOLE_LAYERS engine/core engine/audit engine/partition/base engine/partition/log engine/partition/projection
-  engine/partition/instances engine/partition engine/rows engine/worker engine/metrics clock streams
-  projections engine/monitor engine/host engine/events engine/activities engine/client engine/drift engine/roles/engine engine/roles/worker engine/roles/gateway engine/roles/binder engine/roles/replay engine/roles engine/testing cli)
+set(THOLE_LAYERS base engine/core engine/audit engine/partition/base engine/partition/log engine/partition/projection
+  engine/partition/instances engine/partition engine/rows engine/worker
+  platform streams projections
+  runtime/metrics runtime/host runtime/cloudevents runtime/activities runtime/client runtime/reconcile
+  runtime/processes/owner runtime/processes/worker runtime/processes/gateway runtime/processes/binder runtime/processes/replay runtime/processes
+  testkit cli)
 set(THOLE_PROTO_FOLDER "${PROJECT_BINARY_DIR}/proto")
 set(THOLE_LAYER_FOLDERS "${PROJECT_SOURCE_DIR}/include")
 foreach(folder IN LISTS THOLE_LAYERS)

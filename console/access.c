@@ -99,7 +99,8 @@ static bool has_cookie(const struct access_rules *rules, const struct access_fac
 
 /* ---- rules ---- */
 
-static thole_status check_options(const struct console_options *options, bool loopback, thole_error *reterr)
+static thole_status access_check_options(const struct console_options *options, bool loopback,
+                                         thole_error *reterr)
 {
     uint8_t bytes[16];
     size_t const len = options->token == NULL ? CONSOLE_TOKEN_BYTES_MIN : strlen(options->token);
@@ -125,14 +126,14 @@ thole_status access_rules_make(const struct console_options *options, struct acc
 {
     *ret = (struct access_rules){.options = options,
                                  .loopback = is_loopback((const struct sockaddr *)&options->address)};
-    THOLE_TRY(check_options(options, ret->loopback, reterr));
+    THOLE_TRY(access_check_options(options, ret->loopback, reterr));
     THOLE_TRY(make_secret(ret->csrf, reterr));
     return make_secret(ret->cookie, reterr);
 }
 
 /* ---- decisions ---- */
 
-static bool refuse(struct access_refusal *ret, unsigned code, const char *name, const char *text)
+static bool access_refuse(struct access_refusal *ret, unsigned code, const char *name, const char *text)
 {
     ret->code = code;
     ret->name = name;
@@ -161,16 +162,18 @@ static bool came_rightly(const struct access_rules *rules, const struct access_f
 {
     if (rules->options->identity_header != NULL) {
         if (!is_proxy(rules, facts->peer))
-            return refuse(ret, 403, "NOT_THE_PROXY",
-                          "this console only takes requests from the proxy that --trusted-proxy names");
+            return access_refuse(
+                ret, 403, "NOT_THE_PROXY",
+                "this console only takes requests from the proxy that --trusted-proxy names");
         if (facts->identity == NULL || facts->identity[0] == '\0')
-            return refuse(ret, 403, "NO_IDENTITY", "the proxy has not said who the user is");
+            return access_refuse(ret, 403, "NO_IDENTITY", "the proxy has not said who the user is");
         return true;
     }
     if (rules->loopback && !is_local_host(facts->host))
-        return refuse(ret, 403, "HOST",
-                      "this console is called localhost or 127.0.0.1; a request for another name is refused, "
-                      "as it may come from a page of another site");
+        return access_refuse(
+            ret, 403, "HOST",
+            "this console is called localhost or 127.0.0.1; a request for another name is refused, "
+            "as it may come from a page of another site");
     return true;
 }
 
@@ -181,7 +184,7 @@ bool access_read(const struct access_rules *rules, const struct access_facts *fa
         return false;
     if (rules->loopback || rules->options->identity_header != NULL || access_has_token(rules, facts))
         return true;
-    return refuse(ret, 401, "TOKEN", "this console needs its token: Authorization: Bearer TOKEN");
+    return access_refuse(ret, 401, "TOKEN", "this console needs its token: Authorization: Bearer TOKEN");
 }
 
 bool access_stream(const struct access_rules *rules, const struct access_facts *facts,
@@ -199,10 +202,10 @@ bool access_act(const struct access_rules *rules, const struct access_facts *fac
     if (options->identity_header != NULL || access_has_token(rules, facts))
         return true;
     if (options->token != NULL)
-        return refuse(ret, 401, "TOKEN", "actions need the console's token");
+        return access_refuse(ret, 401, "TOKEN", "actions need the console's token");
     if (options->allow_actions && rules->loopback)
         return true;
-    return refuse(
+    return access_refuse(
         ret, 403, "READ_ONLY",
         "this console only reads: start it with --allow-actions, --token-file or --identity-header");
 }
@@ -220,11 +223,12 @@ bool access_action(const struct access_rules *rules, const struct access_facts *
     if (!access_act(rules, facts, ret))
         return false;
     if (facts->fetch_site != NULL && strcmp(facts->fetch_site, "same-origin") != 0)
-        return refuse(ret, 403, "ORIGIN", "an action must come from a page of this console");
+        return access_refuse(ret, 403, "ORIGIN", "an action must come from a page of this console");
     if (facts->origin != NULL && !is_own_origin(facts))
-        return refuse(ret, 403, "ORIGIN", "an action must come from a page of this console");
+        return access_refuse(ret, 403, "ORIGIN", "an action must come from a page of this console");
     if (!is_secret(facts->csrf, rules->csrf))
-        return refuse(ret, 403, "CSRF",
-                      "the header X-Thole-Csrf is missing or of another process: read /api/v1/session again");
+        return access_refuse(
+            ret, 403, "CSRF",
+            "the header X-Thole-Csrf is missing or of another process: read /api/v1/session again");
     return true;
 }

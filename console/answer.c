@@ -18,7 +18,7 @@ void answer_document(struct answer *answer, struct json *json, const char *schem
     json_member_text(json, "schema", schema);
 }
 
-static const char *title(unsigned code)
+static const char *answer_title(unsigned code)
 {
     switch (code) {
     case 400: return "Bad Request";
@@ -47,14 +47,14 @@ void answer_problem(struct answer *answer, unsigned code, const char *name, cons
     json_to_buf(&json, &answer->body);
     json_object(&json);
     json_member_text(&json, "type", "about:blank");
-    json_member_text(&json, "title", title(code));
+    json_member_text(&json, "title", answer_title(code));
     json_member_number(&json, "status", code);
     json_member_text(&json, "detail", text);
     json_member_text(&json, "code", name);
     json_end(&json);
 }
 
-static unsigned code_of(thole_status status)
+static unsigned answer_code_of(thole_status status)
 {
     switch (status) {
     case THOLE_OK: return 200;
@@ -79,5 +79,5 @@ static unsigned code_of(thole_status status)
 
 void answer_error(struct answer *answer, const thole_error *error)
 {
-    answer_problem(answer, code_of(error->status), thole_status_name(error->status), error->text);
+    answer_problem(answer, answer_code_of(error->status), thole_status_name(error->status), error->text);
 }

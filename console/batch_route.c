@@ -58,7 +58,7 @@ static thole_status read_action(struct batch *batch, thole_error *reterr)
 
 #define FILTER_NAMES "status orchestration prefix parent custom_status after before"
 
-static thole_status read_filter(struct batch *batch, thole_error *reterr)
+static thole_status batch_route_read_filter(struct batch *batch, thole_error *reterr)
 {
     static const char *const names[] = {"status",        "orchestration", "prefix", "parent",
                                         "custom_status", "after",         "before"};
@@ -68,7 +68,7 @@ static thole_status read_filter(struct batch *batch, thole_error *reterr)
         return thole_fail(reterr, THOLE_INVALID,
                           "\"filter\" is missing: an object; {} selects every instance");
     /* A name that is not known would select more than was meant. */
-    THOLE_TRY(body_check_names(object, "filter: ", FILTER_NAMES, reterr));
+    THOLE_TRY(json_members_check(object, "filter: ", FILTER_NAMES, reterr));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct buf text;
         thole_slice raw;
@@ -100,6 +100,7 @@ static bool can_hit(const struct batch *batch, thole_instance_status status)
     case THOLE_INSTANCE_WAITING:
     case THOLE_INSTANCE_PAUSED: return !batch->stuck;
     case THOLE_INSTANCE_UNKNOWN:
+    case THOLE_INSTANCE_PENDING: /* not in a list */
     case THOLE_INSTANCE_COMPLETED:
     case THOLE_INSTANCE_FAILED:
     case THOLE_INSTANCE_CANCELLED:
@@ -130,17 +131,17 @@ static thole_status take_row(void *arg, const thole_instance_info *info)
 }
 
 /* Reads only rows with a status that can be hit. */
-static thole_status collect(struct batch *batch, thole_error *reterr)
+static thole_status batch_route_collect(struct batch *batch, thole_error *reterr)
 {
     static const thole_instance_status live[] = {THOLE_INSTANCE_RUNNING, THOLE_INSTANCE_WAITING,
                                                  THOLE_INSTANCE_STUCK, THOLE_INSTANCE_PAUSED};
-    thole_instance_status const wanted = batch->filter.status;
+    uint32_t const wanted = batch->filter.statuses; /* 0: any */
     thole_status status = THOLE_OK;
     batch->filter.limit = UINT32_MAX;
     json_to_buf(&batch->sample_json, &batch->sample);
     json_array(&batch->sample_json);
     for (size_t i = 0; i < sizeof live / sizeof live[0] && status == THOLE_OK; i++) {
-        if (!can_hit(batch, live[i]) || (wanted != THOLE_INSTANCE_UNKNOWN && wanted != live[i]))
+        if (!can_hit(batch, live[i]) || (wanted != 0 && (wanted >> live[i] & 1) == 0))
             continue;
         batch->filter.status = live[i];
         status = thole_client_list(batch->session->client, &batch->filter, take_row, batch, reterr);
@@ -165,7 +166,7 @@ static void answer_preview(struct batch *batch)
 
 /* ---- the action ---- */
 
-static void run_all(struct batch *batch)
+static void batch_route_run_all(struct batch *batch)
 {
     const char *at = buf_cstr(&batch->ids);
     uint64_t done = 0, failed = 0;
@@ -215,8 +216,8 @@ static thole_status batch_read(struct batch *batch, thole_error *reterr)
 {
     THOLE_TRY(body_check(batch->request, "action filter preview expect reason", reterr));
     THOLE_TRY(read_action(batch, reterr));
-    THOLE_TRY(read_filter(batch, reterr));
-    THOLE_TRY(collect(batch, reterr));
+    THOLE_TRY(batch_route_read_filter(batch, reterr));
+    THOLE_TRY(batch_route_collect(batch, reterr));
     return body_is_true(batch->object, "preview") ? THOLE_OK : check_expected(batch, reterr);
 }
 
@@ -225,7 +226,7 @@ static void log_batch(const struct batch *batch)
 {
     struct buf what;
     thole_slice filter = THOLE_STR("");
-    (void)json_find(batch->object, "filter", &filter); /* it is there: read_filter() */
+    (void)json_find(batch->object, "filter", &filter); /* it is there: batch_route_read_filter() */
     buf_init(&what, TEXT_BYTES_MAX);
     buf_printf(&what, "%zu instances of the filter ", batch->count);
     text_safe(&what, filter, FILTER_COLUMNS);
@@ -243,7 +244,7 @@ static void batch_run(struct batch *batch)
         answer_preview(batch);
     } else {
         log_batch(batch);
-        run_all(batch);
+        batch_route_run_all(batch);
     }
 }
 

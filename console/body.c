@@ -1,21 +1,7 @@
 #include "body.h"
-#include "cloud_event.h"
 #include "jscan.h"
+#include "json_check.h"
 #include <stdio.h>
-
-enum { NAME_SHOWN_MAX = 40 };
-
-thole_status body_check_names(thole_slice object, const char *where, const char *names, thole_error *reterr)
-{
-    size_t at = 0;
-    thole_slice key, value;
-    while (json_field(object, &at, &key, &value))
-        if (!request_is_among(names, key))
-            return thole_fail(reterr, THOLE_INVALID, "%sthere is no \"%.*s\"; there are: %s", where,
-                              (int)(key.len < NAME_SHOWN_MAX ? key.len : NAME_SHOWN_MAX),
-                              (const char *)key.ptr, names);
-    return THOLE_OK;
-}
 
 thole_status body_check(const struct request *request, const char *names, thole_error *reterr)
 {
@@ -24,9 +10,9 @@ thole_status body_check(const struct request *request, const char *names, thole_
     while (at < text.len &&
            (text.ptr[at] == ' ' || text.ptr[at] == '\n' || text.ptr[at] == '\r' || text.ptr[at] == '\t'))
         at++;
-    if (at == text.len || text.ptr[at] != '{' || !event_json_is_valid(text))
+    if (at == text.len || text.ptr[at] != '{' || !json_is_valid(text))
         return thole_fail(reterr, THOLE_INVALID, "the body is no JSON object");
-    return body_check_names(text, "", names, reterr);
+    return json_members_check(text, "", names, reterr);
 }
 
 thole_status body_text(thole_slice object, const char *key, enum body_need need, struct buf *to,
@@ -43,7 +29,7 @@ thole_status body_text(thole_slice object, const char *key, enum body_need need,
     return thole_fail(reterr, THOLE_INVALID, "\"%s\" is no text", key);
 }
 
-static thole_status decode(thole_slice value, const char *key, struct buf *to, thole_error *reterr)
+static thole_status body_decode(thole_slice value, const char *key, struct buf *to, thole_error *reterr)
 {
     struct buf text;
     buf_init(&text, to->max * 2 + 16);
@@ -60,7 +46,7 @@ thole_status body_data(thole_slice object, const char *key, struct buf *to, thol
     thole_slice value;
     (void)snprintf(encoded, sizeof encoded, "%s_base64", key);
     if (json_find(object, encoded, &value))
-        return decode(value, encoded, to, reterr);
+        return body_decode(value, encoded, to, reterr);
     if (!json_find(object, key, &value))
         return THOLE_OK;
     if (value.len > 0 && value.ptr[0] == '"')

@@ -7,9 +7,6 @@
  * what is mistyped would be missing. */
 THOLE_NODISCARD thole_status body_check(const struct request *request, const char *names,
                                         thole_error *reterr);
-/* The same of an object in it. @p where: begins the text. */
-THOLE_NODISCARD thole_status body_check_names(thole_slice object, const char *where, const char *names,
-                                              thole_error *reterr);
 /* Appends a text; nothing when it is not there, unless it is @p required. THOLE_INVALID: not a text. */
 enum body_need { BODY_OPTIONAL, BODY_REQUIRED };
 THOLE_NODISCARD thole_status body_text(thole_slice object, const char *key, enum body_need need,

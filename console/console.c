@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONNECTION_BYTES = 64 * 1024 }; /* memory of one: its request line and headers, and what is sent */
+enum {
+    CONNECTION_BYTES = 64 * 1024, /* memory of one: its request line and headers, and what is sent */
+    CLOSING = 16,                 /* connections that were ended, until the server's next look */
+};
 
 /* libmicrohttpd would write what clients send wrongly to stderr. */
-static void on_log(void *arg, const char *fmt, va_list args)
+static void console_on_log(void *arg, const char *fmt, va_list args)
 {
     (void)arg;
     (void)fmt;
@@ -23,11 +26,12 @@ static thole_status start_server(struct console *console, thole_error *reterr)
     listen_address_of(fd, console->address);
     console->daemon = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        exchange_on_request, console, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONSOLE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)CONSOLE_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, console, MHD_OPTION_UNESCAPE_CALLBACK,
-        exchange_unescape, NULL, MHD_OPTION_END);
+        exchange_on_request, console, MHD_OPTION_EXTERNAL_LOGGER, console_on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONSOLE_CONNECTIONS_MAX + CLOSING, MHD_OPTION_NOTIFY_CONNECTION, exchange_on_connection,
+        console, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONSOLE_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, console,
+        MHD_OPTION_UNESCAPE_CALLBACK, exchange_unescape, NULL, MHD_OPTION_END);
     if (console->daemon != NULL)
         return THOLE_OK;
     (void)close(fd);
@@ -38,6 +42,7 @@ thole_status console_start(const struct console_options *options, struct console
 {
     struct console *const console = memory_new(sizeof *console);
     console->options = *options;
+    console->visitors.max = CONSOLE_CONNECTIONS_MAX;
     for (size_t i = 0; i < CONSOLE_WORKERS; i++)
         console->sessions[i] = (struct session){.options = options->client, .batch = &console->batch};
     thole_status status = access_rules_make(&console->options, &console->rules, reterr);

@@ -15,7 +15,7 @@ enum {
     CONSOLE_PORT = 8233, /* where it listens unless it is told otherwise */
     CONSOLE_WORKERS = 4,
     CONSOLE_WAITING_MAX = 64,      /* requests that wait for a worker */
-    CONSOLE_CONNECTIONS_MAX = 256, /* further ones wait until one is closed */
+    CONSOLE_CONNECTIONS_MAX = 256, /* beyond them one is closed for each that comes: visitors.h */
     CONSOLE_IDLE_S = 30,           /* a connection on which nothing moves for so long is closed */
     CONSOLE_BODY_BYTES_MAX = 1024 * 1024,
     CONSOLE_TOKEN_BYTES_MIN = 16,

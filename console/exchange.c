@@ -26,7 +26,7 @@ struct exchange {
 
 /* ---- headers ---- */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static const char *exchange_header(struct MHD_Connection *connection, const char *name)
 {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
@@ -39,13 +39,13 @@ static struct access_facts facts_of(const struct exchange *exchange)
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     return (struct access_facts){
         .peer = info == NULL ? NULL : info->client_addr,
-        .host = header(connection, "Host"),
-        .origin = header(connection, "Origin"),
-        .fetch_site = header(connection, "Sec-Fetch-Site"),
-        .authorization = header(connection, "Authorization"),
-        .csrf = header(connection, "X-Thole-Csrf"),
-        .identity = identity == NULL ? NULL : header(connection, identity),
-        .cookie = header(connection, "Cookie"),
+        .host = exchange_header(connection, "Host"),
+        .origin = exchange_header(connection, "Origin"),
+        .fetch_site = exchange_header(connection, "Sec-Fetch-Site"),
+        .authorization = exchange_header(connection, "Authorization"),
+        .csrf = exchange_header(connection, "X-Thole-Csrf"),
+        .identity = identity == NULL ? NULL : exchange_header(connection, identity),
+        .cookie = exchange_header(connection, "Cookie"),
     };
 }
 
@@ -67,8 +67,8 @@ static enum MHD_Result add_headers(struct MHD_Response *response)
     return result;
 }
 
-static enum MHD_Result queue(struct exchange *exchange, unsigned code, struct MHD_Response *response,
-                             const char *type, const char *cache)
+static enum MHD_Result exchange_queue(struct exchange *exchange, unsigned code, struct MHD_Response *response,
+                                      const char *type, const char *cache)
 {
     enum MHD_Result result = add_headers(response);
     if (result == MHD_YES && type != NULL)
@@ -100,7 +100,7 @@ static enum MHD_Result add_cookie(const struct exchange *exchange, struct MHD_Re
 }
 
 /* Takes the answer's bytes. */
-static enum MHD_Result send_answer(struct exchange *exchange)
+static enum MHD_Result exchange_send_answer(struct exchange *exchange)
 {
     struct answer *const answer = &exchange->answer;
     struct MHD_Response *const response =
@@ -112,7 +112,7 @@ static enum MHD_Result send_answer(struct exchange *exchange)
     if (result == MHD_YES && answer->download)
         result = MHD_add_response_header(response, "Content-Disposition", "attachment; filename=\"data\"");
     if (result == MHD_YES)
-        return queue(exchange, answer->code, response, answer->type, "no-store");
+        return exchange_queue(exchange, answer->code, response, answer->type, "no-store");
     MHD_destroy_response(response);
     return result;
 }
@@ -121,7 +121,7 @@ static enum MHD_Result send_problem(struct exchange *exchange, unsigned code, co
                                     const char *text)
 {
     answer_problem(&exchange->answer, code, name, text);
-    return send_answer(exchange);
+    return exchange_send_answer(exchange);
 }
 
 static enum MHD_Result send_refusal(struct exchange *exchange, const struct access_refusal *refusal)
@@ -132,7 +132,7 @@ static enum MHD_Result send_refusal(struct exchange *exchange, const struct acce
 static enum MHD_Result send_error(struct exchange *exchange, const thole_error *error)
 {
     answer_error(&exchange->answer, error);
-    return send_answer(exchange);
+    return exchange_send_answer(exchange);
 }
 
 /* ---- files ---- */
@@ -140,7 +140,7 @@ static enum MHD_Result send_error(struct exchange *exchange, const thole_error *
 static enum MHD_Result send_asset(struct exchange *exchange, const struct asset *asset)
 {
     char etag[ETAG_BYTES];
-    const char *const known = header(exchange->connection, "If-None-Match");
+    const char *const known = exchange_header(exchange->connection, "If-None-Match");
     (void)snprintf(etag, sizeof etag, "\"%016" PRIx64 "\"",
                    hash_bytes(asset->len, (thole_slice){asset->bytes, asset->len}));
     bool const same = known != NULL && strcmp(known, etag) == 0;
@@ -153,7 +153,7 @@ static enum MHD_Result send_asset(struct exchange *exchange, const struct asset 
     if (response == NULL)
         return MHD_NO;
     if (MHD_add_response_header(response, "ETag", etag) == MHD_YES)
-        return queue(exchange, same ? 304 : 200, response, asset_type(asset->name), "no-cache");
+        return exchange_queue(exchange, same ? 304 : 200, response, asset_type(asset->name), "no-cache");
     MHD_destroy_response(response);
     return MHD_NO;
 }
@@ -200,19 +200,19 @@ static void answer_session(struct exchange *exchange)
 
 /* ---- streams ---- */
 
-static void suspend(void *arg)
+static void exchange_suspend(void *arg)
 {
     struct exchange *const exchange = arg;
     MHD_suspend_connection(exchange->connection);
 }
 
-static void resume(void *arg)
+static void exchange_resume(void *arg)
 {
     struct exchange *const exchange = arg;
     MHD_resume_connection(exchange->connection);
 }
 
-static bool is_gone(void *arg)
+static bool exchange_is_gone(void *arg)
 {
     const struct exchange *const exchange = arg;
     const union MHD_ConnectionInfo *const info =
@@ -221,7 +221,7 @@ static bool is_gone(void *arg)
     return info != NULL && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static ssize_t read_stream(void *arg, uint64_t at, char *to, size_t max)
+static ssize_t exchange_read_stream(void *arg, uint64_t at, char *to, size_t max)
 {
     struct exchange *const exchange = arg;
     (void)at;
@@ -232,8 +232,9 @@ static ssize_t read_stream(void *arg, uint64_t at, char *to, size_t max)
 static thole_status open_stream(struct exchange *exchange, thole_error *reterr)
 {
     struct request *const request = &exchange->request;
-    struct feed_owner const owner = {.sleep = suspend, .wake = resume, .gone = is_gone, .arg = exchange};
-    const char *const last = header(exchange->connection, "Last-Event-ID");
+    struct feed_owner const owner = {
+        .sleep = exchange_suspend, .wake = exchange_resume, .gone = exchange_is_gone, .arg = exchange};
+    const char *const last = exchange_header(exchange->connection, "Last-Event-ID");
     uint64_t from = 0;
     THOLE_TRY(request_check_args(request, "instance from", reterr));
     if (last != NULL && request_value(request, "from").len == 0)
@@ -255,11 +256,11 @@ static enum MHD_Result send_stream(struct exchange *exchange)
     error.status = open_stream(exchange, &error);
     if (error.status != THOLE_OK)
         return send_error(exchange, &error);
-    struct MHD_Response *const response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, read_stream, exchange, NULL);
+    struct MHD_Response *const response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, exchange_read_stream, exchange, NULL);
     if (response == NULL)
         return MHD_NO;
-    return queue(exchange, 200, response, "text/event-stream", "no-store");
+    return exchange_queue(exchange, 200, response, "text/event-stream", "no-store");
 }
 
 /* ---- requests ---- */
@@ -295,7 +296,7 @@ void exchange_work(void *arg, size_t worker, void *job)
     MHD_resume_connection(exchange->connection);
 }
 
-static bool may_run(const struct exchange *exchange, struct access_refusal *ret)
+static bool exchange_may_run(const struct exchange *exchange, struct access_refusal *ret)
 {
     struct access_facts const facts = facts_of(exchange);
     const struct access_rules *const rules = &exchange->console->rules;
@@ -305,7 +306,7 @@ static bool may_run(const struct exchange *exchange, struct access_refusal *ret)
 static bool is_json(const struct exchange *exchange)
 {
     static const char json[] = "application/json";
-    const char *const type = header(exchange->connection, "Content-Type");
+    const char *const type = exchange_header(exchange->connection, "Content-Type");
     size_t const len = sizeof json - 1;
     return type != NULL && strncasecmp(type, json, len) == 0 && strchr("; ", type[len]) != NULL;
 }
@@ -338,7 +339,7 @@ static enum MHD_Result answer_api(struct exchange *exchange, const char *path)
     if (!session && exchange->route == NULL)
         return other ? send_problem(exchange, 405, "METHOD", "this address takes another method")
                      : send_problem(exchange, 404, "NOT_FOUND", "there is nothing at this address");
-    if (!may_run(exchange, &refusal))
+    if (!exchange_may_run(exchange, &refusal))
         return send_refusal(exchange, &refusal);
     if (buf_status(&request->body) != THOLE_OK)
         return send_problem(exchange, 413, "LIMIT", "the body has more than 1 MiB");
@@ -348,7 +349,28 @@ static enum MHD_Result answer_api(struct exchange *exchange, const char *path)
     if (!session)
         return send_to_worker(exchange);
     answer_session(exchange);
-    return send_answer(exchange);
+    return exchange_send_answer(exchange);
+}
+
+static struct visitor *visitor_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *const info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+void exchange_on_connection(void *arg, struct MHD_Connection *connection, void **state,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    struct console *const console = arg;
+    const union MHD_ConnectionInfo *const info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        visitors_go(&console->visitors, *state);
+        *state = NULL;
+    } else if (info != NULL) {
+        *state = visitors_come(&console->visitors, info->connect_fd, clock_monotonic_ms());
+    }
 }
 
 static enum MHD_Result answer_request(struct exchange *exchange, const char *path)
@@ -362,7 +384,7 @@ static enum MHD_Result answer_request(struct exchange *exchange, const char *pat
     if (strcmp(path, "/healthz") == 0) {
         exchange->answer.type = "text/plain; charset=utf-8";
         buf_text(&exchange->answer.body, "ok\n");
-        return send_answer(exchange);
+        return exchange_send_answer(exchange);
     }
     /* The files are the same for everybody; a page of a name that is not ours gets none of them. */
     if (!access_read(&exchange->console->rules, &facts, &refusal) && refusal.code != 401)
@@ -370,7 +392,7 @@ static enum MHD_Result answer_request(struct exchange *exchange, const char *pat
     return send_file(exchange, path);
 }
 
-static struct exchange *begin(struct console *console, struct MHD_Connection *connection, bool post)
+static struct exchange *exchange_begin(struct console *console, struct MHD_Connection *connection, bool post)
 {
     struct exchange *const exchange = memory_new(sizeof *exchange);
     struct access_refusal refusal;
@@ -379,7 +401,7 @@ static struct exchange *begin(struct console *console, struct MHD_Connection *co
     request_init(&exchange->request, CONSOLE_BODY_BYTES_MAX);
     answer_init(&exchange->answer);
     exchange->request.post = post;
-    if (post && !may_run(exchange, &refusal)) /* what will be refused is read, and not kept */
+    if (post && !exchange_may_run(exchange, &refusal)) /* what will be refused is read, and not kept */
         exchange->request.body.max = 0;
     return exchange;
 }
@@ -394,26 +416,31 @@ enum MHD_Result exchange_on_request(void *arg, struct MHD_Connection *connection
         post || strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     (void)version;
     if (exchange == NULL) { /* its headers are there */
-        exchange = *state = begin(arg, connection, post);
+        exchange = *state = exchange_begin(arg, connection, post);
         return known ? MHD_YES : send_problem(exchange, 405, "METHOD", "only GET, HEAD and POST");
     }
     if (exchange->answered)
-        return send_answer(exchange);
+        return exchange_send_answer(exchange);
     if (*body_len > 0) {
         buf_append(&exchange->request.body, body, *body_len);
         *body_len = 0;
         return MHD_YES;
     }
+    struct visitor *const visitor = visitor_of(connection);
+    if (visitor != NULL)
+        visitor_asks(visitor);
     return answer_request(exchange, path);
 }
 
 void exchange_on_end(void *arg, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode why)
 {
+    struct console *const console = arg;
     struct exchange *const exchange = *state;
-    (void)arg;
-    (void)connection;
+    struct visitor *const visitor = visitor_of(connection);
     (void)why;
+    if (visitor != NULL)
+        visitors_answered(&console->visitors, visitor, clock_monotonic_ms());
     if (exchange == NULL)
         return;
     if (exchange->stream != NULL)

@@ -10,6 +10,7 @@
 #include "hub.h"
 #include "jobs.h"
 #include "routes.h"
+#include "visitors.h"
 #include <microhttpd.h>
 #include <stdatomic.h>
 
@@ -21,6 +22,7 @@ struct console {
     struct hub *hub;
     struct session sessions[CONSOLE_WORKERS];
     atomic_bool batch;
+    struct visitors visitors; /* the server's thread's */
     char address[64];
 };
 
@@ -28,6 +30,8 @@ struct console {
 enum MHD_Result exchange_on_request(void *arg, struct MHD_Connection *connection, const char *path,
                                     const char *method, const char *version, const char *body,
                                     size_t *body_len, void **state);
+void exchange_on_connection(void *arg, struct MHD_Connection *connection, void **state,
+                            enum MHD_ConnectionNotificationCode what);
 void exchange_on_end(void *arg, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode why);
 /* % sequences stay as they are: a part of a path may have a slash in it. */

@@ -12,13 +12,13 @@ struct following {
     bool missing;      /* that there is no such instance was told */
 };
 
-static void pause_ms(uint64_t ms)
+static void follow_pause_ms(uint64_t ms)
 {
     struct timespec const pause = clock_timespec(ms);
     (void)nanosleep(&pause, NULL);
 }
 
-static thole_status give(void *arg, const thole_history_event *event)
+static thole_status follow_give(void *arg, const thole_history_event *event)
 {
     struct following *const following = arg;
     struct buf text;
@@ -38,7 +38,7 @@ static thole_status give(void *arg, const thole_history_event *event)
     return open ? THOLE_OK : THOLE_CANCELLED;
 }
 
-static void tell(struct feed *stream, const char *event, const char *key, thole_slice value)
+static void follow_notify(struct feed *stream, const char *event, const char *key, thole_slice value)
 {
     struct buf text;
     struct json json;
@@ -60,13 +60,13 @@ static bool follow_once(struct following *following, thole_client *client)
     thole_error error = {.status = THOLE_OK};
     uint64_t const from = following->sequence > 0 ? following->sequence : stream->from;
     thole_status const status = client_history_follow_behind(
-        client, buf_bytes(&stream->instance), from > 0 ? from - 1 : 0, give, following, &error);
+        client, buf_bytes(&stream->instance), from > 0 ? from - 1 : 0, follow_give, following, &error);
     if (status == THOLE_OK) {
-        tell(stream, "end", "instance", buf_bytes(&stream->instance));
+        follow_notify(stream, "end", "instance", buf_bytes(&stream->instance));
         return true;
     }
     if (status == THOLE_NOT_FOUND && !following->missing)
-        tell(stream, "missing", "detail", thole_slice_from(error.text));
+        follow_notify(stream, "missing", "detail", thole_slice_from(error.text));
     following->missing = status == THOLE_NOT_FOUND;
     return status == THOLE_CANCELLED || status == THOLE_INVALID;
 }
@@ -78,6 +78,6 @@ void feed_follow(struct feed *stream)
         thole_client *const client = hub_client(stream->hub);
         if (client != NULL && follow_once(&following, client))
             return;
-        pause_ms(AGAIN_MS);
+        follow_pause_ms(AGAIN_MS);
     }
 }

@@ -11,7 +11,7 @@
 
 /* ---- what waits ---- */
 
-static void wake(struct feed *stream)
+static void hub_wake(struct feed *stream)
 {
     if (!stream->asleep)
         return;
@@ -20,12 +20,12 @@ static void wake(struct feed *stream)
 }
 
 /* What was read is forgotten when all of it was. */
-static bool has_room(const struct feed *stream, size_t len)
+static bool hub_has_room(const struct feed *stream, size_t len)
 {
     return stream->waiting.len - stream->sent + len <= HUB_STREAM_BYTES_MAX;
 }
 
-static void compact(struct feed *stream)
+static void hub_compact(struct feed *stream)
 {
     size_t const left = stream->waiting.len - stream->sent;
     if (stream->sent < HUB_STREAM_BYTES_MAX / 2 && left > 0)
@@ -36,16 +36,16 @@ static void compact(struct feed *stream)
     stream->sent = 0;
 }
 
-static void put(struct feed *stream, thole_slice text)
+static void hub_put(struct feed *stream, thole_slice text)
 {
     static const char reload[] = "event: reload\ndata: {}\n\n";
-    if (has_room(stream, text.len + sizeof reload)) {
+    if (hub_has_room(stream, text.len + sizeof reload)) {
         buf_slice(&stream->waiting, text);
     } else if (!stream->lost) { /* what its reader has is no longer what there is: it begins anew */
         stream->lost = true;
         stream->resets = true;
     }
-    wake(stream);
+    hub_wake(stream);
 }
 
 /* An event that is half sent is sent to its end before "reload". */
@@ -59,7 +59,7 @@ static void begin_anew(struct feed *stream)
     stream->resets = false;
 }
 
-static bool ends_within(const struct feed *stream)
+static bool hub_event_is_cut(const struct feed *stream)
 {
     const uint8_t *const end = stream->waiting.ptr + stream->sent;
     return stream->sent < 2 || memcmp(end - 2, "\n\n", 2) != 0;
@@ -76,8 +76,8 @@ size_t feed_read(struct feed *stream, char *to, size_t max)
     if (n > 0) {
         memcpy(to, stream->waiting.ptr + stream->sent, n);
         stream->sent += n;
-        stream->within = ends_within(stream);
-        compact(stream);
+        stream->within = hub_event_is_cut(stream);
+        hub_compact(stream);
         stream->lost = stream->lost && stream->waiting.len > stream->sent;
         (void)pthread_cond_broadcast(&hub->changed);
     } else if (hub->closing || stream->gone) {
@@ -96,11 +96,12 @@ bool feed_put_patiently(struct feed *stream, thole_slice text)
     struct timespec const until = clock_timespec(clock_monotonic_ms() + HUB_STALLED_MS);
     int code = 0;
     pthread_mutex_lock(&hub->lock);
-    while (!stream->closed && !hub->closing && !has_room(stream, text.len + HUB_RESERVED_BYTES) && code == 0)
+    while (!stream->closed && !hub->closing && !hub_has_room(stream, text.len + HUB_RESERVED_BYTES) &&
+           code == 0)
         code = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
     bool const open = !stream->closed && !hub->closing;
     if (open)
-        put(stream, text);
+        hub_put(stream, text);
     pthread_mutex_unlock(&hub->lock);
     return open;
 }
@@ -142,7 +143,7 @@ static void let_go(struct feed *stream)
     (void)pthread_cond_broadcast(&hub->changed);
 }
 
-static void *follow(void *arg)
+static void *hub_follow(void *arg)
 {
     struct feed *const stream = arg;
     struct hub *const hub = stream->hub;
@@ -159,7 +160,7 @@ static thole_status begin_following(struct feed *stream, thole_error *reterr)
     if (stream->instance.len == 0)
         return THOLE_OK;
     stream->users++;
-    int const code = pthread_create(&thread, NULL, follow, stream);
+    int const code = pthread_create(&thread, NULL, hub_follow, stream);
     if (code == 0) {
         (void)pthread_detach(thread);
         return THOLE_OK;
@@ -212,7 +213,7 @@ static void put_all(struct hub *hub, thole_slice text)
 {
     for (struct feed *s = hub->streams; s != NULL; s = s->next)
         if (!s->closed)
-            put(s, text);
+            hub_put(s, text);
 }
 
 /* So many may be sent now; they grow back with the time. */
@@ -261,7 +262,7 @@ void hub_changed(struct hub *hub, thole_slice instance)
     pthread_mutex_unlock(&hub->lock);
 }
 
-static void on_notice(void *arg, const struct delivery *delivery)
+static void hub_on_notice(void *arg, const struct delivery *delivery)
 {
     struct hub *const hub = arg;
     struct event_notice notice;
@@ -285,7 +286,7 @@ static void connect_client(struct hub *hub)
     thole_status status =
         subject_event(&subject, client->topology.ns, THOLE_STR(""), THOLE_STR(""), "", NULL);
     if (status == THOLE_OK)
-        status = connection_subscribe(client->connection, buf_cstr(&subject), on_notice, hub,
+        status = connection_subscribe(client->connection, buf_cstr(&subject), hub_on_notice, hub,
                                       &hub->subscription, NULL);
     buf_release(&subject);
     if (status != THOLE_OK) {
@@ -304,11 +305,11 @@ static void look_for_readers(struct hub *hub)
     for (struct feed *s = hub->streams; s != NULL; s = s->next)
         if (s->asleep && s->owner.gone(s->owner.arg)) {
             s->gone = true;
-            wake(s);
+            hub_wake(s);
         }
 }
 
-static void tick(struct hub *hub, uint64_t now_ms)
+static void hub_tick(struct hub *hub, uint64_t now_ms)
 {
     if (now_ms - hub->looked_ms >= HUB_LOOK_MS) {
         hub->looked_ms = now_ms;
@@ -324,7 +325,7 @@ static void tick(struct hub *hub, uint64_t now_ms)
     put_all(hub, THOLE_STR(": ping\n\n"));
 }
 
-static void *run(void *arg)
+static void *hub_run(void *arg)
 {
     struct hub *const hub = arg;
     uint64_t tried_ms = 0;
@@ -340,7 +341,7 @@ static void *run(void *arg)
         while (!hub->ends && code == 0)
             code = pthread_cond_timedwait(&hub->ending, &hub->lock, &until);
         bool const ends = hub->ends;
-        tick(hub, clock_monotonic_ms());
+        hub_tick(hub, clock_monotonic_ms());
         pthread_mutex_unlock(&hub->lock);
         if (ends)
             return NULL;
@@ -356,7 +357,7 @@ thole_status hub_start(const thole_client_options *options, struct hub **ret, th
     (void)pthread_mutex_init(&hub->lock, NULL);
     clock_condition_init(&hub->changed);
     clock_condition_init(&hub->ending);
-    int const code = pthread_create(&hub->thread, NULL, run, hub);
+    int const code = pthread_create(&hub->thread, NULL, hub_run, hub);
     if (code != 0) {
         free(hub);
         return thole_fail(reterr, THOLE_UNAVAILABLE, "the system has no thread left: %s", strerror(code));
@@ -370,7 +371,7 @@ void hub_close(struct hub *hub)
     pthread_mutex_lock(&hub->lock);
     hub->closing = true;
     for (struct feed *s = hub->streams; s != NULL; s = s->next)
-        wake(s);
+        hub_wake(s);
     (void)pthread_cond_broadcast(&hub->changed);
     pthread_mutex_unlock(&hub->lock);
 }

@@ -22,7 +22,7 @@ struct jobs {
     bool ends;
 };
 
-static void *take(struct jobs *jobs)
+static void *jobs_take(struct jobs *jobs)
 {
     void *job = NULL;
     pthread_mutex_lock(&jobs->lock);
@@ -37,11 +37,11 @@ static void *take(struct jobs *jobs)
     return job;
 }
 
-static void *work(void *arg)
+static void *jobs_work(void *arg)
 {
     const struct worker *const worker = arg;
     void *job;
-    while ((job = take(worker->jobs)) != NULL)
+    while ((job = jobs_take(worker->jobs)) != NULL)
         worker->jobs->run(worker->jobs->arg, worker->number, job);
     return NULL;
 }
@@ -73,7 +73,7 @@ thole_status jobs_start(size_t workers, size_t waiting_max, job_fn *run, void *a
     (void)pthread_cond_init(&jobs->more, NULL);
     for (size_t i = 0; i < workers; i++) {
         jobs->workers[i] = (struct worker){.jobs = jobs, .number = i};
-        int const code = pthread_create(&jobs->workers[i].thread, NULL, work, &jobs->workers[i]);
+        int const code = pthread_create(&jobs->workers[i].thread, NULL, jobs_work, &jobs->workers[i]);
         if (code != 0) {
             jobs_stop(jobs);
             jobs_free(jobs);

@@ -18,6 +18,7 @@ enum {
     EVENTS_NORMALLY = 1000,
     EVENTS_MAX = 10000,
     DATA_BYTES_MAX = 64 * 1024,       /* in a document; all of it by read_event_data() */
+    STATUS_SHOWN_MAX = 32,            /* bytes of one that there is not */
     DOCUMENT_BYTES = 4 * 1024 * 1024, /* a history's page ends here, whatever its limit */
 };
 
@@ -41,7 +42,7 @@ static void list_begin(struct list *list, struct answer *answer, const char *sch
 }
 
 /* False: the row is beyond the limit. */
-static bool list_row(struct list *list)
+static bool read_routes_list_row(struct list *list)
 {
     if (list->limit > 0 && list->rows == list->limit) {
         list->more = true;
@@ -74,8 +75,8 @@ static void say_invalid(struct answer *answer, thole_error *error, thole_status 
 
 /* ---- instances ---- */
 
-static thole_status read_time(const struct request *request, const char *name, uint64_t *ret,
-                              thole_error *reterr)
+static thole_status read_routes_read_time(const struct request *request, const char *name, uint64_t *ret,
+                                          thole_error *reterr)
 {
     thole_slice const value = request_value(request, name);
     char text[64];
@@ -95,20 +96,38 @@ static thole_status read_time(const struct request *request, const char *name, u
                       name, text);
 }
 
-static thole_status read_status(const struct request *request, thole_instance_status *ret,
-                                thole_error *reterr)
+static bool is_status(thole_slice word, const char *name)
 {
-    thole_slice const value = request_value(request, "status");
-    char text[32];
-    if (value.len == 0)
-        return THOLE_OK;
-    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(value));
+    return word.len == strlen(name) && strncasecmp((const char *)word.ptr, name, word.len) == 0;
+}
+
+/* "open", or a status. */
+static thole_status read_status(thole_slice word, uint32_t *to, thole_error *reterr)
+{
     for (int i = THOLE_INSTANCE_RUNNING; i <= THOLE_INSTANCE_CONTINUED_AS_NEW; i++)
-        if (strcasecmp(text, thole_instance_status_name((thole_instance_status)i)) == 0) {
-            *ret = (thole_instance_status)i;
+        if (is_status(word, thole_instance_status_name((thole_instance_status)i))) {
+            *to |= UINT32_C(1) << i;
             return THOLE_OK;
         }
-    return thole_fail(reterr, THOLE_INVALID, "status: there is no status \"%s\"", text);
+    if (!is_status(word, "open"))
+        return thole_fail(reterr, THOLE_INVALID,
+                          "status: there is no status \"%.*s\"; expected one, several with commas between "
+                          "them, or open: all that have not ended",
+                          (int)(word.len < STATUS_SHOWN_MAX ? word.len : STATUS_SHOWN_MAX), word.ptr);
+    *to |= (uint32_t)THOLE_STATUSES_OPEN;
+    return THOLE_OK;
+}
+
+static thole_status read_statuses(const struct request *request, uint32_t *ret, thole_error *reterr)
+{
+    thole_slice const all = request_value(request, "status");
+    for (size_t at = 0; all.len > 0 && at <= all.len;) {
+        const uint8_t *const comma = at < all.len ? memchr(all.ptr + at, ',', all.len - at) : NULL;
+        size_t const end = comma == NULL ? all.len : (size_t)(comma - all.ptr);
+        THOLE_TRY(read_status((thole_slice){all.ptr + at, end - at}, ret, reterr));
+        at = end + 1;
+    }
+    return THOLE_OK;
 }
 
 thole_status filter_read(const struct request *request, thole_list_filter *ret, thole_error *reterr)
@@ -118,17 +137,17 @@ thole_status filter_read(const struct request *request, thole_list_filter *ret, 
                                .id_prefix = request_value(request, "prefix"),
                                .parent = request_value(request, "parent"),
                                .custom_status = request_value(request, "custom_status")};
-    THOLE_TRY(read_status(request, &ret->status, reterr));
-    THOLE_TRY(read_time(request, "after", &ret->created_after_ms, reterr));
-    return read_time(request, "before", &ret->created_before_ms, reterr);
+    THOLE_TRY(read_statuses(request, &ret->statuses, reterr));
+    THOLE_TRY(read_routes_read_time(request, "after", &ret->created_after_ms, reterr));
+    return read_routes_read_time(request, "before", &ret->created_before_ms, reterr);
 }
 
-static thole_status instance_row(void *arg, const thole_instance_info *info)
+static thole_status read_routes_instance_row(void *arg, const thole_instance_info *info)
 {
     struct list *const list = arg;
     if (info->foreign)
         return THOLE_OK;
-    if (!list_row(list))
+    if (!read_routes_list_row(list))
         return THOLE_CANCELLED;
     form_instance(&list->json, info);
     json_end(&list->json);
@@ -155,7 +174,7 @@ void read_instances(struct session *session, const struct request *request, stru
         filter.limit = list.limit + 1;
         filter.behind_instance = buf_bytes(&behind);
         list_begin(&list, answer, "thole.list.v1", "instances");
-        status = thole_client_list(client, &filter, instance_row, &list, &error);
+        status = thole_client_list(client, &filter, read_routes_instance_row, &list, &error);
         list_end(&list, status, &error);
     }
     buf_release(&behind);
@@ -193,12 +212,14 @@ struct one {
     struct json json;
     struct answer *answer;
     struct pending pending;
+    bool stands; /* the instance does not go on by itself */
     char note[1024];
 };
 
 static thole_status one_row(void *arg, const thole_instance_info *info)
 {
     struct one *const one = arg;
+    one->stands |= status_stands(info->status);
     answer_document(one->answer, &one->json, "thole.instance.v1");
     form_instance(&one->json, info);
     return THOLE_OK;
@@ -213,12 +234,16 @@ static void one_note(void *arg, const char *text)
 static thole_status one_inspection(void *arg, const thole_inspection *inspection)
 {
     struct one *const one = arg;
-    form_data(&one->json, "input", inspection->input, DATA_BYTES_MAX);
-    if (inspection->status != THOLE_INSTANCE_RUNNING && inspection->status != THOLE_INSTANCE_PAUSED)
-        form_data(&one->json, "output", inspection->output, DATA_BYTES_MAX);
     pending_read(&one->pending, one->client, one->instance, inspection, one_note, one);
-    form_pending(&one->json, &one->pending, inspection);
+    one->stands |= form_inspection(&one->json, &one->pending, inspection, DATA_BYTES_MAX);
     return THOLE_OK;
+}
+
+static void one_hindrances(struct one *one)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (one->stands && form_hindrances(&one->json, one->client, one->instance, &error) != THOLE_OK)
+        (void)snprintf(one->note, sizeof one->note, "what would let it go on is not known: %s", error.text);
 }
 
 static void one_rest(struct one *one)
@@ -228,9 +253,42 @@ static void one_rest(struct one *one)
     if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* never started: events wait for it */
         (void)snprintf(one->note, sizeof one->note,
                        "what it waits for is not known, as its history cannot be read: %s", error.text);
+    one_hindrances(one);
+    form_set_aside(&one->json, one->client, one->instance);
     if (one->note[0] != '\0')
         json_member_text(&one->json, "note", one->note);
     json_end(&one->json);
+}
+
+/* What has no row: its start waits for its first turn, or it has just had it, or its row is set aside. */
+static thole_status one_without_row(void *arg, const thole_inspection *inspection)
+{
+    struct one *const one = arg;
+    struct json *const json = &one->json;
+    answer_document(one->answer, json, "thole.instance.v1");
+    json_member(json, "instance", one->instance);
+    json_member(json, "orchestration", inspection->orchestration);
+    if (inspection->version != 0)
+        json_member_number(json, "version", inspection->version);
+    json_member_text(json, "status", thole_instance_status_name(inspection->status));
+    json_member_number(json, "execution", inspection->execution);
+    json_member_time(json, inspection->status == THOLE_INSTANCE_PENDING ? "stored" : "updated",
+                     inspection->time_ms);
+    if (inspection->status == THOLE_INSTANCE_PENDING)
+        json_member_number(json, "ahead", inspection->ahead);
+    one->stands |= status_stands(inspection->status);
+    return one_inspection(one, inspection);
+}
+
+static thole_status one_unprojected(struct one *one, thole_error *reterr)
+{
+    THOLE_TRY(thole_client_inspect(one->client, one->instance, one_without_row, one, reterr));
+    one_hindrances(one);
+    form_set_aside(&one->json, one->client, one->instance);
+    if (one->note[0] != '\0')
+        json_member_text(&one->json, "note", one->note);
+    json_end(&one->json);
+    return THOLE_OK;
 }
 
 void read_instance(struct session *session, const struct request *request, struct answer *answer)
@@ -242,7 +300,7 @@ void read_instance(struct session *session, const struct request *request, struc
     error.status = thole_client_show(client, one.instance, one_row, &one, &error);
     if (error.status == THOLE_OK)
         one_rest(&one);
-    else
+    else if (error.status != THOLE_NOT_FOUND || one_unprojected(&one, &error) != THOLE_OK)
         answer_error(answer, &error);
     pending_release(&one.pending);
 }
@@ -332,7 +390,7 @@ struct wanted {
     bool found;
 };
 
-static thole_status take_data(void *arg, const thole_history_event *event)
+static thole_status read_routes_take_data(void *arg, const thole_history_event *event)
 {
     struct wanted *const wanted = arg;
     if (event->sequence > wanted->sequence)
@@ -356,7 +414,8 @@ void read_event_data(struct session *session, const struct request *request, str
         status = request_number(request, "id", 0, INT64_MAX, &wanted.id, &error);
     uint64_t last = wanted.sequence > 0 ? wanted.sequence - 1 : 0;
     if (status == THOLE_OK)
-        status = client_history_behind(client, request->parts[1], &last, take_data, &wanted, &error);
+        status =
+            client_history_behind(client, request->parts[1], &last, read_routes_take_data, &wanted, &error);
     if (wanted.found) {
         answer->type = "application/octet-stream";
         answer->download = true;
@@ -369,15 +428,22 @@ void read_event_data(struct session *session, const struct request *request, str
 
 /* ---- queues ---- */
 
-static thole_status queue_row(void *arg, const thole_queue_info *info)
+static thole_status read_routes_queue_row(void *arg, const thole_queue_info *info)
 {
     struct list *const list = arg;
     if (info->foreign)
         return THOLE_OK;
-    (void)list_row(list);
+    (void)read_routes_list_row(list);
     form_queue(&list->json, list->roster, info);
     json_end(&list->json);
     return THOLE_OK;
+}
+
+/* Nothing was listed of the queue that is asked for: THOLE_NOT_FOUND if there is no such queue. */
+static thole_status read_routes_check_queue(thole_client *client, const struct roster *roster,
+                                            thole_slice queue, const struct list *list, thole_error *reterr)
+{
+    return queue.len > 0 && list->rows == 0 ? roster_queue_known(roster, client, queue, reterr) : THOLE_OK;
 }
 
 void read_queues(struct session *session, const struct request *request, struct answer *answer)
@@ -388,19 +454,21 @@ void read_queues(struct session *session, const struct request *request, struct 
     thole_error error = {.status = THOLE_OK};
     (void)roster_read(&roster, client, &error); /* "serving" is null then */
     list_begin(&list, answer, "thole.queue_list.v1", "queues");
-    thole_status const status =
-        thole_client_queues(client, request_value(request, "queue"), queue_row, &list, &error);
+    thole_slice const queue = request_value(request, "queue");
+    thole_status status = thole_client_queues(client, queue, read_routes_queue_row, &list, &error);
+    if (status == THOLE_OK)
+        status = read_routes_check_queue(client, &roster, queue, &list, &error);
     list_end(&list, status, &error);
     roster_release(&roster);
 }
 
-static thole_status quarantine_row(void *arg, const thole_poisoned_info *info)
+static thole_status read_routes_quarantine_row(void *arg, const thole_poisoned_info *info)
 {
     struct list *const list = arg;
     uint64_t const place[] = {info->since_ms, info->execution, info->activity_id};
     if (info->foreign)
         return THOLE_OK;
-    if (!list_row(list))
+    if (!read_routes_list_row(list))
         return THOLE_CANCELLED;
     form_poisoned(&list->json, info);
     json_end(&list->json);
@@ -415,6 +483,7 @@ void read_quarantine(struct session *session, const struct request *request, str
                                     .queue = request_value(request, "queue"),
                                     .instance = request_value(request, "instance")};
     struct list list = {.rows = 0};
+    struct roster roster;
     thole_error error = {.status = THOLE_OK};
     uint64_t place[3];
     struct buf behind;
@@ -431,7 +500,12 @@ void read_quarantine(struct session *session, const struct request *request, str
         filter.behind_execution = place[1];
         filter.behind_activity_id = place[2];
         list_begin(&list, answer, "thole.poisoned_list.v1", "poisoned");
-        status = thole_client_poisoned(client, &filter, quarantine_row, &list, &error);
+        status = thole_client_poisoned(client, &filter, read_routes_quarantine_row, &list, &error);
+        if (status == THOLE_OK && list.rows == 0 && filter.queue.len > 0) {
+            (void)roster_read(&roster, client, &error);
+            status = read_routes_check_queue(client, &roster, filter.queue, &list, &error);
+            roster_release(&roster);
+        }
         list_end(&list, status, &error);
     }
     buf_release(&behind);
@@ -453,18 +527,85 @@ void read_nodes(struct session *session, const struct request *request, struct a
     status = status == THOLE_OK ? asked : status;
     list_begin(&list, answer, "thole.node_list.v1", "nodes");
     for (const struct cluster_engine *e = cluster.engines; e != NULL && status == THOLE_OK; e = e->next) {
-        (void)list_row(&list);
+        (void)read_routes_list_row(&list);
         form_engine(&list.json, &cluster, e);
         json_end(&list.json);
     }
     for (const struct roster_worker *w = roster.first; w != NULL && status == THOLE_OK; w = w->next) {
-        (void)list_row(&list);
+        (void)read_routes_list_row(&list);
         form_worker(&list.json, w);
         json_end(&list.json);
     }
     list_end(&list, status, &error);
     cluster_release(&cluster);
     roster_release(&roster);
+}
+
+/* The rows of what the engines say. */
+typedef void told_fn(struct list *list, const struct cluster *cluster);
+
+static void read_told(struct session *session, struct answer *answer, const char *type, const char *member,
+                      told_fn *rows)
+{
+    thole_client *const client = session->client;
+    struct cluster cluster;
+    struct list list = {.rows = 0};
+    thole_error error = {.status = THOLE_OK};
+    thole_status const status =
+        cluster_read(&cluster, client->connection, client->topology.ns, client->topology.partitions, &error);
+    list_begin(&list, answer, type, member);
+    if (status == THOLE_OK)
+        rows(&list, &cluster);
+    list_end(&list, status, &error);
+    cluster_release(&cluster);
+}
+
+static void list_defects(struct list *list, const struct cluster *cluster)
+{
+    for (const struct cluster_defect *d = cluster->defects; d != NULL; d = d->next) {
+        (void)read_routes_list_row(list);
+        form_defect(&list->json, d);
+        json_end(&list->json);
+    }
+}
+
+static void list_mended(struct list *list, const struct cluster *cluster)
+{
+    for (const struct cluster_mended *m = cluster->mended; m != NULL; m = m->next) {
+        (void)read_routes_list_row(list);
+        form_mended(&list->json, m);
+        json_end(&list->json);
+    }
+}
+
+static void list_room(struct list *list, const struct cluster *cluster)
+{
+    for (const struct cluster_room *room = cluster->room; room != NULL; room = room->next) {
+        (void)read_routes_list_row(list);
+        form_room(&list->json, room);
+        json_end(&list->json);
+    }
+}
+
+/* What is missing or changed. */
+void read_defects(struct session *session, const struct request *request, struct answer *answer)
+{
+    (void)request;
+    read_told(session, answer, "thole.defect_list.v1", "defects", list_defects);
+}
+
+/* What was missing, and was made again. */
+void read_mended(struct session *session, const struct request *request, struct answer *answer)
+{
+    (void)request;
+    read_told(session, answer, "thole.mended_list.v1", "mended", list_mended);
+}
+
+/* How much is stored, and for how long there is room. */
+void read_room(struct session *session, const struct request *request, struct answer *answer)
+{
+    (void)request;
+    read_told(session, answer, "thole.room_list.v1", "room", list_room);
 }
 
 void read_partitions(struct session *session, const struct request *request, struct answer *answer)
@@ -480,7 +621,7 @@ void read_partitions(struct session *session, const struct request *request, str
         (void)cluster_read_lags(&cluster, client, NULL);
     list_begin(&list, answer, "thole.partition_list.v1", "partitions");
     for (uint32_t p = 0; p < cluster.partitions_len && status == THOLE_OK; p++) {
-        (void)list_row(&list);
+        (void)read_routes_list_row(&list);
         form_partition(&list.json, p, &cluster.partitions[p]);
         json_end(&list.json);
     }
@@ -531,7 +672,7 @@ static const char whose[] = "rejected"; /* in a token: it is of this list */
 static thole_status rejected_row(void *arg, const thole_rejected_info *info)
 {
     struct list *const list = arg;
-    if (!list_row(list))
+    if (!read_routes_list_row(list))
         return THOLE_CANCELLED;
     form_rejected(&list->json, info);
     json_end(&list->json);

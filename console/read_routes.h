@@ -12,6 +12,9 @@ void read_event_data(struct session *session, const struct request *request, str
 void read_queues(struct session *session, const struct request *request, struct answer *answer);
 void read_quarantine(struct session *session, const struct request *request, struct answer *answer);
 void read_nodes(struct session *session, const struct request *request, struct answer *answer);
+void read_defects(struct session *session, const struct request *request, struct answer *answer);
+void read_mended(struct session *session, const struct request *request, struct answer *answer);
+void read_room(struct session *session, const struct request *request, struct answer *answer);
 void read_partitions(struct session *session, const struct request *request, struct answer *answer);
 void read_rejected(struct session *session, const struct request *request, struct answer *answer);
 void read_orchestrations(struct session *session, const struct request *request, struct answer *answer);

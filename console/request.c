@@ -1,4 +1,5 @@
 #include "request.h"
+#include "jscan.h"
 #include "percent.h"
 #include "values.h"
 #include <stdio.h>
@@ -35,7 +36,8 @@ thole_status request_decode(thole_slice text, struct buf *to, thole_error *reter
     return THOLE_OK;
 }
 
-static thole_status decoded(struct request *request, thole_slice text, thole_slice *ret, thole_error *reterr)
+static thole_status request_decoded(struct request *request, thole_slice text, thole_slice *ret,
+                                    thole_error *reterr)
 {
     struct buf bytes;
     buf_init(&bytes, REQUEST_ARENA_BYTES);
@@ -52,8 +54,8 @@ thole_status request_path(struct request *request, const char *path, thole_error
         size_t const len = strcspn(at, "/");
         if (request->parts_len == REQUEST_PARTS_MAX)
             return thole_fail(reterr, THOLE_NOT_FOUND, "there is nothing at this address");
-        THOLE_TRY(decoded(request, (thole_slice){(const uint8_t *)at, len},
-                          &request->parts[request->parts_len++], reterr));
+        THOLE_TRY(request_decoded(request, (thole_slice){(const uint8_t *)at, len},
+                                  &request->parts[request->parts_len++], reterr));
         at += len + (at[len] == '/' ? 1 : 0);
     }
     return THOLE_OK;
@@ -67,7 +69,7 @@ thole_status request_arg(struct request *request, const char *name, const char *
         return thole_fail(reterr, THOLE_INVALID, "%.40s is given twice", name);
     struct request_arg *const arg = &request->args[request->args_len++];
     arg->name = name;
-    return decoded(request, thole_slice_from(value), &arg->value, reterr);
+    return request_decoded(request, thole_slice_from(value), &arg->value, reterr);
 }
 
 thole_slice request_value(const struct request *request, const char *name)
@@ -101,20 +103,11 @@ thole_status request_limit(const struct request *request, uint64_t normally, uin
     return *ret > 0 ? THOLE_OK : thole_fail(reterr, THOLE_INVALID, "limit must be a number from 1");
 }
 
-bool request_is_among(const char *names, thole_slice name)
-{
-    for (size_t len; *names != '\0'; names += len + strspn(names + len, " ")) {
-        len = strcspn(names, " ");
-        if (thole_slice_equal(name, (thole_slice){(const uint8_t *)names, len}))
-            return true;
-    }
-    return false;
-}
-
 thole_status request_check_args(const struct request *request, const char *names, thole_error *reterr)
 {
+    size_t place;
     for (size_t i = 0; i < request->args_len; i++)
-        if (!request_is_among(names, thole_slice_from(request->args[i].name)))
+        if (!json_name_among(names, thole_slice_from(request->args[i].name), &place))
             return thole_fail(reterr, THOLE_INVALID, "there is no argument \"%.40s\" here; there %s%s",
                               request->args[i].name, names[0] == '\0' ? "is none" : "are: ", names);
     return THOLE_OK;

@@ -44,8 +44,6 @@ THOLE_NODISCARD thole_status request_number(const struct request *request, const
 /* The argument "limit", from 1 to @p max. */
 THOLE_NODISCARD thole_status request_limit(const struct request *request, uint64_t normally, uint64_t max,
                                            uint64_t *ret, thole_error *reterr);
-/* Whether @p names, between blanks, have @p name. */
-bool request_is_among(const char *names, thole_slice name);
 /* Appends what the % sequences of @p text stand for. */
 THOLE_NODISCARD thole_status request_decode(thole_slice text, struct buf *to, thole_error *reterr);
 /* The parts are those of @p pattern, "instances/ * /history" without the blanks: a star is any part. */

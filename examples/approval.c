@@ -1,7 +1,7 @@
 /*
  * An expense that a person approves: a question, reminders, an end.
  *
- *   thole dev -- build/dev/examples/approval run
+ *   thole dev -- build/release/examples/approval run
  *   thole start expense --id expense-7 --input "taxi, 48.00"
  *   thole query expense-7 state
  *   thole signal expense-7 decision approved
@@ -95,10 +95,8 @@ static const thole_orchestration_entry orchestrations[] = {{.name = "expense", .
 static const thole_activity_entry activities[] = {{.name = "mail", .run = mail}, {.name = "pay", .run = pay}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "approval",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 1,
-                                      .activities = activities,
-                                      .activities_len = 2};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

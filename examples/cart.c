@@ -1,7 +1,7 @@
 /*
  * A shopping cart that lives on events: add, remove, pay. Left alone for half an hour it is given up.
  *
- *   thole dev -- build/dev/examples/cart run
+ *   thole dev -- build/release/examples/cart run
  *   thole start cart --id cart-3 --event add --event-data book     (the first event starts it)
  *   thole signal cart-3 add lamp
  *   thole query cart-3 items
@@ -22,11 +22,7 @@ static uint64_t pieces_of(thole_ctx *ctx, thole_slice item)
 {
     thole_slice value;
     uint64_t n = 0;
-    if (thole_state_get(ctx, item, &value) != THOLE_OK)
-        return 0;
-    for (size_t i = 0; i < value.len; i++)
-        n = n * 10 + (uint64_t)(value.ptr[i] - '0');
-    return n;
+    return thole_state_get(ctx, item, &value) == THOLE_OK && thole_slice_u64(value, &n) == THOLE_OK ? n : 0;
 }
 
 static void put(thole_ctx *ctx, thole_slice item, uint64_t pieces)
@@ -93,7 +89,7 @@ static thole_status cart(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
         listen_for(ctx, waits, (enum wish)wish); /* the other waits stand */
         thole_set_status(ctx, list(ctx));
     }
-    return thole_continue_as_new(ctx, input, 0);
+    return thole_continue_as_new(ctx, input, THOLE_VERSION_SAME);
 }
 
 static thole_status sell(thole_activity *act, thole_slice what, thole_slice *ret_output)
@@ -106,10 +102,8 @@ static const thole_orchestration_entry orchestrations[] = {{.name = "cart", .run
 static const thole_activity_entry activities[] = {{.name = "sell", .run = sell}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "cart",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 1,
-                                      .activities = activities,
-                                      .activities_len = 1};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

@@ -2,7 +2,7 @@
  * Checkout, a saga: reserve the goods, charge the card before a time limit, ship. What was done is undone
  * when the order does not come to its end, for whatever reason.
  *
- *   thole dev -- build/dev/examples/checkout run
+ *   thole dev -- build/release/examples/checkout run
  *   thole run checkout --input 'order=17;pay_ms=50;limit_ms=1000'
  *
  * The orchestration is code that survives: kill the program at any point, start it again, and every order
@@ -29,10 +29,10 @@ static uint64_t field(thole_slice text, const char *key, uint64_t fallback)
         const char *end = memchr(part, ';', text.len - at);
         size_t const len = end == NULL ? text.len - at : (size_t)(end - part);
         if (len > key_len && memcmp(part, key, key_len) == 0 && part[key_len] == '=') {
-            uint64_t value = 0;
-            for (size_t i = key_len + 1; i < len && part[i] >= '0' && part[i] <= '9'; i++)
-                value = value * 10 + (uint64_t)(part[i] - '0');
-            return value;
+            uint64_t value = fallback;
+            thole_status const status =
+                thole_slice_u64(thole_slice_of(part + key_len + 1, len - key_len - 1), &value);
+            return status == THOLE_OK ? value : fallback;
         }
         at += len + 1;
     }
@@ -134,10 +134,8 @@ static const thole_activity_entry activities[] = {{.name = "reserve", .run = res
                                                   {.name = "refund", .run = undo_step}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "checkout",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 1,
-                                      .activities = activities,
-                                      .activities_len = 5};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

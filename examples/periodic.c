@@ -2,7 +2,7 @@
  * A job that runs at each full hour, for years: every round is an execution of its own, so that the history
  * stays short. Data for the next round is in the state; events that no wait has taken are kept automatically.
  *
- *   thole dev -- build/dev/examples/periodic run
+ *   thole dev -- build/release/examples/periodic run
  *   thole start rates --id rates --input 3600000
  *   thole signal rates stop
  *
@@ -16,9 +16,7 @@ enum { FAILURES_MAX = 3 };
 static uint64_t number(thole_slice text)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
-        n = n * 10 + (uint64_t)(text.ptr[i] - '0');
-    return n;
+    return thole_slice_u64(text, &n) == THOLE_OK ? n : 0;
 }
 
 static uint64_t recall(thole_ctx *ctx, thole_slice key)
@@ -70,7 +68,7 @@ static thole_status rates(thole_ctx *ctx, thole_slice interval, thole_slice *ret
     note(ctx, THOLE_STR("rounds"), recall(ctx, THOLE_STR("rounds")) + 1);
     if (status == THOLE_OK)
         thole_set_status(ctx, rate);
-    return thole_continue_as_new(ctx, interval, 0);
+    return thole_continue_as_new(ctx, interval, THOLE_VERSION_SAME);
 }
 
 static thole_status fetch(thole_activity *act, thole_slice pair, thole_slice *ret_output)
@@ -84,10 +82,8 @@ static const thole_orchestration_entry orchestrations[] = {{.name = "rates", .ru
 static const thole_activity_entry activities[] = {{.name = "fetch", .run = fetch}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "periodic",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 1,
-                                      .activities = activities,
-                                      .activities_len = 1};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 /*
  * An order with shipments: each is a child orchestration, with a history and a life of its own.
  *
- *   thole dev -- build/dev/examples/shipments run
+ *   thole dev -- build/release/examples/shipments run
  *   thole run order --id order-5 --input book,lamp,chair
  *   thole list --parent order-5
  *
@@ -116,10 +116,8 @@ static const thole_activity_entry activities[] = {{.name = "pick", .run = pick},
                                                   {.name = "call_back", .run = undo_step}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "shipments",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 2,
-                                      .activities = activities,
-                                      .activities_len = 4};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

@@ -2,7 +2,7 @@
  * Fan-out and fan-in: the words of a text are counted, each line by an activity of its own, all at once and
  * on all the workers there are; then the numbers are added up.
  *
- *   thole dev -- build/dev/examples/wordcount run
+ *   thole dev -- build/release/examples/wordcount run
  *   thole run wordcount --input "$(cat README.md)"
  *
  * A thousand activities are one turn, one message of the history. What is too much for the workers waits in
@@ -28,9 +28,7 @@ static thole_slice take_line(thole_slice *text)
 static uint64_t number(thole_slice text)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
-        n = n * 10 + (uint64_t)(text.ptr[i] - '0');
-    return n;
+    return thole_slice_u64(text, &n) == THOLE_OK ? n : 0;
 }
 
 static thole_status wordcount(thole_ctx *ctx, thole_slice text, thole_slice *ret_output)
@@ -74,10 +72,8 @@ static const thole_orchestration_entry orchestrations[] = {{.name = "wordcount",
 static const thole_activity_entry activities[] = {{.name = "count", .run = count}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "wordcount",
-                                      .orchestrations = orchestrations,
-                                      .orchestrations_len = 1,
-                                      .activities = activities,
-                                      .activities_len = 1};
+                                      THOLE_ORCHESTRATIONS_OF(orchestrations),
+                                      THOLE_ACTIVITIES_OF(activities)};
 
 int main(int argc, char **argv)
 {

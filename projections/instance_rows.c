@@ -10,7 +10,7 @@ static uint64_t earlier_ms(uint64_t a, uint64_t b)
 
 /* @p row is of a later execution, or record, of the same instance. When events waited for it (execution 0) it
  * is created when it begins. */
-static void follow(struct batch_instance *row, const struct batch_instance *earlier)
+static void instance_rows_follow(struct batch_instance *row, const struct batch_instance *earlier)
 {
     if (row->execution > 0 && earlier->execution > 0)
         row->created_ms = earlier_ms(earlier->created_ms, row->created_ms);
@@ -29,7 +29,7 @@ size_t instance_rows_merge(const struct batch_instance *rows, const uint32_t *pa
         if (merged.row.removed)
             continue;
         if (len > 0 && thole_slice_equal(ret[len - 1].row.instance, merged.row.instance))
-            follow(&merged.row, &ret[--len].row);
+            instance_rows_follow(&merged.row, &ret[--len].row);
         ret[len++] = merged;
     }
     for (size_t i = 0; i < len; i++)
@@ -40,22 +40,20 @@ size_t instance_rows_merge(const struct batch_instance *rows, const uint32_t *pa
 
 /* ---- executions ---- */
 
-static bool is_end(uint32_t status)
+static bool instance_rows_is_end(uint32_t status)
 {
     return status == THOLE_INSTANCE_COMPLETED || status == THOLE_INSTANCE_FAILED ||
            status == THOLE_INSTANCE_CANCELLED || status == THOLE_INSTANCE_TERMINATED ||
            status == THOLE_INSTANCE_CONTINUED_AS_NEW;
 }
 
-/* Of an instance's first execution its own row says all, until it continues as new. Between the begin and the
- * end of a later one the state is in the row of the instance. */
-static bool says_execution(const struct batch_instance *row)
+bool instance_row_says_execution(const struct batch_instance *row)
 {
     if (row->removed || row->execution == 0)
         return false;
     if (row->execution == 1)
         return row->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
-    return row->orchestration.len > 0 || is_end(row->status);
+    return row->orchestration.len > 0 || instance_rows_is_end(row->status);
 }
 
 /* 0: that of the instance. The row of a later execution is there since it began, and then keeps the time: the
@@ -74,20 +72,21 @@ size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *p
     for (size_t i = 0; i < n; i++) {
         const struct batch_instance *const from = &rows[order[i]];
         uint64_t started = started_ms(from);
-        if (!says_execution(from))
+        if (!instance_row_says_execution(from))
             continue;
         if (len > 0 && ret[len - 1].execution == from->execution &&
             thole_slice_equal(ret[len - 1].instance, from->instance)) {
             started = ret[--len].started_ms; /* of the rest the later record counts */
         }
-        ret[len++] = (struct execution_row){.partition = partitions[order[i]],
-                                            .status = from->status,
-                                            .instance = from->instance,
-                                            .execution = from->execution,
-                                            .started_ms = started,
-                                            .ended_ms = is_end(from->status) ? from->updated_ms : 0,
-                                            .turns = from->turns,
-                                            .history_seq = from->history_seq};
+        ret[len++] =
+            (struct execution_row){.partition = partitions[order[i]],
+                                   .status = from->status,
+                                   .instance = from->instance,
+                                   .execution = from->execution,
+                                   .started_ms = started,
+                                   .ended_ms = instance_rows_is_end(from->status) ? from->updated_ms : 0,
+                                   .turns = from->turns,
+                                   .history_seq = from->history_seq};
     }
     return len;
 }

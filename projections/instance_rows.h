@@ -26,4 +26,7 @@ size_t instance_rows_merge(const struct batch_instance *rows, const uint32_t *pa
                            const uint32_t *order, size_t n, struct instance_row *ret);
 size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *partitions,
                             const uint32_t *order, size_t n, struct execution_row *ret);
+/* Of an instance's first execution its own row says all, until it continues as new. Between the begin and the
+ * end of a later one the state is in the row of the instance. */
+bool instance_row_says_execution(const struct batch_instance *row);
 #endif

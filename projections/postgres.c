@@ -54,7 +54,28 @@ bool postgres_has_secret(const char *conninfo)
     return found;
 }
 
-static thole_status check_namespace(const char *ns, thole_error *reterr)
+bool postgres_show(const char *conninfo, struct buf *to)
+{
+    PQconninfoOption *const parsed = PQconninfoParse(conninfo, NULL);
+    bool first = true, hides = parsed == NULL;
+    if (parsed == NULL)
+        buf_text(to, "…");
+    for (const PQconninfoOption *at = parsed; at != NULL && at->keyword != NULL; at++) {
+        if (at->val == NULL || at->val[0] == '\0')
+            continue;
+        bool const secret = at->dispchar[0] == '*';
+        hides = hides || secret;
+        buf_printf(to, "%s%s='", first ? "" : " ", at->keyword);
+        for (const char *c = secret ? "…" : at->val; *c != '\0'; c++)
+            buf_printf(to, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+        buf_text(to, "'");
+        first = false;
+    }
+    PQconninfoFree(parsed);
+    return hides;
+}
+
+static thole_status postgres_check_namespace(const char *ns, thole_error *reterr)
 {
     thole_slice name = thole_slice_from(ns);
     THOLE_TRY(name_check(name, "namespace", reterr));
@@ -68,7 +89,7 @@ static thole_status check_namespace(const char *ns, thole_error *reterr)
 thole_status postgres_open(const struct postgres_options *options, struct postgres **ret, thole_error *reterr)
 {
     const char *conninfo = options->conninfo != NULL ? options->conninfo : "";
-    THOLE_TRY(check_namespace(options->ns, reterr));
+    THOLE_TRY(postgres_check_namespace(options->ns, reterr));
     THOLE_TRY(check_conninfo(conninfo, reterr));
     struct postgres *pg = memory_new(sizeof *pg);
     buf_init(&pg->bytes, CALL_BYTES_MAX);
@@ -81,6 +102,7 @@ thole_status postgres_open(const struct postgres_options *options, struct postgr
     pg->idle_in_transaction_ms =
         options->idle_in_transaction_ms > 0 ? options->idle_in_transaction_ms : IDLE_IN_TRANSACTION_MS;
     pg->synchronous_commit = options->synchronous_commit;
+    pg->reads = options->reads;
     (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s%s", options->ns,
                    options->next ? SCHEMA_NEXT_SUFFIX : "");
     (void)snprintf(pg->roles, sizeof pg->roles, "thole_%s", options->ns);
@@ -102,6 +124,7 @@ void postgres_close(struct postgres *pg)
     session_drop(pg);
     buf_release(&pg->bytes);
     free(pg->order);
+    free(pg->set_aside);
     free(pg->settings);
     free(pg->conninfo);
     free(pg->application);
@@ -146,7 +169,7 @@ thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
 }
 
 /* The number of a partition, or the name of a table. */
-static uint32_t partition_of(const char *payload)
+static uint32_t postgres_partition_of(const char *payload)
 {
     uint32_t p = 0;
     const char *at = payload;
@@ -163,7 +186,7 @@ bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition)
         if (notify == NULL)
             break;
         removed = strcmp(notify->relname, pg->schema) == 0;
-        *ret_partition = partition_of(notify->extra);
+        *ret_partition = postgres_partition_of(notify->extra);
         PQfreemem(notify);
     }
     return removed;
@@ -184,13 +207,25 @@ int postgres_server_version(const struct postgres *pg)
     return pg->conn == NULL ? 0 : PQserverVersion(pg->conn);
 }
 
-thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
+static thole_status postgres_read_number(struct postgres *pg, const char *what, const char *noun,
+                                         enum statement statement, uint64_t *ret, thole_error *reterr)
 {
-    call_begin(pg, "reading the clock");
-    call_send(pg, STATEMENT_NOW);
+    call_begin(pg, what);
+    call_send(pg, statement);
     THOLE_TRY(call_run(pg, reterr));
     if (call_rows(pg, 0) != 1)
-        return thole_fail(reterr, THOLE_CORRUPT, "Postgres %s told no time", pg->where);
-    *ret_ms = call_cell_int8(pg, 0, 0, 0);
+        return thole_fail(reterr, THOLE_CORRUPT, "Postgres %s told no %s", pg->where, noun);
+    *ret = call_cell_int8(pg, 0, 0, 0);
     return THOLE_OK;
+}
+
+thole_status postgres_database_bytes(struct postgres *pg, uint64_t *ret, thole_error *reterr)
+{
+    return postgres_read_number(pg, "reading the size of the database", "size", STATEMENT_DATABASE_BYTES, ret,
+                                reterr);
+}
+
+thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
+{
+    return postgres_read_number(pg, "reading the clock", "time", STATEMENT_NOW, ret_ms, reterr);
 }

@@ -45,10 +45,15 @@ struct postgres_options {
     uint64_t idle_in_transaction_ms; /* the server ends a transaction that is idle for longer; 0: 10 s */
     bool synchronous_commit;         /* false: synchronous_commit = off for its transactions */
     bool next;                       /* the schema beside it: see schema_next.h */
+    bool reads; /* a server that only reads serves, too, where none of the hosts writes: a hot standby, or a
+                   role whose transactions are read-only */
 };
 
 /* Whether there is a password in it; false as well when it is malformed, which postgres_open() refuses. */
 bool postgres_has_secret(const char *conninfo);
+/* Appends it for people, as keywords and values, with dots for secrets; dots alone when it is malformed.
+ * Returns whether it has hidden something. */
+bool postgres_show(const char *conninfo, struct buf *to);
 /* Strings are borrowed for the call. Makes no tables: see postgres_migrate(). */
 THOLE_NODISCARD thole_status postgres_open(const struct postgres_options *options, struct postgres **ret,
                                            thole_error *reterr);
@@ -94,6 +99,14 @@ bool postgres_is_pooled(const struct postgres *pg);
 int postgres_server_version(const struct postgres *pg);
 /* Statements sent on this connection since it was opened; for the idle test. */
 uint64_t postgres_statements(const struct postgres *pg);
+/* What the database takes on the disk of its server. */
+THOLE_NODISCARD thole_status postgres_database_bytes(struct postgres *pg, uint64_t *ret, thole_error *reterr);
 /* The database's clock, milliseconds since 1970 UTC. */
 THOLE_NODISCARD thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr);
+/* Whether nobody may write on this connection: a hot standby, or a role whose transactions are read-only. One
+ * round trip. */
+THOLE_NODISCARD thole_status postgres_only_reads(struct postgres *pg, bool *ret, thole_error *reterr);
+/* Writes a row of each table that engines write rows of, and rolls all back. */
+THOLE_NODISCARD thole_status postgres_try_write(struct postgres *pg, uint32_t *ret_tables,
+                                                thole_error *reterr);
 #endif

@@ -2,6 +2,7 @@
 #include "postgres_call.h"
 #include "clock.h"
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ void call_begin(struct postgres *pg, const char *what)
     call_order(pg, NULL);
     buf_clear(&pg->bytes);
     pg->connect_failed.status = THOLE_OK;
+    pg->refused_param = 0;
     if (pg->conn != NULL)
         return;
     if (pg->in_transaction)
@@ -77,10 +79,13 @@ static void end_param(struct postgres *pg)
     pg->lengths[pg->params++] = (int)bytes;
 }
 
-static void too_large(struct postgres *pg)
+/* The parameter at hand has a value that is not sent. */
+static void call_refuse_param(struct postgres *pg)
 {
-    if (pg->failed == THOLE_OK)
-        pg->failed = THOLE_INVALID;
+    if (pg->failed != THOLE_OK)
+        return;
+    pg->failed = THOLE_INVALID;
+    pg->refused_param = pg->params + 1;
 }
 
 void call_text(struct postgres *pg, thole_slice text)
@@ -93,7 +98,7 @@ void call_text(struct postgres *pg, thole_slice text)
 void call_int8(struct postgres *pg, uint64_t value)
 {
     if (value > INT64_MAX)
-        too_large(pg);
+        call_refuse_param(pg);
     start_param(pg);
     put_int8(&pg->bytes, value);
     end_param(pg);
@@ -102,7 +107,7 @@ void call_int8(struct postgres *pg, uint64_t value)
 void call_int4(struct postgres *pg, uint32_t value)
 {
     if (value > INT32_MAX)
-        too_large(pg);
+        call_refuse_param(pg);
     start_param(pg);
     put_int4(&pg->bytes, value);
     end_param(pg);
@@ -113,7 +118,7 @@ static void start_array(struct postgres *pg, uint32_t type, size_t n)
 {
     start_param(pg);
     if (n > INT32_MAX)
-        too_large(pg);
+        call_refuse_param(pg);
     put_int4(&pg->bytes, n > 0 ? 1 : 0);
     put_int4(&pg->bytes, 0);
     put_int4(&pg->bytes, type);
@@ -129,7 +134,8 @@ void call_order(struct postgres *pg, uint32_t *order)
     pg->order = order;
 }
 
-static const void *at(const struct postgres *pg, const void *first, size_t stride, size_t i)
+static const void *postgres_call_element(const struct postgres *pg, const void *first, size_t stride,
+                                         size_t i)
 {
     return (const uint8_t *)first + (pg->order == NULL ? i : pg->order[i]) * stride;
 }
@@ -138,9 +144,9 @@ static void put_slices(struct postgres *pg, uint32_t type, const thole_slice *fi
 {
     start_array(pg, type, n);
     for (size_t i = 0; i < n; i++) {
-        const thole_slice *slice = at(pg, first, stride, i);
+        const thole_slice *slice = postgres_call_element(pg, first, stride, i);
         if (slice->len > INT32_MAX) {
-            too_large(pg);
+            call_refuse_param(pg);
             break;
         }
         put_int4(&pg->bytes, (uint32_t)slice->len);
@@ -192,9 +198,9 @@ void call_readable_array(struct postgres *pg, const thole_slice *first, size_t s
 {
     start_array(pg, TYPE_TEXT, n);
     for (size_t i = 0; i < n; i++) {
-        const thole_slice *text = at(pg, first, stride, i);
+        const thole_slice *text = postgres_call_element(pg, first, stride, i);
         if (text->len > INT32_MAX) {
-            too_large(pg);
+            call_refuse_param(pg);
             break;
         }
         put_int4(&pg->bytes, (uint32_t)text->len); /* one byte for each that is replaced */
@@ -207,9 +213,9 @@ void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t str
 {
     start_array(pg, TYPE_INT8, n);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *value = at(pg, first, stride, i);
+        const uint64_t *value = postgres_call_element(pg, first, stride, i);
         if (*value > INT64_MAX && most > INT64_MAX)
-            too_large(pg);
+            call_refuse_param(pg);
         put_int4(&pg->bytes, 8);
         put_int8(&pg->bytes, *value < most ? *value : most);
     }
@@ -225,7 +231,7 @@ void call_bool_array(struct postgres *pg, const bool *first, size_t stride, size
 {
     start_array(pg, TYPE_BOOL, n);
     for (size_t i = 0; i < n; i++) {
-        const bool *value = at(pg, first, stride, i);
+        const bool *value = postgres_call_element(pg, first, stride, i);
         uint8_t const byte = *value;
         put_int4(&pg->bytes, 1);
         buf_append(&pg->bytes, &byte, 1);
@@ -237,9 +243,9 @@ void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, 
 {
     start_array(pg, TYPE_INT4, n);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t *value = at(pg, first, stride, i);
+        const uint32_t *value = postgres_call_element(pg, first, stride, i);
         if (*value > INT32_MAX)
-            too_large(pg);
+            call_refuse_param(pg);
         put_int4(&pg->bytes, 4);
         put_int4(&pg->bytes, *value);
     }
@@ -248,12 +254,33 @@ void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, 
 
 /* -- sending -- */
 
+/* The name behind "unnest($n::type[]) AS " in the statement: that of the column which is written with it. */
+static void call_name_param(const char *sql, size_t n, char *ret, size_t cap)
+{
+    char param[32];
+    (void)snprintf(param, sizeof param, "$%zu::", n);
+    const char *const at = strstr(sql, param), *as = at == NULL ? NULL : strstr(at, ") AS ");
+    size_t len = 0;
+    ret[0] = '\0';
+    if (as == NULL)
+        return;
+    as += strlen(") AS ");
+    while (len + 1 < cap && (isalnum((unsigned char)as[len]) || as[len] == '_'))
+        len++;
+    (void)snprintf(ret, cap, "%.*s", (int)len, as);
+}
+
 void call_send(struct postgres *pg, enum statement statement)
 {
     assert(pg->queued_len < CALL_STATEMENTS_MAX);
     size_t first = pg->queued_len > 0 ? pg->queued[pg->queued_len - 1].params_end : 0;
     assert(first <= pg->params);
     pg->queued[pg->queued_len++] = (struct call_queued){statement, first, pg->params};
+    if (pg->refused_param <= first || pg->refused_param > pg->params)
+        return;
+    pg->refusal = (struct call_refusal){.reason = "a number does not fit into the tables"};
+    call_name_param(statement_texts[statement].sql, pg->refused_param - first, pg->refusal.column,
+                    sizeof pg->refusal.column);
 }
 
 size_t call_sent(const struct postgres *pg)
@@ -280,7 +307,7 @@ static size_t parameters_of(const char *sql)
     return most;
 }
 
-static void await(struct postgres *pg, struct call_pending pending)
+static void postgres_call_await(struct postgres *pg, struct call_pending pending)
 {
     assert(pg->pending_len < sizeof pg->pending / sizeof pg->pending[0]);
     pg->pending[pg->pending_len++] = pending;
@@ -298,12 +325,12 @@ static bool send_settings(struct postgres *pg)
 {
     static const char guard[] = "SELECT 1 / count(*) FROM incarnation WHERE id::text = $1::text";
     const char *const values[] = {pg->incarnation};
-    await(pg, (struct call_pending){.kind = PENDING_SETTINGS});
+    postgres_call_await(pg, (struct call_pending){.kind = PENDING_SETTINGS});
     if (!send_text(pg, pg->settings, 0, NULL, NULL, NULL))
         return false;
     if (pg->incarnation[0] == '\0')
         return true;
-    await(pg, (struct call_pending){.kind = PENDING_GUARD});
+    postgres_call_await(pg, (struct call_pending){.kind = PENDING_GUARD});
     return send_text(pg, guard, 1, values, NULL, NULL);
 }
 
@@ -312,7 +339,7 @@ static bool send_prepare(struct postgres *pg, enum statement statement)
     const struct statement_text *text = &statement_texts[statement];
     if (pg->prepared[statement] || is_pending(pg, statement))
         return true;
-    await(pg, (struct call_pending){statement, PENDING_PREPARE});
+    postgres_call_await(pg, (struct call_pending){statement, PENDING_PREPARE});
     return PQsendPrepare(pg->conn, text->name, text->sql, 0, NULL) == 1;
 }
 
@@ -330,7 +357,7 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
     assert(pg->prepared[statement] || n == parameters_of(text->sql));
     if (!pg->pooled && !send_prepare(pg, statement))
         return false;
-    await(pg, (struct call_pending){statement, PENDING_CALL});
+    postgres_call_await(pg, (struct call_pending){statement, PENDING_CALL});
     pg->statements++;
     if (pg->pooled)
         return send_text(pg, text->sql, n, values, pg->lengths + queued->params_first, formats);
@@ -339,7 +366,7 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
 }
 
 /* Nothing is sent before all parameters are valid. */
-static bool send_all(struct postgres *pg)
+static bool postgres_call_send_all(struct postgres *pg)
 {
     bool settled = !pg->pooled || pg->in_transaction;
     for (size_t i = 0; i < pg->queued_len; i++) {
@@ -362,8 +389,8 @@ static Oid type_of_column(char letter)
     return letter == 't' ? TYPE_TEXT : letter == 'b' ? TYPE_BYTEA : TYPE_INT8;
 }
 
-static thole_status check_shape(struct postgres *pg, const struct statement_text *text,
-                                const PGresult *result, thole_error *reterr)
+static thole_status postgres_call_check_shape(struct postgres *pg, const struct statement_text *text,
+                                              const PGresult *result, thole_error *reterr)
 {
     size_t columns = strlen(text->columns);
     bool ok = PQnfields(result) == (int)columns;
@@ -387,21 +414,41 @@ static thole_status guard_failed(struct postgres *pg, const PGresult *result, th
         pg->where);
 }
 
+static bool call_is_fenced(const struct call_pending *pending, const PGresult *result)
+{
+    const char *const code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return pending->kind == PENDING_CALL && code != NULL && strcmp(code, "22012") == 0 && /* by zero */
+           (pending->statement == STATEMENT_PARTITIONS_MOVE ||
+            pending->statement == STATEMENT_PARTITION_RESET);
+}
+
+static thole_status call_failure(struct postgres *pg, const struct call_pending *pending,
+                                 const PGresult *result, thole_error *reterr)
+{
+    if (pending->kind == PENDING_GUARD)
+        return guard_failed(pg, result, reterr);
+    if (call_is_fenced(pending, result))
+        return THOLE_FENCED; /* the caller says of what */
+    thole_status const status = session_failed(pg, pg->what, result, reterr);
+    if (status == THOLE_INVALID)
+        error_refusal(result, &pg->refusal);
+    return status;
+}
+
 /* Takes over the result of one pending message. Only the first failure of a pipeline is reported. */
-static thole_status take_result(struct postgres *pg, const struct call_pending *pending, PGresult *result,
-                                thole_error *reterr)
+static thole_status postgres_call_take_result(struct postgres *pg, const struct call_pending *pending,
+                                              PGresult *result, thole_error *reterr)
 {
     thole_status status = THOLE_OK;
     ExecStatusType kind = PQresultStatus(result);
     if (kind == PGRES_PIPELINE_ABORTED)
         status = THOLE_OK; /* skipped after an earlier failure */
     else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
-        status = pending->kind == PENDING_GUARD ? guard_failed(pg, result, reterr)
-                                                : session_failed(pg, pg->what, result, reterr);
+        status = call_failure(pg, pending, result, reterr);
     else if (pending->kind == PENDING_PREPARE)
         pg->prepared[pending->statement] = true;
     else if (pending->kind == PENDING_CALL)
-        status = check_shape(pg, &statement_texts[pending->statement], result, reterr);
+        status = postgres_call_check_shape(pg, &statement_texts[pending->statement], result, reterr);
     if (pending->kind != PENDING_CALL || status != THOLE_OK)
         PQclear(result);
     else
@@ -432,7 +479,8 @@ static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thol
             session_drop(pg);
             return first != THOLE_OK ? first : status;
         }
-        status = take_result(pg, &pg->pending[taken++], result, first == THOLE_OK ? reterr : NULL);
+        status =
+            postgres_call_take_result(pg, &pg->pending[taken++], result, first == THOLE_OK ? reterr : NULL);
         if (first == THOLE_OK)
             first = status;
         if (pg->conn == NULL)
@@ -463,7 +511,7 @@ thole_status call_run(struct postgres *pg, thole_error *reterr)
         pg->failed = buf_status(&pg->bytes);
     if (pg->failed != THOLE_OK)
         return report_failed(pg, reterr);
-    if (!send_all(pg)) {
+    if (!postgres_call_send_all(pg)) {
         thole_status status = session_failed(pg, pg->what, NULL, reterr);
         assert(pg->conn == NULL); /* a part may have been sent, which the next call must not complete */
         return status;
@@ -517,7 +565,7 @@ uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t 
 {
     thole_slice cell = call_cell_text(pg, i, row, column);
     uint64_t value = 0;
-    assert(cell.len == 0 || cell.len == sizeof value); /* check_shape() has checked the type */
+    assert(cell.len == 0 || cell.len == sizeof value); /* postgres_call_check_shape() has checked the type */
     for (size_t byte = 0; byte < cell.len; byte++)
         value = value << 8 | cell.ptr[byte];
     return value;

@@ -18,8 +18,8 @@
 #include <libpq-fe.h>
 
 enum {
-    CALL_STATEMENTS_MAX = 16,
-    CALL_PARAMS_MAX = 112,             /* of all statements of a call */
+    CALL_STATEMENTS_MAX = 24,
+    CALL_PARAMS_MAX = 136,             /* of all statements of a call */
     CALL_BYTES_MAX = 64 * 1024 * 1024, /* likewise */
     INCARNATION_BYTES = 40,            /* a UUID's text */
     PARTITIONS_MAX = 65536,
@@ -37,6 +37,14 @@ struct call_pending {
     enum { PENDING_CALL, PENDING_PREPARE, PENDING_SETTINGS, PENDING_GUARD } kind;
 };
 
+/* Why a call was refused because of its data (THOLE_INVALID). */
+struct call_refusal {
+    char code[6];        /* SQLSTATE; "": this program does not send that */
+    char column[64];     /* "": not known */
+    char constraint[64]; /* "": none is named */
+    char reason[256];    /* one line */
+};
+
 struct postgres {
     PGconn *conn; /* NULL: lost, and that was reported; the next call connects again */
     char *conninfo, *application;
@@ -45,6 +53,7 @@ struct postgres {
     char where[WHERE_BYTES]; /* host, port and database, for error texts */
     uint64_t connect_timeout_ms, statement_timeout_ms, idle_in_transaction_ms;
     bool synchronous_commit;
+    bool reads;             /* as of postgres_options */
     bool in_transaction;    /* between complete_begin and commit or rollback */
     postgres_wait_fn *wait; /* NULL: the thread waits */
     void *wait_arg;
@@ -56,14 +65,17 @@ struct postgres {
     uint64_t statements;
     bool prepared[STATEMENTS];
     uint64_t opened[PARTITIONS_MAX / 64]; /* partitions opened on this connection since it was made */
+    uint16_t *set_aside; /* of each partition, how many of its rows are: projector_apart.c; NULL: none is */
 
     /* the call under way */
     const char *what;
     uint64_t timeout_ms;
     thole_status failed;        /* sticky */
     thole_error connect_failed; /* its text, when the call could not connect */
-    struct buf bytes;           /* of all parameters */
-    uint32_t *order;            /* of the elements of arrays; NULL: as they are */
+    struct call_refusal refusal;
+    size_t refused_param; /* from 1: the first one that has a value which is not sent; 0: none has */
+    struct buf bytes;     /* of all parameters */
+    uint32_t *order;      /* of the elements of arrays; NULL: as they are */
     size_t params, offsets[CALL_PARAMS_MAX];
     int lengths[CALL_PARAMS_MAX];
     struct call_queued queued[CALL_STATEMENTS_MAX];
@@ -154,6 +166,8 @@ uint32_t migrate_lock_key(const char *schema);
 THOLE_NODISCARD thole_status error_from_result(const struct postgres *pg, const char *what,
                                                const PGresult *result, bool *ret_useless,
                                                thole_error *reterr);
+/* What a result says of the data that was refused. */
+void error_refusal(const PGresult *result, struct call_refusal *ret);
 /* For a connection attempt: the status is found in the message, which holds SQLSTATEs (PQERRORS_VERBOSE). */
 THOLE_NODISCARD thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_error *reterr);
 #endif

@@ -17,7 +17,7 @@ static void ignore_notice(void *arg, const char *message)
     (void)message;
 }
 
-static void name_place(struct postgres *pg, PGconn *conn)
+static void postgres_connect_name_place(struct postgres *pg, PGconn *conn)
 {
     const char *host = PQhost(conn), *port = PQport(conn), *db = PQdb(conn);
     (void)snprintf(pg->where, sizeof pg->where, "%.120s:%.8s database \"%.64s\"", host != NULL ? host : "",
@@ -35,7 +35,7 @@ struct place {
 
 /* The @p i-th of a list with commas; the only one, if it has but one. False when there is none or it is cut.
  */
-static bool pick(const char *list, size_t i, char *ret, size_t cap)
+static bool postgres_connect_pick(const char *list, size_t i, char *ret, size_t cap)
 {
     ret[0] = '\0';
     if (list == NULL)
@@ -68,15 +68,17 @@ static bool find_place(const char *conninfo, size_t i, struct place *ret)
     const char *list = addr != NULL ? addr : host;
     ret->chosen = list != NULL && strchr(list, ',') != NULL;
     bool found = !ret->chosen ? i == 0
-                              : pick(host, i, ret->host, sizeof ret->host) &&
-                                    pick(addr, i, ret->hostaddr, sizeof ret->hostaddr) &&
-                                    pick(find_option(options, "port"), i, ret->port, sizeof ret->port);
+                              : postgres_connect_pick(host, i, ret->host, sizeof ret->host) &&
+                                    postgres_connect_pick(addr, i, ret->hostaddr, sizeof ret->hostaddr) &&
+                                    postgres_connect_pick(find_option(options, "port"), i, ret->port,
+                                                          sizeof ret->port);
     PQconninfoFree(options);
     return found;
 }
 
 /* Options before "dbname" can be overridden by the connection string; those after it cannot. */
-static PGconn *start(const struct postgres *pg, const struct place *place)
+static PGconn *postgres_connect_start(const struct postgres *pg, const struct place *place,
+                                      const char *attributes)
 {
     char user_timeout[24];
     const char *const names[] = {"keepalives_idle",
@@ -95,7 +97,7 @@ static PGconn *start(const struct postgres *pg, const struct place *place)
                                   "5",
                                   "3",
                                   user_timeout,
-                                  "read-write",
+                                  attributes,
                                   pg->conninfo,
                                   pg->application,
                                   "UTF8",
@@ -135,7 +137,8 @@ static bool shake_hands(PGconn *conn, uint64_t deadline_ms, bool *ret_late)
     return false;
 }
 
-static thole_status check_server(const struct postgres *pg, PGconn *conn, thole_error *reterr)
+static thole_status postgres_connect_check_server(const struct postgres *pg, PGconn *conn,
+                                                  thole_error *reterr)
 {
     const char *encoding = PQparameterStatus(conn, "server_encoding");
     if (PQserverVersion(conn) < SERVER_VERSION_MIN)
@@ -169,6 +172,7 @@ static void put_settings(struct postgres *pg, struct buf *sql, bool local)
         {"idle_in_transaction_session_timeout", idle_ms, false},
         {"synchronous_commit", pg->synchronous_commit ? "on" : "off", false},
         {"default_transaction_isolation", "read committed", true},
+        {"idle_session_timeout", "0", true}, /* a session that rests is not one that was forgotten */
         {"jit", "off", false},
         {"plan_cache_mode", "force_generic_plan", false},
         {"enable_seqscan", "off", false},
@@ -243,7 +247,7 @@ static thole_status settle_pooled(struct postgres *pg, thole_error *reterr)
  * One round trip. The server's process is not the one of the handshake: a pooler stands between, whose
  * sessions other programs use, too. Then nothing is set.
  */
-static thole_status settle(struct postgres *pg, thole_error *reterr)
+static thole_status postgres_connect_settle(struct postgres *pg, thole_error *reterr)
 {
     struct buf sql;
     PGresult *result = NULL;
@@ -268,16 +272,16 @@ static thole_status settle(struct postgres *pg, thole_error *reterr)
 }
 
 /* Connects to one place and checks the server. */
-static thole_status connect_place(struct postgres *pg, const struct place *place, PGconn **ret,
-                                  thole_error *reterr)
+static thole_status connect_place(struct postgres *pg, const struct place *place, const char *attributes,
+                                  PGconn **ret, thole_error *reterr)
 {
     bool late;
     uint64_t deadline_ms = clock_monotonic_ms() + pg->connect_timeout_ms;
-    PGconn *conn = start(pg, place);
+    PGconn *conn = postgres_connect_start(pg, place, attributes);
     (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE); /* for the SQLSTATE of a refusal */
     (void)PQsetNoticeProcessor(conn, ignore_notice, NULL);
     bool made = shake_hands(conn, deadline_ms, &late);
-    name_place(pg, conn);
+    postgres_connect_name_place(pg, conn);
     thole_status status = THOLE_OK;
     if (late)
         status = thole_fail(reterr, THOLE_UNAVAILABLE, "no answer from Postgres %s within %llu ms", pg->where,
@@ -285,7 +289,7 @@ static thole_status connect_place(struct postgres *pg, const struct place *place
     else if (!made)
         status = error_from_connect(pg, conn, reterr);
     else
-        status = check_server(pg, conn, reterr);
+        status = postgres_connect_check_server(pg, conn, reterr);
     if (status == THOLE_OK)
         *ret = conn;
     else
@@ -293,23 +297,35 @@ static thole_status connect_place(struct postgres *pg, const struct place *place
     return status;
 }
 
-thole_status session_open(struct postgres *pg, thole_error *reterr)
+/* One place after the other, until one is as wanted. *ret_tried: how many. */
+static thole_status postgres_connect_connect_any(struct postgres *pg, const char *attributes,
+                                                 size_t *ret_tried, thole_error *reterr)
 {
     struct place place = {0};
+    thole_status status = THOLE_UNAVAILABLE;
+    for (*ret_tried = 0; status == THOLE_UNAVAILABLE && find_place(pg->conninfo, *ret_tried, &place);
+         ++*ret_tried)
+        status = connect_place(pg, &place, attributes, &pg->conn, reterr);
+    return status;
+}
+
+thole_status session_open(struct postgres *pg, thole_error *reterr)
+{
+    struct place second;
     size_t tried = 0;
     assert(pg->conn == NULL);
-    thole_status status = THOLE_UNAVAILABLE;
-    while (status == THOLE_UNAVAILABLE && find_place(pg->conninfo, tried, &place)) {
-        status = connect_place(pg, &place, &pg->conn, reterr);
-        tried++;
-    }
+    /* Of several the one that writes: it is never behind. */
+    bool const only_one = pg->reads && !find_place(pg->conninfo, 1, &second);
+    thole_status status = postgres_connect_connect_any(pg, only_one ? "any" : "read-write", &tried, reterr);
+    if (status == THOLE_UNAVAILABLE && pg->reads && !only_one)
+        status = postgres_connect_connect_any(pg, "any", &tried, reterr);
     if (tried == 0)
         return thole_fail(reterr, THOLE_INVALID,
                           "the Postgres connection string names a host of over 255 bytes");
     THOLE_TRY(status);
     memset(pg->prepared, 0, sizeof pg->prepared);
     memset(pg->opened, 0, sizeof pg->opened);
-    status = settle(pg, reterr);
+    status = postgres_connect_settle(pg, reterr);
     if (status == THOLE_OK && (PQsetnonblocking(pg->conn, 1) != 0 || PQenterPipelineMode(pg->conn) != 1))
         status = session_failed(pg, "setting up a connection", NULL, reterr);
     if (status != THOLE_OK)

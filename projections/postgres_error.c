@@ -27,18 +27,35 @@ static const struct error_class classes[] = {
     {"53300", THOLE_UNAVAILABLE, true, "raise max_connections, or start fewer processes"},
     {"53", THOLE_UNAVAILABLE, false, "the server is out of a resource"},
     {"58", THOLE_UNAVAILABLE, false, "the server's own disk or system"},
-    {"42P01", THOLE_UNAVAILABLE, false, "the tables are not there yet: start an engine, which makes them"},
+    {"42P01", THOLE_UNAVAILABLE, true, "the tables are not there yet: start an engine, which makes them"},
     {"3F000", THOLE_UNAVAILABLE, false, "the schema is not there yet: start an engine, which makes it"},
-    {"42703", THOLE_UNAVAILABLE, false,
+    {"42703", THOLE_UNAVAILABLE, true,
      "an engine is just making the tables, or they are older than this program: start an engine of this "
      "version"},
     {"42501", THOLE_DENIED, false,
      "grant the role the privilege: `thole migrate --grants` does, as the role that migrates"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
     {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
-    {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITIONS_MOVE */
-    {"22", THOLE_INVALID, false, ""},   /* data that Postgres refuses, for example text that is not UTF-8 */
-    {"", THOLE_CORRUPT, false, ""},
+    /* What Postgres refuses because of the data: a row that has others than these is written. */
+    {"21", THOLE_INVALID, false, ""},    /* a row twice in one statement */
+    {"22", THOLE_INVALID, false, ""},    /* for example text that is not UTF-8 */
+    {"23", THOLE_INVALID, false, ""},    /* a constraint */
+    {"27", THOLE_INVALID, false, ""},    /* a trigger has changed the row */
+    {"38", THOLE_INVALID, false, ""},    /* a function that somebody has added */
+    {"39", THOLE_INVALID, false, ""},    /* likewise */
+    {"44", THOLE_INVALID, false, ""},    /* a view's check */
+    {"54000", THOLE_INVALID, false, ""}, /* longer than an index holds */
+    /* Classes of SQL and of Postgres; all others are of functions and triggers that somebody has added. */
+    {"0", THOLE_CORRUPT, false, ""},
+    {"1", THOLE_CORRUPT, false, ""},
+    {"2", THOLE_CORRUPT, false, ""},
+    {"3", THOLE_CORRUPT, false, ""},
+    {"4", THOLE_CORRUPT, false, ""},
+    {"5", THOLE_CORRUPT, false, ""},
+    {"F", THOLE_CORRUPT, false, ""},
+    {"H", THOLE_CORRUPT, false, ""},
+    {"XX", THOLE_CORRUPT, false, ""},
+    {"", THOLE_INVALID, false, ""}, /* P0001: RAISE EXCEPTION */
 };
 
 static const struct error_class *find_class(const char *code)
@@ -62,8 +79,9 @@ static void one_line(const char *message, char *ret, size_t cap)
             ret[i] = ' ';
 }
 
-static thole_status fail(const struct postgres *pg, const char *what, const struct error_class *class,
-                         const char *code, const char *message, thole_error *reterr)
+static thole_status postgres_error_fail(const struct postgres *pg, const char *what,
+                                        const struct error_class *class, const char *code,
+                                        const char *message, thole_error *reterr)
 {
     char line[320];
     one_line(message, line, sizeof line);
@@ -85,7 +103,21 @@ thole_status error_from_result(const struct postgres *pg, const char *what, cons
     if (broken && class->status != THOLE_DENIED) /* the connection is lost, whatever the last message says */
         class = class->drop ? class : &lost;
     *ret_useless = broken || class->drop;
-    return fail(pg, what, class, code != NULL ? code : "", message, reterr);
+    return postgres_error_fail(pg, what, class, code != NULL ? code : "", message, reterr);
+}
+
+static void copy_field(const PGresult *result, int field, char *ret, size_t cap)
+{
+    const char *const text = PQresultErrorField(result, field);
+    one_line(text != NULL ? text : "", ret, cap);
+}
+
+void error_refusal(const PGresult *result, struct call_refusal *ret)
+{
+    copy_field(result, PG_DIAG_SQLSTATE, ret->code, sizeof ret->code);
+    copy_field(result, PG_DIAG_COLUMN_NAME, ret->column, sizeof ret->column);
+    copy_field(result, PG_DIAG_CONSTRAINT_NAME, ret->constraint, sizeof ret->constraint);
+    copy_field(result, PG_DIAG_MESSAGE_PRIMARY, ret->reason, sizeof ret->reason);
 }
 
 /* The last "FATAL:  28P01: " of a verbose message; the word differs with the server's language. */
@@ -108,6 +140,10 @@ thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_e
     static const struct error_class unreachable = {"", THOLE_UNAVAILABLE, true, ""};
     static const struct error_class malformed = {"", THOLE_INVALID, true, "correct the connection string"};
     static const struct error_class no_password = {"", THOLE_DENIED, true, "give a password"};
+    static const struct error_class only_reads = {"", THOLE_UNAVAILABLE, true,
+                                                  "it is a standby, or this role's transactions are "
+                                                  "read-only: point to the primary, with a role that may "
+                                                  "write"};
     char code[6] = "", message[256], what[256];
     const struct error_class *class = &unreachable;
     one_line(PQerrorMessage(conn), message, sizeof message);
@@ -116,10 +152,12 @@ thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_e
         *location = '\0';
     if (find_code(message, code))
         class = find_class(code);
+    else if (strstr(message, "session is read-only") != NULL) /* libpq has asked the server */
+        class = &only_reads;
     else if (PQconnectionNeedsPassword(conn))
         class = &no_password;
     else if (strncmp(message, "invalid ", 8) == 0) /* an option's value; nothing was sent */
         class = &malformed;
     (void)snprintf(what, sizeof what, "connecting as user \"%s\"", PQuser(conn) != NULL ? PQuser(conn) : "");
-    return fail(pg, what, class, "", message, reterr);
+    return postgres_error_fail(pg, what, class, "", message, reterr);
 }

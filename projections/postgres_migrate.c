@@ -1,6 +1,7 @@
 /* Numbered migrations, each once, in order; and the rights of the roles of deploy/postgres. */
 #include "migrations.h"
 #include "postgres_call.h"
+#include "schema_look.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,8 @@ static thole_status make_schema(struct postgres *pg, thole_error *reterr)
         NULL, reterr);
 }
 
-static thole_status apply(struct postgres *pg, const struct migration *migration, thole_error *reterr)
+static thole_status postgres_migrate_apply(struct postgres *pg, const struct migration *migration,
+                                           thole_error *reterr)
 {
     struct buf sql;
     buf_init(&sql, SQL_BYTES_MAX);
@@ -112,7 +114,7 @@ static thole_status apply(struct postgres *pg, const struct migration *migration
 }
 
 /* Inside a transaction that holds the lock. Applies one migration at most. */
-static thole_status step(struct postgres *pg, size_t *ret_applied, thole_error *reterr)
+static thole_status postgres_migrate_step(struct postgres *pg, size_t *ret_applied, thole_error *reterr)
 {
     THOLE_TRY(read_applied(pg, ret_applied, reterr));
     if (*ret_applied == migrations_len)
@@ -120,7 +122,7 @@ static thole_status step(struct postgres *pg, size_t *ret_applied, thole_error *
     if (*ret_applied == 0)
         THOLE_TRY(make_schema(pg, reterr));
     assert(*ret_applied < migrations_len && migrations[*ret_applied].number == (int)*ret_applied + 1);
-    THOLE_TRY(apply(pg, &migrations[*ret_applied], reterr));
+    THOLE_TRY(postgres_migrate_apply(pg, &migrations[*ret_applied], reterr));
     (*ret_applied)++;
     return THOLE_OK;
 }
@@ -160,18 +162,6 @@ thole_status postgres_applied(struct postgres *pg, size_t *ret, thole_error *ret
     if (pg->failed != THOLE_OK)
         return call_run(pg, reterr);
     return read_applied(pg, ret, reterr);
-}
-
-thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
-{
-    size_t applied = 0;
-    call_begin(pg, "migrating");
-    if (pg->failed != THOLE_OK)
-        return call_run(pg, reterr);
-    THOLE_TRY(read_applied(pg, &applied, reterr));
-    while (applied < migrations_len)
-        THOLE_TRY(locked_step(pg, step, &applied, reterr));
-    return THOLE_OK;
 }
 
 /* ---- rights ---- */
@@ -253,6 +243,75 @@ thole_status postgres_grant(struct postgres *pg, thole_error *reterr)
     if (pg->failed != THOLE_OK)
         return call_run(pg, reterr);
     return locked_step(pg, grant_step, &applied, reterr);
+}
+
+/* ---- what somebody has removed ---- */
+
+static thole_status make_all(struct postgres *pg, thole_error *reterr)
+{
+    size_t applied = 0;
+    while (applied < migrations_len)
+        THOLE_TRY(postgres_migrate_step(pg, &applied, reterr));
+    thole_error err = {.status = THOLE_OK};
+    thole_status const granted = grant_step(pg, &applied, &err);
+    if (granted == THOLE_OK || granted == THOLE_NOT_FOUND) /* there are no such roles */
+        return THOLE_OK;
+    return thole_fail(reterr, granted, "%s", err.text);
+}
+
+static thole_status mend_step(struct postgres *pg, size_t *ret_applied, thole_error *reterr)
+{
+    THOLE_TRY(read_applied(pg, ret_applied, reterr));
+    if (*ret_applied > 0 && *ret_applied < migrations_len)
+        return THOLE_OK; /* another process is making them */
+    return schema_mend(pg, make_all, reterr);
+}
+
+struct first_missing {
+    size_t n;
+    struct defect defect;
+};
+
+static void take_missing(void *arg, const struct defect *defect)
+{
+    struct first_missing *const first = arg;
+    if (defect->weight == DEFECT_REFUSED && first->n++ == 0)
+        first->defect = *defect;
+}
+
+/* The number of the last migration says what was made, and not what is there; and the table that has it may
+ * be what is missing. */
+static thole_status mend_missing(struct postgres *pg, thole_error *reterr)
+{
+    struct first_missing first = {.n = 0};
+    thole_error err = {.status = THOLE_OK};
+    size_t applied = 0;
+    thole_status status = schema_look(pg, take_missing, &first, reterr);
+    if (status == THOLE_NOT_FOUND || (status == THOLE_OK && first.n == 0))
+        return THOLE_OK;
+    THOLE_TRY(status);
+    status = locked_step(pg, mend_step, &applied, &err);
+    return status == THOLE_OK ? THOLE_OK
+                              : thole_fail(reterr, status,
+                                           "%s of schema \"%s\" is missing, and is not made again: %s; try "
+                                           "%s --grants, as the role that migrates",
+                                           first.defect.name, pg->schema, err.text, first.defect.remedy);
+}
+
+thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
+{
+    size_t applied = 0;
+    call_begin(pg, "migrating");
+    if (pg->failed != THOLE_OK)
+        return call_run(pg, reterr);
+    THOLE_TRY(read_applied(pg, &applied, reterr));
+    if (applied == 0 || applied == migrations_len)
+        THOLE_TRY(mend_missing(pg, reterr));
+    if (applied == 0)
+        THOLE_TRY(read_applied(pg, &applied, reterr));
+    while (applied < migrations_len)
+        THOLE_TRY(locked_step(pg, postgres_migrate_step, &applied, reterr));
+    return THOLE_OK;
 }
 
 /* What grants.sql gives, read from its text: a right to a whole table, or to columns; what the tables do not

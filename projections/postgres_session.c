@@ -17,7 +17,7 @@ void session_drop(struct postgres *pg)
 }
 
 /* Of what is left when there is a connection and the name is a checked one. */
-static char *quoted(char *text)
+static char *postgres_session_quoted(char *text)
 {
     if (text == NULL)
         memory_give_up(1, sizeof((struct postgres *)NULL)->schema);
@@ -27,13 +27,13 @@ static char *quoted(char *text)
 char *session_identifier(struct postgres *pg)
 {
     assert(pg->conn != NULL);
-    return quoted(PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema)));
+    return postgres_session_quoted(PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema)));
 }
 
 char *session_literal(struct postgres *pg)
 {
     assert(pg->conn != NULL);
-    return quoted(PQescapeLiteral(pg->conn, pg->schema, strlen(pg->schema)));
+    return postgres_session_quoted(PQescapeLiteral(pg->conn, pg->schema, strlen(pg->schema)));
 }
 
 thole_status session_failed(struct postgres *pg, const char *what, const PGresult *result,

@@ -14,17 +14,7 @@
 
 /* ---- the rows of all batches ---- */
 
-#define EACH_ADDED(X) X(activities_added) X(timers_added) X(quarantine_added) X(instances)
-#define EACH_KIND(X) EACH_ADDED(X) X(activities_removed) X(timers_removed) X(quarantine_removed) X(deletions)
-
-struct gathered {
-    struct batch rows;                       /* owns only the arrays; their contents belong to the batches */
-#define PARTITIONS(kind) uint32_t *kind##_p; /* of each row */
-    EACH_ADDED(PARTITIONS)
-#undef PARTITIONS
-};
-
-static void count(struct gathered *all, struct batch *const *batches, size_t n)
+static void projector_apply_count(struct gathered *all, struct batch *const *batches, size_t n)
 {
     *all = (struct gathered){.rows = {.partition = 0}};
     for (size_t i = 0; i < n; i++) {
@@ -34,7 +24,7 @@ static void count(struct gathered *all, struct batch *const *batches, size_t n)
     }
 }
 
-static void gather(struct gathered *all, struct batch *const *batches, size_t n)
+static void projector_apply_gather(struct gathered *all, struct batch *const *batches, size_t n)
 {
 #define MAKE(kind)                                                                                           \
     all->rows.kind = memory_array(all->rows.kind##_len, sizeof *all->rows.kind);                             \
@@ -60,13 +50,6 @@ static void gathered_release(struct gathered *all)
 #define FREE_PARTITIONS(kind) free(all->kind##_p);
     EACH_ADDED(FREE_PARTITIONS)
 #undef FREE_PARTITIONS
-}
-
-size_t projector_store_rows(const struct batch *batch)
-{
-#define ADD(kind) +batch->kind##_len
-    return 0 EACH_KIND(ADD);
-#undef ADD
 }
 
 /* ---- the statements ---- */
@@ -145,8 +128,7 @@ static void send_activities_removed(struct postgres *pg, const struct gathered *
     free(removals);
 }
 
-/* First tries, removals, later tries: see STATEMENT_ACTIVITIES_ADD. Returns the place of the removals. */
-static size_t send_activities(struct postgres *pg, const struct gathered *all)
+size_t projector_send_activities(struct postgres *pg, const struct gathered *all)
 {
     size_t removals = 0;
     size_t const later_tries = count_later_tries(all);
@@ -176,7 +158,7 @@ static void read_held(const struct postgres *pg, size_t removals, struct batch *
 }
 
 /* Removals first: a timer that was replaced may have been removed before. */
-static void send_timers(struct postgres *pg, const struct gathered *all)
+void projector_send_timers(struct postgres *pg, const struct gathered *all)
 {
     const struct batch_timer *added = all->rows.timers_added, *removed = all->rows.timers_removed;
     size_t n = all->rows.timers_removed_len;
@@ -194,7 +176,7 @@ static void send_timers(struct postgres *pg, const struct gathered *all)
 }
 
 /* Removals first, as with timers. */
-static void send_quarantine(struct postgres *pg, const struct gathered *all)
+void projector_send_quarantine(struct postgres *pg, const struct gathered *all)
 {
     const struct batch_quarantine *added = all->rows.quarantine_added,
                                   *removed = all->rows.quarantine_removed;
@@ -236,6 +218,7 @@ static void send_instance_rows(struct postgres *pg, const struct instance_row *r
     call_bool_array(pg, &first->custom_status_set, sizeof *rows, n);
     call_bytes_array(pg, &first->custom_status, sizeof *rows, n);
     call_text_array(pg, &first->parent, sizeof *rows, n);
+    call_int4_array(pg, &first->blocked, sizeof *rows, n);
     call_send(pg, STATEMENT_INSTANCES);
 }
 
@@ -263,65 +246,99 @@ static void send_deleted(struct postgres *pg, enum statement statement, const th
 
 /* Removes what is not newer than the removal. */
 static void send_instances_removed(struct postgres *pg, const struct batch_instance *rows,
-                                   const uint32_t *order, size_t n)
+                                   const uint32_t *order, size_t n, bool instances, bool executions)
 {
     struct batch_instance *const removed = memory_array(n, sizeof *removed);
     size_t len = 0;
     for (size_t i = 0; i < n; i++)
         if (rows[order[i]].removed)
             removed[len++] = rows[order[i]];
-    if (len > 0) {
+    if (len > 0 && instances)
         send_deleted(pg, STATEMENT_INSTANCES_DELETED, &removed->instance, &removed->history_seq,
                      sizeof *removed, len);
+    if (len > 0 && executions)
         send_deleted(pg, STATEMENT_EXECUTIONS_DELETED, &removed->instance, &removed->history_seq,
                      sizeof *removed, len);
-    }
     free(removed);
 }
 
-static void send_instances(struct postgres *pg, const struct gathered *all)
+void projector_send_instances(struct postgres *pg, const struct batch_instance *rows,
+                              const uint32_t *partitions, size_t n, bool instances, bool executions)
 {
-    const struct batch_instance *const rows = all->rows.instances;
-    size_t const n = all->rows.instances_len;
     if (n == 0)
         return;
     uint32_t *const order = row_order(&rows->instance, &rows->execution, &rows->history_seq, sizeof *rows, n);
-    struct instance_row *const instances = memory_array(n, sizeof *instances);
-    struct execution_row *const executions = memory_array(n, sizeof *executions);
-    size_t const instances_len = instance_rows_merge(rows, all->instances_p, order, n, instances);
-    size_t const executions_len = execution_rows_merge(rows, all->instances_p, order, n, executions);
+    struct instance_row *const merged = memory_array(n, sizeof *merged);
+    struct execution_row *const merged_executions = memory_array(n, sizeof *merged_executions);
+    size_t const instances_len = instances ? instance_rows_merge(rows, partitions, order, n, merged) : 0;
+    size_t const executions_len =
+        executions ? execution_rows_merge(rows, partitions, order, n, merged_executions) : 0;
     call_order(pg, NULL);
-    send_instances_removed(pg, rows, order, n);
+    send_instances_removed(pg, rows, order, n, instances, executions);
     if (instances_len > 0)
-        send_instance_rows(pg, instances, instances_len);
+        send_instance_rows(pg, merged, instances_len);
     if (executions_len > 0)
-        send_execution_rows(pg, executions, executions_len);
-    free(executions);
-    free(instances);
+        send_execution_rows(pg, merged_executions, executions_len);
+    free(merged_executions);
+    free(merged);
     free(order);
 }
 
-static void send_deletions(struct postgres *pg, const struct gathered *all)
+static void send_pruned(struct postgres *pg, const struct batch_deletion *rows, size_t n)
 {
-    const struct batch_deletion *const rows = all->rows.deletions;
-    size_t const stride = sizeof *rows, n = all->rows.deletions_len;
-    if (n == 0)
-        return;
-    call_order(pg, row_order(&rows->instance, &rows->execution, &rows->history_seq, stride, n));
-    send_deleted(pg, STATEMENT_ACTIVITIES_DELETED, &rows->instance, &rows->execution, stride, n);
-    send_deleted(pg, STATEMENT_TIMERS_DELETED, &rows->instance, &rows->execution, stride, n);
-    send_deleted(pg, STATEMENT_QUARANTINE_DELETED, &rows->instance, &rows->execution, stride, n);
-    send_deleted(pg, STATEMENT_INSTANCES_DELETED, &rows->instance, &rows->history_seq, stride, n);
-    send_deleted(pg, STATEMENT_EXECUTIONS_DELETED, &rows->instance, &rows->history_seq, stride, n);
+    size_t const stride = sizeof *rows;
     call_text_array(pg, &rows->instance, stride, n);
     call_int8_array(pg, &rows->pruned.above, stride, n);
     call_int8_array(pg, &rows->pruned.upto, stride, n);
     call_send(pg, STATEMENT_EXECUTIONS_PRUNED);
 }
 
+static void projector_apply_send_deletes(struct postgres *pg, enum deletes deletes,
+                                         const struct batch_deletion *rows, size_t n)
+{
+    static const enum statement statements[DELETES_PRUNED] = {
+        [DELETES_ACTIVITIES] = STATEMENT_ACTIVITIES_DELETED,
+        [DELETES_TIMERS] = STATEMENT_TIMERS_DELETED,
+        [DELETES_QUARANTINE] = STATEMENT_QUARANTINE_DELETED,
+        [DELETES_INSTANCES] = STATEMENT_INSTANCES_DELETED,
+        [DELETES_EXECUTIONS] = STATEMENT_EXECUTIONS_DELETED};
+    bool const by_record = deletes == DELETES_INSTANCES || deletes == DELETES_EXECUTIONS;
+    if (deletes == DELETES_PRUNED)
+        send_pruned(pg, rows, n);
+    else
+        send_deleted(pg, statements[deletes], &rows->instance,
+                     by_record ? &rows->history_seq : &rows->execution, sizeof *rows, n);
+}
+
+/* The order holds for the statements that follow. */
+static void order_deletions(struct postgres *pg, const struct batch_deletion *rows, size_t n)
+{
+    call_order(pg, row_order(&rows->instance, &rows->execution, &rows->history_seq, sizeof *rows, n));
+}
+
+void projector_send_deletes(struct postgres *pg, enum deletes deletes, const struct batch_deletion *rows,
+                            size_t n)
+{
+    if (n == 0)
+        return;
+    order_deletions(pg, rows, n);
+    projector_apply_send_deletes(pg, deletes, rows, n);
+}
+
+static void send_deletions(struct postgres *pg, const struct gathered *all)
+{
+    if (all->rows.deletions_len == 0)
+        return;
+    order_deletions(pg, all->rows.deletions, all->rows.deletions_len);
+    for (enum deletes deletes = 0; deletes < DELETES; deletes++)
+        projector_apply_send_deletes(pg, deletes, all->rows.deletions, all->rows.deletions_len);
+}
+
 struct fence {
     uint32_t partition;
-    uint64_t epoch, seq, mark;
+    uint64_t epoch;
+    struct rows_state follows;
+    struct projected to;
 };
 
 static int compare_fences(const void *left, const void *right)
@@ -330,25 +347,36 @@ static int compare_fences(const void *left, const void *right)
     return (a->partition > b->partition) - (a->partition < b->partition);
 }
 
-/* Locks the partitions' rows in order; fails the pipeline when an epoch is not the batch's. */
-static void send_fence(struct postgres *pg, struct batch *const *batches, size_t n)
+void projector_send_fence(struct postgres *pg, struct batch *const *batches, size_t n)
 {
     struct fence *const fences = memory_array(n, sizeof *fences);
     for (size_t i = 0; i < n; i++)
-        fences[i] = (struct fence){batches[i]->partition, batches[i]->epoch, batches[i]->projected.seq,
-                                   batches[i]->projected.mark};
+        fences[i] = (struct fence){batches[i]->partition, batches[i]->epoch, batches[i]->follows,
+                                   batches[i]->projected};
     qsort(fences, n, sizeof *fences, compare_fences);
-    call_int4_array(pg, &fences->partition, sizeof *fences, n);
-    call_int8_array(pg, &fences->epoch, sizeof *fences, n);
-    call_int8_array(pg, &fences->seq, sizeof *fences, n);
-    call_int8_array(pg, &fences->mark, sizeof *fences, n);
+    projector_send_rows(pg, &fences->partition, &fences->epoch, &fences->follows, sizeof *fences, n);
+    call_int8_array(pg, &fences->to.seq, sizeof *fences, n);
+    call_int8_array(pg, &fences->to.mark, sizeof *fences, n);
     call_send(pg, STATEMENT_PARTITIONS_MOVE);
     free(fences);
 }
 
+thole_status projector_fence_failed(struct postgres *pg, struct batch *const *batches, size_t n,
+                                    thole_error *reterr)
+{
+    const struct batch *const first = batches[0];
+    struct rows_look look = {.partition = first->partition, .epoch = first->epoch, .rows = first->follows};
+    if (n == 1) {
+        THOLE_TRY(projector_store_look(pg, &look, 1, reterr));
+        THOLE_TRY(projector_store_found(&look, reterr));
+    }
+    return projector_fenced(first->partition, first->epoch, reterr);
+}
+
 /* ---- a transaction ---- */
 
-static thole_status check_rows(const struct gathered *all, uint32_t first_partition, thole_error *reterr)
+static thole_status projector_apply_check_rows(const struct gathered *all, uint32_t first_partition,
+                                               thole_error *reterr)
 {
 #define FITS(kind) &&all->rows.kind##_len <= BATCH_ROWS_MAX
     if (true EACH_KIND(FITS))
@@ -358,8 +386,8 @@ static thole_status check_rows(const struct gathered *all, uint32_t first_partit
                       first_partition, BATCH_ROWS_MAX);
 }
 
-static thole_status check_partitions(const struct postgres *pg, struct batch *const *batches, size_t n,
-                                     thole_error *reterr)
+thole_status projector_check_partitions(const struct postgres *pg, struct batch *const *batches, size_t n,
+                                        thole_error *reterr)
 {
     for (size_t i = 0; i < n; i++) {
         THOLE_TRY(projector_check(batches[i]->partition, reterr));
@@ -372,21 +400,24 @@ static thole_status check_partitions(const struct postgres *pg, struct batch *co
     return THOLE_OK;
 }
 
-static thole_status apply(struct postgres *pg, const struct gathered *all, struct batch *const *batches,
-                          size_t n, thole_error *reterr)
+static thole_status projector_apply_apply(struct postgres *pg, const struct gathered *all,
+                                          struct batch *const *batches, size_t n, thole_error *reterr)
 {
     bool durable = false;
     for (size_t i = 0; i < n; i++)
         durable |= batches[i]->durable;
     if (durable)
         projector_set(pg, "synchronous_commit", "on");
-    send_fence(pg, batches, n); /* first: if it fails, nothing behind it is executed */
+    projector_send_fence(pg, batches, n); /* first: if it fails, nothing behind it is executed */
     send_deletions(pg, all);
-    size_t const removals = send_activities(pg, all);
-    send_timers(pg, all);
-    send_quarantine(pg, all);
-    send_instances(pg, all);
+    size_t const removals = projector_send_activities(pg, all);
+    projector_send_timers(pg, all);
+    projector_send_quarantine(pg, all);
+    projector_send_instances(pg, all->rows.instances, all->instances_p, all->rows.instances_len, true, true);
+    size_t const counts = aside_send_clear(pg, batches, n);
     THOLE_TRY(call_run(pg, reterr));
+    if (counts > 0)
+        aside_keep_counts_of(pg, batches, n, counts);
     if (all->rows.activities_removed_len > 0)
         read_held(pg, removals, batches, n);
     return THOLE_OK;
@@ -398,12 +429,11 @@ thole_status projector_store_apply(struct postgres *pg, struct batch *const *bat
     struct gathered all;
     assert(n > 0 && !pg->in_transaction); /* it must not join an open transaction */
     call_begin(pg, "projecting a batch");
-    THOLE_TRY(check_partitions(pg, batches, n, reterr));
-    count(&all, batches, n);
-    THOLE_TRY(check_rows(&all, batches[0]->partition, reterr));
-    gather(&all, batches, n);
-    thole_status const status = apply(pg, &all, batches, n, reterr);
+    THOLE_TRY(projector_check_partitions(pg, batches, n, reterr));
+    projector_apply_count(&all, batches, n);
+    THOLE_TRY(projector_apply_check_rows(&all, batches[0]->partition, reterr));
+    projector_apply_gather(&all, batches, n);
+    thole_status const status = projector_apply_apply(pg, &all, batches, n, reterr);
     gathered_release(&all);
-    return status == THOLE_FENCED ? projector_fenced(batches[0]->partition, batches[0]->epoch, reterr)
-                                  : status;
+    return status == THOLE_FENCED ? projector_fence_failed(pg, batches, n, reterr) : status;
 }

@@ -1,5 +1,6 @@
 /* Reads for people. */
 #include "query_store.h"
+#include "event.h"
 #include "message.h"
 #include "postgres_call.h"
 #include <string.h>
@@ -8,6 +9,9 @@ enum {
     LIST_LIMIT = 100,    /* when the filter says 0 */
     LIST_PAGE_MAX = 500, /* rows of one round trip */
     ACTIVITIES_MAX = 10000,
+    LIST_SET_ASIDE_MAX = 1000,
+    LIST_STANDING_MAX = 1000,
+    STATUSES_MAX = 32,
     PREFIX_BYTES_MAX = 2 * THOLE_ID_BYTES_MAX + 1,
     PLACE_BYTES_MAX = 1024 * 1024, /* of an id that thole has not written: an index holds no longer one */
 };
@@ -37,6 +41,7 @@ static thole_instance_info read_info(const struct postgres *pg, size_t i, size_t
         .custom_status = call_cell_text(pg, i, row, 11),
         .parent = call_cell_text(pg, i, row, 12),
         .turns = call_cell_int8(pg, i, row, 13),
+        .reason = blocked_kind_name((enum blocked_kind)call_cell_int8(pg, i, row, 14)),
     };
 }
 
@@ -72,6 +77,30 @@ struct list_place {
     struct buf id;
 };
 
+thole_status query_store_standing(struct postgres *pg, bool named, thole_standing_fn *each, void *arg,
+                                  thole_error *reterr)
+{
+    call_begin(pg, "counting what stands still");
+    call_int8(pg, LIST_STANDING_MAX);
+    call_send(pg, named ? STATEMENT_STANDING_NAMED : STATEMENT_STANDING);
+    THOLE_TRY(call_run(pg, reterr));
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        thole_standing_info info = {
+            .orchestration = call_cell_text(pg, 0, row, 0),
+            .status = (thole_instance_status)call_cell_int8(pg, 0, row, 1),
+            .reason = blocked_kind_name((enum blocked_kind)call_cell_int8(pg, 0, row, 2)),
+            .count = call_cell_int8(pg, 0, row, 3),
+        };
+        if (named) {
+            info.example = call_cell_text(pg, 0, row, 4);
+            info.updated_ms = call_cell_int8(pg, 0, row, 5);
+            info.detail = call_cell_text(pg, 0, row, 6);
+        }
+        THOLE_TRY(each(arg, &info));
+    }
+    return THOLE_OK;
+}
+
 static thole_status keep_id(struct buf *to, thole_slice id, thole_error *reterr)
 {
     buf_clear(to);
@@ -82,14 +111,28 @@ static thole_status keep_id(struct buf *to, thole_slice id, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status read_page(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
-                              const struct list_place *place, uint64_t limit, thole_error *reterr)
+/* None: all. */
+static size_t statuses_of(const thole_list_filter *filter, uint32_t to[STATUSES_MAX])
 {
+    size_t n = 0;
+    if (filter->status != THOLE_INSTANCE_UNKNOWN)
+        to[n++] = (uint32_t)filter->status;
+    for (uint32_t status = 1; filter->status == THOLE_INSTANCE_UNKNOWN && status < STATUSES_MAX; status++)
+        if ((filter->statuses >> status & 1) != 0)
+            to[n++] = status;
+    return n;
+}
+
+static thole_status query_store_read_page(struct postgres *pg, const thole_list_filter *filter,
+                                          thole_slice pattern, const struct list_place *place, uint64_t limit,
+                                          thole_error *reterr)
+{
+    uint32_t statuses[STATUSES_MAX];
     call_begin(pg, "listing instances");
     call_text(pg, THOLE_STR("plan_cache_mode")); /* the best index depends on the filter */
     call_text(pg, THOLE_STR("force_custom_plan"));
     call_send(pg, STATEMENT_SET);
-    call_int4(pg, (uint32_t)filter->status);
+    call_int4_array(pg, statuses, sizeof statuses[0], statuses_of(filter, statuses));
     call_text(pg, filter->orchestration);
     call_text(pg, pattern);
     call_int8(pg, place->created_ms);
@@ -123,7 +166,7 @@ static thole_status read_pages(struct postgres *pg, const thole_list_filter *fil
     uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
     for (bool more = true; more && left > 0;) {
         uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
-        THOLE_TRY(read_page(pg, filter, pattern, place, wanted, reterr));
+        THOLE_TRY(query_store_read_page(pg, filter, pattern, place, wanted, reterr));
         more = call_rows(pg, 1) == wanted;
         THOLE_TRY(give_page(pg, each, arg, place, &left, reterr));
     }
@@ -159,8 +202,9 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
 
 /* ---- counts ---- */
 
-static thole_status count(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
-                          thole_instance_counts *ret, thole_error *reterr)
+static thole_status query_store_count_filter(struct postgres *pg, const thole_list_filter *filter,
+                                             thole_slice pattern, thole_instance_counts *ret,
+                                             thole_error *reterr)
 {
     uint64_t const before_ms = filter->created_before_ms;
     call_begin(pg, "counting instances");
@@ -197,7 +241,7 @@ thole_status query_store_count(struct postgres *pg, const thole_list_filter *fil
     if (status != THOLE_OK)
         status = thole_fail(reterr, status, "the prefix has more than %d bytes", THOLE_ID_BYTES_MAX);
     else
-        status = count(pg, filter, buf_bytes(&pattern), ret, reterr);
+        status = query_store_count_filter(pg, filter, buf_bytes(&pattern), ret, reterr);
     buf_release(&pattern);
     return status;
 }
@@ -334,6 +378,47 @@ thole_status query_store_activities(struct postgres *pg, thole_slice instance, t
                                           .outside = call_cell_int8(pg, 0, row, 7) != 0};
         THOLE_TRY(each(arg, &info));
     }
+    return THOLE_OK;
+}
+
+thole_status query_store_set_aside(struct postgres *pg, thole_slice instance, thole_set_aside_fn *each,
+                                   void *arg, thole_error *reterr)
+{
+    call_begin(pg, "reading which rows are set aside");
+    call_text(pg, instance);
+    call_int8(pg, LIST_SET_ASIDE_MAX);
+    call_send(pg, STATEMENT_LIST_SET_ASIDE);
+    THOLE_TRY(call_run(pg, reterr));
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        thole_set_aside_info const info = {.table = call_cell_text(pg, 0, row, 0),
+                                           .execution = call_cell_int8(pg, 0, row, 1),
+                                           .id = call_cell_int8(pg, 0, row, 2),
+                                           .removal = call_cell_int8(pg, 0, row, 3) != 0,
+                                           .column = call_cell_text(pg, 0, row, 4),
+                                           .code = call_cell_text(pg, 0, row, 5),
+                                           .reason = call_cell_text(pg, 0, row, 6),
+                                           .since_ms = call_cell_int8(pg, 0, row, 7)};
+        THOLE_TRY(each(arg, &info));
+    }
+    return THOLE_OK;
+}
+
+thole_status query_store_set_aside_total(struct postgres *pg, struct set_aside_total *ret,
+                                         thole_error *reterr)
+{
+    *ret = (struct set_aside_total){.rows = 0};
+    call_begin(pg, "counting which rows are set aside");
+    call_send(pg, STATEMENT_COUNT_SET_ASIDE);
+    THOLE_TRY(call_run(pg, reterr));
+    if (call_rows(pg, 0) == 0)
+        return THOLE_OK;
+    thole_slice const column = call_cell_text(pg, 0, 0, 4);
+    ret->rows = call_cell_int8(pg, 0, 0, 0);
+    ret->instances = call_cell_int8(pg, 0, 0, 1);
+    (void)snprintf(ret->first, sizeof ret->first, "%.*s of %.*s, column %.*s: %.*s",
+                   THOLE_FMT(call_cell_text(pg, 0, 0, 3)), THOLE_FMT(call_cell_text(pg, 0, 0, 2)),
+                   THOLE_FMT(column.len > 0 ? column : THOLE_STR("not known")),
+                   THOLE_FMT(call_cell_text(pg, 0, 0, 5)));
     return THOLE_OK;
 }
 

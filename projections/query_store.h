@@ -30,6 +30,17 @@ THOLE_NODISCARD thole_status query_store_activities(struct postgres *pg, thole_s
                                                     thole_activity_info_fn *each, void *arg,
                                                     thole_error *reterr);
 
+/* Rows of an instance that are set aside, by table and key; at most 1,000. */
+THOLE_NODISCARD thole_status query_store_set_aside(struct postgres *pg, thole_slice instance,
+                                                   thole_set_aside_fn *each, void *arg, thole_error *reterr);
+/* Of all instances. */
+struct set_aside_total {
+    uint64_t rows, instances;
+    char first[512]; /* one of which row, and why; one line */
+};
+THOLE_NODISCARD thole_status query_store_set_aside_total(struct postgres *pg, struct set_aside_total *ret,
+                                                         thole_error *reterr);
+
 /* Number of activities in a queue, by name; in memory of @p arena. Reads all rows. */
 struct queue_activity {
     thole_slice queue, activity;
@@ -50,4 +61,7 @@ struct queue_row {
  * worker_queue. The rows are the arena's. */
 THOLE_NODISCARD thole_status query_store_queues(struct postgres *pg, thole_slice queue, struct arena *arena,
                                                 struct queue_row **ret, size_t *ret_len, thole_error *reterr);
+/* By orchestration and reason; @p named: each with its oldest example. */
+THOLE_NODISCARD thole_status query_store_standing(struct postgres *pg, bool named, thole_standing_fn *each,
+                                                  void *arg, thole_error *reterr);
 #endif

@@ -23,7 +23,7 @@ static int compare_bytes(thole_slice a, thole_slice b)
     return order != 0 ? order : compare_numbers(a.len, b.len);
 }
 
-static int compare(const void *left, const void *right)
+static int row_order_compare(const void *left, const void *right)
 {
     const struct keyed *const a = left, *const b = right;
     int order = compare_bytes(a->instance, b->instance);
@@ -34,7 +34,7 @@ static int compare(const void *left, const void *right)
     return order != 0 ? order : compare_numbers(a->place, b->place);
 }
 
-static const void *at(const void *first, size_t stride, size_t i)
+static const void *row_order_element(const void *first, size_t stride, size_t i)
 {
     return (const uint8_t *)first + i * stride;
 }
@@ -48,10 +48,10 @@ uint32_t *row_order(const thole_slice *instance, const uint64_t *execution, cons
     struct keyed *const rows = memory_array(n, sizeof *rows);
     uint32_t *const order = memory_array(n, sizeof *order);
     for (size_t i = 0; i < n; i++)
-        rows[i] = (struct keyed){*(const thole_slice *)at(instance, stride, i),
-                                 *(const uint64_t *)at(execution, stride, i),
-                                 *(const uint64_t *)at(number, stride, i), (uint32_t)i};
-    qsort(rows, n, sizeof *rows, compare);
+        rows[i] = (struct keyed){*(const thole_slice *)row_order_element(instance, stride, i),
+                                 *(const uint64_t *)row_order_element(execution, stride, i),
+                                 *(const uint64_t *)row_order_element(number, stride, i), (uint32_t)i};
+    qsort(rows, n, sizeof *rows, row_order_compare);
     for (size_t i = 0; i < n; i++)
         order[i] = rows[i].place;
     free(rows);

@@ -2,6 +2,7 @@
 #include "row_store.h"
 #include "memory.h"
 #include "postgres_call.h"
+#include "projector_parts.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@ enum { PAGE_ROWS = 5000, FIRST_TABLE = 1 /* place of the rows in row_store_read(
 
 /* ---- reading ---- */
 
-static struct row_partition partition_of(const struct postgres *pg)
+static struct row_partition row_store_partition_of(const struct postgres *pg)
 {
     if (call_rows(pg, 0) == 0)
         return (struct row_partition){.watermark = 0};
@@ -25,7 +26,7 @@ thole_status row_store_partition(struct postgres *pg, uint32_t p, struct row_par
     call_int4(pg, p);
     call_send(pg, STATEMENT_ROWS_PARTITION);
     THOLE_TRY(call_run(pg, reterr));
-    *ret = partition_of(pg);
+    *ret = row_store_partition_of(pg);
     return THOLE_OK;
 }
 
@@ -73,6 +74,16 @@ thole_status row_store_stray(struct postgres *pg, uint32_t partitions, row_id_fn
     return give_ids(pg, each, arg);
 }
 
+thole_status row_store_set_aside(struct postgres *pg, uint32_t p, row_id_fn *each, void *arg,
+                                 thole_error *reterr)
+{
+    call_begin(pg, "reading of which instances rows are set aside");
+    call_int4(pg, p);
+    call_send(pg, STATEMENT_ROWS_SET_ASIDE);
+    THOLE_TRY(call_run(pg, reterr));
+    return give_ids(pg, each, arg);
+}
+
 static const enum statement reads[ROW_TABLES] = {[ROWS_ACTIVITIES] = STATEMENT_ROWS_ACTIVITIES,
                                                  [ROWS_TIMERS] = STATEMENT_ROWS_TIMERS,
                                                  [ROWS_QUARANTINE] = STATEMENT_ROWS_QUARANTINE,
@@ -112,7 +123,7 @@ thole_status row_store_read(struct postgres *pg, thole_slice instance, uint32_t 
         call_send(pg, reads[table]);
     }
     THOLE_TRY(call_run(pg, reterr));
-    *ret_partition = partition_of(pg);
+    *ret_partition = row_store_partition_of(pg);
     for (size_t table = 0; table < ROW_TABLES; table++)
         total += call_rows(pg, FIRST_TABLE + table);
     struct stored_row *const rows = arena_array(arena, total, sizeof *rows);
@@ -153,7 +164,7 @@ struct mending {
 enum wanted { TO_REMOVE, TO_ADD, TO_CHANGE };
 
 /* Rows of activities are changed where they are, since they hold claims; others are removed and added. */
-static bool is_wanted(const struct row_difference *of, enum row_table table, enum wanted wanted)
+static bool row_store_is_wanted(const struct row_difference *of, enum row_table table, enum wanted wanted)
 {
     enum row_table const its = of->stored != NULL ? of->stored->table : of->expected->row.table;
     bool const both = of->stored != NULL && of->expected != NULL;
@@ -164,17 +175,18 @@ static bool is_wanted(const struct row_difference *of, enum row_table table, enu
     return wanted == TO_REMOVE ? of->stored != NULL : wanted == TO_ADD && of->expected != NULL;
 }
 
+/* A column that does not hold it refuses it. */
 static uint32_t of_32_bits(uint64_t number)
 {
-    return number < INT32_MAX ? (uint32_t)number : INT32_MAX;
+    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-static void collect(struct mending *m, enum row_table table, enum wanted wanted)
+static void row_store_collect(struct mending *m, enum row_table table, enum wanted wanted)
 {
     m->len = 0;
     for (size_t i = 0; i < m->n; i++) {
         const struct row_difference *const of = &m->differences[i];
-        if (!is_wanted(of, table, wanted))
+        if (!row_store_is_wanted(of, table, wanted))
             continue;
         const struct stored_row *const row = wanted == TO_REMOVE ? of->stored : &of->expected->row;
         struct mended *const to = &m->rows[m->len++];
@@ -193,7 +205,7 @@ static void collect(struct mending *m, enum row_table table, enum wanted wanted)
     }
 }
 
-static void send_keys(const struct mending *m)
+static void row_store_send_keys(const struct mending *m)
 {
     const size_t stride = sizeof *m->rows;
     call_text_array(m->pg, &m->rows->instance, stride, m->len);
@@ -204,10 +216,10 @@ static void send_keys(const struct mending *m)
 static void remove_rows(struct mending *m, enum row_table table, enum statement statement)
 {
     uint32_t const any_try = INT32_MAX, no_place = 0;
-    collect(m, table, TO_REMOVE);
+    row_store_collect(m, table, TO_REMOVE);
     if (m->len == 0)
         return;
-    send_keys(m);
+    row_store_send_keys(m);
     if (table == ROWS_ACTIVITIES) {
         for (size_t i = 0; i < m->len; i++) {
             m->rows[i].number_32[0] = any_try;
@@ -221,7 +233,7 @@ static void remove_rows(struct mending *m, enum row_table table, enum statement 
 
 static void remove_executions(struct mending *m)
 {
-    collect(m, ROWS_EXECUTIONS, TO_REMOVE);
+    row_store_collect(m, ROWS_EXECUTIONS, TO_REMOVE);
     if (m->len == 0)
         return;
     call_text_array(m->pg, &m->rows->instance, sizeof *m->rows, m->len);
@@ -231,7 +243,7 @@ static void remove_executions(struct mending *m)
 
 static void remove_instance(struct mending *m)
 {
-    collect(m, ROWS_INSTANCES, TO_REMOVE);
+    row_store_collect(m, ROWS_INSTANCES, TO_REMOVE);
     if (m->len == 0)
         return;
     m->rows->numbers[INSTANCE_SEQ] = INT64_MAX; /* whatever it says */
@@ -243,10 +255,10 @@ static void remove_instance(struct mending *m)
 static void write_activities(struct mending *m, enum wanted wanted, enum statement statement)
 {
     const size_t stride = sizeof *m->rows;
-    collect(m, ROWS_ACTIVITIES, wanted);
+    row_store_collect(m, ROWS_ACTIVITIES, wanted);
     if (m->len == 0)
         return;
-    send_keys(m);
+    row_store_send_keys(m);
     call_text_array(m->pg, &m->rows->texts[ACTIVITY_QUEUE], stride, m->len);
     call_text_array(m->pg, &m->rows->texts[ACTIVITY_NAME], stride, m->len);
     call_int4_array(m->pg, &m->rows->number_32[ACTIVITY_TRY], stride, m->len);
@@ -262,10 +274,10 @@ static void write_activities(struct mending *m, enum wanted wanted, enum stateme
 
 static void add_timers(struct mending *m)
 {
-    collect(m, ROWS_TIMERS, TO_ADD);
+    row_store_collect(m, ROWS_TIMERS, TO_ADD);
     if (m->len == 0)
         return;
-    send_keys(m);
+    row_store_send_keys(m);
     call_int8_array(m->pg, &m->rows->numbers[TIMER_DUE_MS], sizeof *m->rows, m->len);
     call_int4_array(m->pg, &m->rows->p, sizeof *m->rows, m->len);
     call_send(m->pg, STATEMENT_TIMERS_ADD);
@@ -274,10 +286,10 @@ static void add_timers(struct mending *m)
 static void add_quarantine(struct mending *m)
 {
     const size_t stride = sizeof *m->rows;
-    collect(m, ROWS_QUARANTINE, TO_ADD);
+    row_store_collect(m, ROWS_QUARANTINE, TO_ADD);
     if (m->len == 0)
         return;
-    send_keys(m);
+    row_store_send_keys(m);
     call_text_array(m->pg, &m->rows->texts[QUARANTINE_QUEUE], stride, m->len);
     call_text_array(m->pg, &m->rows->texts[QUARANTINE_NAME], stride, m->len);
     call_int4_array(m->pg, &m->rows->number_32[QUARANTINE_TRY], stride, m->len);
@@ -290,10 +302,10 @@ static void add_quarantine(struct mending *m)
     call_send(m->pg, STATEMENT_QUARANTINE_ADD);
 }
 
-static void add_instance(struct mending *m)
+static void row_store_add_instance(struct mending *m)
 {
     const size_t stride = sizeof *m->rows;
-    collect(m, ROWS_INSTANCES, TO_ADD);
+    row_store_collect(m, ROWS_INSTANCES, TO_ADD);
     if (m->len == 0)
         return;
     const struct mended *const rows = m->rows;
@@ -311,13 +323,14 @@ static void add_instance(struct mending *m)
     call_bool_array(m->pg, &rows->yes, stride, m->len);
     call_bytes_array(m->pg, &rows->texts[INSTANCE_CUSTOM_STATUS], stride, m->len);
     call_text_array(m->pg, &rows->texts[INSTANCE_PARENT], stride, m->len);
+    call_int4_array(m->pg, &rows->number_32[INSTANCE_BLOCKED], stride, m->len);
     call_send(m->pg, STATEMENT_INSTANCES);
 }
 
 static void add_executions(struct mending *m)
 {
     const size_t stride = sizeof *m->rows;
-    collect(m, ROWS_EXECUTIONS, TO_ADD);
+    row_store_collect(m, ROWS_EXECUTIONS, TO_ADD);
     if (m->len == 0)
         return;
     call_int4_array(m->pg, &m->rows->p, stride, m->len);
@@ -332,7 +345,7 @@ static void add_executions(struct mending *m)
 }
 
 /* Two calls, each within the most parameters that one may have. */
-static thole_status mend(struct mending *m, thole_error *reterr)
+static thole_status row_store_mend_batch(struct mending *m, thole_error *reterr)
 {
     call_begin(m->pg, "removing wrong rows");
     remove_rows(m, ROWS_ACTIVITIES, STATEMENT_ACTIVITIES_REMOVE);
@@ -347,18 +360,98 @@ static thole_status mend(struct mending *m, thole_error *reterr)
     write_activities(m, TO_ADD, STATEMENT_ROWS_ACTIVITIES_ADD);
     add_timers(m);
     add_quarantine(m);
-    add_instance(m);
+    row_store_add_instance(m);
     add_executions(m);
     return call_sent(m->pg) > 0 ? call_run(m->pg, reterr) : THOLE_OK;
 }
 
+/* ---- rows that are refused ---- */
+
+static const enum unit_table unit_tables[ROW_TABLES] = {[ROWS_ACTIVITIES] = OF_ACTIVITIES,
+                                                        [ROWS_TIMERS] = OF_TIMERS,
+                                                        [ROWS_QUARANTINE] = OF_QUARANTINE,
+                                                        [ROWS_EXECUTIONS] = OF_EXECUTIONS,
+                                                        [ROWS_INSTANCES] = OF_INSTANCES};
+
+static thole_status mend_begin(struct postgres *pg, thole_slice instance, thole_error *reterr)
+{
+    call_begin(pg, "mending rows");
+    call_text(pg, instance);
+    call_send(pg, STATEMENT_ASIDE_FORGET);
+    call_send(pg, STATEMENT_SAVEPOINT);
+    return call_run(pg, reterr);
+}
+
+static thole_status mend_send(struct postgres *pg, enum statement statement, thole_error *reterr)
+{
+    call_begin(pg, "mending rows");
+    call_send(pg, statement);
+    return call_run(pg, reterr);
+}
+
+static thole_status mend_set_aside(const struct mending *m, thole_error *reterr)
+{
+    const struct row_difference *const of = m->differences;
+    const struct stored_row *const row = of->stored != NULL ? of->stored : &of->expected->row;
+    enum unit_table const table = unit_tables[row->table];
+    struct call_refusal why = m->pg->refusal;
+    THOLE_TRY(mend_send(m->pg, STATEMENT_SAVEPOINT_UNDO, reterr));
+    THOLE_TRY(projector_check_sound(m->pg, m->p, table, reterr));
+    THOLE_TRY(aside_find_columns(m->pg, table, &why, reterr));
+    struct aside_row refused = aside_row_of(m->instance, table, &why);
+    refused.execution = row->execution;
+    refused.id = row->id;
+    refused.removal = of->expected == NULL;
+    call_begin(m->pg, "setting a row aside");
+    aside_send_add(m->pg, m->p, 0, &refused, 1);
+    return call_run(m->pg, reterr);
+}
+
+/* Each behind a savepoint of its own. */
+static thole_status mend_apart(struct mending *m, size_t *ret_refused, thole_error *reterr)
+{
+    size_t const n = m->n;
+    const struct row_difference *const all = m->differences;
+    thole_error said = {.status = THOLE_OK};
+    m->n = 1;
+    for (size_t i = 0; i < n; i++) {
+        m->differences = &all[i];
+        thole_status const status = row_store_mend_batch(m, &said);
+        if (aside_is_of_data(status)) {
+            THOLE_TRY(mend_set_aside(m, reterr));
+            ++*ret_refused;
+        } else if (status != THOLE_OK) {
+            return thole_fail(reterr, status, "%s", said.text);
+        }
+        THOLE_TRY(mend_send(m->pg, STATEMENT_SAVEPOINT_RELEASE, reterr));
+        THOLE_TRY(mend_send(m->pg, STATEMENT_SAVEPOINT, reterr));
+    }
+    return THOLE_OK;
+}
+
+static thole_status mend_instance(struct mending *m, size_t *ret_refused, thole_error *reterr)
+{
+    thole_error said = {.status = THOLE_OK};
+    THOLE_TRY(mend_begin(m->pg, m->instance, reterr));
+    thole_status status = row_store_mend_batch(m, &said);
+    if (aside_is_of_data(status)) {
+        THOLE_TRY(mend_send(m->pg, STATEMENT_SAVEPOINT_UNDO, reterr));
+        THOLE_TRY(mend_apart(m, ret_refused, reterr));
+    } else if (status != THOLE_OK) {
+        return thole_fail(reterr, status, "%s", said.text);
+    }
+    return mend_send(m->pg, STATEMENT_SAVEPOINT_RELEASE, reterr);
+}
+
 thole_status row_store_mend(struct postgres *pg, thole_slice instance, uint32_t p,
-                            const struct row_difference *differences, size_t n, thole_error *reterr)
+                            const struct row_difference *differences, size_t n, size_t *ret_refused,
+                            thole_error *reterr)
 {
     assert(pg->in_transaction); /* behind row_store_fence() */
     struct mending m = {.pg = pg, .instance = instance, .p = p, .differences = differences, .n = n};
     m.rows = memory_array(n + 1, sizeof *m.rows);
-    thole_status const status = mend(&m, reterr);
+    *ret_refused = 0;
+    thole_status const status = mend_instance(&m, ret_refused, reterr);
     free(m.rows);
     return status;
 }

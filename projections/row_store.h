@@ -25,6 +25,10 @@ THOLE_NODISCARD thole_status row_store_ids(struct postgres *pg, uint32_t p, row_
 THOLE_NODISCARD thole_status row_store_stray(struct postgres *pg, uint32_t partitions, row_id_fn *each,
                                              void *arg, thole_error *reterr);
 
+/* Instances of the partition of which rows are set aside, each once, in order. */
+THOLE_NODISCARD thole_status row_store_set_aside(struct postgres *pg, uint32_t p, row_id_fn *each, void *arg,
+                                                 thole_error *reterr);
+
 /* All rows of an instance, sorted, in @p arena, and before them its partition's watermark. */
 THOLE_NODISCARD thole_status row_store_read(struct postgres *pg, thole_slice instance, uint32_t p,
                                             struct arena *arena, struct row_partition *ret_partition,
@@ -41,10 +45,11 @@ THOLE_NODISCARD thole_status row_store_read(struct postgres *pg, thole_slice ins
  */
 THOLE_NODISCARD thole_status row_store_fence(struct postgres *pg, uint32_t p, thole_error *reterr);
 /* Removes what should not be there, adds what is missing, and writes what is wrong. Claims of rows that are
- * still right stay. @p arena: for the call. */
+ * still right stay. Rows that Postgres refuses for what is in them are set aside, and no others of the
+ * instance any more; *ret_refused: how many. THOLE_INVALID: a table takes no row. */
 THOLE_NODISCARD thole_status row_store_mend(struct postgres *pg, thole_slice instance, uint32_t p,
                                             const struct row_difference *differences, size_t n,
-                                            thole_error *reterr);
+                                            size_t *ret_refused, thole_error *reterr);
 THOLE_NODISCARD thole_status row_store_commit(struct postgres *pg, thole_error *reterr);
 void row_store_rollback(struct postgres *pg);
 #endif

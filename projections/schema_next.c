@@ -1,6 +1,7 @@
 #include "schema_next.h"
 #include "migrations.h"
 #include "postgres_call.h"
+#include "statement_parts.h"
 #include "statements.h"
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,8 @@ static void put_sql(const struct postgres *next, const char *sql, uint64_t numbe
     }
 }
 
-static thole_status run(struct postgres *next, const char *what, const char *sql, uint64_t number,
-                        uint64_t timeout_ms, PGresult **ret, thole_error *reterr)
+static thole_status schema_next_run(struct postgres *next, const char *what, const char *sql, uint64_t number,
+                                    uint64_t timeout_ms, PGresult **ret, thole_error *reterr)
 {
     struct buf text;
     call_begin(next, what);
@@ -55,21 +56,22 @@ static thole_status run(struct postgres *next, const char *what, const char *sql
 /* ---- the lock of the session ---- */
 
 /* "SELECT f(class, key)" → whether that is true. */
-static thole_status ask(struct postgres *next, const char *what, const char *sql, bool *ret,
-                        thole_error *reterr)
+static thole_status schema_next_ask(struct postgres *next, const char *what, const char *sql, bool *ret,
+                                    thole_error *reterr)
 {
     PGresult *result = NULL;
-    THOLE_TRY(run(next, what, sql, migrate_lock_key(next->schema), DDL_TIMEOUT_MS, &result, reterr));
+    THOLE_TRY(
+        schema_next_run(next, what, sql, migrate_lock_key(next->schema), DDL_TIMEOUT_MS, &result, reterr));
     *ret = PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
     return THOLE_OK;
 }
 
-static thole_status lock(struct postgres *next, thole_error *reterr)
+static thole_status schema_next_lock(struct postgres *next, thole_error *reterr)
 {
     bool locked = false;
-    THOLE_TRY(ask(next, "looking for another rebuild", "SELECT pg_catalog.pg_try_advisory_lock($C, $P)",
-                  &locked, reterr));
+    THOLE_TRY(schema_next_ask(next, "looking for another rebuild",
+                              "SELECT pg_catalog.pg_try_advisory_lock($C, $P)", &locked, reterr));
     return locked ? THOLE_OK
                   : thole_fail(reterr, THOLE_CONFLICT,
                                "another rebuild makes a second schema on Postgres %s: wait for its end",
@@ -80,11 +82,12 @@ static thole_status lock(struct postgres *next, thole_error *reterr)
 static thole_status check_lock(struct postgres *next, thole_error *reterr)
 {
     bool held = false;
-    THOLE_TRY(ask(next, "looking at the lock",
-                  "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted"
-                  " AND pid = pg_catalog.pg_backend_pid() AND classid = $C"
-                  " AND objid = $P AND objsubid = 2)",
-                  &held, reterr));
+    THOLE_TRY(schema_next_ask(
+        next, "looking at the lock",
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted"
+        " AND pid = pg_catalog.pg_backend_pid() AND classid = $C"
+        " AND objid = $P AND objsubid = 2)",
+        &held, reterr));
     return held ? THOLE_OK
                 : thole_fail(reterr, THOLE_UNAVAILABLE,
                              "the connection to Postgres %s was lost meanwhile, and with it the lock",
@@ -116,23 +119,23 @@ static thole_status check_live(const struct postgres_options *options, thole_err
     return THOLE_OK;
 }
 
-static thole_status make(struct postgres *next, thole_error *reterr)
+static thole_status schema_next_make(struct postgres *next, thole_error *reterr)
 {
     thole_error none = {.status = THOLE_OK};
-    THOLE_TRY(lock(next, reterr));
-    THOLE_TRY(run(next, "removing what an earlier rebuild left behind",
-                  "DROP SCHEMA IF EXISTS $N CASCADE; DROP SCHEMA IF EXISTS $O CASCADE", 0, DDL_TIMEOUT_MS,
-                  NULL, reterr));
+    THOLE_TRY(schema_next_lock(next, reterr));
+    THOLE_TRY(schema_next_run(next, "removing what an earlier rebuild left behind",
+                              "DROP SCHEMA IF EXISTS $N CASCADE; DROP SCHEMA IF EXISTS $O CASCADE", 0,
+                              DDL_TIMEOUT_MS, NULL, reterr));
     THOLE_TRY(postgres_migrate(next, reterr));
-    THOLE_TRY(run(next, "making a second schema",
-                  "INSERT INTO $N.incarnation DEFAULT VALUES ON CONFLICT (one) DO NOTHING", 0, DDL_TIMEOUT_MS,
-                  NULL, reterr));
+    THOLE_TRY(schema_next_run(next, "making a second schema",
+                              "INSERT INTO $N.incarnation DEFAULT VALUES ON CONFLICT (one) DO NOTHING", 0,
+                              DDL_TIMEOUT_MS, NULL, reterr));
     thole_status const status = postgres_grant(next, &none);
     if (status == THOLE_NOT_FOUND) /* there are no such roles */
         return THOLE_OK;
     if (status != THOLE_OK)
         return thole_fail(reterr, status, "%s", none.text);
-    return run(
+    return schema_next_run(
         next, "granting the roles the schema",
         "REVOKE ALL ON SCHEMA $N FROM PUBLIC; GRANT USAGE ON SCHEMA $N TO \"$R_engine\","
         " \"$R_worker\", \"$R_reader\"; ALTER DEFAULT PRIVILEGES FOR ROLE \"$R_owner\" IN SCHEMA $N"
@@ -149,7 +152,7 @@ thole_status schema_next_open(const struct postgres_options *options, struct pos
     of_next.next = true;
     THOLE_TRY(check_live(options, reterr));
     THOLE_TRY(postgres_open(&of_next, &next, reterr));
-    thole_status const status = make(next, reterr);
+    thole_status const status = schema_next_make(next, reterr);
     if (status == THOLE_OK)
         *ret = next;
     else
@@ -161,13 +164,14 @@ thole_status schema_next_begin(struct postgres *next, uint32_t p, uint64_t *ret_
                                thole_error *reterr)
 {
     PGresult *result = NULL;
-    THOLE_TRY(run(next, "reading a partition's watermark",
-                  "INSERT INTO $N.partitions AS n (p, epoch, projected_seq, projected_mark, incarnation)"
-                  " SELECT l.p, l.epoch, l.projected_seq, l.projected_mark, i.id FROM $L.partitions AS l,"
-                  " $N.incarnation AS i WHERE l.p = $P ON CONFLICT (p) DO UPDATE SET"
-                  " projected_seq = excluded.projected_seq, projected_mark = excluded.projected_mark,"
-                  " incarnation = excluded.incarnation RETURNING n.projected_seq",
-                  p, DDL_TIMEOUT_MS, &result, reterr));
+    THOLE_TRY(schema_next_run(
+        next, "reading a partition's watermark",
+        "INSERT INTO $N.partitions AS n (p, epoch, projected_seq, projected_mark, incarnation)"
+        " SELECT l.p, l.epoch, l.projected_seq, l.projected_mark, i.id FROM $L.partitions AS l,"
+        " $N.incarnation AS i WHERE l.p = $P ON CONFLICT (p) DO UPDATE SET"
+        " projected_seq = excluded.projected_seq, projected_mark = excluded.projected_mark,"
+        " incarnation = excluded.incarnation RETURNING n.projected_seq",
+        p, DDL_TIMEOUT_MS, &result, reterr));
     *ret_watermark = PQntuples(result) == 1 ? strtoull(PQgetvalue(result, 0, 0), NULL, 10) : 0;
     PQclear(result);
     return THOLE_OK;
@@ -184,10 +188,23 @@ thole_status schema_next_begin(struct postgres *next, uint32_t p, uint64_t *ret_
 static const char switch_sql[] =
     "BEGIN; SET LOCAL lock_timeout = $P; SET LOCAL synchronous_commit = on;"
     " LOCK TABLE $L.partitions, $L.instances, $L.executions, $L.timers, $L.quarantine, $L.worker_queue,"
-    " $L.incarnation IN ACCESS EXCLUSIVE MODE;"
+    " $L.incarnation, $L.set_aside IN ACCESS EXCLUSIVE MODE;"
     " INSERT INTO $N.partitions (p, epoch) SELECT p, epoch FROM $L.partitions ON CONFLICT (p) DO NOTHING;"
+    " INSERT INTO $N.namespace SELECT * FROM $L.namespace ON CONFLICT (one) DO NOTHING;"
+    " INSERT INTO $N.losses SELECT * FROM $L.losses;"
     " UPDATE $N.partitions AS n SET epoch = greatest(n.epoch, l.epoch) + 1, incarnation = NULL,"
-    " updated_at = clock_timestamp() FROM $L.partitions AS l WHERE n.p = l.p;";
+    " kept_seq = l.kept_seq, kept_mark = l.kept_mark, later_seq = l.later_seq, later_mark = l.later_mark,"
+    " later_at = l.later_at, updated_at = clock_timestamp() FROM $L.partitions AS l WHERE n.p = l.p;";
+/* Claims that a worker can have made, to the same activities of the second schema. */
+static const char take_claims_sql[] =
+    "UPDATE $N.worker_queue AS n SET attempt = q.attempt, worker = q.worker, claimed_at = q.claimed_at,"
+    " renewed_at = q.renewed_at, lease_until = q.lease_until, deadline_at = q.deadline_at,"
+    " swept_at = q.swept_at, created_at = q.created_at, later = q.later, apart = q.apart, lost = q.lost,"
+    " strikes = q.strikes, lost_worker = q.lost_worker, lost_word = q.lost_word, shelved_at = q.shelved_at,"
+    " details = CASE WHEN q.attempt > 0 OR q.later THEN q.details ELSE n.details END"
+    " FROM $L.worker_queue AS q WHERE n.instance = q.instance AND n.execution = q.execution"
+    " AND n.activity_id = q.activity_id AND n.try_number = q.try_number"
+    " AND n.try_timeout_ms = q.try_timeout_ms AND " WRONG_CLAIM " = '';";
 static const char rename_sql[] = "ALTER SCHEMA $L RENAME TO $O; ALTER SCHEMA $N RENAME TO $L;"
                                  " SELECT pg_catalog.pg_notify($T, p::text) FROM $L.partitions; COMMIT";
 
@@ -197,28 +214,30 @@ thole_status schema_next_switch(struct postgres *next, thole_error *reterr)
     THOLE_TRY(check_lock(next, reterr));
     buf_init(&sql, SQL_BYTES_MAX);
     buf_text(&sql, switch_sql);
-    buf_text(&sql, statement_take_claims);
+    buf_text(&sql, take_claims_sql);
     buf_text(&sql, rename_sql);
     thole_status status = buf_status(&sql);
     if (status == THOLE_OK)
-        status = run(next, "switching to the second schema", buf_cstr(&sql), LOCK_TIMEOUT_MS,
-                     SWITCH_TIMEOUT_MS, NULL, reterr);
+        status = schema_next_run(next, "switching to the second schema", buf_cstr(&sql), LOCK_TIMEOUT_MS,
+                                 SWITCH_TIMEOUT_MS, NULL, reterr);
     buf_release(&sql);
     if (status != THOLE_OK) {
-        if (run(next, "rolling back", "ROLLBACK", 0, SWITCH_TIMEOUT_MS, NULL, NULL) != THOLE_OK)
+        if (schema_next_run(next, "rolling back", "ROLLBACK", 0, SWITCH_TIMEOUT_MS, NULL, NULL) != THOLE_OK)
             session_drop(next);
         return status;
     }
     /* What cannot be removed now the next rebuild removes. */
-    thole_status const removed = run(next, "removing the schema of before",
-                                     "DROP SCHEMA IF EXISTS $O CASCADE", 0, DDL_TIMEOUT_MS, NULL, NULL);
+    thole_status const removed =
+        schema_next_run(next, "removing the schema of before", "DROP SCHEMA IF EXISTS $O CASCADE", 0,
+                        DDL_TIMEOUT_MS, NULL, NULL);
     (void)removed;
     return THOLE_OK;
 }
 
 void schema_next_drop(struct postgres *next)
 {
-    thole_status const removed = run(next, "removing the second schema", "DROP SCHEMA IF EXISTS $N CASCADE",
-                                     0, DDL_TIMEOUT_MS, NULL, NULL);
+    thole_status const removed =
+        schema_next_run(next, "removing the second schema", "DROP SCHEMA IF EXISTS $N CASCADE", 0,
+                        DDL_TIMEOUT_MS, NULL, NULL);
     (void)removed; /* the next rebuild removes what stays */
 }

@@ -1,4 +1,5 @@
 #include "statements.h"
+#include "statement_parts.h"
 
 /*
  * What all of them keep to:
@@ -11,139 +12,32 @@
  * right for every size: key by key is looked up in the primary key.
  */
 
-/* The keys of arrays $1..$4, tries and all, with their place in the arrays, and further columns. */
-#define KEYS_AND(columns)                                                                                    \
-    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution, unnest($3::int8[]) AS id,"     \
-    " unnest($4::int4[]) AS try, generate_series(1::int8, cardinality($1::text[])::int8) AS ord" columns     \
-    ") AS k"
-#define KEYS KEYS_AND("")
-/* No worker has a lease of q. */
-#define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
-#define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
-/* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
-#define CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt")
-#define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
-/* Which claim of q it is, in microseconds. Its attempt alone does not say so: it is counted anew when the row
- * is written again, and when the database has forgotten a claim. */
-#define CLAIMED "(extract(epoch FROM q.claimed_at) * 1000000)::int8"
-/* Claims that worker $6 has given up, with when they were made; and that q is held by this one. */
-#define GIVEN_UP_CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt, unnest($7::int8[]) AS claimed")
-#define GIVEN_UP "(q.attempt = k.attempt AND q.worker = $6::text AND " CLAIMED " = k.claimed)"
-/*
- * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
- * later), or the database has lost the claim, which is then restored unless another worker has a lease. As it
- * only ever runs one of them at a time, the worker is all that counts.
- */
-#define IS_OF(worker) "(q.worker = " worker "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
-#define MINE(worker) " AND q.try_number = k.try AND " IS_OF(worker)
-/* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
- * worker is $9. */
-#define NOTED                                                                                                \
-    ", unnest($5::int8[]) AS attempt, unnest($6::bool[]) AS noted, unnest($7::bytea[]) AS details,"          \
-    " unnest($8::bool[]) AS settled"
-#define NOTED_CLAIMS KEYS_AND(NOTED)
-/* The same with how long they are held from now on, $10, when they were made, $11, and whether their worker
- * is one that has resumed and was not heard of since, $12. */
-#define RENEWED_CLAIMS                                                                                       \
-    KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed,"                      \
-                   " unnest($12::bool[]) AS unheard")
-#define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
-/* Keys without tries, of arrays $1..$3. */
-#define TIMER_KEYS                                                                                           \
-    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"                               \
-    " unnest($3::int8[]) AS id) AS k"
-
-/*
- * q's primary key = k. The form with ANY leaves the planner one way only: for each k a descent into the
- * index. With a plain = it could also walk the whole index and look each row up among the keys, which costs
- * less while the table is empty, and a plan made then would stay for hours.
- */
-#define SAME(id) " q.instance = ANY (ARRAY[k.instance]) AND q.execution = k.execution AND q." id " = k.id"
-
-/* Instances with one status, at most $7. It is a constant, so that a partial index can serve it. */
-#define COUNT_OF(status)                                                                                     \
-    "SELECT " status "::int8, count(*) FROM (SELECT 1 FROM instances AS i WHERE i.status = " status          \
-    " AND ($1::text = '' OR i.orchestration = $1::text) AND ($2::text = '' OR i.instance LIKE $2::text)"     \
-    " AND ($3::text = '' OR i.parent = $3::text)"                                                            \
-    " AND (($4::bytea[])[1] = '' OR i.custom_status = ($4::bytea[])[1])"                                     \
-    " AND i.created_ms >= $5::int8 AND i.created_ms < $6::int8 LIMIT $7::int8) AS found"
-#define AND_OF(status) " UNION ALL " COUNT_OF(status)
-
-#define INSTANCE_COLUMNS                                                                                     \
-    "i.instance, i.orchestration, i.execution, i.status::int8, i.created_ms, i.updated_ms, i.detail,"        \
-    " i.p::int8,"                                                                                            \
-    " (SELECT count(*) FROM worker_queue AS q WHERE q.instance = i.instance),"                               \
-    " (SELECT count(*) FROM timers AS t WHERE t.instance = i.instance),"                                     \
-    " i.version::int8, i.custom_status, i.parent, i.turns"
-
-#define SAME_TRY SAME("activity_id") " AND q.try_number = k.try"
-/* Instances that were deleted, $1, each with a number, $2; and their rows. */
-#define DELETED(number)                                                                                      \
-    "(SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS " number ") AS k"                         \
-    " WHERE q.instance = ANY (ARRAY[k.instance]) AND q." number " <= k." number
-
-/* Statuses of instances that have ended. */
-#define ENDED "(4, 5, 6, 7)"
-/* Not of rows that only an owner of the database can have written, who has removed the checks of the tables.
- */
-#define AN_ID "octet_length(instance) BETWEEN 1 AND 200"
-/* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
- * activities, so it is there before the message is. */
-#define WHOSE                                                                                                \
-    " LEFT JOIN LATERAL (SELECT i.orchestration, i.version FROM instances AS i"                              \
-    " WHERE i.instance = ANY (ARRAY[k.instance])) AS i ON true"
-/* Does the claim of worker $5 find one whose worker never reported? Not if that is this worker itself. */
-#define LOST_NOW "(q.worker IS NOT NULL AND q.worker <> $5::text)"
-#define LOST_THEN "coalesce(cardinality(q.lost), 0) + " LOST_NOW "::int4"
-#define STRIKES_THEN "coalesce(cardinality(q.strikes), 0) + (q.apart AND " LOST_NOW ")::int4"
-/* Rows of a partition are complete for this incarnation of the database: what is missing is gone. */
-#define BELIEVED                                                                                             \
-    " LEFT JOIN LATERAL (SELECT true AS yes FROM partitions AS o, incarnation AS i WHERE o.p = k.p"          \
-    " AND o.incarnation = i.id) AS b ON true"
-/* The row of a key that needs a worker. What the states are: enum row_state. */
-#define ITS_ROW                                                                                              \
-    " LEFT JOIN LATERAL (SELECT q.* FROM worker_queue AS q WHERE" SAME_TRY " AND NOT q.later) AS q ON true"
-#define NO_ROW_STATE "WHEN q.instance IS NULL THEN CASE WHEN b.yes THEN 0 ELSE 5 END"
-/* When the lease of q was made or renewed. Later than now: the database's clock has gone back. */
-#define LEASED_AT "greatest(q.claimed_at, q.renewed_at)"
-/* The first claim writes it, or who takes a claim back that the database has lost. */
-#define SET_DEADLINE                                                                                         \
-    "deadline_at = CASE WHEN q.try_timeout_ms > 0"                                                           \
-    " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
-/* Milliseconds from now to q's deadline; 0: it has passed. */
-#define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
-
-/*
- * What of q no worker, engine or sweeper can have written: empty, or the reason. The times of a row are the
- * database's; a minute is left for a clock that was set back.
- */
-#define WRONG_CLAIM                                                                                          \
-    "CASE WHEN q.attempt < 0 OR coalesce(cardinality(q.lost), 0) > q.attempt"                                \
-    " OR coalesce(cardinality(q.strikes), 0) > q.attempt"                                                    \
-    " THEN 'attempt ' || q.attempt || ', lost ' || coalesce(cardinality(q.lost), 0)"                         \
-    " || ' times, strikes ' || coalesce(cardinality(q.strikes), 0)"                                          \
-    " WHEN q.worker IS NOT NULL AND (q.attempt = 0 OR q.claimed_at IS NULL)"                                 \
-    " THEN 'of ' || q.worker || ', which claimed nothing'"                                                   \
-    " WHEN q.lease_until IS NOT NULL AND (q.worker IS NULL OR q.later) THEN 'a lease of nobody'"             \
-    " WHEN q.lease_until > greatest(q.claimed_at, q.renewed_at) + interval '1 day 1 minute'"                 \
-    " THEN 'a lease until ' || q.lease_until"                                                                \
-    " WHEN q.deadline_at IS NOT NULL AND q.try_timeout_ms = 0 THEN 'a deadline without a timeout'"           \
-    " WHEN q.deadline_at > greatest(q.created_at, q.claimed_at, q.renewed_at)"                               \
-    " + q.try_timeout_ms * interval '1 millisecond' + interval '1 minute'"                                   \
-    " THEN 'a deadline at ' || q.deadline_at"                                                                \
-    " WHEN greatest(q.created_at, q.claimed_at, q.renewed_at, q.swept_at)"                                   \
-    " > clock_timestamp() + interval '1 minute' THEN 'a time in the future' ELSE '' END"
-/* Ids of the rows of partition $1 in one table, behind $2: each once, in order. */
-#define IDS_OF(table)                                                                                        \
-    "(SELECT DISTINCT q.instance FROM " table " AS q WHERE q.p = $1::int4 AND q.instance > $2::text"         \
-    " ORDER BY q.instance LIMIT $3::int8)"
-#define STRAY_OF(table) "SELECT q.instance FROM " table " AS q WHERE q.p < 0 OR q.p >= $1::int4"
-
 const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_NOW] = {"now", "i", "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8"},
+    [STATEMENT_DATABASE_BYTES] = {"database_bytes", "i", "SELECT pg_database_size(current_database())"},
+    /* Of the roles worker and reader of this namespace, whose transactions are older than $1 ms, and which
+     * sessions of this user wait for since $2 ms. Found first, then ended. */
+    [STATEMENT_BLOCKERS_END] =
+        {"blockers_end", "tttii",
+         "WITH k AS MATERIALIZED (SELECT b.pid, b.usename, b.client_addr, b.application_name,"
+         " clock_timestamp() - b.xact_start AS held FROM (SELECT DISTINCT "
+         "unnest(pg_catalog.pg_blocking_pids(w.pid))"
+         " AS pid FROM pg_catalog.pg_stat_activity AS w WHERE w.usename = current_user"
+         " AND w.datname = current_database() AND w.wait_event_type = 'Lock'"
+         " AND w.query_start < clock_timestamp() - $2::int8 * interval '1 millisecond') AS p"
+         " JOIN pg_catalog.pg_stat_activity AS b USING (pid) WHERE b.usename <> current_user AND b.usename IN"
+         " (current_schema() || '_worker', current_schema() || '_reader')"
+         " AND pg_catalog.pg_has_role(current_user, b.usesysid, 'USAGE')"
+         " AND b.xact_start < clock_timestamp() - $1::int8 * interval '1 millisecond' LIMIT $3::int8)"
+         " SELECT k.usename::text, coalesce(pg_catalog.host(k.client_addr), ''),"
+         " left(k.application_name, 64), k.pid::int8, floor(extract(epoch FROM k.held) * 1000)::int8"
+         " FROM k WHERE pg_catalog.pg_terminate_backend(k.pid)"},
     [STATEMENT_BEGIN] = {"begin", "", "BEGIN"},
     [STATEMENT_COMMIT] = {"commit", "", "COMMIT"},
     [STATEMENT_ROLLBACK] = {"rollback", "", "ROLLBACK"},
+    [STATEMENT_SAVEPOINT] = {"savepoint", "", "SAVEPOINT rows"},
+    [STATEMENT_SAVEPOINT_RELEASE] = {"savepoint_release", "", "RELEASE SAVEPOINT rows"},
+    [STATEMENT_SAVEPOINT_UNDO] = {"savepoint_undo", "", "ROLLBACK TO SAVEPOINT rows"},
     /* until the end of the transaction */
     [STATEMENT_SET] = {"set", "t", "SELECT set_config($1::text, $2::text, true)"},
 
@@ -153,33 +47,78 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_PARTITION_COMPLETE] =
         {"partition_complete", "",
          "UPDATE partitions AS q SET incarnation = i.id FROM incarnation AS i WHERE q.p = $1::int4"
-         " AND q.epoch = $2::int8 AND q.incarnation IS DISTINCT FROM i.id"},
-    [STATEMENT_PARTITION_OPEN] =
-        {"partition_open", "iii",
-         "INSERT INTO partitions AS q (p, epoch) VALUES ($1::int4, $2::int8)"
-         " ON CONFLICT (p) DO UPDATE SET epoch = greatest(q.epoch, excluded.epoch),"
-         " updated_at = clock_timestamp() RETURNING q.projected_seq, q.projected_mark, q.epoch"},
-    /* Partitions $1 of epochs $2 move to $3, $4. Fails with division_by_zero, and the whole pipeline with it,
-     * unless all the epochs are theirs. */
+         " AND q.epoch = $2::int8 AND q.batches >= $3::int8 AND q.incarnation IS DISTINCT FROM i.id"},
+    [STATEMENT_PARTITION_OPEN] = {"partition_open", "iiii",
+                                  "INSERT INTO partitions AS q (p, epoch) VALUES ($1::int4, $2::int8)"
+                                  " ON CONFLICT (p) DO UPDATE SET epoch = greatest(q.epoch, excluded.epoch),"
+                                  " incarnation = CASE WHEN q.epoch > excluded.epoch THEN q.incarnation END,"
+                                  " updated_at = clock_timestamp()"
+                                  " RETURNING q.projected_seq, q.projected_mark, q.epoch, q.batches"},
+    /* Partitions $1 move to $6, $7, with one batch more. Fails with division_by_zero, and the whole pipeline
+     * with it, unless all of their rows are as $2..$5 say. */
     [STATEMENT_PARTITIONS_MOVE] =
         {"partitions_move", "i",
-         "WITH moved AS (UPDATE partitions AS q SET projected_seq = greatest(q.projected_seq, k.seq),"
-         " projected_mark = CASE WHEN k.seq >= q.projected_seq THEN k.mark ELSE q.projected_mark END,"
-         " updated_at = clock_timestamp()"
-         " FROM (SELECT unnest($1::int4[]) AS p, unnest($2::int8[]) AS epoch,"
-         " unnest($3::int8[]) AS seq, unnest($4::int8[]) AS mark) AS k"
-         " WHERE q.p = ANY (ARRAY[k.p]) AND q.epoch = k.epoch RETURNING 1)"
+         "WITH moved AS (UPDATE partitions AS q SET projected_seq = k.seq, projected_mark = k.mark,"
+         " batches = q.batches + 1, updated_at = clock_timestamp()"
+         " FROM (SELECT unnest($6::int8[]) AS seq, unnest($7::int8[]) AS mark, " OWNED_COLUMNS ") AS k"
+         " WHERE q.p = ANY (ARRAY[k.p]) AND" AS_OWNED " RETURNING 1)"
          " SELECT (1 / CASE WHEN count(*) = cardinality($1::int4[]) THEN 1 ELSE 0 END)::int8 FROM moved"},
+    /* What those of partitions $1 are that are not as $2..$5 say, or, where $6 says so, not complete; epoch
+     * 0: there is none. */
+    [STATEMENT_PARTITIONS_LOOK] =
+        {"partitions_look", "iiiiii",
+         "SELECT k.p::int8, coalesce(q.epoch, 0), coalesce(q.projected_seq, 0),"
+         " coalesce(q.projected_mark, 0), coalesce(q.batches, 0),"
+         " CASE WHEN q.incarnation = i.id THEN 1 ELSE 0 END::int8"
+         " FROM (SELECT unnest($6::bool[]) AS complete, " OWNED_COLUMNS ") AS k"
+         " LEFT JOIN partitions AS q ON q.p = ANY (ARRAY[k.p]) LEFT JOIN incarnation AS i ON true"
+         " WHERE (" AS_OWNED " AND (q.incarnation = i.id OR NOT k.complete)) IS NOT TRUE"},
     [STATEMENT_PARTITION_RESET] =
-        {"partition_reset", "i",
+        {"partition_reset", "ii",
          "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, incarnation = NULL,"
-         " updated_at = clock_timestamp()"
-         " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING 1) SELECT 1 / count(*) FROM moved"},
+         " kept_seq = 0, kept_mark = 0, later_seq = 0, later_mark = 0, batches = batches + 1, updated_at = "
+         "clock_timestamp()"
+         " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING batches)"
+         " SELECT 1 / count(*), max(batches) FROM moved"},
     [STATEMENT_ACTIVITIES_RESET] = {"activities_reset", "", "DELETE FROM worker_queue WHERE p = $1::int4"},
     [STATEMENT_TIMERS_RESET] = {"timers_reset", "", "DELETE FROM timers WHERE p = $1::int4"},
     [STATEMENT_INSTANCES_RESET] = {"instances_reset", "", "DELETE FROM instances WHERE p = $1::int4"},
     [STATEMENT_EXECUTIONS_RESET] = {"executions_reset", "", "DELETE FROM executions WHERE p = $1::int4"},
     [STATEMENT_QUARANTINE_RESET] = {"quarantine_reset", "", "DELETE FROM quarantine WHERE p = $1::int4"},
+    [STATEMENT_ASIDE_RESET] = {"aside_reset", "", "DELETE FROM set_aside WHERE p = $1::int4"},
+
+    /* Rows that are set aside. */
+    [STATEMENT_ASIDE_COUNT] = {"aside_count", "ii",
+                               "SELECT q.p::int8, count(*) FROM set_aside AS q WHERE q.p = ANY ($1::int4[])"
+                               " GROUP BY q.p"},
+    [STATEMENT_ASIDE_ADD] =
+        {"aside_add", "",
+         "INSERT INTO set_aside (instance, row_table, execution, id, p, removal, projected_seq, row_column,"
+         " code, reason) SELECT u.instance, u.row_table, u.execution, u.id, $1::int4, u.removal, $2::int8,"
+         " u.row_column, u.code, u.reason FROM (SELECT unnest($3::text[]) AS instance,"
+         " unnest($4::text[]) AS row_table, unnest($5::int8[]) AS execution, unnest($6::int8[]) AS id,"
+         " unnest($7::bool[]) AS removal, unnest($8::text[]) AS row_column, unnest($9::text[]) AS code,"
+         " unnest($10::text[]) AS reason) AS u"
+         " ON CONFLICT (instance, row_table, execution, id) DO UPDATE SET p = excluded.p,"
+         " removal = excluded.removal, projected_seq = excluded.projected_seq,"
+         " row_column = excluded.row_column, code = excluded.code, reason = excluded.reason"},
+    /* Of these keys; where $5 is true, of all executions of the instance up to that one. */
+    [STATEMENT_ASIDE_CLEAR] =
+        {"aside_clear", "",
+         "DELETE FROM set_aside AS q USING (SELECT unnest($1::text[]) AS instance,"
+         " unnest($2::text[]) AS row_table, unnest($3::int8[]) AS execution, unnest($4::int8[]) AS id,"
+         " unnest($5::bool[]) AS whole) AS k WHERE q.instance = ANY (ARRAY[k.instance])"
+         " AND q.row_table = k.row_table AND CASE WHEN k.whole THEN q.execution <= k.execution"
+         " ELSE q.execution = k.execution AND q.id = k.id END"},
+    [STATEMENT_ASIDE_FORGET] = {"aside_forget", "", "DELETE FROM set_aside WHERE instance = $1::text"},
+    /* Of a constraint of table $2, or of a domain that columns of it have. */
+    [STATEMENT_CONSTRAINT_COLUMNS] =
+        {"constraint_columns", "t",
+         "SELECT coalesce(string_agg(DISTINCT a.attname::text, ', ' ORDER BY a.attname::text), '')"
+         " FROM pg_catalog.pg_constraint AS c"
+         " JOIN pg_catalog.pg_attribute AS a ON a.attrelid = $2::text::regclass AND a.attnum > 0"
+         " AND NOT a.attisdropped AND (c.conrelid = a.attrelid AND a.attnum = ANY (c.conkey)"
+         " OR c.contypid = a.atttypid) WHERE c.conname = $1::text::name"},
 
     /* Rows of a later incarnation of the id, or of a later record, stay. */
     [STATEMENT_ACTIVITIES_DELETED] = {"activities_deleted", "",
@@ -207,28 +146,30 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"activities_add", "",
          "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, try_number,"
          " try_timeout_ms, details, digest)"
-         " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, greatest(u.try, 1),"
-         " u.timeout_ms, u.details, nullif(u.digest, '')"
+         " SELECT u.instance, u.execution, u.activity_id, u.p, u.queue, u.activity, greatest(u.try_number, "
+         "1),"
+         " u.try_timeout_ms, u.details, nullif(u.digest, '')"
          " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
-         " unnest($3::int8[]) AS id, unnest($4::text[]) AS queue,"
-         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try,"
-         " unnest($7::int8[]) AS timeout_ms, unnest($8::bytea[]) AS details,"
-         " unnest($9::bytea[]) AS digest, unnest($10::int4[]) AS p) AS u WHERE (u.try > 1) = ($11::int4 = 1)"
+         " unnest($3::int8[]) AS activity_id, unnest($4::text[]) AS queue,"
+         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try_number,"
+         " unnest($7::int8[]) AS try_timeout_ms, unnest($8::bytea[]) AS details,"
+         " unnest($9::bytea[]) AS digest, unnest($10::int4[]) AS p) AS u WHERE (u.try_number > 1) = "
+         "($11::int4 = 1)"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
     /* Rows of the tries of $4 and older ones. Answers $5 of those that a worker had; of the others 0. */
     [STATEMENT_ACTIVITIES_REMOVE] =
         {"activities_remove", "i",
          "DELETE FROM worker_queue AS q USING (SELECT unnest($1::text[]) AS instance,"
-         " unnest($2::int8[]) AS execution, unnest($3::int8[]) AS id, unnest($4::int4[]) AS last_try,"
+         " unnest($2::int8[]) AS execution, unnest($3::int8[]) AS id, unnest($4::int4[]) AS try_number,"
          " unnest($5::int4[]) AS place) AS k"
-         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try"
+         " WHERE" SAME("activity_id") " AND q.try_number <= k.try_number"
                                       " RETURNING CASE WHEN q.worker IS NULL THEN 0 ELSE k.place END::int8"},
     [STATEMENT_TIMERS_ADD] =
         {"timers_add", "",
          "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"
-         " SELECT u.instance, u.execution, u.id, u.p, u.due_ms"
+         " SELECT u.instance, u.execution, u.timer_id, u.p, u.due_ms"
          " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
-         " unnest($3::int8[]) AS id, unnest($4::int8[]) AS due_ms, unnest($5::int4[]) AS p) AS u"
+         " unnest($3::int8[]) AS timer_id, unnest($4::int8[]) AS due_ms, unnest($5::int4[]) AS p) AS u"
          " ON CONFLICT (instance, execution, timer_id) DO UPDATE SET due_ms = excluded.due_ms"
          " WHERE t.due_ms <> excluded.due_ms"},
     [STATEMENT_TIMERS_REMOVE] = {"timers_remove", "",
@@ -237,11 +178,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"quarantine_add", "",
          "INSERT INTO quarantine (instance, execution, activity_id, p, queue, activity, try_number, lost,"
          " worker, reason, since_ms, until_ms)"
-         " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, u.try, u.lost, u.worker,"
+         " SELECT u.instance, u.execution, u.activity_id, u.p, u.queue, u.activity, u.try_number, u.lost, "
+         "u.worker,"
          " u.reason, u.since_ms, u.until_ms"
          " FROM (SELECT unnest($1::text[]) AS instance, unnest($2::int8[]) AS execution,"
-         " unnest($3::int8[]) AS id, unnest($4::text[]) AS queue,"
-         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try,"
+         " unnest($3::int8[]) AS activity_id, unnest($4::text[]) AS queue,"
+         " unnest($5::text[]) AS activity, unnest($6::int4[]) AS try_number,"
          " unnest($7::int4[]) AS lost, unnest($8::text[]) AS worker,"
          " unnest($9::text[]) AS reason, unnest($10::int8[]) AS since_ms,"
          " unnest($11::int8[]) AS until_ms, unnest($12::int4[]) AS p) AS u"
@@ -256,24 +198,26 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_INSTANCES] =
         {"instances", "",
          "INSERT INTO instances AS i (instance, p, orchestration, execution, status, created_ms, updated_ms,"
-         " detail, turns, history_seq, version, custom_status, parent)"
+         " detail, turns, history_seq, version, custom_status, parent, blocked)"
          " SELECT u.instance, u.p, u.orchestration, u.execution, u.status::int2, u.created_ms, u.updated_ms,"
          " u.detail, u.turns, u.history_seq, u.version, CASE WHEN u.custom_set THEN u.custom_status END,"
-         " u.parent"
+         " u.parent, u.blocked::int2"
          " FROM (SELECT unnest($1::int4[]) AS p, unnest($2::text[]) AS instance,"
          " unnest($3::text[]) AS orchestration, unnest($4::int8[]) AS execution,"
          " unnest($5::int4[]) AS status, unnest($6::int8[]) AS created_ms,"
          " unnest($7::int8[]) AS updated_ms, unnest($8::text[]) AS detail,"
          " unnest($9::int8[]) AS turns, unnest($10::int8[]) AS history_seq,"
          " unnest($11::int4[]) AS version, unnest($12::bool[]) AS custom_set,"
-         " unnest($13::bytea[]) AS custom_status, unnest($14::text[]) AS parent) AS u"
+         " unnest($13::bytea[]) AS custom_status, unnest($14::text[]) AS parent,"
+         " unnest($15::int4[]) AS blocked) AS u"
          " ON CONFLICT (instance) DO UPDATE SET"
          " orchestration = CASE excluded.orchestration WHEN '' THEN i.orchestration"
          " ELSE excluded.orchestration END,"
          " execution = excluded.execution, status = excluded.status,"
          " created_ms = CASE WHEN i.execution = 0 AND excluded.execution > 0 THEN excluded.created_ms"
          " ELSE least(i.created_ms, excluded.created_ms) END, updated_ms = excluded.updated_ms,"
-         " detail = excluded.detail, turns = excluded.turns, history_seq = excluded.history_seq,"
+         " detail = excluded.detail, blocked = excluded.blocked, turns = excluded.turns, history_seq = "
+         "excluded.history_seq,"
          " version = CASE excluded.version WHEN 0 THEN i.version ELSE excluded.version END,"
          " custom_status = coalesce(excluded.custom_status, i.custom_status),"
          " parent = CASE excluded.parent WHEN '' THEN i.parent ELSE excluded.parent END"
@@ -318,16 +262,36 @@ const struct statement_text statement_texts[STATEMENTS] = {
                                    "SELECT count(*) FROM worker_queue WHERE p = $1::int4"},
     /*
      * Takes what it finds: a row is an orphan again only after the same time, so that rows which no worker
-     * can run do not hide those behind them. A row that is locked is being worked on, and one that is
-     * completed later needs no worker.
+     * can run do not hide those behind them. A row that is locked is being worked on, one that is completed
+     * later needs no worker, and one that is shelved needs no message before there is one.
      */
     [STATEMENT_ORPHANS] =
         {"orphans", "tiittiib",
          "UPDATE worker_queue AS q SET swept_at = clock_timestamp() WHERE ctid = ANY (ARRAY("
          " SELECT o.ctid FROM worker_queue AS o WHERE o.p = $1::int4 AND NOT o.later"
+         " AND o.shelved_at IS NULL AND" NOT_OLDER
          " AND o.created_at < statement_timestamp() - $2::int8 * interval '1 millisecond'"
          " AND greatest(o.created_at, o.claimed_at, o.renewed_at, o.swept_at)"
          " < statement_timestamp() - $2::int8 * interval '1 millisecond'"
+         " ORDER BY o.created_at LIMIT $3::int8 OFFSET $6::int8 FOR UPDATE SKIP LOCKED))"
+         " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
+         " q.try_timeout_ms, q.digest"},
+    /* Which names no worker knew of those whose activities are shelved, in partitions $1, with their numbers.
+     */
+    [STATEMENT_SHELVED] = {"shelved", "itti",
+                           "SELECT q.p::int8, q.queue, q.activity, count(*) FROM worker_queue AS q"
+                           " WHERE q.p = ANY ($1::int4[]) AND q.shelved_at IS NOT NULL AND NOT q.later"
+                           " GROUP BY q.p, q.queue, q.activity ORDER BY 1, 2, 3 LIMIT $2::int8"},
+    /* Of the names $6, $7 of partition $1, shelved for $2: they are orphans after the usual time, should this
+     * engine not publish their messages. */
+    [STATEMENT_UNSHELVE] =
+        {"unshelve", "tiittiib",
+         "UPDATE worker_queue AS q SET shelved_at = NULL, swept_at = clock_timestamp() WHERE ctid = ANY "
+         "(ARRAY("
+         " SELECT o.ctid FROM worker_queue AS o WHERE o.p = $1::int4 AND o.shelved_at IS NOT NULL"
+         " AND NOT o.later AND" NOT_OLDER
+         " AND o.shelved_at <= statement_timestamp() - $2::int8 * interval '1 millisecond'"
+         " AND (o.queue, o.activity) IN (SELECT unnest($6::text[]), unnest($7::text[]))"
          " ORDER BY o.created_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
          " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
          " q.try_timeout_ms, q.digest"},
@@ -338,10 +302,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "SELECT coalesce(max(greatest(0, ceil(extract(epoch FROM n.heard - clock_timestamp()) * 1000)"
          " + $2::int8))::int8, -1) FROM (SELECT least("
          "(SELECT min(greatest(q.created_at, q.claimed_at, q.renewed_at, q.swept_at)) FROM worker_queue AS q"
-         " WHERE q.p = $1::int4 AND NOT q.later"
+         " WHERE q.p = $1::int4 AND NOT q.later AND q.shelved_at IS NULL"
          " AND q.created_at < statement_timestamp() - $2::int8 * interval '1 millisecond'),"
          " (SELECT q.created_at FROM worker_queue AS q WHERE q.p = $1::int4 AND NOT q.later"
-         " AND q.created_at >= statement_timestamp() - $2::int8 * interval '1 millisecond'"
+         " AND q.shelved_at IS NULL AND q.created_at >= statement_timestamp() - $2::int8 * interval '1 "
+         "millisecond'"
          " ORDER BY q.created_at LIMIT 1)) AS heard) AS n WHERE n.heard IS NOT NULL"},
     /* Milliseconds that the oldest row without a lease has been there; no row: there is none. */
     [STATEMENT_OLDEST_WAITING] =
@@ -362,8 +327,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"expire", "tiiiiib",
          "DELETE FROM worker_queue AS q WHERE ctid = ANY (ARRAY("
          " SELECT d.ctid FROM worker_queue AS d WHERE d.p = $1::int4 AND d.deadline_at IS NOT NULL"
-         " AND d.deadline_at < statement_timestamp() - $2::int8 * interval '1 millisecond'"
-         " ORDER BY d.deadline_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
+         " AND d.deadline_at < statement_timestamp() - $2::int8 * interval '1 millisecond' AND" NOT_OLDER
+         " ORDER BY d.deadline_at LIMIT $3::int8 OFFSET $6::int8 FOR UPDATE SKIP LOCKED))"
          " RETURNING q.instance, q.execution, q.activity_id, q.try_number::int8, q.try_timeout_ms, q.attempt,"
          " q.details"},
 
@@ -381,7 +346,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " lost_word = CASE WHEN " LOST_NOW
          " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
-         " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
+         " claimed_at = clock_timestamp(), renewed_at = NULL, shelved_at = NULL, " SET_LEASE ", " SET_DEADLINE
          " FROM " KEYS_AND(", unnest($6::bool[]) AS isolated, unnest($9::int8[]) AS lease_ms,"
                            " unnest($10::bytea[]) AS digest") WHOSE
          " WHERE" SAME_TRY " AND NOT q.later AND (q.digest IS NULL OR q.digest = k.digest)"
@@ -437,7 +402,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
      * says something else than the row, $8: what is deleted is claimed. In one statement, so that all rows
      * are locked in the order of their keys. */
     [STATEMENT_COMPLETE_QUICK] =
-        {"complete_quick", "iiibtii",
+        {"complete_quick", "iiibtiii",
          "DELETE FROM worker_queue AS q USING " KEYS_AND(
              ", unnest($5::int8[]) AS attempt,"
              " unnest($7::bool[]) AS quick, unnest($8::bytea[]) AS digest") WHOSE
@@ -445,12 +410,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
              "activity_id") " AND q.try_number = k.try AND CASE WHEN k.quick"
                             " THEN q.attempt = 0 AND q.worker IS NULL AND NOT q.later AND (q.digest IS NULL "
                             "OR q.digest = k.digest)"
-                            " ELSE " IS_OF("$6") " END"
-                                                 " RETURNING k.ord, q.attempt + k.quick::int4,"
-                                                 " q.try_timeout_ms, q.details, coalesce(i.orchestration, "
-                                                 "''), coalesce(i.version, "
-                                                 "0)::int8,"
-                                                 " CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8"},
+                            " ELSE " IS_OF(
+                                "$6") " END RETURNING k.ord, q.attempt + k.quick::int4,"
+                                      " q.try_timeout_ms, q.details, coalesce(i.orchestration, ''),"
+                                      " coalesce(i.version, 0)::int8,"
+                                      " CASE WHEN q.digest IS NULL THEN 0 ELSE 1 END::int8,"
+                                      " " MICROS_OF("clock_timestamp()")},
     [STATEMENT_RELEASE] =
         {"release", "ii",
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
@@ -493,10 +458,19 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "UPDATE worker_queue AS q SET later = true, lease_until = NULL, renewed_at = clock_timestamp(),"
          " " SET_DEADLINE ", " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              MINE("$9") " RETURNING k.ord, q.attempt"},
-    /* What is there of keys that were not this worker's? */
+    /* Their messages go, as no worker of the queue knows the activity: not of rows that one has, nor for a
+     * message that says something else than the row ($5). */
+    [STATEMENT_SHELVE] = {"shelve", "ii",
+                          "UPDATE worker_queue AS q SET shelved_at = clock_timestamp() FROM " KEYS_AND(
+                              ", unnest($5::bytea[]) AS digest") " WHERE" SAME_TRY
+                                                                 " AND NOT q.later AND (q.digest IS NULL OR "
+                                                                 "q.digest = k.digest) AND " FREE
+                                                                 " RETURNING k.ord, q.attempt"},
+    /* What is there of keys that were not this worker's? $6: when it claimed them; 0: it did not. */
     [STATEMENT_LOOK] = {"look", "iii",
                         "SELECT k.ord, CASE " NO_ROW_STATE " ELSE 2 END::int8, 0::int8"
-                        " FROM " KEYS_AND(", unnest($5::int4[]) AS p") ITS_ROW BELIEVED},
+                        " FROM " KEYS_AND(", unnest($5::int4[]) AS p, unnest($6::int8[]) AS claimed")
+                            ITS_ROW BELIEVED_OF_CLAIMS},
 
     /*
      * The same for claims of worker $5: whether their message, $8, says something else than the row; whether
@@ -517,7 +491,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " - " LEASED_AT ")) * 1000), 0)::int8"
          " FROM " KEYS_AND(", unnest($6::int4[]) AS p, unnest($8::bytea[]) AS digest") ITS_ROW BELIEVED},
 
-    [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
+    [STATEMENT_SHOW] = {"show", "ttiiiitiiiibtii",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},
     /* Rows of one instance: the primary key begins with it. */
     [STATEMENT_SHOW_ACTIVITIES] =
@@ -536,14 +510,33 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHERE ($1::text = '' OR q.queue = $1::text) AND NOT q.later GROUP BY 1, 2 ORDER BY 1, 2"},
     /* The page after ($4, $5); planned for the filters at hand, see query_store.c. */
     [STATEMENT_LIST] =
-        {"list", "ttiiiitiiiibti",
+        {"list", "ttiiiitiiiibtii",
          "SELECT " INSTANCE_COLUMNS " FROM instances AS i"
-         " WHERE ($1::int4 = 0 OR i.status = $1::int4) AND ($2::text = '' OR i.orchestration = $2::text)"
+         " WHERE (cardinality($1::int4[]) = 0 OR (cardinality($1::int4[]) = 1 AND i.status = ($1::int4[])[1])"
+         " OR (cardinality($1::int4[]) > 1 AND i.status = ANY ($1::int4[]))) AND ($2::text = "
+         "'' OR i.orchestration = $2::text)"
          " AND ($3::text = '' OR i.instance LIKE $3::text)"
          " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
          " AND (($9::bytea[])[1] = '' OR i.custom_status = ($9::bytea[])[1])"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
+    /* Instances that do not go on; 7: of execution 0, which nobody has started. */
+    [STATEMENT_STANDING] = {"standing", "tiii",
+                            "SELECT orchestration, status::int8, blocked::int8, count(*) FROM instances"
+                            " WHERE status IN (2, 3, 8) AND blocked <> 7 GROUP BY 1, 2, 3"
+                            " ORDER BY 4 DESC, 1, 2, 3 LIMIT $1::int8"},
+    /* The same, each with its oldest example. */
+    [STATEMENT_STANDING_NAMED] =
+        {"standing_named", "tiiitit",
+         "SELECT s.orchestration, s.status, s.blocked, s.n, e.instance, e.updated_ms, e.detail"
+         " FROM (SELECT orchestration, status::int8 AS status, blocked::int8 AS blocked, count(*) AS n"
+         " FROM instances WHERE status IN (2, 3, 8) AND blocked <> 7 GROUP BY 1, 2, 3"
+         " ORDER BY 4 DESC, 1, 2, 3 LIMIT $1::int8) AS s"
+         " CROSS JOIN LATERAL (SELECT i.instance, i.updated_ms, i.detail FROM instances AS i"
+         " WHERE i.orchestration = s.orchestration AND i.status IN (2, 3, 8) AND i.status = s.status"
+         " AND i.blocked = s.blocked AND octet_length(i.instance) BETWEEN 1 AND 200"
+         " ORDER BY i.updated_ms, i.instance LIMIT 1) AS e ORDER BY s.n DESC, s.orchestration, s.status,"
+         " s.blocked"},
     [STATEMENT_COUNT] = {"count", "ii",
                          COUNT_OF("1") AND_OF("2") AND_OF("3") AND_OF("4") AND_OF("5") AND_OF("6") AND_OF("7")
                              AND_OF("8") AND_OF("9")},
@@ -568,6 +561,17 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND q.since_ms <= $3::int8 AND (q.since_ms < $3::int8"
          " OR (q.instance, q.execution, q.activity_id) > ($4::text COLLATE \"C\", $5::int8, $6::int8))"
          " ORDER BY q.since_ms DESC, q.instance, q.execution, q.activity_id LIMIT $7::int8"},
+    [STATEMENT_LIST_SET_ASIDE] =
+        {"list_set_aside", "tiiittti",
+         "SELECT q.row_table, q.execution, q.id, q.removal::int4::int8, q.row_column, q.code, q.reason,"
+         " floor(extract(epoch FROM q.since) * 1000)::int8 FROM set_aside AS q WHERE q.instance = $1::text"
+         " ORDER BY q.row_table, q.execution, q.id LIMIT $2::int8"},
+    /* How many rows of how many instances, and of the first instance what it is. */
+    [STATEMENT_COUNT_SET_ASIDE] =
+        {"count_set_aside", "iitttt",
+         "SELECT n.rows, n.instances, q.instance, q.row_table, q.row_column, q.reason"
+         " FROM (SELECT count(*) AS rows, count(DISTINCT instance) AS instances FROM set_aside) AS n,"
+         " (SELECT * FROM set_aside ORDER BY since, instance LIMIT 1) AS q"},
     /* Reads every row once: what is asked of them changes with each claim, so no index has it. */
     [STATEMENT_QUEUES] =
         {"queues", "ttiiiii",
@@ -617,10 +621,14 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "SELECT q.execution, 0::int8, q.p::int8, q.status::int8, q.started_ms, coalesce(q.ended_ms, 0),"
          " q.turns, q.history_seq FROM executions AS q WHERE q.instance = $1::text ORDER BY q.execution"},
     [STATEMENT_ROWS_INSTANCES] =
-        {"rows_instances", "iiiiiiiiiittbt",
+        {"rows_instances", "iiiiiiiiiiittbt",
          "SELECT 0::int8, 0::int8, q.p::int8, q.execution, q.status::int8, q.created_ms, q.updated_ms,"
-         " q.turns, q.history_seq, q.version::int8, q.orchestration, q.detail,"
+         " q.turns, q.history_seq, q.version::int8, q.blocked::int8, q.orchestration, q.detail,"
          " coalesce(q.custom_status, ''), q.parent FROM instances AS q WHERE q.instance = $1::text"},
+    /* Instances of partition $1 of which rows are set aside. */
+    [STATEMENT_ROWS_SET_ASIDE] = {"rows_set_aside", "t",
+                                  "SELECT DISTINCT q.instance FROM set_aside AS q WHERE q.p = $1::int4"
+                                  " ORDER BY q.instance"},
     /* Fences the owner of partition $1, which opens it again: it projects what is behind the watermark once
      * more, and reads timers and counts anew. */
     [STATEMENT_ROWS_FENCE] =
@@ -654,6 +662,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " swept_at = CASE WHEN u.wrong THEN NULL ELSE q.swept_at END,"
          " lost = CASE WHEN u.wrong THEN NULL ELSE q.lost END,"
          " strikes = CASE WHEN u.wrong THEN NULL ELSE q.strikes END,"
+         " shelved_at = CASE WHEN u.wrong THEN NULL ELSE q.shelved_at END,"
          " created_at = CASE WHEN u.wrong THEN timestamptz 'epoch' + u.scheduled_ms * interval '1"
          " millisecond' ELSE q.created_at END"
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
@@ -664,14 +673,68 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"rows_executions_remove", "",
          "DELETE FROM executions AS q USING unnest($1::text[], $2::int8[]) AS k (instance, execution)"
          " WHERE q.instance = k.instance AND q.execution = k.execution"},
-};
 
-const char statement_take_claims[] =
-    "UPDATE $N.worker_queue AS n SET attempt = q.attempt, worker = q.worker, claimed_at = q.claimed_at,"
-    " renewed_at = q.renewed_at, lease_until = q.lease_until, deadline_at = q.deadline_at,"
-    " swept_at = q.swept_at, created_at = q.created_at, later = q.later, apart = q.apart, lost = q.lost,"
-    " strikes = q.strikes, lost_worker = q.lost_worker, lost_word = q.lost_word,"
-    " details = CASE WHEN q.attempt > 0 OR q.later THEN q.details ELSE n.details END"
-    " FROM $L.worker_queue AS q WHERE n.instance = q.instance AND n.execution = q.execution"
-    " AND n.activity_id = q.activity_id AND n.try_number = q.try_number"
-    " AND n.try_timeout_ms = q.try_timeout_ms AND " WRONG_CLAIM " = '';";
+    /* Whose rows these are. */
+    [STATEMENT_NAMESPACE] =
+        {"namespace", "tiiiitt",
+         "SELECT coalesce((SELECT identity::text FROM namespace), ''),"
+         " (SELECT count(*) FROM partitions WHERE epoch > 0),"
+         " (SELECT count(*) FROM (SELECT 1 FROM instances LIMIT $1::int8) AS few),"
+         " coalesce((SELECT " MS_OF(
+             "max(updated_at)") " FROM partitions), 0),"
+                                " coalesce(" MS_OF(
+                                    "l.accepted_at") ", 0), coalesce(l.actor, ''), coalesce(l.reason, '')"
+                                                     " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM "
+                                                     "losses ORDER BY accepted_at DESC LIMIT 1) AS l ON "
+                                                     "true"},
+    [STATEMENT_NAMESPACE_ID] = {"namespace_id", "t", "SELECT identity::text FROM namespace"},
+    [STATEMENT_NAMESPACE_ADOPT] =
+        {"namespace_adopt", "",
+         "INSERT INTO namespace (identity) VALUES ($1::text::uuid) ON CONFLICT (one) DO NOTHING"},
+    /* $2 instead of $1; fails with division_by_zero when it is another one. */
+    [STATEMENT_NAMESPACE_SUCCEED] =
+        {"namespace_succeed", "i",
+         "WITH made AS (INSERT INTO namespace AS q (identity) VALUES ($2::text::uuid) ON CONFLICT (one) DO "
+         "UPDATE"
+         " SET identity = excluded.identity, since = clock_timestamp() WHERE q.identity::text = $1::text"
+         " RETURNING 1) SELECT 1 / count(*) FROM made"},
+    [STATEMENT_LOSS_ADD] = {"loss_add", "",
+                            "INSERT INTO losses (identity, successor, actor, reason, what)"
+                            " VALUES ($1::text, $2::text, $3::text, $4::text, $5::text)"},
+    [STATEMENT_LOGS_KNOWN] = {"logs_known", "iiiiii",
+                              "SELECT q.p::int8, q.projected_seq, q.projected_mark, q.kept_seq, q.kept_mark,"
+                              " " MS_OF("q.updated_at") " FROM partitions AS q ORDER BY q.p"},
+    [STATEMENT_LOG_KNOWN] =
+        {"log_known", "tiiiii",
+         "SELECT coalesce((SELECT identity::text FROM namespace), ''), coalesce(q.projected_seq, 0),"
+         " coalesce(q.projected_mark, 0), coalesce(q.kept_seq, 0), coalesce(q.kept_mark, 0),"
+         " coalesce(" MS_OF(
+             "q.updated_at") ", 0)"
+                             " FROM (SELECT 1) AS one LEFT JOIN partitions AS q ON q.p = $1::int4"},
+    /* What is kept must be in the log: an older version that has projected another log has left it behind. */
+    [STATEMENT_LOG_KEEP] =
+        {"log_keep", "",
+         "UPDATE partitions AS q SET"
+         " kept_seq = CASE WHEN q.later_seq <= q.projected_seq THEN q.later_seq ELSE 0 END,"
+         " kept_mark = CASE WHEN q.later_seq <= q.projected_seq THEN q.later_mark ELSE 0 END,"
+         " later_seq = q.projected_seq, later_mark = q.projected_mark, later_at = clock_timestamp()"
+         " WHERE q.p = $1::int4 AND q.epoch = $2::int8"
+         " AND q.later_at <= clock_timestamp() - $3::int8 * interval '1 millisecond'"
+         " AND (q.kept_seq <> q.projected_seq OR q.later_seq <> q.projected_seq)"},
+    /* Of partitions $1: the next owner projects all of the log that there is. */
+    [STATEMENT_LOGS_FORGET] =
+        {"logs_forget", "",
+         "UPDATE partitions AS q SET epoch = q.epoch + 1, projected_seq = 0, projected_mark = 0, kept_seq = "
+         "0,"
+         " kept_mark = 0, later_seq = 0, later_mark = 0, incarnation = NULL, updated_at = clock_timestamp()"
+         " WHERE q.p = ANY ($1::int4[])"},
+    [STATEMENT_ACTIVITIES_FORGET] = {"activities_forget", "",
+                                     "DELETE FROM worker_queue WHERE p = ANY ($1::int4[])"},
+    [STATEMENT_TIMERS_FORGET] = {"timers_forget", "", "DELETE FROM timers WHERE p = ANY ($1::int4[])"},
+    [STATEMENT_QUARANTINE_FORGET] = {"quarantine_forget", "",
+                                     "DELETE FROM quarantine WHERE p = ANY ($1::int4[])"},
+    [STATEMENT_INSTANCES_FORGET] = {"instances_forget", "",
+                                    "DELETE FROM instances WHERE p = ANY ($1::int4[])"},
+    [STATEMENT_EXECUTIONS_FORGET] = {"executions_forget", "",
+                                     "DELETE FROM executions WHERE p = ANY ($1::int4[])"},
+};

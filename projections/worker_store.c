@@ -1,11 +1,12 @@
 /* Claims, renewals and completions of a worker. */
 #include "worker_store.h"
 #include "postgres_call.h"
+#include "projector_units.h"
 #include "row_order.h"
 #include <assert.h>
 
 /* They and all that follows are sent in the order of the keys. */
-static void send_keys(struct postgres *pg, const struct claim *claims, size_t n)
+static void worker_store_send_keys(struct postgres *pg, const struct claim *claims, size_t n)
 {
     call_order(pg, row_order(&claims->key.instance, &claims->key.execution, &claims->key.activity_id,
                              sizeof *claims, n));
@@ -15,10 +16,10 @@ static void send_keys(struct postgres *pg, const struct claim *claims, size_t n)
     call_int4_array(pg, &claims->key.try_number, sizeof *claims, n);
 }
 
-static void send_held(struct postgres *pg, enum statement statement, thole_slice worker,
-                      const struct claim *claims, size_t n)
+static void worker_store_send_held(struct postgres *pg, enum statement statement, thole_slice worker,
+                                   const struct claim *claims, size_t n)
 {
-    send_keys(pg, claims, n);
+    worker_store_send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
     if (statement == STATEMENT_RENEW || statement == STATEMENT_RELEASE || statement == STATEMENT_LEAVE) {
         call_bool_array(pg, &claims->noted, sizeof *claims, n);
@@ -94,7 +95,7 @@ static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t
     return THOLE_OK;
 }
 
-static size_t count_missing(const struct claim *claims, size_t n)
+static size_t worker_store_count_missing(const struct claim *claims, size_t n)
 {
     size_t missing = 0;
     for (size_t i = 0; i < n; i++)
@@ -110,36 +111,76 @@ static void set_missing(struct claim *claims, size_t n)
 
 /* A claim that returned no row: the row may be missing, or another worker has it. Looks in a statement of its
  * own, with a new snapshot, and only in that case. */
-static thole_status look_again(struct postgres *pg, struct claim *claims, size_t n, thole_error *reterr)
+static thole_status worker_store_look_again(struct postgres *pg, struct claim *claims, size_t n,
+                                            thole_error *reterr)
 {
-    if (count_missing(claims, n) == 0)
+    if (worker_store_count_missing(claims, n) == 0)
         return THOLE_OK;
     call_begin(pg, "looking for activities");
-    send_keys(pg, claims, n);
+    worker_store_send_keys(pg, claims, n);
     call_int4_array(pg, &claims->partition, sizeof *claims, n);
+    call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     call_send(pg, STATEMENT_LOOK);
     THOLE_TRY(call_run(pg, reterr));
     return take_looks(pg, claims, n, reterr);
+}
+
+/* ---- a row that is refused does not stop those beside it ---- */
+
+typedef thole_status claims_fn(struct postgres *pg, const void *arg, struct claim *claims, size_t n,
+                               thole_error *reterr);
+
+/* All in one statement; if one of their rows is refused for what is in it, each in its own, and of that one
+ * nothing is known. */
+static thole_status claims_apart(struct postgres *pg, claims_fn *call, const void *arg, struct claim *claims,
+                                 size_t n, thole_error *reterr)
+{
+    thole_status const together = call(pg, arg, claims, n, reterr);
+    if (!aside_is_of_data(together) || n == 1)
+        return together;
+    size_t refused = 0;
+    for (size_t i = 0; i < n; i++) {
+        thole_status const status = call(pg, arg, &claims[i], 1, reterr);
+        if (aside_is_of_data(status))
+            claims[i].state = ROW_UNKNOWN;
+        else if (status != THOLE_OK)
+            return status;
+        refused += status != THOLE_OK;
+    }
+    return refused < n ? THOLE_OK : together; /* all: it is not a row */
+}
+
+struct row_change {
+    const char *what;
+    enum statement statement;
+    thole_slice worker;
+};
+
+static thole_status change_together(struct postgres *pg, const void *arg, struct claim *claims, size_t n,
+                                    thole_error *reterr)
+{
+    const struct row_change *const change = arg;
+    set_missing(claims, n);
+    call_begin(pg, change->what);
+    worker_store_send_held(pg, change->statement, change->worker, claims, n);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
+    if (change->statement == STATEMENT_RENEW)
+        THOLE_TRY(take_claimed(pg, 2, claims, n, reterr));
+    return change->statement == STATEMENT_NOT_LOST ? THOLE_OK
+                                                   : worker_store_look_again(pg, claims, n, reterr);
 }
 
 /* Renewals and the like: changes of rows that this worker must hold. */
 static thole_status change_rows(struct postgres *pg, const char *what, enum statement statement,
                                 thole_slice worker, struct claim *claims, size_t n, thole_error *reterr)
 {
+    struct row_change const change = {what, statement, worker};
     assert(!pg->in_transaction);
-    set_missing(claims, n);
-    if (n == 0)
-        return THOLE_OK;
-    call_begin(pg, what);
-    send_held(pg, statement, worker, claims, n);
-    THOLE_TRY(call_run(pg, reterr));
-    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
-    if (statement == STATEMENT_RENEW)
-        THOLE_TRY(take_claimed(pg, 2, claims, n, reterr));
-    return look_again(pg, claims, n, reterr);
+    return n == 0 ? THOLE_OK : claims_apart(pg, change_together, &change, claims, n, reterr);
 }
 
-static uint32_t capped(uint32_t count)
+static uint32_t worker_store_capped(uint32_t count)
 {
     return count < INT32_MAX ? count : INT32_MAX;
 }
@@ -180,43 +221,77 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
 static thole_status look_at_claims(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
                                    struct claim *claims, size_t n, thole_error *reterr)
 {
-    if (count_missing(claims, n) == 0)
+    if (worker_store_count_missing(claims, n) == 0)
         return THOLE_OK;
     call_begin(pg, "looking for activities");
-    send_keys(pg, claims, n);
+    worker_store_send_keys(pg, claims, n);
     call_text(pg, worker);
     call_int4_array(pg, &claims->partition, sizeof *claims, n);
-    call_int4(pg, capped(policy->candidate_after));
+    call_int4(pg, worker_store_capped(policy->candidate_after));
     call_bytes_array(pg, &claims->digest, sizeof *claims, n);
     call_send(pg, STATEMENT_LOOK_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     return take_looks(pg, claims, n, reterr);
 }
 
-thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
-                                struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+struct claiming {
+    thole_slice worker;
+    const struct claim_policy *policy;
+    struct arena *arena;
+};
+
+static thole_status claim_together(struct postgres *pg, const void *arg, struct claim *claims, size_t n,
+                                   thole_error *reterr)
 {
-    static const struct claim_policy never = {.candidate_after = UINT32_MAX, .strikes_max = UINT32_MAX};
-    assert(!pg->in_transaction);
+    const struct claiming *const of = arg;
+    const struct claim_policy *const policy = of->policy;
+    thole_slice const worker = of->worker;
     set_missing(claims, n);
-    if (n == 0)
-        return THOLE_OK;
-    if (policy == NULL)
-        policy = &never;
     call_begin(pg, "claiming activities");
-    send_keys(pg, claims, n);
+    worker_store_send_keys(pg, claims, n);
     call_text(pg, worker);
     call_bool_array(pg, &claims->isolated, sizeof *claims, n);
-    call_int4(pg, capped(policy->candidate_after));
-    call_int4(pg, capped(policy->strikes_max));
+    call_int4(pg, worker_store_capped(policy->candidate_after));
+    call_int4(pg, worker_store_capped(policy->strikes_max));
     call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
     call_bytes_array(pg, &claims->digest, sizeof *claims, n);
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
     THOLE_TRY(take_claimed(pg, 10, claims, n, reterr));
-    THOLE_TRY(take_tries(pg, policy, claims, n, arena, reterr));
+    THOLE_TRY(take_tries(pg, policy, claims, n, of->arena, reterr));
     return look_at_claims(pg, worker, policy, claims, n, reterr);
+}
+
+thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
+                                struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+{
+    static const struct claim_policy never = {.candidate_after = UINT32_MAX, .strikes_max = UINT32_MAX};
+    struct claiming const of = {worker, policy == NULL ? &never : policy, arena};
+    assert(!pg->in_transaction);
+    return n == 0 ? THOLE_OK : claims_apart(pg, claim_together, &of, claims, n, reterr);
+}
+
+static thole_status shelve_together(struct postgres *pg, const void *arg, struct claim *claims, size_t n,
+                                    thole_error *reterr)
+{
+    static const struct claim_policy never = {.candidate_after = UINT32_MAX, .strikes_max = UINT32_MAX};
+    const thole_slice *const worker = arg;
+    set_missing(claims, n);
+    call_begin(pg, "shelving activities");
+    worker_store_send_keys(pg, claims, n);
+    call_bytes_array(pg, &claims->digest, sizeof *claims, n);
+    call_send(pg, STATEMENT_SHELVE);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
+    return look_at_claims(pg, *worker, &never, claims, n, reterr);
+}
+
+thole_status worker_store_shelve(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                 thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    return n == 0 ? THOLE_OK : claims_apart(pg, shelve_together, &worker, claims, n, reterr);
 }
 
 thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
@@ -243,15 +318,19 @@ static thole_status take_resumed(struct postgres *pg, struct claim *claims, size
     return THOLE_OK;
 }
 
-thole_status worker_store_resume(struct postgres *pg, const struct resumption *resumption,
-                                 struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+struct resuming {
+    const struct resumption *resumption;
+    struct arena *arena;
+};
+
+static thole_status resume_together(struct postgres *pg, const void *arg, struct claim *claims, size_t n,
+                                    thole_error *reterr)
 {
-    assert(!pg->in_transaction);
+    const struct resuming *const of = arg;
+    const struct resumption *const resumption = of->resumption;
     set_missing(claims, n);
-    if (n == 0)
-        return THOLE_OK;
     call_begin(pg, "resuming activities");
-    send_keys(pg, claims, n);
+    worker_store_send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
     call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     call_bytes_array(pg, &claims->digest, sizeof *claims, n);
@@ -262,8 +341,16 @@ thole_status worker_store_resume(struct postgres *pg, const struct resumption *r
     call_send(pg, STATEMENT_RESUME);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
-    THOLE_TRY(take_resumed(pg, claims, n, arena, reterr));
-    return look_again(pg, claims, n, reterr);
+    THOLE_TRY(take_resumed(pg, claims, n, of->arena, reterr));
+    return worker_store_look_again(pg, claims, n, reterr);
+}
+
+thole_status worker_store_resume(struct postgres *pg, const struct resumption *resumption,
+                                 struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+{
+    struct resuming const of = {resumption, arena};
+    assert(!pg->in_transaction);
+    return n == 0 ? THOLE_OK : claims_apart(pg, resume_together, &of, claims, n, reterr);
 }
 
 thole_status worker_store_release(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
@@ -275,14 +362,7 @@ thole_status worker_store_release(struct postgres *pg, thole_slice worker, struc
 thole_status worker_store_not_lost(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
                                    thole_error *reterr)
 {
-    assert(!pg->in_transaction);
-    set_missing(claims, n);
-    if (n == 0)
-        return THOLE_OK;
-    call_begin(pg, "reporting activities as not lost");
-    send_held(pg, STATEMENT_NOT_LOST, worker, claims, n);
-    THOLE_TRY(call_run(pg, reterr));
-    return take_mine(pg, 0, claims, n, reterr);
+    return change_rows(pg, "reporting activities as not lost", STATEMENT_NOT_LOST, worker, claims, n, reterr);
 }
 
 thole_status worker_store_died(struct postgres *pg, const struct worker_death *death, size_t *ret_rows,
@@ -297,7 +377,7 @@ thole_status worker_store_died(struct postgres *pg, const struct worker_death *d
     call_int8(pg, death->blamed.activity_id);
     call_int4(pg, death->blamed.try_number);
     call_int8(pg, death->attempt);
-    call_int4(pg, capped(death->candidate_after));
+    call_int4(pg, worker_store_capped(death->candidate_after));
     call_send(pg, STATEMENT_DIED);
     THOLE_TRY(call_run(pg, reterr));
     *ret_rows = call_rows(pg, 0);
@@ -311,20 +391,21 @@ thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct 
 }
 
 /* Rows of the deletion are (place, attempt, milliseconds of a try or 0, details, orchestration, version, 1 if
- * compared). */
-static thole_status take_quick(struct postgres *pg, struct claim *claims, size_t n, struct arena *arena,
-                               thole_error *reterr)
+ * compared, when it is claimed by that). */
+static thole_status take_quick(struct postgres *pg, size_t at, struct claim *claims, size_t n,
+                               struct arena *arena, thole_error *reterr)
 {
-    for (size_t row = 0; row < call_rows(pg, 1); row++) {
+    for (size_t row = 0; row < call_rows(pg, at); row++) {
         struct claim *claim;
-        THOLE_TRY(find_claim(pg, 1, row, claims, n, &claim, reterr));
+        THOLE_TRY(find_claim(pg, at, row, claims, n, &claim, reterr));
         if (!claim->quick)
             continue;
-        claim->left_ms = call_cell_int8(pg, 1, row, 2);
-        claim->version = (uint32_t)call_cell_int8(pg, 1, row, 5);
-        claim->compared = call_cell_int8(pg, 1, row, 6) != 0;
-        if (arena_dup(arena, call_cell_text(pg, 1, row, 3), &claim->details) != THOLE_OK ||
-            arena_dup(arena, call_cell_text(pg, 1, row, 4), &claim->orchestration) != THOLE_OK)
+        claim->left_ms = call_cell_int8(pg, at, row, 2);
+        claim->version = (uint32_t)call_cell_int8(pg, at, row, 5);
+        claim->compared = call_cell_int8(pg, at, row, 6) != 0;
+        claim->claimed_us = call_cell_int8(pg, at, row, 7);
+        if (arena_dup(arena, call_cell_text(pg, at, row, 3), &claim->details) != THOLE_OK ||
+            arena_dup(arena, call_cell_text(pg, at, row, 4), &claim->orchestration) != THOLE_OK)
             return thole_fail(reterr, THOLE_NOMEM, "no room for what heartbeats have said");
     }
     for (size_t i = 0; i < n; i++)
@@ -333,22 +414,83 @@ static thole_status take_quick(struct postgres *pg, struct claim *claims, size_t
     return THOLE_OK;
 }
 
+struct completion {
+    struct postgres *pg;
+    enum statement statement;
+    thole_slice worker;
+    struct arena *arena;
+};
+
+/* What the deletion, statement @p at of the call, says. */
+static thole_status take_completed(const struct completion *of, size_t at, struct claim *claims, size_t n,
+                                   thole_error *reterr)
+{
+    THOLE_TRY(take_mine(of->pg, at, claims, n, reterr));
+    return of->statement == STATEMENT_COMPLETE_QUICK ? take_quick(of->pg, at, claims, n, of->arena, reterr)
+                                                     : THOLE_OK;
+}
+
+static thole_status complete_together(const struct completion *of, struct claim *claims, size_t n,
+                                      thole_error *reterr)
+{
+    call_begin(of->pg, "completing activities");
+    call_send(of->pg, STATEMENT_BEGIN);
+    worker_store_send_held(of->pg, of->statement, of->worker, claims, n);
+    thole_status const status = call_run(of->pg, reterr);
+    of->pg->in_transaction = true;
+    return status == THOLE_OK ? take_completed(of, 1, claims, n, reterr) : status;
+}
+
+/* Behind a savepoint. */
+static thole_status complete_alone(const struct completion *of, struct claim *claim, thole_error *reterr)
+{
+    call_begin(of->pg, "completing an activity");
+    if (!of->pg->in_transaction)
+        call_send(of->pg, STATEMENT_BEGIN);
+    call_send(of->pg, STATEMENT_SAVEPOINT);
+    size_t const at = call_sent(of->pg);
+    worker_store_send_held(of->pg, of->statement, of->worker, claim, 1);
+    call_send(of->pg, STATEMENT_SAVEPOINT_RELEASE);
+    thole_status const status = call_run(of->pg, reterr);
+    of->pg->in_transaction |= of->pg->failed == THOLE_OK; /* it was sent */
+    if (status == THOLE_OK)
+        return take_completed(of, at, claim, 1, reterr);
+    if (!aside_is_of_data(status))
+        return status;
+    claim->state = ROW_UNKNOWN;
+    if (of->pg->failed != THOLE_OK)
+        return THOLE_OK;
+    call_begin(of->pg, "completing an activity");
+    call_send(of->pg, STATEMENT_SAVEPOINT_UNDO);
+    call_send(of->pg, STATEMENT_SAVEPOINT_RELEASE);
+    return call_run(of->pg, reterr);
+}
+
+/* One of the rows is refused for what is in it: each alone, in one transaction. */
+static thole_status complete_apart(const struct completion *of, struct claim *claims, size_t n,
+                                   thole_error *reterr)
+{
+    worker_store_complete_rollback(of->pg);
+    set_missing(claims, n);
+    size_t refused = 0;
+    for (size_t i = 0; i < n; i++) {
+        THOLE_TRY(complete_alone(of, &claims[i], reterr));
+        refused += claims[i].state == ROW_UNKNOWN;
+    }
+    return refused < n ? THOLE_OK : THOLE_INVALID; /* all, as the last one says: it is not a row */
+}
+
 static thole_status begin_completion(struct postgres *pg, enum statement statement, thole_slice worker,
                                      struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
 {
+    struct completion const of = {pg, statement, worker, arena};
     assert(!pg->in_transaction);
     set_missing(claims, n);
-    call_begin(pg, "completing activities");
-    call_send(pg, STATEMENT_BEGIN);
-    send_held(pg, statement, worker, claims, n);
-    thole_status status = call_run(pg, reterr);
-    pg->in_transaction = true;
+    thole_status status = complete_together(&of, claims, n, reterr);
+    if (aside_is_of_data(status) && n > 1)
+        status = complete_apart(&of, claims, n, reterr);
     if (status == THOLE_OK)
-        status = take_mine(pg, 1, claims, n, reterr);
-    if (status == THOLE_OK && statement == STATEMENT_COMPLETE_QUICK)
-        status = take_quick(pg, claims, n, arena, reterr);
-    if (status == THOLE_OK)
-        status = look_again(pg, claims, n, reterr);
+        status = worker_store_look_again(pg, claims, n, reterr);
     if (status != THOLE_OK)
         worker_store_complete_rollback(pg);
     assert(pg->in_transaction == (status == THOLE_OK)); /* the caller ends it */

@@ -5,7 +5,8 @@
  * undid it, or the row was projected again), its worker's next call restores it, unless another worker has a
  * lease by then. A row of another try of the same activity counts as missing, and so does one that is
  * completed from outside. A missing row means cancelled or done only if the partition's rows are complete
- * (projector_store_complete()); else it is ROW_UNKNOWN, and must be asked again.
+ * (projector_store_complete()); else it is ROW_UNKNOWN, and must be asked again. So is one of several rows
+ * that Postgres refuses to change for what is in it: those beside it are changed.
  *
  * Each call is one statement for all claims and one round trip; a second one reads those that had no row to
  * change, if any. Rows are locked in the order of their keys, so that calls never deadlock. A call waits for
@@ -45,13 +46,13 @@ struct claim {
     uint64_t lease_ms;  /* in for claim and renew: length of the lease; 0: it ends at once */
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
                          for renew */
-    uint64_t claimed_us;  /* out for claim and renew; in for renew and not_lost: when that claim was made, by
-                             the  database's clock. Another claim may have the same attempt */
-    bool quick;           /* in for complete_quick: it was not claimed */
-    bool isolated;        /* in for claim: nothing else will be started beside it until it is settled */
-    bool settled;         /* in for renew: the isolated run has settled */
-    bool unheard;         /* in for renew: who runs it has not been heard of since it was resumed */
-    thole_slice digest;   /* in for claim and resume: of its message, see work_digest.h */
+    uint64_t claimed_us; /* out for claim, renew and quick; in for all but claim: when that claim was made, by
+                            the database's clock. Another claim may have the same attempt */
+    bool quick;          /* in for complete_quick: it was not claimed */
+    bool isolated;       /* in for claim: nothing else will be started beside it until it is settled */
+    bool settled;        /* in for renew: the isolated run has settled */
+    bool unheard;        /* in for renew: who runs it has not been heard of since it was resumed */
+    thole_slice digest;  /* in for claim and resume: of its message, see work_digest.h */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
     bool compared;    /* the row has a digest, which is that of the message */
@@ -73,6 +74,7 @@ struct claim {
 /* Claims in one statement, which alone decides who may run a try. It takes a row that no worker has claimed
  * or that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. A
  * row whose digest is not that of the message is ROW_FORGED, also while a worker has it, and is not changed.
+ * One that was shelved is so no longer.
  * If the database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key
  * given twice (one of the two is MINE) or whose row appeared, or became free, a moment later: claim it again;
  * ROW_CANDIDATE by the policy, but never for a poisoned try or an isolated claim. A claim that replaces
@@ -82,6 +84,14 @@ struct claim {
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
                                                 const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);
+/*
+ * Marks rows whose activity no worker of the queue knows: their messages are removed then, and the engine
+ * publishes them again when there is such a worker (projector_store_unshelve()). state = MINE: it is marked,
+ * also if it was before. MISSING, HELD, FORGED, STOLEN, UNKNOWN: as of a claim; nothing was changed.
+ * Idempotent.
+ */
+THOLE_NODISCARD thole_status worker_store_shelve(struct postgres *pg, thole_slice worker,
+                                                 struct claim *claims, size_t n, thole_error *reterr);
 /* Renews in one statement, from now on by the database's clock. A claim that the database has forgotten is
  * restored with the time that it had, so that a later not_lost is about it also when this answer is lost.
  * state = MINE (kept), MISSING, STOLEN or UNKNOWN. */
@@ -107,9 +117,9 @@ THOLE_NODISCARD thole_status worker_store_resume(struct postgres *pg, const stru
 THOLE_NODISCARD thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, thole_error *reterr);
 /* The same where some are quick: the row of such a one is deleted if nobody has ever claimed it, and its
- * digest is the message's. state = MINE: attempt, left_ms, compared, orchestration, version and details are
- * as a first claim would return them; until the commit no other call can claim it, and after a rollback it is
- * as it was. STOLEN: any other row, or none; claim it. Details go to @p arena. */
+ * digest is the message's. state = MINE: attempt, claimed_us, left_ms, compared, orchestration, version and
+ * details are as a first claim would return them; until the commit no other call can claim it, and after a
+ * rollback it is as it was. STOLEN: any other row, or none; claim it. Details go to @p arena. */
 THOLE_NODISCARD thole_status worker_store_complete_quick(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, struct arena *arena,
                                                          thole_error *reterr);

@@ -8,13 +8,51 @@ mkdir -p "$THOLE_TOP/build" # for logs, also when nothing has to be installed or
 NATS_VERSION_MIN=2.10.23 # older ones can lose what they acknowledged; Debian 12 has 2.9.10
 
 PACKAGES_BUILD='gcc libc6-dev cmake make ninja-build pkg-config libnats-dev libprotobuf-c-dev protobuf-c-compiler libpq-dev libssl-dev libmicrohttpd-dev libyaml-dev'
-PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format protobuf-compiler bsdutils procps python3 pgbouncer zsh fish'
+PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format libcjson-dev protobuf-compiler bsdutils procps python3 pgbouncer zsh fish'
 PACKAGES_FUZZ='clang libclang-rt-dev'
 
 say() { printf '%s\n' "$*" >&2; }
+
+# The head of a script says what it does, what it takes and how long that lasts.
+case ${1:-} in
+    -h | --help)
+        sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+esac
+
+# What a script does not take is refused before it does anything.
+unknown_option() { # ARGUMENT
+    say "error: $(basename "$0") does not take $1"
+    say "Try: $0 --help"
+    exit 2
+}
+take_words() { # MOST "$@": no options, and at most so many words
+    local most=$1 word
+    shift
+    for word in "$@"; do
+        case $word in -*) unknown_option "$word" ;; esac
+    done
+    [ $# -le "$most" ] || unknown_option "${*:most+1}"
+}
+take_pair() { # OPTION [VALUE]: an option that wants a value
+    [ $# -ge 2 ] || { say "error: $1 wants a value" && exit 2; }
+}
 die() {
     say "error: $*"
     exit 1
+}
+
+# logged LOG COMMAND...: what it writes goes to LOG; of a build, how far it is, every ten seconds.
+logged() {
+    local log=$1 teller code=0
+    shift
+    : >"$log"
+    while sleep 10; do tail -n 1 "$log" | grep -oE '^\[[0-9]+/[0-9]+\]' >&2 || true; done &
+    teller=$!
+    "$@" >"$log" 2>&1 || code=$?
+    kill "$teller" 2>/dev/null && wait "$teller" 2>/dev/null || true
+    return "$code"
 }
 
 # missing_packages NAME...: those that are not installed.

@@ -25,6 +25,8 @@ static thole_status api_status(uint64_t code, uint64_t http)
     case API_CONSUMER_CREATE_FAILED:
     case API_CONSUMER_STORE_FAILED:
     case API_STREAM_CREATE_FAILED:
+    case API_CONSUMERS_MAX:
+    case API_STREAMS_MAX:
     case API_NO_LEADER:
     case API_NOT_LEADER: return THOLE_UNAVAILABLE;
     default: return http == 503 ? THOLE_UNAVAILABLE : THOLE_INVALID;
@@ -52,6 +54,19 @@ const char *api_full(uint32_t code)
     }
 }
 
+/* What the server's words leave open; NULL: nothing. */
+static const char *api_remedy(uint32_t code)
+{
+    switch (code) {
+    case API_CONSUMERS_MAX:
+        return "the stream has as many consumers as the account allows: thole doctor says which names fill "
+               "it";
+    case API_STREAMS_MAX:
+        return "its account has as many streams as it may have: thole doctor says which names fill it";
+    default: return api_full(code);
+    }
+}
+
 thole_status api_judge(thole_slice answer, const char *verb, const char *target, uint32_t *ret_error,
                        thole_error *reterr)
 {
@@ -75,10 +90,10 @@ thole_status api_judge(thole_slice answer, const char *verb, const char *target,
     buf_init(&text, 300);
     if (!json_find(error, "description", &value) || !json_text(value, &text))
         buf_clear(&text);
-    const char *const full = api_full((uint32_t)code);
+    const char *const remedy = api_remedy((uint32_t)code);
     thole_status const status = thole_fail(
         reterr, api_status(code, http), "%s %s: the server says: %s (%llu)%s%s", verb, target,
-        buf_cstr(&text), (unsigned long long)code, full == NULL ? "" : "; ", full == NULL ? "" : full);
+        buf_cstr(&text), (unsigned long long)code, remedy == NULL ? "" : "; ", remedy == NULL ? "" : remedy);
     buf_release(&text);
     return status;
 }
@@ -149,4 +164,40 @@ bool api_is_wrong_last(thole_slice error)
     uint64_t number = 0;
     return json_find(error, "err_code", &code) && json_uint(code, &number) &&
            (number == API_WRONG_LAST || number == API_WRONG_LAST_BUSY);
+}
+
+static thole_status api_list_page(struct connection *connection, const char *verb, const char *target,
+                                  const char *member, uint64_t offset, struct buf *answer,
+                                  uint64_t *ret_total, thole_error *reterr)
+{
+    struct api_body body;
+    thole_slice total;
+    buf_clear(answer);
+    api_body_begin(&body);
+    json_member_number(&body.json, "offset", offset);
+    THOLE_TRY(api_call(connection, verb, target, api_body_end(&body), answer, NULL, reterr));
+    if (!json_find(buf_bytes(answer), "total", &total) || !json_uint(total, ret_total))
+        return thole_fail(reterr, THOLE_CORRUPT, "the server's list of %s has no total", member);
+    return THOLE_OK;
+}
+
+thole_status api_list(struct connection *connection, const char *verb, const char *target, const char *member,
+                      api_item_fn *each, void *arg, thole_error *reterr)
+{
+    struct buf answer;
+    uint64_t offset = 0, seen = 0, total = 0;
+    thole_status status;
+    buf_init(&answer, API_ANSWER_MAX);
+    do {
+        thole_slice list, item;
+        size_t at = 0;
+        seen = 0;
+        status = api_list_page(connection, verb, target, member, offset, &answer, &total, reterr);
+        if (status == THOLE_OK && json_find(buf_bytes(&answer), member, &list))
+            for (; json_item(list, &at, &item); seen++)
+                each(arg, item);
+        offset += seen;
+    } while (status == THOLE_OK && seen > 0 && offset < total);
+    buf_release(&answer);
+    return status;
 }

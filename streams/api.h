@@ -26,6 +26,8 @@ enum api_error {
     API_CONSUMER_STORE_FAILED = 10104,
     API_STREAM_CREATE_FAILED = 10049,
     /* These last until somebody makes room. */
+    API_CONSUMERS_MAX = 10026, /* "maximum consumers limit reached" */
+    API_STREAMS_MAX = 10027,
     API_ACCOUNT_FULL = 10002, /* "resource limits exceeded for account" */
     API_SERVER_FULL = 10023,  /* "insufficient resources" */
     API_MEMORY_FULL = 10028,
@@ -65,4 +67,10 @@ const char *api_full(uint32_t code);
 /* Of the "error" of an answer: another writer was first (Nats-Expected-Last-Sequence,
  * -Last-Subject-Sequence). */
 bool api_is_wrong_last(thole_slice error);
+/* Calls @p each with every item of a list that the API answers in pages: @p verb "STREAM.NAMES" or
+ * "CONSUMER.LIST", @p member "streams" or "consumers". The item is a JSON value, borrowed for the call.
+ * THOLE_CORRUPT: a page does not say how many there are. */
+typedef void api_item_fn(void *arg, thole_slice item);
+THOLE_NODISCARD thole_status api_list(struct connection *connection, const char *verb, const char *target,
+                                      const char *member, api_item_fn *each, void *arg, thole_error *reterr);
 #endif

@@ -18,7 +18,7 @@ void aside_init(struct aside *aside, listener_fn *fn, void *arg)
 }
 
 /* The lock is held. */
-static void append(struct aside *aside, natsMsg **message, uint64_t epoch)
+static void aside_append(struct aside *aside, natsMsg **message, uint64_t epoch)
 {
     struct aside_message *const added = memory_new(sizeof *added);
     assert(is_locked(&aside->lock) && !aside->ending);
@@ -32,7 +32,7 @@ static void append(struct aside *aside, natsMsg **message, uint64_t epoch)
 }
 
 /* NULL, and it does not run any more: none is left. */
-static struct aside_message *next_message(struct aside *aside, bool *ret_wanted)
+static struct aside_message *aside_next_message(struct aside *aside, bool *ret_wanted)
 {
     pthread_mutex_lock(&aside->lock);
     struct aside_message *const first = aside->first;
@@ -49,7 +49,8 @@ static void *aside_main(void *arg)
 {
     struct aside *const aside = arg;
     bool wanted;
-    for (struct aside_message *message; (message = next_message(aside, &wanted)) != NULL; free(message)) {
+    for (struct aside_message *message; (message = aside_next_message(aside, &wanted)) != NULL;
+         free(message)) {
         if (wanted)
             aside->fn(aside->arg, &message->native, message->epoch);
         link_message_free(message->native);
@@ -63,13 +64,13 @@ bool aside_follow(struct aside *aside, natsMsg **message, uint64_t epoch)
     pthread_mutex_lock(&aside->lock);
     bool const running = aside->running;
     if (running)
-        append(aside, message, epoch);
+        aside_append(aside, message, epoch);
     pthread_mutex_unlock(&aside->lock);
     return running;
 }
 
 /* The lock is held. */
-static bool start(struct aside *aside)
+static bool aside_start(struct aside *aside)
 {
     assert(is_locked(&aside->lock) && !aside->running);
     if (aside->owed)
@@ -83,9 +84,9 @@ static bool start(struct aside *aside)
 bool aside_begin(struct aside *aside, natsMsg **message, uint64_t epoch)
 {
     pthread_mutex_lock(&aside->lock);
-    bool const running = aside->running || start(aside); /* it waits for the lock */
+    bool const running = aside->running || aside_start(aside); /* it waits for the lock */
     if (running)
-        append(aside, message, epoch);
+        aside_append(aside, message, epoch);
     pthread_mutex_unlock(&aside->lock);
     return running;
 }

@@ -3,42 +3,25 @@
 #include "jscan.h"
 #include "link.h"
 #include "log_place.h"
+#include "marked_store.h"
 #include "subject.h"
-#include "topology_spec.h"
 #include <stdio.h>
 
 enum { TOKEN_WHAT = 4, NANOS_IN_MILLI = 1000000 };
 
-thole_status audit_stream_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                                 thole_error *reterr)
+thole_status audit_stream_require(struct connection *connection, const char *ns, thole_error *reterr)
 {
-    struct stream_spec spec = {.purpose = "checkpoints in it must stay",
-                               .retention = "limits",
-                               .subjects_len = 1,
-                               .deny_purge = true,
-                               .deny_delete = true};
-    struct buf name;
-    buf_init(&name, sizeof spec.name);
-    thole_status status = stream_name(&name, ns, "AUDIT", -1, reterr);
-    (void)snprintf(spec.name, sizeof spec.name, "%s", buf_cstr(&name));
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.audit.>", ns);
-    if (status == THOLE_OK)
-        status = spec_verify(connection, &spec, reterr); /* with any number of replicas */
-    if (status == THOLE_NOT_FOUND) {
-        spec.replicas = replicas;
-        status = spec_ensure(connection, &spec, reterr);
-    }
-    buf_release(&name);
-    return status;
+    return marked_store_require(connection, ns, STORE_AUDIT, reterr);
 }
 
-static thole_status read_all(struct connection *connection, const char *stream, const char *filter,
-                             uint64_t from, stream_delivery_fn *each, void *arg, thole_error *reterr)
+static thole_status audit_stream_read_all(struct connection *connection, const char *ns, const char *stream,
+                                          const char *filter, uint64_t from, stream_delivery_fn *each,
+                                          void *arg, thole_error *reterr)
 {
     struct stream_bounds bounds;
     thole_status const status = stream_bounds(connection, stream, &bounds, reterr);
     if (status == THOLE_NOT_FOUND)
-        return THOLE_OK;
+        return marked_store_check(connection, ns, STORE_AUDIT, reterr);
     if (status != THOLE_OK || bounds.last < from)
         return status;
     return stream_read_deliveries(connection, stream, filter, from, bounds.last, each, arg, reterr);
@@ -54,7 +37,8 @@ thole_status audit_stream_read(struct connection *connection, const char *ns, ui
     if (status == THOLE_OK)
         status = subject_audit(&filter, ns, p, NULL, reterr);
     if (status == THOLE_OK)
-        status = read_all(connection, buf_cstr(&stream), buf_cstr(&filter), from, each, arg, reterr);
+        status = audit_stream_read_all(connection, ns, buf_cstr(&stream), buf_cstr(&filter), from, each, arg,
+                                       reterr);
     buf_release(&stream);
     buf_release(&filter);
     return status;
@@ -77,7 +61,7 @@ thole_status audit_stream_last(struct connection *connection, const char *ns, ui
     if (status != THOLE_NOT_FOUND)
         return status;
     *ret_sequence = 0;
-    return THOLE_OK;
+    return marked_store_check(connection, ns, STORE_AUDIT, reterr);
 }
 
 bool audit_stream_is(thole_slice subject, const char *what)
@@ -85,8 +69,8 @@ bool audit_stream_is(thole_slice subject, const char *what)
     return thole_slice_equal(subject_nth(subject, TOKEN_WHAT), thole_slice_from(what));
 }
 
-static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret_sequence,
-                          thole_error *reterr)
+static thole_status audit_stream_check(thole_slice answer, const char *subject, uint64_t *ret_sequence,
+                                       thole_error *reterr)
 {
     thole_slice error, sequence;
     if (json_find(answer, "error", &error)) {
@@ -100,9 +84,9 @@ static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret
     return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: nothing says that it is stored", subject);
 }
 
-static thole_status publish(struct connection *connection, const char *ns, uint32_t p, const char *what,
-                            const struct header *header, thole_slice body, uint64_t *ret_sequence,
-                            thole_error *reterr)
+static thole_status audit_stream_publish_note(struct connection *connection, const char *ns, uint32_t p,
+                                              const char *what, const struct header *header, thole_slice body,
+                                              uint64_t *ret_sequence, thole_error *reterr)
 {
     struct buf subject, answer;
     buf_init(&subject, SUBJECT_BYTES_MAX);
@@ -112,7 +96,7 @@ static thole_status publish(struct connection *connection, const char *ns, uint3
         status = connection_request_with(connection, buf_cstr(&subject), header, header != NULL, body,
                                          &answer, reterr);
     if (status == THOLE_OK)
-        status = judge(buf_bytes(&answer), buf_cstr(&subject), ret_sequence, reterr);
+        status = audit_stream_check(buf_bytes(&answer), buf_cstr(&subject), ret_sequence, reterr);
     buf_release(&subject);
     buf_release(&answer);
     return status;
@@ -122,7 +106,24 @@ thole_status audit_stream_publish(struct connection *connection, const char *ns,
                                   thole_slice body, thole_error *reterr)
 {
     uint64_t sequence;
-    return publish(connection, ns, p, what, NULL, body, &sequence, reterr);
+    return audit_stream_publish_note(connection, ns, p, what, NULL, body, &sequence, reterr);
+}
+
+thole_status audit_stream_publish_list(struct connection *connection, const char *ns, uint32_t p,
+                                       uint64_t sequence, thole_error *reterr)
+{
+    struct buf stream, record;
+    bool there = false;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&record, API_ANSWER_MAX);
+    thole_status status = stream_name(&stream, ns, "HIST", (int64_t)p, reterr);
+    if (status == THOLE_OK)
+        status = stream_message(connection, buf_cstr(&stream), sequence, &there, &record, reterr);
+    if (status == THOLE_OK && there)
+        status = audit_stream_publish(connection, ns, p, AUDIT_LIST, buf_bytes(&record), reterr);
+    buf_release(&stream);
+    buf_release(&record);
+    return status;
 }
 
 thole_status audit_stream_publish_leaves(struct connection *connection, const char *ns, uint32_t p,
@@ -131,7 +132,7 @@ thole_status audit_stream_publish_leaves(struct connection *connection, const ch
     char number[24];
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)*sequence);
     struct header const expected = {"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
-    return publish(connection, ns, p, AUDIT_LEAVES, &expected, body, sequence, reterr);
+    return audit_stream_publish_note(connection, ns, p, AUDIT_LEAVES, &expected, body, sequence, reterr);
 }
 
 /* When the first record behind @p sequence was stored; 0: there is none. */

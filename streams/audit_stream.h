@@ -6,9 +6,10 @@
 #define THOLE_AUDIT_STREAM_H
 #include "reader.h"
 
-/* Makes the stream with so many replicas (0: 1), unless it is there: nothing may be removed from it. */
-THOLE_NODISCARD thole_status audit_stream_ensure(struct connection *connection, const char *ns,
-                                                 uint32_t replicas, thole_error *reterr);
+/* The stream, from which nothing may be removed, is there. THOLE_NOT_FOUND: no engine has made it yet.
+ * THOLE_CONFLICT, here and where it is read: it was there and is lost (marked_store.h). */
+THOLE_NODISCARD thole_status audit_stream_require(struct connection *connection, const char *ns,
+                                                  thole_error *reterr);
 /* All messages about the partition from that sequence on, in order. None when there is no stream. Uses a
  * consumer. */
 THOLE_NODISCARD thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p,
@@ -25,6 +26,7 @@ THOLE_NODISCARD thole_status audit_stream_waiting(struct connection *connection,
                                                   thole_error *reterr);
 #define AUDIT_LEAVES "leaves"
 #define AUDIT_CHECKPOINT_SUBJECT "checkpoint"
+#define AUDIT_LIST "folded" /* copies of records that list dispensable ones */
 bool audit_stream_is(thole_slice subject, const char *what); /* leaves or checkpoint */
 /* The last message of that subject. *ret_sequence 0: there is none, or no stream. */
 THOLE_NODISCARD thole_status audit_stream_last(struct connection *connection, const char *ns, uint32_t p,
@@ -33,6 +35,9 @@ THOLE_NODISCARD thole_status audit_stream_last(struct connection *connection, co
 /* THOLE_OK: it is stored. */
 THOLE_NODISCARD thole_status audit_stream_publish(struct connection *connection, const char *ns, uint32_t p,
                                                   const char *what, thole_slice body, thole_error *reterr);
+/* A copy of that record of the partition's log, on AUDIT_LIST. One that is not there any more is left out. */
+THOLE_NODISCARD thole_status audit_stream_publish_list(struct connection *connection, const char *ns,
+                                                       uint32_t p, uint64_t sequence, thole_error *reterr);
 /* Leaves, if the last ones are those at *sequence (0: there are none), which becomes where these are. So the
  * stream takes one message of leaves at each place. THOLE_CONFLICT: others are there.
  */

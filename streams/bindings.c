@@ -2,13 +2,13 @@
 #include "api.h"
 #include "jscan.h"
 #include "link.h"
+#include "marked_store.h"
 #include "memory.h"
 #include "message.h"
 #include "push_consumer.h"
 #include "reader.h"
 #include "subject.h"
 #include "subject_list.h"
-#include "topology_spec.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@ enum { KEY_SUBJECT_BYTES = 240, TOKEN_RULE = 2, VALUE_MAX = 64 * 1024, CONSUMER_
 
 /* ---- the bucket ---- */
 
-static void bucket_stream(const char *ns, char ret[STREAM_NAME_BYTES_MAX])
+static void bindings_bucket_stream(const char *ns, char ret[STREAM_NAME_BYTES_MAX])
 {
     (void)snprintf(ret, STREAM_NAME_BYTES_MAX, "KV_THOLE_%s_BINDINGS", ns);
 }
 
 /* $KV.THOLE_<ns>_BINDINGS.<rule> */
-static thole_status key_subject(const char *ns, thole_slice name, char ret[KEY_SUBJECT_BYTES],
-                                thole_error *reterr)
+static thole_status bindings_key_subject(const char *ns, thole_slice name, char ret[KEY_SUBJECT_BYTES],
+                                         thole_error *reterr)
 {
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     THOLE_TRY(name_check(name, "rule", reterr));
@@ -33,20 +33,9 @@ static thole_status key_subject(const char *ns, thole_slice name, char ret[KEY_S
     return THOLE_OK;
 }
 
-thole_status bindings_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                             thole_error *reterr)
+thole_status bindings_require(struct connection *connection, const char *ns, thole_error *reterr)
 {
-    struct stream_spec spec = {.purpose = "it is a key-value bucket of rules",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 1,
-                               .max_per_subject = BINDINGS_HISTORY,
-                               .deny_delete = true,
-                               .allow_rollup = true};
-    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    bucket_stream(ns, spec.name);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "$KV.THOLE_%s_BINDINGS.>", ns);
-    return spec_ensure(connection, &spec, reterr);
+    return marked_store_require(connection, ns, STORE_BINDINGS, reterr);
 }
 
 /* The sequence of what was stored, or the error. */
@@ -66,13 +55,13 @@ static thole_status judge_write(thole_slice answer, const char *subject, thole_s
     return thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: nothing says that it is stored", subject);
 }
 
-static thole_status write_key(struct connection *connection, const char *ns, thole_slice name,
-                              const struct header *header, thole_slice value, uint64_t *ret_revision,
-                              thole_error *reterr)
+static thole_status bindings_write_key(struct connection *connection, const char *ns, thole_slice name,
+                                       const struct header *header, thole_slice value, uint64_t *ret_revision,
+                                       thole_error *reterr)
 {
     char subject[KEY_SUBJECT_BYTES];
     struct buf answer;
-    THOLE_TRY(key_subject(ns, name, subject, reterr));
+    THOLE_TRY(bindings_key_subject(ns, name, subject, reterr));
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status =
         connection_request_with(connection, subject, header, header != NULL, value, &answer, reterr);
@@ -88,8 +77,8 @@ thole_status bindings_put(struct connection *connection, const char *ns, thole_s
     char number[24];
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)revision);
     struct header const expected = {"Nats-Expected-Last-Subject-Sequence", thole_slice_from(number)};
-    return write_key(connection, ns, name, revision == BINDINGS_ANY ? NULL : &expected, value, ret_revision,
-                     reterr);
+    return bindings_write_key(connection, ns, name, revision == BINDINGS_ANY ? NULL : &expected, value,
+                              ret_revision, reterr);
 }
 
 thole_status bindings_delete(struct connection *connection, const char *ns, thole_slice name,
@@ -97,15 +86,15 @@ thole_status bindings_delete(struct connection *connection, const char *ns, thol
 {
     struct header const mark = {"KV-Operation", THOLE_STR("DEL")};
     uint64_t revision;
-    return write_key(connection, ns, name, &mark, THOLE_STR(""), &revision, reterr);
+    return bindings_write_key(connection, ns, name, &mark, THOLE_STR(""), &revision, reterr);
 }
 
 thole_status bindings_get(struct connection *connection, const char *ns, thole_slice name, struct buf *ret,
                           uint64_t *ret_revision, thole_error *reterr)
 {
     char stream[STREAM_NAME_BYTES_MAX], subject[KEY_SUBJECT_BYTES];
-    THOLE_TRY(key_subject(ns, name, subject, reterr));
-    bucket_stream(ns, stream);
+    THOLE_TRY(bindings_key_subject(ns, name, subject, reterr));
+    bindings_bucket_stream(ns, stream);
     buf_clear(ret);
     THOLE_TRY(stream_last_by_subject(connection, stream, subject, ret_revision, ret, reterr));
     if (ret->len == 0) /* the mark of a deletion */
@@ -122,7 +111,7 @@ struct rule_names {
     size_t len, cap;
 };
 
-static void note_name(void *arg, thole_slice subject)
+static void bindings_note_name(void *arg, thole_slice subject)
 {
     struct rule_names *const names = arg;
     thole_slice const name = subject_nth(subject, TOKEN_RULE);
@@ -132,7 +121,7 @@ static void note_name(void *arg, thole_slice subject)
     (void)snprintf(names->items[names->len++].text, sizeof names->items->text, "%.*s", THOLE_FMT(name));
 }
 
-static int by_name(const void *a, const void *b)
+static int bindings_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct rule_name *)a)->text, ((const struct rule_name *)b)->text);
 }
@@ -163,14 +152,16 @@ thole_status bindings_list(struct connection *connection, const char *ns, bindin
     struct stream_bounds bounds;
     struct rule_names names = {.len = 0};
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    bucket_stream(ns, stream);
+    THOLE_TRY(marked_store_check(connection, ns, STORE_BINDINGS, reterr));
+    bindings_bucket_stream(ns, stream);
     thole_status status = stream_bounds(connection, stream, &bounds, reterr);
     if (status == THOLE_NOT_FOUND || (status == THOLE_OK && bounds.messages == 0))
         return THOLE_OK; /* no rule was ever stored */
     if (status == THOLE_OK)
-        status = stream_subjects(connection, stream, bounds.last, BINDINGS_MAX, note_name, &names, reterr);
+        status = stream_subjects(connection, stream, bounds.last, BINDINGS_MAX, bindings_note_name, &names,
+                                 reterr);
     if (names.len > 0)
-        qsort(names.items, names.len, sizeof *names.items, by_name);
+        qsort(names.items, names.len, sizeof *names.items, bindings_by_name);
     if (status == THOLE_OK)
         status = list_named(connection, ns, &names, each, arg, reterr);
     free(names.items);
@@ -185,7 +176,7 @@ struct bindings_watch {
     void *arg;
 };
 
-static void on_entry(void *arg, uint64_t sequence, const struct delivery *delivery)
+static void bindings_on_entry(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct bindings_watch *const watch = arg;
     thole_slice const name = subject_nth(delivery->subject, TOKEN_RULE);
@@ -198,13 +189,16 @@ thole_status bindings_watch_open(struct connection *connection, const char *ns, 
 {
     char stream[STREAM_NAME_BYTES_MAX], filter[KEY_SUBJECT_BYTES];
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    bucket_stream(ns, stream);
+    bindings_bucket_stream(ns, stream);
     (void)snprintf(filter, sizeof filter, "$KV.THOLE_%s_BINDINGS.>", ns);
     struct bindings_watch *const watch = memory_new(sizeof *watch);
     watch->each = each;
     watch->arg = arg;
-    struct ordered_reader_options const options = {
-        .stream = stream, .filter = filter, .last_per_subject = true, .each = on_entry, .arg = watch};
+    struct ordered_reader_options const options = {.stream = stream,
+                                                   .filter = filter,
+                                                   .last_per_subject = true,
+                                                   .each = bindings_on_entry,
+                                                   .arg = watch};
     thole_status const status = ordered_reader_open(connection, &options, &watch->reader, reterr);
     if (status != THOLE_OK) {
         free(watch);
@@ -261,7 +255,7 @@ static thole_status takers_read(struct connection *connection, thole_slice subje
 }
 
 /* Streams and buckets of a namespace: what somebody binds is elsewhere, if there is something elsewhere. */
-static bool is_own(thole_slice name)
+static bool bindings_is_own(thole_slice name)
 {
     return subject_begins_with(name, "THOLE_") || subject_begins_with(name, "KV_THOLE_");
 }
@@ -276,7 +270,7 @@ static size_t takers_names(const struct takers *takers, bool own, struct buf *re
     buf_init(&name, VALUE_MAX);
     while (json_item(takers->list, &at, &item)) {
         buf_clear(&name);
-        if (!json_text(item, &name) || (!own && is_own(buf_bytes(&name))))
+        if (!json_text(item, &name) || (!own && bindings_is_own(buf_bytes(&name))))
             continue;
         n++;
         if (n > 1 && ret->len + name.len > NAMES_SHOWN_BYTES)
@@ -374,8 +368,8 @@ thole_status binding_stream_takes(struct connection *connection, thole_slice str
 
 /* ---- the consumer of a rule ---- */
 
-static void consumer_json(const struct binding_consumer *consumer, const char *name, bool only_new,
-                          struct buf *to)
+static void bindings_consumer_json(const struct binding_consumer *consumer, const char *name, bool only_new,
+                                   struct buf *to)
 {
     struct json json;
     json_to_buf(&json, to);
@@ -429,7 +423,7 @@ thole_status binding_consumer_ensure(struct connection *connection, const char *
     if (!fits) {
         (void)snprintf(target, sizeof target, "%.*s.%s.%.*s", THOLE_FMT(consumer->stream), name,
                        THOLE_FMT(consumer->subject));
-        consumer_json(consumer, name, only_new, &body);
+        bindings_consumer_json(consumer, name, only_new, &body);
         buf_clear(&answer);
         status = api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&body), &answer, NULL, reterr);
     }
@@ -500,7 +494,7 @@ static int by_header(const void *a, const void *b)
 }
 
 /* In one order, whatever order nats.c has them in: the same message always gives the same plan. */
-static void read_headers(natsMsg *native, struct bound_view *ret)
+static void bindings_read_headers(natsMsg *native, struct bound_view *ret)
 {
     const char **keys = NULL;
     int n = 0;
@@ -525,5 +519,5 @@ void bound_view(const struct work_message *message, struct bound_view *ret)
                                .sequence = meta.stream_sequence,
                                .stored_ns = meta.stored_ns,
                                .deliveries = meta.deliveries};
-    read_headers(message->native, ret);
+    bindings_read_headers(message->native, ret);
 }

@@ -1,14 +1,13 @@
 /*
  * What `thole bind` and `thole binder` keep in NATS: the bucket THOLE_<ns>_BINDINGS, with a key for each rule
- * and its last BINDINGS_HISTORY revisions, and a durable pull consumer for each rule on the user's stream,
- * thole_<ns>_bind_<rule>. What a rule says is not known here.
+ * and its last STORE_BINDINGS_HISTORY revisions (stream_specs.h), and a durable pull consumer for each rule
+ * on the user's stream, thole_<ns>_bind_<rule>. What a rule says is not known here.
  */
 #ifndef THOLE_BINDINGS_H
 #define THOLE_BINDINGS_H
 #include "work.h"
 
 enum {
-    BINDINGS_HISTORY = 16,
     BINDINGS_MAX = 1000, /* rules of a namespace */
     BINDING_CONSUMER_BYTES = 160,
     BINDING_ACK_WAIT_MS = 10000, /* what a dead binder had comes again after it */
@@ -17,9 +16,9 @@ enum {
 
 /* ---- the bucket ---- */
 
-/* Makes it unless it is there. @p replicas: of the namespace. */
-THOLE_NODISCARD thole_status bindings_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                                             thole_error *reterr);
+/* It is there. THOLE_NOT_FOUND: no engine has made it yet. */
+THOLE_NODISCARD thole_status bindings_require(struct connection *connection, const char *ns,
+                                              thole_error *reterr);
 /* Any revision is replaced with BINDINGS_ANY; 0: only if there is no such key. THOLE_CONFLICT: another one is
  * there. */
 #define BINDINGS_ANY UINT64_MAX

@@ -1,4 +1,5 @@
 /* A connection: connecting, loss, reconnecting, alarms. See link.h. */
+#include "api_prefix.h"
 #include "clock.h"
 #include "inbox_prefix.h"
 #include "link.h"
@@ -8,6 +9,7 @@
 #include "memory.h"
 #include "nats_url.h"
 #include "nkey.h"
+#include "retry_pause.h"
 #include "server_info.h"
 #include "tls.h"
 #include "wall_clock.h"
@@ -23,8 +25,6 @@
 
 enum {
     VIOLATION_BYTES = 256,
-    RETRY_FIRST_MS = 50,
-    RETRY_MAX_MS = 2000,
     RETIRED_PAUSE_MS = 1000,
     RETIRED_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
@@ -63,8 +63,9 @@ struct connection {
     size_t urls_len;
     char *url_text;
     char inbox[INBOX_OF_CONNECTION_BYTES]; /* all inboxes are below it */
-    bool creds;                            /* from a file */
-    char *login;                           /* file of a user and a password, or a token; NULL: none */
+    char api_prefix[API_PREFIX_BYTES_MAX + 1];
+    bool creds;  /* from a file */
+    char *login; /* file of a user and a password, or a token; NULL: none */
     struct tls_files tls;
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
@@ -75,7 +76,7 @@ struct connection {
     struct wall_clock wall; /* since connecting of the current link began */
     uint64_t look_due_ms;
     size_t url_at;
-    uint64_t retry_ms, retry_due_ms, random;
+    struct retry_pause retry;
 };
 
 uint64_t link_now_ms(void)
@@ -91,6 +92,11 @@ uint64_t connection_request_timeout_ms(const struct connection *connection)
 const struct connection_waiting *connection_waiting(const struct connection *connection)
 {
     return connection->waiting;
+}
+
+const char *connection_api_prefix(const struct connection *connection)
+{
+    return connection->api_prefix;
 }
 
 const char *connection_inbox_root(const struct connection *connection)
@@ -203,7 +209,7 @@ static void on_disconnected(natsConnection *nc, void *closure)
     pthread_mutex_unlock(&connection->lock);
 }
 
-static void on_closed(natsConnection *nc, void *closure)
+static void connection_on_closed(natsConnection *nc, void *closure)
 {
     struct connection *connection = closure;
     on_disconnected(nc, closure);
@@ -335,8 +341,8 @@ static void fire_alarms(struct connection *connection)
 /* ---- connecting ---- */
 
 /* The link has no epoch yet, and is in no list. */
-static thole_status handshake(struct connection *connection, const char *url, const struct server_info *info,
-                              struct link **ret, thole_error *reterr)
+static thole_status link_handshake(struct connection *connection, const char *url,
+                                   const struct server_info *info, struct link **ret, thole_error *reterr)
 {
     char address[NATS_ADDRESS_BYTES] = "";
     (void)nats_url_address(url, address);
@@ -361,7 +367,7 @@ static thole_status handshake(struct connection *connection, const char *url, co
 }
 
 /* Puts a connected link in place as the next epoch. The turn is held, or there is no keeper yet. */
-static void install(struct connection *connection, struct link *link, const struct server_info *info)
+static void link_install(struct connection *connection, struct link *link, const struct server_info *info)
 {
     pthread_mutex_lock(&connection->lock);
     connection->closed_owed++;
@@ -395,7 +401,7 @@ static thole_status connect_once(struct connection *connection, struct link **re
         int tries = connection->creds && connection->login == NULL ? SIGNED_TRIES : 1;
         if (status == THOLE_OK)
             do
-                status = handshake(connection, url, ret_info, ret, reterr);
+                status = link_handshake(connection, url, ret_info, ret, reterr);
             while (status == THOLE_DENIED && --tries > 0);
         if (status == THOLE_OK)
             return THOLE_OK;
@@ -405,7 +411,7 @@ static thole_status connect_once(struct connection *connection, struct link **re
 
 /* ---- the keeper's thread ---- */
 
-static void tell_state(struct connection *connection, bool connected, uint64_t epoch)
+static void connection_tell_state(struct connection *connection, bool connected, uint64_t epoch)
 {
     if (connection->on_state != NULL)
         connection->on_state(connection->arg, connected, epoch);
@@ -414,10 +420,10 @@ static void tell_state(struct connection *connection, bool connected, uint64_t e
 static void go_up(struct connection *connection, struct link *link, const struct server_info *info)
 {
     pthread_mutex_lock(&connection->turn);
-    install(connection, link, info);
+    link_install(connection, link, info);
     for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
         at->up(at->arg, link);
-    tell_state(connection, true, link->epoch);
+    connection_tell_state(connection, true, link->epoch);
     link_release(link);
     pthread_mutex_unlock(&connection->turn);
 }
@@ -443,14 +449,15 @@ static void go_down(struct connection *connection)
     assert(atomic_load(&connection->epoch) == 0);
     connection->current = NULL;
     pthread_mutex_unlock(&connection->lock);
+    retry_pause_lost(&connection->retry, link_now_ms());
     for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
         at->down(at->arg, epoch);
-    tell_state(connection, false, epoch);
+    connection_tell_state(connection, false, epoch);
     pthread_mutex_unlock(&connection->turn);
 }
 
 /* Destroys links that are lost and not in use. The lock is held, and released meanwhile. */
-static void reap(struct connection *connection)
+static void connection_reap(struct connection *connection)
 {
     struct link **at = &connection->links;
     assert(is_locked(&connection->lock));
@@ -537,37 +544,21 @@ static void destroy_retired(struct connection *connection)
     pthread_mutex_unlock(&connection->lock);
 }
 
-static void retry_later(struct connection *connection)
-{
-    connection->random ^= connection->random << 13;
-    connection->random ^= connection->random >> 7;
-    connection->random ^= connection->random << 17;
-    connection->retry_ms = connection->retry_ms == 0 ? RETRY_FIRST_MS : connection->retry_ms * 2;
-    if (connection->retry_ms > RETRY_MAX_MS)
-        connection->retry_ms = RETRY_MAX_MS;
-    assert(connection->random != 0); /* else it stays 0 for ever */
-    assert(connection->retry_ms >= RETRY_FIRST_MS && connection->retry_ms <= RETRY_MAX_MS);
-    connection->retry_due_ms =
-        link_now_ms() + connection->retry_ms / 2 + connection->random % (connection->retry_ms / 2 + 1);
-}
-
 static void try_connect(struct connection *connection)
 {
     struct link *link = NULL;
     struct server_info info;
     thole_error error = {.status = THOLE_OK};
     if (connect_once(connection, &link, &info, &error) != THOLE_OK) {
-        retry_later(connection);
+        retry_pause_failed(&connection->retry, link_now_ms());
         tell_trouble(connection, CONNECTION_NOT_MADE, &error);
         return;
     }
-    connection->retry_ms = 0;
-    /* so that a link that is lost at once is not retried at once */
-    connection->retry_due_ms = link_now_ms() + RETRY_FIRST_MS;
+    retry_pause_connected(&connection->retry, link_now_ms());
     go_up(connection, link, &info);
 }
 
-static void wait_until(struct connection *connection, uint64_t due_ms)
+static void connection_wait_until(struct connection *connection, uint64_t due_ms)
 {
     if (due_ms == 0) {
         pthread_cond_wait(&connection->changed, &connection->lock);
@@ -582,19 +573,19 @@ static void *keeper_main(void *arg)
     struct connection *connection = arg;
     (void)pthread_setname_np(pthread_self(), "thole-keeper");
     pthread_mutex_lock(&connection->turn);
-    tell_state(connection, true, connection->last_epoch);
+    connection_tell_state(connection, true, connection->last_epoch);
     pthread_mutex_unlock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
     while (!connection->stopping) {
         uint64_t const now = link_now_ms();
         uint64_t due = 0;
-        reap(connection);
+        connection_reap(connection);
         if (connection->stopping)
             break;
         if (connection->current != NULL && connection->current->lost) {
             pthread_mutex_unlock(&connection->lock);
             go_down(connection);
-        } else if (connection->current == NULL && now >= connection->retry_due_ms) {
+        } else if (connection->current == NULL && now >= connection->retry.due_ms) {
             pthread_mutex_unlock(&connection->lock);
             try_connect(connection);
         } else if (due_alarm(connection, 0, &due), due != 0 && due <= now) {
@@ -607,13 +598,13 @@ static void *keeper_main(void *arg)
             look_at_link(connection);
             continue;
         } else {
-            if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
-                due = connection->retry_due_ms;
+            if (connection->current == NULL && (due == 0 || connection->retry.due_ms < due))
+                due = connection->retry.due_ms;
             if (connection->retired_due_ms != 0 && (due == 0 || connection->retired_due_ms < due))
                 due = connection->retired_due_ms;
             if (connection->current != NULL && (due == 0 || connection->look_due_ms < due))
                 due = connection->look_due_ms;
-            wait_until(connection, due);
+            connection_wait_until(connection, due);
             continue;
         }
         pthread_mutex_lock(&connection->lock);
@@ -627,16 +618,14 @@ static void *keeper_main(void *arg)
 
 static thole_status set_urls(struct connection *connection, const char *text, thole_error *reterr)
 {
-    size_t const len = text == NULL ? 0 : strnlen(text, NATS_URLS_BYTES_MAX);
-    if (len == 0 || len == NATS_URLS_BYTES_MAX)
-        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes",
-                          NATS_URLS_BYTES_MAX - 1);
+    size_t len;
+    THOLE_TRY(nats_urls_measure(text, &len, reterr));
     connection->url_text = memory_copy(text, len);
     return nats_urls_split(connection->url_text, connection->urls, &connection->urls_len, reterr);
 }
 
-static thole_status set_options(struct connection *connection, const struct connection_options *options,
-                                thole_error *reterr)
+static thole_status connection_set_options(struct connection *connection,
+                                           const struct connection_options *options, thole_error *reterr)
 {
     char nkey[NKEY_PUBLIC_BYTES];
     thole_status const key =
@@ -658,7 +647,7 @@ static thole_status set_options(struct connection *connection, const struct conn
     SET(natsOptions_SetPingInterval(*o, PING_INTERVAL_MS));
     SET(natsOptions_SetMaxPingsOut(*o, INT_MAX)); /* nats.c must not close the socket while it is read */
     SET(natsOptions_SetDisconnectedCB(*o, on_disconnected, connection));
-    SET(natsOptions_SetClosedCB(*o, on_closed, connection));
+    SET(natsOptions_SetClosedCB(*o, connection_on_closed, connection));
     SET(natsOptions_SetErrorHandler(*o, on_error, connection));
     SET(natsOptions_SetCustomInboxPrefix(*o, connection->inbox));
     if (options->name != NULL)
@@ -692,7 +681,9 @@ static struct connection *connection_create(const struct connection_options *opt
     connection->waiting = options->waiting;
     connection->arg = options->arg;
     connection->creds = options->creds != NULL;
-    connection->random = ((uint64_t)(uintptr_t)connection ^ link_now_ms() << 20) | 1;
+    api_prefix_copy(options->api_prefix, connection->api_prefix);
+    retry_pause_begin(&connection->retry, options->lost_pause_max_ms,
+                      (uint64_t)(uintptr_t)connection ^ link_now_ms() << 20);
     return connection;
 }
 
@@ -707,7 +698,7 @@ static void close_links(struct connection *connection)
         link->lost = true;
         loop_shut(link->loop);
     }
-    reap(connection);
+    connection_reap(connection);
     while (connection->closed_owed > 0)
         pthread_cond_wait(&connection->changed, &connection->lock);
     pthread_mutex_unlock(&connection->lock);
@@ -740,8 +731,12 @@ static thole_status connect_first(struct connection *connection, thole_error *re
     struct link *link = NULL;
     struct server_info info;
     THOLE_TRY(connect_once(connection, &link, &info, reterr));
-    install(connection, link, &info);
+    connection->retry.connected_ms = link_now_ms();
+    link_install(connection, link, &info);
+    thole_status const hears =
+        link_check_inbox(link, connection->inbox, connection->connect_timeout_ms, reterr);
     link_release(link);
+    THOLE_TRY(hears);
     int const failed = pthread_create(&connection->keeper, NULL, keeper_main, connection);
     if (failed != 0)
         return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(failed));
@@ -758,6 +753,7 @@ thole_status connection_open(const struct connection_options *options, struct co
                           options->creds, strerror(errno));
     const char *const prefix = options->inbox == NULL ? INBOX_PREFIX_DEFAULT : options->inbox;
     THOLE_TRY(inbox_prefix_check(prefix, reterr));
+    THOLE_TRY(api_prefix_check(options->api_prefix, reterr));
     struct connection *connection = connection_create(options);
     thole_status status = inbox_of_connection(prefix, connection->inbox, reterr);
     if (status == THOLE_OK)
@@ -765,7 +761,7 @@ thole_status connection_open(const struct connection_options *options, struct co
     if (status == THOLE_OK)
         status = tls_files_copy(options, &connection->tls, reterr);
     if (status == THOLE_OK)
-        status = set_options(connection, options, reterr);
+        status = connection_set_options(connection, options, reterr);
     if (status == THOLE_OK)
         status = connect_first(connection, reterr);
     if (status != THOLE_OK) {

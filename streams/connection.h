@@ -4,12 +4,12 @@
  * for an answer of the server, must not open or close anything of streams/, and must not close the
  * connection.
  *
- * It reconnects for ever, with capped backoff and jitter, by making a new natsConnection for each epoch: a
- * message that was received in an epoch can only be answered in it, and nothing that was being sent when it
- * ended is sent later. A ping every 3 s: a server that froze is noticed within about 10 s, one that does not
- * read what is sent within the request timeout and 2 s. Publishing does not wait for the server, but for the
- * socket while more than 1 MiB is not written. Inboxes are as inbox_prefix.h says. User and password go into
- * the URL; all servers of a cluster should be listed in it.
+ * It reconnects for ever, with capped backoff and jitter (retry_pause.h), by making a new natsConnection for
+ * each epoch: a message that was received in an epoch can only be answered in it, and nothing that was being
+ * sent when it ended is sent later. A ping every 3 s: a server that froze is noticed within about 10 s, one
+ * that does not read what is sent within the request timeout and 2 s. Publishing does not wait for the
+ * server, but for the socket while more than 1 MiB is not written. Inboxes are as inbox_prefix.h says. User
+ * and password go into the URL; all servers of a cluster should be listed in it.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
@@ -61,9 +61,11 @@ struct connection_options {
     const char *key;   /* PEM file of its key; with cert, or NULL */
     const char *server_name; /* that the servers' certificates must be for; NULL = the URL's host */
     const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
+    const char *api_prefix;  /* instead of $JS.API: see api_prefix.h; NULL = $JS.API */
     const char *name;        /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
-    uint64_t request_timeout_ms;              /* of each API round trip */
+    uint64_t request_timeout_ms; /* of each API round trip */
+    uint64_t lost_pause_max_ms;  /* how long it stays away when it is lost again and again; 0: it does not */
     connection_state_fn *on_state;            /* may be NULL */
     connection_trouble_fn *on_trouble;        /* may be NULL */
     const struct connection_waiting *waiting; /* borrowed while it is open; NULL: threads wait */
@@ -151,6 +153,9 @@ struct delivery {
 };
 /* Value of a header, exact case; empty when absent. Borrowed like the delivery. */
 thole_slice delivery_header(const struct delivery *delivery, const char *key);
+/* The same of a name in any case, for requests of programs in other languages: some write headers as HTTP
+ * does. One that is written as @p key is wins over others. */
+thole_slice delivery_header_any_case(const struct delivery *delivery, const char *key);
 
 typedef void delivery_fn(void *arg, const struct delivery *delivery);
 struct subscription;

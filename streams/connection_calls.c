@@ -1,4 +1,5 @@
 /* Publish, request, subscribe and flush over a connection. */
+#include "api_prefix.h"
 #include "clock.h"
 #include "inbox_prefix.h"
 #include "inflow.h"
@@ -89,8 +90,9 @@ thole_status connection_explain_silence(struct connection *connection, uint64_t 
                                         const char *subject, thole_status status, thole_error *reterr)
 {
     enum { SAID_BYTES = 160 }; /* of the subject, which the error may have only in part */
-    char text[256], said[SAID_BYTES];
-    (void)snprintf(said, sizeof said, "%s", subject);
+    char text[256], said[SAID_BYTES], room[API_SUBJECT_BYTES];
+    (void)snprintf(said, sizeof said, "%s",
+                   api_prefix_apply(connection_api_prefix(connection), subject, room));
     if (status == THOLE_UNAVAILABLE &&
         connection_violations(connection, text, sizeof text) != violations_before &&
         strstr(text, said) != NULL)
@@ -135,7 +137,8 @@ static void leave_reads(struct link_reads *reads, bool answered)
     pthread_mutex_unlock(&reads->lock);
 }
 
-static natsStatus exchange(struct link *link, const char *subject, natsMsg *message, natsMsg **ret)
+static natsStatus connection_calls_exchange(struct link *link, const char *subject, natsMsg *message,
+                                            natsMsg **ret)
 {
     uint64_t const timeout_ms = connection_request_timeout_ms(link->connection);
     bool const reads = link_is_read(subject);
@@ -152,8 +155,9 @@ thole_status connection_request_with(struct connection *connection, const char *
                                      struct buf *ret, thole_error *reterr)
 {
     natsMsg *message, *answer = NULL;
-    char ignored[1];
-    THOLE_TRY(link_message(subject, NULL, headers, headers_len, body, &message, reterr));
+    char ignored[1], room[API_SUBJECT_BYTES];
+    const char *const asked = api_prefix_apply(connection_api_prefix(connection), subject, room);
+    THOLE_TRY(link_message(asked, NULL, headers, headers_len, body, &message, reterr));
     struct link *link = link_acquire(connection);
     if (link == NULL) {
         link_message_free(message);
@@ -162,7 +166,7 @@ thole_status connection_request_with(struct connection *connection, const char *
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
     assert(!loop_is_mine(link->loop)); /* it could not read the answer */
     loop_flush(link->loop);
-    natsStatus const sent = exchange(link, subject, message, &answer);
+    natsStatus const sent = connection_calls_exchange(link, subject, message, &answer);
     link_message_free(message);
     thole_status status = link_fail(sent, "request to", subject, reterr);
     link_release(link);

@@ -5,6 +5,7 @@
 #include "json.h"
 #include "link.h"
 #include "message.h"
+#include "range.h"
 #include "reader.h"
 #include "subject.h"
 #include <stdio.h>
@@ -31,7 +32,7 @@ static thole_status crash_subject(struct buf *to, const char *ns, uint32_t p, th
     return status;
 }
 
-static void write_value(const struct crash_entry *entry, struct buf *to)
+static void crashes_write_value(const struct crash_entry *entry, struct buf *to)
 {
     struct json json;
     json_to_buf(&json, to);
@@ -46,7 +47,7 @@ static void write_value(const struct crash_entry *entry, struct buf *to)
     json_end(&json);
 }
 
-static bool read_text(thole_slice object, const char *key, struct buf *into, thole_slice *ret)
+static bool crashes_read_text(thole_slice object, const char *key, struct buf *into, thole_slice *ret)
 {
     thole_slice value;
     buf_init(into, ENTRY_BYTES_MAX);
@@ -56,10 +57,11 @@ static bool read_text(thole_slice object, const char *key, struct buf *into, tho
     return true;
 }
 
-static bool read_number(thole_slice object, const char *key, uint64_t *ret)
+static bool crashes_read_number(thole_slice object, const char *key, enum range range, uint64_t *ret)
 {
     thole_slice value;
-    return json_find(object, key, &value) && json_uint(value, ret);
+    return json_find(object, key, &value) && json_uint(value, ret) &&
+           range_check_as(range, key, *ret, NULL) == THOLE_OK;
 }
 
 struct texts {
@@ -75,23 +77,25 @@ static void texts_release(struct texts *texts)
 }
 
 /* False: it is none. The entry borrows from @p texts. */
-static bool read_value(thole_slice value, struct texts *texts, struct crash_entry *ret)
+static bool crashes_read_value(thole_slice value, struct texts *texts, struct crash_entry *ret)
 {
     *ret = (struct crash_entry){.count = 0};
-    (void)read_number(value, "execution", &ret->execution); /* entries of earlier versions have none */
-    return read_number(value, "count", &ret->count) &&
-           read_text(value, "build", &texts->build, &ret->build) &&
-           read_text(value, "orchestration", &texts->orchestration, &ret->orchestration) &&
-           read_number(value, "version", &ret->version) &&
-           read_text(value, "text", &texts->text, &ret->text) && read_number(value, "time_ms", &ret->time_ms);
+    if (!crashes_read_number(value, "execution", RANGE_EXECUTION, &ret->execution))
+        ret->execution = 0; /* entries of earlier versions have none */
+    return crashes_read_number(value, "count", RANGE_ATTEMPT, &ret->count) &&
+           crashes_read_text(value, "build", &texts->build, &ret->build) &&
+           crashes_read_text(value, "orchestration", &texts->orchestration, &ret->orchestration) &&
+           crashes_read_number(value, "version", RANGE_RECORDED, &ret->version) &&
+           crashes_read_text(value, "text", &texts->text, &ret->text) &&
+           crashes_read_number(value, "time_ms", RANGE_TIME_MS, &ret->time_ms);
 }
 
 /* ---- writing ---- */
 
 /* @p expected: the sequence that was read; UINT64_MAX: any. THOLE_CONFLICT: the key has another one.
  */
-static thole_status write(struct connection *connection, const char *subject, uint64_t expected,
-                          thole_slice operation, thole_slice value, thole_error *reterr)
+static thole_status crashes_write(struct connection *connection, const char *subject, uint64_t expected,
+                                  thole_slice operation, thole_slice value, thole_error *reterr)
 {
     char number[NUMBER_BYTES];
     struct header headers[2];
@@ -116,15 +120,15 @@ static thole_status write(struct connection *connection, const char *subject, ui
     return status;
 }
 
-static thole_status put(struct connection *connection, const char *subject, uint64_t expected,
-                        const struct crash_entry *entry, thole_error *reterr)
+static thole_status crashes_put_entry(struct connection *connection, const char *subject, uint64_t expected,
+                                      const struct crash_entry *entry, thole_error *reterr)
 {
     struct buf value;
     buf_init(&value, ENTRY_BYTES_MAX);
-    write_value(entry, &value);
+    crashes_write_value(entry, &value);
     thole_status status = buf_status(&value);
     if (status == THOLE_OK)
-        status = write(connection, subject, expected, THOLE_STR(""), buf_bytes(&value), reterr);
+        status = crashes_write(connection, subject, expected, THOLE_STR(""), buf_bytes(&value), reterr);
     else
         status = thole_fail(reterr, status, "a crash's entry is too large");
     buf_release(&value);
@@ -153,9 +157,9 @@ static thole_status add_once(struct connection *connection, const char *ns, cons
     buf_init(&body, ENTRY_BYTES_MAX);
     thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
     if (status == THOLE_OK) {
-        bool const there = sequence != 0 && read_value(buf_bytes(&body), &texts, &old);
+        bool const there = sequence != 0 && crashes_read_value(buf_bytes(&body), &texts, &old);
         now.count = there ? next_count(&old, entry, certain) : 1;
-        status = put(connection, subject, sequence, &now, reterr);
+        status = crashes_put_entry(connection, subject, sequence, &now, reterr);
     }
     if (status == THOLE_OK)
         *ret_count = now.count;
@@ -188,7 +192,7 @@ thole_status crashes_put(struct connection *connection, const char *ns, uint32_t
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = crash_subject(&subject, ns, p, entry->instance, reterr);
     if (status == THOLE_OK)
-        status = put(connection, buf_cstr(&subject), UINT64_MAX, entry, reterr);
+        status = crashes_put_entry(connection, buf_cstr(&subject), UINT64_MAX, entry, reterr);
     buf_release(&subject);
     return status;
 }
@@ -200,7 +204,8 @@ thole_status crashes_remove(struct connection *connection, const char *ns, uint3
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = crash_subject(&subject, ns, p, instance, reterr);
     if (status == THOLE_OK)
-        status = write(connection, buf_cstr(&subject), UINT64_MAX, THOLE_STR("DEL"), THOLE_STR(""), reterr);
+        status = crashes_write(connection, buf_cstr(&subject), UINT64_MAX, THOLE_STR("DEL"), THOLE_STR(""),
+                               reterr);
     buf_release(&subject);
     return status;
 }
@@ -212,14 +217,14 @@ struct reading {
     void *arg;
 };
 
-static thole_status on_message(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+static thole_status crashes_on_message(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     const struct reading *const reading = arg;
     struct texts texts = {0};
     struct crash_entry entry;
     thole_status status = THOLE_OK;
     (void)sequence;
-    bool const good = read_value(body, &texts, &entry); /* a removed one is empty */
+    bool const good = crashes_read_value(body, &texts, &entry); /* a removed one is empty */
     buf_init(&texts.instance, THOLE_ID_BYTES_MAX);
     if (good &&
         subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &texts.instance, NULL) == THOLE_OK) {
@@ -243,8 +248,8 @@ thole_status crashes_read(struct connection *connection, const char *ns, uint32_
     if (status == THOLE_OK)
         status = stream_bounds(connection, stream, &bounds, reterr);
     if (status == THOLE_OK && bounds.messages > 0)
-        status =
-            stream_read(connection, stream, buf_cstr(&subject), 1, bounds.last, on_message, &reading, reterr);
+        status = stream_read(connection, stream, buf_cstr(&subject), 1, bounds.last, crashes_on_message,
+                             &reading, reterr);
     buf_release(&subject);
     return status;
 }

@@ -44,3 +44,39 @@ thole_status inbox_of_connection(const char *prefix, char ret[INBOX_OF_CONNECTIO
     (void)snprintf(ret, INBOX_OF_CONNECTION_BYTES, "%s.%s", prefix, name);
     return THOLE_OK;
 }
+
+/* Names and roles are short: it fits. */
+static size_t add_name(char *to, size_t len, const char *name)
+{
+    to[len++] = '_';
+    for (; *name != '\0'; name++) {
+        assert(len + 2 <= INBOX_PREFIX_BYTES_MAX);
+        to[len++] = *name;
+        if (*name == '_')
+            to[len++] = '_';
+    }
+    to[len] = '\0';
+    return len;
+}
+
+void inbox_prefix_of(const struct inbox_owner *owner, char ret[INBOX_PREFIX_BYTES_MAX + 1])
+{
+    static_assert(sizeof root + 2 * (1 + 2 * THOLE_NAME_BYTES_MAX) + sizeof "_remote-worker" <=
+                      INBOX_PREFIX_BYTES_MAX,
+                  "a namespace, a role and a queue fit");
+    size_t len = sizeof root - 1;
+    memcpy(ret, root, sizeof root);
+    len = add_name(ret, len, owner->ns);
+    len = add_name(ret, len, owner->role);
+    if (owner->queue != NULL)
+        (void)add_name(ret, len, owner->queue);
+}
+
+const char *inbox_prefix_or_own(const char *chosen, const struct inbox_owner *owner,
+                                char room[INBOX_PREFIX_BYTES_MAX + 1])
+{
+    if (chosen != NULL)
+        return chosen;
+    inbox_prefix_of(owner, room);
+    return room;
+}

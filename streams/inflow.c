@@ -53,13 +53,13 @@ static size_t next_due(const struct inflow_part *part)
 }
 
 /* One alone is never kept waiting. */
-static bool has_room(const struct inflow_part *part)
+static bool inflow_has_room(const struct inflow_part *part)
 {
     size_t const others = part->inflow->due - part->due;
     return others == 0 || others + next_due(part) <= INFLOW_BYTES;
 }
 
-static void grant(struct inflow_part *part)
+static void inflow_grant(struct inflow_part *part)
 {
     set_due(part, next_due(part));
     part->window = next_window(part);
@@ -94,9 +94,9 @@ static void join_queue(struct inflow_part *part)
 
 static void serve_queue(struct inflow *inflow)
 {
-    for (struct inflow_part *part; (part = inflow->first) != NULL && has_room(part);) {
+    for (struct inflow_part *part; (part = inflow->first) != NULL && inflow_has_room(part);) {
         leave_queue(part);
-        grant(part);
+        inflow_grant(part);
         part->granted = true;
         part->turn(part->arg);
     }
@@ -110,10 +110,10 @@ bool inflow_ask(struct inflow_part *part)
         return true;
     pthread_mutex_lock(&part->inflow->lock);
     bool const at_end = part->window != 0 && next_due(part) == 0; /* it needs no room */
-    bool const fits = at_end || (part->inflow->first == NULL && has_room(part));
+    bool const fits = at_end || (part->inflow->first == NULL && inflow_has_room(part));
     bool const granted = part->granted || (!part->waits && fits);
     if (granted && !part->granted)
-        grant(part);
+        inflow_grant(part);
     else if (!granted && !part->waits)
         join_queue(part);
     part->granted = false;

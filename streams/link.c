@@ -1,5 +1,6 @@
 /* Links: thin, checked wrappers around nats.c's connection and message. */
 #include "link.h"
+#include "api_prefix.h"
 #include "loop.h"
 #include "memory.h"
 #include <assert.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 bool link_subject_is_safe(const char *subject)
 {
@@ -29,7 +31,7 @@ static bool header_is_safe(thole_slice value)
     return true;
 }
 
-static thole_status add_header(natsMsg *message, const struct header *header, thole_error *reterr)
+static thole_status link_add_header(natsMsg *message, const struct header *header, thole_error *reterr)
 {
     char small[512];
     const char *value = small;
@@ -67,7 +69,7 @@ thole_status link_message(const char *subject, const char *reply, const struct h
     THOLE_TRY(link_fail(natsMsg_Create(&message, subject, reply, (const char *)body.ptr, (int)body.len),
                         "message to", subject, reterr));
     for (size_t i = 0; i < headers_len; i++) {
-        thole_status const status = add_header(message, &headers[i], reterr);
+        thole_status const status = link_add_header(message, &headers[i], reterr);
         if (status != THOLE_OK) {
             link_message_free(message);
             return status;
@@ -104,7 +106,9 @@ thole_status link_send_bytes(struct link *link, const char *subject, const char 
                              bool *ret_sent, thole_error *reterr)
 {
     natsStatus status;
+    char room[API_SUBJECT_BYTES];
     *ret_sent = false;
+    subject = api_prefix_apply(connection_api_prefix(link->connection), subject, room);
     if (!link_subject_is_safe(subject) || (reply != NULL && !link_subject_is_safe(reply)))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     if (body.len > INT_MAX)
@@ -147,6 +151,21 @@ thole_slice link_native_header(natsMsg *message, const char *key)
 thole_slice delivery_header(const struct delivery *delivery, const char *key)
 {
     return link_native_header((natsMsg *)(uintptr_t)delivery->native, key);
+}
+
+thole_slice delivery_header_any_case(const struct delivery *delivery, const char *key)
+{
+    natsMsg *const message = (natsMsg *)(uintptr_t)delivery->native;
+    thole_slice found = delivery_header(delivery, key);
+    const char **keys = NULL;
+    int n = 0;
+    if (found.len > 0 || natsMsgHeader_Keys(message, &keys, &n) != NATS_OK)
+        return found;
+    for (int i = 0; i < n && found.len == 0; i++)
+        if (strcasecmp(keys[i], key) == 0)
+            found = link_native_header(message, keys[i]);
+    free((void *)keys);
+    return found;
 }
 
 uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text)

@@ -131,7 +131,13 @@ const struct connection_waiting *connection_waiting(const struct connection *con
 /* Whether the server's INFO says that it has JetStream. */
 bool connection_has_jetstream(const struct connection *connection);
 /* A unique inbox subject of at most LINK_INBOX_BYTES with its NUL: a token below connection_inbox_root(). */
-enum { LINK_INBOX_BYTES = 128 };
+enum { LINK_INBOX_BYTES = 352 };
+/* THOLE_DENIED: the user may not subscribe to what is below @p inbox, where answers would arrive. Waits for
+ * the server. */
+THOLE_NODISCARD thole_status link_check_inbox(struct link *link, const char *inbox, uint64_t timeout_ms,
+                                              thole_error *reterr);
+/* Where JetStream is asked: what api_prefix_apply() puts in place of $JS.API. */
+const char *connection_api_prefix(const struct connection *connection);
 const char *connection_inbox_root(const struct connection *connection);
 void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
 

@@ -79,7 +79,7 @@ static bool deliver_one(struct listener *listener)
     return got;
 }
 
-static void deliver(void *arg)
+static void link_deliver_deliver(void *arg)
 {
     struct link_listeners *const list = arg;
     struct listener *listener;
@@ -114,7 +114,7 @@ struct link *link_create(struct connection *connection)
     pthread_mutex_init(&link->listeners.lock, NULL);
     pthread_mutex_init(&link->reads.lock, NULL);
     clock_condition_init(&link->reads.left);
-    link->loop = loop_create(deliver, &link->listeners);
+    link->loop = loop_create(link_deliver_deliver, &link->listeners);
     if (link->loop == NULL) {
         free_link(link);
         return NULL;

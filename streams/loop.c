@@ -117,7 +117,7 @@ natsStatus loop_set_options(struct loop *loop, natsOptions *options)
 
 /* Who cannot have the lock leaves it to the one who has, and who looks again afterwards. nats.c must not be
  * asked to write nothing: it takes that for the end of the connection. */
-static void flush(struct loop *loop)
+static void loop_flush_connection(struct loop *loop)
 {
     while (atomic_load(&loop->unsent) && !atomic_load(&loop->blocked) && !atomic_load(&loop->over)) {
         if (pthread_mutex_trylock(&loop->io) != 0)
@@ -134,11 +134,11 @@ static void flush(struct loop *loop)
 }
 
 /* The socket takes more. */
-static void unblock(struct loop *loop)
+static void loop_unblock(struct loop *loop)
 {
     atomic_fetch_add(&loop->drains, 1);
     atomic_store(&loop->blocked, false);
-    flush(loop);
+    loop_flush_connection(loop);
 }
 
 void loop_begin(struct loop *loop)
@@ -151,18 +151,18 @@ void loop_end(struct loop *loop)
     here.sending = NULL;
     if (here.own == loop || here.corked == loop)
         return;
-    flush(loop);
+    loop_flush_connection(loop);
     while (atomic_load(&loop->blocked) && !atomic_load(&loop->over) &&
            natsConnection_Buffered(loop->nc) > BUFFERED_MAX) {
         struct pollfd socket = {.fd = loop->socket, .events = POLLOUT};
         if (poll(&socket, 1, WRITABLE_LOOK_MS) > 0 && (socket.revents & POLLOUT) != 0)
-            unblock(loop);
+            loop_unblock(loop);
     }
 }
 
 void loop_flush(struct loop *loop)
 {
-    flush(loop);
+    loop_flush_connection(loop);
 }
 
 void loop_cork(struct loop *loop)
@@ -185,7 +185,8 @@ static void read_some(struct loop *loop)
     natsConnection_ProcessReadEvent(loop->nc);
     pthread_mutex_unlock(&loop->io);
     atomic_fetch_add(&loop->reads, 1);
-    flush(loop); /* what was published meanwhile; it does not wait for those who are called now */
+    loop_flush_connection(
+        loop); /* what was published meanwhile; it does not wait for those who are called now */
 }
 
 static void poll_until(struct pollfd *of, nfds_t n, uint64_t deadline_ms)
@@ -225,14 +226,14 @@ static short wait_for_socket(struct loop *loop, struct pollfd *also, size_t n, u
     return of[1].revents;
 }
 
-static void take_turn(struct loop *loop, short ready)
+static void loop_take_turn(struct loop *loop, short ready)
 {
     if ((ready & ~POLLOUT) != 0)
         read_some(loop);
     if ((ready & POLLOUT) != 0)
-        unblock(loop);
+        loop_unblock(loop);
     loop->deliver(loop->arg);
-    flush(loop);
+    loop_flush_connection(loop);
 }
 
 /* ---- its thread ---- */
@@ -243,7 +244,7 @@ static bool may_rest(const struct loop *loop)
     return loop->driven && !loop->shut && !atomic_load(&loop->over);
 }
 
-static void rest(struct loop *loop)
+static void loop_rest(struct loop *loop)
 {
     pthread_mutex_lock(&loop->who);
     while (may_rest(loop))
@@ -266,10 +267,10 @@ static void *loop_main(void *arg)
     (void)pthread_setname_np(pthread_self(), "nats-read");
     here.own = loop;
     while (!atomic_load(&loop->over)) {
-        rest(loop);
+        loop_rest(loop);
         pthread_mutex_lock(&loop->turn);
         if (has_turn(loop))
-            take_turn(loop, wait_for_socket(loop, NULL, 0, UINT64_MAX));
+            loop_take_turn(loop, wait_for_socket(loop, NULL, 0, UINT64_MAX));
         pthread_mutex_unlock(&loop->turn);
     }
 #if NATS_VERSION_NUMBER >= 0x030902
@@ -283,7 +284,7 @@ static void *loop_main(void *arg)
 /* ---- another thread that runs it ---- */
 
 /* The loop's thread leaves its wait, and rests. */
-static void drive(struct loop *loop)
+static void loop_drive(struct loop *loop)
 {
     pthread_mutex_lock(&loop->who);
     if (!loop->driven)
@@ -293,7 +294,7 @@ static void drive(struct loop *loop)
     pthread_mutex_unlock(&loop->who);
 }
 
-static void waited(struct loop *loop)
+static void loop_waited(struct loop *loop)
 {
     pthread_mutex_lock(&loop->who);
     loop->waiting = false;
@@ -313,15 +314,15 @@ bool loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t deadlin
               void *arg)
 {
     assert(here.own == NULL && here.corked == NULL);
-    drive(loop);
+    loop_drive(loop);
     pthread_mutex_lock(&loop->turn);
     bool const lives = !atomic_load(&loop->over);
     short const ready = lives ? wait_for_socket(loop, also, n, deadline_ms) : 0;
-    waited(loop);
+    loop_waited(loop);
     if (lives) {
         awake(arg);
         here.own = loop;
-        take_turn(loop, ready);
+        loop_take_turn(loop, ready);
         here.own = NULL;
     }
     pthread_mutex_unlock(&loop->turn);

@@ -2,13 +2,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define DIGITS "0123456789"
 /* Of host names; an underscore is in names of containers. */
 #define NAMES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS ".-_"
 #define IPV6 NAMES ":%" /* with a zone, which is a name */
 
-static const char *behind_scheme(const char *url)
+enum nats_scheme nats_url_scheme(const char *url)
+{
+    const char *const end = strstr(url, "://");
+    size_t const len = end == NULL ? 0 : (size_t)(end - url);
+    if (end == NULL || (len == 4 && strncasecmp(url, "nats", len) == 0))
+        return NATS_SCHEME_NATS;
+    return len == 3 && strncasecmp(url, "tls", len) == 0 ? NATS_SCHEME_TLS : NATS_SCHEME_UNKNOWN;
+}
+
+static const char *after_scheme(const char *url)
 {
     const char *const at = strstr(url, "://");
     return at == NULL ? url : at + 3;
@@ -34,7 +44,7 @@ static bool is_port(const char *text, size_t len)
 
 bool nats_url_address(const char *url, char ret[NATS_ADDRESS_BYTES])
 {
-    const char *host = behind_scheme(url);
+    const char *host = after_scheme(url);
     const char *const user_end = strrchr(host, '@'); /* a password may contain @ and / */
     if (user_end != NULL)
         host = user_end + 1;
@@ -52,7 +62,7 @@ bool nats_urls_have_secret(const char *urls)
     return strchr(urls, '@') != NULL;
 }
 
-static thole_status malformed(thole_error *reterr)
+static thole_status nats_url_malformed(thole_error *reterr)
 {
     return thole_fail(
         reterr, THOLE_INVALID,
@@ -61,15 +71,24 @@ static thole_status malformed(thole_error *reterr)
         "comma as %%2C and a blank as %%20");
 }
 
-/* A user or a password with a comma in it has been cut in two: its second part has an @ and no scheme. */
-static bool is_a_part(const char *url, bool alone)
+/* Of a mistyped scheme only the typist knows that it was to be tls://: what has a password is not sent to a
+ * host that was found by a guess. It is also the second part of a password with a comma in it. */
+static bool lacks_scheme(const char *url)
 {
-    return !alone && strchr(url, '@') != NULL && strstr(url, "://") == NULL;
+    return strchr(url, '@') != NULL && strstr(url, "://") == NULL;
+}
+
+thole_status nats_urls_measure(const char *text, size_t *ret_len, thole_error *reterr)
+{
+    *ret_len = text == NULL ? 0 : strnlen(text, NATS_URLS_BYTES_MAX);
+    return *ret_len > 0 && *ret_len < NATS_URLS_BYTES_MAX
+               ? THOLE_OK
+               : thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes",
+                            NATS_URLS_BYTES_MAX - 1);
 }
 
 thole_status nats_urls_split(char *text, char *ret[NATS_URLS_MAX], size_t *ret_len, thole_error *reterr)
 {
-    bool const alone = strchr(text, ',') == NULL;
     *ret_len = 0;
     for (char *rest = text; rest != NULL;) {
         char *url = strsep(&rest, ","), address[NATS_ADDRESS_BYTES];
@@ -78,10 +97,15 @@ thole_status nats_urls_split(char *text, char *ret[NATS_URLS_MAX], size_t *ret_l
         if (len == 0)
             continue;
         if (url[len + strspn(url + len, " \t\r\n")] != 0) /* a blank inside */
-            return malformed(reterr);
+            return nats_url_malformed(reterr);
         url[len] = 0;
-        if (is_a_part(url, alone) || !nats_url_address(url, address))
-            return malformed(reterr);
+        if (lacks_scheme(url) || nats_url_scheme(url) == NATS_SCHEME_UNKNOWN)
+            return thole_fail(reterr, THOLE_INVALID,
+                              "a NATS URL begins with neither nats:// nor tls:// (none is shown, as they may "
+                              "hold passwords); one with a user or a password needs it, and in those write "
+                              ":// as %%3A%%2F%%2F and a comma as %%2C");
+        if (!nats_url_address(url, address))
+            return nats_url_malformed(reterr);
         if (*ret_len == NATS_URLS_MAX)
             return thole_fail(reterr, THOLE_INVALID, "more than %d NATS URLs", NATS_URLS_MAX);
         ret[(*ret_len)++] = url;

@@ -17,7 +17,7 @@ enum {
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /* CRC-16/XMODEM, as NKeys have it. */
-static uint16_t checksum(const uint8_t *bytes, size_t len)
+static uint16_t nkey_checksum(const uint8_t *bytes, size_t len)
 {
     unsigned crc = 0;
     for (size_t i = 0; i < len; i++) {
@@ -29,7 +29,7 @@ static uint16_t checksum(const uint8_t *bytes, size_t len)
 }
 
 /* False: a letter that is none. */
-static bool decode(const char *text, size_t chars, uint8_t *ret, size_t len)
+static bool nkey_decode(const char *text, size_t chars, uint8_t *ret, size_t len)
 {
     unsigned held = 0, bits = 0;
     size_t n = 0;
@@ -47,7 +47,7 @@ static bool decode(const char *text, size_t chars, uint8_t *ret, size_t len)
     return n == len;
 }
 
-static void encode(const uint8_t *bytes, size_t len, char *ret)
+static void nkey_encode(const uint8_t *bytes, size_t len, char *ret)
 {
     unsigned held = 0, bits = 0;
     for (size_t i = 0; i < len; i++) {
@@ -72,9 +72,9 @@ static thole_status public_of_seed(const char *seed, char ret[NKEY_PUBLIC_BYTES]
 {
     uint8_t raw[SEED_BYTES] = {0}, public[PUBLIC_BYTES] = {PREFIX_USER};
     size_t len = KEY_BYTES;
-    bool good = strlen(seed) == SEED_CHARS && decode(seed, SEED_CHARS, raw, sizeof raw) &&
+    bool good = strlen(seed) == SEED_CHARS && nkey_decode(seed, SEED_CHARS, raw, sizeof raw) &&
                 raw[0] == (PREFIX_SEED | PREFIX_USER >> 5) && raw[1] == (PREFIX_USER & 31) << 3 &&
-                checksum(raw, SEED_BYTES - 2) == (raw[SEED_BYTES - 2] | raw[SEED_BYTES - 1] << 8);
+                nkey_checksum(raw, SEED_BYTES - 2) == (raw[SEED_BYTES - 2] | raw[SEED_BYTES - 1] << 8);
     EVP_PKEY *const key =
         good ? EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, raw + 2, KEY_BYTES) : NULL;
     OPENSSL_cleanse(raw, sizeof raw);
@@ -84,10 +84,10 @@ static thole_status public_of_seed(const char *seed, char ret[NKEY_PUBLIC_BYTES]
         return thole_fail(reterr, THOLE_INVALID,
                           "the file of NATS credentials holds one line, which is not the NKey seed of a user "
                           "(SU and 56 more letters and digits)");
-    uint16_t const crc = checksum(public, PUBLIC_BYTES - 2);
+    uint16_t const crc = nkey_checksum(public, PUBLIC_BYTES - 2);
     public[PUBLIC_BYTES - 2] = (uint8_t)crc;
     public[PUBLIC_BYTES - 1] = (uint8_t)(crc >> 8);
-    encode(public, sizeof public, ret);
+    nkey_encode(public, sizeof public, ret);
     return THOLE_OK;
 }
 

@@ -22,9 +22,9 @@ static thole_status node_subject(const char *ns, thole_slice node, char ret[NODE
     return THOLE_OK;
 }
 
-static thole_status write_key(struct connection *connection, const char *ns, thole_slice node,
-                              const struct header *headers, size_t headers_len, thole_slice value,
-                              thole_error *reterr)
+static thole_status nodes_write_key(struct connection *connection, const char *ns, thole_slice node,
+                                    const struct header *headers, size_t headers_len, thole_slice value,
+                                    thole_error *reterr)
 {
     char subject[NODE_SUBJECT_BYTES];
     struct buf answer;
@@ -46,14 +46,14 @@ static thole_status write_key(struct connection *connection, const char *ns, tho
 thole_status nodes_put(struct connection *connection, const char *ns, thole_slice node, thole_slice heartbeat,
                        thole_error *reterr)
 {
-    return write_key(connection, ns, node, NULL, 0, heartbeat, reterr);
+    return nodes_write_key(connection, ns, node, NULL, 0, heartbeat, reterr);
 }
 
 thole_status nodes_delete(struct connection *connection, const char *ns, thole_slice node,
                           thole_error *reterr)
 {
     struct header const mark = {"KV-Operation", THOLE_STR("DEL")};
-    return write_key(connection, ns, node, &mark, 1, THOLE_STR(""), reterr);
+    return nodes_write_key(connection, ns, node, &mark, 1, THOLE_STR(""), reterr);
 }
 
 struct nodes_watch {
@@ -62,7 +62,7 @@ struct nodes_watch {
     void *arg;
 };
 
-static void on_entry(void *arg, uint64_t sequence, const struct delivery *delivery)
+static void nodes_on_entry(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     struct nodes_watch *watch = arg;
     thole_slice const node = subject_nth(delivery->subject, TOKEN_NODE);
@@ -85,7 +85,7 @@ thole_status nodes_watch_open(struct connection *connection, const char *ns, nod
     watch->each = each;
     watch->arg = arg;
     struct ordered_reader_options const options = {
-        .stream = stream, .filter = filter, .last_per_subject = true, .each = on_entry, .arg = watch};
+        .stream = stream, .filter = filter, .last_per_subject = true, .each = nodes_on_entry, .arg = watch};
     thole_status const status = ordered_reader_open(connection, &options, &watch->reader, reterr);
     if (status != THOLE_OK) {
         free(watch);

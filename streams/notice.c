@@ -1,6 +1,7 @@
 /* Cancellation pushes and live events. */
 #include "notice.h"
 #include "cancel_proof.h"
+#include "codec.h"
 #include "event.h"
 #include "header_names.h"
 #include "jscan.h"
@@ -17,15 +18,15 @@ enum {
     NUMBER_BYTES = 24,
 };
 
-static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
+static thole_slice notice_number_text(char text[NUMBER_BYTES], uint64_t n)
 {
     return (thole_slice){(const uint8_t *)text,
                          (size_t)snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)n)};
 }
 
 /* The @p index-th token back to an id, in the arena. */
-static thole_status read_token(thole_slice subject, size_t index, struct arena *arena, thole_slice *ret,
-                               thole_error *reterr)
+static thole_status notice_read_token(thole_slice subject, size_t index, struct arena *arena,
+                                      thole_slice *ret, thole_error *reterr)
 {
     struct buf id;
     buf_init(&id, THOLE_ID_BYTES_MAX);
@@ -38,14 +39,15 @@ static thole_status read_token(thole_slice subject, size_t index, struct arena *
     return status;
 }
 
-static thole_status read_number(thole_slice text, const char *what, uint64_t *ret, thole_error *reterr)
+static thole_status notice_read_number(thole_slice text, const char *what, enum range range, uint64_t *ret,
+                                       thole_error *reterr)
 {
     if (json_uint(text, ret) && *ret > 0)
-        return THOLE_OK;
-    return thole_fail(reterr, THOLE_CORRUPT, "the notice's %s is not a positive number", what);
+        return codec_corrupt(range_check_as(range, what, *ret, reterr), reterr);
+    return thole_fail(reterr, THOLE_CORRUPT, "%s is not a positive number", what);
 }
 
-static thole_status copy(struct arena *arena, thole_slice from, thole_slice *ret, thole_error *reterr)
+static thole_status notice_copy(struct arena *arena, thole_slice from, thole_slice *ret, thole_error *reterr)
 {
     if (arena_dup(arena, from, ret) == THOLE_OK)
         return THOLE_OK;
@@ -83,11 +85,12 @@ static thole_status publish_ids(const struct cancel_publish *publish, size_t fir
                                 {HEADER_PROOFS, buf_bytes(&proofs)}};
     size_t headers_len = 3;
     if (notice->try_number > 0)
-        headers[headers_len++] = (struct header){HEADER_TRY, number_text(number, notice->try_number)};
+        headers[headers_len++] = (struct header){HEADER_TRY, notice_number_text(number, notice->try_number)};
     if (notice->early)
         headers[headers_len++] = (struct header){HEADER_EARLY, THOLE_STR("1")};
     if (notice->decided_ms > 0)
-        headers[headers_len++] = (struct header){HEADER_DECIDED, number_text(decided, notice->decided_ms)};
+        headers[headers_len++] =
+            (struct header){HEADER_DECIDED, notice_number_text(decided, notice->decided_ms)};
     thole_status status = buf_status(&ids) != THOLE_OK ? buf_status(&ids) : buf_status(&proofs);
     if (status == THOLE_OK)
         status = connection_publish(publish->connection, publish->subject, headers, headers_len,
@@ -136,7 +139,8 @@ static thole_status read_ids(thole_slice text, struct arena *arena, struct cance
     for (size_t i = 0; i < count; i++) {
         const uint8_t *comma = memchr(text.ptr, ',', text.len);
         size_t const len = comma == NULL ? text.len : (size_t)(comma - text.ptr);
-        THOLE_TRY(read_number((thole_slice){text.ptr, len}, "activity id", &ids[i], reterr));
+        THOLE_TRY(notice_read_number((thole_slice){text.ptr, len}, "the notice's activity id", RANGE_EVENT_ID,
+                                     &ids[i], reterr));
         text.ptr += comma == NULL ? len : len + 1;
         text.len -= comma == NULL ? len : len + 1;
     }
@@ -184,10 +188,7 @@ static thole_status read_try(thole_slice text, uint32_t *ret, thole_error *reter
     uint64_t number = 0;
     if (text.len == 0)
         return THOLE_OK;
-    THOLE_TRY(read_number(text, "try", &number, reterr));
-    if (number > UINT32_MAX)
-        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice is for try %llu",
-                          (unsigned long long)number);
+    THOLE_TRY(notice_read_number(text, "the notice's try", RANGE_TRY, &number, reterr));
     *ret = (uint32_t)number;
     return THOLE_OK;
 }
@@ -206,17 +207,18 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     if (delivery->body.len > REASON_BYTES_MAX)
         return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice's reason has %zu bytes",
                           delivery->body.len);
-    THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
-    THOLE_TRY(
-        read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
+    THOLE_TRY(notice_read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
+    THOLE_TRY(notice_read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "the notice's execution",
+                                 RANGE_EXECUTION, &notice.execution, reterr));
     THOLE_TRY(read_ids(delivery_header(delivery, HEADER_ACTIVITIES), arena, &notice, reterr));
     THOLE_TRY(read_proofs(delivery_header(delivery, HEADER_PROOFS), arena, &notice, reterr));
     THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
-    if (!json_uint(delivery_header(delivery, HEADER_DECIDED), &notice.decided_ms))
+    if (!json_uint(delivery_header(delivery, HEADER_DECIDED), &notice.decided_ms) ||
+        range_check_as(RANGE_TIME_MS, "", notice.decided_ms, NULL) != THOLE_OK)
         notice.decided_ms = 0; /* it is only measured with */
     notice.early = delivery_header(delivery, HEADER_EARLY).len > 0;
-    THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
-    THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
+    THOLE_TRY(notice_copy(arena, kind, &notice.kind, reterr));
+    THOLE_TRY(notice_copy(arena, delivery->body, &notice.reason, reterr));
     *ret = notice;
     return THOLE_OK;
 }
@@ -262,10 +264,12 @@ thole_status event_notice_publish(struct connection *connection, const char *ns,
     if (status == THOLE_OK && is_clients(notice->request_id))
         status = subject_token(&request, notice->request_id, reterr);
     if (status == THOLE_OK) {
-        struct header headers[4] = {{HEADER_EXECUTION, number_text(execution, notice->execution)}};
+        struct header headers[5] = {{HEADER_EXECUTION, notice_number_text(execution, notice->execution)}};
         size_t n = 1;
         if (request.len > 0)
             headers[n++] = (struct header){HEADER_REQUEST, buf_bytes(&request)};
+        if (notice->code.len > 0)
+            headers[n++] = (struct header){HEADER_CODE, notice->code};
         if (notice->trace.parent.len > 0)
             headers[n++] = (struct header){HEADER_TRACEPARENT, notice->trace.parent};
         if (notice->trace.list.len > 0)
@@ -290,13 +294,16 @@ thole_status event_notice_parse(const struct delivery *delivery, struct arena *a
         return thole_fail(reterr, THOLE_CORRUPT, "not the subject of an event notice");
     if (name_check(orchestration, "orchestration", reterr) != THOLE_OK)
         return THOLE_CORRUPT;
-    THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
+    THOLE_TRY(notice_read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
     if (!json_uint(delivery_header(delivery, HEADER_EXECUTION), &notice.execution))
         return thole_fail(reterr, THOLE_CORRUPT, "the notice's execution is not a number");
+    THOLE_TRY(codec_corrupt(
+        range_check_as(RANGE_EXECUTION, "the notice's execution", notice.execution, reterr), reterr));
     if (request.len > 0)
-        THOLE_TRY(read_token(request, 0, arena, &notice.request_id, reterr));
-    THOLE_TRY(copy(arena, orchestration, &notice.orchestration, reterr));
-    THOLE_TRY(copy(arena, delivery->body, &notice.data, reterr));
+        THOLE_TRY(notice_read_token(request, 0, arena, &notice.request_id, reterr));
+    THOLE_TRY(notice_copy(arena, delivery_header(delivery, HEADER_CODE), &notice.code, reterr));
+    THOLE_TRY(notice_copy(arena, orchestration, &notice.orchestration, reterr));
+    THOLE_TRY(notice_copy(arena, delivery->body, &notice.data, reterr));
     *ret = notice;
     return THOLE_OK;
 }

@@ -21,8 +21,9 @@ THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery
 
 /* struct event_notice: its kind is started, completed, failed, cancelled, terminated, continued_as_new,
  * paused, resumed, deleted or rejected (a start under an id in use, a deletion of an instance that has not
- * ended). An unknown orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id,
- * percent-encoded; may be absent); body = output, failure text or reason. */
+ * ended, what stands among the rejected messages: then with Thole-Code, and the body says why). An unknown
+ * orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may
+ * be absent); body = output, failure text or reason. */
 
 /* The kinds, from 0; NULL behind the last one. */
 const char *event_notice_kind(size_t i);

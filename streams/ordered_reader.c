@@ -80,7 +80,7 @@ static void end_run(struct ordered_reader *reader, struct link *link)
     inflow_end(&reader->part);
 }
 
-static void send_create(struct ordered_reader *reader, struct link *link)
+static void ordered_reader_send_create(struct ordered_reader *reader, struct link *link)
 {
     char api[PUSH_API_BYTES];
     struct buf request;
@@ -118,7 +118,7 @@ static void start_run(struct ordered_reader *reader, struct link *link)
     reader->waits = WAITS_TO_CREATE;
     connection_alarm(reader->connection, &reader->attachment, 0);
     if (inflow_ask(&reader->part))
-        send_create(reader, link);
+        ordered_reader_send_create(reader, link);
 }
 
 /* Like start_run(), after a pause that grows. */
@@ -157,7 +157,8 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
 /* ---- what comes in; the lock is held, on the loop's thread ---- */
 
 /* Wakes up the caller that waits for the first consumer. */
-static void settle(struct ordered_reader *reader, thole_status status, const thole_error *error)
+static void ordered_reader_settle(struct ordered_reader *reader, thole_status status,
+                                  const thole_error *error)
 {
     assert(is_locked(&reader->lock));
     reader->status = status;
@@ -173,7 +174,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
     uint64_t n;
     assert(!reader->created && reader->name[0] != 0); /* of this run, as its inbox says */
     thole_status const status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
-    settle(reader, status, &error);
+    ordered_reader_settle(reader, status, &error);
     if (status != THOLE_OK) {
         start_later(reader, link);
         return;
@@ -188,7 +189,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
 }
 
 /* A flow control message, or a heartbeat that repeats it while it is not answered. */
-static void take_flow(struct ordered_reader *reader, struct link *link, thole_slice subject)
+static void ordered_reader_take_flow(struct ordered_reader *reader, struct link *link, thole_slice subject)
 {
     if (subject.len == 0 || subject.len >= sizeof reader->flow)
         return;
@@ -217,16 +218,16 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
         return;
     }
     reader->heard_ms = link_now_ms();
-    take_flow(reader, link, delivery->reply);
-    take_flow(reader, link, delivery_header(delivery, "Nats-Consumer-Stalled"));
+    ordered_reader_take_flow(reader, link, delivery->reply);
+    ordered_reader_take_flow(reader, link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) &&
         sent != reader->consumer_sequence)
         run_fails(reader, link, start_run); /* messages are missing */
 }
 
 /* True: hand it over. */
-static bool take_message(struct ordered_reader *reader, struct link *link, const struct delivery *delivery,
-                         uint64_t *ret_sequence)
+static bool ordered_reader_take_message(struct ordered_reader *reader, struct link *link,
+                                        const struct delivery *delivery, uint64_t *ret_sequence)
 {
     struct ack_meta meta;
     if (reader->over || !ack_parse(delivery->reply, &meta) ||
@@ -244,7 +245,7 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
     reader->opened = true;
     if (!reader->tried ||
         reader->status != THOLE_OK) /* the answer to the create may come behind it, and each() may block */
-        settle(reader, THOLE_OK, &(thole_error){.status = THOLE_OK});
+        ordered_reader_settle(reader, THOLE_OK, &(thole_error){.status = THOLE_OK});
     *ret_sequence = meta.stream_sequence;
     return true;
 }
@@ -255,16 +256,23 @@ uint64_t delivery_stored_ns(const struct delivery *delivery)
     return ack_parse(delivery->reply, &meta) ? meta.stored_ns : 0;
 }
 
+uint64_t delivery_pending(const struct delivery *delivery)
+{
+    struct ack_meta meta;
+    return ack_parse(delivery->reply, &meta) ? meta.pending : 0;
+}
+
 /* No server answers the request for a consumer, all that is asked with its inbox as the reply. */
-static void refused(struct ordered_reader *reader, uint64_t epoch)
+static void ordered_reader_refused(struct ordered_reader *reader, uint64_t epoch)
 {
     thole_error error = {.status = THOLE_OK};
     struct link *link = link_acquire(reader->connection);
     pthread_mutex_lock(&reader->lock);
     if (link != NULL && link->epoch == epoch && reader->name[0] != 0 && !reader->created) {
-        settle(reader,
-               thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream),
-               &error);
+        ordered_reader_settle(
+            reader,
+            thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream),
+            &error);
         start_later(reader, link);
     }
     pthread_mutex_unlock(&reader->lock);
@@ -272,7 +280,7 @@ static void refused(struct ordered_reader *reader, uint64_t epoch)
 }
 
 /* On the loop's thread, or on one of its own for messages that had to wait. */
-static void dispatch(void *arg, natsMsg **message, uint64_t epoch)
+static void ordered_reader_dispatch(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
     struct delivery const delivery = link_delivery(*message);
@@ -289,7 +297,7 @@ static void dispatch(void *arg, natsMsg **message, uint64_t epoch)
     if (thole_slice_equal(delivery.subject, thole_slice_from(reader->inbox)))
         take_control(reader, link, &delivery);
     else
-        wanted = take_message(reader, link, &delivery, &sequence);
+        wanted = ordered_reader_take_message(reader, link, &delivery, &sequence);
     reader->busy = wanted;
     pthread_mutex_unlock(&reader->lock);
     link_release(link); /* each() may block and must not hold the link */
@@ -303,7 +311,7 @@ static void dispatch(void *arg, natsMsg **message, uint64_t epoch)
     pthread_mutex_unlock(&reader->dispatch);
 }
 
-static bool must_wait(struct ordered_reader *reader, natsMsg *message)
+static bool ordered_reader_must_wait(struct ordered_reader *reader, natsMsg *message)
 {
     struct delivery const delivery = link_delivery(message);
     struct ack_meta meta;
@@ -328,15 +336,15 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
     if (*message == NULL) {
-        refused(reader, epoch);
+        ordered_reader_refused(reader, epoch);
         return;
     }
     if (reader->part.inflow != NULL)
         count_inflow(reader, *message);
     if (aside_follow(&reader->aside, message, epoch))
         return;
-    if (!must_wait(reader, *message)) {
-        dispatch(reader, message, epoch);
+    if (!ordered_reader_must_wait(reader, *message)) {
+        ordered_reader_dispatch(reader, message, epoch);
     } else if (!aside_begin(&reader->aside, message, epoch)) { /* the next epoch reads it again */
         struct link *const link = link_acquire(reader->connection);
         if (link != NULL && link->epoch == epoch)
@@ -380,11 +388,11 @@ static void on_turn(void *arg)
 }
 
 /* True: it waits for its turn, or it was that. */
-static bool take_turn(struct ordered_reader *reader, struct link *link)
+static bool ordered_reader_take_turn(struct ordered_reader *reader, struct link *link)
 {
     if (reader->waits == WAITS_TO_CREATE) {
         if (inflow_ask(&reader->part))
-            send_create(reader, link);
+            ordered_reader_send_create(reader, link);
         return true;
     }
     if (reader->waits == WAITS_NOT || !inflow_ask(&reader->part))
@@ -407,7 +415,7 @@ static void reader_fire(void *arg)
                                                      : CREATE_MS;
     if (link == NULL || reader->over)
         ; /* up() continues, or it is over */
-    else if (take_turn(reader, link))
+    else if (ordered_reader_take_turn(reader, link))
         ;
     else if (reader->busy || aside_is_running(&reader->aside))
         connection_alarm_by(reader->connection, &reader->attachment, now + SILENCE_MS);
@@ -452,7 +460,7 @@ static struct ordered_reader *reader_create(struct connection *connection,
     reader->room = options->room;
     reader->lost = options->lost;
     reader->arg = options->arg;
-    aside_init(&reader->aside, dispatch, reader);
+    aside_init(&reader->aside, ordered_reader_dispatch, reader);
     reader->part = (struct inflow_part){.inflow = options->inflow, .turn = on_turn, .arg = reader};
     reader->attachment =
         (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};

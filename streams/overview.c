@@ -4,6 +4,7 @@
 #include "message.h"
 #include "reader.h"
 #include "subject.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ static const char bucket_begin[] = "KV_THOLE_", bucket_end[] = "_CONFIG";
 /* ---- one namespace ---- */
 
 /* 0: it is not there, or no number. */
-static thole_status setting(struct connection *connection, const char *ns, const char *key, uint64_t *ret,
-                            thole_error *reterr)
+static thole_status overview_setting(struct connection *connection, const char *ns, const char *key,
+                                     uint64_t *ret, thole_error *reterr)
 {
     char stream[STREAM_NAME_BYTES_MAX], subject[STREAM_NAME_BYTES_MAX + SETTING_BYTES_MAX];
     uint64_t sequence = 0;
@@ -45,8 +46,8 @@ static uint64_t count_offline(thole_slice answer)
 }
 
 /* Its replicas, and the server's clock, which is in each answer about a stream. */
-static thole_status look_at_bucket(struct connection *connection, const char *stream,
-                                   struct overview_namespace *ret, thole_error *reterr)
+static thole_status overview_look_at_bucket(struct connection *connection, const char *stream,
+                                            struct overview_namespace *ret, thole_error *reterr)
 {
     struct buf answer;
     thole_slice value, now;
@@ -73,10 +74,10 @@ thole_status overview_namespace(struct connection *connection, const char *ns, s
     memset(ret, 0, sizeof *ret);
     (void)snprintf(ret->ns, sizeof ret->ns, "%s", ns);
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
-    THOLE_TRY(look_at_bucket(connection, stream, ret, reterr));
-    THOLE_TRY(setting(connection, ns, "partitions", &ret->partitions, reterr));
-    THOLE_TRY(setting(connection, ns, "payload_max", &ret->payload_max, reterr));
-    return setting(connection, ns, "format", &ret->format, reterr);
+    THOLE_TRY(overview_look_at_bucket(connection, stream, ret, reterr));
+    THOLE_TRY(overview_setting(connection, ns, "partitions", &ret->partitions, reterr));
+    THOLE_TRY(overview_setting(connection, ns, "payload_max", &ret->payload_max, reterr));
+    return overview_setting(connection, ns, "format", &ret->format, reterr);
 }
 
 /* ---- the account and the server ---- */
@@ -89,16 +90,43 @@ static uint64_t number_at(thole_slice answer, const char *path)
     return json_path(answer, path, &value) && json_uint(value, &n) ? n : 0;
 }
 
-thole_status overview_account(struct connection *connection, struct overview_room *ret, thole_error *reterr)
+static uint64_t number_in(thole_slice said, const char *tier, const char *name)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "%s%s", tier, name);
+    return number_at(said, path);
+}
+
+static uint64_t limit_of_copies(uint64_t limit, uint64_t copies)
+{
+    return limit <= UINT64_MAX / copies ? limit * copies : UINT64_MAX;
+}
+
+/* nats-server (limitsExceeded() in jetstream.go) compares the bytes of all replicas with the limit of a tier
+ * times the replicas, and with the limit of an account without tiers as it is. */
+struct overview_room overview_account_room(thole_slice said, uint64_t replicas)
+{
+    char tier[40] = "";
+    thole_slice tiers;
+    uint64_t copies = 1;
+    if (json_find(said, "tiers", &tiers) && replicas > 0) {
+        (void)snprintf(tier, sizeof tier, "tiers.R%" PRIu64 ".", replicas);
+        copies = replicas;
+    }
+    return (struct overview_room){
+        .file_bytes = number_in(said, tier, "storage"),
+        .file_bytes_max = limit_of_copies(number_in(said, tier, "limits.max_storage"), copies),
+        .memory_bytes = number_in(said, tier, "memory"),
+        .memory_bytes_max = limit_of_copies(number_in(said, tier, "limits.max_memory"), copies)};
+}
+
+thole_status overview_account(struct connection *connection, uint64_t replicas, struct overview_room *ret,
+                              thole_error *reterr)
 {
     struct buf answer;
     buf_init(&answer, API_ANSWER_MAX);
     thole_status const status = api_call(connection, "INFO", "", THOLE_STR(""), &answer, NULL, reterr);
-    thole_slice const said = status == THOLE_OK ? buf_bytes(&answer) : (thole_slice){NULL, 0};
-    *ret = (struct overview_room){.file_bytes = number_at(said, "storage"),
-                                  .file_bytes_max = number_at(said, "limits.max_storage"),
-                                  .memory_bytes = number_at(said, "memory"),
-                                  .memory_bytes_max = number_at(said, "limits.max_memory")};
+    *ret = overview_account_room(status == THOLE_OK ? buf_bytes(&answer) : (thole_slice){NULL, 0}, replicas);
     buf_release(&answer);
     return status;
 }
@@ -148,36 +176,17 @@ static void keep_name(struct names *names, thole_slice stream)
         buf_append(&names->items, name, sizeof name);
 }
 
-/* Reads one page of the names of all streams. *ret_seen: how many it had. */
-static thole_status read_page(struct connection *connection, uint64_t offset, struct names *names,
-                              uint64_t *ret_seen, uint64_t *ret_total, thole_error *reterr)
+static void overview_take_stream(void *arg, thole_slice item)
 {
-    struct api_body body;
-    struct buf answer, text;
-    thole_slice streams, item, total;
-    size_t at = 0;
-    *ret_seen = *ret_total = 0;
-    buf_init(&answer, API_ANSWER_MAX);
+    struct names *const names = arg;
+    struct buf text;
     buf_init(&text, STREAM_NAME_BYTES_MAX * 4);
-    api_body_begin(&body);
-    json_member_number(&body.json, "offset", offset);
-    thole_status status =
-        api_call(connection, "STREAM.NAMES", "", api_body_end(&body), &answer, NULL, reterr);
-    if (status == THOLE_OK &&
-        !(json_find(buf_bytes(&answer), "total", &total) && json_uint(total, ret_total)))
-        status = thole_fail(reterr, THOLE_CORRUPT, "the server's list of streams has no total");
-    if (status == THOLE_OK && json_find(buf_bytes(&answer), "streams", &streams))
-        for (; json_item(streams, &at, &item); (*ret_seen)++) {
-            buf_clear(&text);
-            if (json_text(item, &text))
-                keep_name(names, buf_bytes(&text));
-        }
-    buf_release(&answer);
+    if (json_text(item, &text))
+        keep_name(names, buf_bytes(&text));
     buf_release(&text);
-    return status;
 }
 
-static int by_name(const void *a, const void *b)
+static int overview_by_name(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
@@ -187,17 +196,13 @@ thole_status overview_namespaces(struct connection *connection, overview_namespa
 {
     enum { ITEM = THOLE_NAME_BYTES_MAX + 1 };
     struct names names;
-    uint64_t offset = 0, seen = 0, total = 0;
     buf_init(&names.items, NAMES_BYTES_MAX);
-    thole_status status;
-    do {
-        status = read_page(connection, offset, &names, &seen, &total, reterr);
-        offset += seen;
-    } while (status == THOLE_OK && seen > 0 && offset < total);
+    thole_status status =
+        api_list(connection, "STREAM.NAMES", "", "streams", overview_take_stream, &names, reterr);
     if (status == THOLE_OK && buf_status(&names.items) != THOLE_OK)
         status = thole_fail(reterr, buf_status(&names.items), "no memory for the names of namespaces");
     if (status == THOLE_OK && names.items.len > 0)
-        qsort(names.items.ptr, names.items.len / ITEM, ITEM, by_name);
+        qsort(names.items.ptr, names.items.len / ITEM, ITEM, overview_by_name);
     for (size_t at = 0; status == THOLE_OK && at < names.items.len; at += ITEM) {
         struct overview_namespace found;
         status = overview_namespace(connection, (const char *)names.items.ptr + at, &found, reterr);
@@ -243,7 +248,7 @@ thole_status overview_heartbeats(struct connection *connection, const char *ns, 
     struct buf answer, heartbeat;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_NODES", ns);
-    THOLE_TRY(look_at_bucket(connection, stream, &bucket, reterr));
+    THOLE_TRY(overview_look_at_bucket(connection, stream, &bucket, reterr));
     buf_init(&answer, API_ANSWER_MAX);
     buf_init(&heartbeat, API_ANSWER_MAX);
     thole_status status;

@@ -23,9 +23,12 @@ THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, c
 struct overview_room {
     uint64_t file_bytes, file_bytes_max, memory_bytes, memory_bytes_max;
 };
-/* That of the account of the connection. */
-THOLE_NODISCARD thole_status overview_account(struct connection *connection, struct overview_room *ret,
-                                              thole_error *reterr);
+/* That of the account of the connection. Where the account has limits for each number of replicas (tiers, as
+ * JWTs give them), that of streams with @p replicas. */
+THOLE_NODISCARD thole_status overview_account(struct connection *connection, uint64_t replicas,
+                                              struct overview_room *ret, thole_error *reterr);
+/* The same of the server's answer. */
+struct overview_room overview_account_room(thole_slice said, uint64_t replicas);
 
 struct overview_server {
     struct overview_room room;

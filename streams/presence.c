@@ -52,7 +52,7 @@ void presence_stand_by(struct presence *presence, const char *hash)
     pthread_mutex_unlock(&presence->lock);
 }
 
-static void on_question(void *arg, const struct delivery *delivery)
+static void presence_on_question(void *arg, const struct delivery *delivery)
 {
     struct presence *const presence = arg;
     char body[NUMBER_DIGITS + PRESENCE_HASH_MAX + 2], reply[SUBJECT_BYTES_MAX];
@@ -72,7 +72,7 @@ static void on_question(void *arg, const struct delivery *delivery)
 
 thole_status presence_answer(struct presence *presence, thole_error *reterr)
 {
-    return connection_subscribe(presence->connection, presence->subject, on_question, presence,
+    return connection_subscribe(presence->connection, presence->subject, presence_on_question, presence,
                                 &presence->questions, reterr);
 }
 
@@ -107,7 +107,7 @@ static bool is_asked(struct presence *presence, thole_slice number)
     return asked;
 }
 
-static void on_answer(void *arg, const struct delivery *delivery)
+static void presence_on_answer(void *arg, const struct delivery *delivery)
 {
     const struct asked *const asked = arg;
     struct presence *const presence = asked->presence;
@@ -135,7 +135,7 @@ static thole_status renew_number(struct presence *presence, thole_error *reterr)
     return THOLE_OK;
 }
 
-static void forget(struct asked **at)
+static void presence_forget(struct asked **at)
 {
     struct asked *const asked = *at;
     *at = asked->next;
@@ -151,7 +151,7 @@ static thole_status listen_for(struct presence *presence, thole_slice node, thol
     struct asked **at = &presence->asked;
     while (*at != NULL && !thole_slice_equal(thole_slice_from((*at)->node), node)) {
         if (now_ms >= (*at)->at_ms + ASKED_FOR_MS)
-            forget(at);
+            presence_forget(at);
         else
             at = &(*at)->next;
     }
@@ -163,8 +163,8 @@ static thole_status listen_for(struct presence *presence, thole_slice node, thol
     *asked = (struct asked){.presence = presence, .at_ms = now_ms};
     (void)snprintf(asked->node, sizeof asked->node, "%.*s", THOLE_FMT(node));
     (void)snprintf(subject, sizeof subject, "%s.%s", presence->inbox, asked->node);
-    thole_status const status =
-        connection_subscribe(presence->connection, subject, on_answer, asked, &asked->answers, reterr);
+    thole_status const status = connection_subscribe(presence->connection, subject, presence_on_answer, asked,
+                                                     &asked->answers, reterr);
     if (status == THOLE_OK)
         *at = asked;
     else
@@ -221,7 +221,7 @@ void presence_close(struct presence *presence)
         return;
     subscription_close(presence->questions);
     while (presence->asked != NULL)
-        forget(&presence->asked);
+        presence_forget(&presence->asked);
     pthread_mutex_destroy(&presence->lock);
     free(presence);
 }

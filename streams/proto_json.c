@@ -16,7 +16,7 @@ enum { NAME_BYTES_MAX = 64, ITEMS_MAX = 10000 };
 
 /* ---- fields of a message ---- */
 
-static void *member(const ProtobufCMessage *message, unsigned offset)
+static void *proto_json_member(const ProtobufCMessage *message, unsigned offset)
 {
     return (char *)(uintptr_t)message + offset;
 }
@@ -32,9 +32,9 @@ static bool is_choice(const ProtobufCFieldDescriptor *field)
 }
 
 /* Of a oneof: the number of the field that it is; 0: none. */
-static uint32_t *choice(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+static uint32_t *proto_json_choice(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
-    return member(message, field->quantifier_offset);
+    return proto_json_member(message, field->quantifier_offset);
 }
 
 static size_t value_bytes(const ProtobufCFieldDescriptor *field)
@@ -70,9 +70,9 @@ static void camel_case(const char *name, char ret[NAME_BYTES_MAX])
 
 /* ---- writing ---- */
 
-static void write_message(struct json *json, const ProtobufCMessage *message);
+static void proto_json_write_message(struct json *json, const ProtobufCMessage *message);
 
-static void write_base64(struct json *json, thole_slice bytes)
+static void proto_json_write_base64(struct json *json, thole_slice bytes)
 {
     size_t const room = (bytes.len + 2) / 3 * 4 + 1;
     assert(bytes.len < INT32_MAX / 2);
@@ -89,7 +89,8 @@ static void write_uint64(struct json *json, uint64_t value)
     json_string(json, thole_slice_from(text));
 }
 
-static void write_value(struct json *json, const ProtobufCFieldDescriptor *field, const void *value)
+static void proto_json_write_value(struct json *json, const ProtobufCFieldDescriptor *field,
+                                   const void *value)
 {
     switch (field->type) {
     case PROTOBUF_C_TYPE_BOOL: json_bool(json, *(const protobuf_c_boolean *)value != 0); break;
@@ -98,10 +99,10 @@ static void write_value(struct json *json, const ProtobufCFieldDescriptor *field
     case PROTOBUF_C_TYPE_STRING: json_string(json, thole_slice_from(*(char *const *)value)); break;
     case PROTOBUF_C_TYPE_BYTES: {
         const ProtobufCBinaryData *const bytes = value;
-        write_base64(json, (thole_slice){bytes->data, bytes->len});
+        proto_json_write_base64(json, (thole_slice){bytes->data, bytes->len});
         break;
     }
-    case PROTOBUF_C_TYPE_MESSAGE: write_message(json, *(ProtobufCMessage *const *)value); break;
+    case PROTOBUF_C_TYPE_MESSAGE: proto_json_write_message(json, *(ProtobufCMessage *const *)value); break;
     default: assert(false && "a kind of field that no message has");
     }
 }
@@ -122,19 +123,19 @@ static void write_list(struct json *json, const ProtobufCFieldDescriptor *field,
 {
     json_array(json);
     for (size_t i = 0; i < n; i++)
-        write_value(json, field, items + i * value_bytes(field));
+        proto_json_write_value(json, field, items + i * value_bytes(field));
     json_end(json);
 }
 
-static void write_message(struct json *json, const ProtobufCMessage *message)
+static void proto_json_write_message(struct json *json, const ProtobufCMessage *message)
 {
     char name[NAME_BYTES_MAX];
     json_object(json);
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
-        const void *const value = member(message, field->offset);
-        size_t const n = is_list(field) ? *(size_t *)member(message, field->quantifier_offset) : 0;
-        bool const other = is_choice(field) && *choice(message, field) != field->id;
+        const void *const value = proto_json_member(message, field->offset);
+        size_t const n = is_list(field) ? *(size_t *)proto_json_member(message, field->quantifier_offset) : 0;
+        bool const other = is_choice(field) && *proto_json_choice(message, field) != field->id;
         if (other || (is_list(field) ? n == 0 : is_default(field, value)))
             continue;
         camel_case(field->name, name);
@@ -142,7 +143,7 @@ static void write_message(struct json *json, const ProtobufCMessage *message)
         if (is_list(field))
             write_list(json, field, *(char *const *)value, n);
         else
-            write_value(json, field, value);
+            proto_json_write_value(json, field, value);
     }
     json_end(json);
 }
@@ -151,7 +152,7 @@ thole_status proto_json_encode(const ProtobufCMessage *message, struct buf *to)
 {
     struct json json;
     json_to_buf(&json, to);
-    write_message(&json, message);
+    proto_json_write_message(&json, message);
     return buf_status(to);
 }
 
@@ -162,12 +163,14 @@ struct reading {
     const char *name; /* of the field that is read, for errors */
     thole_error *reterr;
     struct proto_json_tolerance *tolerance; /* NULL: none */
+    struct proto_json_unknown *unknown;     /* NULL: members that are not known are ignored */
 };
 
-static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
-                                 thole_slice json, ProtobufCMessage **ret);
+static thole_status proto_json_read_message(struct reading *reading,
+                                            const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                            ProtobufCMessage **ret);
 
-static thole_status wrong(const struct reading *reading, const char *what)
+static thole_status proto_json_wrong(const struct reading *reading, const char *what)
 {
     return thole_fail(reading->reterr, THOLE_CORRUPT, "%s is not %s", reading->name, what);
 }
@@ -187,15 +190,15 @@ static thole_status new_memory(struct reading *reading, size_t bytes, void **ret
 }
 
 /* The text of a JSON string, with a NUL behind it. */
-static thole_status read_text(struct reading *reading, thole_slice json, const char *what, char **ret,
-                              size_t *ret_len)
+static thole_status proto_json_read_text(struct reading *reading, thole_slice json, const char *what,
+                                         char **ret, size_t *ret_len)
 {
     struct buf text;
     void *bytes = NULL;
     buf_init(&text, json.len + 1);
     bool const read = json_text(json, &text);
     thole_slice const got = buf_bytes(&text);
-    thole_status status = read ? THOLE_OK : wrong(reading, what);
+    thole_status status = read ? THOLE_OK : proto_json_wrong(reading, what);
     if (status == THOLE_OK)
         status = new_memory(reading, got.len + 1, &bytes);
     if (status == THOLE_OK) {
@@ -254,22 +257,22 @@ static thole_status read_string(struct reading *reading, thole_slice json, char 
     size_t len;
     if (reading->tolerance != NULL)
         THOLE_TRY(mend_escapes(reading, json, &json));
-    THOLE_TRY(read_text(reading, json, "a text", ret, &len));
+    THOLE_TRY(proto_json_read_text(reading, json, "a text", ret, &len));
     if (reading->tolerance != NULL)
         mend_text(*ret);
     if (strlen(*ret) != len || !utf8_is_valid((thole_slice){(const uint8_t *)*ret, len}))
-        return wrong(reading, "a text in UTF-8 without NUL");
+        return proto_json_wrong(reading, "a text in UTF-8 without NUL");
     return THOLE_OK;
 }
 
 /* Both alphabets, padded or not. */
-static thole_status read_bytes(struct reading *reading, thole_slice json, ProtobufCBinaryData *ret)
+static thole_status proto_json_read_bytes(struct reading *reading, thole_slice json, ProtobufCBinaryData *ret)
 {
     char *text;
     size_t len;
     struct buf bytes;
     void *copy = NULL;
-    THOLE_TRY(read_text(reading, json, "base64", &text, &len));
+    THOLE_TRY(proto_json_read_text(reading, json, "base64", &text, &len));
     while (len > 0 && text[len - 1] == '=')
         len--;
     for (size_t i = 0; i < len; i++)
@@ -282,7 +285,7 @@ static thole_status read_bytes(struct reading *reading, thole_slice json, Protob
     buf_init(&bytes, padded + 1);
     bool const read = base64_decode((thole_slice){(const uint8_t *)whole, padded}, &bytes);
     thole_slice const got = buf_bytes(&bytes);
-    thole_status status = read ? THOLE_OK : wrong(reading, "base64");
+    thole_status status = read ? THOLE_OK : proto_json_wrong(reading, "base64");
     if (status == THOLE_OK)
         status = new_memory(reading, got.len + 1, &copy);
     if (status == THOLE_OK) {
@@ -295,18 +298,19 @@ static thole_status read_bytes(struct reading *reading, thole_slice json, Protob
 }
 
 /* A number, or a string with one. */
-static thole_status read_number(const struct reading *reading, thole_slice json, uint64_t max, uint64_t *ret)
+static thole_status proto_json_read_number(const struct reading *reading, thole_slice json, uint64_t max,
+                                           uint64_t *ret)
 {
     if (json.len >= 2 && json.ptr[0] == '"')
         json = (thole_slice){json.ptr + 1, json.len - 2};
     if (!json_uint(json, ret) || *ret > max)
-        return wrong(reading, max == UINT32_MAX ? "a number from 0 to 4294967295"
-                                                : "a number from 0 to 18446744073709551615");
+        return proto_json_wrong(reading, max == UINT32_MAX ? "a number from 0 to 4294967295"
+                                                           : "a number from 0 to 18446744073709551615");
     return THOLE_OK;
 }
 
-static thole_status read_value(struct reading *reading, const ProtobufCFieldDescriptor *field,
-                               thole_slice json, void *to)
+static thole_status proto_json_read_value(struct reading *reading, const ProtobufCFieldDescriptor *field,
+                                          thole_slice json, void *to)
 {
     uint64_t number = 0;
     switch (field->type) {
@@ -314,18 +318,18 @@ static thole_status read_value(struct reading *reading, const ProtobufCFieldDesc
         *(protobuf_c_boolean *)to = json_is_true(json);
         return json_is_true(json) || thole_slice_equal(json, THOLE_STR("false"))
                    ? THOLE_OK
-                   : wrong(reading, "true or false");
+                   : proto_json_wrong(reading, "true or false");
     case PROTOBUF_C_TYPE_UINT32:
-        THOLE_TRY(read_number(reading, json, UINT32_MAX, &number));
+        THOLE_TRY(proto_json_read_number(reading, json, UINT32_MAX, &number));
         *(uint32_t *)to = (uint32_t)number;
         return THOLE_OK;
-    case PROTOBUF_C_TYPE_UINT64: return read_number(reading, json, UINT64_MAX, to);
+    case PROTOBUF_C_TYPE_UINT64: return proto_json_read_number(reading, json, UINT64_MAX, to);
     case PROTOBUF_C_TYPE_STRING: return read_string(reading, json, to);
-    case PROTOBUF_C_TYPE_BYTES: return read_bytes(reading, json, to);
-    case PROTOBUF_C_TYPE_MESSAGE: return read_message(reading, field->descriptor, json, to);
+    case PROTOBUF_C_TYPE_BYTES: return proto_json_read_bytes(reading, json, to);
+    case PROTOBUF_C_TYPE_MESSAGE: return proto_json_read_message(reading, field->descriptor, json, to);
     default: break;
     }
-    return wrong(reading, "of a kind that can be read");
+    return proto_json_wrong(reading, "of a kind that can be read");
 }
 
 /* One that cannot be read has what was read of it by then. */
@@ -350,17 +354,17 @@ static thole_status refuse_item(struct reading *reading, const ProtobufCMessageD
     return THOLE_OK;
 }
 
-static thole_status read_item(struct reading *reading, const ProtobufCFieldDescriptor *field,
-                              thole_slice json, size_t i, size_t n, void *to)
+static thole_status proto_json_read_item(struct reading *reading, const ProtobufCFieldDescriptor *field,
+                                         thole_slice json, size_t i, size_t n, void *to)
 {
     thole_error error = {.status = THOLE_OK};
     if (reading->tolerance == NULL || field->type != PROTOBUF_C_TYPE_MESSAGE ||
         field->descriptor != reading->tolerance->items)
-        return read_value(reading, field, json, to);
+        return proto_json_read_value(reading, field, json, to);
     thole_error *const reterr = reading->reterr;
     reading->reterr = &error;
     reading->name = field->name;
-    thole_status const status = read_value(reading, field, json, to);
+    thole_status const status = proto_json_read_value(reading, field, json, to);
     reading->reterr = reterr;
     if (status == THOLE_CORRUPT)
         return refuse_item(reading, reading->tolerance->items, error.text, i, n, to);
@@ -375,7 +379,7 @@ static thole_status read_list(struct reading *reading, const ProtobufCFieldDescr
     thole_slice item;
     void *items = NULL;
     if (json.len == 0 || json.ptr[0] != '[')
-        return wrong(reading, "a list");
+        return proto_json_wrong(reading, "a list");
     while (json_item(json, &at, &item))
         n++;
     if (!json_ends(json, at))
@@ -385,7 +389,7 @@ static thole_status read_list(struct reading *reading, const ProtobufCFieldDescr
                           ITEMS_MAX);
     THOLE_TRY(new_memory(reading, (n + 1) * bytes, &items));
     for (at = 0; i < n && json_item(json, &at, &item); i++)
-        THOLE_TRY(read_item(reading, field, item, i, n, (char *)items + i * bytes));
+        THOLE_TRY(proto_json_read_item(reading, field, item, i, n, (char *)items + i * bytes));
     *ret_n = n;
     memcpy(ret, &items, sizeof items);
     return THOLE_OK;
@@ -406,45 +410,72 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
 }
 
 /* One of a oneof's fields at most. */
-static thole_status choose(const struct reading *reading, ProtobufCMessage *message,
-                           const ProtobufCFieldDescriptor *field)
+static thole_status proto_json_choose(const struct reading *reading, ProtobufCMessage *message,
+                                      const ProtobufCFieldDescriptor *field)
 {
     if (!is_choice(field))
         return THOLE_OK;
-    if (*choice(message, field) != 0 && *choice(message, field) != field->id)
-        return wrong(reading, "alone: the message has another one of its kind");
-    *choice(message, field) = field->id;
+    if (*proto_json_choice(message, field) != 0 && *proto_json_choice(message, field) != field->id)
+        return proto_json_wrong(reading, "alone: the message has another one of its kind");
+    *proto_json_choice(message, field) = field->id;
     return THOLE_OK;
 }
 
-static thole_status read_message(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
-                                 thole_slice json, ProtobufCMessage **ret)
+/* Readers of JSON differ in which of two members of one name counts, so neither does. */
+static thole_status note_seen(struct reading *reading, size_t field, uint64_t *seen)
+{
+    assert(field < 64);
+    if ((*seen & UINT64_C(1) << field) != 0)
+        return thole_fail(reading->reterr, THOLE_CORRUPT, "%s is there twice", reading->name);
+    *seen |= UINT64_C(1) << field;
+    return THOLE_OK;
+}
+
+/* What is to be read is known, or is to be ignored. */
+static thole_status proto_json_check_known(const struct reading *reading,
+                                           const ProtobufCMessageDescriptor *descriptor,
+                                           const ProtobufCFieldDescriptor *field, thole_slice key)
+{
+    if (field != NULL || reading->unknown == NULL)
+        return THOLE_OK;
+    *reading->unknown = (struct proto_json_unknown){.message = descriptor, .member = key};
+    return thole_fail(reading->reterr, THOLE_CORRUPT, "%s has a member that is not known",
+                      descriptor->short_name);
+}
+
+static thole_status proto_json_read_message(struct reading *reading,
+                                            const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                            ProtobufCMessage **ret)
 {
     size_t at = 0;
     thole_slice key, value;
     void *bytes = NULL;
+    uint64_t seen = 0; /* bit i: field i of the descriptor */
     if (json.len == 0 || json.ptr[0] != '{')
-        return wrong(reading, "an object");
+        return proto_json_wrong(reading, "an object");
     THOLE_TRY(new_memory(reading, descriptor->sizeof_message, &bytes));
     ProtobufCMessage *const message = bytes;
     protobuf_c_message_init(descriptor, message);
     *ret = message; /* whatever follows */
     while (json_field(json, &at, &key, &value)) {
         const ProtobufCFieldDescriptor *const field = find_field(descriptor, key);
+        THOLE_TRY(proto_json_check_known(reading, descriptor, field, key));
         if (field == NULL || thole_slice_equal(value, THOLE_STR("null")))
             continue;
         reading->name = field->name;
-        THOLE_TRY(choose(reading, message, field));
+        THOLE_TRY(note_seen(reading, (size_t)(field - descriptor->fields), &seen));
+        THOLE_TRY(proto_json_choose(reading, message, field));
         if (is_list(field))
-            THOLE_TRY(read_list(reading, field, value, member(message, field->quantifier_offset),
-                                member(message, field->offset)));
+            THOLE_TRY(read_list(reading, field, value, proto_json_member(message, field->quantifier_offset),
+                                proto_json_member(message, field->offset)));
         else
-            THOLE_TRY(read_value(reading, field, value, member(message, field->offset)));
+            THOLE_TRY(
+                proto_json_read_value(reading, field, value, proto_json_member(message, field->offset)));
     }
     return json_ends(json, at) ? THOLE_OK : not_json(reading);
 }
 
-static thole_slice trimmed(thole_slice text)
+static thole_slice proto_json_trimmed(thole_slice text)
 {
     while (text.len > 0 && strchr(" \t\r\n", text.ptr[text.len - 1]) != NULL &&
            text.ptr[text.len - 1] != '\0')
@@ -454,19 +485,43 @@ static thole_slice trimmed(thole_slice text)
     return text;
 }
 
+static thole_status read_whole(struct reading *reading, const ProtobufCMessageDescriptor *descriptor,
+                               thole_slice json, ProtobufCMessage **ret)
+{
+    ProtobufCMessage *message = NULL;
+    thole_slice const text = proto_json_trimmed(json);
+    reading->name = "the message";
+    if (text.len == 0 || text.ptr[text.len - 1] != '}')
+        return proto_json_wrong(reading, "an object");
+    THOLE_TRY(proto_json_read_message(reading, descriptor, text, &message));
+    *ret = message;
+    return THOLE_OK;
+}
+
 thole_status proto_json_decode_tolerant(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
                                         struct codec_scratch *scratch, struct proto_json_tolerance *tolerance,
                                         ProtobufCMessage **ret, thole_error *reterr)
 {
-    struct reading reading = {
-        .scratch = scratch, .name = "the message", .reterr = reterr, .tolerance = tolerance};
-    ProtobufCMessage *message = NULL;
-    thole_slice const text = trimmed(json);
-    if (text.len == 0 || text.ptr[text.len - 1] != '}')
-        return wrong(&reading, "an object");
-    THOLE_TRY(read_message(&reading, descriptor, text, &message));
-    *ret = message;
-    return THOLE_OK;
+    struct reading reading = {.scratch = scratch, .reterr = reterr, .tolerance = tolerance};
+    return read_whole(&reading, descriptor, json, ret);
+}
+
+thole_status proto_json_decode_known(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
+                                     struct codec_scratch *scratch, struct proto_json_unknown *ret_unknown,
+                                     ProtobufCMessage **ret, thole_error *reterr)
+{
+    struct reading reading = {.scratch = scratch, .reterr = reterr, .unknown = ret_unknown};
+    *ret_unknown = (struct proto_json_unknown){.message = NULL};
+    return read_whole(&reading, descriptor, json, ret);
+}
+
+const char *proto_json_name(const ProtobufCFieldDescriptor *field, struct codec_scratch *scratch)
+{
+    char *const name = arena_alloc(&scratch->arena, NAME_BYTES_MAX);
+    if (name == NULL)
+        return "";
+    camel_case(field->name, name);
+    return name;
 }
 
 thole_status proto_json_decode(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
@@ -515,10 +570,10 @@ thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *ret
 {
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
-        const void *value = member(message, field->offset);
+        const void *value = proto_json_member(message, field->offset);
         size_t n = 1;
         if (is_list(field)) {
-            n = *(size_t *)member(message, field->quantifier_offset);
+            n = *(size_t *)proto_json_member(message, field->quantifier_offset);
             value = *(char *const *)value;
         }
         for (size_t k = 0; k < n; k++)
@@ -539,10 +594,10 @@ void proto_texts_mend(ProtobufCMessage *message)
 {
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
-        char *value = member(message, field->offset);
+        char *value = proto_json_member(message, field->offset);
         size_t n = 1;
         if (is_list(field)) {
-            n = *(size_t *)member(message, field->quantifier_offset);
+            n = *(size_t *)proto_json_member(message, field->quantifier_offset);
             value = *(char **)(void *)value;
         }
         for (size_t k = 0; k < n; k++)

@@ -28,6 +28,18 @@ THOLE_NODISCARD thole_status proto_json_decode_tolerant(const ProtobufCMessageDe
                                                         thole_slice json, struct codec_scratch *scratch,
                                                         struct proto_json_tolerance *tolerance,
                                                         ProtobufCMessage **ret, thole_error *reterr);
+/* Where a member stands that a message has not. */
+struct proto_json_unknown {
+    const ProtobufCMessageDescriptor *message; /* NULL: there is none */
+    thole_slice member;                        /* of the JSON, as it is written between its quotes */
+};
+/* As proto_json_decode(), but a member that is not known is THOLE_CORRUPT, too, and says where it is. */
+THOLE_NODISCARD thole_status proto_json_decode_known(const ProtobufCMessageDescriptor *descriptor,
+                                                     thole_slice json, struct codec_scratch *scratch,
+                                                     struct proto_json_unknown *ret_unknown,
+                                                     ProtobufCMessage **ret, thole_error *reterr);
+/* The name of a field in JSON, in memory of @p scratch; "" when there is none. */
+const char *proto_json_name(const ProtobufCFieldDescriptor *field, struct codec_scratch *scratch);
 /* Whether these are JSON, of a message that may be either: no message in protobuf of thole's begins with this
  * byte, which would be a group. */
 bool proto_json_is(thole_slice bytes);

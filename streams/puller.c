@@ -57,7 +57,7 @@ struct puller {
 /* ---- asking; the lock is held ---- */
 
 /* Messages of requests that may not have ended. */
-static uint32_t alive(const struct puller *puller, uint64_t now)
+static uint32_t puller_alive(const struct puller *puller, uint64_t now)
 {
     uint64_t const second = now / 1000;
     uint32_t count = 0;
@@ -70,7 +70,7 @@ static uint32_t alive(const struct puller *puller, uint64_t now)
 
 static void forget_ended(struct puller *puller, uint64_t now)
 {
-    uint32_t const most = alive(puller, now);
+    uint32_t const most = puller_alive(puller, now);
     if (puller->asked > most)
         puller->asked = most;
 }
@@ -86,7 +86,7 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
     assert(count > 0 && count <= UINT32_MAX - puller->asked);
     puller->sent[at].count += count;
     puller->asked += count;
-    assert(puller->asked <= alive(puller, now));
+    assert(puller->asked <= puller_alive(puller, now));
 }
 
 /* The largest there may be, with its subjects. */
@@ -119,7 +119,7 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
 }
 
 /* Sends a request when half of the wanted messages are not requested yet. */
-static void ask(struct puller *puller, struct link *link)
+static void puller_ask(struct puller *puller, struct link *link)
 {
     uint64_t const now = link_now_ms();
     assert(is_locked(&puller->lock));
@@ -147,7 +147,7 @@ static void ask_later(struct puller *puller)
     puller->retry_ms = puller->retry_ms == 0 ? RETRY_FIRST_MS : puller->retry_ms * 2;
     if (puller->retry_ms > RETRY_MAX_MS)
         puller->retry_ms = RETRY_MAX_MS;
-    puller->pause_until_ms = link_now_ms() + puller->retry_ms; /* ask() sets the alarm */
+    puller->pause_until_ms = link_now_ms() + puller->retry_ms; /* puller_ask() sets the alarm */
 }
 
 static void forget_all(struct puller *puller)
@@ -171,7 +171,7 @@ static bool is_usual_end(uint32_t status, thole_slice text)
 }
 
 /* The end of a request, or a heartbeat; the lock is held. */
-static void take_status(struct puller *puller, const struct delivery *delivery)
+static void puller_take_status(struct puller *puller, const struct delivery *delivery)
 {
     uint64_t left = 0;
     thole_slice text;
@@ -213,7 +213,7 @@ static bool count_message(struct puller *puller, bool bad)
     return true;
 }
 
-static void hand_over(struct puller *puller, struct work_message *message, const char *bad)
+static void puller_hand_over(struct puller *puller, struct work_message *message, const char *bad)
 {
     pthread_mutex_lock(&puller->lock);
     bool const wanted = count_message(puller, bad != NULL);
@@ -230,7 +230,7 @@ static void hand_over(struct puller *puller, struct work_message *message, const
 }
 
 /* One of the requests has no responders, and it is not known which. The lock is held. */
-static void take_refusal(struct puller *puller)
+static void puller_take_refusal(struct puller *puller)
 {
     forget_all(puller);
     ask_later(puller);
@@ -238,12 +238,12 @@ static void take_refusal(struct puller *puller)
         puller->refused(puller->arg);
 }
 
-static void take_message(struct puller *puller, natsMsg **native)
+static void puller_take_message(struct puller *puller, natsMsg **native)
 {
     const char *bad;
     struct work_message *message = work_message_create(*native, &puller->names, &bad);
     *native = NULL;
-    hand_over(puller, message, bad);
+    puller_hand_over(puller, message, bad);
 }
 
 static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
@@ -257,15 +257,15 @@ static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
     puller->heard_ms = link_now_ms();
     bool const current = epoch == puller->epoch;
     if (current && delivery.no_responders)
-        take_refusal(puller);
+        puller_take_refusal(puller);
     else if (current && is_status)
-        take_status(puller, &delivery);
+        puller_take_status(puller, &delivery);
     pthread_mutex_unlock(&puller->lock);
     if (current && !is_status)
-        take_message(puller, native);
+        puller_take_message(puller, native);
     struct link *link = link_acquire(puller->connection);
     pthread_mutex_lock(&puller->lock);
-    ask(puller, link);
+    puller_ask(puller, link);
     pthread_mutex_unlock(&puller->lock);
     link_release(link);
     pthread_mutex_unlock(&puller->dispatch);
@@ -292,7 +292,7 @@ static void puller_up(void *arg, struct link *link)
     puller->pause_until_ms = 0;
     puller->retry_ms = 0;
     forget_all(puller);
-    ask(puller, link);
+    puller_ask(puller, link);
     pthread_mutex_unlock(&puller->lock);
 }
 
@@ -315,7 +315,7 @@ static void puller_fire(void *arg)
     uint64_t const now = link_now_ms();
     if (puller->asked > 0 && now >= puller->heard_ms + SILENCE_MS)
         forget_all(puller);
-    ask(puller, link);
+    puller_ask(puller, link);
     if (puller->asked > 0)
         connection_alarm_by(puller->connection, &puller->attachment, puller->heard_ms + SILENCE_MS);
     pthread_mutex_unlock(&puller->lock);
@@ -379,7 +379,7 @@ void puller_want(struct puller *puller, uint32_t free_slots)
     struct link *link = link_acquire(puller->connection);
     pthread_mutex_lock(&puller->lock);
     puller->wanted = free_slots;
-    ask(puller, link);
+    puller_ask(puller, link);
     pthread_mutex_unlock(&puller->lock);
     link_release(link);
 }

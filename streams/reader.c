@@ -22,7 +22,7 @@ enum {
     GET_REQUEST_MAX = 4096,
 };
 
-static bool get_uint(thole_slice object, const char *path, uint64_t *ret)
+static bool reader_get_uint(thole_slice object, const char *path, uint64_t *ret)
 {
     thole_slice value;
     return json_path(object, path, &value) && json_uint(value, ret);
@@ -32,9 +32,9 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
                                  thole_error *reterr)
 {
     struct stream_bounds bounds;
-    if (!get_uint(answer, "state.first_seq", &bounds.first) ||
-        !get_uint(answer, "state.last_seq", &bounds.last) ||
-        !get_uint(answer, "state.messages", &bounds.messages))
+    if (!reader_get_uint(answer, "state.first_seq", &bounds.first) ||
+        !reader_get_uint(answer, "state.last_seq", &bounds.last) ||
+        !reader_get_uint(answer, "state.messages", &bounds.messages))
         return thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no state", stream);
     if (bounds.messages == 0)
         bounds.first = bounds.last + 1;
@@ -43,8 +43,8 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
 }
 
 /* A call with an answer that only confirms it. */
-static thole_status tell(struct connection *connection, const char *verb, const char *stream,
-                         thole_slice body, uint32_t *ret_error, thole_error *reterr)
+static thole_status reader_notify(struct connection *connection, const char *verb, const char *stream,
+                                  thole_slice body, uint32_t *ret_error, thole_error *reterr)
 {
     struct buf answer;
     buf_init(&answer, API_ANSWER_MAX);
@@ -61,6 +61,21 @@ thole_status stream_bounds(struct connection *connection, const char *stream, st
     thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
     if (status == THOLE_OK)
         status = parse_bounds(buf_bytes(&answer), stream, ret, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status stream_server_ms(struct connection *connection, const char *stream, uint64_t *ret_ms,
+                              thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice time;
+    uint64_t ns = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
+    if (status == THOLE_OK && !(json_find(buf_bytes(&answer), "ts", &time) && json_time_ns(time, &ns)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no time", stream);
+    *ret_ms = ns / 1000000;
     buf_release(&answer);
     return status;
 }
@@ -96,6 +111,25 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
     return status;
 }
 
+thole_status stream_message(struct connection *connection, const char *stream, uint64_t sequence,
+                            bool *ret_there, struct buf *ret_body, thole_error *reterr)
+{
+    struct api_body body;
+    struct buf answer;
+    uint64_t found = 0;
+    uint32_t code = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.MSG.GET", stream, api_body_sequence(&body, sequence),
+                                   &answer, &code, reterr);
+    if (status == THOLE_OK)
+        status = stream_get_answer(buf_bytes(&answer), &found, ret_body, reterr);
+    else if (code == API_MESSAGE_NOT_FOUND)
+        status = THOLE_OK;
+    *ret_there = found == sequence;
+    buf_release(&answer);
+    return status;
+}
+
 thole_status stream_next(struct connection *connection, const char *stream, uint64_t from,
                          uint64_t *ret_sequence, thole_error *reterr)
 {
@@ -124,7 +158,7 @@ thole_status stream_next(struct connection *connection, const char *stream, uint
  * messages of a stream. For a literal subject whose last message was deleted, nats-server 2.10.27 answers "no
  * message found" even when older ones are there; with a wildcard it finds them.
  */
-static void widen(struct buf *to, const char *subject)
+static void reader_widen(struct buf *to, const char *subject)
 {
     const char *first = strchr(subject, '.');
     const char *second = first == NULL ? NULL : strchr(first + 1, '.');
@@ -142,7 +176,7 @@ thole_status stream_get_request(struct buf *to, const char *subject)
     struct json json;
     struct buf wide;
     buf_init(&wide, SUBJECT_BYTES_MAX + 1);
-    widen(&wide, subject);
+    reader_widen(&wide, subject);
     buf_clear(to);
     json_to_buf(&json, to);
     json_object(&json);
@@ -181,6 +215,18 @@ thole_status stream_sequence_request(struct buf *to, uint64_t sequence)
     return buf_status(to);
 }
 
+thole_status stream_first_request(struct buf *to, const char *subject)
+{
+    struct json json;
+    buf_clear(to);
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_number(&json, "seq", 1);
+    json_member_text(&json, "next_by_subj", subject);
+    json_end(&json);
+    return buf_status(to);
+}
+
 thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,
                                thole_error *reterr)
 {
@@ -194,7 +240,7 @@ thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struc
         return THOLE_OK;
     }
     THOLE_TRY(status);
-    if (!json_find(answer, "message", &message) || !get_uint(message, "seq", ret_sequence) ||
+    if (!json_find(answer, "message", &message) || !reader_get_uint(message, "seq", ret_sequence) ||
         *ret_sequence == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "the server's answer holds no message");
     return ret_body == NULL ? THOLE_OK : get_bytes(message, "data", ret_body, reterr);
@@ -236,6 +282,39 @@ thole_status stream_last_by_subject(struct connection *connection, const char *s
     return status;
 }
 
+thole_status stream_find(struct connection *connection, const char *stream, const char *subject,
+                         uint64_t from, struct stored_message *ret, struct buf *ret_body, thole_error *reterr)
+{
+    struct buf wide, request, answer;
+    struct json json;
+    thole_slice time;
+    uint32_t code = 0;
+    *ret = (struct stored_message){0};
+    buf_init(&wide, SUBJECT_BYTES_MAX + 1);
+    buf_init(&request, GET_REQUEST_MAX);
+    buf_init(&answer, API_ANSWER_MAX);
+    reader_widen(&wide, subject);
+    json_to_buf(&json, &request);
+    json_object(&json);
+    if (from > 0)
+        json_member_number(&json, "seq", from);
+    json_member_text(&json, from > 0 ? "next_by_subj" : "last_by_subj", buf_cstr(&wide));
+    json_end(&json);
+    thole_status status = buf_status(&wide) != THOLE_OK ? buf_status(&wide) : buf_status(&request);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "subject is too long");
+    else
+        status = api_call(connection, "STREAM.MSG.GET", stream, buf_bytes(&request), &answer, &code, reterr);
+    if (status == THOLE_OK || (status == THOLE_NOT_FOUND && code == API_MESSAGE_NOT_FOUND))
+        status = stream_get_answer(buf_bytes(&answer), &ret->sequence, ret_body, reterr);
+    if (status == THOLE_OK && ret->sequence > 0 && json_path(buf_bytes(&answer), "message.time", &time))
+        (void)json_time_ns(time, &ret->stored_ns);
+    buf_release(&wide);
+    buf_release(&request);
+    buf_release(&answer);
+    return status;
+}
+
 /* ---- without a consumer ---- */
 
 /* The first message at @p from or behind it that matches; sequence 0: there is none. */
@@ -267,16 +346,20 @@ thole_status stream_walk(struct connection *connection, const char *stream, cons
                          uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
 {
     struct buf wide, answer, body, subject;
-    uint64_t next = from == 0 ? 1 : from;
+    uint64_t next = from == 0 ? 1 : from, last = 0;
     buf_init(&wide, SUBJECT_BYTES_MAX + 1);
     buf_init(&answer, API_ANSWER_MAX);
     buf_init(&body, API_ANSWER_MAX);
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    widen(&wide, filter);
+    reader_widen(&wide, filter);
     thole_status status = buf_status(&wide) == THOLE_OK
                               ? THOLE_OK
                               : thole_fail(reterr, buf_status(&wide), "filter is too long");
-    while (status == THOLE_OK && next <= to) {
+    /* To say that nothing comes behind the last one the server would look through all that is stored there.
+     */
+    if (status == THOLE_OK && next <= to)
+        status = stream_last_by_subject(connection, stream, buf_cstr(&wide), &last, NULL, reterr);
+    while (status == THOLE_OK && next <= to && next <= last) {
         uint64_t sequence = 0;
         status = walk_step(connection, stream, buf_cstr(&wide), next, &answer, &sequence, &body, reterr);
         if (status != THOLE_OK || sequence == 0 || sequence > to)
@@ -327,7 +410,7 @@ struct read {
     bool broken; /* a gap, standstill, or the consumer is gone: try again */
 };
 
-static thole_status send_create(struct read *read, thole_error *reterr)
+static thole_status reader_send_create(struct read *read, thole_error *reterr)
 {
     char api[PUSH_API_BYTES];
     struct buf request;
@@ -384,7 +467,7 @@ static thole_status take_bounds(struct read *read, thole_slice answer, thole_err
 }
 
 /* Each answer doubles the window. */
-static void take_flow(struct read *read, thole_slice subject)
+static void reader_take_flow(struct read *read, thole_slice subject)
 {
     if (subject.len == 0)
         return;
@@ -395,7 +478,7 @@ static void take_flow(struct read *read, thole_slice subject)
 }
 
 /* Heartbeats and flow control. The heartbeat says how far the consumer has looked. */
-static void take_status(struct read *read, uint32_t status, const struct delivery *delivery)
+static void reader_take_status(struct read *read, uint32_t status, const struct delivery *delivery)
 {
     uint64_t looked = 0, sent = 0;
     if (status != 100) {
@@ -403,7 +486,7 @@ static void take_status(struct read *read, uint32_t status, const struct deliver
         return;
     }
     thole_slice const stalled = delivery_header(delivery, "Nats-Consumer-Stalled");
-    take_flow(read, delivery->reply);
+    reader_take_flow(read, delivery->reply);
     if (read->full && stalled.len > 0)
         read->broken = true; /* all that it had under way has come */
     else
@@ -422,7 +505,7 @@ static void take_status(struct read *read, uint32_t status, const struct deliver
     read->done = read->bounded && looked >= read->target;
 }
 
-static thole_status take_message(struct read *read, const struct delivery *delivery)
+static thole_status reader_take_message(struct read *read, const struct delivery *delivery)
 {
     struct ack_meta meta;
     if (!ack_parse(delivery->reply, &meta) || !thole_slice_equal(meta.consumer, thole_slice_from(read->name)))
@@ -452,7 +535,7 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
 }
 
 /* An answer of the API: to the create, or with the bounds. */
-static thole_status take_answer(struct read *read, thole_slice answer, thole_error *reterr)
+static thole_status reader_take_answer(struct read *read, thole_slice answer, thole_error *reterr)
 {
     thole_slice type;
     if (json_find(answer, "type", &type) &&
@@ -461,15 +544,15 @@ static thole_status take_answer(struct read *read, thole_slice answer, thole_err
     return take_bounds(read, answer, reterr);
 }
 
-static thole_status take(struct read *read, natsMsg *message, thole_error *reterr)
+static thole_status reader_take(struct read *read, natsMsg *message, thole_error *reterr)
 {
     struct delivery const delivery = link_delivery(message);
     thole_slice text;
     if (!thole_slice_equal(delivery.subject, thole_slice_from(read->inbox)))
-        return take_message(read, &delivery);
+        return reader_take_message(read, &delivery);
     if (delivery.body.len > 0)
-        return take_answer(read, delivery.body, reterr);
-    take_status(read, link_status(&delivery, &text), &delivery);
+        return reader_take_answer(read, delivery.body, reterr);
+    reader_take_status(read, link_status(&delivery, &text), &delivery);
     return THOLE_OK;
 }
 
@@ -483,7 +566,7 @@ static thole_status read_loop(struct read *read, thole_error *reterr)
             break;
         }
         THOLE_TRY(link_fail(got, "read of stream", read->stream, reterr));
-        thole_status const status = take(read, message, reterr);
+        thole_status const status = reader_take(read, message, reterr);
         link_spent_add(&read->spent, message);
         THOLE_TRY(status);
         if (link_now_ms() - read->progress_ms > read->patience_ms)
@@ -517,7 +600,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
         (void)natsSubscription_SetPendingLimits(read->native, -1, -1);
         status = send_bounds(read, reterr);
         if (status == THOLE_OK)
-            status = send_create(read, reterr);
+            status = reader_send_create(read, reterr);
         if (status == THOLE_OK)
             status = read_loop(read, reterr);
         link_spent_end(&read->spent);
@@ -530,8 +613,8 @@ static thole_status read_once(struct read *read, struct connection *connection, 
     return status;
 }
 
-static thole_status read_all(struct connection *connection, struct read read, uint64_t from,
-                             thole_error *reterr)
+static thole_status reader_read_all(struct connection *connection, struct read read, uint64_t from,
+                                    thole_error *reterr)
 {
     const char *const stream = read.stream, *const filter = read.filter;
     read.next = from == 0 ? 1 : from;
@@ -558,7 +641,7 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
                          uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
 {
     struct read const read = {.stream = stream, .filter = filter, .to = to, .each = each, .arg = arg};
-    return read_all(connection, read, from, reterr);
+    return reader_read_all(connection, read, from, reterr);
 }
 
 thole_status stream_read_deliveries(struct connection *connection, const char *stream, const char *filter,
@@ -567,7 +650,7 @@ thole_status stream_read_deliveries(struct connection *connection, const char *s
 {
     struct read const read = {
         .stream = stream, .filter = filter, .to = to, .each_delivery = each, .arg = arg, .leaves = true};
-    return read_all(connection, read, from, reterr);
+    return reader_read_all(connection, read, from, reterr);
 }
 
 /* ---- removal ---- */
@@ -577,13 +660,13 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
 {
     struct api_body body;
     uint32_t code = 0, why = 0;
-    thole_status status =
-        tell(connection, "STREAM.MSG.DELETE", stream, api_body_delete(&body, sequence), &code, reterr);
+    thole_status status = reader_notify(connection, "STREAM.MSG.DELETE", stream,
+                                        api_body_delete(&body, sequence), &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
     if (code == API_DELETE_FAILED) { /* 2.10 returns it for a missing message, and for real failures */
-        thole_status const ignored =
-            tell(connection, "STREAM.MSG.GET", stream, api_body_sequence(&body, sequence), &why, NULL);
+        thole_status const ignored = reader_notify(connection, "STREAM.MSG.GET", stream,
+                                                   api_body_sequence(&body, sequence), &why, NULL);
         (void)ignored;
         if (why == API_MESSAGE_NOT_FOUND)
             status = THOLE_OK;
@@ -606,5 +689,5 @@ thole_status stream_purge_below(struct connection *connection, const char *strea
     if (bounds.messages == 0 || below <= bounds.first)
         return THOLE_OK;
     assert(below <= bounds.last && below > bounds.first);
-    return tell(connection, "STREAM.PURGE", stream, api_body_sequence(&body, below), NULL, reterr);
+    return reader_notify(connection, "STREAM.PURGE", stream, api_body_sequence(&body, below), NULL, reterr);
 }

@@ -20,14 +20,31 @@ THOLE_NODISCARD thole_status stream_bounds(struct connection *connection, const 
 THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connection, const char *stream,
                                                     const char *subject, uint64_t *ret_sequence,
                                                     struct buf *ret_body, thole_error *reterr);
+/* What the clock of the stream's leader says, milliseconds since 1970. */
+THOLE_NODISCARD thole_status stream_server_ms(struct connection *connection, const char *stream,
+                                              uint64_t *ret_ms, thole_error *reterr);
+/* A message of a stream; zeroed: there is none. */
+struct stored_message {
+    uint64_t sequence, stored_ns; /* when: nanoseconds since 1970, by the clock of its server; 0: not known */
+};
+/* The same with its time; from @p from on the first one that matches, 0: the last one. */
+THOLE_NODISCARD thole_status stream_find(struct connection *connection, const char *stream,
+                                         const char *subject, uint64_t from, struct stored_message *ret,
+                                         struct buf *ret_body, thole_error *reterr);
+/* The body of one message, from the leader; *ret_there false: it is not there. */
+THOLE_NODISCARD thole_status stream_message(struct connection *connection, const char *stream,
+                                            uint64_t sequence, bool *ret_there, struct buf *ret_body,
+                                            thole_error *reterr);
 /* The first message at @p from or behind it, by the leader. *ret_sequence = 0: there is none. */
 THOLE_NODISCARD thole_status stream_next(struct connection *connection, const char *stream, uint64_t from,
                                          uint64_t *ret_sequence, thole_error *reterr);
 /* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
  */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
-/* The body of a direct get (requests_get()) of one message. */
+/* The body of a direct get (requests_get()) of one message; of the first one of a literal subject. That of
+ * stream_get_request() is one of the last. */
 THOLE_NODISCARD thole_status stream_sequence_request(struct buf *to, uint64_t sequence);
+THOLE_NODISCARD thole_status stream_first_request(struct buf *to, const char *subject);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
                                                struct buf *ret_body, thole_error *reterr);
 /* The headers of the message in such an answer, as they were published: "NATS/1.0\r\nName: value\r\n...".
@@ -56,10 +73,15 @@ typedef thole_status stream_delivery_fn(void *arg, uint64_t sequence, const stru
 THOLE_NODISCARD thole_status stream_read_deliveries(struct connection *connection, const char *stream,
                                                     const char *filter, uint64_t from, uint64_t to,
                                                     stream_delivery_fn *each, void *arg, thole_error *reterr);
+/* The same without a consumer, for those who may create none. It asks the leader for each message, with some
+ * requests under way. THOLE_DENIED: this user may not read the stream. */
+THOLE_NODISCARD thole_status stream_fetch(struct connection *connection, const char *stream, uint64_t from,
+                                          uint64_t to, stream_delivery_fn *each, void *arg,
+                                          thole_error *reterr);
 /*
  * The same without a consumer, for clients: their users need no right to create any. A round trip for each
  * message, from the leader; so for histories of one instance, not for whole streams. @p filter must not be
- * NULL. Complete, as each answer says where the next message is.
+ * NULL. Complete, as each answer says where the next message is, up to the last one that was there at first.
  */
 THOLE_NODISCARD thole_status stream_walk(struct connection *connection, const char *stream,
                                          const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
@@ -71,6 +93,14 @@ THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const 
 /* The same as a request of a window, which reports the result. */
 THOLE_NODISCARD thole_status stream_delete_send(struct requests *requests, const char *stream,
                                                 uint64_t sequence, uint64_t token, thole_error *reterr);
+/* The same without an answer: who asks does not learn whether it was done. One server carries out one on the
+ * same connection behind it after it; in a cluster they may change places. */
+THOLE_NODISCARD thole_status stream_delete_tell(struct connection *connection, const char *stream,
+                                                uint64_t sequence, thole_error *reterr);
+/* The answer to stream_delete_send(). *ret_was_there: it has removed the message; there was none otherwise,
+ * or (nats-server 2.10 does not say which) it failed. */
+THOLE_NODISCARD thole_status stream_delete_answer(thole_slice answer, const char *stream, bool *ret_was_there,
+                                                  thole_error *reterr);
 /* The same for many, at once. THOLE_UNAVAILABLE: some may still exist. */
 THOLE_NODISCARD thole_status stream_delete_all(struct connection *connection, const char *stream,
                                                const uint64_t *sequences, size_t n, thole_error *reterr);
@@ -127,6 +157,8 @@ struct ordered_reader_options {
 };
 /* When the stream stored what ordered_reader_fn is given, in nanoseconds since 1970; 0: not a delivery. */
 uint64_t delivery_stored_ns(const struct delivery *delivery);
+/* How many messages its consumer has behind it. 0 also: not a delivery. */
+uint64_t delivery_pending(const struct delivery *delivery);
 THOLE_NODISCARD thole_status ordered_reader_open(struct connection *connection,
                                                  const struct ordered_reader_options *options,
                                                  struct ordered_reader **ret, thole_error *reterr);

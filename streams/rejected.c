@@ -12,13 +12,13 @@
 
 enum { NUMBER_BYTES = 24, TIME_BYTES = 40, HEADER_BYTES_MAX = 4096, ID_BYTES = 160 };
 
-static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
+static thole_slice rejected_number_text(char text[NUMBER_BYTES], uint64_t n)
 {
     return (thole_slice){(const uint8_t *)text,
                          (size_t)snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)n)};
 }
 
-static thole_slice time_text(char text[TIME_BYTES], uint64_t ns)
+static thole_slice rejected_time_text(char text[TIME_BYTES], uint64_t ns)
 {
     time_t const seconds = (time_t)(ns / 1000000000u);
     struct tm parts = {.tm_sec = 0};
@@ -41,8 +41,9 @@ static void append_printable(struct buf *to, thole_slice text, bool spaces)
     }
 }
 
-static thole_status publish(struct requests *requests, const char *subject, const struct rejected_item *item,
-                            thole_slice reason, thole_slice was, uint64_t token, thole_error *reterr)
+static thole_status rejected_publish_message(struct requests *requests, const char *subject,
+                                             const struct rejected_item *item, thole_slice reason,
+                                             thole_slice was, uint64_t token, thole_error *reterr)
 {
     char sequence[NUMBER_BYTES], bytes[NUMBER_BYTES], when[TIME_BYTES], id[ID_BYTES];
     if (item->binding != NULL)
@@ -54,9 +55,9 @@ static thole_status publish(struct requests *requests, const char *subject, cons
     struct header const headers[] = {{HEADER_CODE, item->code},
                                      {HEADER_REASON, reason},
                                      {HEADER_SUBJECT, was},
-                                     {HEADER_SEQUENCE, number_text(sequence, item->sequence)},
-                                     {HEADER_TIME, time_text(when, item->stored_ns)},
-                                     {HEADER_BYTES, number_text(bytes, item->bytes)}};
+                                     {HEADER_SEQUENCE, rejected_number_text(sequence, item->sequence)},
+                                     {HEADER_TIME, rejected_time_text(when, item->stored_ns)},
+                                     {HEADER_BYTES, rejected_number_text(bytes, item->bytes)}};
     struct publish const publish = {.subject = subject,
                                     .body = item->payload,
                                     .message_id = item->event != NULL ? item->event : id,
@@ -81,7 +82,8 @@ thole_status rejected_publish(struct requests *requests, const char *ns, const s
     append_printable(&was, item->subject, false);
     thole_status status = buf_status(&reason) != THOLE_OK ? buf_status(&reason) : buf_status(&was);
     if (status == THOLE_OK)
-        status = publish(requests, subject, item, buf_bytes(&reason), buf_bytes(&was), token, reterr);
+        status = rejected_publish_message(requests, subject, item, buf_bytes(&reason), buf_bytes(&was), token,
+                                          reterr);
     else
         status = thole_fail(reterr, status, "the headers of a rejected message do not fit");
     buf_release(&reason);
@@ -97,13 +99,13 @@ struct reading {
     thole_error *reterr;
 };
 
-static uint64_t number_of(const struct delivery *delivery, const char *key)
+static uint64_t rejected_number_of(const struct delivery *delivery, const char *key)
 {
     uint64_t n = 0;
     return json_uint(delivery_header(delivery, key), &n) ? n : 0;
 }
 
-static uint64_t read_time(thole_slice text)
+static uint64_t rejected_read_time(thole_slice text)
 {
     struct tm parts = {.tm_sec = 0};
     char copy[TIME_BYTES] = "";
@@ -118,7 +120,7 @@ static uint64_t read_time(thole_slice text)
     return seconds < 0 ? 0 : (uint64_t)seconds * 1000000000u + nanos;
 }
 
-static thole_status take(void *arg, uint64_t sequence, const struct delivery *delivery)
+static thole_status rejected_take(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     enum { TOKEN_PARTITION = 3 };
     struct reading *reading = arg;
@@ -129,9 +131,9 @@ static thole_status take(void *arg, uint64_t sequence, const struct delivery *de
         return THOLE_OK;
     struct rejected_item item = {.partition = (uint32_t)partition,
                                  .number = sequence,
-                                 .sequence = number_of(delivery, HEADER_SEQUENCE),
-                                 .stored_ns = read_time(delivery_header(delivery, HEADER_TIME)),
-                                 .bytes = number_of(delivery, HEADER_BYTES)};
+                                 .sequence = rejected_number_of(delivery, HEADER_SEQUENCE),
+                                 .stored_ns = rejected_read_time(delivery_header(delivery, HEADER_TIME)),
+                                 .bytes = rejected_number_of(delivery, HEADER_BYTES)};
     thole_status status = arena_dup(&list->arena, delivery_header(delivery, HEADER_CODE), &item.code);
     if (status == THOLE_OK)
         status = arena_dup(&list->arena, delivery_header(delivery, HEADER_REASON), &item.reason);
@@ -162,5 +164,5 @@ thole_status rejected_read(struct connection *connection, const char *ns, struct
     list->items = arena_array(&list->arena, reading.cap, sizeof *list->items);
     if (list->items == NULL)
         return thole_fail(reterr, THOLE_LIMIT, "too many rejected messages: ask for fewer");
-    return stream_read_deliveries(connection, stream, NULL, last - n + 1, last, take, &reading, reterr);
+    return stream_fetch(connection, stream, last - n + 1, last, rejected_take, &reading, reterr);
 }

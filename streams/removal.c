@@ -21,7 +21,7 @@ struct removal {
 };
 
 /* Under the lock. */
-static void judge(struct removal *removal, const struct request_done *done)
+static void removal_check(struct removal *removal, const struct request_done *done)
 {
     uint32_t code = 0;
     thole_error err = {0};
@@ -41,11 +41,11 @@ static void judge(struct removal *removal, const struct request_done *done)
     }
 }
 
-static void on_done(void *arg, const struct request_done *done)
+static void removal_on_done(void *arg, const struct request_done *done)
 {
     struct removal *removal = arg;
     pthread_mutex_lock(&removal->lock);
-    judge(removal, done);
+    removal_check(removal, done);
     removal->in_flight--;
     pthread_cond_signal(&removal->changed);
     pthread_mutex_unlock(&removal->lock);
@@ -72,6 +72,26 @@ thole_status stream_delete_send(struct requests *requests, const char *stream, u
     return requests_send(requests, api, api_body_delete(&body, sequence), token, reterr);
 }
 
+thole_status stream_delete_tell(struct connection *connection, const char *stream, uint64_t sequence,
+                                thole_error *reterr)
+{
+    struct api_body body;
+    char api[REMOVAL_API_BYTES];
+    (void)snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.%s", stream);
+    return connection_publish(connection, api, NULL, 0, api_body_delete(&body, sequence), reterr);
+}
+
+thole_status stream_delete_answer(thole_slice answer, const char *stream, bool *ret_was_there,
+                                  thole_error *reterr)
+{
+    uint32_t code = 0;
+    thole_status const status = api_judge(answer, "STREAM.MSG.DELETE", stream, &code, reterr);
+    *ret_was_there = status == THOLE_OK;
+    if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND || code == API_DELETE_FAILED)
+        return THOLE_OK;
+    return status;
+}
+
 static thole_status send_one(struct removal *removal, struct requests *requests, uint64_t sequence,
                              thole_error *reterr)
 {
@@ -88,8 +108,8 @@ static thole_status send_one(struct removal *removal, struct requests *requests,
     return status;
 }
 
-static thole_status send_all(struct removal *removal, struct requests *requests, const uint64_t *sequences,
-                             size_t n, thole_error *reterr)
+static thole_status removal_send_all(struct removal *removal, struct requests *requests,
+                                     const uint64_t *sequences, size_t n, thole_error *reterr)
 {
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < n && status == THOLE_OK && wait_for_room(removal, WINDOW_MAX); i++)
@@ -129,9 +149,9 @@ thole_status stream_delete_all(struct connection *connection, const char *stream
     pthread_mutex_init(&removal.lock, NULL);
     pthread_cond_init(&removal.changed, NULL);
     thole_status status = requests_open(connection, 2 * WINDOW_MAX, connection_request_timeout_ms(connection),
-                                        on_done, &removal, &requests, reterr);
+                                        removal_on_done, &removal, &requests, reterr);
     if (status == THOLE_OK)
-        status = send_all(&removal, requests, sequences, n, reterr);
+        status = removal_send_all(&removal, requests, sequences, n, reterr);
     requests_close(requests);
     assert(removal.in_flight == 0); /* each has been answered, or was not sent */
     if (status == THOLE_OK)

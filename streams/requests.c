@@ -1,6 +1,7 @@
 /* The window of requests. */
 #include "requests.h"
 #include "api.h"
+#include "api_prefix.h"
 #include "inflow.h"
 #include "jscan.h"
 #include "link.h"
@@ -40,7 +41,7 @@ struct slot {
     uint64_t token, due_ms, epoch;
     uint32_t generation;     /* of the request in it; grows when it is answered */
     uint32_t prev, next;     /* in flight: by age; free: only next */
-    bool in_flight, suspect; /* suspect: see take_refusal() */
+    bool in_flight, suspect; /* suspect: see requests_take_refusal() */
     bool reads;              /* it is one of the window's reads */
     enum request_form form;
 };
@@ -117,8 +118,8 @@ static void free_slot(struct requests *requests, uint32_t at)
     atomic_fetch_sub(&requests->in_flight, 1);
 }
 
-static void hold(struct requests *requests, const struct publish *publish, enum request_form form,
-                 uint64_t token)
+static void requests_hold(struct requests *requests, const struct publish *publish, enum request_form form,
+                          uint64_t token)
 {
     size_t const subject_bytes = strlen(publish->subject) + 1;
     struct held_read *const held = memory_new(sizeof *held + subject_bytes + publish->body.len);
@@ -211,7 +212,7 @@ static void decode_get(const struct delivery *delivery, uint32_t status, struct 
 }
 
 /* Reads one decimal number that ends at a dot or at the end. */
-static bool read_number(const char **at, uint32_t *ret)
+static bool requests_read_number(const char **at, uint32_t *ret)
 {
     uint64_t n = 0;
     const char *c = *at;
@@ -252,7 +253,7 @@ static void write_address(char *to, uint32_t slot, uint32_t generation)
 }
 
 /* The lock is held. */
-static void name_place(const struct requests *requests, uint32_t at, struct place_in_window *ret)
+static void requests_name_place(const struct requests *requests, uint32_t at, struct place_in_window *ret)
 {
     const struct slot *const slot = &requests->slots[at];
     assert(requests->inbox_len < LINK_INBOX_BYTES);
@@ -270,7 +271,8 @@ static bool read_address(const char *subject, uint32_t *ret_slot, uint32_t *ret_
     const char *at = subject + strlen(subject);
     for (int dots = 0; at > subject; at--) {
         if (at[-1] == '.' && ++dots == 2)
-            return read_number(&at, ret_slot) && read_number(&at, ret_generation) && *at == 0;
+            return requests_read_number(&at, ret_slot) && requests_read_number(&at, ret_generation) &&
+                   *at == 0;
     }
     return false;
 }
@@ -281,7 +283,7 @@ static bool read_address(const char *subject, uint32_t *ret_slot, uint32_t *ret_
  * refusals, all of them have no responders. What is not certain stays in flight until its time is over, and
  * is then answered with REQUEST_UNKNOWN.
  */
-static void take_refusal(struct requests *requests, uint64_t epoch)
+static void requests_take_refusal(struct requests *requests, uint64_t epoch)
 {
     pthread_mutex_lock(&requests->lock);
     if (epoch == requests->inbox_epoch && requests->given_up > 0) {
@@ -328,7 +330,7 @@ static void settle_refusals(struct requests *requests)
     }
 }
 
-static void take_answer(struct requests *requests, natsMsg *message)
+static void requests_take_answer(struct requests *requests, natsMsg *message)
 {
     struct delivery const delivery = link_delivery(message);
     struct request_done done = {.result = REQUEST_ANSWERED, .body = delivery.body};
@@ -353,7 +355,7 @@ static void take_answer(struct requests *requests, natsMsg *message)
 }
 
 /* Frees a slot for which nothing was sent. False: its callback was called meanwhile. */
-static bool unreserve(struct requests *requests, const struct place_in_window *place)
+static bool requests_unreserve(struct requests *requests, const struct place_in_window *place)
 {
     pthread_mutex_lock(&requests->lock);
     struct slot const *slot = &requests->slots[place->slot];
@@ -379,14 +381,14 @@ static struct held_read *next_read(struct requests *requests, const struct link 
         uint32_t const at = take_slot(requests, held->token, due_ms, held->form);
         requests->slots[at].reads = true;
         requests->reads++;
-        name_place(requests, at, ret);
+        requests_name_place(requests, at, ret);
         connection_alarm_by(requests->connection, &requests->attachment, due_ms);
     }
     pthread_mutex_unlock(&requests->lock);
     return held;
 }
 
-static void send_held(struct requests *requests)
+static void requests_send_held(struct requests *requests)
 {
     struct place_in_window place;
     bool sent;
@@ -397,23 +399,23 @@ static void send_held(struct requests *requests)
          free(held)) {
         thole_slice const body = {(const uint8_t *)held->bytes + strlen(held->bytes) + 1, held->body_len};
         thole_status const status = link_send_bytes(link, held->bytes, place.reply, body, &sent, NULL);
-        if (status != THOLE_OK && !sent && unreserve(requests, &place))
+        if (status != THOLE_OK && !sent && requests_unreserve(requests, &place))
             requests->done(requests->arg,
                            &(struct request_done){.result = REQUEST_UNKNOWN, .token = place.token});
     }
     link_release(link);
 }
 
-static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
+static void requests_on_answer(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct requests *requests = arg;
     pthread_mutex_lock(&requests->dispatch);
     if (*message == NULL)
-        take_refusal(requests, epoch);
+        requests_take_refusal(requests, epoch);
     else
-        take_answer(requests, *message);
+        requests_take_answer(requests, *message);
     settle_refusals(requests);
-    send_held(requests);
+    requests_send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }
 
@@ -432,7 +434,7 @@ static void give_up_held(struct requests *requests, bool lost, uint64_t now)
 }
 
 /* Answers with REQUEST_UNKNOWN, oldest first: those of epochs up to @p epoch, or those due by @p now. */
-static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
+static void requests_give_up(struct requests *requests, uint64_t epoch, uint64_t now)
 {
     pthread_mutex_lock(&requests->dispatch);
     for (;;) {
@@ -455,7 +457,7 @@ static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
     }
     pthread_mutex_lock(&requests->lock);
     give_up_held(requests, epoch > 0, epoch > 0 ? UINT64_MAX : now); /* all that wait are of the newest one */
-    send_held(requests);
+    requests_send_held(requests);
     pthread_mutex_unlock(&requests->dispatch);
 }
 
@@ -468,7 +470,7 @@ static void requests_up(void *arg, struct link *link)
     struct listener *listener = NULL;
     connection_inbox(requests->connection, inbox);
     (void)snprintf(pattern, sizeof pattern, "%s.*.*", inbox);
-    if (listener_open(link, pattern, NULL, on_answer, requests, &listener, NULL) != THOLE_OK)
+    if (listener_open(link, pattern, NULL, requests_on_answer, requests, &listener, NULL) != THOLE_OK)
         link_break(link);
     listeners_replace(&requests->listeners, listener);
     pthread_mutex_lock(&requests->lock);
@@ -487,13 +489,13 @@ static void requests_down(void *arg, uint64_t epoch)
     assert(requests->inbox_epoch == 0 || requests->inbox_epoch == epoch);
     requests->inbox_epoch = 0; /* its answers are ignored from now on */
     pthread_mutex_unlock(&requests->lock);
-    give_up(requests, epoch, 0);
+    requests_give_up(requests, epoch, 0);
 }
 
 static void requests_fire(void *arg)
 {
     struct requests *requests = arg;
-    give_up(requests, 0, link_now_ms());
+    requests_give_up(requests, 0, link_now_ms());
     pthread_mutex_lock(&requests->lock);
     if (requests->oldest != NO_SLOT)
         connection_alarm_by(requests->connection, &requests->attachment,
@@ -538,7 +540,7 @@ void requests_close(struct requests *requests)
     requests->inbox_epoch = 0;
     pthread_mutex_unlock(&requests->lock);
     listeners_close(&requests->listeners);
-    give_up(requests, UINT64_MAX, 0);
+    requests_give_up(requests, UINT64_MAX, 0);
     assert(requests->oldest == NO_SLOT && requests->youngest == NO_SLOT && requests->held_first == NULL);
     assert(atomic_load(&requests->in_flight) == 0); /* each has been answered */
     pthread_mutex_destroy(&requests->lock);
@@ -556,9 +558,9 @@ size_t requests_in_flight(const struct requests *requests)
 /* ---- sending ---- */
 
 /* Takes a slot of this link's epoch, or keeps a read whose turn has not come. */
-static thole_status reserve(struct requests *requests, const struct link *link, const struct publish *publish,
-                            enum request_form form, uint64_t token, struct place_in_window *ret,
-                            thole_error *reterr)
+static thole_status requests_reserve(struct requests *requests, const struct link *link,
+                                     const struct publish *publish, enum request_form form, uint64_t token,
+                                     struct place_in_window *ret, thole_error *reterr)
 {
     uint64_t const due_ms = link_now_ms() + requests->timeout_ms;
     bool const reads = link_is_read(publish->subject);
@@ -574,14 +576,14 @@ static thole_status reserve(struct requests *requests, const struct link *link, 
         status =
             thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight", requests->window);
     } else if (ret->held) {
-        hold(requests, publish, form, token);
+        requests_hold(requests, publish, form, token);
     } else {
         bool const first = requests->oldest == NO_SLOT;
         uint32_t const at = take_slot(requests, token, due_ms, form);
         assert(requests->slots[at].epoch == link->epoch && requests->youngest == at);
         requests->slots[at].reads = reads;
         requests->reads += reads;
-        name_place(requests, at, ret);
+        requests_name_place(requests, at, ret);
         if (first)
             connection_alarm_by(requests->connection, &requests->attachment, due_ms);
     }
@@ -593,8 +595,11 @@ static thole_status send_with_headers(struct link *link, const char *reply, cons
                                       bool *ret_sent, thole_error *reterr)
 {
     natsMsg *message;
-    THOLE_TRY(link_message(publish->subject, reply, publish->headers, publish->headers_len, publish->body,
-                           &message, reterr));
+    char room[API_SUBJECT_BYTES];
+    const char *const subject =
+        api_prefix_apply(connection_api_prefix(link->connection), publish->subject, room);
+    THOLE_TRY(link_message(subject, reply, publish->headers, publish->headers_len, publish->body, &message,
+                           reterr));
     thole_status const status = link_send(link, message, ret_sent, reterr);
     link_message_free(message);
     return status;
@@ -610,7 +615,7 @@ static thole_status send_request(struct requests *requests, const struct publish
     if (link == NULL)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: not connected to NATS",
                           publish->subject);
-    thole_status status = reserve(requests, link, publish, form, token, &place, reterr);
+    thole_status status = requests_reserve(requests, link, publish, form, token, &place, reterr);
     if (status != THOLE_OK || place.held) {
         link_release(link);
         return status;
@@ -622,7 +627,7 @@ static thole_status send_request(struct requests *requests, const struct publish
     link_release(link);
     if (status == THOLE_OK || sent) /* sent in part: answered when the connection is lost */
         return THOLE_OK;
-    return unreserve(requests, &place) ? status : THOLE_OK;
+    return requests_unreserve(requests, &place) ? status : THOLE_OK;
 }
 
 enum { PUBLISH_HEADERS_MAX = MESSAGE_HEADERS_MAX + 2 };

@@ -18,6 +18,8 @@
 #define CANNOT_STORE "nats-server cannot store it"
 /* The code of a REQUEST_FAILED that lasts: the message is larger than the stream's max_msg_size. */
 enum { REQUEST_TOO_LARGE = 10054 };
+/* Of one that does not: another message with this message id is under way. */
+enum { REQUEST_UNDER_WAY = 10158 };
 
 enum request_result {
     REQUEST_ANSWERED = 0, /* raw requests: the body is the answer. Direct gets: there is a message or none */

@@ -1,28 +1,20 @@
 #include "restored.h"
 #include "api.h"
 #include "jscan.h"
+#include "marked_store.h"
 #include "message.h"
 #include "reader.h"
 #include "stored_write.h"
 #include "subject.h"
-#include "topology_spec.h"
 #include <stdio.h>
 
 enum { TOKEN_INSTANCE = 4, TOKEN_WHAT = 5, SEQUENCE_BYTES = 24 };
 
 #define RECEIPT "receipt"
 
-thole_status restored_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                             thole_error *reterr)
+thole_status restored_require(struct connection *connection, const char *ns, thole_error *reterr)
 {
-    struct stream_spec spec = {.purpose = "it has what was restored from archives",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 1};
-    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_RESTORED", ns);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.restored.>", ns);
-    return spec_ensure(connection, &spec, reterr);
+    return marked_store_require(connection, ns, STORE_RESTORED, reterr);
 }
 
 /* ---- names ---- */
@@ -61,7 +53,8 @@ thole_status restored_receipt(struct connection *connection, const struct restor
             stream_last_by_subject(connection, names.stream, buf_cstr(&names.subject), &sequence, to, reterr);
     buf_release(&names.subject);
     *ret = status == THOLE_OK && sequence > 0;
-    return status == THOLE_NOT_FOUND ? THOLE_OK : status; /* no stream */
+    return status == THOLE_NOT_FOUND ? marked_store_check(connection, place->ns, STORE_RESTORED, reterr)
+                                     : status;
 }
 
 struct walk {
@@ -71,7 +64,7 @@ struct walk {
     thole_error *reterr;
 };
 
-static thole_status on_record(void *arg, uint64_t at, thole_slice subject, thole_slice body)
+static thole_status restored_on_record(void *arg, uint64_t at, thole_slice subject, thole_slice body)
 {
     const struct walk *walk = arg;
     thole_slice const what = subject_nth(subject, TOKEN_WHAT);
@@ -92,8 +85,8 @@ thole_status restored_read(struct connection *connection, const struct restored_
     struct walk walk = {.each_record = each, .arg = arg, .reterr = reterr};
     thole_status status = names_make(&names, place, "*", reterr);
     if (status == THOLE_OK)
-        status = stream_walk(connection, names.stream, buf_cstr(&names.subject), 1, UINT64_MAX, on_record,
-                             &walk, reterr);
+        status = stream_walk(connection, names.stream, buf_cstr(&names.subject), 1, UINT64_MAX,
+                             restored_on_record, &walk, reterr);
     buf_release(&names.subject);
     return status;
 }
@@ -144,7 +137,9 @@ thole_status restored_list(struct connection *connection, const char *ns, restor
     (void)snprintf(stream, sizeof stream, "THOLE_%s_RESTORED", ns);
     (void)snprintf(filter, sizeof filter, "thole.%s.restored.*.*.%s", ns, RECEIPT);
     thole_status const status = stream_bounds(connection, stream, &bounds, reterr);
-    if (status == THOLE_NOT_FOUND || (status == THOLE_OK && bounds.messages == 0))
+    if (status == THOLE_NOT_FOUND)
+        return marked_store_check(connection, ns, STORE_RESTORED, reterr);
+    if (status == THOLE_OK && bounds.messages == 0)
         return THOLE_OK;
     if (status != THOLE_OK)
         return status;
@@ -153,8 +148,8 @@ thole_status restored_list(struct connection *connection, const char *ns, restor
 
 /* ---- writing ---- */
 
-static thole_status put(struct connection *connection, const struct restored_place *place, const char *what,
-                        thole_slice body, thole_error *reterr)
+static thole_status restored_put_value(struct connection *connection, const struct restored_place *place,
+                                       const char *what, thole_slice body, thole_error *reterr)
 {
     struct names names;
     thole_status status = names_make(&names, place, what, reterr);
@@ -170,17 +165,17 @@ thole_status restored_put(struct connection *connection, const struct restored_p
                           uint64_t sequence, thole_slice bytes, thole_error *reterr)
 {
     char what[SEQUENCE_BYTES];
-    return put(connection, place, sequence_text(sequence, what), bytes, reterr);
+    return restored_put_value(connection, place, sequence_text(sequence, what), bytes, reterr);
 }
 
 thole_status restored_put_receipt(struct connection *connection, const struct restored_place *place,
                                   thole_slice receipt, thole_error *reterr)
 {
-    return put(connection, place, RECEIPT, receipt, reterr);
+    return restored_put_value(connection, place, RECEIPT, receipt, reterr);
 }
 
-static thole_status purge(struct connection *connection, const struct restored_place *place, const char *what,
-                          thole_error *reterr)
+static thole_status restored_purge(struct connection *connection, const struct restored_place *place,
+                                   const char *what, thole_error *reterr)
 {
     struct names names;
     struct buf body, answer;
@@ -206,6 +201,6 @@ static thole_status purge(struct connection *connection, const struct restored_p
 thole_status restored_remove(struct connection *connection, const struct restored_place *place,
                              thole_error *reterr)
 {
-    THOLE_TRY(purge(connection, place, RECEIPT, reterr));
-    return purge(connection, place, "*", reterr);
+    THOLE_TRY(restored_purge(connection, place, RECEIPT, reterr));
+    return restored_purge(connection, place, "*", reterr);
 }

@@ -16,11 +16,13 @@ struct restored_place { /* of an instance; borrowed */
     thole_slice instance;
 };
 
-/* Makes the stream unless it is there. @p replicas: of the namespace. */
-THOLE_NODISCARD thole_status restored_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                                             thole_error *reterr);
+/* The stream is there. THOLE_NOT_FOUND: no engine has made it yet. THOLE_CONFLICT, here and where receipts
+ * are read: it was there and is lost (marked_store.h). */
+THOLE_NODISCARD thole_status restored_require(struct connection *connection, const char *ns,
+                                              thole_error *reterr);
 
-/* Whether there is a receipt, which replaces what is in @p to (may be NULL). No stream: there is none. */
+/* Whether there is a receipt, which replaces what is in @p to (may be NULL). No stream, and none was ever
+ * made: there is none. */
 THOLE_NODISCARD thole_status restored_receipt(struct connection *connection,
                                               const struct restored_place *place, bool *ret, struct buf *to,
                                               thole_error *reterr);

@@ -120,7 +120,7 @@ struct calling {
 };
 
 /* Under the lock. */
-static void keep(struct calling *calling, const struct delivery *delivery)
+static void roll_call_keep(struct calling *calling, const struct delivery *delivery)
 {
     assert(is_locked(&calling->lock));
     if (delivery->no_responders) {
@@ -143,11 +143,11 @@ static void keep(struct calling *calling, const struct delivery *delivery)
     calling->len++;
 }
 
-static void on_answer(void *arg, const struct delivery *delivery)
+static void roll_call_on_answer(void *arg, const struct delivery *delivery)
 {
     struct calling *calling = arg;
     pthread_mutex_lock(&calling->lock);
-    keep(calling, delivery);
+    roll_call_keep(calling, delivery);
     pthread_cond_signal(&calling->changed);
     pthread_mutex_unlock(&calling->lock);
 }
@@ -172,7 +172,7 @@ static struct timespec clock_at(uint64_t ms)
     return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * NANOS_PER_MS};
 }
 
-static void listen(struct calling *calling)
+static void roll_call_listen(struct calling *calling)
 {
     uint64_t until = link_now_ms() + ROLL_CALL_SILENCE_MS;
     size_t heard = 0;
@@ -189,7 +189,7 @@ static void listen(struct calling *calling)
     pthread_mutex_unlock(&calling->lock);
 }
 
-static int compare(thole_slice a, thole_slice b)
+static int roll_call_compare(thole_slice a, thole_slice b)
 {
     int const order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
@@ -198,12 +198,12 @@ static int compare(thole_slice a, thole_slice b)
 static int by_queue(const void *a, const void *b)
 {
     const struct roll_answer *x = a, *y = b;
-    int const order = compare(x->queue, y->queue);
-    return order != 0 ? order : compare(x->worker, y->worker);
+    int const order = roll_call_compare(x->queue, y->queue);
+    return order != 0 ? order : roll_call_compare(x->worker, y->worker);
 }
 
-static thole_status take(struct calling *calling, struct roll_answer **ret, size_t *ret_len,
-                         thole_error *reterr)
+static thole_status roll_call_take(struct calling *calling, struct roll_answer **ret, size_t *ret_len,
+                                   thole_error *reterr)
 {
     if (calling->status != THOLE_OK)
         return thole_fail(reterr, calling->status, "no memory for what the workers answer");
@@ -250,16 +250,17 @@ thole_status roll_call(struct connection *connection, const char *ns, struct are
     (void)pthread_condattr_destroy(&monotonic);
     thole_status status = roll_call_subject(&subject, ns, reterr);
     if (status == THOLE_OK)
-        status = connection_subscribe(connection, inbox, on_answer, &calling, &subscription, reterr);
+        status =
+            connection_subscribe(connection, inbox, roll_call_on_answer, &calling, &subscription, reterr);
     if (status == THOLE_OK)
         status = call_out(connection, buf_cstr(&subject), inbox, reterr);
     if (status == THOLE_OK)
-        listen(&calling);
+        roll_call_listen(&calling);
     subscription_close(subscription); /* no answer comes any more */
     if (status == THOLE_OK)
         status = explain_silence(connection, violations, buf_cstr(&subject), &calling, reterr);
     if (status == THOLE_OK)
-        status = take(&calling, ret, ret_len, reterr);
+        status = roll_call_take(&calling, ret, ret_len, reterr);
     pthread_cond_destroy(&calling.changed);
     pthread_mutex_destroy(&calling.lock);
     buf_release(&subject);

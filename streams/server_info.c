@@ -44,7 +44,7 @@ static int connect_one(const struct addrinfo *at, int64_t deadline)
     return -1;
 }
 
-static int connect_any(const char *address, int64_t deadline)
+static int server_info_connect_any(const char *address, int64_t deadline)
 {
     char host[NATS_ADDRESS_BYTES];
     const char *port = strrchr(address, ':') + 1; /* nats_url_address() put one there */
@@ -63,7 +63,7 @@ static int connect_any(const char *address, int64_t deadline)
     return fd;
 }
 
-static bool read_line(int fd, int64_t deadline, struct buf *line)
+static bool server_info_read_line(int fd, int64_t deadline, struct buf *line)
 {
     while (line->len == 0 || memchr(line->ptr, '\n', line->len) == NULL) {
         char piece[INFO_READ_BYTES];
@@ -107,12 +107,12 @@ thole_status server_info_read(const char *url, uint64_t timeout_ms, struct serve
     if (!nats_url_address(url, address))
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL names no server; expected nats://host:port");
     int64_t const deadline = (int64_t)clock_monotonic_ms() + (int64_t)timeout_ms;
-    int const fd = connect_any(address, deadline);
+    int const fd = server_info_connect_any(address, deadline);
     if (fd < 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no NATS server answers at %s", address);
     struct buf line;
     buf_init(&line, INFO_LINE_MAX);
-    bool const good = read_line(fd, deadline, &line) && parse_info(buf_bytes(&line), ret);
+    bool const good = server_info_read_line(fd, deadline, &line) && parse_info(buf_bytes(&line), ret);
     buf_release(&line);
     (void)close(fd);
     if (!good)

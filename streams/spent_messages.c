@@ -35,7 +35,7 @@ static size_t take_spent(natsMsg *ret[SPENT_MAX])
     return len;
 }
 
-static void destroy(natsMsg *const *messages, size_t len)
+static void spent_messages_destroy(natsMsg *const *messages, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         natsMsg_Destroy(messages[i]);
@@ -54,7 +54,7 @@ void link_message_free(natsMsg *message)
     if (spent.len == SPENT_MAX || spent.bytes >= SPENT_BYTES_MAX)
         len = take_spent(full);
     pthread_mutex_unlock(&spent.lock);
-    destroy(full, len);
+    spent_messages_destroy(full, len);
 }
 
 void link_messages_free_rest(void)
@@ -63,7 +63,7 @@ void link_messages_free_rest(void)
     pthread_mutex_lock(&spent.lock);
     size_t const len = take_spent(rest);
     pthread_mutex_unlock(&spent.lock);
-    destroy(rest, len);
+    spent_messages_destroy(rest, len);
 }
 
 void link_spent_add(struct link_spent *own, natsMsg *message)
@@ -75,13 +75,13 @@ void link_spent_add(struct link_spent *own, natsMsg *message)
     own->bytes += bytes > 0 ? (size_t)bytes : 0;
     if (own->len < BULK_MAX && own->bytes < BULK_BYTES_MAX)
         return;
-    destroy(own->messages, own->len);
+    spent_messages_destroy(own->messages, own->len);
     own->len = own->bytes = 0;
 }
 
 void link_spent_end(struct link_spent *own)
 {
-    destroy(own->messages, own->len);
+    spent_messages_destroy(own->messages, own->len);
     free(own->messages);
     *own = (struct link_spent){.messages = NULL};
 }

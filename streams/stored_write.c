@@ -6,8 +6,8 @@
 
 enum { NUMBER_BYTES = 24, HEADERS_MAX = 2 };
 
-static thole_status judge(thole_slice answer, const char *subject, uint64_t *ret_sequence,
-                          thole_error *reterr)
+static thole_status stored_write_check(thole_slice answer, const char *subject, uint64_t *ret_sequence,
+                                       thole_error *reterr)
 {
     thole_slice error, found;
     uint64_t sequence = 0, code = 0;
@@ -44,7 +44,7 @@ thole_status stored_write(struct connection *connection, const struct stored_wri
     thole_status status =
         connection_request_with(connection, write->subject, headers, n, write->body, &answer, reterr);
     if (status == THOLE_OK)
-        status = judge(buf_bytes(&answer), write->subject, ret_sequence, reterr);
+        status = stored_write_check(buf_bytes(&answer), write->subject, ret_sequence, reterr);
     buf_release(&answer);
     return status;
 }

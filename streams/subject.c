@@ -2,6 +2,7 @@
 #include "subject.h"
 #include "message.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void append_token(struct buf *to, thole_slice id)
     }
 }
 
-static int hex_digit(uint8_t c)
+static int subject_hex_digit(uint8_t c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -53,7 +54,7 @@ static int hex_digit(uint8_t c)
 }
 
 /* buf's own failure with a text. */
-static thole_status finished(const struct buf *to, thole_error *reterr)
+static thole_status subject_finished(const struct buf *to, thole_error *reterr)
 {
     if (buf_status(to) == THOLE_OK)
         return THOLE_OK;
@@ -65,7 +66,7 @@ thole_status subject_token(struct buf *to, thole_slice id, thole_error *reterr)
     buf_clear(to);
     THOLE_TRY(id_check(id, reterr));
     append_token(to, id);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error *reterr)
@@ -74,8 +75,8 @@ thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error
     for (size_t i = 0; i < token.len; i++) {
         uint8_t c = token.ptr[i];
         if (c == '%') {
-            int const high = i + 2 < token.len ? hex_digit(token.ptr[i + 1]) : -1;
-            int const low = i + 2 < token.len ? hex_digit(token.ptr[i + 2]) : -1;
+            int const high = i + 2 < token.len ? subject_hex_digit(token.ptr[i + 1]) : -1;
+            int const low = i + 2 < token.len ? subject_hex_digit(token.ptr[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return thole_fail(reterr, THOLE_INVALID, "subject token has a bad escape at byte %zu", i);
             c = (uint8_t)(high * 16 + low);
@@ -87,11 +88,11 @@ thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error
         }
         buf_append(to, &c, 1);
     }
-    THOLE_TRY(finished(to, reterr));
+    THOLE_TRY(subject_finished(to, reterr));
     return id_check(buf_bytes(to), reterr);
 }
 
-static thole_status begin(struct buf *to, const char *ns, thole_error *reterr)
+static thole_status subject_begin(struct buf *to, const char *ns, thole_error *reterr)
 {
     buf_clear(to);
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
@@ -99,7 +100,7 @@ static thole_status begin(struct buf *to, const char *ns, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status check_partition(uint32_t p, thole_error *reterr)
+static thole_status subject_check_partition(uint32_t p, thole_error *reterr)
 {
     if (p < PARTITIONS_MAX)
         return THOLE_OK;
@@ -121,23 +122,63 @@ static thole_status check_route(thole_slice route, thole_error *reterr)
 thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice route,
                            thole_slice instance, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     THOLE_TRY(check_route(route, reterr));
     THOLE_TRY(id_check(instance, reterr));
     buf_printf(to, "in.%u.%.*s.", p, THOLE_FMT(route));
     append_token(to, instance);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
+}
+
+static thole_status subject_waiting(struct buf *to, const char *ns, uint32_t p, const char *route,
+                                    thole_slice instance, const char *by, thole_error *reterr)
+{
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    buf_printf(to, "in.%u.%s.", p, route);
+    append_token(to, instance);
+    buf_text(to, by);
+    return subject_finished(to, reterr);
+}
+
+thole_status subject_controls(struct buf *to, const char *ns, uint32_t p, size_t which, thole_slice instance,
+                              thole_error *reterr)
+{
+    assert(which < SUBJECT_CONTROLS);
+    return subject_waiting(to, ns, p, "control.*", instance, which == 0 ? "" : ".by.*", reterr);
+}
+
+thole_status subject_deletions(struct buf *to, const char *ns, uint32_t p, size_t which, thole_slice instance,
+                               thole_error *reterr)
+{
+    assert(which < SUBJECT_DELETIONS);
+    return subject_waiting(to, ns, p, which < 2 ? "control.delete" : "control.force_delete", instance,
+                           which % 2 == 0 ? "" : ".by.*", reterr);
+}
+
+thole_status subject_starts(struct buf *to, const char *ns, uint32_t p, size_t which, thole_slice instance,
+                            thole_error *reterr)
+{
+    static const struct {
+        const char *route, *by;
+    } starts[SUBJECT_STARTS] = {
+        {"start.*", ""},      {"start.*", ".by.*"}, {"start_event.*", ""}, {"start_event.*", ".by.*"},
+        {"engine.start", ""},
+    };
+    assert(which < SUBJECT_STARTS);
+    return subject_waiting(to, ns, p, starts[which].route, instance, starts[which].by, reterr);
 }
 
 static const char SEVERAL[] = "+", RESULTS[] = "result.worker";
 
 thole_status subject_results(struct buf *to, const char *ns, uint32_t p, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     buf_printf(to, "in.%u.%s.%s", p, RESULTS, SEVERAL);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 bool subject_is_results(thole_slice subject)
@@ -145,6 +186,17 @@ bool subject_is_results(thole_slice subject)
     return subject_nth(subject, INBOX_TOKEN_INSTANCE + 1).len == 0 &&
            thole_slice_equal(subject_nth(subject, INBOX_TOKEN_INSTANCE), thole_slice_from(SEVERAL)) &&
            thole_slice_equal(subject_inbox_route(subject), thole_slice_from(RESULTS));
+}
+
+bool subject_is_of_log(thole_slice subject, const char *ns, uint32_t p)
+{
+    char number[12];
+    thole_slice const kind = subject_nth(subject, 2);
+    (void)snprintf(number, sizeof number, "%" PRIu32, p);
+    return thole_slice_equal(subject_nth(subject, 0), THOLE_STR("thole")) &&
+           thole_slice_equal(subject_nth(subject, 1), thole_slice_from(ns)) &&
+           (thole_slice_equal(kind, THOLE_STR("hist")) || thole_slice_equal(kind, THOLE_STR("ctl"))) &&
+           thole_slice_equal(subject_nth(subject, 3), thole_slice_from(number));
 }
 
 thole_slice subject_inbox_route(thole_slice subject)
@@ -163,7 +215,7 @@ thole_status subject_add_actor(struct buf *to, thole_slice actor, thole_error *r
     THOLE_TRY(id_check(actor, reterr));
     buf_printf(to, ".%s.", BY);
     append_token(to, actor);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_actor(thole_slice subject, size_t by, struct buf *ret, thole_error *reterr)
@@ -181,8 +233,8 @@ thole_status subject_actor(thole_slice subject, size_t by, struct buf *ret, thol
 thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                              uint64_t execution, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     THOLE_TRY(id_check(instance, reterr));
     buf_printf(to, "hist.%u.", p);
     append_token(to, instance);
@@ -192,72 +244,72 @@ thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_s
         buf_text(to, "." SUBJECT_DELETED);
     else
         buf_printf(to, ".%llu", (unsigned long long)execution);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
                              thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     THOLE_TRY(name_check(thole_slice_from(what), "control subject", reterr));
     buf_printf(to, "ctl.%u.%s", p, what);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_audit(struct buf *to, const char *ns, uint32_t p, const char *what, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     if (what != NULL)
         THOLE_TRY(name_check(thole_slice_from(what), "audit subject", reterr));
     buf_printf(to, "audit.%u.%s", p, what == NULL ? "*" : what);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_restored(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                               const char *what, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     THOLE_TRY(id_check(instance, reterr));
     if (what[0] != '*')
         THOLE_TRY(name_check(thole_slice_from(what), "restored subject", reterr));
     buf_printf(to, "restored.%u.", p);
     append_token(to, instance);
     buf_printf(to, ".%s", what);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_work(struct buf *to, const char *ns, thole_slice queue, thole_slice instance,
                           uint64_t execution, uint64_t activity_id, uint64_t try_number, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
     THOLE_TRY(name_check(queue, "queue", reterr));
     THOLE_TRY(id_check(instance, reterr));
     buf_printf(to, "work.%.*s.", THOLE_FMT(queue));
     append_token(to, instance);
     buf_printf(to, ".%llu.%llu.%llu", (unsigned long long)execution, (unsigned long long)activity_id,
                (unsigned long long)try_number);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_cancel(struct buf *to, const char *ns, thole_slice instance, uint64_t execution,
                             thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
     THOLE_TRY(id_check(instance, reterr));
     buf_text(to, "cancel.");
     append_token(to, instance);
     buf_printf(to, ".%llu", (unsigned long long)execution);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration, thole_slice instance,
                            const char *kind, thole_error *reterr)
 {
     bool const any_kind = kind == NULL || kind[0] == 0;
-    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
     if (orchestration.len > 0)
         THOLE_TRY(name_check(orchestration, "orchestration", reterr));
     if (instance.len > 0 || !any_kind)
@@ -273,27 +325,27 @@ thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestra
         buf_text(to, "*");
     buf_text(to, ".");
     buf_text(to, any_kind ? "*" : kind);
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_emitted(struct buf *to, const char *ns, thole_slice orchestration, thole_slice instance,
                              thole_slice type, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
     THOLE_TRY(name_check(orchestration, "orchestration", reterr));
     THOLE_TRY(id_check(instance, reterr));
     THOLE_TRY(dotted_check(type, reterr));
     buf_printf(to, "event.%.*s.", THOLE_FMT(orchestration));
     append_token(to, instance);
     buf_printf(to, ".ce.%.*s", THOLE_FMT(type));
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice query,
                            thole_slice instance, thole_error *reterr)
 {
-    THOLE_TRY(begin(to, ns, reterr));
-    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(subject_begin(to, ns, reterr));
+    THOLE_TRY(subject_check_partition(p, reterr));
     if (query.len > 0)
         THOLE_TRY(name_check(query, "query", reterr));
     if (instance.len > 0)
@@ -305,7 +357,7 @@ thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_sli
         append_token(to, instance);
     else
         buf_text(to, "*");
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 bool subject_begins_with(thole_slice text, const char *with)
@@ -340,7 +392,7 @@ thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64
                               PARTITIONS_MAX);
         buf_printf(to, "_%u", (uint32_t)p);
     }
-    return finished(to, reterr);
+    return subject_finished(to, reterr);
 }
 
 thole_slice subject_nth(thole_slice subject, size_t index)

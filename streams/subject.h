@@ -21,12 +21,28 @@ THOLE_NODISCARD thole_status subject_token_decode(thole_slice token, struct buf 
 /* thole.<ns>.in.<p>.<kind>.<name>.<instance>; @p route: "<kind>.<name>", see message_route.h */
 THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice route,
                                            thole_slice instance, thole_error *reterr);
+/* A pattern for the starts of an instance in its inbox; all of them match one of SUBJECT_STARTS patterns. */
+enum { SUBJECT_STARTS = 5 };
+THOLE_NODISCARD thole_status subject_starts(struct buf *to, const char *ns, uint32_t p, size_t which,
+                                            thole_slice instance, thole_error *reterr);
+/* The same for clients' requests about an instance: cancel, pause, ... */
+enum { SUBJECT_CONTROLS = 2 };
+THOLE_NODISCARD thole_status subject_controls(struct buf *to, const char *ns, uint32_t p, size_t which,
+                                              thole_slice instance, thole_error *reterr);
+/* The same for those that delete it. */
+enum { SUBJECT_DELETIONS = 4 };
+THOLE_NODISCARD thole_status subject_deletions(struct buf *to, const char *ns, uint32_t p, size_t which,
+                                               thole_slice instance, thole_error *reterr);
 /* Tokens of such a subject; the route is two of them. */
 enum { INBOX_TOKEN_KIND = 4, INBOX_TOKEN_INSTANCE = 6 };
 /* In place of an instance: several results of workers, for instances of the partition (result_list.h). No id
  * is encoded so. */
 THOLE_NODISCARD thole_status subject_results(struct buf *to, const char *ns, uint32_t p, thole_error *reterr);
 bool subject_is_results(thole_slice subject);
+/* Whether the log of @p p stores what is published there: thole.<ns>.hist.<p>… or thole.<ns>.ctl.<p>…. A
+ * stream has others when somebody lets the server deliver there: it stores what it delivers under the subject
+ * that it had. */
+bool subject_is_of_log(thole_slice subject, const char *ns, uint32_t p);
 thole_slice subject_inbox_route(thole_slice subject);
 /*
  * Who asks, as NATS's permissions vouch for it: .by.<actor> at the end of an inbox subject, and of a request

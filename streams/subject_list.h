@@ -17,4 +17,17 @@ typedef void stream_subject_fn(void *arg, thole_slice subject);
 THOLE_NODISCARD thole_status stream_subjects(struct connection *connection, const char *stream,
                                              uint64_t since, size_t most, stream_subject_fn *each, void *arg,
                                              thole_error *reterr);
+
+/*
+ * How many messages there are of the subjects that match @p filter, as requests of a window to
+ * $JS.API.STREAM.INFO.<stream>: at most 100,000 subjects behind @p offset of them in an answer. The server
+ * looks at its index of subjects alone: it costs what matches, however large the stream is.
+ */
+THOLE_NODISCARD thole_status stream_counts_request(struct buf *to, const char *filter, uint64_t offset);
+typedef void stream_count_fn(void *arg, thole_slice subject, uint64_t messages);
+/* Calls @p each for each subject of the answer. *ret_here: how many; *ret_total: how many match. As
+ * stream_subjects(): @p since, THOLE_UNAVAILABLE and THOLE_CORRUPT. */
+THOLE_NODISCARD thole_status stream_counts_answer(thole_slice answer, uint64_t since, stream_count_fn *each,
+                                                  void *arg, uint64_t *ret_here, uint64_t *ret_total,
+                                                  thole_error *reterr);
 #endif

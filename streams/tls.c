@@ -99,7 +99,9 @@ thole_status tls_choose(const struct tls_files *files, const char *url, const ch
                         const struct server_info *info, natsOptions *options, thole_error *reterr)
 {
     thole_error said = {.status = THOLE_OK};
-    if (!info->tls_required && strncmp(url, "tls://", 6) != 0)
+    bool const asked = nats_url_scheme(url) != NATS_SCHEME_NATS || files->ca != NULL || files->cert != NULL ||
+                       files->server_name != NULL;
+    if (!info->tls_required && !asked)
         return link_fail(natsOptions_SetSecure(options, false), "NATS server", address, reterr);
     if (info->tls_verify && files->cert == NULL) /* TLS 1.3 would only end the connection, without a word */
         return thole_fail(reterr, THOLE_DENIED,

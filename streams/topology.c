@@ -1,117 +1,23 @@
 /* The streams and buckets of a namespace. */
 #include "topology.h"
 #include "api.h"
+#include "batch.h"
 #include "jscan.h"
 #include "link.h"
+#include "marked_store.h"
 #include "message.h"
 #include "reader.h"
+#include "stream_specs.h"
 #include "subject.h"
-#include "topology_spec.h"
+#include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-enum { VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
-enum {
-    REJECTED_MSGS_MAX = 10000,
-    REJECTED_BYTES_MAX = 32 * 1024 * 1024,
-    REJECTED_AGE_MS = 7 * 24 * 3600 * 1000
-};
-
-static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it takes the messages to instances",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 2,
-                               .add_subjects = true,
-                               .dedupe_ms = DEDUPE_MS};
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_IN_%u", ns, p);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*.*.*", ns, p);
-    (void)snprintf(spec.subjects[1], sizeof spec.subjects[1], "thole.%s.in.%u.*.*.*.by.*", ns, p);
-    return spec;
-}
-
-static struct stream_spec history_spec(const char *ns, uint32_t p, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it is the history and must never lose a message to a limit",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 2,
-                               .no_limits = true,
-                               .deny_purge = true};
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_HIST_%u", ns, p);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.hist.%u.*.*", ns, p);
-    (void)snprintf(spec.subjects[1], sizeof spec.subjects[1], "thole.%s.ctl.%u.*", ns, p);
-    return spec;
-}
-
-static struct stream_spec work_spec(const char *ns, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it holds each activity until a worker has done it",
-                               .retention = "workqueue",
-                               .replicas = replicas,
-                               .subjects_len = 1,
-                               .lift_max_per_subject = true,
-                               .deny_purge = true};
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_WORK", ns);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.work.>", ns);
-    return spec;
-}
-
-/* Its limits are the operator's choice, but it must have limits. */
-static struct stream_spec rejected_spec(const char *ns, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it keeps the newest messages that could not be taken",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 1,
-                               .dedupe_ms = DEDUPE_MS,
-                               .max_age_ms = REJECTED_AGE_MS,
-                               .keep_max_age = true,
-                               .max_msgs = REJECTED_MSGS_MAX,
-                               .max_bytes = REJECTED_BYTES_MAX,
-                               .discard_old = true};
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_REJECTED", ns);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.rejected.*", ns);
-    return spec;
-}
-
-/* Its limits are the operator's choice: for how long, and whether a full stream drops the oldest events or
- * makes engines wait. */
-static struct stream_spec events_spec(const char *ns, uint64_t age_ms, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it keeps the CloudEvents of instances",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 1,
-                               .dedupe_ms = age_ms > 0 && age_ms < DEDUPE_MS ? age_ms : DEDUPE_MS,
-                               .max_age_ms = age_ms,
-                               .any_max_age = age_ms == 0,
-                               .any_discard = true,
-                               .discard_old = true};
-    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_EVENTS", ns);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.event.*.*.ce.>", ns);
-    return spec;
-}
-
-/* A key-value bucket, as every NATS client understands it. */
-static struct stream_spec bucket_spec(const char *ns, const char *kind, uint64_t ttl_ms, uint32_t replicas)
-{
-    struct stream_spec spec = {.purpose = "it is a key-value bucket",
-                               .retention = "limits",
-                               .replicas = replicas,
-                               .subjects_len = 1,
-                               .max_age_ms = ttl_ms,
-                               .dedupe_ms = ttl_ms > 0 && ttl_ms < DEDUPE_MS ? ttl_ms : DEDUPE_MS,
-                               .max_per_subject = 1,
-                               .deny_delete = true,
-                               .allow_rollup = true};
-    (void)snprintf(spec.name, sizeof spec.name, "KV_THOLE_%s_%s", ns, kind);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "$KV.THOLE_%s_%s.>", ns, kind);
-    return spec;
-}
+enum { VALUE_BYTES_MAX = 64 };
+#define ID_KEY "identity"
 
 /* ---- the server ---- */
 
@@ -163,7 +69,7 @@ thole_status topology_check_jetstream(struct connection *connection, thole_error
     return status;
 }
 
-static thole_status check_server(struct connection *connection, thole_error *reterr)
+static thole_status topology_check_server(struct connection *connection, thole_error *reterr)
 {
     THOLE_TRY(topology_check_version(connection, reterr));
     return topology_check_jetstream(connection, reterr);
@@ -191,6 +97,26 @@ static thole_status config_get(struct connection *connection, const char *ns, co
                        key, ns, THOLE_FMT(buf_bytes(&body)));
     buf_release(&body);
     return status;
+}
+
+thole_status topology_read_id(struct connection *connection, const char *ns, struct namespace_id *ret,
+                              thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX], subject[SPEC_SUBJECT_BYTES];
+    uint64_t sequence = 0;
+    struct buf body;
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG." ID_KEY, ns);
+    buf_init(&body, VALUE_BYTES_MAX);
+    *ret = (struct namespace_id){.text = ""};
+    thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
+    if (status == THOLE_OK && sequence != 0 && !namespace_id_read(buf_bytes(&body), ret))
+        status = thole_fail(reterr, THOLE_CORRUPT,
+                            "key " ID_KEY " of bucket THOLE_%s_CONFIG is \"%.*s\", but a UUID is needed: put "
+                            "back what was there",
+                            ns, THOLE_FMT(buf_bytes(&body)));
+    buf_release(&body);
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status;
 }
 
 /* Writes the value of a bucket's key unless there is one. */
@@ -266,6 +192,51 @@ thole_status topology_check_payload(const struct topology *topology, uint64_t wa
     return THOLE_OK;
 }
 
+/* The first engine of this version makes it; what is there counts. */
+static thole_status ensure_id(struct connection *connection, const char *ns, struct namespace_id *ret,
+                              thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES];
+    uint8_t random[16];
+    THOLE_TRY(topology_read_id(connection, ns, ret, reterr));
+    if (ret->text[0] != '\0')
+        return THOLE_OK;
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
+    struct namespace_id const id = namespace_id_make(random);
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG." ID_KEY, ns);
+    THOLE_TRY(key_create(connection, subject, thole_slice_from(id.text), reterr));
+    THOLE_TRY(topology_read_id(connection, ns, ret, reterr));
+    if (ret->text[0] == '\0')
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s was written and is not there: try again", subject);
+    return THOLE_OK;
+}
+
+/* Without its settings nothing of a namespace is to be made beside its histories. Another engine may make
+ * both at this moment. */
+static thole_status check_orphans(struct connection *connection, const char *ns, struct stream_spec *config,
+                                  thole_error *reterr)
+{
+    char history[STREAM_NAME_BYTES_MAX];
+    struct stream_bounds bounds = {0};
+    thole_status status = spec_verify(connection, config, reterr);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    (void)snprintf(history, sizeof history, "THOLE_%s_HIST_0", ns);
+    status = stream_bounds(connection, history, &bounds, reterr);
+    if (status == THOLE_NOT_FOUND || (status == THOLE_OK && bounds.last == 0))
+        return THOLE_OK;
+    THOLE_TRY(status);
+    status = spec_verify(connection, config, reterr);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    return thole_fail(
+        reterr, THOLE_CONFLICT,
+        "bucket THOLE_%s_CONFIG is gone, and with it %s, but stream %s is there: nothing was made. "
+        "Restore NATS's data, or, when that is not possible, thole recover",
+        ns, part_loss(PART_CONFIG), history);
+}
+
 static thole_status ensure_payload(struct connection *connection, const struct topology_options *options,
                                    struct topology *topology, thole_error *reterr)
 {
@@ -280,10 +251,13 @@ static thole_status ensure_payload(struct connection *connection, const struct t
 /* The bucket, how many partitions there are and how large a payload may be; the key format comes last of all
  * (see finish_config()). The bucket's replicas count for the other streams when none were asked for. */
 static thole_status ensure_config(struct connection *connection, const struct topology_options *options,
-                                  struct topology *topology, thole_error *reterr)
+                                  struct topology *topology, bool *ret_made, thole_error *reterr)
 {
-    struct stream_spec spec = bucket_spec(options->ns, "CONFIG", 0, options->replicas);
+    struct stream_spec spec = stream_spec_bucket(options->ns, "CONFIG", 0, options->replicas);
     uint64_t partitions, format;
+    if (!options->accept_loss)
+        THOLE_TRY(check_orphans(connection, options->ns, &spec, reterr));
+    spec.replicas = options->replicas; /* the checks set it to what is there */
     THOLE_TRY(spec_ensure(connection, &spec, reterr));
     topology->replicas = spec.replicas;
     THOLE_TRY(config_get(connection, options->ns, "partitions", &partitions, reterr));
@@ -293,7 +267,9 @@ static thole_status ensure_config(struct connection *connection, const struct to
                                 &partitions, reterr));
     THOLE_TRY(config_get(connection, options->ns, "format", &format, reterr));
     THOLE_TRY(check_config(options->ns, format, partitions, options->partitions, reterr));
+    *ret_made = format != 0 && !options->accept_loss;
     topology->partitions = (uint32_t)partitions;
+    THOLE_TRY(ensure_id(connection, options->ns, &topology->id, reterr));
     return ensure_payload(connection, options, topology, reterr);
 }
 
@@ -346,21 +322,46 @@ thole_status topology_read_key(struct connection *connection, const char *ns, st
 }
 
 /* The first engine makes it; what is there counts. */
-static thole_status ensure_nonce_key(struct connection *connection, struct topology *topology,
+static thole_status ensure_nonce_key(struct connection *connection, struct topology *topology, bool made,
                                      thole_error *reterr)
 {
     char subject[SPEC_SUBJECT_BYTES];
-    struct stream_spec spec = bucket_spec(topology->ns, "SECRET", 0, topology->replicas);
+    struct stream_spec spec = stream_spec_bucket(topology->ns, "SECRET", 0, topology->replicas);
     bool there = false;
     (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_SECRET.nonces", topology->ns);
-    THOLE_TRY(spec_ensure(connection, &spec, reterr));
+    THOLE_TRY(spec_ensure_part(connection, PART_SECRET, made, &spec, reterr));
     THOLE_TRY(get_nonce_key(connection, topology->ns, subject, &topology->nonce_key, &there, reterr));
     if (there)
         return THOLE_OK;
+    if (part_judge(PART_SECRET, false, made) == PART_LOST)
+        return thole_fail(
+            reterr, THOLE_CONFLICT,
+            "key nonces of bucket THOLE_%s_SECRET is gone, and with it %s: restore NATS's data, or, "
+            "when that is not possible, thole recover",
+            topology->ns, part_loss(PART_SECRET));
     THOLE_TRY(make_nonce_key(connection, subject, reterr));
     THOLE_TRY(get_nonce_key(connection, topology->ns, subject, &topology->nonce_key, &there, reterr));
     if (!there)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "%s was written and is not there: try again", subject);
+    return THOLE_OK;
+}
+
+thole_status topology_keep_key(struct connection *connection, const struct topology *topology,
+                               thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES];
+    struct stream_spec spec = stream_spec_bucket(topology->ns, "SECRET", 0, topology->replicas);
+    struct nonce_key_text const text = nonce_key_write(&topology->nonce_key);
+    struct nonce_key key;
+    bool there = false;
+    assert(topology->ensured);
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_SECRET.nonces", topology->ns);
+    THOLE_TRY(spec_ensure(connection, &spec, reterr));
+    THOLE_TRY(key_create(connection, subject, thole_slice_from(text.text), reterr));
+    THOLE_TRY(get_nonce_key(connection, topology->ns, subject, &key, &there, reterr));
+    if (!there || memcmp(key.bytes, topology->nonce_key.bytes, sizeof key.bytes) != 0)
+        return thole_fail(reterr, THOLE_CONFLICT, "%s is another one than this engine has started with",
+                          subject);
     return THOLE_OK;
 }
 
@@ -370,15 +371,68 @@ static thole_status ensure_events(struct connection *connection, const struct to
 {
     bool const asked = options->events_age_ms != 0;
     struct stream_spec spec =
-        events_spec(options->ns, options->events_age_ms, asked ? topology->replicas : 0);
-    thole_status const status =
+        stream_spec_events(options->ns, options->events_age_ms, asked ? topology->replicas : 0);
+    struct marked_store seen = {.verdict = STORE_NEVER};
+    if (asked)
+        THOLE_TRY(marked_store_look(connection, options->ns, STORE_EVENTS, &seen, reterr));
+    thole_status status =
         asked ? spec_ensure(connection, &spec, reterr) : spec_verify(connection, &spec, reterr);
+    topology->events_again = seen.verdict == STORE_GONE;
+    if (asked && status == THOLE_OK)
+        status = store_mark_made(connection, options->ns, STORE_EVENTS, 0, reterr);
     topology->events_stored = status == THOLE_OK;
+    topology->events_age_ms = spec.max_age_ms;
     /* A user of an earlier version may not ask for it. */
     return status == THOLE_NOT_FOUND || (status == THOLE_DENIED && !asked) ? THOLE_OK : status;
 }
 
-static thole_status check_options(const struct topology_options *options, thole_error *reterr)
+struct store_set_up {
+    struct connection *connection;
+    const struct topology *topology;
+    enum namespace_store store;
+    pthread_t thread;
+    bool begun; /* on a thread of its own */
+    thole_status status;
+    thole_error error;
+};
+
+static void set_up_store(struct store_set_up *set_up)
+{
+    set_up->status = marked_store_set_up(set_up->connection, set_up->topology->ns, set_up->store,
+                                         set_up->topology->replicas, &set_up->error);
+}
+
+static void *set_up_store_main(void *arg)
+{
+    set_up_store(arg);
+    nats_ReleaseThreadMemory();
+    return NULL;
+}
+
+/* All at once: in a cluster each stream elects a leader first. */
+thole_status topology_set_up_stores(struct connection *connection, const struct topology *topology,
+                                    thole_error *reterr)
+{
+    static_assert(STORE_EVENTS == NAMESPACE_STORES - 1, "it is made where it is asked for");
+    struct store_set_up all[STORE_EVENTS];
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < STORE_EVENTS; i++) {
+        all[i] = (struct store_set_up){
+            .connection = connection, .topology = topology, .store = (enum namespace_store)i};
+        all[i].begun = pthread_create(&all[i].thread, NULL, set_up_store_main, &all[i]) == 0;
+    }
+    for (size_t i = 0; i < STORE_EVENTS; i++) {
+        if (all[i].begun)
+            (void)pthread_join(all[i].thread, NULL);
+        else
+            set_up_store(&all[i]);
+        if (status == THOLE_OK && all[i].status != THOLE_OK)
+            status = thole_fail(reterr, all[i].status, "%s", all[i].error.text);
+    }
+    return status;
+}
+
+static thole_status topology_check_options(const struct topology_options *options, thole_error *reterr)
 {
     THOLE_TRY(name_check(thole_slice_from(options->ns), "namespace", reterr));
     if (options->partitions > PARTITIONS_MAX)
@@ -394,44 +448,173 @@ static thole_status check_options(const struct topology_options *options, thole_
     return THOLE_OK;
 }
 
-static thole_status ensure_streams(struct connection *connection, const struct topology_options *options,
-                                   struct topology *topology, thole_error *reterr)
+static thole_status ensure_partitions(struct connection *connection, const struct topology *topology,
+                                      bool made, thole_error *reterr)
 {
-    struct stream_spec nodes = bucket_spec(
+    for (uint32_t p = 0; p < topology->partitions; p++) {
+        struct stream_spec inbox = stream_spec_inbox(topology->ns, p, topology->replicas);
+        struct stream_spec history = stream_spec_history(topology->ns, p, topology->replicas);
+        THOLE_TRY(spec_ensure_part(connection, PART_INBOX, made, &inbox, reterr));
+        THOLE_TRY(spec_ensure_part(connection, PART_HISTORY, made, &history, reterr));
+    }
+    return THOLE_OK;
+}
+
+static thole_status ensure_streams(struct connection *connection, const struct topology_options *options,
+                                   struct topology *topology, bool made, thole_error *reterr)
+{
+    struct stream_spec nodes = stream_spec_bucket(
         options->ns, "NODES", options->nodes_ttl_ms != 0 ? options->nodes_ttl_ms : NODES_TTL_MS_DEFAULT,
         topology->replicas);
     nodes.keep_max_age = options->nodes_ttl_ms == 0;
-    THOLE_TRY(spec_ensure(connection, &nodes, reterr));
+    THOLE_TRY(spec_ensure_part(connection, PART_NODES, made, &nodes, reterr));
     topology->nodes_ttl_ms = nodes.max_age_ms;
-    THOLE_TRY(ensure_nonce_key(connection, topology, reterr));
-    struct stream_spec crashes = bucket_spec(options->ns, "CRASHES", 0, topology->replicas);
-    THOLE_TRY(spec_ensure(connection, &crashes, reterr));
-    struct stream_spec work = work_spec(options->ns, topology->replicas);
-    THOLE_TRY(spec_ensure(connection, &work, reterr));
-    struct stream_spec rejected = rejected_spec(options->ns, topology->replicas);
-    THOLE_TRY(spec_ensure(connection, &rejected, reterr));
+    THOLE_TRY(ensure_nonce_key(connection, topology, made, reterr));
+    struct stream_spec crashes = stream_spec_bucket(options->ns, "CRASHES", 0, topology->replicas);
+    THOLE_TRY(spec_ensure_part(connection, PART_CRASHES, made, &crashes, reterr));
+    struct stream_spec work = stream_spec_work(options->ns, topology->replicas);
+    THOLE_TRY(spec_ensure_part(connection, PART_WORK, made, &work, reterr));
+    struct stream_spec rejected = stream_spec_rejected(options->ns, topology->replicas);
+    THOLE_TRY(spec_ensure_part(connection, PART_REJECTED, made, &rejected, reterr));
     THOLE_TRY(ensure_events(connection, options, topology, reterr));
-    for (uint32_t p = 0; p < topology->partitions; p++) {
-        struct stream_spec inbox = inbox_spec(options->ns, p, topology->replicas);
-        struct stream_spec history = history_spec(options->ns, p, topology->replicas);
-        THOLE_TRY(spec_ensure(connection, &inbox, reterr));
-        THOLE_TRY(spec_ensure(connection, &history, reterr));
-    }
-    return THOLE_OK;
+    THOLE_TRY(topology_set_up_stores(connection, topology, reterr));
+    return ensure_partitions(connection, topology, made, reterr);
 }
 
 thole_status topology_ensure(struct connection *connection, const struct topology_options *options,
                              struct topology *ret, thole_error *reterr)
 {
     struct topology topology = {.partitions = 0};
-    THOLE_TRY(check_options(options, reterr));
-    THOLE_TRY(check_server(connection, reterr));
+    bool made = false;
+    THOLE_TRY(topology_check_options(options, reterr));
+    THOLE_TRY(topology_check_server(connection, reterr));
     (void)snprintf(topology.ns, sizeof topology.ns, "%s", options->ns);
-    THOLE_TRY(ensure_config(connection, options, &topology, reterr));
-    THOLE_TRY(ensure_streams(connection, options, &topology, reterr));
+    THOLE_TRY(ensure_config(connection, options, &topology, &made, reterr));
+    THOLE_TRY(ensure_streams(connection, options, &topology, made, reterr));
     THOLE_TRY(finish_config(connection, topology.ns, reterr));
+    topology.ensured = true;
     *ret = topology;
     return THOLE_OK;
+}
+
+/* ---- what is there ---- */
+
+static thole_status look_stream(struct connection *connection, const char *ns, const char *kind, uint32_t p,
+                                bool *ret_there, struct stream_bounds *ret, thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX];
+    (void)snprintf(stream, sizeof stream, "THOLE_%s_%s_%u", ns, kind, p);
+    thole_status const status = stream_bounds(connection, stream, ret, reterr);
+    *ret_there = status == THOLE_OK;
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status;
+}
+
+/* Histories without settings: how many partitions there were. */
+static thole_status look_for_orphans(struct connection *connection, const char *ns,
+                                     struct topology_found *ret, thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    bool there = true;
+    for (uint32_t p = 0; there && p < PARTITIONS_MAX; p++) {
+        THOLE_TRY(look_stream(connection, ns, "HIST", p, &there, &bounds, reterr));
+        ret->histories += there;
+        ret->orphans |= there && bounds.last > 0;
+    }
+    return THOLE_OK;
+}
+
+thole_status topology_find(struct connection *connection, const char *ns, struct topology_found *ret,
+                           thole_error *reterr)
+{
+    struct stream_spec config = stream_spec_bucket(ns, "CONFIG", 0, 0);
+    struct nonce_key key;
+    uint64_t format = 0, partitions = 0;
+    memset(ret, 0, sizeof *ret);
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    THOLE_TRY(topology_check_server(connection, reterr));
+    thole_status status = spec_verify(connection, &config, reterr);
+    if (status == THOLE_NOT_FOUND)
+        return look_for_orphans(connection, ns, ret, reterr);
+    THOLE_TRY(status);
+    THOLE_TRY(config_get(connection, ns, "partitions", &partitions, reterr));
+    THOLE_TRY(config_get(connection, ns, "format", &format, reterr));
+    THOLE_TRY(topology_read_id(connection, ns, &ret->id, reterr));
+    ret->partitions = partitions <= PARTITIONS_MAX ? (uint32_t)partitions : 0;
+    ret->made = ret->partitions != 0 && format != 0;
+    status = topology_read_key(connection, ns, &key, &ret->secret, reterr);
+    if (status == THOLE_DENIED)
+        ret->secret = true;
+    return status == THOLE_DENIED || status == THOLE_NOT_FOUND ? THOLE_OK : status;
+}
+
+/* *ret 0: the message is not there. */
+static thole_status look_mark(struct connection *connection, const char *stream, uint64_t sequence,
+                              uint64_t last, uint64_t *ret, thole_error *reterr)
+{
+    struct buf body;
+    bool there = false;
+    *ret = 0;
+    if (sequence == 0 || sequence > last)
+        return THOLE_OK;
+    buf_init(&body, RECORD_BYTES_MAX);
+    thole_status const status = stream_message(connection, stream, sequence, &there, &body, reterr);
+    if (status == THOLE_OK && there)
+        *ret = projected_mark(buf_bytes(&body));
+    buf_release(&body);
+    return status;
+}
+
+thole_status topology_look_log(struct connection *connection, const char *ns, uint32_t p,
+                               const struct log_known *known, struct log_there *ret, thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX];
+    struct stream_bounds bounds = {0};
+    *ret = (struct log_there){.there = false};
+    THOLE_TRY(look_stream(connection, ns, "HIST", p, &ret->there, &bounds, reterr));
+    ret->last = bounds.last;
+    if (!ret->there || known == NULL)
+        return THOLE_OK;
+    (void)snprintf(stream, sizeof stream, "THOLE_%s_HIST_%u", ns, p);
+    THOLE_TRY(look_mark(connection, stream, known->projected, bounds.last, &ret->projected_mark, reterr));
+    return look_mark(connection, stream, known->kept, bounds.last, &ret->kept_mark, reterr);
+}
+
+thole_status topology_look_inbox(struct connection *connection, const char *ns, uint32_t p, bool *ret_there,
+                                 thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    return look_stream(connection, ns, "IN", p, ret_there, &bounds, reterr);
+}
+
+/* Writes a key, whatever it was. */
+static thole_status key_put(struct connection *connection, const char *ns, const char *key, thole_slice value,
+                            thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES];
+    struct buf answer;
+    thole_slice error;
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = connection_request(connection, subject, value, &answer, reterr);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &error))
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
+                            THOLE_FMT(error));
+    buf_release(&answer);
+    return status;
+}
+
+thole_status topology_write_id(struct connection *connection, const char *ns, const struct namespace_id *id,
+                               thole_error *reterr)
+{
+    return key_put(connection, ns, ID_KEY, thole_slice_from(id->text), reterr);
+}
+
+thole_status topology_note_loss(struct connection *connection, const char *ns, uint64_t time_ms,
+                                thole_slice value, thole_error *reterr)
+{
+    char key[40];
+    (void)snprintf(key, sizeof key, "loss_%llu", (unsigned long long)time_ms);
+    return key_put(connection, ns, key, value, reterr);
 }
 
 thole_status topology_read(struct connection *connection, const char *ns, struct topology *ret,
@@ -440,9 +623,9 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
     struct topology topology = {.partitions = 0};
     uint64_t partitions, format;
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
-    THOLE_TRY(check_server(connection, reterr));
-    struct stream_spec config = bucket_spec(ns, "CONFIG", 0, 0);
-    struct stream_spec nodes = bucket_spec(ns, "NODES", NODES_TTL_MS_DEFAULT, 0);
+    THOLE_TRY(topology_check_server(connection, reterr));
+    struct stream_spec config = stream_spec_bucket(ns, "CONFIG", 0, 0);
+    struct stream_spec nodes = stream_spec_bucket(ns, "NODES", NODES_TTL_MS_DEFAULT, 0);
     nodes.keep_max_age = true;
     thole_status status = spec_verify(connection, &config, reterr);
     if (status == THOLE_OK)
@@ -467,4 +650,77 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
     topology.nodes_ttl_ms = nodes.max_age_ms;
     *ret = topology;
     return THOLE_OK;
+}
+
+/* ---- what was read once, looked at again ---- */
+
+static void key_differs(const struct topology *topology, enum defect_object object, enum defect_cure cure,
+                        const char *key, const char *found, uint64_t needed, defect_fn *each, void *arg)
+{
+    const char *const bucket = object == DEFECT_SECRET ? "SECRET" : "CONFIG";
+    struct defect defect = {.object = object, .weight = DEFECT_REFUSED, .cure = cure};
+    (void)snprintf(defect.name, sizeof defect.name, "bucket THOLE_%s_%s", topology->ns, bucket);
+    (void)snprintf(defect.field, sizeof defect.field, "key %s", key);
+    (void)snprintf(defect.found, sizeof defect.found, "%s", found);
+    if (object == DEFECT_SECRET) {
+        (void)snprintf(defect.needed, sizeof defect.needed, "the value that the engines started with");
+        (void)snprintf(defect.remedy, sizeof defect.remedy,
+                       "put back the value of before, from a backup of the bucket, while the engines run: "
+                       "results of activities carry proofs made with it");
+    } else {
+        (void)snprintf(defect.needed, sizeof defect.needed, "%llu", (unsigned long long)needed);
+        (void)snprintf(defect.remedy, sizeof defect.remedy, "nats kv put THOLE_%s_CONFIG %s %llu",
+                       topology->ns, key, (unsigned long long)needed);
+    }
+    each(arg, &defect);
+}
+
+static thole_status look_at_setting(struct connection *connection, const struct topology *topology,
+                                    const char *key, uint64_t needed, defect_fn *each, void *arg,
+                                    thole_error *reterr)
+{
+    char found[32] = "no value";
+    uint64_t value = 0;
+    thole_status const status = config_get(connection, topology->ns, key, &value, reterr);
+    if (status != THOLE_OK && status != THOLE_CORRUPT)
+        return status;
+    if (status == THOLE_CORRUPT)
+        (void)snprintf(found, sizeof found, "no number");
+    else if (value != 0)
+        (void)snprintf(found, sizeof found, "%llu", (unsigned long long)value);
+    if (value != needed)
+        key_differs(topology, DEFECT_CONFIG, CURE_NONE, key, found, needed, each, arg);
+    return THOLE_OK;
+}
+
+static thole_status look_at_nonce_key(struct connection *connection, const struct topology *topology,
+                                      defect_fn *each, void *arg, thole_error *reterr)
+{
+    struct nonce_key key;
+    bool there = false;
+    thole_status const status = topology_read_key(connection, topology->ns, &key, &there, reterr);
+    if (status != THOLE_OK && status != THOLE_CORRUPT)
+        return status;
+    if (!there || status != THOLE_OK || memcmp(key.bytes, topology->nonce_key.bytes, sizeof key.bytes) != 0)
+        key_differs(topology, DEFECT_SECRET, there ? CURE_NONE : CURE_ENGINE, "nonces",
+                    there ? "another value" : "no value", 0, each, arg);
+    return THOLE_OK;
+}
+
+thole_status topology_look_keys(struct connection *connection, const struct topology *topology,
+                                defect_fn *each, void *arg, thole_error *reterr)
+{
+    struct {
+        const char *key;
+        uint64_t needed;
+    } const settings[] = {{"partitions", topology->partitions},
+                          {"format", CONFIG_FORMAT},
+                          {"payload_max", topology->payload_max}};
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0] && status == THOLE_OK; i++)
+        status =
+            look_at_setting(connection, topology, settings[i].key, settings[i].needed, each, arg, reterr);
+    if (status == THOLE_OK)
+        status = look_at_nonce_key(connection, topology, each, arg, reterr);
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status; /* the bucket's own defect */
 }

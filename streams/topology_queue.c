@@ -13,6 +13,8 @@
 
 enum {
     LEASE_MS_DEFAULT = 30000,
+    LEASE_MS_LEAST = 1000,
+    LEASE_MS_MOST = 24 * 60 * 60 * 1000, /* of who may ask for one */
     QUEUE_JSON_MAX = 4096,
     /* More than the slots of all workers of a queue together; the queue stalls when it is reached. */
     MAX_ACK_PENDING = 100000,
@@ -29,8 +31,8 @@ struct queue_state {
 };
 
 /* @p limit 0: none. */
-static void consumer_json(const struct work_names *names, const char *action, uint64_t lease_ms,
-                          uint64_t limit, struct buf *to)
+static void topology_queue_consumer_json(const struct work_names *names, const char *action,
+                                         uint64_t lease_ms, uint64_t limit, struct buf *to)
 {
     struct json json;
     json_to_buf(&json, to);
@@ -54,50 +56,115 @@ static void consumer_json(const struct work_names *names, const char *action, ui
     json_end(&json);
 }
 
-static thole_status differs(const struct work_names *names, const char *field, thole_slice there,
-                            const char *needed, thole_error *reterr)
+struct queue_comparing {
+    const struct work_names *names;
+    thole_slice config;
+    defect_fn *each;
+    void *arg;
+};
+
+static void queue_differs(const struct queue_comparing *c, const char *field, thole_slice there,
+                          const char *needed)
 {
-    return thole_fail(
-        reterr, THOLE_INVALID,
-        "consumer %s of stream %s has %s %.*s, but %s is needed: stop the queue's workers, remove the "
-        "consumer with `nats consumer rm` and start again",
-        names->consumer, names->stream, field, there.len > 100 ? 100 : (int)there.len,
-        (const char *)there.ptr, needed);
+    struct defect defect = {.object = DEFECT_QUEUE, .weight = DEFECT_REFUSED, .cure = CURE_FIX};
+    (void)snprintf(defect.name, sizeof defect.name, "queue %s", c->names->queue);
+    (void)snprintf(defect.field, sizeof defect.field, "%s", field);
+    (void)snprintf(defect.found, sizeof defect.found, "%.*s", there.len > 100 ? 100 : (int)there.len,
+                   (const char *)there.ptr);
+    (void)snprintf(defect.needed, sizeof defect.needed, "%s", needed);
+    (void)snprintf(defect.remedy, sizeof defect.remedy, "thole doctor -n %s --fix", c->names->ns);
+    c->each(c->arg, &defect);
 }
 
-static thole_status want_text(const struct work_names *names, thole_slice config, const char *field,
-                              const char *needed, thole_error *reterr)
+static void queue_want_text(const struct queue_comparing *c, const char *field, const char *needed)
 {
     thole_slice there;
-    if (!json_find(config, field, &there))
+    if (!json_find(c->config, field, &there))
         there = THOLE_STR("\"\"");
-    return json_text_is(there, needed) ? THOLE_OK : differs(names, field, there, needed, reterr);
+    if (!json_text_is(there, needed))
+        queue_differs(c, field, there, needed);
+}
+
+static void queue_want_lease(const struct queue_comparing *c, uint64_t lease_ms)
+{
+    char has[DURATION_BYTES], needed[DURATION_BYTES];
+    uint64_t ack_wait = 0;
+    thole_slice there;
+    if (!json_find(c->config, "ack_wait", &there) || !json_uint(there, &ack_wait) ||
+        ack_wait < NANOS_PER_MS) {
+        queue_differs(c, "ack_wait", THOLE_STR("absent"), "a time");
+    } else if (lease_ms != 0 && lease_ms != ack_wait / NANOS_PER_MS) {
+        (void)duration_text(needed, lease_ms * NANOS_PER_MS);
+        queue_differs(c, "ack_wait", duration_text(has, ack_wait), needed);
+    }
+}
+
+static void queue_compare(const struct queue_comparing *c, uint64_t lease_ms)
+{
+    int64_t n = 0;
+    thole_slice there;
+    queue_want_text(c, "ack_policy", "explicit");
+    queue_want_text(c, "deliver_policy", "all");
+    queue_want_text(c, "replay_policy", "instant");
+    queue_want_text(c, "filter_subject", c->names->filter);
+    queue_want_text(c, "deliver_subject", "");
+    if (json_find(c->config, "backoff", &there))
+        queue_differs(c, "backoff", there, "none");
+    if (json_find(c->config, "max_deliver", &there) && (!json_int(there, &n) || n > 0))
+        queue_differs(c, "max_deliver", there, "no limit");
+    if (json_find(c->config, "max_ack_pending", &there) && !json_int(there, &n))
+        queue_differs(c, "max_ack_pending", there, "a number");
+    queue_want_lease(c, lease_ms);
+}
+
+void topology_compare_queue(const char *ns, thole_slice queue, thole_slice info, defect_fn *each, void *arg)
+{
+    struct work_names names;
+    struct queue_comparing compare = {&names, {NULL, 0}, each, arg};
+    thole_slice paused;
+    if (work_names_make(ns, queue, &names, NULL) != THOLE_OK || !json_find(info, "config", &compare.config))
+        return; /* none of ours */
+    queue_compare(&compare, 0);
+    if (json_find(info, "paused", &paused) && json_is_true(paused))
+        queue_differs(&compare, "paused", paused, "false");
+}
+
+struct queue_first {
+    const struct work_names *names;
+    thole_status status;
+    thole_error *reterr;
+};
+
+static void queue_refuse_first(void *arg, const struct defect *defect)
+{
+    struct queue_first *const first = arg;
+    if (first->status == THOLE_OK && strcmp(defect->field, "ack_wait") == 0)
+        first->status = thole_fail(first->reterr, THOLE_INVALID,
+                                   "consumer %s of stream %s has ack_wait %s, but %s is needed: take the "
+                                   "lease that the queue has, by leaving out --lease, or change it with "
+                                   "`thole queue lease %s`",
+                                   first->names->consumer, first->names->stream, defect->found,
+                                   defect->needed, first->names->queue);
+    else if (first->status == THOLE_OK)
+        first->status = thole_fail(
+            first->reterr, THOLE_INVALID,
+            "consumer %s of stream %s has %s %s, but %s is needed: stop the queue's workers, remove the "
+            "consumer with `nats consumer rm` and start again",
+            first->names->consumer, first->names->stream, defect->field, defect->found, defect->needed);
 }
 
 static thole_status verify_consumer(const struct work_names *names, thole_slice config, uint64_t lease_ms,
                                     struct queue_state *ret, thole_error *reterr)
 {
-    char has[DURATION_BYTES], needed[DURATION_BYTES];
+    struct queue_first first = {names, THOLE_OK, reterr};
     uint64_t ack_wait = 0;
-    int64_t n = 0;
     thole_slice there;
-    THOLE_TRY(want_text(names, config, "ack_policy", "explicit", reterr));
-    THOLE_TRY(want_text(names, config, "deliver_policy", "all", reterr));
-    THOLE_TRY(want_text(names, config, "replay_policy", "instant", reterr));
-    THOLE_TRY(want_text(names, config, "filter_subject", names->filter, reterr));
-    THOLE_TRY(want_text(names, config, "deliver_subject", "", reterr));
-    if (json_find(config, "backoff", &there))
-        return differs(names, "backoff", there, "none", reterr);
-    if (json_find(config, "max_deliver", &there) && (!json_int(there, &n) || n > 0))
-        return differs(names, "max_deliver", there, "no limit", reterr);
-    if (json_find(config, "max_ack_pending", &there) && !json_int(there, &ret->ack_pending_max))
-        return differs(names, "max_ack_pending", there, "a number", reterr);
-    if (!json_find(config, "ack_wait", &there) || !json_uint(there, &ack_wait) || ack_wait < NANOS_PER_MS)
-        return differs(names, "ack_wait", THOLE_STR("absent"), "a time", reterr);
-    if (lease_ms != 0 && lease_ms != ack_wait / NANOS_PER_MS) {
-        (void)duration_text(needed, lease_ms * NANOS_PER_MS);
-        return differs(names, "ack_wait", duration_text(has, ack_wait), needed, reterr);
-    }
+    queue_compare(&(struct queue_comparing){names, config, queue_refuse_first, &first}, lease_ms);
+    THOLE_TRY(first.status);
+    if (json_find(config, "max_ack_pending", &there))
+        (void)json_int(there, &ret->ack_pending_max);
+    if (json_find(config, "ack_wait", &there))
+        (void)json_uint(there, &ack_wait);
     ret->lease_ms = ack_wait / NANOS_PER_MS;
     return THOLE_OK;
 }
@@ -164,7 +231,7 @@ static thole_status make_queue(struct connection *connection, const struct work_
     (void)snprintf(target, sizeof target, "%s.%s.%s", names->stream, names->consumer, names->filter);
     buf_init(&json, QUEUE_JSON_MAX);
     buf_init(&answer, API_ANSWER_MAX);
-    consumer_json(names, action, lease_ms, limit, &json);
+    topology_queue_consumer_json(names, action, lease_ms, limit, &json);
     thole_status status =
         api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&json), &answer, NULL, reterr);
     if (status == THOLE_CONFLICT) /* another worker was first: verification decides */
@@ -176,19 +243,39 @@ static thole_status make_queue(struct connection *connection, const struct work_
 
 /* ---- how many at once ---- */
 
-static void limit_subject(const struct work_names *names, char ret[API_SUBJECT_BYTES])
+/* Settings of a queue in CONFIG: its limit, and the lease that its consumer has, for when that is lost. */
+static const char setting_limit[] = "queue", setting_lease[] = "lease";
+
+static void setting_subject(const struct work_names *names, const char *setting, char ret[API_SUBJECT_BYTES])
 {
-    (void)snprintf(ret, API_SUBJECT_BYTES, "$KV.THOLE_%s_CONFIG.queue_%s", names->ns, names->queue);
+    (void)snprintf(ret, API_SUBJECT_BYTES, "$KV.THOLE_%s_CONFIG.%s_%s", names->ns, setting, names->queue);
 }
 
-static thole_status limit_read(struct connection *connection, const struct work_names *names, uint64_t *ret,
-                               thole_error *reterr)
+static thole_status setting_write(struct connection *connection, const struct work_names *names,
+                                  const char *setting, uint64_t value, thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice refused;
+    char subject[API_SUBJECT_BYTES], text[24];
+    setting_subject(names, setting, subject);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = connection_request(connection, subject, thole_slice_from(text), &answer, reterr);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &refused))
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
+                            THOLE_FMT(refused));
+    buf_release(&answer);
+    return status;
+}
+
+static thole_status setting_read(struct connection *connection, const struct work_names *names,
+                                 const char *setting, uint64_t *ret, thole_error *reterr)
 {
     char stream[STREAM_NAME_BYTES_MAX], subject[API_SUBJECT_BYTES];
     uint64_t sequence;
     struct buf body;
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", names->ns);
-    limit_subject(names, subject);
+    setting_subject(names, setting, subject);
     buf_init(&body, 64);
     *ret = 0;
     thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
@@ -197,6 +284,12 @@ static thole_status limit_read(struct connection *connection, const struct work_
                             THOLE_FMT(buf_bytes(&body)));
     buf_release(&body);
     return status;
+}
+
+static thole_status limit_read(struct connection *connection, const struct work_names *names, uint64_t *ret,
+                               thole_error *reterr)
+{
+    return setting_read(connection, names, setting_limit, ret, reterr);
 }
 
 static bool limit_holds(const struct queue_state *state, uint64_t limit)
@@ -245,6 +338,42 @@ thole_status topology_queue_lease(struct connection *connection, const char *ns,
     return status == THOLE_NOT_FOUND ? THOLE_OK : status;
 }
 
+static thole_status topology_queue_check_lease(uint64_t lease_ms, thole_error *reterr)
+{
+    if (lease_ms == 0 || (lease_ms >= LEASE_MS_LEAST && lease_ms <= LEASE_MS_MOST))
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "a lease of %llu ms is too %s, %s %d are needed",
+                      (unsigned long long)lease_ms, lease_ms < LEASE_MS_LEAST ? "short" : "long",
+                      lease_ms < LEASE_MS_LEAST ? "at least" : "at most",
+                      lease_ms < LEASE_MS_LEAST ? (int)LEASE_MS_LEAST : (int)LEASE_MS_MOST);
+}
+
+thole_status topology_lease_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t lease_ms, thole_error *reterr)
+{
+    struct work_names names;
+    struct queue_state state;
+    uint64_t limit = 0;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    if (lease_ms == 0)
+        return thole_fail(reterr, THOLE_INVALID, "a lease of 0 ms is none");
+    THOLE_TRY(topology_queue_check_lease(lease_ms, reterr));
+    THOLE_TRY(verify_queue(connection, &names, 0, &state, reterr));
+    THOLE_TRY(limit_read(connection, &names, &limit, reterr));
+    THOLE_TRY(make_queue(connection, &names, "update", lease_ms, limit, reterr));
+    THOLE_TRY(verify_queue(connection, &names, lease_ms, &state, reterr));
+    THOLE_TRY(limit_settle(connection, &names, &state, reterr));
+    return setting_write(connection, &names, setting_lease, lease_ms, reterr);
+}
+
+thole_status topology_keep_lease(struct connection *connection, const char *ns, thole_slice queue,
+                                 uint64_t lease_ms, thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    return setting_write(connection, &names, setting_lease, lease_ms, reterr);
+}
+
 thole_status topology_queue_depth(struct connection *connection, const char *ns, thole_slice queue,
                                   uint64_t *ret_pending, uint64_t *ret_ack_pending, thole_error *reterr)
 {
@@ -262,25 +391,50 @@ thole_status topology_limit_queue(struct connection *connection, const char *ns,
 {
     struct work_names names;
     struct queue_state state;
-    struct buf answer;
-    thole_slice refused;
-    char subject[API_SUBJECT_BYTES], text[24];
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
     if (limit > MAX_ACK_PENDING)
         return thole_fail(reterr, THOLE_INVALID, "at most %d at once can be a limit", MAX_ACK_PENDING);
-    limit_subject(&names, subject);
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limit);
-    buf_init(&answer, API_ANSWER_MAX);
-    thole_status status = connection_request(connection, subject, thole_slice_from(text), &answer, reterr);
-    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &refused))
-        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
-                            THOLE_FMT(refused));
-    buf_release(&answer);
-    THOLE_TRY(status);
-    status = verify_queue(connection, &names, 0, &state, reterr);
-    if (status == THOLE_NOT_FOUND) /* its first worker creates it with the limit */
+    THOLE_TRY(setting_write(connection, &names, setting_limit, limit, reterr));
+    thole_status const status = verify_queue(connection, &names, 0, &state, reterr);
+    if (status == THOLE_NOT_FOUND) /* it is made with the limit when its first worker comes */
         return THOLE_OK;
     return status == THOLE_OK ? limit_settle(connection, &names, &state, reterr) : status;
+}
+
+/* What a consumer that is made gets: as it was, as a worker wants it, or 30 s. */
+static thole_status new_lease(struct connection *connection, const struct work_names *names,
+                              uint64_t *lease_ms, thole_error *reterr)
+{
+    uint64_t kept_ms = 0;
+    THOLE_TRY(setting_read(connection, names, setting_lease, &kept_ms, reterr));
+    if (kept_ms >= LEASE_MS_LEAST)
+        *lease_ms = kept_ms;
+    else if (*lease_ms == 0)
+        *lease_ms = LEASE_MS_DEFAULT;
+    return THOLE_OK;
+}
+
+thole_status topology_check_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_fits,
+                                  thole_error *reterr)
+{
+    struct work_names names;
+    struct queue_state state;
+    uint64_t limit = 0;
+    bool ahead = false;
+    *ret_fits = false;
+    *ret_lease_ms = 0;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    THOLE_TRY(topology_queue_check_lease(lease_ms, reterr));
+    thole_status const status = verify_queue(connection, &names, lease_ms, &state, reterr);
+    if (status == THOLE_NOT_FOUND)
+        return THOLE_OK;
+    THOLE_TRY(status);
+    *ret_lease_ms = state.lease_ms;
+    THOLE_TRY(is_ahead(connection, &names, state.delivered, &ahead, reterr));
+    THOLE_TRY(limit_read(connection, &names, &limit, reterr));
+    *ret_fits = !ahead && limit_holds(&state, limit);
+    return THOLE_OK;
 }
 
 thole_status topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
@@ -294,9 +448,7 @@ thole_status topology_ensure_queue(struct connection *connection, const char *ns
     if (ret_anew != NULL)
         *ret_anew = false;
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
-    if (lease_ms != 0 && lease_ms < 1000)
-        return thole_fail(reterr, THOLE_INVALID, "a lease of %llu ms is too short, at least 1000 are needed",
-                          (unsigned long long)lease_ms);
+    THOLE_TRY(topology_queue_check_lease(lease_ms, reterr));
     thole_status status = verify_queue(connection, &names, lease_ms, &state, reterr);
     if (status == THOLE_OK) {
         *ret_lease_ms = state.lease_ms;
@@ -308,12 +460,22 @@ thole_status topology_ensure_queue(struct connection *connection, const char *ns
     }
     if (status != THOLE_OK && status != THOLE_NOT_FOUND)
         return status;
+    uint64_t made_ms = lease_ms;
+    if (!ahead) /* else as it is */
+        THOLE_TRY(new_lease(connection, &names, &made_ms, reterr));
     THOLE_TRY(limit_read(connection, &names, &limit, reterr));
-    THOLE_TRY(
-        make_queue(connection, &names, "create", lease_ms != 0 ? lease_ms : LEASE_MS_DEFAULT, limit, reterr));
+    THOLE_TRY(make_queue(connection, &names, "create", made_ms, limit, reterr));
     if (ret_anew != NULL)
         *ret_anew = true;
     THOLE_TRY(verify_queue(connection, &names, lease_ms, &state, reterr));
     *ret_lease_ms = state.lease_ms;
     return limit_settle(connection, &names, &state, reterr);
+}
+
+thole_status topology_remove_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                   thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    return remove_queue(connection, &names, reterr);
 }

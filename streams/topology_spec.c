@@ -37,6 +37,8 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
     json_member_integer(&json, "max_msg_size", -1);
     json_member_integer(&json, "max_msgs_per_subject",
                         spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
+    if (spec->write_once)
+        json_member_bool(&json, "discard_new_per_subject", true);
     if (spec->dedupe_ms != 0)
         json_member_integer(&json, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
     json_member_bool(&json, "allow_direct", true);
@@ -46,16 +48,83 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
     json_end(&json);
 }
 
-/* The refusal. */
-static thole_status differs(const struct stream_spec *spec, const char *field, thole_slice there,
-                            const char *needed, thole_error *reterr)
+/* ---- the comparison ---- */
+
+struct comparing {
+    const struct stream_spec *spec;
+    thole_slice config;
+    defect_fn *each;
+    void *arg;
+};
+
+/* What the server lets no one change in a stream that is there. */
+static bool is_fixed(const char *field, const char *needed)
 {
-    return thole_fail(
-        reterr, THOLE_INVALID,
-        "stream %s has %s %.*s, but %s is needed (%s): change it with `nats stream edit`, or, if "
-        "nothing in it is needed, remove the stream and start again",
-        spec->name, field, there.len > 100 ? 100 : (int)there.len, (const char *)there.ptr, needed,
-        spec->purpose);
+    static const char *const fixed[] = {"mirror",    "sealed",        "storage",
+                                        "retention", "max_consumers", "persist_mode"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (strcmp(field, fixed[i]) == 0)
+            return true;
+    return (strncmp(field, "deny_", 5) == 0 || strncmp(field, "allow_msg_", 10) == 0) &&
+           strcmp(needed, "false") == 0;
+}
+
+static bool is_derived(enum defect_object object)
+{
+    return object == DEFECT_NODES || object == DEFECT_CRASHES || object == DEFECT_WORK ||
+           object == DEFECT_REJECTED || object == DEFECT_EVENTS;
+}
+
+/* Only the engines know it. */
+static bool is_heartbeats_age(const struct defect *defect)
+{
+    return defect->object == DEFECT_NODES && strcmp(defect->field, "max_age") == 0;
+}
+
+/* As an earlier version has made it. */
+static bool is_write_once(const struct defect *defect)
+{
+    return strcmp(defect->field, "discard_new_per_subject") == 0 && strcmp(defect->needed, "true") == 0;
+}
+
+static void fill_remedy(const struct stream_spec *spec, struct defect *defect)
+{
+    if (is_heartbeats_age(defect))
+        (void)snprintf(defect->remedy, sizeof defect->remedy, "nats stream edit %s --max-age=%s --force",
+                       spec->name, defect->needed);
+    else if (strcmp(defect->field, "num_replicas") == 0)
+        (void)snprintf(defect->remedy, sizeof defect->remedy, "nats stream edit %s --replicas %s --force",
+                       spec->name, defect->needed);
+    else if (!is_fixed(defect->field, defect->needed))
+        (void)snprintf(defect->remedy, sizeof defect->remedy, "thole doctor -n %s --fix%s", spec->ns,
+                       is_write_once(defect)
+                           ? ", when all engines are of this version: those before refuse to "
+                             "start on it"
+                           : "");
+    else if (is_derived(spec->object))
+        (void)snprintf(defect->remedy, sizeof defect->remedy,
+                       "nats stream rm %s --force; an engine makes it again", spec->name);
+    else
+        (void)snprintf(defect->remedy, sizeof defect->remedy,
+                       "nats stream backup %s DIR && nats stream rm %s --force && nats stream restore DIR "
+                       "--config FILE, where FILE has %s %s",
+                       spec->name, spec->name, defect->field, defect->needed);
+}
+
+static void topology_spec_differs(const struct comparing *c, enum defect_weight weight, const char *field,
+                                  thole_slice there, const char *needed)
+{
+    struct defect defect = {.object = c->spec->object, .weight = weight, .p = c->spec->p};
+    (void)snprintf(defect.name, sizeof defect.name, "stream %s", c->spec->name);
+    (void)snprintf(defect.field, sizeof defect.field, "%s", field);
+    (void)snprintf(defect.found, sizeof defect.found, "%.*s", there.len > 100 ? 100 : (int)there.len,
+                   (const char *)there.ptr);
+    (void)snprintf(defect.needed, sizeof defect.needed, "%s", needed);
+    bool const by_hand =
+        is_fixed(field, needed) || strcmp(field, "num_replicas") == 0 || is_heartbeats_age(&defect);
+    defect.cure = by_hand ? CURE_NONE : CURE_FIX;
+    fill_remedy(c->spec, &defect);
+    c->each(c->arg, &defect);
 }
 
 static thole_slice field_or(thole_slice config, const char *field, thole_slice otherwise)
@@ -64,49 +133,45 @@ static thole_slice field_or(thole_slice config, const char *field, thole_slice o
     return json_find(config, field, &value) ? value : otherwise;
 }
 
-static thole_status want_text(const struct stream_spec *spec, thole_slice config, const char *field,
-                              const char *needed, thole_error *reterr)
+static void want_text(const struct comparing *c, const char *field, const char *needed)
 {
-    thole_slice const there = field_or(config, field, THOLE_STR("absent"));
-    return json_text_is(there, needed) ? THOLE_OK : differs(spec, field, there, needed, reterr);
+    thole_slice const there = field_or(c->config, field, THOLE_STR("absent"));
+    if (!json_text_is(there, needed))
+        topology_spec_differs(c, DEFECT_REFUSED, field, there, needed);
 }
 
-static thole_status want_bool(const struct stream_spec *spec, thole_slice config, const char *field,
-                              bool needed, thole_error *reterr)
+static void want_bool(const struct comparing *c, enum defect_weight weight, const char *field, bool needed)
 {
-    thole_slice const there = field_or(config, field, THOLE_STR("false"));
-    if (json_is_true(there) == needed)
-        return THOLE_OK;
-    return differs(spec, field, there, needed ? "true" : "false", reterr);
+    thole_slice const there = field_or(c->config, field, THOLE_STR("false"));
+    if (json_is_true(there) != needed)
+        topology_spec_differs(c, weight, field, there, needed ? "true" : "false");
 }
 
 /* needed 0: unlimited, which servers write as 0 or -1. */
-static thole_status want_limit(const struct stream_spec *spec, thole_slice config, const char *field,
-                               int64_t needed, thole_error *reterr)
+static void want_limit(const struct comparing *c, const char *field, int64_t needed)
 {
     char text[32] = "no limit";
     int64_t n = 0;
-    thole_slice const there = field_or(config, field, THOLE_STR("0"));
+    thole_slice const there = field_or(c->config, field, THOLE_STR("0"));
     if (json_int(there, &n) && (needed == 0 ? n <= 0 : n == needed))
-        return THOLE_OK;
+        return;
     if (needed != 0)
         (void)snprintf(text, sizeof text, "%" PRId64, needed);
-    return differs(spec, field, there, text, reterr);
+    topology_spec_differs(c, DEFECT_REFUSED, field, there, text);
 }
 
-static thole_status want_absent(const struct stream_spec *spec, thole_slice config, const char *field,
-                                thole_error *reterr)
+static void want_absent(const struct comparing *c, enum defect_weight weight, const char *field)
 {
     thole_slice there;
-    if (!json_find(config, field, &there) || thole_slice_equal(there, THOLE_STR("null")))
-        return THOLE_OK;
-    return differs(spec, field, there, "none", reterr);
+    if (json_find(c->config, field, &there) && !thole_slice_equal(there, THOLE_STR("null")))
+        topology_spec_differs(c, weight, field, there, "none");
 }
 
-static thole_status want_subjects(const struct stream_spec *spec, thole_slice config, thole_error *reterr)
+static void want_subjects(const struct comparing *c)
 {
+    const struct stream_spec *const spec = c->spec;
     char needed[SPEC_SUBJECTS_MAX * (SPEC_SUBJECT_BYTES + 8)] = "";
-    thole_slice const list = field_or(config, "subjects", THOLE_STR("none"));
+    thole_slice const list = field_or(c->config, "subjects", THOLE_STR("none"));
     thole_slice item;
     size_t at = 0, count = 0, matches = 0, len = 0;
     while (json_item(list, &at, &item)) {
@@ -115,23 +180,21 @@ static thole_status want_subjects(const struct stream_spec *spec, thole_slice co
             matches += json_text_is(item, spec->subjects[i]);
     }
     if (count == spec->subjects_len && matches == count)
-        return THOLE_OK;
+        return;
     for (size_t i = 0; i < spec->subjects_len; i++)
         len += (size_t)snprintf(needed + len, sizeof needed - len, "%s%s", i == 0 ? "" : " and ",
                                 spec->subjects[i]);
-    return differs(spec, "subjects", list, needed, reterr);
+    topology_spec_differs(c, DEFECT_REFUSED, "subjects", list, needed);
 }
 
-static thole_status want_replicas(struct stream_spec *spec, thole_slice config, thole_error *reterr)
+static void want_replicas(const struct comparing *c)
 {
     uint64_t n = 0;
-    thole_slice const there = field_or(config, "num_replicas", THOLE_STR("absent"));
+    thole_slice const there = field_or(c->config, "num_replicas", THOLE_STR("absent"));
     if (!json_uint(there, &n) || n == 0 || n > 100)
-        return differs(spec, "num_replicas", there, "a number", reterr);
-    if (spec->replicas != 0 && spec->replicas != n)
-        return want_limit(spec, config, "num_replicas", spec->replicas, reterr);
-    spec->replicas = (uint32_t)n;
-    return THOLE_OK;
+        topology_spec_differs(c, DEFECT_REFUSED, "num_replicas", there, "a number");
+    else if (c->spec->replicas != 0)
+        want_limit(c, "num_replicas", c->spec->replicas);
 }
 
 thole_slice duration_text(char text[DURATION_BYTES], uint64_t ns)
@@ -145,53 +208,154 @@ thole_slice duration_text(char text[DURATION_BYTES], uint64_t ns)
     return (thole_slice){(const uint8_t *)text, (size_t)len};
 }
 
-static thole_status want_max_age(struct stream_spec *spec, thole_slice config, thole_error *reterr)
+static void want_max_age(const struct comparing *c)
 {
+    const struct stream_spec *const spec = c->spec;
     char has[DURATION_BYTES], needed[DURATION_BYTES] = "no limit";
     uint64_t ns = 0;
-    thole_slice const there = field_or(config, "max_age", THOLE_STR("0"));
-    if (!json_uint(there, &ns))
-        return differs(spec, "max_age", there, "a time", reterr);
-    if (spec->any_max_age)
-        return THOLE_OK;
-    if (spec->keep_max_age && ns >= (uint64_t)1000 * NANOS_PER_MS) {
-        spec->max_age_ms = ns / NANOS_PER_MS;
-        return THOLE_OK;
+    thole_slice const there = field_or(c->config, "max_age", THOLE_STR("0"));
+    if (!json_uint(there, &ns)) {
+        topology_spec_differs(c, DEFECT_REFUSED, "max_age", there, "a time");
+        return;
     }
-    if (!spec->keep_max_age && ns == spec->max_age_ms * NANOS_PER_MS)
-        return THOLE_OK;
-    if (spec->keep_max_age)
-        return differs(spec, "max_age", duration_text(has, ns), "at least a second", reterr);
+    bool const fits = spec->any_max_age || (spec->keep_max_age ? ns >= (uint64_t)1000 * NANOS_PER_MS
+                                                               : ns == spec->max_age_ms * NANOS_PER_MS);
+    if (fits)
+        return;
     if (spec->max_age_ms != 0)
         (void)duration_text(needed, spec->max_age_ms * NANOS_PER_MS);
-    return differs(spec, "max_age", duration_text(has, ns), needed, reterr);
+    topology_spec_differs(c, DEFECT_REFUSED, "max_age", duration_text(has, ns),
+                          spec->keep_max_age ? "at least a second" : needed);
+}
+
+/* A shorter window lets a message that is sent again count twice; an owner who wants a longer one may. */
+static void want_window(const struct comparing *c)
+{
+    char has[DURATION_BYTES], needed[DURATION_BYTES];
+    uint64_t ns = 0;
+    thole_slice const there = field_or(c->config, "duplicate_window", THOLE_STR("0"));
+    if (c->spec->object != DEFECT_IN || (json_uint(there, &ns) && ns >= c->spec->dedupe_ms * NANOS_PER_MS))
+        return;
+    (void)duration_text(needed, c->spec->dedupe_ms * NANOS_PER_MS);
+    topology_spec_differs(c, DEFECT_WARNS, "duplicate_window", duration_text(has, ns), needed);
+}
+
+/* Of a setting that older servers do not have. */
+static void want_default(const struct comparing *c, const char *field, const char *needed)
+{
+    thole_slice there;
+    if (json_find(c->config, field, &there) && !json_text_is(there, needed) && !json_text_is(there, ""))
+        topology_spec_differs(c, DEFECT_REFUSED, field, there, needed);
+}
+
+void spec_compare(const struct stream_spec *spec, thole_slice config, defect_fn *each, void *arg)
+{
+    /* With these, who may publish can have messages removed, or published elsewhere. */
+    static const char *const unwanted[] = {"allow_msg_ttl", "allow_msg_schedules", "allow_msg_counter"};
+    struct comparing const compare = {spec, config, each, arg}, *const c = &compare;
+    want_absent(c, DEFECT_REFUSED, "mirror");
+    want_absent(c, DEFECT_REFUSED, "sources");
+    want_absent(c, DEFECT_REFUSED, "subject_transform");
+    want_absent(c, DEFECT_REFUSED, "republish"); /* it sends what is stored anywhere */
+    for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
+        want_bool(c, DEFECT_REFUSED, unwanted[i], false);
+    want_default(c, "persist_mode", "default");
+    want_bool(c, DEFECT_REFUSED, "sealed", false);
+    want_subjects(c);
+    want_text(c, "retention", spec->retention);
+    want_text(c, "storage", "file");
+    if (!spec->any_discard)
+        want_text(c, "discard", spec->discard_old ? "old" : "new");
+    want_max_age(c);
+    want_limit(c, "max_msgs_per_subject", spec->max_per_subject);
+    want_limit(c, "max_consumers", 0);
+    if (spec->no_limits) {
+        want_limit(c, "max_msgs", 0);
+        want_limit(c, "max_bytes", 0);
+    }
+    want_limit(c, "max_msg_size", 0);
+    want_bool(c, spec->write_once ? DEFECT_WARNS : DEFECT_REFUSED, "discard_new_per_subject",
+              spec->write_once);
+    want_bool(c, DEFECT_REFUSED, "deny_delete", spec->deny_delete);
+    want_bool(c, DEFECT_REFUSED, "deny_purge", spec->deny_purge);
+    want_bool(c, DEFECT_REFUSED, "allow_rollup_hdrs", spec->allow_rollup);
+    want_bool(c, DEFECT_REFUSED, "no_ack", false);
+    want_replicas(c);
+    want_bool(c, DEFECT_WARNS, "allow_direct", true);
+    want_window(c);
+}
+
+/* One that is down is still one of them: thole doctor counts these (check replicas). */
+void spec_compare_peers(const struct stream_spec *spec, thole_slice info, defect_fn *each, void *arg)
+{
+    struct defect defect = {.object = spec->object, .weight = DEFECT_WARNS, .p = spec->p};
+    thole_slice value, item;
+    uint64_t needed = 0, has = 1;
+    size_t at = 0;
+    if (!json_path(info, "config.num_replicas", &value) || !json_uint(value, &needed) || needed < 2 ||
+        !json_path(info, "cluster.name", &value))
+        return;
+    if (json_path(info, "cluster.replicas", &value))
+        while (json_item(value, &at, &item))
+            has++;
+    if (has >= needed)
+        return;
+    (void)snprintf(defect.name, sizeof defect.name, "stream %s", spec->name);
+    (void)snprintf(defect.field, sizeof defect.field, "servers");
+    (void)snprintf(defect.found, sizeof defect.found, "%" PRIu64, has);
+    (void)snprintf(defect.needed, sizeof defect.needed, "%" PRIu64, needed);
+    (void)snprintf(defect.remedy, sizeof defect.remedy,
+                   "nats stream edit %s --replicas 1 --force && nats stream edit %s --replicas %" PRIu64
+                   " --force, with %" PRIu64 " servers there",
+                   spec->name, spec->name, needed, needed);
+    each(arg, &defect);
+}
+
+void spec_missing(const struct stream_spec *spec, struct defect *ret)
+{
+    *ret = (struct defect){.object = spec->object, .weight = DEFECT_REFUSED, .p = spec->p};
+    (void)snprintf(ret->name, sizeof ret->name, "stream %s", spec->name);
+    ret->cure = is_derived(spec->object) ? CURE_ENGINE : CURE_NONE;
+    if (ret->cure == CURE_ENGINE)
+        (void)snprintf(ret->remedy, sizeof ret->remedy, "thole doctor -n %s --fix", spec->ns);
+    else
+        (void)snprintf(
+            ret->remedy, sizeof ret->remedy,
+            "nats stream restore DIR, where DIR is a backup of %s; or give it up: thole recover -n %s",
+            spec->name, spec->ns);
+}
+
+/* ---- who starts ---- */
+
+struct first_defect {
+    const struct stream_spec *spec;
+    thole_status status;
+    thole_error *reterr;
+};
+
+static void refuse_first(void *arg, const struct defect *defect)
+{
+    struct first_defect *const first = arg;
+    if (first->status != THOLE_OK || defect->weight != DEFECT_REFUSED)
+        return;
+    first->status =
+        thole_fail(first->reterr, THOLE_INVALID,
+                   "%s has %s %s, but %s is needed (%s): change it with `nats stream edit`, or, if "
+                   "nothing in it is needed, remove the stream and start again",
+                   defect->name, defect->field, defect->found, defect->needed, first->spec->purpose);
 }
 
 static thole_status verify_config(struct stream_spec *spec, thole_slice config, thole_error *reterr)
 {
-    THOLE_TRY(want_absent(spec, config, "mirror", reterr));
-    THOLE_TRY(want_absent(spec, config, "sources", reterr));
-    THOLE_TRY(want_absent(spec, config, "subject_transform", reterr));
-    THOLE_TRY(want_bool(spec, config, "sealed", false, reterr));
-    THOLE_TRY(want_subjects(spec, config, reterr));
-    THOLE_TRY(want_text(spec, config, "retention", spec->retention, reterr));
-    THOLE_TRY(want_text(spec, config, "storage", "file", reterr));
-    if (!spec->any_discard)
-        THOLE_TRY(want_text(spec, config, "discard", spec->discard_old ? "old" : "new", reterr));
-    THOLE_TRY(want_max_age(spec, config, reterr));
-    THOLE_TRY(want_limit(spec, config, "max_msgs_per_subject", spec->max_per_subject, reterr));
-    THOLE_TRY(want_limit(spec, config, "max_consumers", 0, reterr));
-    if (spec->no_limits) {
-        THOLE_TRY(want_limit(spec, config, "max_msgs", 0, reterr));
-        THOLE_TRY(want_limit(spec, config, "max_bytes", 0, reterr));
-    }
-    THOLE_TRY(want_limit(spec, config, "max_msg_size", 0, reterr));
-    THOLE_TRY(want_bool(spec, config, "discard_new_per_subject", false, reterr));
-    THOLE_TRY(want_bool(spec, config, "deny_delete", spec->deny_delete, reterr));
-    THOLE_TRY(want_bool(spec, config, "deny_purge", spec->deny_purge, reterr));
-    THOLE_TRY(want_bool(spec, config, "allow_rollup_hdrs", spec->allow_rollup, reterr));
-    THOLE_TRY(want_bool(spec, config, "no_ack", false, reterr));
-    THOLE_TRY(want_replicas(spec, config, reterr));
+    struct first_defect first = {spec, THOLE_OK, reterr};
+    uint64_t n = 0;
+    spec_compare(spec, config, refuse_first, &first);
+    THOLE_TRY(first.status);
+    if (json_uint(field_or(config, "num_replicas", THOLE_STR("")), &n))
+        spec->replicas = (uint32_t)n;
+    if ((spec->keep_max_age || spec->any_max_age) &&
+        json_uint(field_or(config, "max_age", THOLE_STR("")), &n))
+        spec->max_age_ms = n / NANOS_PER_MS;
     return THOLE_OK;
 }
 
@@ -303,7 +467,17 @@ static thole_status spec_create(struct connection *connection, const struct stre
     return status == THOLE_CONFLICT ? THOLE_OK : status;
 }
 
-thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
+static thole_status spec_lost(const struct stream_spec *spec, enum namespace_part part, thole_error *reterr)
+{
+    return thole_fail(
+        reterr, THOLE_CONFLICT,
+        "stream %s was there and is gone, and with it %s: nothing was made. Restore NATS's data, "
+        "or, when that is not possible, thole recover",
+        spec->name, part_loss(part));
+}
+
+thole_status spec_ensure_part(struct connection *connection, enum namespace_part part, bool made,
+                              struct stream_spec *spec, thole_error *reterr)
 {
     thole_status status = spec_verify(connection, spec, reterr);
     if (status == THOLE_INVALID && (spec->lift_max_per_subject || spec->add_subjects)) {
@@ -312,10 +486,81 @@ thole_status spec_ensure(struct connection *connection, struct stream_spec *spec
     }
     if (status != THOLE_NOT_FOUND)
         return status;
+    if (part_judge(part, false, made) == PART_LOST)
+        return spec_lost(spec, part, reterr);
     THOLE_TRY(spec_create(connection, spec, reterr));
     status = spec_verify(connection, spec, reterr);
     if (status == THOLE_NOT_FOUND) /* in a cluster: another engine's request is still being processed */
         return thole_fail(reterr, THOLE_UNAVAILABLE, "stream %s is being made by another engine: try again",
                           spec->name);
     return status;
+}
+
+/* ---- put right ---- */
+
+enum { MEND_FIELDS_MAX = 32 };
+struct mending {
+    char fields[MEND_FIELDS_MAX][sizeof((struct defect *)NULL)->field];
+    size_t len;
+};
+
+static void note_field(void *arg, const struct defect *defect)
+{
+    struct mending *const mending = arg;
+    if (defect->cure == CURE_FIX && mending->len < MEND_FIELDS_MAX)
+        (void)snprintf(mending->fields[mending->len++], sizeof mending->fields[0], "%s", defect->field);
+}
+
+static bool is_mended(const struct mending *mending, thole_slice key)
+{
+    for (size_t i = 0; i < mending->len; i++)
+        if (thole_slice_equal(key, thole_slice_from(mending->fields[i])))
+            return true;
+    return false;
+}
+
+/* The configuration that is there, with the fields of the spec where they are otherwise. */
+static bool mended_config(const struct stream_spec *spec, thole_slice config, struct buf *to)
+{
+    struct mending mending = {.len = 0};
+    struct buf made;
+    struct json json;
+    thole_slice key, value;
+    size_t at = 0;
+    spec_compare(spec, config, note_field, &mending);
+    if (mending.len == 0)
+        return false;
+    buf_init(&made, SPEC_JSON_MAX);
+    spec_json(spec, &made);
+    json_to_buf(&json, to);
+    json_object(&json);
+    while (json_field(config, &at, &key, &value))
+        if (!is_mended(&mending, key))
+            json_member_copy(&json, key, value);
+    bool const whole = json_ends(config, at);
+    for (size_t i = 0; i < mending.len; i++)
+        if (json_find(buf_bytes(&made), mending.fields[i], &value)) /* else it must not be there */
+            json_member_copy(&json, thole_slice_from(mending.fields[i]), value);
+    json_end(&json);
+    buf_release(&made);
+    return whole; /* a part of it would reset the rest */
+}
+
+thole_status spec_mend(struct connection *connection, const struct stream_spec *spec, thole_error *reterr)
+{
+    struct buf answer, json;
+    thole_slice config;
+    buf_init(&answer, API_ANSWER_MAX);
+    buf_init(&json, SPEC_JSON_MAX);
+    thole_status status = read_config(connection, spec, &answer, &config, reterr);
+    if (status == THOLE_OK && mended_config(spec, config, &json))
+        status = send_config(connection, "STREAM.UPDATE", spec, &json, reterr);
+    buf_release(&answer);
+    buf_release(&json);
+    return status;
+}
+
+thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
+{
+    return spec_ensure_part(connection, PART_CONFIG, false, spec, reterr);
 }

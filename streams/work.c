@@ -144,12 +144,12 @@ thole_status work_look_answer(thole_slice answer, thole_slice queue, uint64_t *r
 /* ---- delivered ---- */
 
 /* Within the range of the rows' columns: a larger number would make the whole claim statement fail. */
-static bool read_number(thole_slice subject, size_t token, uint64_t most, uint64_t *ret)
+static bool work_read_number(thole_slice subject, size_t token, uint64_t most, uint64_t *ret)
 {
     return slice_uint(subject_nth(subject, token), ret) && *ret > 0 && *ret <= most;
 }
 
-static const char *read_item(natsMsg *native, const struct work_names *names, struct work_box *box)
+static const char *work_read_item(natsMsg *native, const struct work_names *names, struct work_box *box)
 {
     struct work_item *item = &box->message.item;
     thole_slice const subject = thole_slice_from(natsMsg_GetSubject(native));
@@ -159,11 +159,11 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
         !thole_slice_equal(subject_nth(subject, 1), thole_slice_from(names->ns)) ||
         !thole_slice_equal(subject_nth(subject, WORK_TOKEN_QUEUE), thole_slice_from(names->queue)))
         return "the subject is not one of this queue";
-    if (!read_number(subject, WORK_TOKEN_INSTANCE + 1, INT64_MAX, &item->execution))
+    if (!work_read_number(subject, WORK_TOKEN_INSTANCE + 1, INT64_MAX, &item->execution))
         return "the execution in the subject is missing or not a number";
-    if (!read_number(subject, WORK_TOKEN_INSTANCE + 2, INT64_MAX, &item->activity_id))
+    if (!work_read_number(subject, WORK_TOKEN_INSTANCE + 2, INT64_MAX, &item->activity_id))
         return "the activity's id in the subject is missing or not a number";
-    if (!read_number(subject, WORK_TOKEN_INSTANCE + 3, INT32_MAX, &item->try_number))
+    if (!work_read_number(subject, WORK_TOKEN_INSTANCE + 3, INT32_MAX, &item->try_number))
         return "the try in the subject is missing or not a number";
     item->activity = link_native_header(native, HEADER_ACTIVITY);
     if (name_check(item->activity, "activity", NULL) != THOLE_OK)
@@ -192,7 +192,7 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     struct work_box *box = memory_new(sizeof *box);
     const char *const reply = natsMsg_GetReply(native);
     int const len = natsMsg_GetDataLength(native);
-    *ret_bad = names->queue[0] == '\0' ? NULL : read_item(native, names, box);
+    *ret_bad = names->queue[0] == '\0' ? NULL : work_read_item(native, names, box);
     if (!ack_parse(thole_slice_from(reply), &meta))
         *ret_bad = "the reply subject is not JetStream's";
     box->message.item.input =

@@ -86,6 +86,36 @@ static thole_status sleeper(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return event(ctx, input, ret_output);
 }
 
+/* So many executions; then it waits for an event, which says how many are next. */
+static thole_status loop(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
+    unsigned long const left = strtoul(text, NULL, 10);
+    if (left > 0)
+        return thole_continue_as_new(ctx, thole_format(ctx, "%lu", left - 1), 0);
+    THOLE_TRY(event(ctx, input, ret_output));
+    return thole_continue_as_new(ctx, *ret_output, 0);
+}
+
+/* Two of itself, which do the same: a fork bomb. */
+static thole_status forks(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task const children[] = {thole_child(ctx, THOLE_STR("forks"), input, NULL),
+                                   thole_child(ctx, THOLE_STR("forks"), input, NULL)};
+    *ret_output = input;
+    return thole_await_all(ctx, children, 2, NULL);
+}
+
+/* As many activities at once as the input says. */
+static thole_status naps(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
+    *ret_output = input;
+    return fan_out(ctx, THOLE_STR("nap"), strtoul(text, NULL, 10));
+}
+
 static thole_status hold(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     *ret_output = input;
@@ -139,11 +169,12 @@ void program_on_threads(void)
 int program_main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
-        {.name = "start", .run = at_once},  {.name = "one", .run = one},
-        {.name = "chain", .run = chain},    {.name = "fan", .run = fan},
-        {.name = "stress", .run = stress},  {.name = "timer", .run = timer},
-        {.name = "event", .run = event},    {.name = "hold", .run = hold},
-        {.name = "sleeper", .run = sleeper}};
+        {.name = "start", .run = at_once},   {.name = "one", .run = one},
+        {.name = "chain", .run = chain},     {.name = "fan", .run = fan},
+        {.name = "stress", .run = stress},   {.name = "timer", .run = timer},
+        {.name = "event", .run = event},     {.name = "hold", .run = hold},
+        {.name = "sleeper", .run = sleeper}, {.name = "loop", .run = loop},
+        {.name = "forks", .run = forks},     {.name = "naps", .run = naps}};
     static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
     const thole_activity_entry activities[] = {
         {.name = "echo", .run = echo, .options = getenv(THREADS_VARIABLE) == NULL ? &quick : NULL},

@@ -20,6 +20,9 @@ enum {
  *   stress  after five at once, of 10 ms each
  *   timer   after a timer of 5 s (an input of the form "MS:" gives another time)
  *   hold    is cancelled: its activity runs until then, and notes when its token fired (tokens.h)
+ *   loop    continues as new as often as its input says, then waits for the event "go" with the next number
+ *   forks   after two children of itself, which do the same: a fork bomb
+ *   naps    after as many activities of 10 ms at once as its input says
  *   event   returns the data of the event "go" instead
  */
 int program_main(int argc, char **argv);

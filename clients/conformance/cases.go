@@ -19,7 +19,8 @@ func cases() []testCase {
 	all = append(all, networkCases...)
 	all = append(all, closeCases...)
 	all = append(all, closeMoveCases...)
-	return append(append(all, clientCases...), senderCases...)
+	all = append(all, handlerCases...)
+	return append(append(append(all, clientCases...), senderCases...), viewCases...)
 }
 
 var activities = []string{"echo", "fail", "sleep", "stubborn", "beat", "key", "resume", "big", "panic", "bytes"}

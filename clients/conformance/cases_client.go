@@ -53,7 +53,7 @@ var clientCases = []testCase{
 		}
 		first := got.RequestID
 		got.RequestID = ""
-		c.same("request", got, startInstance{"order-1", []byte("in\x00\xff"), "", 3})
+		c.same("request", got, startInstance{Instance: "order-1", Input: []byte("in\x00\xff"), Version: 3})
 		e = c.do("start", fields{"orchestration": "checkout"})
 		c.same("instance", e.Instance, "random-1")
 		if got.RequestID == first {
@@ -132,6 +132,18 @@ var clientCases = []testCase{
 		})
 		c.status(c.do("signal", fields{"event": "paid", "instance": "bestellung ü/漢", "input": b64("\x00\xff")}), 0, "")
 		c.status(c.do("signal", fields{"event": "paid", "instance": "ended"}), statusConflict, "ended")
+		c.finish()
+	}},
+	{"client-note", "signal and cancel: the note of the answer reaches the caller", func(c *env) {
+		c.clients(func(r *request) any { return accepted{Note: "it is kept ü: " + r.topic} })
+		signal := c.do("signal", fields{"event": "paid", "instance": "order-1"})
+		c.status(signal, 0, "")
+		c.same("note of signal", signal.Note, "it is kept ü: signal.paid")
+		cancel := c.do("cancel", fields{"instance": "order-1"})
+		c.status(cancel, 0, "")
+		c.same("note of cancel", cancel.Note, "it is kept ü: cancel")
+		c.clients(func(r *request) any { return accepted{} })
+		c.same("no note", c.do("cancel", fields{"instance": "order-1"}).Note, "")
 		c.finish()
 	}},
 	{"client-cancel", "cancel and terminate: subject, fields, CONFLICT and NOT_FOUND", func(c *env) {

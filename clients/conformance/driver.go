@@ -48,17 +48,21 @@ func (l *traffic) text() []string {
 
 // event is a line that the driver printed: of a cancelled task, or a client's result.
 type event struct {
-	Event     string `json:"event"`
-	Instance  string `json:"instance"`
-	Kind      string `json:"kind"`
-	Reason    string `json:"reason"`
-	GraceMs   int64  `json:"grace_ms"`
-	ID        int    `json:"id"`
-	Status    int    `json:"status"`
-	Text      string `json:"text"`
-	Output    []byte `json:"output"`
-	State     string `json:"state"`
-	ErrorType string `json:"error_type"`
+	Event     string   `json:"event"`
+	Instance  string   `json:"instance"`
+	Kind      string   `json:"kind"`
+	Reason    string   `json:"reason"`
+	GraceMs   int64    `json:"grace_ms"`
+	ID        int      `json:"id"`
+	Status    int      `json:"status"`
+	Text      string   `json:"text"`
+	Output    []byte   `json:"output"`
+	State     string   `json:"state"`
+	ErrorType string   `json:"error_type"`
+	NextStep  string   `json:"next_step"`
+	Note      string   `json:"note"`
+	Token     string   `json:"token"`
+	Instances []string `json:"instances"`
 	at        time.Time
 }
 
@@ -77,7 +81,7 @@ type driver struct {
 func startDriver(command []string, mode, url string, more []string, log *traffic) (*driver, error) {
 	d := &driver{done: make(chan struct{}), log: log}
 	d.cmd = exec.Command(command[0], command[1:]...)
-	d.cmd.Env = append(os.Environ(), "NATS_URL="+url, "THOLE_NAMESPACE="+namespace, "THOLE_QUEUE=conf", "CONF_MODE="+mode, "THOLE_ACTOR=", "CONF_ACTOR=", "CONF_VOUCHED=", "CONF_CLIENT=")
+	d.cmd.Env = append(os.Environ(), "NATS_URL="+url, "THOLE_NAMESPACE="+namespace, "THOLE_QUEUE=conf", "CONF_MODE="+mode, "THOLE_ACTOR=", "CONF_ACTOR=", "CONF_VOUCHED=", "CONF_CLIENT=", "CONF_WAIT_MS=")
 	d.cmd.Env = append(d.cmd.Env, more...)
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := d.cmd.StdoutPipe()

@@ -175,7 +175,7 @@ func (c *env) task(activity, input string) *task {
 	n := c.tasks
 	return &task{wire: taskWire{Claim: fmt.Sprintf("claim-%d", n), Activity: activity, Instance: fmt.Sprintf("order-%d", n), Execution: 1,
 		ActivityID: uint64(n), TryNumber: 1, Attempt: 1, Input: []byte(input), Key: fmt.Sprintf("key-%d", n), Orchestration: "checkout", Version: 1,
-		Queue: "conf"}}
+		Queue: "conf", Token: fmt.Sprintf("token-%d", n)}}
 }
 
 // give queues a task for whichever session asks.

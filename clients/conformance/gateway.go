@@ -384,7 +384,10 @@ func (g *gateway) checkOutcome(s *session, r *request, o outcome) {
 	if !t.answered.IsZero() && !g.lossy && !g.firstCut && r.at.Sub(t.answered) > tolerance() {
 		g.problem("complete of %q again, %v after its answer", o.Claim, r.at.Sub(t.answered).Round(time.Millisecond))
 	}
-	if o.Failure != nil && (len(o.Output) > 0 || o.Cancelled) {
+	if o.Later && t.wire.Token == "" {
+		g.problem("the outcome of %q is later, and it has no token", o.Claim)
+	}
+	if o.Failure != nil && (len(o.Output) > 0 || o.Cancelled || o.Later) {
 		g.problem("the outcome of %q is a failure and something else", o.Claim)
 	}
 	t.finished = true

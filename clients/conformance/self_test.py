@@ -651,6 +651,120 @@ def repetitions_have_no_trace(thole, worker, call):
     thole.Client._call = once
 
 
+# ---- what a client sees ----
+
+
+@breakage("client-wait-explained")
+def wait_says_nothing(thole, worker, call):
+    real = thole.Error.__init__
+    thole.Error.__init__ = lambda self, status, text, *more: real(self, status, text)
+
+
+@breakage("client-wait-explained")
+def each_wait_is_explained(thole, worker, call):
+    real = thole.Client._call
+
+    async def one(self, operation, request, timeout, sender):
+        return await real(self, operation, {**request, "explain": True} if operation == "wait" else request, timeout, sender)
+
+    thole.Client._call = one
+
+
+@breakage("client-wait-default")
+def waits_for_ever(thole, worker, call):
+    changed(thole.Client, "wait_limit", lambda self, value: 1e6)
+
+
+@breakage("client-start-known")
+def starts_what_nobody_knows(thole, worker, call):
+    real = thole.Client._request
+
+    async def request(self, operation, message, timeout):
+        message.pop("requireKnown", None)
+        return await real(self, operation, message, timeout)
+
+    thole.Client._request = request
+
+
+@breakage("client-start-event", "client-start-event-vouched")
+def event_is_signalled_behind_the_start(thole, worker, call):
+    real = thole.Client.start
+
+    async def start(self, orchestration, input=b"", *, instance=None, event=None, event_data=b"", **more):
+        started = await real(self, orchestration, input, instance=instance, **more)
+        if event:
+            await self.signal(started, event, event_data)
+        return started
+
+    thole.Client.start = start
+
+
+@breakage("client-describe")
+def hindrances_are_left_out(thole, worker, call):
+    from thole import client
+
+    real = client._instance
+    client._instance = lambda info, hindrances=(): real(info)
+
+
+@breakage("client-list")
+def pages_begin_anew(thole, worker, call):
+    real = thole.Client.list
+
+    async def page(self, *, behind=None, **more):
+        return await real(self, **more)
+
+    thole.Client.list = page
+
+
+@breakage("client-complete")
+def failures_are_outputs(thole, worker, call):
+    async def fail_activity(self, token, text, type="", **more):
+        await self.complete_activity(token, text.encode(), **more)
+
+    thole.Client.fail_activity = fail_activity
+
+
+@breakage("later")
+def later_is_an_output(thole, worker, call):
+    from thole import task
+
+    real = task.Held.outcome
+
+    def outcome(self, payload_max):
+        told = real(self, payload_max)
+        return {"claim": self.claim, "output": ""} if told.pop("later", False) else told
+
+    task.Held.outcome = outcome
+
+
+@breakage("later-without-token")
+def later_needs_no_token(thole, worker, call):
+    import dataclasses
+
+    real = worker.read_task
+    worker.read_task = lambda message, details_max: dataclasses.replace(real(message, details_max), token="x")
+
+
+@breakage("json-bad")
+def bad_inputs_are_tried_again(thole, worker, call):
+    changed(thole.Failure, "final", lambda self, value: False)
+
+
+@breakage("json")
+def values_are_texts(thole, worker, call):
+    os.environ["CONF_HANDLERS"] = "threads"
+    thole.json_handler = lambda function: lambda task: str(function(task, json.loads(task.input))).encode()
+
+
+@breakage("deadline")
+def deadlines_are_not_told(thole, worker, call):
+    import dataclasses
+
+    real = worker.read_task
+    worker.read_task = lambda message, details_max: dataclasses.replace(real(message, details_max), timeout=None)
+
+
 def drive(name):
     import thole
     import thole._call

@@ -61,6 +61,7 @@ type taskWire struct {
 	Queue         string `json:"queue,omitempty"`
 	Traceparent   string `json:"traceparent,omitempty"`
 	Tracestate    string `json:"tracestate,omitempty"`
+	Token         string `json:"token,omitempty"`
 }
 
 type renewTasks struct {
@@ -98,6 +99,7 @@ type outcome struct {
 	Cancelled bool         `json:"cancelled"`
 	Details   []byte       `json:"details"`
 	Heartbeat bool         `json:"heartbeat"`
+	Later     bool         `json:"later"`
 }
 
 type taskFailure struct {
@@ -123,10 +125,12 @@ type closeSession struct {
 }
 
 type startInstance struct {
-	Instance  string `json:"instance"`
-	Input     []byte `json:"input"`
-	RequestID string `json:"requestId"`
-	Version   uint32 `json:"version"`
+	Instance     string `json:"instance"`
+	Input        []byte `json:"input"`
+	RequestID    string `json:"requestId"`
+	Version      uint32 `json:"version"`
+	EventData    []byte `json:"eventData"`
+	RequireKnown bool   `json:"requireKnown"`
 }
 
 type instanceStarted struct {
@@ -161,6 +165,7 @@ type queryResult struct {
 type waitInstance struct {
 	Instance string `json:"instance"`
 	WaitMs   uint32 `json:"waitMs"`
+	Explain  bool   `json:"explain"`
 }
 
 type instanceOutcome struct {
@@ -169,12 +174,74 @@ type instanceOutcome struct {
 	State     string `json:"state,omitempty"`
 	Output    []byte `json:"output,omitempty"`
 	ErrorType string `json:"errorType,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	NextStep  string `json:"nextStep,omitempty"`
+}
+
+type describeInstance struct {
+	Instance string `json:"instance"`
+}
+
+type instanceDescription struct {
+	Status     uint32        `json:"status,omitempty"`
+	Text       string        `json:"text,omitempty"`
+	Info       *instanceInfo `json:"info,omitempty"`
+	Hindrances []hindrance   `json:"hindrances,omitempty"`
+}
+
+type instanceInfo struct {
+	Instance      string `json:"instance,omitempty"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Version       uint32 `json:"version,omitempty"`
+	Execution     uint64 `json:"execution,string,omitempty"`
+	State         string `json:"state,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+	Detail        string `json:"detail,omitempty"`
+	CustomStatus  string `json:"customStatus,omitempty"`
+	CreatedMs     uint64 `json:"createdMs,string,omitempty"`
+}
+
+type hindrance struct {
+	Kind     string `json:"kind,omitempty"`
+	Text     string `json:"text,omitempty"`
+	NextStep string `json:"nextStep,omitempty"`
+}
+
+type listInstances struct {
+	States          []string    `json:"states"`
+	Orchestration   string      `json:"orchestration"`
+	IDPrefix        string      `json:"idPrefix"`
+	Parent          string      `json:"parent"`
+	CustomStatus    string      `json:"customStatus"`
+	CreatedAfterMs  json.Number `json:"createdAfterMs"`
+	CreatedBeforeMs json.Number `json:"createdBeforeMs"`
+	Limit           uint32      `json:"limit"`
+	BehindInstance  string      `json:"behindInstance"`
+	BehindCreatedMs json.Number `json:"behindCreatedMs"` // 64 bits: a number, or a string of it
+}
+
+type instanceList struct {
+	Status    uint32         `json:"status,omitempty"`
+	Text      string         `json:"text,omitempty"`
+	Instances []instanceInfo `json:"instances,omitempty"`
+}
+
+type completeActivity struct {
+	Token   string       `json:"token"`
+	Output  []byte       `json:"output"`
+	Failure *taskFailure `json:"failure"`
 }
 
 // plain is an answer with a status and a text alone: of a close, of what is accepted, and any that is refused.
 type plain struct {
 	Status uint32 `json:"status,omitempty"`
 	Text   string `json:"text,omitempty"`
+}
+
+type accepted struct {
+	Status uint32 `json:"status,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // Statuses of include/thole/types.h.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,10 +21,11 @@ const (
 	tryWait     = 5 * time.Second // for one answer; then the request is repeated
 	requestWait = 30 * time.Second
 	waitMax     = 15 * time.Second
+	waitLimit   = 10 * time.Minute
 )
 
 // Client starts and controls instances. What has no answer is repeated, with the same request id, until the context ends;
-// a context without a deadline gets one of 30 s, but for Wait.
+// a context without a deadline gets one of 30 s, that of Wait one of WaitLimit.
 type Client struct {
 	nc     *nats.Conn
 	prefix string
@@ -39,6 +41,10 @@ type Client struct {
 	// Trace, if it is set, adds the W3C Trace Context of a request, such as OpenTelemetry's
 	// propagator.Inject(ctx, propagation.MapCarrier(carrier)).
 	Trace func(ctx context.Context, carrier map[string]string)
+	// Noted, if it is set, is called by Signal and Cancel when the instance's code does not run: why, and what would help.
+	Noted func(instance, note string)
+	// WaitLimit is how long Wait waits when its context has no deadline. Default: 10 minutes.
+	WaitLimit time.Duration
 }
 
 var unprintable = regexp.MustCompile(`[^ -~]`)
@@ -78,7 +84,10 @@ func (c *Client) subject(operation string, name []string) (string, error) {
 	if err := checkNames(name...); err != nil {
 		return "", err
 	}
-	subject := c.prefix + strings.Join(append([]string{operation}, name...), ".")
+	subject := c.prefix + operation
+	if len(name) > 0 {
+		subject += "." + strings.Join(name, "~")
+	}
 	if c.VouchedActor == "" {
 		return subject, nil
 	}
@@ -90,31 +99,50 @@ func (c *Client) subject(operation string, name []string) (string, error) {
 
 // NewClient makes a client on a connection, which should reconnect for ever (nats.MaxReconnects(-1)).
 func NewClient(nc *nats.Conn, namespace string) *Client {
-	return &Client{nc: nc, prefix: "thole." + cmp.Or(namespace, "default") + ".gateway.client.", Actor: ownActor(), Name: "thole for Go"}
+	return &Client{nc: nc, prefix: "thole." + cmp.Or(namespace, "default") + ".gateway.client.", Actor: ownActor(), Name: "thole for Go",
+		WaitLimit: waitLimit}
 }
 
 // StartOptions of an instance.
 type StartOptions struct {
 	Instance string // empty: a random id
 	Version  uint32 // 0: the newest
+	// RequireKnown: StatusNotFound, and nothing is started, when no engine knows the orchestration.
+	RequireKnown bool
+	// Event, if it is set, is delivered with EventData in any case, whether the instance is started now or was before: signal with start.
+	Event     string
+	EventData []byte
 }
 
-// Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start.
+// Start starts an instance and returns its id when that is stored. StatusConflict: the id is in use by another start; with an event: by
+// an instance that has ended.
 func (c *Client) Start(ctx context.Context, orchestration string, input []byte, options StartOptions) (string, error) {
-	request := ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version}
-	started, err := c.request(ctx, request, "start", orchestration)
+	request := ask{Instance: options.Instance, Input: input, RequestID: requestID(), Version: options.Version, Known: options.RequireKnown,
+		EventData: options.EventData}
+	operation, names := "start", []string{orchestration}
+	if options.Event != "" {
+		operation, names = "start_event", append(names, options.Event)
+	}
+	started, err := c.request(ctx, request, operation, names...)
 	return started.Instance, err
 }
 
 // Signal sends an event to an instance. StatusConflict: it has ended.
 func (c *Client) Signal(ctx context.Context, instance, event string, data []byte) error {
-	_, err := c.request(ctx, ask{Instance: instance, Data: data, RequestID: requestID()}, "signal", event)
-	return err
+	return c.noted(ctx, ask{Instance: instance, Data: data, RequestID: requestID()}, "signal", event)
 }
 
 // Cancel asks an instance to end. StatusConflict: it has ended; StatusNotFound: there is none.
 func (c *Client) Cancel(ctx context.Context, instance, reason string) error {
-	_, err := c.request(ctx, ask{Instance: instance, Reason: reason, RequestID: requestID()}, "cancel")
+	return c.noted(ctx, ask{Instance: instance, Reason: reason, RequestID: requestID()}, "cancel")
+}
+
+// noted passes on what is said of an accepted request.
+func (c *Client) noted(ctx context.Context, request ask, operation string, names ...string) error {
+	told, err := c.request(ctx, request, operation, names...)
+	if err == nil && told.Note != "" && c.Noted != nil {
+		c.Noted(request.Instance, told.Note)
+	}
 	return err
 }
 
@@ -130,6 +158,35 @@ func (c *Client) Query(ctx context.Context, instance, query string, input []byte
 	return told.Output, err
 }
 
+// Describe says how an instance stands, and what keeps it from going on. StatusNotFound: there is none.
+func (c *Client) Describe(ctx context.Context, instance string) (*Instance, error) {
+	a, err := c.request(ctx, ask{Instance: instance}, "describe")
+	if err != nil {
+		return nil, err
+	}
+	found := cmp.Or(a.Info, &Instance{})
+	found.Hindrances = a.Hindrances
+	return found, nil
+}
+
+// List lists instances, newest first: one page. The next one is behind its last one (BehindInstance, BehindCreatedMs); an empty one is the end.
+func (c *Client) List(ctx context.Context, options ListOptions) ([]Instance, error) {
+	a, err := c.request(ctx, ask{ListOptions: &options}, "list")
+	return a.Instances, err
+}
+
+// CompleteActivity completes a task whose handler has returned ErrLater, by its Token. Too late, or again, it changes nothing.
+func (c *Client) CompleteActivity(ctx context.Context, token string, output []byte) error {
+	_, err := c.request(ctx, ask{Token: token, Output: output}, "complete_activity")
+	return err
+}
+
+// FailActivity fails such a task; its Final does not count.
+func (c *Client) FailActivity(ctx context.Context, token string, failure Failure) error {
+	_, err := c.request(ctx, ask{Token: token, Failure: &failure}, "complete_activity")
+	return err
+}
+
 // Outcome says how an instance ended.
 type Outcome struct {
 	Status    Status // StatusOK: completed; StatusApp: failed; StatusCancelled
@@ -139,7 +196,11 @@ type Outcome struct {
 	Output    []byte
 }
 
-// Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout. StatusNotFound: there is none.
+// JSON reads the output.
+func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Output, into) }
+
+// Wait waits until an instance has ended, however it ended, or ctx ends: StatusTimeout, an Error that says how it stands, why, and what
+// would help. StatusNotFound: there is none.
 func (c *Client) Wait(ctx context.Context, instance string) (*Outcome, error) {
 	a, err := c.request(ctx, ask{Instance: instance}, "wait")
 	if a.State != "" && (a.Status == StatusOK || a.Status == StatusApp || a.Status == StatusCancelled) {
@@ -155,34 +216,36 @@ func (c *Client) request(ctx context.Context, request ask, operation string, nam
 	if err := cmp.Or(noSubject, noHeader); err != nil {
 		return &answer{}, err
 	}
-	waits := operation == "wait"
-	deadline, limited := ctx.Deadline()
-	if !limited && !waits {
+	waits, limit := operation == "wait", requestWait
+	if waits {
+		limit = c.WaitLimit
+	}
+	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestWait)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
+	deadline, _ := ctx.Deadline()
+	last := &answer{} // that said how it stands
 	for pause := backoff(0); ; {
 		wait := time.Duration(0)
 		if waits {
-			wait = waitMax
-			if limited {
-				wait = max(min(wait, time.Until(deadline)), time.Millisecond)
-			}
-			request.WaitMs = wait.Milliseconds()
+			left := time.Until(deadline)
+			wait = max(min(waitMax, left-min(left/10, 300*time.Millisecond)), time.Millisecond) // its answer comes before the deadline
+			request.WaitMs, request.Explain = wait.Milliseconds(), left <= waitMax
 		}
 		a := call(ctx, c.nc, subject, wait+tryWait, header, request)
 		running := waits && a.Status == StatusTimeout
 		late := waits && ctx.Err() != nil // the end of ctx came before that of the gateway's wait
 		if running {
-			pause = 0
+			pause, last = 0, a
 		} else if a.Status != StatusUnavailable && (!waits || a.Status != StatusOK || a.State != "") {
 			return a, a.err()
 		}
 		if !pause.wait(ctx) {
 			e := &Error{Status: StatusUnavailable, Text: a.Text, cause: ctx.Err()}
 			if running || late {
-				e.Status = StatusTimeout
+				e = &Error{StatusTimeout, cmp.Or(last.Text, a.Text), last.State, last.Reason, last.NextStep, ctx.Err()}
 			}
 			return &answer{}, e
 		}

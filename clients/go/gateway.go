@@ -1,6 +1,7 @@
 package thole
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,12 +33,20 @@ const (
 // Error is what a gateway answered, or, with StatusUnavailable or StatusTimeout and a cause, that the context ended
 // before there was a final answer.
 type Error struct {
-	Status Status
-	Text   string
-	cause  error
+	Status   Status
+	Text     string
+	State    string // of the instance that Wait has waited for in vain: as in Instance
+	Reason   string // why it does not go on, if it is known
+	NextStep string // what would help
+	cause    error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("thole: %s (status %d)", e.Text, e.Status) }
+func (e *Error) Error() string {
+	if e.State != "" {
+		return fmt.Sprintf("thole: the instance is %s: %s (status %d); try: %s", e.State, e.Text, e.Status, cmp.Or(e.NextStep, "wait longer"))
+	}
+	return fmt.Sprintf("thole: %s (status %d)", e.Text, e.Status)
+}
 
 // Unwrap returns the context's error, if it ended the request.
 func (e *Error) Unwrap() error { return e.cause }
@@ -148,32 +157,84 @@ type ask struct {
 	Reason     string     `json:"reason,omitempty"`
 	RequestID  string     `json:"requestId,omitempty"`
 	Version    uint32     `json:"version,omitempty"`
+	EventData  []byte     `json:"eventData,omitempty"`
+	Known      bool       `json:"requireKnown,omitempty"`
+	Explain    bool       `json:"explain,omitempty"`
+	Token      string     `json:"token,omitempty"` // CompleteActivity
+	Output     []byte     `json:"output,omitempty"`
+	Failure    *Failure   `json:"failure,omitempty"`
+	*ListOptions
+}
+
+// ListOptions select instances; what is empty or 0 selects all.
+type ListOptions struct {
+	States          []string `json:"states,omitempty"` // as in Instance
+	Orchestration   string   `json:"orchestration,omitempty"`
+	IDPrefix        string   `json:"idPrefix,omitempty"`
+	Parent          string   `json:"parent,omitempty"`
+	CustomStatus    string   `json:"customStatus,omitempty"`
+	CreatedAfterMs  uint64   `json:"createdAfterMs,string,omitempty"` // inclusive; since 1970
+	CreatedBeforeMs uint64   `json:"createdBeforeMs,string,omitempty"`
+	Limit           uint32   `json:"limit,omitempty"` // at most 1000; 0: 100. There may be fewer, although there are more
+	BehindInstance  string   `json:"behindInstance,omitempty"`
+	BehindCreatedMs uint64   `json:"behindCreatedMs,string,omitempty"`
+}
+
+// Instance is what is known of an instance.
+type Instance struct {
+	ID             string      `json:"instance"`
+	Orchestration  string      `json:"orchestration"`
+	Version        uint32      `json:"version"` // 0: not chosen yet
+	Execution      uint64      `json:"execution,string"`
+	State          string      `json:"state"`  // pending, running, waiting, stuck, paused, completed, failed, cancelled, terminated
+	Reason         string      `json:"reason"` // why it does not go on: no_code, divergence, paused, …
+	Detail         string      `json:"detail"` // the same for people; of a failure the head of its text
+	CustomStatus   string      `json:"customStatus"`
+	Parent         string      `json:"parent"`
+	CreatedMs      uint64      `json:"createdMs,string"`
+	UpdatedMs      uint64      `json:"updatedMs,string"`
+	Turns          uint64      `json:"turns,string"`
+	OpenActivities uint64      `json:"openActivities,string"`
+	OpenTimers     uint64      `json:"openTimers,string"`
+	Hindrances     []Hindrance `json:"-"` // of Describe: what keeps it from going on; none: it goes on, waits for time or an event, or has ended
+}
+
+// Hindrance is what keeps an instance from going on, until somebody does something.
+type Hindrance struct {
+	Kind     string `json:"kind"` // a reason; or no_engine, not_taken, no_worker, unknown_activity, quarantined, child
+	Text     string `json:"text"`
+	NextStep string `json:"nextStep"` // what would let it go on
 }
 
 // answer is anything that a gateway sends, but for a task.
 type answer struct {
-	unanswered bool     // none came in time, or one that cannot be read
-	Status     Status   `json:"status"`
-	Text       string   `json:"text"`
-	Session    string   `json:"session"` // SessionOpened
-	Subject    string   `json:"subject"`
-	LeaseMs    uint32   `json:"leaseMs"`
-	RenewMs    uint32   `json:"renewMs"`
-	GraceMs    uint32   `json:"graceMs"`
-	PayloadMax uint64   `json:"payloadMax,string"`
-	DetailsMax uint32   `json:"detailsMax"`
-	Gateway    string   `json:"gateway"`
-	Tasks      []*Task  `json:"tasks"`     // Tasks
-	Cancelled  []answer `json:"cancelled"` // TasksRenewed
-	Gone       []string `json:"gone"`      // of SessionOpened, too
-	Results    []answer `json:"results"`   // TasksCompleted; of each outcome
-	Claim      string   `json:"claim"`     // OutcomeResult, Notice
-	Kind       string   `json:"kind"`
-	Reason     string   `json:"reason"`
-	Instance   string   `json:"instance"` // to a client
-	State      string   `json:"state"`
-	Output     []byte   `json:"output"`
-	ErrorType  string   `json:"errorType"`
+	unanswered bool        // none came in time, or one that cannot be read
+	Status     Status      `json:"status"`
+	Text       string      `json:"text"`
+	Session    string      `json:"session"` // SessionOpened
+	Subject    string      `json:"subject"`
+	LeaseMs    uint32      `json:"leaseMs"`
+	RenewMs    uint32      `json:"renewMs"`
+	GraceMs    uint32      `json:"graceMs"`
+	PayloadMax uint64      `json:"payloadMax,string"`
+	DetailsMax uint32      `json:"detailsMax"`
+	Gateway    string      `json:"gateway"`
+	Tasks      []*Task     `json:"tasks"`     // Tasks
+	Cancelled  []answer    `json:"cancelled"` // TasksRenewed
+	Gone       []string    `json:"gone"`      // of SessionOpened, too
+	Results    []answer    `json:"results"`   // TasksCompleted; of each outcome
+	Claim      string      `json:"claim"`     // OutcomeResult, Notice
+	Kind       string      `json:"kind"`
+	Reason     string      `json:"reason"`
+	Instance   string      `json:"instance"` // to a client
+	State      string      `json:"state"`
+	Output     []byte      `json:"output"`
+	ErrorType  string      `json:"errorType"`
+	NextStep   string      `json:"nextStep"`
+	Note       string      `json:"note"`
+	Info       *Instance   `json:"info"`
+	Hindrances []Hindrance `json:"hindrances"`
+	Instances  []Instance  `json:"instances"`
 }
 
 // outcome is also a RunningTask: it has no more than a heartbeat then.
@@ -184,6 +245,7 @@ type outcome struct {
 	Cancelled bool     `json:"cancelled,omitempty"`
 	Details   []byte   `json:"details,omitempty"`
 	Heartbeat bool     `json:"heartbeat,omitempty"`
+	Later     bool     `json:"later,omitempty"`
 }
 
 // size is about what its heartbeat takes in a message.

@@ -24,6 +24,8 @@ var goldenTypes = map[string]any{
 	"QueryInstance": ask{}, "WaitInstance": ask{}, "Task": Task{}, "Notice": answer{}, "OutcomeResult": answer{},
 	"SessionOpened": answer{}, "Tasks": answer{}, "TasksRenewed": answer{}, "TasksCompleted": answer{}, "SessionClosed": answer{},
 	"InstanceStarted": answer{}, "Accepted": answer{}, "QueryResult": answer{}, "InstanceOutcome": answer{},
+	"DescribeInstance": ask{}, "InstanceDescription": answer{}, "InstanceInfo": Instance{}, "Hindrance": Hindrance{}, "ListInstances": ask{},
+	"InstanceList": answer{}, "CompleteActivity": ask{},
 }
 
 // What this client does not look at, or does not send.

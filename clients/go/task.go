@@ -3,6 +3,7 @@ package thole
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,7 @@ type Task struct {
 	Queue         string `json:"queue"`
 	Traceparent   string `json:"traceparent"` // W3C Trace Context of the start; empty: it had none
 	Tracestate    string `json:"tracestate"`
+	Token         string `json:"token"` // for Client.CompleteActivity, after ErrLater; empty: it must not be completed later
 
 	*held
 }
@@ -68,6 +70,25 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string { return f.Text }
+
+// ErrLater is returned by a handler whose task is completed later, by who has its Token. Until then it has no lease, and only its
+// timeout and the end of its instance end it, of which nobody is told.
+var ErrLater = errors.New("thole: completed later")
+
+// JSON makes a handler of one that takes and gives values. An input that is no JSON is a final failure of type bad_input.
+func JSON[In, Out any](handle func(ctx context.Context, task *Task, in In) (Out, error)) Handler {
+	return func(ctx context.Context, task *Task) ([]byte, error) {
+		var in In
+		if err := json.Unmarshal(task.Input, &in); err != nil {
+			return nil, &Failure{Text: "the input cannot be read: " + err.Error(), Type: "bad_input", Final: true}
+		}
+		out, err := handle(ctx, task, in)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(out)
+	}
+}
 
 // Cancelled is the cause of the end of a task's context.
 type Cancelled struct {
@@ -112,6 +133,12 @@ func (t *Task) outcome(output []byte, err error) outcome {
 	t.worker.mu.Unlock()
 	if err == nil && uint64(len(output)) <= payloadMax {
 		return outcome{Claim: t.Claim, Output: output}
+	}
+	if errors.Is(err, ErrLater) {
+		if t.Token != "" {
+			return outcome{Claim: t.Claim, Later: true}
+		}
+		err = &Failure{Text: "this task cannot be completed later: it has no token", Type: "no_token", Final: true}
 	}
 	var failure *Failure
 	switch {

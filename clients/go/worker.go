@@ -28,7 +28,7 @@ type Options struct {
 	Logger     *slog.Logger // default: slog.Default()
 }
 
-// Handler runs one task. Its context ends when the task is cancelled or its claim is lost; context.Cause is a *Cancelled
+// Handler runs one task. Its context has the try's deadline, and ends when the task is cancelled or its claim is lost; context.Cause is a *Cancelled
 // then. An error makes the task fail (a *Failure with its type), or, after a cancellation, end as cancelled.
 type Handler func(ctx context.Context, task *Task) ([]byte, error)
 
@@ -240,6 +240,11 @@ func (s *session) begin(t *Task) {
 	t.held = &held{worker: s.Worker, log: s.log.With("activity", t.Activity, "instance", t.Instance)}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.inHand, t.release = context.WithCancel(context.Background())
+	if t.TimeoutMs > 0 {
+		ctx, stop := context.WithDeadlineCause(t.ctx, time.Now().Add(time.Duration(t.TimeoutMs)*time.Millisecond), &Cancelled{Kind: "timeout"})
+		t.ctx = ctx
+		context.AfterFunc(t.inHand, stop)
+	}
 	s.tasks[t.Claim] = t
 	go t.run()
 }

@@ -71,6 +71,19 @@ def notify(task):
     raise thole.Failure("no", "declined")
 
 
+def add_one(task, value):
+    return {"n": value["n"] + 1, "text": value["text"] + "!"}
+
+
+async def add_one_on_loop(task, value):
+    return add_one(task, value)
+
+
+def later(task):
+    put({"event": "later", "instance": task.instance, "token": task.token})
+    return thole.LATER
+
+
 async def panic(task):
     raise SystemExit("on purpose")
 
@@ -120,6 +133,9 @@ async def work(nc):
     worker.register("resume", lambda task: task.details)
     worker.register("key", lambda task: task.key.encode())
     worker.register("trace", lambda task: f"{task.traceparent} {task.tracestate}".encode())
+    worker.register("json", thole.json_handler(add_one if threads else add_one_on_loop))
+    worker.register("later", later)
+    worker.register("deadline", lambda task: b"none" if task.timeout is None else str(round(task.timeout * 1000)).encode())
     worker.register("panic", thread_panic if threads else panic)
     worker.register("sleep", thread_sleep if threads else sleep)
     worker.register("stubborn", thread_stubborn if threads else stubborn)
@@ -135,24 +151,41 @@ async def work(nc):
 
 async def command(client, c):
     op, instance, data = c["op"], c.get("instance", ""), base64.b64decode(c.get("input", ""))
-    limit = {"timeout": c["timeout_ms"] / 1000}
+    limit = {"timeout": c["timeout_ms"] / 1000} if c["timeout_ms"] else {}
     result = {"instance": instance}
     if op == "start":
-        result["instance"] = await client.start(c["orchestration"], data, instance=instance or None, version=c.get("version", 0), **limit)
+        result["instance"] = await client.start(c["orchestration"], data, instance=instance or None, version=c.get("version", 0),
+                                                require_known=c.get("require_known", False), event=c.get("event"),
+                                                event_data=base64.b64decode(c.get("event_data", "")), **limit)
     elif op == "signal":
-        await client.signal(instance, c["event"], data, **limit)
+        result["note"] = await client.signal(instance, c["event"], data, **limit)
     elif op == "query":
         result["output"] = await client.query(instance, c["query"], data, **limit)
     elif op == "wait":
         o = await client.wait(instance, **limit)
         result.update(status=o.status, text=o.text, state=o.state, error_type=o.error_type, output=o.output)
+    elif op == "describe":
+        found = await client.describe(instance, **limit)
+        result.update(state=found.state, reason=found.reason, next_step="".join(each.next_step for each in found.hindrances[:1]))
+    elif op == "list":
+        filters = {name: c[name] for name in ("states", "orchestration", "id_prefix", "parent", "limit") if name in c}
+        if "behind_instance" in c:
+            first = thole.Instance(c["behind_instance"], "", 0, 0, "", "", "", "", "", c["behind_created_ms"], 0, 0, 0, 0)
+            filters["behind"] = first
+        result["instances"] = [each.instance for each in await client.list(**filters, **limit)]
+    elif op == "complete":
+        await client.complete_activity(c["token"], base64.b64decode(c.get("output", "")), **limit)
+    elif op == "fail":
+        await client.fail_activity(c["token"], c["text"], c["error_type"], **limit)
     else:
-        await getattr(client, op)(instance, c.get("reason", ""), **limit)
+        result["note"] = await getattr(client, op)(instance, c.get("reason", ""), **limit) or ""
     return result
 
 
 async def control(nc):
     name = {"name": os.environ["CONF_CLIENT"]} if os.environ.get("CONF_CLIENT") else {}
+    if os.environ.get("CONF_WAIT_MS"):
+        name["wait_limit"] = int(os.environ["CONF_WAIT_MS"]) / 1000
     client = thole.Client(nc, namespace=os.environ["THOLE_NAMESPACE"], actor=os.environ.get("CONF_ACTOR", ""),
                           vouched_actor=os.environ.get("CONF_VOUCHED", ""), **name)
     while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
@@ -162,7 +195,7 @@ async def control(nc):
         try:
             result.update(await command(client, c))
         except thole.Error as error:
-            result.update(status=int(error.status), text=error.text)
+            result.update(status=int(error.status), text=error.text, state=error.state, reason=error.reason, next_step=error.next_step)
         result["output"] = base64.b64encode(result.get("output", b"")).decode()
         put({"id": c["id"], **result})
 

@@ -61,8 +61,8 @@ function askControl(verb, info, done) {
     danger: verb === 'terminate' || verb === 'cancel',
     ready: () => !confirm || typed.value === info.instance,
     run: async () => {
-      await post(instancePath(info.instance, `/${verb}`), { reason: reason.value });
-      toast(`${verb} of ${line(info.instance)} accepted`);
+      const told = await post(instancePath(info.instance, `/${verb}`), { reason: reason.value });
+      toast(told.note ? `accepted, but ${line(told.note)}` : `${verb} of ${line(info.instance)} accepted`);
       done();
     },
   });
@@ -82,8 +82,8 @@ function askSignal(info, done) {
     action: 'Send',
     ready: () => name.value !== '',
     run: async () => {
-      await post(instancePath(info.instance, '/signal'), { name: name.value, data: data.value });
-      toast(`event ${line(name.value)} sent to ${line(info.instance)}`);
+      const told = await post(instancePath(info.instance, '/signal'), { name: name.value, data: data.value });
+      toast(told.note ? `accepted, but ${line(told.note)}` : `event ${line(name.value)} sent to ${line(info.instance)}`);
       done();
     },
   });

@@ -46,10 +46,17 @@ function workerTable(workers) {
   );
 }
 
+// An owner is not enough: a partition that closes and opens again and again has one, too.
+function stateText(p) {
+  const again = p.closed_lately > 0 ? `, closed ${p.closed_lately} times in 5 minutes: ${p.closed_why}` : '';
+  return (p.state ?? '?') + again;
+}
+
 function partitionTable(partitions) {
   const lag = (name, title) => [title, (p) => (p[name] === undefined ? '–' : number(p[name]))];
   const columns = [
     ['Partition', (p) => p.partition],
+    ['State', (p) => stateText(p)],
     ['Owner', (p) => (p.owner ? h('span', { class: 'mono' }, line(p.owner)) : h('span', { class: 'warn-text' }, p.opened_by ? `no owner; last ${line(p.opened_by)}` : 'no owner'))],
     ['Epoch', (p) => number(p.epoch)],
     ['Opened', opened],
@@ -65,18 +72,46 @@ function opened(p) {
   return [timeNode(p.opened, { ago: true }), recent && h('span', { class: 'tag' }, 'handed over')];
 }
 
+/** 1500000 is 1.5 MB. */
+export function amount(bytes) {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  let at = 0;
+  let n = bytes;
+  for (; n >= 1000 && at + 1 < units.length; at++) n /= 1000;
+  return `${at === 0 ? n : n.toFixed(1)} ${units[at]}`;
+}
+
+const ROOM_SHORT_DAYS = 7; // as thole doctor has it
+
+function roomTable(room) {
+  return plainTable(
+    'Storage',
+    ['What', 'Stored', 'Limit', 'Grows a day', 'Full in'],
+    room.map((r) => [
+      r.streams ? `${line(r.what)} (${r.streams})` : line(r.what),
+      amount(r.bytes),
+      r.bytes_max ? amount(r.bytes_max) : '–',
+      r.bytes_per_day === undefined ? 'too early to say' : amount(r.bytes_per_day),
+      r.days_left === undefined ? '–' : h('span', { class: r.days_left < ROOM_SHORT_DAYS ? 'warn-text' : '' }, `${r.days_left} days`),
+    ]),
+  );
+}
+
 class EnginesPage {
   constructor() {
     this.refresh = throttle(() => this.load(), REFRESH_MS);
     this.engines = h('div');
     this.workers = h('div');
     this.partitions = h('div');
-    this.node = h('div', { class: 'page' }, h('h1', null, 'Engines'), this.engines, section('Workers', 'h-workers', this.workers), section('Partitions', 'h-partitions', this.partitions));
+    this.defects = h('div');
+    this.mended = h('div');
+    this.room = h('div');
+    this.node = h('div', { class: 'page' }, h('h1', null, 'Engines'), this.defects, this.mended, this.engines, section('Workers', 'h-workers', this.workers), section('Partitions', 'h-partitions', this.partitions), section('Storage', 'h-storage', this.room));
     this.load();
   }
 
   async load() {
-    await Promise.all([this.nodes(), this.owners()]);
+    await Promise.all([this.nodes(), this.owners(), this.missing(), this.again(), this.stored()]);
   }
 
   async nodes() {
@@ -88,6 +123,36 @@ class EnginesPage {
       fill(this.workers, workers.length > 0 ? workerTable(workers) : empty('No worker answers.', 'Activities wait until one does:', 'PROGRAM worker'));
     } catch (error) {
       fill(this.engines, errorBox(error, () => this.load()));
+    }
+  }
+
+  // What is missing or changed, as the engines have seen it, and what mends it.
+  async missing() {
+    try {
+      const { defects } = await get('/defects');
+      fill(this.defects, ...defects.map((d) => h('p', { class: 'warn-text' }, `${line(d.text)}. Try: ${line(d.remedy)}`)));
+    } catch (error) {
+      fill(this.defects, errorBox(error, () => this.load()));
+    }
+  }
+
+  // What was missing and an engine has made again.
+  async again() {
+    try {
+      const { mended } = await get('/mended');
+      fill(this.mended, ...mended.map((m) => h('p', { class: 'quiet' }, `${line(m.name)} was missing and was made again `, timeNode(m.at, { ago: true }))));
+    } catch (error) {
+      fill(this.mended, errorBox(error, () => this.load()));
+    }
+  }
+
+  // How much is stored, and for how long there is room.
+  async stored() {
+    try {
+      const { room } = await get('/room');
+      fill(this.room, room.length > 0 ? roomTable(room) : empty('No engine tells how much is stored.', 'One that does not say it is of an earlier version:', 'thole doctor'));
+    } catch (error) {
+      fill(this.room, errorBox(error, () => this.load()));
     }
   }
 

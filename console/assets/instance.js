@@ -6,6 +6,7 @@ import { EventTable } from './events.js';
 import { History } from './history.js';
 import { payloadOf, payloadNode, preview } from './payload.js';
 import { pendingNode } from './pending.js';
+import { refusedNode } from './refused.js';
 import { instanceHref } from './router.js';
 import { badge, hasEnded } from './status.js';
 import { timeNode, spanText, toMs, now } from './time.js';
@@ -16,6 +17,7 @@ import { copyButton, errorBox, facts, section, empty } from './ui.js';
 const PAGE_EVENTS = 1000;
 const SHOW_MS = 250; // the row is read again at most so often
 const DRAW_MS = 60;
+const KEPT_SHOWN = 20; // names of events
 const SOURCE_MS = 1000; // its engine is asked where the code is at most so often
 
 const counted = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
@@ -45,6 +47,7 @@ class InstancePage {
     this.events = new EventTable(this.id, this.history, (key) => this.picked(key));
     this.head = h('div', { class: 'instance-head' }, h('h1', { class: 'mono' }, line(this.id)));
     this.message = h('div');
+    this.refused = h('div');
     this.actions = h('div', { class: 'actions' });
     this.waits = h('div');
     this.source = h('p', { class: 'quiet' });
@@ -59,7 +62,7 @@ class InstancePage {
       section('Events', 'h-events', this.state, this.events.node, this.saveButton()),
       section('Input and output', 'h-data', this.data),
     );
-    this.node = h('div', { class: 'page' }, this.head, this.message, this.actions, this.body);
+    this.node = h('div', { class: 'page' }, this.head, this.message, this.refused, this.actions, this.body);
   }
 
   saveButton() {
@@ -103,20 +106,53 @@ class InstancePage {
       detail && h('p', { class: `detail ${info.status === 'Completed' ? '' : 'loud'}` }, line(detail), this.advice()),
       facts([
         ['orchestration', line(info.orchestration ?? '') + (info.version ? `@${info.version}` : '')],
+        ['reason', line(info.reason ?? '')],
+        ['next step', this.nextStep()],
+        ['error type', line(info.error_type ?? '')],
         ['custom status', line(preview(info, 'custom_status', 1000))],
-        [ended ? 'took' : 'runs for', spanText(to - toMs(info.created))],
-        ['created', timeNode(info.created, { fraction: true })],
-        [ended ? 'ended' : 'updated', timeNode(info.updated, { fraction: true })],
-        ['execution', info.execution],
-        ['turns', number(info.turns)],
-        ['open', `${counted(info.open_activities, 'activity', 'activities')}, ${counted(info.open_timers, 'timer', 'timers')}`],
-        ['partition', info.partition],
+        ['events kept', this.eventsKept()],
+        ...this.timeFacts(info, ended, to),
       ]),
     );
+    fill(this.refused, refusedNode(info.set_aside));
     fill(this.actions, actionBar(this.context, info, () => this.reread()));
     fill(this.waits, ended ? h('p', { class: 'none' }, 'It has ended.') : pendingNode(info.pending, (id) => this.events.pick(`${info.execution}.${id}`)));
     this.drawData();
     this.drawSource();
+  }
+
+  /** What would let it go on; of a list's row only what helps with its status. */
+  nextStep() {
+    const steps = (this.info.hindrances ?? []).map((hindrance) => hindrance.remedy);
+    return line(steps.length > 0 ? steps.join('; ') : (this.info.next_step ?? ''));
+  }
+
+  /** Those that nothing has waited for yet: perhaps their name is mistyped. */
+  eventsKept() {
+    const kept = this.info.events_kept ?? [];
+    const rest = kept.length - KEPT_SHOWN;
+    const names = kept.slice(0, KEPT_SHOWN).map(({ name, count }) => `${line(name)} (${number(count)})`);
+    return names.join(', ') + (rest > 0 ? `, and ${number(rest)} more` : '');
+  }
+
+  /** What has no row yet has had no turn, or just its first one. */
+  timeFacts(info, ended, to) {
+    if (info.status === 'Pending') {
+      return [
+        ['stored', timeNode(info.stored, { fraction: true })],
+        ['messages before it', `at most ${number(info.ahead)}`],
+      ];
+    }
+    if (!info.created) return [['updated', timeNode(info.updated, { fraction: true })]];
+    return [
+      [ended ? 'took' : 'runs for', spanText(to - toMs(info.created))],
+      ['created', timeNode(info.created, { fraction: true })],
+      [ended ? 'ended' : 'updated', timeNode(info.updated, { fraction: true })],
+      ['execution', info.execution],
+      ['turns', number(info.turns)],
+      ['open', `${counted(info.open_activities, 'activity', 'activities')}, ${counted(info.open_timers, 'timer', 'timers')}`],
+      ['partition', info.partition],
+    ];
   }
 
   /** Where the code is: another place only after another turn. */

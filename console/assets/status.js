@@ -14,10 +14,11 @@ export const STATUSES = [
 const ENDED = new Set(['Completed', 'Failed', 'Cancelled', 'Terminated', 'ContinuedAsNew']);
 
 export const MEANING = {
+  Pending: 'its start is stored, and waits for its first turn',
   Running: 'runs, or waits for an activity, a timer, an event or a child',
-  Waiting: 'no live engine knows its orchestration; it continues when one does',
+  Waiting: 'the engine that has its partition lacks its orchestration; it continues when one has it',
   Paused: 'thole pause; it continues with thole resume',
-  Stuck: 'its code and its history disagree, or its code crashes; see its detail',
+  Stuck: 'its code and its history disagree, or its code crashes; see its reason',
   Completed: 'ended with an output',
   Failed: 'ended with an error',
   Cancelled: 'was cancelled, and its code has undone what it wished',

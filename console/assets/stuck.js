@@ -11,20 +11,20 @@ import { commandLine, empty, errorBox, section } from './ui.js';
 const REFRESH_MS = 500;
 const SHOWN = 200;
 
-/** What helps, by what the detail says. */
+/** What helps, by the reason; of rows of an earlier version by what the detail says. */
 const ADVICE = [
-  [/newer version of thole/i, 'The history was written by a newer version of thole: run engines of that version.', () => 'thole version'],
+  [/too_new|newer version of thole/i, 'The history was written by a newer version of thole: run engines of that version.', () => 'thole version'],
   [/damaged|cannot be read|checksum/i, 'The history is damaged: compare it with what was written, then terminate the instance.', (id) => `thole audit verify ${id}`],
   [/crash/i, 'Its code crashes the engine: mend the code and deploy it, then retry.', (id) => `thole retry ${id}`],
   [/limit/i, 'It is over a limit: schedule less at a time, continue as new, or start the engines with a higher limit; then retry.', (id) => `thole retry ${id}`],
-  [/.*/, 'Its code decides otherwise than its history: deploy code that decides as before, or a new version beside it; then retry.', (id) => `thole diff ${id} -- PROGRAM`],
+  [/divergence|.*/, 'Its code decides otherwise than its history: deploy code that decides as before, or a new version beside it; then retry.', (id) => `thole diff ${id} -- PROGRAM`],
 ];
 
 const quoted = (id) => (/^[A-Za-z0-9_.:@/-]+$/.test(id) ? id : `'${line(id).replace(/'/g, "'\\''")}'`);
 
 function advice(row) {
   const detail = preview(row, 'detail', 2000);
-  const [, text, command] = ADVICE.find(([pattern]) => pattern.test(detail));
+  const [, text, command] = ADVICE.find(([pattern]) => pattern.test(row.reason ?? detail));
   return [h('p', null, text), commandLine(command(quoted(row.instance)))];
 }
 
@@ -40,7 +40,7 @@ class StuckPage {
       h('h1', null, 'Stuck'),
       h('p', { class: 'quiet' }, 'Instances that do not go on until someone does something. Their histories are not changed meanwhile.'),
       this.stuck,
-      section('Waiting for code', 'h-waiting', h('p', { class: 'quiet' }, 'No live engine knows their orchestration or its version. They continue as soon as one does.'), this.waiting),
+      section('Waiting for code', 'h-waiting', h('p', { class: 'quiet' }, 'The engine that has their partition lacks their orchestration or its version. They continue as soon as one has it: all engines of a namespace must have the same orchestrations.'), this.waiting),
     );
     this.load();
   }

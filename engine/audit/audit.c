@@ -29,6 +29,7 @@ void audit_destroy(struct audit *audit)
         return;
     audit_instances_release(&audit->instances);
     audit_instances_release(&audit->removals);
+    listed_release(&audit->listed);
     free(audit->gaps);
     free(audit);
 }
@@ -46,7 +47,7 @@ struct log_place audit_place_of_last(const struct audit *audit)
 
 /* ---- one record ---- */
 
-static void count(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
+static void audit_count(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
 {
     struct audit_summary *summary = &audit->summary;
     audit->last = *place;
@@ -56,7 +57,11 @@ static void count(struct audit *audit, const struct audit_scan *scan, const stru
     summary->redacted += scan->erased > 0;
     if (scan->time_ms > 0)
         summary->last_time_ms = scan->time_ms;
-    if (scan->prunes || scan->kind == RECORD_DELETED)
+    if (scan->listed.len > 0) {
+        listed_add(&audit->listed, scan->listed);
+        audit->lists = true;
+    }
+    if (scan->prunes || scan->kind == RECORD_DELETED || scan->listed.len > 0)
         audit_account_for_holes(audit);
 }
 
@@ -73,8 +78,8 @@ static bool subject_fits(const struct audit *audit, const struct audit_record *r
            (scan->kind != RECORD_TURN || record->execution == scan->execution);
 }
 
-static void take(struct audit *audit, const struct audit_record *record, const struct audit_scan *scan,
-                 struct audit_place *place)
+static void audit_take_record(struct audit *audit, const struct audit_record *record,
+                              const struct audit_scan *scan, struct audit_place *place)
 {
     bool adjacent = true;
     bool const placed = audit->options.scope == AUDIT_PARTITION
@@ -90,7 +95,7 @@ static void take(struct audit *audit, const struct audit_record *record, const s
     }
     bool const sealed = audit_sealed_record(audit, scan, place);
     audit_link(audit, scan, place, adjacent && !sealed);
-    count(audit, scan, place);
+    audit_count(audit, scan, place);
 }
 
 void audit_take(struct audit *audit, const struct audit_record *record)
@@ -121,7 +126,7 @@ void audit_take(struct audit *audit, const struct audit_record *record)
         audit_say(audit, AUDIT_UNREADABLE, record->sequence, &scan,
                   "its hash is of form %llu, and this version knows those up to %d", NUMBER(scan.hashed),
                   RECORD_HASHED_OUTLINE);
-    take(audit, record, &scan, &place);
+    audit_take_record(audit, record, &scan, &place);
 }
 
 void audit_end(struct audit *audit)

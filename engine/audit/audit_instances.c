@@ -6,7 +6,7 @@
 
 enum { CAP_FIRST = 256 };
 
-static void grow(struct audit_instances *instances)
+static void audit_instances_grow(struct audit_instances *instances)
 {
     size_t const cap = instances->cap == 0 ? CAP_FIRST : instances->cap * 2;
     struct audit_instance **buckets = memory_array(cap, sizeof(struct audit_instance *));
@@ -25,7 +25,7 @@ struct audit_instance *audit_instances_at(struct audit_instances *instances, tho
 {
     uint64_t const hash = hash_bytes(0, id);
     if (instances->len == instances->cap)
-        grow(instances);
+        audit_instances_grow(instances);
     struct audit_instance **bucket = &instances->buckets[hash & (instances->cap - 1)];
     for (struct audit_instance *at = *bucket; at != NULL; at = at->next)
         if (at->hash == hash && thole_slice_equal((thole_slice){at->id, at->id_len}, id))

@@ -9,6 +9,7 @@ struct audit_instance {
     uint64_t sequence;         /* of that */
     uint64_t gap;              /* a record at this sequence names one that is not there; 0: none does */
     uint64_t gap_execution;
+    bool gap_begins; /* the record begins an execution: what it names may be the deletion before it */
     uint32_t id_len;
     uint64_t hash;
     struct audit_instance *next;

@@ -111,6 +111,7 @@ static void link_of_instance(struct audit *audit, const struct audit_scan *scan,
         if (record_hash_known(said) && instance->gap == 0 && audit->hole_at > instance->sequence) {
             instance->gap = place->sequence;
             instance->gap_execution = scan->execution;
+            instance->gap_begins = scan->kind == RECORD_TURN && scan->turn == 1;
         }
     } else if (!record_hash_known(said) && place->names) {
         audit_say(audit, AUDIT_ADDED, place->sequence, scan,
@@ -142,7 +143,7 @@ void audit_links_end(struct audit *audit)
     settle_doubt(audit);
     for (size_t i = 0; i < audit->instances.cap; i++)
         for (const struct audit_instance *at = audit->instances.buckets[i]; at != NULL; at = at->next)
-            if (at->gap > 0)
+            if (at->gap > 0 && !(at->gap_begins && audit->lists))
                 audit_say(
                     audit, AUDIT_MISSING, 0,
                     &(struct audit_scan){.instance = {at->id, at->id_len}, .execution = at->gap_execution},

@@ -5,7 +5,7 @@
 
 /* ---- records that are not there ---- */
 
-/* A deletion or pruning that counts accounts for records before it. */
+/* A deletion, a pruning, or a list of dispensable records, that counts, accounts for records before it. */
 void audit_account_for_holes(struct audit *audit)
 {
     audit->summary.removed += audit->hole.count;
@@ -84,7 +84,8 @@ void audit_strays_end(struct audit *audit)
 
 /* ---- where a record belongs ---- */
 
-static void take_first(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
+static void audit_order_take_first(struct audit *audit, const struct audit_scan *scan,
+                                   const struct audit_place *place)
 {
     bool const begins =
         scan->kind == RECORD_EPOCH_OPENED && scan->previous_epoch == 0 && !record_hash_known(&scan->previous);
@@ -107,6 +108,11 @@ static bool opens_behind(struct audit *audit, const struct audit_scan *scan, con
         accuse_strays(audit, audit->opened);
     audit->opened = place->sequence;
     audit->base += (epoch == last->epoch && n > last->n ? n : last->n) + 1;
+    if (epoch > last->epoch && scan->counted > last->index) { /* nothing is left of whole epochs */
+        audit->base = scan->counted;
+        note_hole(audit, last->sequence + 1, scan->counted - last->index - 1, place->sequence);
+        return false;
+    }
     if (epoch == last->epoch && n == last->n)
         return strays == 0;
     if (epoch == last->epoch && n > last->n)
@@ -124,7 +130,8 @@ static bool opens_behind(struct audit *audit, const struct audit_scan *scan, con
     return false;
 }
 
-static bool follows(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
+static bool audit_order_follows(struct audit *audit, const struct audit_scan *scan,
+                                const struct audit_place *place)
 {
     uint64_t const between = scan->n - audit->last.n - 1, strays = audit->stray.count;
     if (strays > 0 && scan->committed >= audit->stray.first.sequence - audit->opened) {
@@ -138,8 +145,8 @@ static bool follows(struct audit *audit, const struct audit_scan *scan, const st
     return between == 0;
 }
 
-static bool in_place(const struct audit *audit, const struct audit_scan *scan,
-                     const struct audit_place *place)
+static bool audit_order_in_place(const struct audit *audit, const struct audit_scan *scan,
+                                 const struct audit_place *place)
 {
     if (scan->kind == RECORD_EPOCH_OPENED)
         return scan->epoch > audit->last.epoch;
@@ -191,10 +198,10 @@ bool audit_place_of_log(struct audit *audit, const struct audit_scan *scan, cons
 {
     *ret_adjacent = true;
     if (audit->last.sequence == 0) {
-        take_first(audit, scan, place);
-    } else if (in_place(audit, scan, place)) {
+        audit_order_take_first(audit, scan, place);
+    } else if (audit_order_in_place(audit, scan, place)) {
         *ret_adjacent = scan->kind == RECORD_EPOCH_OPENED ? opens_behind(audit, scan, place)
-                                                          : follows(audit, scan, place);
+                                                          : audit_order_follows(audit, scan, place);
     } else if (audit->last.n == 0 && opened_by(place) == audit->opened && audit->stray.count == 0) {
         audit->last.epoch = scan->epoch; /* the opening says another epoch: the links tell who is wrong */
     } else if (is_unopened(audit, scan, place) || shows_strays(audit, scan)) {
@@ -210,7 +217,8 @@ bool audit_place_of_log(struct audit *audit, const struct audit_scan *scan, cons
 /* ---- the records of one instance ---- */
 
 /* Its turns are numbered, and some may be removed with their executions by a pruning. */
-static bool note_turn(struct audit *audit, const struct audit_scan *scan, const struct audit_place *place)
+static bool audit_order_note_turn(struct audit *audit, const struct audit_scan *scan,
+                                  const struct audit_place *place)
 {
     bool const first = audit->last.sequence == 0;
     bool const same = !first && !audit->deleted && scan->execution == audit->execution;
@@ -255,6 +263,6 @@ bool audit_place_of_instance(struct audit *audit, const struct audit_scan *scan,
         audit_say(audit, AUDIT_REORDERED, place->sequence, scan,
                   "record %llu of epoch %llu does not belong here: record %llu is #%llu", NUMBER(scan->n),
                   NUMBER(scan->epoch), NUMBER(last->n), NUMBER(last->sequence));
-    *ret_adjacent = note_turn(audit, scan, place);
+    *ret_adjacent = audit_order_note_turn(audit, scan, place);
     return true;
 }

@@ -12,7 +12,7 @@ enum {
     FIELD_BODY_LAST = 14,
 };
 
-static void take_event(thole_slice event, struct audit_scan *to)
+static void audit_scan_take_event(thole_slice event, struct audit_scan *to)
 {
     struct wire_message message = wire_message_of(event);
     struct wire_field field;
@@ -24,7 +24,7 @@ static void take_event(thole_slice event, struct audit_scan *to)
     }
 }
 
-static bool take_turn(thole_slice turn, struct audit_scan *to)
+static bool audit_scan_take_turn(thole_slice turn, struct audit_scan *to)
 {
     struct wire_message message = wire_message_of(turn);
     struct wire_field field;
@@ -35,13 +35,13 @@ static bool take_turn(thole_slice turn, struct audit_scan *to)
         case 3: to->turn = field.value; break;
         case 4: to->time_ms = field.value; break;
         case 5: to->more = field.value != 0; break;
-        case 8: take_event(field.bytes, to); break;
+        case 8: audit_scan_take_event(field.bytes, to); break;
         default: break;
         }
     return !message.bad && to->instance.len > 0;
 }
 
-static bool take_deletion(thole_slice deletion, struct audit_scan *to)
+static bool audit_scan_take_deletion(thole_slice deletion, struct audit_scan *to)
 {
     struct wire_message message = wire_message_of(deletion);
     struct wire_field field;
@@ -64,26 +64,47 @@ static bool take_opening(thole_slice opened, struct audit_scan *to)
         case 2: to->time_ms = field.value; break;
         case 3: to->previous_epoch = field.value; break;
         case 4: to->previous_n = field.value; break;
+        case 5: to->counted = field.value; break;
         default: break;
         }
     return !message.bad;
 }
 
-static bool take_body(enum record_kind kind, thole_slice body, struct audit_scan *to)
+static bool audit_scan_take_list(thole_slice folded, struct audit_scan *to)
+{
+    struct wire_message message = wire_message_of(folded);
+    struct wire_field field;
+    while (wire_take(&message, &field))
+        if (field.number == 2 && field.type == WIRE_BYTES)
+            to->listed = field.bytes;
+    return !message.bad && to->listed.len % FOLDED_HASH_BYTES == 0;
+}
+
+static bool take_position(thole_slice moved, struct audit_scan *to)
+{
+    struct wire_message message = wire_message_of(moved);
+    struct wire_field field;
+    while (wire_take(&message, &field))
+        if (field.number == 1 && !audit_scan_take_list(field.bytes, to))
+            return false;
+    return !message.bad;
+}
+
+static bool audit_scan_take_body(enum record_kind kind, thole_slice body, struct audit_scan *to)
 {
     to->kind = kind;
     switch (kind) {
-    case RECORD_TURN: return take_turn(body, to);
-    case RECORD_DELETED: return take_deletion(body, to);
+    case RECORD_TURN: return audit_scan_take_turn(body, to);
+    case RECORD_DELETED: return audit_scan_take_deletion(body, to);
     case RECORD_EPOCH_OPENED: return take_opening(body, to);
-    case RECORD_POSITION: return true;
+    case RECORD_POSITION: return take_position(body, to);
     case RECORD_UNKNOWN: break;
     }
     to->kind = RECORD_UNKNOWN;
     return true;
 }
 
-static struct record_hash said(thole_slice bytes)
+static struct record_hash audit_scan_stated_hash(thole_slice bytes)
 {
     return record_hash_said(bytes.len == RECORD_HASH_BYTES ? bytes : (thole_slice){0});
 }
@@ -99,14 +120,16 @@ bool audit_scan(thole_slice record, struct audit_scan *ret)
         case FIELD_EPOCH: ret->epoch = field.value; break;
         case FIELD_N: ret->n = field.value; break;
         case FIELD_COMMITTED: ret->committed = field.value; break;
-        case FIELD_RECORD_PREVIOUS: ret->previous = said(field.bytes); break;
+        case FIELD_RECORD_PREVIOUS: ret->previous = audit_scan_stated_hash(field.bytes); break;
         case FIELD_RECORD_HASHED: ret->hashed = field.value; break;
-        case FIELD_RECORD_PREVIOUS_OF_INSTANCE: ret->previous_of_instance = said(field.bytes); break;
+        case FIELD_RECORD_PREVIOUS_OF_INSTANCE:
+            ret->previous_of_instance = audit_scan_stated_hash(field.bytes);
+            break;
         default: break;
         }
         if (field.number < FIELD_BODY_FIRST || field.number > FIELD_BODY_LAST)
             continue;
-        if (has_body || !take_body((enum record_kind)field.number, field.bytes, ret))
+        if (has_body || !audit_scan_take_body((enum record_kind)field.number, field.bytes, ret))
             return false;
         has_body = true;
     }

@@ -16,7 +16,8 @@ struct audit_scan {
     uint64_t hashed;                                   /* the form of its hash, see record_outline.h */
     uint64_t erased;                                   /* payloads that a redaction has erased */
     uint64_t time_ms;                                  /* 0: a position */
-    uint64_t previous_epoch, previous_n;               /* EPOCH_OPENED */
+    uint64_t previous_epoch, previous_n, counted;      /* EPOCH_OPENED */
+    thole_slice listed; /* POSITION: hashes of records that are dispensable; empty: it lists none */
 };
 /* False: the bytes are no record. */
 bool audit_scan(thole_slice record, struct audit_scan *ret);

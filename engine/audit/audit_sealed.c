@@ -18,7 +18,7 @@ static bool is_sealed(const struct audit *audit, uint64_t index)
     return audit->options.seal != NULL && audit->whole && index < seal_leaves(audit->options.seal);
 }
 
-static thole_slice key_of(const struct record_hash *instance)
+static thole_slice audit_sealed_key_of(const struct record_hash *instance)
 {
     return (thole_slice){instance->bytes, sizeof instance->bytes};
 }
@@ -28,6 +28,11 @@ static void add_gap(struct audit *audit, uint64_t index)
     audit->gaps = memory_reserve(audit->gaps, &audit->gaps_cap, audit->gaps_len + 1, sizeof *audit->gaps);
     audit->gaps[audit->gaps_len++] =
         (struct audit_gap){index, seal_leaf(audit->options.seal, index).instance};
+}
+
+static bool audit_sealed_is_listed(struct audit *audit, const struct record_hash *record)
+{
+    return listed_has(&audit->listed, record) || seal_lists(audit->options.seal, record);
 }
 
 /* ---- the records of one instance ---- */
@@ -66,7 +71,7 @@ static bool take_of_instance(struct audit *audit, const struct audit_scan *scan,
         at = next_of_instance(audit, &instance, at + 1);
     }
     if (scan->prunes || scan->kind == RECORD_DELETED)
-        audit_instances_at(&audit->removals, key_of(&instance))->sequence = at;
+        audit_instances_at(&audit->removals, audit_sealed_key_of(&instance))->sequence = at;
     if (at == len && scan->kind == RECORD_DELETED) {
         skip_leaves(audit, &instance,
                     len); /* it came behind the last leaf, and may have removed all before it */
@@ -89,8 +94,10 @@ static void end_of_instance(struct audit *audit)
     struct record_hash const instance = leaf_instance(audit->options.ns, audit->options.instance);
     uint64_t const end = seal_signed(audit->options.seal);
     uint64_t missing = 0, at = next_of_instance(audit, &instance, audit->next_leaf);
-    for (; at < end; at = next_of_instance(audit, &instance, at + 1))
-        missing++;
+    for (; at < end; at = next_of_instance(audit, &instance, at + 1)) {
+        struct leaf const leaf = seal_leaf(audit->options.seal, at);
+        missing += !audit_sealed_is_listed(audit, &leaf.record); /* its deletion, after its time */
+    }
     if (missing > 0)
         audit_say(audit, AUDIT_TRUNCATED, audit->last.sequence, NULL,
                   "it is the last record, but a signed checkpoint has %llu more of this instance",
@@ -109,7 +116,7 @@ bool audit_sealed_record(struct audit *audit, const struct audit_scan *scan, con
         return false;
     struct record_hash const instance = leaf_instance(audit->options.ns, scan->instance);
     if (scan->prunes || scan->kind == RECORD_DELETED)
-        audit_instances_at(&audit->removals, key_of(&instance))->sequence = index;
+        audit_instances_at(&audit->removals, audit_sealed_key_of(&instance))->sequence = index;
     if (audit->options.extends && index == seal_leaves(seal)) {
         seal_add(seal, &(struct leaf){place->hash, instance});
         return false;
@@ -139,14 +146,32 @@ void audit_sealed_hole(struct audit *audit, uint64_t first, uint64_t count)
     }
 }
 
-/* A leaf says of which instance the record was: a deletion or pruning of that one must follow. */
+/* A deletion that was listed as dispensable has removed what is before it, as one that is there. */
+static void take_listed_deletions(struct audit *audit)
+{
+    for (size_t i = 0; i < audit->gaps_len; i++) {
+        const struct audit_gap *const gap = &audit->gaps[i];
+        struct leaf const leaf = seal_leaf(audit->options.seal, gap->index);
+        if (!record_hash_known(&gap->instance) || !audit_sealed_is_listed(audit, &leaf.record))
+            continue;
+        struct audit_instance *const removal =
+            audit_instances_at(&audit->removals, audit_sealed_key_of(&gap->instance));
+        if (removal->sequence < gap->index)
+            removal->sequence = gap->index;
+    }
+}
+
+/* A leaf says of which instance the record was: a deletion or pruning of that one must follow. Or the record
+ * itself was listed as dispensable. */
 static bool is_accounted_for(struct audit *audit, const struct audit_gap *gap)
 {
     struct leaf const leaf = seal_leaf(audit->options.seal, gap->index);
     if (!record_hash_known(&leaf.record))
         return true; /* it was removed before it was seen */
+    if (audit_sealed_is_listed(audit, &leaf.record))
+        return true;
     return record_hash_known(&gap->instance) &&
-           audit_instances_at(&audit->removals, key_of(&gap->instance))->sequence > gap->index;
+           audit_instances_at(&audit->removals, audit_sealed_key_of(&gap->instance))->sequence > gap->index;
 }
 
 /* A checkpoint has more records than the log. */
@@ -159,6 +184,8 @@ static bool is_short(const struct audit *audit)
 
 bool audit_is_clean(struct audit *audit)
 {
+    if (audit->options.seal != NULL)
+        take_listed_deletions(audit);
     bool clean = audit->summary.findings == 0 && audit->doubt.broken == 0 && audit->stray.count == 0 &&
                  audit->hole.count == 0 && !is_short(audit);
     for (size_t i = 0; clean && i < audit->gaps_len; i++)
@@ -170,6 +197,8 @@ bool audit_sealed_end(struct audit *audit)
 {
     const struct seal *seal = audit->options.seal;
     uint64_t missing = 0;
+    if (seal != NULL)
+        take_listed_deletions(audit);
     for (size_t i = 0; i < audit->gaps_len; i++)
         if (!is_accounted_for(audit, &audit->gaps[i]) && ++missing <= GAPS_SAID_MAX)
             audit_say(

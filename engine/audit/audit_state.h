@@ -4,6 +4,7 @@
 #include "audit.h"
 #include "audit_instances.h"
 #include "audit_scan.h"
+#include "listed.h"
 
 struct audit_place { /* a record that was taken */
     uint64_t sequence, epoch, n;
@@ -59,6 +60,8 @@ struct audit {
     struct audit_gap *gaps;
     size_t gaps_len, gaps_cap;
     struct audit_instances removals; /* by leaf_instance(): index of the last deletion or pruning */
+    struct listed listed;            /* by records of this log */
+    bool lists;                      /* it has such records */
     struct audit_summary summary;
 };
 

@@ -12,7 +12,7 @@ static struct merkle_hash hash_behind(uint8_t prefix, thole_slice first, thole_s
     return hash;
 }
 
-static thole_slice bytes_of(const struct merkle_hash *hash)
+static thole_slice merkle_bytes_of(const struct merkle_hash *hash)
 {
     return (thole_slice){hash->bytes, sizeof hash->bytes};
 }
@@ -24,7 +24,7 @@ struct merkle_hash merkle_leaf(thole_slice entry)
 
 struct merkle_hash merkle_node(const struct merkle_hash *left, const struct merkle_hash *right)
 {
-    return hash_behind(1, bytes_of(left), bytes_of(right));
+    return hash_behind(1, merkle_bytes_of(left), merkle_bytes_of(right));
 }
 
 bool merkle_equal(const struct merkle_hash *a, const struct merkle_hash *b)

@@ -42,15 +42,15 @@ static void prove_absent(const struct proving *proving, struct part part)
 }
 
 /* As deep as the tree. */
-static void prove(struct proving *proving, struct part part) /* NOLINT(misc-no-recursion) */
+static void merkle_many_prove(struct proving *proving, struct part part) /* NOLINT(misc-no-recursion) */
 {
     if (proving->at == proving->n || proving->indices[proving->at] - part.first >= part.size) {
         prove_absent(proving, part);
     } else if (part.size == 1) {
         proving->at++;
     } else {
-        prove(proving, left_of(part));
-        prove(proving, right_of(part));
+        merkle_many_prove(proving, left_of(part));
+        merkle_many_prove(proving, right_of(part));
     }
 }
 
@@ -59,7 +59,7 @@ void merkle_prove_many(uint64_t size, const uint64_t *indices, size_t n, merkle_
 {
     struct proving proving = {indices, n, 0, leaf, leaf_arg, each, arg};
     assert(n > 0 && indices[n - 1] < size);
-    prove(&proving, (struct part){0, size});
+    merkle_many_prove(&proving, (struct part){0, size});
     assert(proving.at == n);
 }
 
@@ -73,8 +73,8 @@ struct checking {
 };
 
 /* False: the proof is too short. */
-static bool compute(struct checking *checking, struct part part,
-                    struct merkle_hash *ret) /* NOLINT(misc-no-recursion) */
+static bool merkle_many_compute(struct checking *checking, struct part part,
+                                struct merkle_hash *ret) /* NOLINT(misc-no-recursion) */
 {
     struct merkle_hash left, right;
     if (checking->at == checking->n || checking->leaves[checking->at].index - part.first >= part.size) {
@@ -87,7 +87,8 @@ static bool compute(struct checking *checking, struct part part,
         *ret = checking->leaves[checking->at++].leaf;
         return true;
     }
-    if (!compute(checking, left_of(part), &left) || !compute(checking, right_of(part), &right))
+    if (!merkle_many_compute(checking, left_of(part), &left) ||
+        !merkle_many_compute(checking, right_of(part), &right))
         return false;
     *ret = merkle_node(&left, &right);
     return true;
@@ -102,5 +103,5 @@ bool merkle_root_of_many(uint64_t size, const struct merkle_indexed *leaves, siz
     for (size_t i = 0; i < n; i++)
         if (leaves[i].index >= size || (i > 0 && leaves[i].index <= leaves[i - 1].index))
             return false;
-    return compute(&checking, (struct part){0, size}, ret) && checking.used == proof_len;
+    return merkle_many_compute(&checking, (struct part){0, size}, ret) && checking.used == proof_len;
 }

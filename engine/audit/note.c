@@ -85,7 +85,7 @@ thole_status note_key_make(thole_slice name, const uint8_t seed[NOTE_KEY_BYTES],
 }
 
 /* Cuts what is in front of the next +. */
-static thole_slice cut(thole_slice *rest)
+static thole_slice note_cut(thole_slice *rest)
 {
     thole_slice part = *rest;
     const uint8_t *plus = rest->len == 0 ? NULL : memchr(rest->ptr, '+', rest->len);
@@ -110,7 +110,7 @@ thole_status note_key_parse(thole_slice text, struct note_key *ret, thole_error 
     while (text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == '\r'))
         text.len--;
     thole_slice rest = secret ? (thole_slice){text.ptr + prefix, text.len - prefix} : text;
-    thole_slice const name = cut(&rest), id = cut(&rest); /* base64 may have a + of its own */
+    thole_slice const name = note_cut(&rest), id = note_cut(&rest); /* base64 may have a + of its own */
     uint8_t typed[TYPED_BYTES];
     char digits[2 * ID_BYTES + 1];
     struct note_key key = {.signs = secret};
@@ -195,7 +195,7 @@ static bool next_line(thole_slice *rest, thole_slice *ret)
 }
 
 /* "— NAME BASE64" of the key: true, and *ret is the signature. */
-static bool is_of(thole_slice line, const struct note_key *key, uint8_t ret[SIGNATURE_BYTES])
+static bool note_is_of(thole_slice line, const struct note_key *key, uint8_t ret[SIGNATURE_BYTES])
 {
     uint8_t meant[MEANT_BYTES];
     size_t const begin = strlen(dash), name = strlen(key->name);
@@ -234,7 +234,7 @@ thole_status note_verify(thole_slice note, const struct note_key *key, thole_sli
     thole_slice rest = {note.ptr + at, note.len - at}, line;
     uint8_t signature[SIGNATURE_BYTES];
     for (size_t i = 0; i < NOTE_SIGNATURES_MAX && next_line(&rest, &line); i++) {
-        if (!is_of(line, key, signature))
+        if (!note_is_of(line, key, signature))
             continue;
         if (!is_right(text, key, signature))
             return thole_fail(reterr, THOLE_DENIED, "the signature of %s is not that of this text",

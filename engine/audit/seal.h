@@ -41,10 +41,23 @@ struct seal_options {
     void *arg;
 };
 struct seal;
+/*
+ * An answer of a server, JSON, which somebody had stored in the audit stream by asking with a reply subject
+ * (docs/operations.md, "Accounts"). It says nothing of a history: who reads the stream leaves it out. No
+ * message of thole's begins as it does: leaves begin with their format, checkpoints with a name, lists with a
+ * field of protobuf.
+ */
+bool audit_message_is_foreign(thole_slice message);
 struct seal *seal_create(const struct seal_options *options);
 void seal_destroy(struct seal *seal); /* NULL-safe */
 void seal_take_leaves(struct seal *seal, uint64_t sequence, thole_slice message);
 void seal_take_checkpoint(struct seal *seal, uint64_t sequence, thole_slice message);
+/* A copy of a record that lists dispensable ones (Folded): such records go too, after their time. It counts
+ * if a leaf of it is published. */
+void seal_take_list(struct seal *seal, uint64_t sequence, thole_slice record);
+bool seal_has_list(const struct seal *seal, thole_slice record); /* it was taken */
+/* After seal_end(): whether the record was listed in one that counts. */
+bool seal_lists(struct seal *seal, const struct record_hash *record);
 /* There are no more messages: compares the checkpoints with the leaves. Messages that are published later may
  * be taken behind that, and then this called again. */
 void seal_end(struct seal *seal);
@@ -58,6 +71,7 @@ void seal_add(struct seal *seal, const struct leaf *leaf);
 /* Records of the largest checkpoint that one of the keys has signed and that fits; 0: there is none. */
 uint64_t seal_signed(const struct seal *seal);
 uint64_t seal_checkpoints(const struct seal *seal); /* how many fit */
+uint64_t seal_foreign(const struct seal *seal);     /* messages that were left out */
 
 /* Appends a message of leaves first..first + n - 1. */
 void seal_leaves_message(const struct seal *seal, uint64_t first, uint64_t n, struct buf *to);

@@ -83,18 +83,18 @@ void sealer_take_checkpoint(struct sealer *sealer, thole_slice message)
     sealer->tree = tree;
 }
 
-static void add(struct sealer *sealer, const struct leaf *leaf)
+static void sealer_add(struct sealer *sealer, const struct leaf *leaf)
 {
     sealer->leaves = memory_reserve(sealer->leaves, &sealer->cap, sealer->len + 1, sizeof *sealer->leaves);
     sealer->leaves[sealer->len++] = *leaf;
 }
 
 /* A leaf that is stored. */
-static bool take_leaf(struct sealer *sealer, uint64_t index, const struct leaf *leaf)
+static bool sealer_take_leaf(struct sealer *sealer, uint64_t index, const struct leaf *leaf)
 {
     size_t const at = (size_t)(index - sealer->tree.size);
     if (at == sealer->len)
-        add(sealer, leaf);
+        sealer_add(sealer, leaf);
     struct leaf *const own = &sealer->leaves[at];
     bool const fits = leaf_agrees(own, leaf, at < sealer->published);
     *own = *leaf;
@@ -104,6 +104,8 @@ static bool take_leaf(struct sealer *sealer, uint64_t index, const struct leaf *
 thole_status sealer_take_leaves(struct sealer *sealer, thole_slice message, thole_error *reterr)
 {
     struct leaves_message leaves;
+    if (audit_message_is_foreign(message))
+        return THOLE_OK;
     if (!leaves_message_parse(message, &leaves))
         return thole_fail(reterr, THOLE_CORRUPT, "a message of the audit stream is no leaves");
     if (leaves.first > sealer->tree.size + sealer->published)
@@ -115,7 +117,7 @@ thole_status sealer_take_leaves(struct sealer *sealer, thole_slice message, thol
         uint64_t const index = leaves.first + i;
         if (index < sealer->tree.size) /* a checkpoint of the key has it */
             continue;
-        if (!take_leaf(sealer, index, &leaf))
+        if (!sealer_take_leaf(sealer, index, &leaf))
             return thole_fail(reterr, THOLE_CORRUPT, "leaf %llu that is published is not that of the record",
                               NUMBER(index));
         size_t const behind = (size_t)(index - sealer->tree.size) + 1;
@@ -133,16 +135,23 @@ static thole_status count_removed(const struct sealer *sealer, uint64_t sequence
 {
     const struct log_place *last = &sealer->place;
     bool const opens = scan->kind == RECORD_EPOCH_OPENED;
+    uint64_t const index = sealer->tree.size + sealer->taken; /* of the next record */
+    bool const skips = opens && scan->previous_epoch > last->epoch && scan->counted >= index;
     bool fits;
     if (last->sequence == 0)
         fits = opens && scan->previous_epoch == 0 && !record_hash_known(&scan->previous);
     else if (opens)
-        fits =
-            scan->epoch > last->epoch && scan->previous_epoch == last->epoch && scan->previous_n >= last->n;
+        fits = scan->epoch > last->epoch && (skips || scan->previous_epoch == last->epoch) &&
+               (skips || scan->previous_n >= last->n);
     else
         fits =
             scan->epoch == last->epoch && scan->n > last->n && sequence - scan->n == last->sequence - last->n;
-    *ret = !fits || last->sequence == 0 ? 0 : opens ? scan->previous_n - last->n : scan->n - last->n - 1;
+    if (!fits || last->sequence == 0)
+        *ret = 0;
+    else if (skips) /* nothing is left of whole epochs */
+        *ret = scan->counted - index;
+    else
+        *ret = opens ? scan->previous_n - last->n : scan->n - last->n - 1;
     if (fits && *ret < sequence - last->sequence)
         return THOLE_OK;
     if (fits && last->sequence == 0)
@@ -174,16 +183,16 @@ static thole_status check_link(struct sealer *sealer, uint64_t sequence, const s
 }
 
 /* A leaf of the next record: one that is published already, or a new one. */
-static bool take_next(struct sealer *sealer, const struct leaf *leaf)
+static bool sealer_take_next(struct sealer *sealer, const struct leaf *leaf)
 {
     if (sealer->taken == sealer->len)
-        add(sealer, leaf);
+        sealer_add(sealer, leaf);
     return leaf_agrees(&sealer->leaves[sealer->taken++], leaf, false);
 }
 
-static bool removes(const struct audit_scan *scan)
+static bool sealer_removes(const struct audit_scan *scan)
 {
-    return scan->kind == RECORD_DELETED || scan->prunes;
+    return scan->kind == RECORD_DELETED || scan->prunes || scan->listed.len > 0;
 }
 
 thole_status sealer_take(struct sealer *sealer, uint64_t sequence, thole_slice record, thole_error *reterr)
@@ -196,14 +205,14 @@ thole_status sealer_take(struct sealer *sealer, uint64_t sequence, thole_slice r
     THOLE_TRY(count_removed(sealer, sequence, &scan, &removed, reterr));
     THOLE_TRY(check_link(sealer, sequence, &scan, removed == 0, reterr));
     for (uint64_t i = 0; i < removed; i++)
-        (void)take_next(sealer, &(struct leaf){{{0}}, {{0}}});
+        (void)sealer_take_next(sealer, &(struct leaf){{{0}}, {{0}}});
     struct leaf const leaf = {record_hash_make(sealer->options.ns, sealer->options.partition, record),
                               leaf_instance(sealer->options.ns, scan.instance)};
-    if (!take_next(sealer, &leaf))
+    if (!sealer_take_next(sealer, &leaf))
         return thole_fail(reterr, THOLE_CORRUPT,
                           "record #%llu is not the one of which leaf %llu was published", NUMBER(sequence),
                           NUMBER(sealer->tree.size + sealer->taken - 1));
-    sealer->lacks = (sealer->lacks || removed > 0) && !removes(&scan);
+    sealer->lacks = (sealer->lacks || removed > 0) && !sealer_removes(&scan);
     sealer->place = (struct log_place){sequence, scan.epoch, scan.n, leaf.record};
     return THOLE_OK;
 }
@@ -216,12 +225,18 @@ bool sealer_lacks(const struct sealer *sealer)
 bool sealer_accounts(thole_slice record)
 {
     struct audit_scan scan;
-    return audit_scan(record, &scan) && removes(&scan);
+    return audit_scan(record, &scan) && sealer_removes(&scan);
+}
+
+bool sealer_is_list(thole_slice record)
+{
+    struct audit_scan scan;
+    return audit_scan(record, &scan) && scan.listed.len > 0;
 }
 
 /* ---- what comes next ---- */
 
-static size_t next_message(const struct sealer *sealer)
+static size_t sealer_next_message(const struct sealer *sealer)
 {
     size_t const left = sealer->len - sealer->published;
     return left < LEAVES_MESSAGE_MAX ? left : LEAVES_MESSAGE_MAX;
@@ -229,7 +244,7 @@ static size_t next_message(const struct sealer *sealer)
 
 bool sealer_leaves_message(const struct sealer *sealer, struct buf *to)
 {
-    size_t const n = next_message(sealer);
+    size_t const n = sealer_next_message(sealer);
     if (n > 0)
         leaves_message_put(sealer->tree.size + sealer->published, sealer->leaves + sealer->published, n, to);
     return n > 0;
@@ -237,10 +252,10 @@ bool sealer_leaves_message(const struct sealer *sealer, struct buf *to)
 
 void sealer_published(struct sealer *sealer)
 {
-    sealer->published += next_message(sealer);
+    sealer->published += sealer_next_message(sealer);
 }
 
-static void grow(struct merkle_tree *tree, const struct leaf *leaves, size_t n)
+static void sealer_grow(struct merkle_tree *tree, const struct leaf *leaves, size_t n)
 {
     uint8_t bytes[LEAF_BYTES];
     for (size_t i = 0; i < n; i++) {
@@ -258,14 +273,14 @@ thole_status sealer_checkpoint_message(const struct sealer *sealer, struct buf *
     *ret_any = sealer->taken > 0;
     if (!*ret_any)
         return THOLE_OK;
-    grow(&tree, sealer->leaves, sealer->taken);
+    sealer_grow(&tree, sealer->leaves, sealer->taken);
     return checkpoint_sign(thole_slice_from(sealer->origin), &sealer->place, &tree, sealer->options.keys,
                            sealer->options.keys_len, to, reterr);
 }
 
 void sealer_signed(struct sealer *sealer)
 {
-    grow(&sealer->tree, sealer->leaves, sealer->taken);
+    sealer_grow(&sealer->tree, sealer->leaves, sealer->taken);
     sealer->len -= sealer->taken;
     sealer->published -= sealer->taken;
     memmove(sealer->leaves, sealer->leaves + sealer->taken, sealer->len * sizeof *sealer->leaves);

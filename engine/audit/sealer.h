@@ -45,7 +45,10 @@ THOLE_NODISCARD thole_status sealer_take(struct sealer *sealer, uint64_t sequenc
 /* Records were missing before some that were taken, and no deletion or pruning was taken since. One must be
  * in the log: it is stored before the records are removed. */
 bool sealer_lacks(const struct sealer *sealer);
-bool sealer_accounts(thole_slice record);        /* whether a record behind the last one is such a one */
+bool sealer_accounts(thole_slice record); /* whether a record behind the last one is such a one */
+/* Whether a copy of the record is to be published before its leaf: it lists dispensable ones, and goes
+ * itself. */
+bool sealer_is_list(thole_slice record);
 size_t sealer_held(const struct sealer *sealer); /* leaves behind the last checkpoint */
 
 /* Appends the next message of leaves. False: all that are known are published. */

@@ -82,6 +82,19 @@ static int kind_find(enum event_kind kind)
     return i;
 }
 
+const char *blocked_kind_name(enum blocked_kind kind)
+{
+    static const char *const names[BLOCKED_KINDS] = {[BLOCKED_NO_CODE] = "no_code",
+                                                     [BLOCKED_NONDETERMINISM] = "divergence",
+                                                     [BLOCKED_DAMAGED] = "damaged",
+                                                     [BLOCKED_TOO_NEW] = "too_new",
+                                                     [BLOCKED_LIMIT] = "limit",
+                                                     [BLOCKED_PAUSED] = "paused",
+                                                     [BLOCKED_NOT_STARTED] = "not_started",
+                                                     [BLOCKED_CRASHED] = "crashed"};
+    return (size_t)kind < BLOCKED_KINDS ? names[kind] : NULL;
+}
+
 const char *event_kind_name(enum event_kind kind)
 {
     int const i = kind_find(kind);

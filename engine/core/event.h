@@ -16,10 +16,12 @@ enum {
     RECORD_FORMAT = 2,
     RECORD_BYTES_MAX = 8 * 1024 * 1024, /* refused before unpacking */
     RECORD_EVENTS_MAX = 100000,         /* in one record */
-    POSITION_ABOVE_MAX = 65536,
+    POSITION_ABOVE_MAX = 65536,         /* sequences that a position lists, and its ranges */
     RETRY_FINAL_TYPES_MAX = 64,
-    SEMANTICS_VERSION = 2,     /* the semantics of new executions; older ones keep theirs */
-    SEMANTICS_LOSERS_TOLD = 2, /* since this version the losers of a race are told who won */
+    SEMANTICS_VERSION = 3,          /* the semantics of new executions; older ones keep theirs */
+    SEMANTICS_LOSERS_TOLD = 2,      /* since this version the losers of a race are told who won */
+    SEMANTICS_CANCELLED_CLOSED = 3, /* since this one an end closes children that were cancelled, too */
+    TIMER_ASKED_MS = 1,             /* due_ms of a TimerFired that is asked for: at once, a next try, too */
 };
 
 /* Values are those of the oneof's field numbers in history.proto; append only. */
@@ -185,15 +187,27 @@ bool event_is_terminal(enum event_kind kind);
  * from the history. */
 bool event_equal(const struct event *a, const struct event *b);
 
-/* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). The
- * highest that was read (0: not known), and when the stream stored it: that shows whether the stream went
- * back. */
+struct sequence_range {
+    uint64_t first, last;
+};
+/* Which inbox sequences are incorporated: all <= floor and those in ranges (ascending, none touches the floor
+ * or another one). The highest that was read (0: not known), and when the stream stored it: that shows
+ * whether the stream went back. */
 struct position {
     uint64_t floor;
-    const uint64_t *above;
-    size_t above_len;
+    const struct sequence_range *ranges;
+    size_t ranges_len;
     uint64_t seen, seen_ns;
+    bool listed; /* where it is written: the ranges as a list of all their sequences, which engines read that
+                    do not read ranges; at most POSITION_ABOVE_MAX */
 };
+bool position_has(const struct position *position, uint64_t sequence);
+/* How many sequences up to @p last it does not have. */
+uint64_t position_open(const struct position *position, uint64_t last);
+/* How many sequences its ranges have. */
+uint64_t position_sequences(const struct position *position);
+/* Largest size in a record of what is incorporated above the floor. */
+size_t position_bytes_max(const struct position *position);
 
 enum blocked_kind {
     BLOCKED_NOT = 0,
@@ -206,6 +220,10 @@ enum blocked_kind {
     BLOCKED_NOT_STARTED = 7, /* execution 0 */
     BLOCKED_CRASHED = 8,     /* its code crashes the engine */
 };
+enum { BLOCKED_KINDS = BLOCKED_CRASHED + 1 };
+/* "no_code", "divergence", …: a label of metrics and a word of documents. NULL: BLOCKED_NOT, or none of them.
+ */
+const char *blocked_kind_name(enum blocked_kind kind);
 
 struct turn {
     thole_slice instance;
@@ -241,6 +259,17 @@ enum record_kind {
     RECORD_DELETED = 9,
 };
 
+/* Records of the log that are dispensable: those that later ones supersede, and old deletions. */
+enum { FOLDED_MAX = 1024, FOLDED_HASH_BYTES = 16 };
+struct folded {
+    const uint64_t *sequences; /* ascending */
+    size_t len;
+    thole_slice hashes; /* of each the first FOLDED_HASH_BYTES of its hash */
+    uint64_t deleted;   /* the newest deletion that was ever listed; 0: none */
+    uint64_t looked;    /* deletions up to here were looked at */
+    uint64_t time_ms;
+};
+
 struct salt_source;
 struct record {
     enum record_kind kind;
@@ -250,9 +279,13 @@ struct record {
     struct record_hash previous;             /* of the record that counts before it; none: not known */
     struct record_link previous_of_instance; /* TURN, DELETED; none: not known, or it is the first */
     const struct salt_source *salts;         /* TURN, where it is written; NULL: its payloads have no salts */
-    /* EPOCH_OPENED */
+    bool refers; /* TURN, where it is written: a payload that it has twice is written once
+                    (record_references.h) */
+    /* EPOCH_OPENED; counted: records of the log before it that count, 0: none, or not known */
     thole_slice node;
-    uint64_t time_ms, previous_epoch, previous_n;
+    uint64_t time_ms, previous_epoch, previous_n, counted;
+    /* POSITION: which records are dispensable; none: it only moves the position */
+    struct folded folded;
     /* TURN */
     struct turn turn;
     /* DELETED */
@@ -271,6 +304,9 @@ THOLE_NODISCARD thole_status record_encode(const struct record *record, struct b
  */
 THOLE_NODISCARD thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret,
                                            thole_error *reterr);
+/* Whether the numbers of the record are such as rows can have, and as an instance can count on from. No
+ * engine writes others: such a record is as one that does not decode. */
+bool record_has_rows(const struct record *record);
 /* Largest size of the event in a record, in bytes, without who asked for it and where it ran: what
  * orchestrations are told of their history's size. */
 size_t event_bytes_max(const struct event *event);

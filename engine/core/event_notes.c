@@ -19,7 +19,7 @@ static bool take_note(struct event_notes *notes, const struct wire_field *field)
     return true;
 }
 
-static bool take_payload(struct event_notes *notes, size_t i, const struct wire_field *field)
+static bool event_notes_take_payload(struct event_notes *notes, size_t i, const struct wire_field *field)
 {
     if (!wire_is_short(field) || notes->there[i] || notes->of[i].erased.len > 0)
         return false;
@@ -34,7 +34,7 @@ static bool take_payloads(struct event_notes *notes, thole_slice body)
     struct wire_field field;
     while (wire_take(&message, &field)) {
         size_t const i = event_notes_find(notes, field.number);
-        if (i < notes->len && !take_payload(notes, i, &field))
+        if (i < notes->len && !event_notes_take_payload(notes, i, &field))
             return false;
     }
     return !message.bad;

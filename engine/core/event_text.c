@@ -10,7 +10,7 @@ static const char *status_text(uint32_t code)
 }
 
 /* An instance id or a key may be long and hold any characters. */
-static void shown(thole_slice text, char to[SHOWN_MAX + 4])
+static void event_text_shown(thole_slice text, char to[SHOWN_MAX + 4])
 {
     size_t const len = text.len < SHOWN_MAX ? text.len : SHOWN_MAX;
     for (size_t i = 0; i < len; i++)
@@ -22,8 +22,8 @@ void event_describe(const struct event *e, char to[EVENT_TEXT_BYTES])
 {
     const char *kind = event_kind_name(e->kind);
     char text[SHOWN_MAX + 4], target[SHOWN_MAX + 4];
-    shown(e->name, text);
-    shown(e->target, target);
+    event_text_shown(e->name, text);
+    event_text_shown(e->target, target);
     switch (e->kind) {
     case EVENT_ACTIVITY_SCHEDULED:
     case EVENT_EVENT_AWAITED:

@@ -45,6 +45,9 @@ static thole_status heartbeat_pack(struct arena *arena, const struct heartbeat *
     pb.node = codec_bytes(from->node);
     pb.started_ms = from->started_ms;
     pb.takes_results = from->takes_results;
+    pb.reads_ranges = from->reads_ranges;
+    pb.reads_references = from->reads_references;
+    pb.reads_lists = from->reads_lists;
     pb.n_orchestrations = from->orchestrations_len;
     THOLE_TRY(slices_to_pb(arena, from->orchestrations, from->orchestrations_len, &pb.orchestrations));
     THOLE_TRY(needs_to_pb(arena, from, &pb));
@@ -121,8 +124,12 @@ static thole_status heartbeat_from_pb(struct arena *arena, const Thole__V1__Node
     if (pb->node.len == 0 || pb->node.len > THOLE_ID_BYTES_MAX)
         return thole_fail(reterr, THOLE_CORRUPT, "node id has %zu bytes", pb->node.len);
     THOLE_TRY(codec_dup(arena, pb->node, &ret->node, reterr));
+    THOLE_TRY(codec_corrupt(codec_ranges_check(&pb->base, reterr), reterr));
     ret->started_ms = pb->started_ms;
     ret->takes_results = pb->takes_results;
+    ret->reads_ranges = pb->reads_ranges;
+    ret->reads_references = pb->reads_references;
+    ret->reads_lists = pb->reads_lists;
     ret->orchestrations_len = pb->n_orchestrations;
     THOLE_TRY(names_decode(arena, pb->orchestrations, pb->n_orchestrations, &ret->orchestrations, reterr));
     return needs_decode(arena, pb, ret, reterr);

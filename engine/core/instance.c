@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+void instance_options_code(struct instance_options *options, const thole_orchestration_entry *entry)
+{
+    options->code = entry->run;
+    options->arg = entry->arg;
+    options->call_options = entry->call_options;
+    options->stack_bytes = entry->stack_bytes;
+    options->version = entry_version(entry);
+}
+
 struct instance *instance_create(const struct instance_options *options)
 {
     struct instance *in = memory_new(sizeof *in + options->id.len + 1);
@@ -28,6 +37,7 @@ void instance_destroy(struct instance *instance)
 {
     if (instance == NULL)
         return;
+    code_release(instance);
     code_drop(instance);
     instance_trim(instance);
     arena_release(&instance->arena);
@@ -42,6 +52,11 @@ void instance_trim(struct instance *instance)
 
 /* ---- facts ---- */
 
+const struct instance_options *instance_options_of(const struct instance *instance)
+{
+    return &instance->options;
+}
+
 bool instance_started(const struct instance *instance)
 {
     return instance->facts.started;
@@ -55,6 +70,11 @@ bool instance_ended(const struct instance *instance)
 bool instance_paused(const struct instance *instance)
 {
     return instance->facts.paused;
+}
+
+thole_slice instance_pause_reason(const struct instance *instance)
+{
+    return instance->facts.paused ? instance->facts.pause_reason : (thole_slice){NULL, 0};
 }
 
 bool instance_continued(const struct instance *instance)
@@ -92,6 +112,11 @@ uint64_t instance_turns(const struct instance *instance)
     return instance->turn.number;
 }
 
+uint64_t instance_events(const struct instance *instance)
+{
+    return instance->turn.next_event - 1;
+}
+
 uint64_t instance_time_ms(const struct instance *instance)
 {
     return instance->turn.time_ms;
@@ -101,14 +126,18 @@ size_t instance_memory(const struct instance *instance)
 {
     return sizeof *instance + instance->options.id.len + instance->arena.held + instance->turn.arena.held +
            instance->queries.current.arena.held + instance->turn.events_cap * sizeof *instance->turn.events +
-           (instance->code.coro != NULL ? (size_t)CORO_STACK_BYTES : 0);
+           (instance->code.coro != NULL ? coro_stack_bytes(instance->code.coro) : 0);
 }
 
 size_t instance_parked_memory(const struct instance *instance)
 {
-    enum { STACK_USED = 8 * 1024 };
-    size_t const unused = instance->code.coro != NULL ? (size_t)CORO_STACK_BYTES - STACK_USED : 0;
-    return instance_memory(instance) - unused;
+    enum { STACK_USED = 8 * 1024 }; /* of a small stack, without asking the system after each turn */
+    const struct coro *const co = instance->code.coro;
+    if (co == NULL)
+        return instance_memory(instance);
+    size_t const stack = coro_stack_bytes(co);
+    size_t const used = stack > CORO_STACK_BYTES ? coro_stack_resident(co) : (size_t)STACK_USED;
+    return instance_memory(instance) - stack + used;
 }
 
 bool instance_has_undelivered(const struct instance *instance)

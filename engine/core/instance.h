@@ -12,12 +12,15 @@
 #ifndef THOLE_INSTANCE_H
 #define THOLE_INSTANCE_H
 #include "event.h"
-#include "thole/orchestration.h"
+#include "thole/program.h"
 
 struct stack_pool; /* coro.h; reused coroutine stacks, one pool for all instances of a thread */
 struct instance;
 
 struct instance_options {
+    void *arg;                              /* for the code: thole_orchestration_arg() */
+    const thole_call_options *call_options; /* of calls that have none; NULL: none; borrowed */
+    size_t stack_bytes;           /* of the code, and of its query handlers; 0 = of the pool's size */
     thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run; see replay */
     thole_slice id;
     uint64_t execution;
@@ -34,11 +37,23 @@ struct instance_options {
     uint64_t stop_event;
     void (*stop)(void *arg, const struct instance *instance);
     void *stop_arg;
+    /* Called before and after what thole_on_drop() was given, if it was given anything. NULL: never. */
+    void (*drops)(void *arg, const struct instance *instance, bool begins);
+    void *drops_arg;
 };
+
+/* The version that an entry of a program has, which may leave it out. */
+static inline uint32_t entry_version(const thole_orchestration_entry *entry)
+{
+    return entry->version == 0 ? 1 : entry->version;
+}
+/* Sets what the entry of a program says of its code; it is borrowed. */
+void instance_options_code(struct instance_options *options, const thole_orchestration_entry *entry);
 
 /* The id is copied. */
 struct instance *instance_create(const struct instance_options *options);
-/* Legal at any time between calls: a parked stack is dropped, not unwound. NULL-safe. */
+/* Legal at any time between calls: a parked stack is dropped, not unwound, and what the code has registered
+ * with thole_on_drop() is called. NULL-safe. */
 void instance_destroy(struct instance *instance);
 
 struct turn_in {
@@ -86,6 +101,8 @@ struct turn_out {
  *  - a cancel request while paused resumes.
  */
 bool instance_accepts(const struct instance *instance, const struct event *received);
+/* Whether a request with that id and kind was taken before, also when the instance has ended. */
+bool instance_has_seen(const struct instance *instance, const struct event *received);
 
 /*
  * Runs a live turn. On any error the instance must be destroyed: nothing of the turn may be recorded.
@@ -150,10 +167,21 @@ struct outstanding {
 /* Begin with *cursor 0; ids ascend; false: no more. With and without code. */
 bool instance_outstanding(const struct instance *instance, size_t *cursor, struct outstanding *ret);
 
+/* Events of one name that were received and that no wait has got. */
+struct kept_name {
+    thole_slice name; /* borrowed from the instance */
+    uint64_t first;   /* id of the oldest of them */
+    size_t count;
+};
+/* Fills at most @p cap of them, in no order; returns how many there are. */
+size_t instance_kept_names(const struct instance *instance, struct kept_name *ret, size_t cap);
+
 /* Facts; slices are borrowed from the instance. */
+const struct instance_options *instance_options_of(const struct instance *instance); /* it was made with */
 bool instance_started(const struct instance *instance);
 bool instance_ended(const struct instance *instance);
 bool instance_paused(const struct instance *instance);
+thole_slice instance_pause_reason(const struct instance *instance); /* of one that is paused; may be empty */
 /* Ended with CONTINUED_AS_NEW. */
 bool instance_continued(const struct instance *instance);
 uint32_t instance_version(const struct instance *instance); /* 0 = not chosen */
@@ -164,9 +192,10 @@ struct origin instance_parent(const struct instance *instance);
 const void *instance_call_site(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
+uint64_t instance_events(const struct instance *instance);           /* and of the last event */
 uint64_t instance_time_ms(const struct instance *instance);
 size_t instance_memory(const struct instance *instance); /* bytes held, its stack counted in full */
-/* The same while its code waits: of its stack a few pages. */
+/* The same while its code waits: of its stack a few pages, of one that is larger than others what it uses. */
 size_t instance_parked_memory(const struct instance *instance);
 /* Whether a received event waits for a turn that runs. */
 bool instance_has_undelivered(const struct instance *instance);

@@ -13,7 +13,7 @@
 #include "instance_tasks.h"
 #include "instance_turn.h"
 
-static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
+static thole_status instance_apply_corrupt(struct instance *in, const struct event *e, const char *what)
 {
     return instance_break(in, THOLE_CORRUPT, "event %llu: %s", (unsigned long long)e->id, what);
 }
@@ -21,9 +21,9 @@ static thole_status corrupt(struct instance *in, const struct event *e, const ch
 static thole_status apply_scheduled(struct instance *in, const struct event *e, enum task_kind kind)
 {
     if (kind == TASK_ACTIVITY && e->name.len == 0)
-        return corrupt(in, e, "an activity without a name");
+        return instance_apply_corrupt(in, e, "an activity without a name");
     if (kind == TASK_CHILD && e->target.len == 0)
-        return corrupt(in, e, "a child without an id");
+        return instance_apply_corrupt(in, e, "a child without an id");
     struct task *task = task_add(in, e->id, kind, e->name);
     if (task == NULL)
         return in->broken;
@@ -39,6 +39,8 @@ static thole_status apply_scheduled(struct instance *in, const struct event *e, 
 static thole_status apply_cancelled(struct instance *in, const struct event *e)
 {
     struct task *task = task_resolved_by(in, e);
+    if (task != NULL && task_is_cancelled_child(task) && e->flag)
+        return THOLE_OK; /* terminated as well, at the end */
     bool const taken = task != NULL && task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED;
     if (task == NULL || (task->state != TASK_OUTSTANDING && !taken))
         return instance_break(in, THOLE_CORRUPT, "event %llu: %s of event %llu, which is not outstanding",
@@ -50,14 +52,14 @@ static thole_status apply_cancelled(struct instance *in, const struct event *e)
 static thole_status apply_state(struct instance *in, const struct event *e)
 {
     if (e->name.len == 0 || e->name.len > STATE_KEY_BYTES_MAX)
-        return corrupt(in, e, "a key of the wrong length");
+        return instance_apply_corrupt(in, e, "a key of the wrong length");
     if (!e->flag)
         return state_put(in, e->name, e->data);
     state_drop(&in->state, e->name);
     return THOLE_OK;
 }
 
-static thole_status apply(struct instance *in, const struct event *e)
+static thole_status instance_apply_apply(struct instance *in, const struct event *e)
 {
     (void)instance_take_id(in);
     instance_count_event(in, e);
@@ -86,7 +88,7 @@ thole_status instance_apply(struct instance *in)
     instance_deliver(in);
     cancel_apply_delivered(in);
     for (size_t i = 0; i < in->turn.expected_len; i++)
-        THOLE_TRY(apply(in, &in->turn.expected[i]));
+        THOLE_TRY(instance_apply_apply(in, &in->turn.expected[i]));
     if (in->facts.terminate_received && !in->end.ended)
         return instance_break(in, THOLE_CORRUPT, "turn %llu: a request to terminate did not end it",
                               (unsigned long long)in->turn.number);

@@ -41,7 +41,7 @@ static thole_status await_begin(struct instance *in)
 
 /* Suspends until @p waits of the marked tasks are resolved. Returns at once when a cancellation is
  * pending. */
-static thole_status suspend(struct instance *in, size_t waits)
+static thole_status instance_awaits_suspend(struct instance *in, size_t waits)
 {
     assert(!in->cancel.pending);
     return code_suspend(in, waits) ? THOLE_OK : await_cancelled(in);
@@ -53,7 +53,7 @@ static thole_status await_nothing(struct instance *in, thole_task task)
     return await_fault(in, task_fault_of(task), task.id & ~TASK_FAULT_BIT);
 }
 
-static thole_status outcome(struct instance *in, struct task *task, thole_slice *ret_result)
+static thole_status instance_awaits_outcome(struct instance *in, struct task *task, thole_slice *ret_result)
 {
     assert(task->state != TASK_OUTSTANDING);
     thole_status const status = task_outcome(task);
@@ -79,9 +79,9 @@ thole_status await_one(struct instance *in, thole_task task, thole_slice *ret_re
         if (in->cancel.pending)
             return await_cancelled(in);
         found->awaited = true;
-        THOLE_TRY(suspend(in, 1));
+        THOLE_TRY(instance_awaits_suspend(in, 1));
     }
-    return outcome(in, found, ret_result);
+    return instance_awaits_outcome(in, found, ret_result);
 }
 
 thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result)
@@ -167,7 +167,7 @@ static thole_status await_first(struct instance *in, const thole_task *tasks, si
         if (in->cancel.pending)
             return await_cancelled(in);
         (void)tasks_mark(in, tasks, n);
-        THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no marks are left */
+        THOLE_TRY(instance_awaits_suspend(in, 1)); /* interrupted: all were cancelled, no marks are left */
         first = tasks_earliest(in, tasks, n);
     }
     assert(first < n);
@@ -234,6 +234,21 @@ thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     return THOLE_OK;
 }
 
+thole_status await_within(struct instance *in, const struct task *task, thole_task limit, uint64_t limit_ms,
+                          thole_slice *ret_result)
+{
+    thole_task const tasks[] = {{task->id}, limit};
+    size_t winner = 0;
+    THOLE_TRY(await_first(in, tasks, 2, &winner));
+    tasks_cancel_losers(in, tasks, 2, winner);
+    if (in->broken != THOLE_OK)
+        return code_broken_await(in);
+    if (winner == 0 || is_fault(limit))
+        return await_one(in, tasks[winner], ret_result);
+    in->last_failure = (struct last_failure){.status = THOLE_TIMEOUT, .awaited = task, .limit_ms = limit_ms};
+    return THOLE_TIMEOUT;
+}
+
 /* Fills in the results; returns the index of the first task that did not succeed, or n. */
 static size_t tasks_collect(struct instance *in, const thole_task *tasks, size_t n, thole_slice *results)
 {
@@ -263,11 +278,11 @@ thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, 
         (void)tasks_earliest(in, tasks, n); /* removes the marks */
         status = await_cancelled(in);
     } else if (waits > 0) {
-        status = suspend(in, waits);
+        status = instance_awaits_suspend(in, waits);
     }
     size_t const failed = tasks_collect(in, tasks, n, ret_results);
     if (status != THOLE_OK || failed == n)
         return status;
     struct task *task = task_find(in, tasks[failed].id);
-    return task == NULL ? await_nothing(in, tasks[failed]) : outcome(in, task, NULL);
+    return task == NULL ? await_nothing(in, tasks[failed]) : instance_awaits_outcome(in, task, NULL);
 }

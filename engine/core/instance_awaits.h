@@ -5,4 +5,7 @@
 #include "instance_state.h"
 
 THOLE_NODISCARD thole_status await_one(struct instance *in, thole_task task, thole_slice *ret_result);
+/* An outstanding one, against a timer of limit_ms: THOLE_TIMEOUT when that wins. */
+THOLE_NODISCARD thole_status await_within(struct instance *in, const struct task *task, thole_task limit,
+                                          uint64_t limit_ms, thole_slice *ret_result);
 #endif

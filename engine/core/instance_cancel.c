@@ -38,8 +38,13 @@ bool task_may_be_cancelled(const struct task *task)
            (task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED && !task->reported);
 }
 
-static void cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason,
-                   bool terminate)
+bool task_is_cancelled_child(const struct task *task)
+{
+    return task->kind == TASK_CHILD && task->state == TASK_CANCELLED;
+}
+
+static void instance_cancel_cancel(struct instance *in, struct task *task, enum cancel_kind kind,
+                                   thole_slice reason, bool terminate)
 {
     struct event event = {
         .kind = cancelled_kind(task), .ref = task->id, .code = (uint32_t)kind, .data = reason};
@@ -52,19 +57,21 @@ static void cancel(struct instance *in, struct task *task, enum cancel_kind kind
         event.flag = terminate;
     }
     event.id = instance_emit(in, &event);
-    if (event.id != 0)
+    if (event.id != 0 && !task_is_cancelled_child(task))
         (void)task_apply_cancelled(in, task, &event, reason);
 }
 
 void task_cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason)
 {
     if (in->broken == THOLE_OK && task_may_be_cancelled(task))
-        cancel(in, task, kind, reason, false);
+        instance_cancel_cancel(in, task, kind, reason, false);
 }
 
 /* Waits that hold an unreported event are closed, so that the next execution gets the event. */
-static bool closes(const struct instance *in, const struct task *task)
+static bool instance_cancel_closes(const struct instance *in, const struct task *task)
 {
+    if (task_is_cancelled_child(task))
+        return in->facts.semantics >= SEMANTICS_CANCELLED_CLOSED && task->child->close == CLOSE_TERMINATE;
     if (task->state != TASK_OUTSTANDING)
         return in->end.continuing && task_may_be_cancelled(task);
     return task->kind != TASK_CHILD || task->child->close != CLOSE_ABANDON;
@@ -74,8 +81,9 @@ void tasks_close(struct instance *in, enum cancel_kind kind, thole_slice reason)
 {
     for (size_t i = 0; i < in->tasks.len && in->broken == THOLE_OK; i++) {
         struct task *task = task_at(in, i);
-        if (closes(in, task))
-            cancel(in, task, kind, reason, task->kind == TASK_CHILD && task->child->close == CLOSE_TERMINATE);
+        if (instance_cancel_closes(in, task))
+            instance_cancel_cancel(in, task, kind, reason,
+                                   task->kind == TASK_CHILD && task->child->close == CLOSE_TERMINATE);
     }
 }
 
@@ -97,7 +105,7 @@ static void tasks_cancel_outstanding(struct instance *in, enum cancel_kind kind,
     for (size_t i = 0; i < in->tasks.len && in->broken == THOLE_OK; i++) {
         struct task *task = task_at(in, i);
         if (task->state == TASK_OUTSTANDING)
-            cancel(in, task, kind, reason, false);
+            instance_cancel_cancel(in, task, kind, reason, false);
     }
 }
 

@@ -11,8 +11,10 @@ void task_cancel(struct instance *in, struct task *task, enum cancel_kind kind, 
 /* Applies a recorded cancellation. @p reason must live as long as the execution, or be empty. */
 thole_status task_apply_cancelled(struct instance *in, struct task *task, const struct event *event,
                                   thole_slice reason);
+/* A child that was asked to cancel: resolved for its parent, but it may run on, to clean up. */
+bool task_is_cancelled_child(const struct task *task);
 /* At the end of the execution: closes what is outstanding, in order of ids; children by their close
- * policy. */
+ * policy. A cancelled child that is to be terminated is terminated as well. */
 void tasks_close(struct instance *in, enum cancel_kind kind, thole_slice reason);
 
 /*

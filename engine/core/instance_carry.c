@@ -12,7 +12,7 @@ struct carry {
     size_t len, cap;
 };
 
-static struct event *add(struct carry *c, enum event_kind kind)
+static struct event *instance_carry_add(struct carry *c, enum event_kind kind)
 {
     assert(c->len < c->cap);
     struct event *event = &c->events[c->len++];
@@ -20,7 +20,7 @@ static struct event *add(struct carry *c, enum event_kind kind)
     return event;
 }
 
-static thole_status dup(const struct carry *c, thole_slice from, thole_slice *ret)
+static thole_status instance_carry_dup(const struct carry *c, thole_slice from, thole_slice *ret)
 {
     *ret = (thole_slice){NULL, 0};
     return from.len == 0 ? THOLE_OK : arena_dup(c->arena, from, ret);
@@ -29,28 +29,29 @@ static thole_status dup(const struct carry *c, thole_slice from, thole_slice *re
 static thole_status carry_start(struct carry *c)
 {
     const struct instance *in = c->in;
-    struct event *start = add(c, EVENT_STARTED);
+    struct event *start = instance_carry_add(c, EVENT_STARTED);
     start->code = SEMANTICS_VERSION;
     start->version = in->end.next_version != 0 ? in->end.next_version : in->facts.version;
     start->parent = in->facts.parent;
     start->before = in->facts.before;
-    THOLE_TRY(dup(c, in->facts.parent.instance, &start->parent.instance));
-    THOLE_TRY(dup(c, in->facts.orchestration, &start->name));
-    THOLE_TRY(dup(c, in->facts.request_id, &start->request_id));
-    THOLE_TRY(dup(c, in->facts.trace.parent, &start->traceparent));
-    THOLE_TRY(dup(c, in->facts.trace.list, &start->tracestate));
-    return dup(c, in->end.next_input, &start->data);
+    THOLE_TRY(instance_carry_dup(c, in->facts.parent.instance, &start->parent.instance));
+    THOLE_TRY(instance_carry_dup(c, in->facts.orchestration, &start->name));
+    THOLE_TRY(instance_carry_dup(c, in->facts.request_id, &start->request_id));
+    THOLE_TRY(instance_carry_dup(c, in->facts.trace.parent, &start->traceparent));
+    THOLE_TRY(instance_carry_dup(c, in->facts.trace.list, &start->tracestate));
+    return instance_carry_dup(c, in->end.next_input, &start->data);
 }
 
 static thole_status carry_state(struct carry *c)
 {
     thole_slice key = {NULL, 0}, value;
     if (c->in->status.text.len > 0)
-        THOLE_TRY(dup(c, c->in->status.text, &add(c, EVENT_STATE_CARRIED)->data));
+        THOLE_TRY(
+            instance_carry_dup(c, c->in->status.text, &instance_carry_add(c, EVENT_STATE_CARRIED)->data));
     while (state_next(&c->in->state, key, &key, &value)) {
-        struct event *event = add(c, EVENT_STATE_CARRIED);
-        THOLE_TRY(dup(c, key, &event->name));
-        THOLE_TRY(dup(c, value, &event->data));
+        struct event *event = instance_carry_add(c, EVENT_STATE_CARRIED);
+        THOLE_TRY(instance_carry_dup(c, key, &event->name));
+        THOLE_TRY(instance_carry_dup(c, value, &event->data));
     }
     return THOLE_OK;
 }
@@ -66,7 +67,7 @@ static thole_status carry_origins(struct carry *c)
         return arena_status(c->arena);
     for (size_t i = 0; i < n * sizeof(uint64_t); i++)
         bytes[i] = (uint8_t)(hashes[i / sizeof(uint64_t)] >> 8 * (i % sizeof(uint64_t)));
-    add(c, EVENT_ORIGINS_CARRIED)->data = (thole_slice){bytes, n * sizeof(uint64_t)};
+    instance_carry_add(c, EVENT_ORIGINS_CARRIED)->data = (thole_slice){bytes, n * sizeof(uint64_t)};
     return THOLE_OK;
 }
 
@@ -76,14 +77,14 @@ static thole_status carry_cancel(struct carry *c)
 {
     if (!c->in->cancel.received)
         return THOLE_OK;
-    struct event *event = add(c, EVENT_CANCEL_REQUESTED);
-    THOLE_TRY(dup(c, c->in->cancel.request_id, &event->request_id));
-    return dup(c, c->in->cancel.reason, &event->data);
+    struct event *event = instance_carry_add(c, EVENT_CANCEL_REQUESTED);
+    THOLE_TRY(instance_carry_dup(c, c->in->cancel.request_id, &event->request_id));
+    return instance_carry_dup(c, c->in->cancel.reason, &event->data);
 }
 
 static void visit_kept(void *arg, const struct name *name, uint64_t id, thole_slice data)
 {
-    struct event *event = add(arg, EVENT_EVENT_RECEIVED);
+    struct event *event = instance_carry_add(arg, EVENT_EVENT_RECEIVED);
     event->id = id;
     event->name = name->text;
     event->data = data;
@@ -104,8 +105,8 @@ static thole_status carry_events(struct carry *c)
         qsort(&c->events[first], n, sizeof *c->events, by_id);
     for (size_t i = first; i < c->len; i++) {
         c->events[i].id = i + 1;
-        THOLE_TRY(dup(c, c->events[i].name, &c->events[i].name));
-        THOLE_TRY(dup(c, c->events[i].data, &c->events[i].data));
+        THOLE_TRY(instance_carry_dup(c, c->events[i].name, &c->events[i].name));
+        THOLE_TRY(instance_carry_dup(c, c->events[i].data, &c->events[i].data));
     }
     return THOLE_OK;
 }

@@ -23,7 +23,7 @@ static thole_status code_begin(struct instance *in)
     if (of_code != 0 && in->facts.version != 0 && of_code != in->facts.version)
         return instance_break(in, THOLE_INVALID, "the execution runs version %u, the code has version %u",
                               in->facts.version, of_code);
-    in->code.coro = coro_create(in->options.stacks, code_entry, in);
+    in->code.coro = coro_create_sized(in->options.stacks, in->options.stack_bytes, code_entry, in);
     if (in->code.coro == NULL)
         return instance_break(in, THOLE_NOMEM, "no stack for an orchestration (%zu are in use)",
                               stack_pool_in_use(in->options.stacks));
@@ -42,6 +42,30 @@ thole_status code_run(struct instance *in)
     }
     assert(in->broken != THOLE_OK || in->code.returned || in->code.waits_left > 0);
     return in->broken;
+}
+
+thole_status code_on_drop(struct instance *in, thole_drop_fn *release, void *arg)
+{
+    struct drop *const drop = arena_alloc(&in->arena, sizeof *drop);
+    if (drop == NULL)
+        return THOLE_LIMIT;
+    *drop = (struct drop){in->code.drops, release, arg};
+    in->code.drops = drop;
+    return THOLE_OK;
+}
+
+void code_release(struct instance *in)
+{
+    bool const watched = in->code.drops != NULL && in->options.drops != NULL;
+    if (watched)
+        in->options.drops(in->options.drops_arg, in, true);
+    while (in->code.drops != NULL) {
+        const struct drop *const drop = in->code.drops;
+        in->code.drops = drop->before;
+        drop->release(drop->arg);
+    }
+    if (watched)
+        in->options.drops(in->options.drops_arg, in, false);
 }
 
 void code_drop(struct instance *in)

@@ -9,6 +9,11 @@
 
 /* Lets the code run, from its beginning or from its await, if the await can return. */
 thole_status code_run(struct instance *in);
+/* Registers what code_release() calls, the last one first. THOLE_LIMIT: there is no memory, it is not
+ * registered. */
+THOLE_NODISCARD thole_status code_on_drop(struct instance *in, thole_drop_fn *release, void *arg);
+/* Before the memory of the execution goes. */
+void code_release(struct instance *in);
 /* Drops the coroutine with its stack; the code does not run again. */
 void code_drop(struct instance *in);
 

@@ -59,6 +59,16 @@ uint64_t thole_execution_id(const thole_ctx *ctx)
     return ctx->instance->options.execution;
 }
 
+thole_slice thole_orchestration_name(const thole_ctx *ctx)
+{
+    return ctx->instance->facts.orchestration;
+}
+
+void *thole_orchestration_arg(const thole_ctx *ctx)
+{
+    return ctx->instance->options.arg;
+}
+
 uint32_t thole_version_id(const thole_ctx *ctx)
 {
     const struct instance *in = ctx->instance;
@@ -94,7 +104,19 @@ void *thole_alloc(thole_ctx *ctx, size_t bytes)
     return p;
 }
 
-THOLE_PRINTF(2, 0) static thole_slice format(thole_ctx *ctx, const char *fmt, va_list args)
+thole_status thole_on_drop(thole_ctx *ctx, thole_drop_fn *release, void *arg)
+{
+    struct instance *in = ctx->instance;
+    NOTE_CALL_SITE(in);
+    if (code_refuses(in) || release == NULL)
+        return THOLE_INVALID;
+    thole_status const status = code_on_drop(in, release, arg);
+    if (status != THOLE_OK)
+        (void)instance_full(in);
+    return status;
+}
+
+THOLE_PRINTF(2, 0) static thole_slice instance_context_format(thole_ctx *ctx, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
@@ -109,18 +131,26 @@ THOLE_PRINTF(2, 0) static thole_slice format(thole_ctx *ctx, const char *fmt, va
     return text;
 }
 
+const char *thole_cstr(thole_ctx *ctx, thole_slice text)
+{
+    char *const copy = thole_alloc(ctx, text.len + 1);
+    if (copy != NULL && text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    return copy;
+}
+
 thole_slice thole_format(thole_ctx *ctx, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    thole_slice const text = format(ctx, fmt, args);
+    thole_slice const text = instance_context_format(ctx, fmt, args);
     va_end(args);
     return text;
 }
 
 /* ---- failing ---- */
 
-static thole_status throw(struct instance * in, thole_slice type, thole_slice text)
+static thole_status instance_context_throw(struct instance *in, thole_slice type, thole_slice text)
 {
     if (in->code.guard == GUARD_QUERY)
         query_throw(in, text);
@@ -134,9 +164,9 @@ thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...)
     NOTE_CALL_SITE(ctx->instance);
     va_list args;
     va_start(args, fmt);
-    thole_slice const text = format(ctx, fmt, args);
+    thole_slice const text = instance_context_format(ctx, fmt, args);
     va_end(args);
-    return throw(ctx->instance, (thole_slice){NULL, 0}, text);
+    return instance_context_throw(ctx->instance, (thole_slice){NULL, 0}, text);
 }
 
 thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
@@ -144,9 +174,16 @@ thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, .
     NOTE_CALL_SITE(ctx->instance);
     va_list args;
     va_start(args, fmt);
-    thole_slice const text = format(ctx, fmt, args);
+    thole_slice const text = instance_context_format(ctx, fmt, args);
     va_end(args);
-    return throw(ctx->instance, type, text);
+    return instance_context_throw(ctx->instance, type, text);
+}
+
+thole_failure thole_thrown(const thole_ctx *ctx)
+{
+    const struct code *const code = &ctx->instance->code;
+    return (thole_failure){
+        .status = code->threw ? THOLE_APP : THOLE_OK, .type = code->thrown_type, .message = code->thrown};
 }
 
 /* ---- the log ---- */

@@ -49,7 +49,7 @@ static void finish_failed(struct instance *in, thole_status status)
     (void)instance_emit(in, &event);
 }
 
-static void end(struct instance *in)
+static void instance_end_end(struct instance *in)
 {
     assert(!in->end.ended);
     in->end.ended = in->broken == THOLE_OK;
@@ -73,7 +73,7 @@ void instance_finish(struct instance *in)
         finish_completed(in);
     else
         finish_failed(in, status == THOLE_OK ? THOLE_LIMIT : status);
-    end(in);
+    instance_end_end(in);
 }
 
 void instance_terminate(struct instance *in)
@@ -83,10 +83,10 @@ void instance_terminate(struct instance *in)
     tasks_close(in, CANCEL_TERMINATED, in->facts.terminate_reason);
     struct event event = {.kind = EVENT_TERMINATED, .data = in->facts.terminate_reason};
     (void)instance_emit(in, &event);
-    end(in);
+    instance_end_end(in);
 }
 
-static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
+static thole_status instance_end_corrupt(struct instance *in, const struct event *e, const char *what)
 {
     return instance_break(in, THOLE_CORRUPT, "event %llu: %s", (unsigned long long)e->id, what);
 }
@@ -94,11 +94,11 @@ static thole_status corrupt(struct instance *in, const struct event *e, const ch
 thole_status instance_apply_end(struct instance *in, const struct event *e)
 {
     if (e->kind == EVENT_CANCELLED && !in->cancel.received)
-        return corrupt(in, e, "Cancelled without a request");
+        return instance_end_corrupt(in, e, "Cancelled without a request");
     if ((e->kind == EVENT_TERMINATED) != in->facts.terminate_received)
-        return corrupt(in, e,
-                       e->kind == EVENT_TERMINATED ? "Terminated without a request"
-                                                   : "an end after a request to terminate");
+        return instance_end_corrupt(in, e,
+                                    e->kind == EVENT_TERMINATED ? "Terminated without a request"
+                                                                : "an end after a request to terminate");
     if (e->kind == EVENT_CONTINUED_AS_NEW) {
         in->end.continued = true;
         in->end.next_version = e->version;

@@ -67,7 +67,7 @@ static struct kept_event returned_pop(struct name *name)
 
 /* ---- events and waits ---- */
 
-static bool take_first(struct name *name, struct kept_event *ret)
+static bool instance_events_take_first(struct name *name, struct kept_event *ret)
 {
     struct kept_event *first = name->kept_first;
     if (name->returned_len > 0 && (first == NULL || name->returned[0].id < first->id)) {
@@ -83,9 +83,9 @@ static bool take_first(struct name *name, struct kept_event *ret)
     return true;
 }
 
-static bool take_kept(struct instance *in, struct name *name, struct kept_event *ret)
+static bool instance_events_take_kept(struct instance *in, struct name *name, struct kept_event *ret)
 {
-    if (!take_first(name, ret))
+    if (!instance_events_take_first(name, ret))
         return false;
     assert(in->kept.len > 0 && in->kept.bytes >= ret->data.len);
     in->kept.len--;
@@ -105,7 +105,7 @@ static struct task *take_wait(struct name *name)
     return wait;
 }
 
-static void give(struct instance *in, struct task *wait, uint64_t id, thole_slice data)
+static void instance_events_give(struct instance *in, struct task *wait, uint64_t id, thole_slice data)
 {
     task_resolve(in, wait, &(struct task_result){.state = TASK_SUCCEEDED, .at = id, .data = data});
 }
@@ -117,7 +117,7 @@ thole_status event_arrived(struct instance *in, thole_slice text, uint64_t id, t
         return in->broken;
     struct task *wait = cancel_undelivered(in) ? NULL : take_wait(name);
     if (wait != NULL) {
-        give(in, wait, id, data);
+        instance_events_give(in, wait, id, data);
         return THOLE_OK;
     }
     struct kept_event *event = arena_alloc(&in->arena, sizeof *event);
@@ -138,8 +138,8 @@ void event_await(struct instance *in, struct task *wait)
     struct name *name = wait->name;
     struct kept_event event;
     assert(wait->kind == TASK_EVENT && wait->next_wait == NULL);
-    if (take_kept(in, name, &event)) {
-        give(in, wait, event.id, event.data);
+    if (instance_events_take_kept(in, name, &event)) {
+        instance_events_give(in, wait, event.id, event.data);
         return;
     }
     if (name->waits_last == NULL)
@@ -157,7 +157,7 @@ thole_status event_give_back(struct instance *in, struct task *wait)
     struct task *next = take_wait(wait->name);
     if (next == NULL)
         return returned_push(in, wait->name, event);
-    give(in, next, event.id, event.data);
+    instance_events_give(in, next, event.id, event.data);
     return THOLE_OK;
 }
 
@@ -192,5 +192,29 @@ size_t events_kept(const struct instance *in,
                     visit(arg, name, name->returned[k].id, name->returned[k].data);
         }
     }
+    return n;
+}
+
+static struct kept_name kept_of(const struct name *name)
+{
+    struct kept_name kept = {.name = name->text, .first = UINT64_MAX, .count = name->returned_len};
+    for (const struct kept_event *event = name->kept_first; event != NULL; event = event->next)
+        kept.count++;
+    if (name->kept_first != NULL)
+        kept.first = name->kept_first->id;
+    if (name->returned_len > 0 && name->returned[0].id < kept.first)
+        kept.first = name->returned[0].id;
+    return kept;
+}
+
+size_t instance_kept_names(const struct instance *in, struct kept_name *ret, size_t cap)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < in->names.cap; i++)
+        for (const struct name *name = in->names.buckets[i]; name != NULL; name = name->next) {
+            struct kept_name const kept = kept_of(name);
+            if (kept.count > 0 && n++ < cap)
+                ret[n - 1] = kept;
+        }
     return n;
 }

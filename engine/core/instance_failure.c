@@ -77,24 +77,24 @@ thole_status task_outcome(const struct task *task)
     return THOLE_OK;
 }
 
-static const char *why(const struct task *task)
+static const char *instance_failure_reason(const struct task *task)
 {
     return task_outcome(task) == THOLE_CANCELLED ? "was cancelled" : "failed";
 }
 
 /* "activity 'charge' failed", "timer 5 was cancelled". */
-static void task_prefix(const struct task *task, char to[PREFIX_BYTES])
+static void task_prefix(const struct task *task, const char *what, char to[PREFIX_BYTES])
 {
     if (task->name == NULL)
         (void)snprintf(to, PREFIX_BYTES, "%s %llu %s", task_kind_text(task), (unsigned long long)task->id,
-                       why(task));
+                       what);
     else
         (void)snprintf(to, PREFIX_BYTES, "%s '%.*s' %s", task_kind_text(task), THOLE_FMT(task->name->text),
-                       why(task));
+                       what);
 }
 
 /* "prefix: text", cut to the payload limit. */
-static thole_slice joined(struct instance *in, const char *prefix, thole_slice text)
+static thole_slice instance_failure_joined(struct instance *in, const char *prefix, thole_slice text)
 {
     thole_slice const parts[] = {thole_slice_from(prefix), thole_slice_from(": "), text};
     size_t const n = text.len > 0 ? 3 : 1;
@@ -120,13 +120,22 @@ static thole_slice task_text(struct instance *in, const struct task *task)
     thole_slice text = task->data;
     if (text.len == 0 && task->state == TASK_FAILED && task->code != THOLE_APP)
         text = thole_slice_from(thole_status_text((thole_status)task->code));
-    task_prefix(task, prefix);
-    return joined(in, prefix, text);
+    task_prefix(task, instance_failure_reason(task), prefix);
+    return instance_failure_joined(in, prefix, text);
 }
 
 static thole_slice own_text(struct instance *in, const char *text)
 {
-    return joined(in, text, (thole_slice){NULL, 0});
+    return instance_failure_joined(in, text, (thole_slice){NULL, 0});
+}
+
+static thole_slice limit_text(struct instance *in, const struct last_failure *last)
+{
+    char what[PREFIX_BYTES / 2], prefix[PREFIX_BYTES];
+    (void)snprintf(what, sizeof what, "did not end within the %llu ms that it was awaited for",
+                   (unsigned long long)last->limit_ms);
+    task_prefix(last->awaited, what, prefix);
+    return own_text(in, prefix);
 }
 
 thole_slice instance_failure_text(struct instance *in, thole_status status)
@@ -148,6 +157,8 @@ thole_slice instance_failure_text(struct instance *in, thole_status status)
         return task_text(in, last->task);
     if (last->status == THOLE_CANCELLED)
         return thole_slice_from(thole_status_text(THOLE_CANCELLED));
+    if (last->awaited != NULL)
+        return limit_text(in, last);
     return own_text(in, fault_text(last->fault));
 }
 

@@ -5,16 +5,16 @@
 
 enum { NAMES_CAP_MIN = 8 };
 
-static struct name **bucket(const struct name_table *table, uint64_t hash)
+static struct name **instance_names_bucket(const struct name_table *table, uint64_t hash)
 {
     return &table->buckets[hash & (table->cap - 1)];
 }
 
-static struct name *find(const struct name_table *table, uint64_t hash, thole_slice text)
+static struct name *instance_names_find(const struct name_table *table, uint64_t hash, thole_slice text)
 {
     if (table->cap == 0)
         return NULL;
-    for (struct name *name = *bucket(table, hash); name != NULL; name = name->next)
+    for (struct name *name = *instance_names_bucket(table, hash); name != NULL; name = name->next)
         if (name->hash == hash && thole_slice_equal(name->text, text))
             return name;
     return NULL;
@@ -22,10 +22,10 @@ static struct name *find(const struct name_table *table, uint64_t hash, thole_sl
 
 struct name *names_find(const struct instance *in, thole_slice text)
 {
-    return find(&in->names, hash_bytes(0, text), text);
+    return instance_names_find(&in->names, hash_bytes(0, text), text);
 }
 
-static thole_status grow(struct instance *in)
+static thole_status instance_names_grow(struct instance *in)
 {
     struct name_table larger = {.len = in->names.len, .cap = in->names.cap * 2};
     if (larger.cap == 0)
@@ -36,7 +36,7 @@ static thole_status grow(struct instance *in)
     for (size_t i = 0; i < in->names.cap; i++) {
         for (struct name *name = in->names.buckets[i], *next; name != NULL; name = next) {
             next = name->next;
-            struct name **to = bucket(&larger, name->hash);
+            struct name **to = instance_names_bucket(&larger, name->hash);
             name->next = *to;
             *to = name;
         }
@@ -48,10 +48,10 @@ static thole_status grow(struct instance *in)
 struct name *names_intern(struct instance *in, thole_slice text)
 {
     uint64_t const hash = hash_bytes(0, text);
-    struct name *name = find(&in->names, hash, text);
+    struct name *name = instance_names_find(&in->names, hash, text);
     if (name != NULL)
         return name;
-    if (in->names.len == in->names.cap && grow(in) != THOLE_OK)
+    if (in->names.len == in->names.cap && instance_names_grow(in) != THOLE_OK)
         return NULL;
     name = arena_alloc(&in->arena, sizeof *name);
     if (name == NULL) {
@@ -61,7 +61,7 @@ struct name *names_intern(struct instance *in, thole_slice text)
     name->hash = hash;
     if (instance_keep(in, text, &name->text) != THOLE_OK)
         return NULL;
-    struct name **to = bucket(&in->names, hash);
+    struct name **to = instance_names_bucket(&in->names, hash);
     name->next = *to;
     *to = name;
     in->names.len++;

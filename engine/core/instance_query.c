@@ -51,10 +51,10 @@ static void query_entry(void *arg)
     query->done = true;
 }
 
-static thole_status query_run(struct instance *in, thole_error *reterr)
+static thole_status instance_query_query_run(struct instance *in, thole_error *reterr)
 {
     struct query *query = &in->queries.current;
-    query->coro = coro_create(in->options.stacks, query_entry, in);
+    query->coro = coro_create_sized(in->options.stacks, in->options.stack_bytes, query_entry, in);
     if (query->coro == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no stack for a query (%zu are in use)",
                           stack_pool_in_use(in->options.stacks));
@@ -69,7 +69,8 @@ static thole_status query_run(struct instance *in, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status query_answer(const struct instance *in, thole_slice *ret_output, thole_error *reterr)
+static thole_status instance_query_query_answer(const struct instance *in, thole_slice *ret_output,
+                                                thole_error *reterr)
 {
     const struct query *query = &in->queries.current;
     if (query->status != THOLE_OK && query->thrown.len > 0)
@@ -119,8 +120,8 @@ thole_status instance_query(struct instance *instance, thole_slice name, thole_s
             "memory of thole_alloc()",
             (int)(name.len < 64 ? name.len : 64), (const char *)name.ptr);
     *query = (struct query){.arena = query->arena, .handler = handler, .input = input};
-    THOLE_TRY(query_run(instance, reterr));
-    return query_answer(instance, ret_output, reterr);
+    THOLE_TRY(instance_query_query_run(instance, reterr));
+    return instance_query_query_answer(instance, ret_output, reterr);
 }
 
 void query_throw(struct instance *in, thole_slice text)

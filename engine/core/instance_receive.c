@@ -31,10 +31,17 @@ static bool accepts_resolution(const struct instance *in, const struct event *e)
     case EVENT_TIMER_FIRED:
         if (task->kind == TASK_TIMER)
             return true;
+        if (e->due_ms == TIMER_ASKED_MS)
+            return task->kind == TASK_ACTIVITY && retry_may_start(task);
         return task->kind == TASK_ACTIVITY && task_timed(task) &&
                retry_wake(task, e->due_ms == 0 ? UINT64_MAX : e->due_ms) != EVENT_UNKNOWN;
     default: return false;
     }
+}
+
+bool instance_has_seen(const struct instance *instance, const struct event *received)
+{
+    return requests_seen(&instance->requests, request_hash(received->kind, received->request_id));
 }
 
 bool instance_accepts(const struct instance *instance, const struct event *received)
@@ -43,8 +50,7 @@ bool instance_accepts(const struct instance *instance, const struct event *recei
         return false;
     if (received->kind == EVENT_STARTED)
         return !instance->facts.started;
-    if (!instance->facts.started ||
-        requests_seen(&instance->requests, request_hash(received->kind, received->request_id)))
+    if (!instance->facts.started || instance_has_seen(instance, received))
         return false;
     switch (received->kind) {
     case EVENT_CANCEL_REQUESTED: return !instance->cancel.received;
@@ -59,7 +65,7 @@ bool instance_accepts(const struct instance *instance, const struct event *recei
     }
 }
 
-static bool convert(struct instance *in, struct event *event)
+static bool instance_receive_convert(struct instance *in, struct event *event)
 {
     const struct task *task = task_find(in, event->ref);
     switch (event->kind) {
@@ -91,7 +97,7 @@ static bool convert(struct instance *in, struct event *event)
 
 /* ---- what it changes ---- */
 
-static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
+static thole_status instance_receive_corrupt(struct instance *in, const struct event *e, const char *what)
 {
     return instance_break(in, THOLE_CORRUPT, "event %llu: %s %s", (unsigned long long)e->id,
                           event_kind_name(e->kind), what);
@@ -100,7 +106,7 @@ static thole_status corrupt(struct instance *in, const struct event *e, const ch
 static thole_status receive_started(struct instance *in, struct event *event)
 {
     if (in->facts.started)
-        return corrupt(in, event, "a second time");
+        return instance_receive_corrupt(in, event, "a second time");
     THOLE_TRY(instance_keep(in, event->name, &in->facts.orchestration));
     THOLE_TRY(instance_keep(in, event->data, &in->facts.input));
     THOLE_TRY(instance_keep(in, event->request_id, &in->facts.request_id));
@@ -149,6 +155,7 @@ static thole_status receive_pause(struct instance *in, struct event *event)
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
     in->facts.paused = event->kind == EVENT_PAUSED;
+    in->facts.pause_reason = in->facts.paused ? event->data : (thole_slice){NULL, 0};
     return THOLE_OK;
 }
 
@@ -175,11 +182,11 @@ static thole_status receive_event(struct instance *in, struct event *event)
 static thole_status receive_state(struct instance *in, struct event *event)
 {
     if (in->turn.number > 1)
-        return corrupt(in, event, "after the first turn");
+        return instance_receive_corrupt(in, event, "after the first turn");
     THOLE_TRY(instance_keep(in, event->name, &event->name));
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     if (event->name.len > STATE_KEY_BYTES_MAX)
-        return corrupt(in, event, "with a key that is too long");
+        return instance_receive_corrupt(in, event, "with a key that is too long");
     if (event->name.len == 0) /* no key: the custom status */
         return instance_set_custom_status(in, event->data);
     return state_put(in, event->name, event->data);
@@ -188,9 +195,9 @@ static thole_status receive_state(struct instance *in, struct event *event)
 static thole_status receive_origins(struct instance *in, struct event *event)
 {
     if (in->turn.number > 1)
-        return corrupt(in, event, "after the first turn");
+        return instance_receive_corrupt(in, event, "after the first turn");
     if (event->data.len % sizeof(uint64_t) != 0)
-        return corrupt(in, event, "with half a hash");
+        return instance_receive_corrupt(in, event, "with half a hash");
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     for (size_t at = 0; at + sizeof(uint64_t) <= event->data.len; at += sizeof(uint64_t)) {
         uint64_t hash = 0;
@@ -204,7 +211,7 @@ static thole_status receive_origins(struct instance *in, struct event *event)
 static thole_status receive_version(struct instance *in, const struct event *event)
 {
     if (in->facts.version != 0 || in->facts.has_run)
-        return corrupt(in, event, "when it was chosen");
+        return instance_receive_corrupt(in, event, "when it was chosen");
     in->facts.version = event->version;
     return THOLE_OK;
 }
@@ -222,7 +229,7 @@ static thole_status keep_type(struct instance *in, struct event *event, const th
     return THOLE_OK;
 }
 
-static thole_status resolve(struct instance *in, struct task *task, struct event *event)
+static thole_status instance_receive_resolve(struct instance *in, struct task *task, struct event *event)
 {
     bool const failed = event->kind == EVENT_ACTIVITY_FAILED || event->kind == EVENT_CHILD_FAILED;
     const thole_slice *type = NULL;
@@ -246,7 +253,7 @@ static thole_status receive_result(struct instance *in, struct task *task, struc
     uint32_t const number = event->try_number == 0 ? 1 : event->try_number;
     bool const takes = retry_takes_result(task, number) || (over && number == task_try(task));
     if (takes)
-        return resolve(in, task, event);
+        return instance_receive_resolve(in, task, event);
     if (in->facts.unchecked)
         return THOLE_OK;
     return instance_break(in, THOLE_CORRUPT, "event %llu: %s of try %u, the activity's try is %u%s",
@@ -271,11 +278,11 @@ static thole_status receive_resolution(struct instance *in, struct event *event)
     case EVENT_ACTIVITY_TRY_FAILED: return retry_try_failed(in, task, event);
     case EVENT_ACTIVITY_QUARANTINED: return retry_quarantined(in, task, event);
     case EVENT_ACTIVITY_TRY_STARTED: return retry_try_started(in, task, event);
-    default: return resolve(in, task, event);
+    default: return instance_receive_resolve(in, task, event);
     }
 }
 
-static thole_status dispatch(struct instance *in, struct event *event)
+static thole_status instance_receive_dispatch(struct instance *in, struct event *event)
 {
     switch (event->kind) {
     case EVENT_STARTED: return receive_started(in, event);
@@ -288,7 +295,7 @@ static thole_status dispatch(struct instance *in, struct event *event)
     case EVENT_STATE_CARRIED: return receive_state(in, event);
     case EVENT_ORIGINS_CARRIED: return receive_origins(in, event);
     case EVENT_VERSION_CHOSEN: return receive_version(in, event);
-    case EVENT_DISCARDED: return corrupt(in, event, "in an execution that has started");
+    case EVENT_DISCARDED: return instance_receive_corrupt(in, event, "in an execution that has started");
     default: return receive_resolution(in, event);
     }
 }
@@ -298,11 +305,11 @@ thole_status instance_receive(struct instance *in, const struct event *event)
     struct event own = *event;
     own.id = instance_take_id(in);
     if (own.kind != EVENT_STARTED && !in->facts.started)
-        return corrupt(in, &own, "before Started");
+        return instance_receive_corrupt(in, &own, "before Started");
     uint64_t const hash = own.kind == EVENT_STARTED ? 0 : request_hash(own.kind, own.request_id);
     bool const seen = requests_seen(&in->requests, hash); /* possible only if it was recorded unchecked */
     if (!seen) {
-        THOLE_TRY(dispatch(in, &own));
+        THOLE_TRY(instance_receive_dispatch(in, &own));
         THOLE_TRY(requests_add(in, hash));
     }
     in->facts.undelivered = true;
@@ -318,7 +325,7 @@ thole_status instance_receive_live(struct instance *in, const struct event *rece
     in->facts.unchecked = false;
     for (size_t i = 0; i < len; i++) {
         struct event event = received[i];
-        if (instance_accepts(in, &event) && convert(in, &event))
+        if (instance_accepts(in, &event) && instance_receive_convert(in, &event))
             THOLE_TRY(instance_receive(in, &event));
     }
     in->facts.receiving = false;

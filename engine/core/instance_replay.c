@@ -23,7 +23,7 @@ static thole_status turn_check(struct instance *in, const struct turn *turn)
     return THOLE_OK;
 }
 
-static thole_status newer(struct instance *in, const struct event *e)
+static thole_status instance_replay_newer(struct instance *in, const struct event *e)
 {
     if (in->options.code == NULL)
         return THOLE_OK; /* without code no semantics are needed */
@@ -51,7 +51,7 @@ static thole_status events_check(struct instance *in, const struct turn *turn, s
         unsigned long long const id = e->id, want = in->turn.next_event + i;
         if (id != want)
             return instance_break(in, THOLE_CORRUPT, "event %llu is where event %llu should be", id, want);
-        THOLE_TRY(newer(in, e));
+        THOLE_TRY(instance_replay_newer(in, e));
         bool const received = event_is_received(e->kind), asked = !received && e->kind != EVENT_UNKNOWN;
         if (received && asked_before)
             return instance_break(in, THOLE_CORRUPT, "event %llu: %s after what the code asked for", id,

@@ -17,7 +17,7 @@ uint64_t request_hash(enum event_kind kind, thole_slice request_id)
     return hash == 0 ? 1 : hash;
 }
 
-static bool find(const uint64_t *cells, size_t cap, uint64_t hash, size_t *ret_at)
+static bool instance_requests_find(const uint64_t *cells, size_t cap, uint64_t hash, size_t *ret_at)
 {
     size_t at = hash & (cap - 1);
     while (cells[at] != 0 && cells[at] != hash)
@@ -29,7 +29,7 @@ static bool find(const uint64_t *cells, size_t cap, uint64_t hash, size_t *ret_a
 bool requests_seen(const struct request_set *set, uint64_t hash)
 {
     size_t at;
-    return hash != 0 && set->cap > 0 && find(set->cells, set->cap, hash, &at);
+    return hash != 0 && set->cap > 0 && instance_requests_find(set->cells, set->cap, hash, &at);
 }
 
 static thole_status cells_grow(struct instance *in)
@@ -40,7 +40,7 @@ static thole_status cells_grow(struct instance *in)
     if (cells == NULL)
         return instance_full(in);
     for (size_t i = 0; i < set->cap; i++)
-        if (set->cells[i] != 0 && !find(cells, cap, set->cells[i], &at))
+        if (set->cells[i] != 0 && !instance_requests_find(cells, cap, set->cells[i], &at))
             cells[at] = set->cells[i];
     set->cells = cells;
     set->cap = cap;
@@ -74,7 +74,7 @@ thole_status requests_add(struct instance *in, uint64_t hash)
         THOLE_TRY(cells_grow(in));
     if (set->ring_len == set->ring_cap && set->ring_cap < ORIGINS_CARRIED_MAX)
         THOLE_TRY(ring_grow(in));
-    (void)find(set->cells, set->cap, hash, &at);
+    (void)instance_requests_find(set->cells, set->cap, hash, &at);
     set->cells[at] = hash;
     set->len++;
     assert(set->len < set->cap && set->ring_cap > 0 && set->ring_next <= set->ring_cap);

@@ -9,9 +9,13 @@
 #include "hash.h"
 #include "instance_memory.h"
 #include "message.h"
+#include "range.h"
 #include <assert.h>
+#include <stdio.h>
 
 #define TIMEOUT_TYPE THOLE_STR("timeout")
+
+enum { LAST_TEXT_MAX = 300, OVER_TEXT_BYTES = 1200 };
 
 uint32_t task_try(const struct task *task)
 {
@@ -69,7 +73,7 @@ thole_status task_describe_call(struct instance *in, struct task *task, const st
     call->try_number = 1;
     uint64_t const total = call->retry.total_timeout_ms;
     if (total != 0)
-        call->deadline_ms = total > UINT64_MAX - in->turn.time_ms ? UINT64_MAX : in->turn.time_ms + total;
+        call->deadline_ms = range_sum(in->turn.time_ms, total);
     task->call = call;
     THOLE_TRY(keep_final_types(in, &call->retry));
     if (call->retry.tries_max <= 1)
@@ -80,7 +84,7 @@ thole_status task_describe_call(struct instance *in, struct task *task, const st
 
 /* ---- delays ---- */
 
-static double power(double base, uint32_t exponent)
+static double instance_retry_power(double base, uint32_t exponent)
 {
     double result = 1;
     for (; exponent > 0; exponent >>= 1, base *= base)
@@ -97,7 +101,8 @@ static uint64_t delay_after(const struct instance *in, const struct task *task)
     uint64_t const max_ms = retry->max_delay_ms != 0 ? retry->max_delay_ms : TIMER_DELAY_MS_MAX;
     if (retry->first_delay_ms == 0)
         return 0;
-    double const exact = (double)retry->first_delay_ms * power(factor, task->call->try_number - 1);
+    double const exact =
+        (double)retry->first_delay_ms * instance_retry_power(factor, task->call->try_number - 1);
     uint64_t const delay_ms = exact < (double)max_ms ? (uint64_t)exact : max_ms;
     uint64_t const seed = hash_number(hash_bytes(2, in->options.id), in->options.execution);
     uint64_t const hash = hash_number(hash_number(seed, task->id), task->call->try_number);
@@ -116,12 +121,20 @@ static bool is_final(const struct retry *retry, const struct event *event)
 
 /* ---- received events ---- */
 
+/* A wrong clock may have pushed the execution's time ahead, and that never goes back. What is recorded as a
+ * time is counted from the clock then: the next try would wait until that time. */
+static uint64_t retry_now_ms(const struct instance *in)
+{
+    uint64_t const ahead_ms = in->turn.time_ms - in->turn.clock_ms;
+    return ahead_ms > TIME_AHEAD_MS_MAX ? in->turn.clock_ms : in->turn.time_ms;
+}
+
 /* When an activity that enters quarantine now fails; 0 = never by itself. */
 static uint64_t quarantine_end_ms(const struct instance *in, const struct task_call *call)
 {
-    uint64_t const most_ms = UINT64_MAX - in->turn.time_ms, total_ms = call == NULL ? 0 : call->deadline_ms;
+    uint64_t const now_ms = retry_now_ms(in), total_ms = call == NULL ? 0 : call->deadline_ms;
     uint64_t const end_ms =
-        in->options.quarantine_ms < most_ms ? in->turn.time_ms + in->options.quarantine_ms : 0;
+        in->options.quarantine_ms < UINT64_MAX - now_ms ? now_ms + in->options.quarantine_ms : 0;
     return total_ms != 0 && (end_ms == 0 || total_ms < end_ms) ? total_ms : end_ms;
 }
 
@@ -130,6 +143,25 @@ static enum poison_policy poison_policy(const struct instance *in, const struct 
     enum poison_policy const policy =
         call == NULL ? POISON_QUARANTINE : (enum poison_policy)call->retry.poison;
     return policy == POISON_QUARANTINE && in->options.quarantine_ms == 0 ? POISON_FAIL : policy;
+}
+
+/* Which timeout it was, how long, and what the tries before it have failed with: that is the cause. */
+static void say_over(struct instance *in, const struct task *task, const char *which, uint64_t ms,
+                     struct event *event)
+{
+    const struct task_call *call = task->call;
+    char text[OVER_TEXT_BYTES];
+    int n = snprintf(text, sizeof text, "the %s of %llu ms is over", which, (unsigned long long)ms);
+    if (n > 0 && call->quarantined)
+        n += snprintf(text + n, sizeof text - (size_t)n, "; it was in quarantine: %.*s",
+                      THOLE_FMT(text_cut(call->why, LAST_TEXT_MAX)));
+    else if (n > 0 && call->last_try != 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, "; try %u had failed%s%.*s%s: %.*s", call->last_try,
+                      call->last_type.len == 0 ? "" : " (", THOLE_FMT(call->last_type),
+                      call->last_type.len == 0 ? "" : ")", THOLE_FMT(call->last_text));
+    thole_slice said = {(const uint8_t *)text, n > 0 && (size_t)n < sizeof text ? (size_t)n : 0};
+    if (said.len > 0 && arena_dup(&in->turn.arena, said, &said) == THOLE_OK) /* else it keeps what it has */
+        event->data = said;
 }
 
 /* It was not run because too many claims were lost. The event's queue and input are kept for another try,
@@ -156,19 +188,22 @@ static bool convert_poison(const struct instance *in, const struct task *task, s
     return true;
 }
 
-void retry_convert_failure(const struct instance *in, const struct task *task, struct event *event)
+void retry_convert_failure(struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
     if (event->lost > 0 && convert_poison(in, task, event))
         return;
     if (event->code == THOLE_TIMEOUT && event->error_type.len == 0)
         event->error_type = TIMEOUT_TYPE;
+    if (event->code == THOLE_TIMEOUT && call != NULL && call->retry.try_timeout_ms != 0 &&
+        thole_slice_equal(event->data, TIMEOUT_TYPE)) /* as workers and engines report it */
+        say_over(in, task, "try's timeout", call->retry.try_timeout_ms, event);
     event->try_number = task_try(task);
     event->timed = task_timed(task);
     event->due_ms = 0;
     if (call == NULL || call->try_number >= call->retry.tries_max || is_final(&call->retry, event))
         return;
-    uint64_t const due_ms = in->turn.time_ms + delay_after(in, task);
+    uint64_t const due_ms = range_sum(retry_now_ms(in), delay_after(in, task));
     if (call->deadline_ms != 0 && due_ms >= call->deadline_ms)
         return;
     event->kind = EVENT_ACTIVITY_TRY_FAILED;
@@ -209,28 +244,39 @@ static void fail_from_quarantine(const struct task *task, struct event *event)
     event->data = task->call->why;
 }
 
-void retry_convert_wake(const struct instance *in, const struct task *task, struct event *event)
+bool retry_may_start(const struct task *task)
+{
+    return task->call != NULL && task->call->waiting && !task->call->quarantined;
+}
+
+void retry_convert_wake(struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
-    *event = (struct event){.kind = retry_wake(task, in->turn.time_ms), .ref = task->id};
+    uint64_t const now_ms = retry_now_ms(in);
+    bool const asked = event->due_ms == TIMER_ASKED_MS && retry_may_start(task);
+    *event = (struct event){.kind = retry_wake(task, now_ms), .ref = task->id, .source = event->source};
+    if (asked && event->kind == EVENT_UNKNOWN)
+        event->kind = EVENT_ACTIVITY_TRY_STARTED;
     event->try_number = task_try(task);
     event->quarantined = retry_is_quarantined(task, 0);
     event->timed = event->kind == EVENT_ACTIVITY_FAILED;
     if (event->kind == EVENT_ACTIVITY_TRY_STARTED) {
         start_next_try(task, event);
     } else if (event->kind == EVENT_ACTIVITY_FAILED && event->quarantined &&
-               (call->deadline_ms == 0 || call->deadline_ms > in->turn.time_ms)) {
+               (call->deadline_ms == 0 || call->deadline_ms > now_ms)) {
         fail_from_quarantine(task, event);
     } else if (event->kind == EVENT_ACTIVITY_FAILED) {
         event->code = THOLE_TIMEOUT;
         event->error_type = TIMEOUT_TYPE;
         event->data = THOLE_STR("the total timeout is over");
+        say_over(in, task, "total timeout", call->retry.total_timeout_ms, event);
     }
 }
 
 void retry_convert_release(const struct task *task, struct event *event)
 {
-    *event = (struct event){.kind = event->kind, .ref = task->id, .quarantined = true};
+    *event =
+        (struct event){.kind = event->kind, .ref = task->id, .quarantined = true, .source = event->source};
     event->try_number = task_try(task);
     event->timed = task_timed(task); /* only an end records it */
     if (event->kind == EVENT_ACTIVITY_FAILED)
@@ -256,6 +302,11 @@ thole_status retry_try_failed(struct instance *in, struct task *task, const stru
         return out_of_order(in, task, event);
     call->waiting = true;
     call->next_due_ms = event->due_ms;
+    if (event->code != THOLE_TIMEOUT) {
+        call->last_try = event->try_number;
+        THOLE_TRY(instance_keep(in, event->error_type, &call->last_type));
+        THOLE_TRY(instance_keep(in, text_cut(event->data, LAST_TEXT_MAX), &call->last_text));
+    }
     return event->details.len > 0 ? instance_keep(in, event->details, &call->details) : THOLE_OK;
 }
 
@@ -300,7 +351,7 @@ thole_status retry_quarantined(struct instance *in, struct task *task, struct ev
 
 /* ---- options ---- */
 
-static bool within(double number, double max)
+static bool instance_retry_in_range(double number, double max)
 {
     return number >= 0 && number <= max; /* false for NaN */
 }
@@ -316,17 +367,41 @@ static bool types_valid(const thole_retry *retry)
     return true;
 }
 
-static bool options_valid(const thole_call_options *options)
+static const char *values_flaw(const thole_call_options *options)
 {
     const thole_retry *retry = &options->retry;
-    return (uint32_t)options->poison <= POISON_RETRY && options->try_timeout_ms <= TIMER_DELAY_MS_MAX &&
-           options->total_timeout_ms <= TIMER_DELAY_MS_MAX && retry->tries_max <= TRIES_MAX &&
-           retry->first_delay_ms <= TIMER_DELAY_MS_MAX && retry->max_delay_ms <= TIMER_DELAY_MS_MAX &&
-           within(retry->factor, FACTOR_MAX) && within(retry->jitter, 1) && types_valid(retry);
+    if ((uint32_t)options->poison > POISON_RETRY)
+        return "poison is none of enum thole_poison";
+    if (options->try_timeout_ms > TIMER_DELAY_MS_MAX)
+        return "try_timeout_ms is more than 100 years";
+    if (options->total_timeout_ms > TIMER_DELAY_MS_MAX)
+        return "total_timeout_ms is more than 100 years";
+    if (retry->tries_max > TRIES_MAX)
+        return "retry.tries_max is more than 10,000";
+    if (retry->first_delay_ms > TIMER_DELAY_MS_MAX)
+        return "retry.first_delay_ms is more than 100 years";
+    if (retry->max_delay_ms > TIMER_DELAY_MS_MAX)
+        return "retry.max_delay_ms is more than 100 years";
+    if (!instance_retry_in_range(retry->factor, FACTOR_MAX))
+        return "retry.factor is not between 0 and 1,000";
+    if (!instance_retry_in_range(retry->jitter, 1))
+        return "retry.jitter is not between 0 and 1";
+    return types_valid(retry) ? NULL : "retry.final_types are not up to 64 of [A-Za-z0-9_.-]{1,64}";
+}
+
+static bool queue_valid(const thole_call_options *options)
+{
+    return options->queue.len == 0 || name_check(options->queue, "queue", NULL) == THOLE_OK;
+}
+
+const char *retry_options_flaw(const thole_call_options *options)
+{
+    const char *const flaw = values_flaw(options);
+    return flaw != NULL || queue_valid(options) ? flaw : "queue is not [A-Za-z0-9_-]{1,64}";
 }
 
 /* In thousandths; a small number is rounded up to 1, since 0 has another meaning. */
-static uint32_t milli(double number)
+static uint32_t instance_retry_milli(double number)
 {
     uint32_t const rounded = (uint32_t)(number * 1000 + 0.5);
     return number > 0 && rounded == 0 ? 1 : rounded;
@@ -335,9 +410,9 @@ static uint32_t milli(double number)
 enum task_fault retry_from_options(const thole_call_options *options, struct retry *ret,
                                    thole_slice types[FINAL_TYPES_MAX])
 {
-    if (!options_valid(options))
+    if (values_flaw(options) != NULL)
         return FAULT_CALL_OPTIONS;
-    if (options->queue.len > 0 && name_check(options->queue, "queue", NULL) != THOLE_OK)
+    if (!queue_valid(options))
         return FAULT_QUEUE_NAME;
     const thole_retry *retry = &options->retry;
     for (size_t i = 0; i < retry->final_types_len; i++)
@@ -347,8 +422,8 @@ enum task_fault retry_from_options(const thole_call_options *options, struct ret
                           .tries_max = retry->tries_max,
                           .first_delay_ms = retry->first_delay_ms,
                           .max_delay_ms = retry->max_delay_ms,
-                          .factor_milli = milli(retry->factor),
-                          .jitter_milli = milli(retry->jitter),
+                          .factor_milli = instance_retry_milli(retry->factor),
+                          .jitter_milli = instance_retry_milli(retry->jitter),
                           .final_types = retry->final_types_len == 0 ? NULL : types,
                           .final_types_len = retry->final_types_len,
                           .poison = (uint32_t)options->poison};

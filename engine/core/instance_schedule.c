@@ -27,7 +27,7 @@ static bool options_copy(void *to, size_t to_size, const void *from, size_t from
 }
 
 /* Adds the task first: the event borrows its copy of the name. */
-static struct task *schedule(struct instance *in, enum task_kind kind, struct event *event)
+static struct task *instance_schedule_schedule(struct instance *in, enum task_kind kind, struct event *event)
 {
     if (in->broken != THOLE_OK)
         return NULL;
@@ -40,12 +40,23 @@ static struct task *schedule(struct instance *in, enum task_kind kind, struct ev
     return instance_emit(in, event) == 0 ? NULL : task;
 }
 
-static thole_task scheduled(const struct task *task, thole_status status)
+static thole_task instance_schedule_scheduled(const struct task *task, thole_status status)
 {
     return task == NULL || status != THOLE_OK ? fault_task(FAULT_MEMORY) : (thole_task){task->id};
 }
 
 /* ---- activities ---- */
+
+/* What is wrong with options, in the log: a failure's text cannot have it, see log_refused_type(). */
+static void log_refused_options(struct instance *in, const char *what, thole_slice name, const char *flaw)
+{
+    char text[512];
+    if (in->turn.replaying)
+        return;
+    (void)snprintf(text, sizeof text, "the options of %s '%.*s' are refused: %s", what, THOLE_FMT(name),
+                   flaw);
+    instance_log(in, THOLE_LOG_WARN, thole_slice_from(text));
+}
 
 static enum task_fault call_prepare(struct instance *in, thole_slice name, thole_slice input,
                                     const thole_call_options *given, struct event *event, struct retry *retry,
@@ -56,11 +67,15 @@ static enum task_fault call_prepare(struct instance *in, thole_slice name, thole
         return FAULT_ACTIVITY_NAME;
     if (input.len > in->options.payload_max)
         return FAULT_ACTIVITY_INPUT;
-    if (given != NULL && !options_copy(&options, sizeof options, given, given->size))
-        return FAULT_CALL_OPTIONS;
-    enum task_fault const fault = retry_from_options(&options, retry, types);
-    if (fault != 0)
+    enum task_fault const fault = given != NULL && !options_copy(&options, sizeof options, given, given->size)
+                                      ? FAULT_CALL_OPTIONS
+                                      : retry_from_options(&options, retry, types);
+    if (fault != 0) {
+        log_refused_options(in, "a call of activity", name,
+                            given->size < sizeof given->size ? "thole_call_options.size is not set"
+                                                             : retry_options_flaw(given));
         return fault;
+    }
     *event = (struct event){.kind = EVENT_ACTIVITY_SCHEDULED,
                             .name = name,
                             .queue = options.queue.len > 0 ? options.queue : THOLE_STR("default"),
@@ -85,14 +100,15 @@ thole_task schedule_call(struct instance *in, thole_slice name, thole_slice inpu
     struct event event;
     struct retry retry;
     thole_slice types[FINAL_TYPES_MAX];
+    options = options == NULL ? in->options.call_options : options;
     enum task_fault const fault = call_prepare(in, name, input, options, &event, &retry, types);
     if (fault != 0)
         return fault_task(fault);
     if (in->broken != THOLE_OK || instance_keep_for_turn(in, input, &event.data) != THOLE_OK ||
         (options != NULL && instance_keep_for_turn(in, event.queue, &event.queue) != THOLE_OK))
         return fault_task(FAULT_MEMORY);
-    struct task *task = schedule(in, TASK_ACTIVITY, &event);
-    return scheduled(task, task == NULL ? THOLE_LIMIT : call_describe(in, task, &event));
+    struct task *task = instance_schedule_schedule(in, TASK_ACTIVITY, &event);
+    return instance_schedule_scheduled(task, task == NULL ? THOLE_LIMIT : call_describe(in, task, &event));
 }
 
 thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input)
@@ -114,16 +130,19 @@ thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
 
 /* ---- timers, events ---- */
 
-thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms)
+thole_task schedule_timer(struct instance *in, uint64_t delay_ms)
 {
-    struct instance *in = ctx->instance;
-    NOTE_CALL_SITE(in);
-    if (code_refuses(in))
-        return fault_task(FAULT_FORBIDDEN);
     if (delay_ms > TIMER_DELAY_MS_MAX || delay_ms > UINT64_MAX - in->turn.time_ms)
         return fault_task(FAULT_TIMER_DELAY);
     struct event event = {.kind = EVENT_TIMER_CREATED, .due_ms = in->turn.time_ms + delay_ms};
-    return scheduled(schedule(in, TASK_TIMER, &event), THOLE_OK);
+    return instance_schedule_scheduled(instance_schedule_schedule(in, TASK_TIMER, &event), THOLE_OK);
+}
+
+thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms)
+{
+    NOTE_CALL_SITE(ctx->instance);
+    return code_refuses(ctx->instance) ? fault_task(FAULT_FORBIDDEN)
+                                       : schedule_timer(ctx->instance, delay_ms);
 }
 
 thole_task thole_event(thole_ctx *ctx, thole_slice name)
@@ -135,10 +154,10 @@ thole_task thole_event(thole_ctx *ctx, thole_slice name)
     if (name_check(name, "event", NULL) != THOLE_OK)
         return fault_task(FAULT_EVENT_NAME);
     struct event event = {.kind = EVENT_EVENT_AWAITED, .name = name};
-    struct task *task = schedule(in, TASK_EVENT, &event);
+    struct task *task = instance_schedule_schedule(in, TASK_EVENT, &event);
     if (task != NULL)
         event_await(in, task);
-    return scheduled(task, THOLE_OK);
+    return instance_schedule_scheduled(task, THOLE_OK);
 }
 
 static enum task_fault raise_fault(const struct instance *in, const struct event *event)
@@ -226,9 +245,12 @@ static enum task_fault child_prepare(struct instance *in, thole_slice orchestrat
         return FAULT_CHILD_NAME;
     if (input.len > in->options.payload_max)
         return FAULT_CHILD_INPUT;
-    if (given != NULL && !options_copy(&options, sizeof options, given, given->size))
+    if (given != NULL && !options_copy(&options, sizeof options, given, given->size)) {
+        log_refused_options(in, "a child", orchestration, "thole_child_options.size is not set");
         return FAULT_CHILD_OPTIONS;
-    if ((unsigned)options.close > THOLE_CLOSE_TERMINATE)
+    }
+    if ((unsigned)options.close > THOLE_CLOSE_TERMINATE ||
+        !instance_turn_takes(in->turn.expected_len > 0 ? in->turn.expected : NULL, options.version))
         return FAULT_CHILD_OPTIONS;
     if (options.instance.len > 0 && id_check(options.instance, NULL) != THOLE_OK)
         return FAULT_CHILD_ID;
@@ -261,8 +283,9 @@ thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice in
         return fault_task(fault);
     if (child_keep(in, &event) != THOLE_OK)
         return fault_task(FAULT_MEMORY);
-    struct task *task = schedule(in, TASK_CHILD, &event);
-    return scheduled(task, task == NULL ? THOLE_LIMIT : task_describe_child(in, task, &event));
+    struct task *task = instance_schedule_schedule(in, TASK_CHILD, &event);
+    return instance_schedule_scheduled(task,
+                                       task == NULL ? THOLE_LIMIT : task_describe_child(in, task, &event));
 }
 
 void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,

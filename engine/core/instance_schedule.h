@@ -5,4 +5,5 @@
 
 thole_task schedule_call(struct instance *in, thole_slice name, thole_slice input,
                          const thole_call_options *options);
+thole_task schedule_timer(struct instance *in, uint64_t delay_ms);
 #endif

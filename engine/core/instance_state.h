@@ -24,6 +24,7 @@
  *   instance_context.c    ... facts, memory, texts
  *   instance_values.c     ... randomness, values, status, state, versions
  *   instance_saga.c       ... steps to undo
+ *   instance_shorthand.c  ... what is made of others: a limit, a pause, a call with its await
  *   instance_run.c        the second half of a turn: the code runs, until it waits or the execution ends
  *   instance_carry.c      what continue-as-new takes along
  *   instance_outstanding.c  what was asked for and has not come
@@ -101,6 +102,9 @@ struct task_call {
     bool waiting;         /* for the next try */
     bool quarantined;     /* for a user's decision; next_due_ms: when it fails */
     thole_slice why;      /* reason of the quarantine */
+    thole_slice last_type,
+        last_text;     /* of the last failed try that was not a timeout: the head of its text */
+    uint32_t last_try; /* which one; 0: none */
 };
 
 struct task_child {
@@ -191,6 +195,8 @@ struct last_failure {
     const struct task *task;
     enum task_fault fault;
     uint64_t id;
+    const struct task *awaited; /* with THOLE_TIMEOUT, of thole_await_for(): it did not end within limit_ms */
+    uint64_t limit_ms;
 };
 
 /* Facts from the received events of the history. Written by instance_receive.c. */
@@ -201,7 +207,7 @@ struct facts {
     bool receiving;   /* live: received events are being taken */
     bool unchecked;   /* replaying the received events of a turn that did not run: see instance_replay() */
     bool terminate_received;
-    thole_slice orchestration, input, request_id, terminate_reason;
+    thole_slice orchestration, input, request_id, terminate_reason, pause_reason;
     uint32_t version, semantics;
     uint64_t random_seed;
     struct origin parent;
@@ -239,9 +245,17 @@ struct ending {
 /* Code other than the orchestration itself that runs now and may change nothing. */
 enum guard { GUARD_NONE = 0, GUARD_QUERY, GUARD_EFFECT };
 
+/* Of thole_on_drop(). */
+struct drop {
+    const struct drop *before;
+    thole_drop_fn *release;
+    void *arg;
+};
+
 /* The code's coroutine, and what it may do now. Written by instance_code.c; call_site by NOTE_CALL_SITE(). */
 struct code {
     struct coro *coro;
+    const struct drop *drops; /* the last one first */
     size_t waits_left; /* resolutions that the suspended await still needs; 0 = the code can continue */
     bool interrupted;  /* that await returns THOLE_CANCELLED when resumed */
     bool returned;
@@ -284,6 +298,7 @@ struct queries {
 /* The current turn, and the state of the execution. Written by instance_turn.c. */
 struct turn_at_hand {
     uint64_t number, time_ms, next_event, event_bytes;
+    uint64_t clock_ms; /* what the engine's clock said: time_ms does not go back with it */
     bool replaying;
     const struct event *expected; /* replaying: recorded new events that the code has yet to ask for */
     size_t expected_len;

@@ -20,12 +20,12 @@ struct state_node {
     struct state_node *next[HEIGHT_MAX];
 };
 
-static thole_slice key_of(const struct state_node *node)
+static thole_slice instance_state_map_key_of(const struct state_node *node)
 {
     return (thole_slice){node->key, node->key_len};
 }
 
-static int compare(thole_slice a, thole_slice b)
+static int instance_state_map_compare(thole_slice a, thole_slice b)
 {
     size_t const len = a.len < b.len ? a.len : b.len;
     int const order = len == 0 ? 0 : memcmp(a.ptr, b.ptr, len);
@@ -35,12 +35,13 @@ static int compare(thole_slice a, thole_slice b)
 }
 
 /* The last node before @p key on each level; the list's head is a node without a key. */
-static struct state_node *before(const struct state_map *map, thole_slice key,
-                                 struct state_node *path[HEIGHT_MAX])
+static struct state_node *instance_state_map_find_path(const struct state_map *map, thole_slice key,
+                                                       struct state_node *path[HEIGHT_MAX])
 {
     struct state_node *node = map->head;
     for (size_t level = HEIGHT_MAX; level-- > 0;) {
-        while (node->next[level] != NULL && compare(key_of(node->next[level]), key) < 0)
+        while (node->next[level] != NULL &&
+               instance_state_map_compare(instance_state_map_key_of(node->next[level]), key) < 0)
             node = node->next[level];
         if (path != NULL)
             path[level] = node;
@@ -48,17 +49,18 @@ static struct state_node *before(const struct state_map *map, thole_slice key,
     return node;
 }
 
-static struct state_node *find(const struct state_map *map, thole_slice key)
+static struct state_node *instance_state_map_find(const struct state_map *map, thole_slice key)
 {
     if (map->head == NULL)
         return NULL;
-    struct state_node *node = before(map, key, NULL)->next[0];
-    return node != NULL && compare(key_of(node), key) == 0 ? node : NULL;
+    struct state_node *node = instance_state_map_find_path(map, key, NULL)->next[0];
+    return node != NULL && instance_state_map_compare(instance_state_map_key_of(node), key) == 0 ? node
+                                                                                                 : NULL;
 }
 
 bool state_find(const struct state_map *map, thole_slice key, thole_slice *ret_value)
 {
-    const struct state_node *node = find(map, key);
+    const struct state_node *node = instance_state_map_find(map, key);
     if (node != NULL)
         *ret_value = (thole_slice){node->value, node->value_len};
     return node != NULL;
@@ -68,12 +70,12 @@ bool state_next(const struct state_map *map, thole_slice key, thole_slice *ret_k
 {
     if (map->head == NULL)
         return false;
-    const struct state_node *node = before(map, key, NULL)->next[0];
-    if (node != NULL && compare(key_of(node), key) == 0)
+    const struct state_node *node = instance_state_map_find_path(map, key, NULL)->next[0];
+    if (node != NULL && instance_state_map_compare(instance_state_map_key_of(node), key) == 0)
         node = node->next[0];
     if (node == NULL)
         return false;
-    *ret_key = key_of(node);
+    *ret_key = instance_state_map_key_of(node);
     *ret_value = (thole_slice){node->value, node->value_len};
     return true;
 }
@@ -109,7 +111,7 @@ static struct state_node *node_create(struct instance *in)
     return node;
 }
 
-static struct state_node *insert(struct instance *in, thole_slice key)
+static struct state_node *instance_state_map_insert(struct instance *in, thole_slice key)
 {
     struct state_map *map = &in->state;
     struct state_node *path[HEIGHT_MAX];
@@ -126,7 +128,7 @@ static struct state_node *insert(struct instance *in, thole_slice key)
     node->key_len = (uint8_t)key.len;
     node->height = height_of(key);
     node->value_len = 0;
-    (void)before(map, key, path);
+    (void)instance_state_map_find_path(map, key, path);
     for (size_t level = 0; level < node->height; level++) {
         node->next[level] = path[level]->next[level];
         path[level]->next[level] = node;
@@ -138,9 +140,9 @@ static struct state_node *insert(struct instance *in, thole_slice key)
 /* @p value may point into the old value. */
 thole_status state_put(struct instance *in, thole_slice key, thole_slice value)
 {
-    struct state_node *node = find(&in->state, key);
+    struct state_node *node = instance_state_map_find(&in->state, key);
     if (node == NULL)
-        node = insert(in, key);
+        node = instance_state_map_insert(in, key);
     if (node == NULL)
         return in->broken;
     uint8_t *to = node->value;
@@ -164,10 +166,10 @@ thole_status state_put(struct instance *in, thole_slice key, thole_slice value)
 
 void state_drop(struct state_map *map, thole_slice key)
 {
-    struct state_node *path[HEIGHT_MAX], *node = find(map, key);
+    struct state_node *path[HEIGHT_MAX], *node = instance_state_map_find(map, key);
     if (node == NULL)
         return;
-    (void)before(map, key, path);
+    (void)instance_state_map_find_path(map, key, path);
     for (size_t level = 0; level < node->height; level++) {
         assert(path[level]->next[level] == node);
         path[level]->next[level] = node->next[level];

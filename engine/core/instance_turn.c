@@ -3,6 +3,7 @@
 #include "event_text.h"
 #include "instance_memory.h"
 #include "instance_names.h"
+#include "range.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ void instance_turn_begin(struct instance *in, uint64_t time_ms)
 {
     assert(in->turn.expected_len == 0);
     in->turn.number++;
+    in->turn.clock_ms = time_ms;
     if (time_ms > in->turn.time_ms)
         in->turn.time_ms = time_ms;
 }
@@ -60,7 +62,8 @@ void instance_turn_release(struct instance *in)
 
 /* ---- against the history ---- */
 
-static thole_status mismatch(struct instance *in, const struct event *had, const struct event *asked)
+static thole_status instance_turn_mismatch(struct instance *in, const struct event *had,
+                                           const struct event *asked)
 {
     char history[EVENT_TEXT_BYTES], code[EVENT_TEXT_BYTES];
     unsigned long long const id = asked->id;
@@ -72,6 +75,11 @@ static thole_status mismatch(struct instance *in, const struct event *had, const
                               id, history, event_difference(had, asked));
     return instance_break(in, THOLE_NONDETERMINISM, "event %llu: history has %s, the code asked for %s", id,
                           history, code);
+}
+
+bool instance_turn_takes(const struct event *recorded, uint32_t version)
+{
+    return version <= RANGE_INT4 || (recorded != NULL && recorded->version == version);
 }
 
 static const struct event *take_expected(struct instance *in, const struct event *asked)
@@ -88,13 +96,13 @@ static const struct event *take_expected(struct instance *in, const struct event
     return in->turn.expected++;
 }
 
-static thole_status match(struct instance *in, const struct event *asked)
+static thole_status instance_turn_match(struct instance *in, const struct event *asked)
 {
     const struct event *had = take_expected(in, asked);
     if (had == NULL)
         return in->broken;
     if (!event_equal(had, asked))
-        return mismatch(in, had, asked);
+        return instance_turn_mismatch(in, had, asked);
     in->turn.matched = had;
     instance_count_event(in, had);
     return THOLE_OK;
@@ -108,7 +116,7 @@ const struct event *instance_expect(struct instance *in, enum event_kind kind)
     if (had == NULL)
         return NULL;
     if (had->kind != kind) {
-        (void)mismatch(in, had, &asked);
+        (void)instance_turn_mismatch(in, had, &asked);
         return NULL;
     }
     in->turn.matched = had;
@@ -203,7 +211,8 @@ uint64_t instance_emit(struct instance *in, struct event *event)
     if (in->broken != THOLE_OK)
         return 0;
     event->id = instance_next_id(in);
-    thole_status const status = in->turn.replaying ? match(in, event) : instance_push(in, event);
+    thole_status const status =
+        in->turn.replaying ? instance_turn_match(in, event) : instance_push(in, event);
     if (status != THOLE_OK)
         return 0;
     uint64_t const id = instance_take_id(in);

@@ -38,6 +38,9 @@ void instance_count_event(struct instance *in, const struct event *event);
 
 /* Replaying: the next recorded event, which must be of that kind; NULL: it is not, the turn is broken. */
 const struct event *instance_expect(struct instance *in, enum event_kind kind);
+/* Whether code may ask for that version of code: one beyond the range only where an older engine took it, as
+ * the recorded event that the code is about to ask for (NULL: there is none) says. */
+bool instance_turn_takes(const struct event *recorded, uint32_t version);
 /* The code waits or has ended: checks that no recorded event is left. */
 thole_status instance_nothing_left(struct instance *in);
 /* Takes over the patch markers that come next in history, whether or not the code asks for them. */

@@ -166,6 +166,9 @@ thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input, uint32_t v
     NOTE_CALL_SITE(in);
     if (code_refuses(in))
         return THOLE_INVALID;
+    size_t const left = in->turn.expected_len;
+    if (!instance_turn_takes(left > 0 ? &in->turn.expected[left - 1] : NULL, version))
+        return THOLE_INVALID;
     if (in->broken != THOLE_OK || input.len > in->options.payload_max ||
         instance_continues(in, input, version) != THOLE_OK)
         return THOLE_LIMIT;

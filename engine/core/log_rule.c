@@ -1,7 +1,7 @@
 #include "log_rule.h"
 
 /* The record is at the sequence that its writer expected. */
-static bool in_place(const struct log_rule *rule, const struct record *record, uint64_t sequence)
+static bool log_rule_in_place(const struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
     return record->epoch == rule->epoch && record->n == sequence - rule->opened;
 }
@@ -10,6 +10,12 @@ void log_rule_learn(struct log_rule *rule, const struct record *record)
 {
     if (record->epoch == rule->epoch && record->committed > rule->known)
         rule->known = record->committed;
+}
+
+/* Behind the EpochOpened, and known to be stored by its owner. */
+static bool log_rule_is_known(const struct log_rule *rule, uint64_t sequence)
+{
+    return sequence > rule->opened && sequence - rule->opened <= rule->known;
 }
 
 static enum log_verdict judge_damaged(const struct log_rule *rule, uint64_t sequence)
@@ -24,16 +30,18 @@ enum log_verdict log_rule_judge(const struct log_rule *rule, const struct record
         return judge_damaged(rule, sequence);
     if (sequence <= rule->opened)
         return record->epoch < rule->epoch ? LOG_COUNTS : LOG_VOID;
+    if (!log_rule_in_place(rule, record, sequence) && log_rule_is_known(rule, sequence))
+        return LOG_DAMAGED; /* what was stored there said something else */
     if (record->epoch > rule->epoch)
         return LOG_RIVAL;
-    if (!in_place(rule, record, sequence))
+    if (!log_rule_in_place(rule, record, sequence))
         return LOG_VOID;
     return record->n <= rule->known ? LOG_COUNTS : LOG_UNPROVEN;
 }
 
 bool log_rule_foreign(const struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
-    return sequence > rule->opened && (record == NULL || !in_place(rule, record, sequence));
+    return sequence > rule->opened && (record == NULL || !log_rule_in_place(rule, record, sequence));
 }
 
 enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *record, uint64_t sequence)
@@ -56,7 +64,7 @@ enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record 
     }
     if (rule->epoch == 0) /* the beginning of the log is missing */
         *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence - record->n};
-    rule->broken |= !in_place(rule, record, sequence);
+    rule->broken |= !log_rule_in_place(rule, record, sequence);
     return rule->broken ? LOG_VOID : LOG_COUNTS;
 }
 

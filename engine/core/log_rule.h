@@ -11,7 +11,9 @@
  * Deletion and pruning remove records that count. Each record says how many of its epoch its writer knew to
  * be stored (record.committed), so a reader that has seen a later one continues behind such a gap.
  *
- * A record that does not decode is given as NULL.
+ * A record that does not decode is given as NULL. One in the place of a record that is known to be stored,
+ * and which says that it is another one, is as if it did not: it stops its instance, and nobody takes it for
+ * a rival's.
  */
 #ifndef THOLE_LOG_RULE_H
 #define THOLE_LOG_RULE_H
@@ -28,7 +30,7 @@ struct log_rule {
 
 enum log_verdict {
     LOG_COUNTS,
-    LOG_DAMAGED,  /* it counts and does not decode */
+    LOG_DAMAGED,  /* it counts and does not decode, or says that it is another one */
     LOG_UNPROVEN, /* of the epoch and at its sequence, but not known that all before it were stored */
     LOG_VOID,
     LOG_RIVAL, /* of a later epoch: another owner has opened the partition since */

@@ -50,7 +50,8 @@ static const struct codec_message kinds[] = {
          PB_UPTO(ActivityResult, nonce, nonce, NONCE_BYTES_MAX, "nonce")),
     KIND(CANCEL, cancel_instance,
          PB_UPTO(CancelInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
-         PB_UPTO(CancelInstance, reason, data, REASON_BYTES_MAX, "cancel reason")),
+         PB_UPTO(CancelInstance, reason, data, REASON_BYTES_MAX, "cancel reason"),
+         PB_PART(CancelInstance, parent, Parent, parent_table)),
     KIND(EVENT, raise_event, PB_NAME(RaiseEvent, name, event_name, "event"),
          PB_BYTES(RaiseEvent, data, event_data),
          PB_UPTO(RaiseEvent, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id")),
@@ -60,7 +61,8 @@ static const struct codec_message kinds[] = {
          PB_ID(ChildResult, child, child)),
     KIND(TERMINATE, terminate_instance,
          PB_UPTO(TerminateInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
-         PB_UPTO(TerminateInstance, reason, data, REASON_BYTES_MAX, "terminate reason")),
+         PB_UPTO(TerminateInstance, reason, data, REASON_BYTES_MAX, "terminate reason"),
+         PB_PART(TerminateInstance, parent, Parent, parent_table)),
     KIND(PAUSE, pause_instance,
          PB_UPTO(PauseInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(PauseInstance, reason, data, REASON_BYTES_MAX, "pause reason")),
@@ -73,7 +75,7 @@ static const struct codec_message kinds[] = {
          PB_U64(DeleteInstance, execution, execution), PB_BOOL(DeleteInstance, force, force)),
     KIND(RELEASE, release_activity, PB_U64(ReleaseActivity, execution, execution),
          PB_U64(ReleaseActivity, activity_id, task), PB_U32(ReleaseActivity, try_number, try_number),
-         PB_BOOL(ReleaseActivity, fail, fail)),
+         PB_BOOL(ReleaseActivity, fail, fail), PB_BOOL(ReleaseActivity, timer, timer)),
     KIND(PRUNE, prune_instance,
          PB_UPTO(PruneInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(PruneInstance, reason, data, REASON_BYTES_MAX, "reason of a prune"),
@@ -92,13 +94,14 @@ static bool is_kind(enum message_kind kind)
 
 /* ---- encoding ---- */
 
-static thole_status message_pack(const struct message *message, struct arena *arena, struct buf *to)
+static thole_status message_pack(const struct message *message, struct arena *arena, struct buf *to,
+                                 thole_error *reterr)
 {
     Thole__V1__InboxMessage pb = THOLE__V1__INBOX_MESSAGE__INIT;
     ProtobufCMessage *body, *sender = NULL;
-    THOLE_TRY(codec_to_pb(&kinds[message->kind - MESSAGE_START], message, arena, &body));
+    THOLE_TRY(codec_to_pb(&kinds[message->kind - MESSAGE_START], message, arena, &body, reterr));
     if (actor_known(&message->source.actor))
-        THOLE_TRY(codec_to_pb(&sender_table, message, arena, &sender));
+        THOLE_TRY(codec_to_pb(&sender_table, message, arena, &sender, reterr));
     pb.sender = (Thole__V1__Sender *)sender;
     pb.format = MESSAGE_FORMAT;
     pb.instance = codec_bytes(message->instance);
@@ -107,15 +110,26 @@ static thole_status message_pack(const struct message *message, struct arena *ar
     return codec_pack(&pb.base, to);
 }
 
-thole_status message_encode(const struct message *message, struct buf *to)
+thole_status message_encode_said(const struct message *message, struct buf *to, thole_error *reterr)
 {
     struct arena arena;
     if (!is_kind(message->kind))
-        return THOLE_INVALID;
+        return thole_fail(reterr, THOLE_INVALID, "there is no message of kind %d", (int)message->kind);
     arena_init(&arena, CODEC_SCRATCH_MAX);
-    thole_status const status = message_pack(message, &arena, to);
+    thole_status const status = message_pack(message, &arena, to, reterr);
     arena_release(&arena);
     return status;
+}
+
+thole_status message_encode(const struct message *message, struct buf *to)
+{
+    return message_encode_said(message, to, NULL);
+}
+
+void message_into_range(struct message *message)
+{
+    if (is_kind(message->kind))
+        codec_into_range(&kinds[message->kind - MESSAGE_START], message);
 }
 
 /* ---- decoding ---- */

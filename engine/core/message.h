@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "buf.h"
 #include "event.h"
+#include "identity.h"
 
 enum {
     MESSAGE_FORMAT = 1,
@@ -12,8 +13,6 @@ enum {
     /* A client's is at most 200 bytes and does not begin with '<'. Executions generate theirs:
      * "<execution.event.instance". */
     REQUEST_ID_BYTES_MAX = 256,
-    ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
-    EVENT_TYPE_BYTES_MAX = 128,    /* of an emitted event: see event_type_check() */
     DETAILS_BYTES_MAX = 16 * 1024, /* of a heartbeat */
     NONCE_BYTES_MAX = 64,          /* a longer one is no message; see nonce.h */
 };
@@ -42,10 +41,11 @@ struct message {
      * delivered too, with request_id. ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1),
      * data = output or failure text, error_type, final, details, place; lost > 0: it was not run,
      * lost_worker, queue, input. EVENT: event_name, event_data, request_id. CHILD_RESULT: execution, task,
-     * status, data, error_type, child. CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id.
+     * status, data, error_type, child. CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id;
+     * the first two also parent: only that child is meant.
      * DELETE: data = reason, request_id, execution (the newest that the client saw; 0 = any), force. PRUNE:
      * data = reason, request_id, execution (those before it are pruned). RELEASE: execution, task, try_number
-     * (0 = any), fail (else it is tried again). */
+     * (0 = any), fail (else it is tried again); timer: task is a timer, which fires. */
     thole_slice orchestration, data, request_id, event_name, event_data, error_type, details, child;
     struct origin parent;
     struct trace trace;         /* START: valid */
@@ -55,10 +55,16 @@ struct message {
     thole_slice lost_worker, queue, input;
     thole_slice nonce; /* ACTIVITY_RESULT: see nonce.h */
     uint32_t status, try_number, version, lost;
-    bool final, fail, force;
+    bool final, fail, force, timer;
 };
 
+/* THOLE_INVALID: a number is not in its range, which message_encode_said() says in words. THOLE_LIMIT, NOMEM.
+ */
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);
+THOLE_NODISCARD thole_status message_encode_said(const struct message *message, struct buf *to,
+                                                 thole_error *reterr);
+/* Each number beyond its range, as an older history or a clock may have it, becomes the nearest in it. */
+void message_into_range(struct message *message);
 /* Copies into @p arena. THOLE_CORRUPT, THOLE_UNSUPPORTED (newer format or unknown kind), THOLE_LIMIT, NOMEM.
  * Checks ids and names (id_check, name_check) and sizes, so the result is valid in form. */
 THOLE_NODISCARD thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret,
@@ -78,22 +84,12 @@ struct heartbeat {
     size_t orchestrations_len;
     const struct partition_needs *needs;
     size_t needs_len;
-    bool takes_results; /* several in one message: result_list.h */
+    bool takes_results;    /* several in one message: result_list.h */
+    bool reads_ranges;     /* of a record's inbox position: record_position.h */
+    bool reads_references; /* to payloads of a record: record_references.h */
+    bool reads_lists;      /* of dispensable records: struct folded */
 };
 THOLE_NODISCARD thole_status heartbeat_encode(const struct heartbeat *heartbeat, struct buf *to);
 THOLE_NODISCARD thole_status heartbeat_decode(thole_slice bytes, struct arena *arena, struct heartbeat *ret,
                                               thole_error *reterr);
-
-/* 1..THOLE_ID_BYTES_MAX bytes of valid UTF-8 without NUL. The text says what is wrong. */
-THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
-/* [A-Za-z0-9_-]{1,64}; @p what names the thing in the error text, for example "queue". */
-THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
-/* [A-Za-z0-9_.-]{0,64} */
-THOLE_NODISCARD thole_status error_type_check(thole_slice type, thole_error *reterr);
-/* The type of a CloudEvent: names with dots between them, 1 to 128 bytes. */
-THOLE_NODISCARD thole_status dotted_check(thole_slice type, thole_error *reterr);
-/* The same of one that code emits: what begins with "thole." is reserved. */
-THOLE_NODISCARD thole_status event_type_check(thole_slice type, thole_error *reterr);
-/* At most @p bytes_max bytes, without cutting a UTF-8 sequence. */
-thole_slice text_cut(thole_slice text, size_t bytes_max);
 #endif

@@ -7,7 +7,7 @@
 static const char ENGINES[] = "engine.", WORKERS[] = "result.worker";
 
 /* The verb of a control message, and what an engine calls the others. */
-static const char *word(const struct message *m)
+static const char *message_route_word(const struct message *m)
 {
     switch (m->kind) {
     case MESSAGE_START: return "start";
@@ -19,7 +19,7 @@ static const char *word(const struct message *m)
     case MESSAGE_PAUSE: return "pause";
     case MESSAGE_RESUME: return "resume";
     case MESSAGE_DELETE: return m->force ? "force_delete" : "delete";
-    case MESSAGE_RELEASE: return "release";
+    case MESSAGE_RELEASE: return m->timer ? "fire" : "release";
     case MESSAGE_PRUNE: return "prune";
     case MESSAGE_RETRY: return "retry";
     }
@@ -44,7 +44,7 @@ struct message_route message_route(const struct message *m, enum message_sender 
     struct message_route to;
     int len = 0;
     if (sender == SENDER_ENGINE || is_engines(m))
-        len = snprintf(to.text, sizeof to.text, "%s%s", ENGINES, word(m));
+        len = snprintf(to.text, sizeof to.text, "%s%s", ENGINES, message_route_word(m));
     else if (m->kind == MESSAGE_START && m->event_name.len > 0)
         len = snprintf(to.text, sizeof to.text, "start_event.%.*s~%.*s", THOLE_FMT(m->orchestration),
                        THOLE_FMT(m->event_name));
@@ -56,7 +56,7 @@ struct message_route message_route(const struct message *m, enum message_sender 
         len = snprintf(to.text, sizeof to.text, "%s",
                        sender == SENDER_WORKER || is_workers(m) ? WORKERS : "result.outside");
     else
-        len = snprintf(to.text, sizeof to.text, "control.%s", word(m));
+        len = snprintf(to.text, sizeof to.text, "control.%s", message_route_word(m));
     assert(len > 0 && (size_t)len < sizeof to.text); /* names are checked */
     (void)len;
     return to;

@@ -6,7 +6,7 @@
 
 enum { NUMBER_BYTES = 8 };
 
-static void put_number(uint8_t *to, uint64_t number)
+static void nonce_put_number(uint8_t *to, uint64_t number)
 {
     for (size_t i = 0; i < NUMBER_BYTES; i++)
         to[i] = (uint8_t)(number >> (8 * i));
@@ -23,7 +23,7 @@ static void put_hex(char *to, const uint8_t *bytes, size_t n)
 }
 
 /* The value of a digit; -1: it is none. */
-static int hex_digit(uint8_t c)
+static int nonce_hex_digit(uint8_t c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -38,8 +38,8 @@ struct nonce nonce_make(const struct nonce_key *key, thole_slice instance, uint6
     uint8_t place[2 * NUMBER_BYTES + THOLE_ID_BYTES_MAX], code[SHA256_BYTES];
     struct nonce nonce;
     assert(instance.len <= THOLE_ID_BYTES_MAX);
-    put_number(place, execution);
-    put_number(place + NUMBER_BYTES, activity_id);
+    nonce_put_number(place, execution);
+    nonce_put_number(place + NUMBER_BYTES, activity_id);
     memcpy(place + 2 * NUMBER_BYTES, instance.ptr, instance.len);
     sha256_hmac((thole_slice){key->bytes, sizeof key->bytes},
                 (thole_slice){place, 2 * NUMBER_BYTES + instance.len}, code);
@@ -51,7 +51,7 @@ bool nonce_is_text(thole_slice text)
 {
     bool good = text.len == NONCE_TEXT_LEN;
     for (size_t i = 0; good && i < text.len; i++)
-        good = hex_digit(text.ptr[i]) >= 0;
+        good = nonce_hex_digit(text.ptr[i]) >= 0;
     return good;
 }
 
@@ -67,7 +67,7 @@ bool nonce_key_read(thole_slice text, struct nonce_key *ret)
     if (text.len != 2 * NONCE_KEY_BYTES)
         return false;
     for (size_t i = 0; i < NONCE_KEY_BYTES; i++) {
-        int const high = hex_digit(text.ptr[2 * i]), low = hex_digit(text.ptr[2 * i + 1]);
+        int const high = nonce_hex_digit(text.ptr[2 * i]), low = nonce_hex_digit(text.ptr[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         ret->bytes[i] = (uint8_t)(high * 16 + low);

@@ -24,6 +24,8 @@ struct cancel_notice { /* to the workers that run them */
 struct event_notice {
     const char *kind; /* started, completed, …: streams/notice.h */
     thole_slice orchestration, instance, request_id, data;
+    thole_slice code; /* rejected: of a message that stands among the rejected ones, reject_code_name(); data
+                         says why */
     uint64_t execution;
     struct trace trace;
 };

@@ -35,7 +35,7 @@ bool payload_note_read(thole_slice message, struct payload_note *ret)
            message.len == 1 + wire_number_bytes(ret->field) + 2 + value; /* nothing is written longer */
 }
 
-static uint8_t *put_number(uint8_t *to, uint64_t number, size_t bytes)
+static uint8_t *payload_hash_put_number(uint8_t *to, uint64_t number, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         to[i] = (uint8_t)(number >> (8 * i));
@@ -46,10 +46,10 @@ static uint8_t *put_number(uint8_t *to, uint64_t number, size_t bytes)
 static void make_two(struct record_salts *salts)
 {
     uint8_t place[PLACE_BYTES], *to = place;
-    to = put_number(to, salts->source->partition, 4);
-    to = put_number(to, salts->epoch, 8);
-    to = put_number(to, salts->n, 8);
-    (void)put_number(to, salts->used / 2, 4);
+    to = payload_hash_put_number(to, salts->source->partition, 4);
+    to = payload_hash_put_number(to, salts->epoch, 8);
+    to = payload_hash_put_number(to, salts->n, 8);
+    (void)payload_hash_put_number(to, salts->used / 2, 4);
     thole_slice const key = {salts->source->key->bytes, SALT_KEY_BYTES};
     sha256_of((const thole_slice[]){key, {place, sizeof place}}, 2, salts->made);
 }

@@ -74,6 +74,8 @@ thole_status query_answer_decode(thole_slice bytes, struct arena *arena, struct 
     const Thole__V1__QueryAnswer *from = (const Thole__V1__QueryAnswer *)pb;
     if (status == THOLE_OK)
         status = check_format(from->format, "query answer", reterr);
+    if (status == THOLE_OK)
+        status = codec_corrupt(codec_ranges_check(&from->base, reterr), reterr);
     if (status == THOLE_OK) {
         answer.status = from->status;
         status = codec_dup(arena, from->data, &answer.data, reterr);

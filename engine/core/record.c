@@ -4,7 +4,11 @@
 #include "history.pb-c.h"
 #include "message.h"
 #include "payload_hash.h"
+#include "record_folded.h"
+#include "record_header.h"
 #include "record_outline.h"
+#include "record_position.h"
+#include "record_references.h"
 #include "redaction.h"
 #include <assert.h>
 #include <string.h>
@@ -14,10 +18,6 @@ enum {
     SOURCE_FRAME_BYTES_MAX = 64, /* of an actor, of a place */
     SALTS_FRAME_BYTES_MAX = 96,  /* of the notes of an event's payloads, four at most */
     FINAL_TYPE_FRAME_BYTES_MAX = 6,
-    FORMAT_FIRST = 1,
-    FORMAT_DELETED = 2,
-    BODY_FIRST = 6,
-    BODY_LAST = 14, /* the last field number that is reserved for bodies */
 };
 
 /* Replay-affecting: thole_should_continue_as_new() adds these up. */
@@ -216,8 +216,20 @@ static const struct codec_message place_table = {
               PB_UPTO(Run, host, host, RUN_HOST_BYTES_MAX, "name of a host"), PB_U64(Run, attempt, attempt),
               PB_U64(Run, started_ms, started_ms), PB_U64(Run, ended_ms, ended_ms))};
 
-const char *event_payload_name(enum event_kind kind, uint32_t field)
+uint32_t event_data_field(enum event_kind kind)
 {
+    if (kind < EVENT_STARTED || kind > EVENT_LAST)
+        return 0;
+    const struct codec_message *const table = &kinds[kind - EVENT_STARTED].body;
+    for (const struct codec_field *at = table->fields; at->form != CODEC_END; at++)
+        if (at->payload && at->at == offsetof(struct whole_event, event.data))
+            return codec_field_number(table, at);
+    return 0;
+}
+
+const char *event_payload_name(uint32_t body, uint32_t field)
+{
+    enum event_kind const kind = event_kind_of_body(body);
     if (kind < EVENT_STARTED || kind > EVENT_LAST)
         return NULL;
     const struct codec_message *const table = &kinds[kind - EVENT_STARTED].body;
@@ -233,9 +245,9 @@ static thole_status source_to_pb(const struct event *e, struct arena *arena, Tho
 {
     ProtobufCMessage *actor = NULL, *place = NULL;
     if (e->source != NULL && actor_known(&e->source->actor))
-        THOLE_TRY(codec_to_pb(&actor_table, &e->source->actor, arena, &actor));
+        THOLE_TRY(codec_to_pb(&actor_table, &e->source->actor, arena, &actor, NULL));
     if (e->source != NULL && activity_place_known(&e->source->place))
-        THOLE_TRY(codec_to_pb(&place_table, &e->source->place, arena, &place));
+        THOLE_TRY(codec_to_pb(&place_table, &e->source->place, arena, &place, NULL));
     pb->actor = (Thole__V1__Actor *)actor;
     pb->run = (Thole__V1__Run *)place;
     return THOLE_OK;
@@ -276,24 +288,30 @@ static thole_status notes_to_pb(const struct codec_message *table, const struct 
     return THOLE_OK;
 }
 
+/* pb->payload_of is set. */
 static thole_status body_to_pb(const struct event *e, struct record_salts *salts, struct arena *arena,
                                Thole__V1__Event *pb)
 {
     const struct codec_message *const table = &kinds[e->kind - EVENT_STARTED].body;
+    bool const refers = pb->payload_of != 0;
     struct whole_event whole = {.event = *e};
+    if (refers)
+        whole.event.data = (thole_slice){0};
     if (e->retry != NULL)
         whole.retry = *e->retry;
     ProtobufCMessage *body;
-    THOLE_TRY(codec_to_pb(table, &whole, arena, &body));
+    THOLE_TRY(codec_to_pb(table, &whole, arena, &body, NULL));
     if (salts->source != NULL)
         THOLE_TRY(notes_to_pb(table, &whole, salts, arena, pb));
-    memcpy(&pb->started, &body, sizeof body);            /* all bodies are pointers in one union */
-    pb->body_case = (Thole__V1__Event__BodyCase)e->kind; /* the kinds are the field numbers */
+    memcpy(&pb->started, &body, sizeof body); /* all bodies are pointers in one union */
+    pb->body_case =
+        (Thole__V1__Event__BodyCase)(e->kind + (refers ? REFERENCE_KINDS : 0)); /* the field numbers */
     return THOLE_OK;
 }
 
-static thole_status event_to_pb(const struct event *e, struct record_salts *salts, struct arena *arena,
-                                Thole__V1__Event **ret)
+/* @p payload_of: the id of the event that has its payload; 0: itself. */
+static thole_status event_to_pb(const struct event *e, uint64_t payload_of, struct record_salts *salts,
+                                struct arena *arena, Thole__V1__Event **ret)
 {
     Thole__V1__Event *pb = arena_alloc(arena, sizeof *pb);
     if (pb == NULL)
@@ -301,6 +319,7 @@ static thole_status event_to_pb(const struct event *e, struct record_salts *salt
     thole__v1__event__init(pb);
     pb->id = e->id;
     pb->ref = e->ref;
+    pb->payload_of = payload_of;
     THOLE_TRY(source_to_pb(e, arena, pb));
     *ret = pb;
     return e->kind < EVENT_STARTED || e->kind > EVENT_LAST ? THOLE_OK : body_to_pb(e, salts, arena, pb);
@@ -308,13 +327,11 @@ static thole_status event_to_pb(const struct event *e, struct record_salts *salt
 
 static thole_status record_pack(Thole__V1__Record pb, const struct record *record, struct buf *to)
 {
-    Thole__V1__Position position = THOLE__V1__POSITION__INIT;
-    position.floor = record->position.floor;
-    position.above = (uint64_t *)record->position.above;
-    position.n_above = record->position.above_len;
-    position.seen = record->position.seen;
-    position.seen_ns = record->position.seen_ns;
-    pb.format = record->kind == RECORD_DELETED ? FORMAT_DELETED : FORMAT_FIRST;
+    Thole__V1__Position position;
+    struct arena arena;
+    arena_init(&arena, 2 * POSITION_ABOVE_MAX * sizeof(uint64_t) + 4096);
+    thole_status status = position_to_pb(&record->position, &arena, &position);
+    pb.format = record->kind == RECORD_DELETED ? RECORD_FORMAT_DELETED : RECORD_FORMAT_FIRST;
     pb.epoch = record->epoch;
     pb.n = record->n;
     pb.committed = record->committed;
@@ -324,11 +341,14 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     pb.previous_of_instance = codec_bytes(record_hash_slice(&record->previous_of_instance.hash));
     pb.previous_of_instance_at = record->previous_of_instance.sequence;
     pb.body_case = (Thole__V1__Record__BodyCase)record->kind;
-    return codec_pack(&pb.base, to);
+    if (status == THOLE_OK)
+        status = codec_pack(&pb.base, to);
+    arena_release(&arena);
+    return status;
 }
 
-static thole_status turn_pack(const struct record *record, Thole__V1__Event **events, bool salted,
-                              struct buf *to)
+static thole_status turn_pack(const struct record *record, Thole__V1__Event **events, size_t events_len,
+                              bool salted, struct buf *to)
 {
     const struct turn *turn = &record->turn;
     Thole__V1__Record pb = THOLE__V1__RECORD__INIT;
@@ -347,7 +367,7 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     }
     pb.hashed = salted ? RECORD_HASHED_OUTLINE : 0;
     body.events = events;
-    body.n_events = turn->events_len;
+    body.n_events = events_len;
     body.traceparent = codec_bytes(turn->trace.parent);
     body.tracestate = codec_bytes(turn->trace.list);
     body.orchestration = codec_bytes(turn->orchestration);
@@ -355,17 +375,38 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     return record_pack(pb, record, to);
 }
 
+static thole_status events_to_pb(const struct record *record, const uint32_t *references,
+                                 struct record_salts *salts, struct arena *arena, Thole__V1__Event **to)
+{
+    const struct event *const events = record->turn.events;
+    for (size_t i = 0; i < record->turn.events_len; i++) {
+        size_t const at = references != NULL && i >= REFERENCE_MARK ? i + 1 : i;
+        uint64_t const payload_of =
+            references == NULL || references[i] == 0 ? 0 : events[references[i] - 1].id;
+        THOLE_TRY(event_to_pb(&events[i], payload_of, salts, arena, &to[at]));
+    }
+    return THOLE_OK;
+}
+
 static thole_status events_pack(const struct record *record, struct arena *arena, struct buf *to)
 {
+    Thole__V1__Event mark = THOLE__V1__EVENT__INIT;
     size_t const n = record->turn.events_len;
-    Thole__V1__Event **events = arena_array(arena, n, sizeof(Thole__V1__Event *));
+    Thole__V1__Event **events = arena_array(arena, n + 1, sizeof(Thole__V1__Event *));
     if (events == NULL)
         return arena_status(arena);
     struct record_salts salts = {.source = record->salts, .epoch = record->epoch, .n = record->n};
-    thole_status status = THOLE_OK;
-    for (size_t i = 0; i < n && status == THOLE_OK; i++)
-        status = event_to_pb(&record->turn.events[i], &salts, arena, &events[i]);
-    return status == THOLE_OK ? turn_pack(record, events, salts.used > 0, to) : status;
+    const uint32_t *references = NULL;
+    if (record->refers)
+        THOLE_TRY(references_find(&record->turn, arena, &references));
+    events[references != NULL ? REFERENCE_MARK : n] = &mark;
+    THOLE_TRY(events_to_pb(record, references, &salts, arena, events));
+    size_t const before = to->len, more = references_bytes(&record->turn, references);
+    THOLE_TRY(turn_pack(record, events, n + (references != NULL), salts.used > 0, to));
+    if (more == 0 || to->len - before + more <= RECORD_BYTES_MAX)
+        return THOLE_OK;
+    to->len = before; /* nobody would decode it */
+    return THOLE_LIMIT;
 }
 
 static thole_status turn_encode(const struct record *record, struct buf *to)
@@ -387,6 +428,7 @@ static thole_status epoch_opened_encode(const struct record *record, struct buf 
     body.time_ms = record->time_ms;
     body.previous_epoch = record->previous_epoch;
     body.previous_n = record->previous_n;
+    body.counted = record->counted;
     pb.epoch_opened = &body;
     return record_pack(pb, record, to);
 }
@@ -414,10 +456,10 @@ static thole_status deleted_encode(const struct record *record, struct buf *to)
     struct arena arena;
     arena_init(&arena, CODEC_SCRATCH_MAX);
     ProtobufCMessage *actor = NULL;
-    thole_status status = codec_to_pb(&deleted_table, &record->deletion, &arena, &body);
+    thole_status status = codec_to_pb(&deleted_table, &record->deletion, &arena, &body, NULL);
     pb.deleted = (Thole__V1__Deleted *)body;
     if (status == THOLE_OK && actor_known(&record->deletion.actor))
-        status = codec_to_pb(&actor_table, &record->deletion.actor, &arena, &actor);
+        status = codec_to_pb(&actor_table, &record->deletion.actor, &arena, &actor, NULL);
     if (status == THOLE_OK)
         pb.deleted->actor = (Thole__V1__Actor *)actor;
     if (status == THOLE_OK)
@@ -426,16 +468,31 @@ static thole_status deleted_encode(const struct record *record, struct buf *to)
     return status;
 }
 
-thole_status record_encode(const struct record *record, struct buf *to)
+static thole_status position_moved_encode(const struct record *record, struct buf *to)
 {
     Thole__V1__Record pb = THOLE__V1__RECORD__INIT;
     Thole__V1__PositionMoved moved = THOLE__V1__POSITION_MOVED__INIT;
-    if (record->position.above_len > POSITION_ABOVE_MAX)
-        return THOLE_LIMIT;
+    Thole__V1__Folded folded;
+    struct arena arena;
+    thole_status status = THOLE_OK;
+    arena_init(&arena, CODEC_SCRATCH_MAX);
+    if (record->folded.len > 0) {
+        status = folded_to_pb(&record->folded, &arena, &folded);
+        moved.folded = &folded;
+    }
+    pb.position_moved = &moved;
+    if (status == THOLE_OK)
+        status = record_pack(pb, record, to);
+    arena_release(&arena);
+    return status;
+}
+
+thole_status record_encode(const struct record *record, struct buf *to)
+{
     switch (record->kind) {
     case RECORD_TURN: return turn_encode(record, to);
     case RECORD_EPOCH_OPENED: return epoch_opened_encode(record, to);
-    case RECORD_POSITION: pb.position_moved = &moved; return record_pack(pb, record, to);
+    case RECORD_POSITION: return position_moved_encode(record, to);
     case RECORD_DELETED: return deleted_encode(record, to);
     case RECORD_UNKNOWN: break;
     }
@@ -447,9 +504,10 @@ thole_status record_encode(const struct record *record, struct buf *to)
 struct decoding {
     struct arena *arena;
     thole_error *reterr;
+    size_t bytes; /* of the record */
 };
 
-static thole_status dup(const struct decoding *d, ProtobufCBinaryData from, thole_slice *ret)
+static thole_status record_dup(const struct decoding *d, ProtobufCBinaryData from, thole_slice *ret)
 {
     return codec_dup(d->arena, from, ret, d->reterr);
 }
@@ -524,10 +582,25 @@ static void erased_decode(const struct codec_message *table, const Thole__V1__Ev
     }
 }
 
+static bool event_refers(const Thole__V1__Event *pb)
+{
+    return (enum event_kind)pb->body_case != event_kind_of_body((uint32_t)pb->body_case);
+}
+
+static thole_status refers_check(const Thole__V1__Event *pb, const struct event *e, thole_error *reterr)
+{
+    bool const refers = event_refers(pb);
+    if (refers == (pb->payload_of != 0) && (!refers || (e->data.len == 0 && !e->data_erased)))
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_CORRUPT, "event %llu, %s: its body does not go with a payload of event %llu",
+        (unsigned long long)e->id, event_kind_name(e->kind), (unsigned long long)pb->payload_of);
+}
+
 static thole_status event_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
 {
     struct whole_event whole = {
-        .event = {.kind = (enum event_kind)pb->body_case, .id = pb->id, .ref = pb->ref}};
+        .event = {.kind = event_kind_of_body((uint32_t)pb->body_case), .id = pb->id, .ref = pb->ref}};
     if (whole.event.kind == EVENT_UNKNOWN) {
         *ret = whole.event;
         return THOLE_OK;
@@ -540,6 +613,7 @@ static thole_status event_decode(const struct decoding *d, const Thole__V1__Even
     THOLE_TRY(event_check(&whole.event, kinds[row].must, d->reterr));
     THOLE_TRY(source_decode(d, pb, &whole.event));
     erased_decode(&kinds[row].body, pb, &whole.event);
+    THOLE_TRY(refers_check(pb, &whole.event, d->reterr));
     if (!retry_is_empty(&whole.retry)) {
         struct retry *retry = arena_alloc(d->arena, sizeof *retry);
         if (retry == NULL)
@@ -551,9 +625,44 @@ static thole_status event_decode(const struct decoding *d, const Thole__V1__Even
     return THOLE_OK;
 }
 
+static bool event_is_mark(const Thole__V1__Event *pb)
+{
+    return pb->body_case == THOLE__V1__EVENT__BODY__NOT_SET && pb->id == 0 && pb->base.n_unknown_fields == 0;
+}
+
+static size_t references_count(const Thole__V1__Turn *pb)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pb->n_events; i++)
+        n += event_refers(pb->events[i]);
+    return n;
+}
+
+/* Takes the mark out. */
+static thole_status references_decode(const struct decoding *d, const Thole__V1__Turn *pb, struct turn *turn,
+                                      struct event *events, size_t len)
+{
+    struct reference *const references = arena_array(d->arena, len, sizeof *references);
+    size_t n = 0;
+    if (references == NULL)
+        return codec_full(d->arena, d->reterr);
+    if (pb->n_events <= REFERENCE_MARK || !event_is_mark(pb->events[REFERENCE_MARK]))
+        return thole_fail(d->reterr, THOLE_CORRUPT, "turn %llu has references without their mark",
+                          (unsigned long long)pb->turn);
+    turn->events_len--;
+    memmove(&events[REFERENCE_MARK], &events[REFERENCE_MARK + 1],
+            (turn->events_len - REFERENCE_MARK) * sizeof *events);
+    for (size_t i = 0; i < pb->n_events; i++)
+        if (event_refers(pb->events[i]))
+            references[n++] = (struct reference){i > REFERENCE_MARK ? i - 1 : i, pb->events[i]->payload_of};
+    assert(n == len);
+    return references_resolve(events, turn->events_len, references, len, d->bytes, d->reterr);
+}
+
 static thole_status events_decode(const struct decoding *d, const Thole__V1__Turn *pb, struct turn *ret)
 {
-    if (pb->n_events > RECORD_EVENTS_MAX)
+    size_t const references = references_count(pb);
+    if (pb->n_events > RECORD_EVENTS_MAX + (size_t)(references > 0))
         return thole_fail(d->reterr, THOLE_LIMIT, "record has %zu events, at most %d are allowed",
                           pb->n_events, RECORD_EVENTS_MAX);
     struct event *events = arena_array(d->arena, pb->n_events, sizeof *events);
@@ -563,7 +672,7 @@ static thole_status events_decode(const struct decoding *d, const Thole__V1__Tur
         THOLE_TRY(event_decode(d, pb->events[i], &events[i]));
     ret->events = events;
     ret->events_len = pb->n_events;
-    return THOLE_OK;
+    return references == 0 ? THOLE_OK : references_decode(d, pb, ret, events, references);
 }
 
 static enum blocked_kind blocked_from_pb(uint32_t kind)
@@ -580,49 +689,23 @@ static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn 
     if (pb->ran && pb->blocked != NULL)
         return thole_fail(d->reterr, THOLE_CORRUPT, "turn %llu ran and was blocked",
                           (unsigned long long)pb->turn);
-    THOLE_TRY(dup(d, pb->instance, &ret->instance));
+    THOLE_TRY(record_dup(d, pb->instance, &ret->instance));
     ret->execution = pb->execution;
     ret->number = pb->turn;
     ret->time_ms = pb->time_ms;
     ret->more = pb->more != 0;
     ret->ran = pb->ran != 0;
-    THOLE_TRY(dup(d, pb->traceparent, &ret->trace.parent));
-    THOLE_TRY(dup(d, pb->tracestate, &ret->trace.list));
+    THOLE_TRY(record_dup(d, pb->traceparent, &ret->trace.parent));
+    THOLE_TRY(record_dup(d, pb->tracestate, &ret->trace.list));
     if (pb->orchestration.len > 0)
         THOLE_TRY(
             codec_corrupt(name_check(codec_slice(pb->orchestration), "orchestration", d->reterr), d->reterr));
-    THOLE_TRY(dup(d, pb->orchestration, &ret->orchestration));
+    THOLE_TRY(record_dup(d, pb->orchestration, &ret->orchestration));
     if (pb->blocked != NULL) {
         ret->blocked = blocked_from_pb(pb->blocked->kind);
-        THOLE_TRY(dup(d, pb->blocked->text, &ret->blocked_text));
+        THOLE_TRY(record_dup(d, pb->blocked->text, &ret->blocked_text));
     }
     return events_decode(d, pb, ret);
-}
-
-static thole_status position_decode(const struct decoding *d, const Thole__V1__Position *pb,
-                                    struct position *ret)
-{
-    if (pb == NULL)
-        return THOLE_OK;
-    if (pb->n_above > POSITION_ABOVE_MAX)
-        return thole_fail(d->reterr, THOLE_LIMIT, "position lists %zu sequences, at most %d are allowed",
-                          pb->n_above, POSITION_ABOVE_MAX);
-    uint64_t *above = arena_array(d->arena, pb->n_above, sizeof *above);
-    if (above == NULL)
-        return codec_full(d->arena, d->reterr);
-    uint64_t last = pb->floor == UINT64_MAX ? UINT64_MAX : pb->floor + 1;
-    for (size_t i = 0; i < pb->n_above; i++) {
-        if (pb->above[i] <= last)
-            return thole_fail(d->reterr, THOLE_CORRUPT, "position lists %llu after %llu",
-                              (unsigned long long)pb->above[i], (unsigned long long)last);
-        above[i] = last = pb->above[i];
-    }
-    *ret = (struct position){.floor = pb->floor,
-                             .above = above,
-                             .above_len = pb->n_above,
-                             .seen = pb->seen,
-                             .seen_ns = pb->seen_ns};
-    return THOLE_OK;
 }
 
 static thole_status epoch_opened_decode(const struct decoding *d, const Thole__V1__EpochOpened *pb,
@@ -633,7 +716,8 @@ static thole_status epoch_opened_decode(const struct decoding *d, const Thole__V
     ret->time_ms = pb->time_ms;
     ret->previous_epoch = pb->previous_epoch;
     ret->previous_n = pb->previous_n;
-    return dup(d, pb->node, &ret->node);
+    ret->counted = pb->counted;
+    return record_dup(d, pb->node, &ret->node);
 }
 
 static thole_status deleted_decode(const struct decoding *d, const Thole__V1__Deleted *pb,
@@ -648,35 +732,6 @@ static thole_status deleted_decode(const struct decoding *d, const Thole__V1__De
     return THOLE_OK;
 }
 
-/* Whether it has a body, of a known kind or of an unknown, newer one. */
-static bool has_body(const Thole__V1__Record *pb)
-{
-    bool has = pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
-    for (unsigned i = 0; i < pb->base.n_unknown_fields; i++)
-        has |= pb->base.unknown_fields[i].tag >= BODY_FIRST && pb->base.unknown_fields[i].tag <= BODY_LAST;
-    return has;
-}
-
-static thole_status header_check(const Thole__V1__Record *pb, thole_error *reterr)
-{
-    unsigned long long const epoch = pb->epoch, n = pb->n, committed = pb->committed;
-    bool const opens = pb->body_case == THOLE__V1__RECORD__BODY_EPOCH_OPENED;
-    bool const deletes = pb->body_case == THOLE__V1__RECORD__BODY_DELETED;
-    /* Every format has an epoch and a body; anything else is no record. */
-    if (pb->format > RECORD_FORMAT && pb->epoch > 0 && has_body(pb))
-        return thole_fail(reterr, THOLE_UNSUPPORTED, "record format %u, this engine knows %d", pb->format,
-                          RECORD_FORMAT);
-    if (pb->format > RECORD_FORMAT || pb->format < (deletes ? FORMAT_DELETED : FORMAT_FIRST))
-        return thole_fail(reterr, THOLE_CORRUPT, "record of format %u", pb->format);
-    if (pb->epoch == 0)
-        return thole_fail(reterr, THOLE_CORRUPT, "record without an epoch");
-    if (opens != (pb->n == 0) && pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET)
-        return thole_fail(reterr, THOLE_CORRUPT, "record number %llu in epoch %llu", n, epoch);
-    if (pb->committed > pb->n)
-        return thole_fail(reterr, THOLE_CORRUPT, "record %llu says that %llu are committed", n, committed);
-    return THOLE_OK;
-}
-
 /* Readers other than `thole audit verify` do not use it, so a wrong length is no damage. */
 static struct record_hash hash_decode(ProtobufCBinaryData bytes)
 {
@@ -685,7 +740,7 @@ static struct record_hash hash_decode(ProtobufCBinaryData bytes)
 
 static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Record *pb, struct record *ret)
 {
-    THOLE_TRY(header_check(pb, d->reterr));
+    THOLE_TRY(record_header_check(pb, d->reterr));
     ret->kind = (enum record_kind)pb->body_case;
     ret->epoch = pb->epoch;
     ret->n = pb->n;
@@ -694,12 +749,13 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
     ret->previous = hash_decode(pb->previous);
     ret->previous_of_instance =
         (struct record_link){hash_decode(pb->previous_of_instance), pb->previous_of_instance_at};
-    THOLE_TRY(position_decode(d, pb->position, &ret->position));
+    THOLE_TRY(position_from_pb(pb->position, d->arena, &ret->position, d->reterr));
     switch (ret->kind) {
     case RECORD_TURN: return turn_decode(d, pb->turn, &ret->turn);
     case RECORD_EPOCH_OPENED: return epoch_opened_decode(d, pb->epoch_opened, ret);
     case RECORD_DELETED: return deleted_decode(d, pb->deleted, &ret->deletion);
     case RECORD_POSITION:
+        return folded_from_pb(pb->position_moved->folded, d->arena, &ret->folded, d->reterr);
     case RECORD_UNKNOWN: break;
     }
     return THOLE_OK;
@@ -707,7 +763,7 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
 
 thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret, thole_error *reterr)
 {
-    struct decoding const d = {arena, reterr};
+    struct decoding const d = {arena, reterr, bytes.len};
     struct record record = {.kind = RECORD_UNKNOWN};
     struct codec_scratch scratch;
     ProtobufCMessage *pb = NULL;

@@ -15,6 +15,7 @@ enum {
     FIELD_EVENT_BODY_FIRST = 3,
     FIELD_EVENT_BODY_LAST = 999,
     FIELD_EVENT_PAYLOADS = 1002,
+    FIELD_EVENT_PAYLOAD_OF = 1003,
 };
 
 /* Whether the field of an event is its body, of whatever kind. */

@@ -8,7 +8,8 @@
 static const char purpose[] = "thole.record.v1", purpose_of_outline[] = "thole.record.v2";
 
 /* Then namespace, NUL and partition. */
-static void begin(struct sha256 *sha, const char tag[sizeof purpose], thole_slice ns, uint32_t partition)
+static void record_hash_begin(struct sha256 *sha, const char tag[sizeof purpose], thole_slice ns,
+                              uint32_t partition)
 {
     uint8_t const place[] = {0, (uint8_t)(partition >> 24), (uint8_t)(partition >> 16),
                              (uint8_t)(partition >> 8), (uint8_t)partition};
@@ -22,7 +23,7 @@ static bool add_outline(struct sha256 *sha, thole_slice ns, uint32_t partition, 
 {
     if (record_hashed(record) != RECORD_HASHED_OUTLINE)
         return false;
-    begin(sha, purpose_of_outline, ns, partition);
+    record_hash_begin(sha, purpose_of_outline, ns, partition);
     return record_outline_add(record, sha);
 }
 
@@ -31,7 +32,7 @@ struct record_hash record_hash_make(thole_slice ns, uint32_t partition, thole_sl
     struct record_hash hash;
     struct sha256 sha;
     if (!add_outline(&sha, ns, partition, record)) {
-        begin(&sha, purpose, ns, partition);
+        record_hash_begin(&sha, purpose, ns, partition);
         sha256_add(&sha, record.ptr, record.len);
     }
     sha256_end(&sha, hash.bytes);

@@ -8,19 +8,19 @@ struct outline {
     thole_slice run; /* bytes of the record that are next to each other, and not added yet */
 };
 
-static void flush(struct outline *outline)
+static void record_outline_flush(struct outline *outline)
 {
     sha256_add(outline->to, outline->run.ptr, outline->run.len);
     outline->run = (thole_slice){0};
 }
 
-static void put(struct outline *outline, thole_slice stored)
+static void record_outline_put(struct outline *outline, thole_slice stored)
 {
     if (outline->run.len > 0 && outline->run.ptr + outline->run.len == stored.ptr) {
         outline->run.len += stored.len;
         return;
     }
-    flush(outline);
+    record_outline_flush(outline);
     outline->run = stored;
 }
 
@@ -28,7 +28,7 @@ static void put(struct outline *outline, thole_slice stored)
 static void put_end(struct outline *outline)
 {
     static const uint8_t end = 0;
-    flush(outline);
+    record_outline_flush(outline);
     sha256_add(outline->to, &end, sizeof end);
 }
 
@@ -39,7 +39,7 @@ static void put_note(struct outline *outline, const struct event_notes *notes, s
                               (uint8_t)(note->field >> 8), (uint8_t)note->field};
     struct record_hash salted;
     thole_slice hash = note->erased;
-    flush(outline);
+    record_outline_flush(outline);
     if (hash.len == 0) {
         salted = payload_hash_make(note->salt, notes->payload[i]);
         hash = (thole_slice){salted.bytes, sizeof salted.bytes};
@@ -48,18 +48,19 @@ static void put_note(struct outline *outline, const struct event_notes *notes, s
     sha256_add(outline->to, hash.ptr, hash.len);
 }
 
-static bool put_body(struct outline *outline, const struct event_notes *notes, thole_slice body)
+static bool record_outline_put_body(struct outline *outline, const struct event_notes *notes,
+                                    thole_slice body)
 {
     struct wire_message message = wire_message_of(body);
     struct wire_field field;
     while (wire_take(&message, &field))
         if (event_notes_find(notes, field.number) == notes->len)
-            put(outline, field.whole);
+            record_outline_put(outline, field.whole);
     put_end(outline);
     return !message.bad;
 }
 
-static bool put_event(struct outline *outline, thole_slice event)
+static bool record_outline_put_event(struct outline *outline, thole_slice event)
 {
     struct wire_message message = wire_message_of(event);
     struct wire_field field;
@@ -70,10 +71,10 @@ static bool put_event(struct outline *outline, thole_slice event)
     while (wire_take(&message, &field)) {
         bool const opens = record_field_is_body(&field);
         bool const notes_one = field.number == FIELD_EVENT_PAYLOADS;
-        put(outline, opens || notes_one ? field.tag : field.whole);
+        record_outline_put(outline, opens || notes_one ? field.tag : field.whole);
         if (notes_one)
             put_note(outline, &notes, note++);
-        if (opens && !put_body(outline, &notes, field.bytes))
+        if (opens && !record_outline_put_body(outline, &notes, field.bytes))
             return false;
     }
     put_end(outline);
@@ -86,8 +87,8 @@ static bool put_turn(struct outline *outline, thole_slice turn)
     struct wire_field field;
     while (wire_take(&message, &field)) {
         bool const opens = field.number == FIELD_TURN_EVENTS && field.type == WIRE_BYTES;
-        put(outline, opens ? field.tag : field.whole);
-        if (opens && !(wire_is_short(&field) && put_event(outline, field.bytes)))
+        record_outline_put(outline, opens ? field.tag : field.whole);
+        if (opens && !(wire_is_short(&field) && record_outline_put_event(outline, field.bytes)))
             return false;
     }
     put_end(outline);
@@ -112,10 +113,10 @@ bool record_outline_add(thole_slice record, struct sha256 *to)
     struct outline outline = {.to = to};
     while (wire_take(&message, &field)) {
         bool const opens = field.number == FIELD_RECORD_TURN && field.type == WIRE_BYTES;
-        put(&outline, opens ? field.tag : field.whole);
+        record_outline_put(&outline, opens ? field.tag : field.whole);
         if (opens && !(wire_is_short(&field) && put_turn(&outline, field.bytes)))
             return false;
     }
-    flush(&outline);
+    record_outline_flush(&outline);
     return !message.bad;
 }

@@ -61,7 +61,7 @@ bool result_list_next(struct result_list *list, struct result_item *ret)
     }
 }
 
-static thole_status read_format(thole_slice bytes, thole_error *reterr)
+static thole_status result_list_read_format(thole_slice bytes, thole_error *reterr)
 {
     struct wire_message message = wire_message_of(bytes);
     struct wire_field field;
@@ -83,7 +83,7 @@ thole_status result_list_read(thole_slice message, struct result_list *ret, size
     struct result_list list = {wire_message_of(message), wire_message_of((thole_slice){NULL, 0})};
     struct result_item item;
     size_t len = 0;
-    THOLE_TRY(read_format(message, reterr));
+    THOLE_TRY(result_list_read_format(message, reterr));
     *ret = list;
     while (result_list_next(&list, &item) && len <= RESULT_LIST_MAX) {
         THOLE_TRY(codec_corrupt(id_check(item.instance, reterr), reterr));

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static bool continues(const struct record *a, const struct record *b)
+static bool turn_list_continues(const struct record *a, const struct record *b)
 {
     return a->turn.more && b->epoch == a->epoch && b->n == a->n + 1 && b->turn.number == a->turn.number;
 }
@@ -14,7 +14,7 @@ static bool continues(const struct record *a, const struct record *b)
  */
 static void take_newer(struct turn_list *list, const struct record *record)
 {
-    if (list->held > 0 && !continues(&list->records[list->len + list->held - 1], record))
+    if (list->held > 0 && !turn_list_continues(&list->records[list->len + list->held - 1], record))
         list->held = 0;
     list->records[list->len + list->held++] = *record;
     if (record->turn.more)
@@ -50,7 +50,7 @@ size_t turn_list_join(const struct turn_list *list, size_t first, struct arena *
     assert(first < list->len);
     const struct record *records = list->records + first;
     size_t parts = 1, events = records[0].turn.events_len;
-    while (first + parts < list->len && continues(&records[parts - 1], &records[parts]))
+    while (first + parts < list->len && turn_list_continues(&records[parts - 1], &records[parts]))
         events += records[parts++].turn.events_len;
     *ret = records[parts - 1].turn;
     if (parts == 1)

@@ -5,7 +5,7 @@ struct wire_message wire_message_of(thole_slice bytes)
     return (struct wire_message){bytes.ptr, bytes.len == 0 ? bytes.ptr : bytes.ptr + bytes.len, false};
 }
 
-static uint64_t take_number(struct wire_message *from)
+static uint64_t wire_fields_take_number(struct wire_message *from)
 {
     uint64_t number = 0;
     for (unsigned shift = 0; shift < 64 && from->at < from->end; shift += 7) {
@@ -34,15 +34,15 @@ bool wire_take(struct wire_message *from, struct wire_field *ret)
     if (from->at == from->end || from->bad)
         return false;
     const uint8_t *const begin = from->at;
-    uint64_t const tag = take_number(from);
+    uint64_t const tag = wire_fields_take_number(from);
     *ret = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
     ret->tag = (thole_slice){begin, (size_t)(from->at - begin)};
     from->bad |= tag >> 3 == 0 || tag >> 32 != 0;
     switch (tag & 7) {
-    case WIRE_NUMBER: ret->value = take_number(from); break;
+    case WIRE_NUMBER: ret->value = wire_fields_take_number(from); break;
     case WIRE_EIGHT: (void)take_bytes(from, 8); break;
     case WIRE_FOUR: (void)take_bytes(from, 4); break;
-    case WIRE_BYTES: ret->bytes = take_bytes(from, take_number(from)); break;
+    case WIRE_BYTES: ret->bytes = take_bytes(from, wire_fields_take_number(from)); break;
     default: from->bad = true;
     }
     ret->whole = (thole_slice){begin, (size_t)(from->at - begin)};
@@ -63,7 +63,7 @@ bool wire_is_short(const struct wire_field *field)
            field->whole.len == field->tag.len + wire_number_bytes(field->bytes.len) + field->bytes.len;
 }
 
-static void put(struct buf *to, uint64_t number)
+static void wire_fields_put(struct buf *to, uint64_t number)
 {
     uint8_t bytes[10], *at = bytes;
     for (; number >= 0x80; number >>= 7)
@@ -74,13 +74,13 @@ static void put(struct buf *to, uint64_t number)
 
 void wire_put_number(struct buf *to, uint32_t field, uint64_t number)
 {
-    put(to, (uint64_t)field << 3 | WIRE_NUMBER);
-    put(to, number);
+    wire_fields_put(to, (uint64_t)field << 3 | WIRE_NUMBER);
+    wire_fields_put(to, number);
 }
 
 void wire_put_bytes(struct buf *to, uint32_t field, thole_slice bytes)
 {
-    put(to, (uint64_t)field << 3 | WIRE_BYTES);
-    put(to, bytes.len);
+    wire_fields_put(to, (uint64_t)field << 3 | WIRE_BYTES);
+    wire_fields_put(to, bytes.len);
     buf_slice(to, bytes);
 }

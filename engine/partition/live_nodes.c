@@ -35,7 +35,8 @@ static bool is_self(const struct live_nodes *live, thole_slice node)
     return thole_slice_equal(node, thole_slice_from(live->self));
 }
 
-static void say(const struct live_nodes *live, enum live_line line, thole_slice node, const char *why)
+static void live_nodes_report(const struct live_nodes *live, enum live_line line, thole_slice node,
+                              const char *why)
 {
     live->calls.say(live->calls.arg, line, node, why);
 }
@@ -49,7 +50,7 @@ static void member_destroy(struct member *member)
     free(member);
 }
 
-static void drop(struct live_nodes *live, size_t i)
+static void live_nodes_drop(struct live_nodes *live, size_t i)
 {
     assert(i < live->len && live->len <= LIVE_MAX);
     member_destroy(live->members[i]);
@@ -59,7 +60,7 @@ static void drop(struct live_nodes *live, size_t i)
 /* ---- questions ---- */
 
 /* One question for all that have the name. */
-static void ask(struct live_nodes *live, thole_slice node, uint64_t now_ms)
+static void live_nodes_ask(struct live_nodes *live, thole_slice node, uint64_t now_ms)
 {
     bool const sent = live->calls.ask(live->calls.arg, node);
     for (size_t i = 0; i < live->len; i++) {
@@ -89,7 +90,7 @@ static void is_away(struct member *member)
 
 /* ---- heartbeats ---- */
 
-static struct member *decode(const struct live_nodes *live, const struct live_entry *entry)
+static struct member *live_nodes_decode(const struct live_nodes *live, const struct live_entry *entry)
 {
     struct member *const member = memory_new(sizeof *member);
     thole_error err = {0};
@@ -100,7 +101,7 @@ static struct member *decode(const struct live_nodes *live, const struct live_en
     if (status == THOLE_OK && !is_named(member, entry->node))
         status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
     if (status != THOLE_OK) {
-        say(live, LIVE_IGNORED, entry->node, err.text);
+        live_nodes_report(live, LIVE_IGNORED, entry->node, err.text);
         member_destroy(member);
         return NULL;
     }
@@ -114,7 +115,7 @@ static struct member *decode(const struct live_nodes *live, const struct live_en
 
 /* A heartbeat that was stored before the own one is older by the difference of the server's times. That
  * matters for those that existed when watching began: a dead engine's must not count as current. */
-static void age(const struct live_nodes *live, struct member *member)
+static void live_nodes_age(const struct live_nodes *live, struct member *member)
 {
     if (member->stored_ns >= live->self_stored_ns)
         return;
@@ -125,7 +126,7 @@ static void age(const struct live_nodes *live, struct member *member)
 }
 
 /* Room for one more, if need be at the cost of the oldest that has not answered. */
-static bool make_room(struct live_nodes *live, size_t bytes)
+static bool live_nodes_make_room(struct live_nodes *live, size_t bytes)
 {
     for (;;) {
         size_t oldest = live->len, unproven = 0;
@@ -140,11 +141,12 @@ static bool make_room(struct live_nodes *live, size_t bytes)
             return true;
         if (oldest == live->len)
             return false;
-        drop(live, oldest);
+        live_nodes_drop(live, oldest);
     }
 }
 
-static struct member *find(const struct live_nodes *live, thole_slice node, const struct tagged_hash *hash)
+static struct member *live_nodes_find(const struct live_nodes *live, thole_slice node,
+                                      const struct tagged_hash *hash)
 {
     for (size_t i = 0; i < live->len; i++)
         if (is_named(live->members[i], node) && strcmp(live->members[i]->hash.text, hash->text) == 0)
@@ -161,10 +163,10 @@ static struct member *find_there(const struct live_nodes *live, thole_slice node
 }
 
 /* Takes the member over. NULL: there is no room. */
-static struct member *add(struct live_nodes *live, struct member *member)
+static struct member *live_nodes_add(struct live_nodes *live, struct member *member)
 {
-    if (!make_room(live, member->bytes)) {
-        say(live, LIVE_FULL, member->heartbeat.node, NULL);
+    if (!live_nodes_make_room(live, member->bytes)) {
+        live_nodes_report(live, LIVE_FULL, member->heartbeat.node, NULL);
         member_destroy(member);
         return NULL;
     }
@@ -176,7 +178,7 @@ static void heard_again(const struct live_nodes *live, struct member *member, co
     member->seen_ms = entry->seen_ms;
     member->stored_ns = entry->stored_ns;
     member->removed = false;
-    age(live, member);
+    live_nodes_age(live, member);
 }
 
 /* A heartbeat in our name that we have not stored: ours is to be stored again. */
@@ -187,7 +189,7 @@ static bool heard_false(const struct live_nodes *live, const struct live_entry *
         entry->stored_ns <= live->self_stored_ns || strcmp(hash->text, live->own_before.text) == 0;
     if (live->self_stored_ns == 0 || old)
         return false; /* of an earlier process, or from before the last change */
-    say(live, LIVE_IGNORED, entry->node, "this engine has not stored it");
+    live_nodes_report(live, LIVE_IGNORED, entry->node, "this engine has not stored it");
     return true;
 }
 
@@ -199,9 +201,9 @@ static bool heard_own(struct live_nodes *live, const struct live_entry *entry)
     if (strcmp(hash.text, live->own.text) != 0)
         return heard_false(live, entry, &hash);
     bool const joined = find_there(live, entry->node) == NULL;
-    struct member *member = find(live, entry->node, &hash);
-    if (member == NULL && (member = decode(live, entry)) != NULL)
-        member = add(live, member);
+    struct member *member = live_nodes_find(live, entry->node, &hash);
+    if (member == NULL && (member = live_nodes_decode(live, entry)) != NULL)
+        member = live_nodes_add(live, member);
     if (member == NULL)
         return false;
     live->self_seen_ms = entry->seen_ms;
@@ -210,11 +212,11 @@ static bool heard_own(struct live_nodes *live, const struct live_entry *entry)
     member->there = true;
     for (size_t i = live->len; i-- > 0;)
         if (live->members[i] != member && is_self(live, live->members[i]->heartbeat.node))
-            drop(live, i);
+            live_nodes_drop(live, i);
     for (size_t i = 0; joined && i < live->len; i++)
-        age(live, live->members[i]);
+        live_nodes_age(live, live->members[i]);
     if (joined)
-        say(live, LIVE_JOINED, entry->node, NULL);
+        live_nodes_report(live, LIVE_JOINED, entry->node, NULL);
     return false;
 }
 
@@ -229,11 +231,11 @@ static void heard_removal(struct live_nodes *live, const struct live_entry *entr
             was_there = member->removed = true;
             member->pause_ms = ASK_SOON_MS;
         } else {
-            drop(live, i);
+            live_nodes_drop(live, i);
         }
     }
     if (was_there)
-        ask(live, entry->node, entry->seen_ms);
+        live_nodes_ask(live, entry->node, entry->seen_ms);
 }
 
 /* Whether it is to be stored again. */
@@ -241,27 +243,27 @@ static bool heard_own_removal(const struct live_nodes *live, const struct live_e
 {
     if (live_find(live, entry->node) == NULL || entry->stored_ns <= live->self_stored_ns)
         return false; /* of an earlier process */
-    say(live, LIVE_IGNORED, entry->node, "this engine has not removed it, and stores it again");
+    live_nodes_report(live, LIVE_IGNORED, entry->node, "this engine has not removed it, and stores it again");
     return true;
 }
 
 static void heard_other(struct live_nodes *live, const struct live_entry *entry)
 {
     struct tagged_hash const hash = live_hash(entry->bytes);
-    struct member *member = find(live, entry->node, &hash);
+    struct member *member = live_nodes_find(live, entry->node, &hash);
     if (member != NULL) {
         heard_again(live, member, entry);
         if (!member->there)
-            ask(live, entry->node, entry->seen_ms);
+            live_nodes_ask(live, entry->node, entry->seen_ms);
         return;
     }
-    member = decode(live, entry);
+    member = live_nodes_decode(live, entry);
     if (member != NULL)
-        member = add(live, member);
+        member = live_nodes_add(live, member);
     if (member == NULL)
         return;
-    age(live, member);
-    ask(live, entry->node, entry->seen_ms);
+    live_nodes_age(live, member);
+    live_nodes_ask(live, entry->node, entry->seen_ms);
 }
 
 bool live_heard(struct live_nodes *live, const struct live_entry *entry)
@@ -294,8 +296,8 @@ static void nobody_answers(struct live_nodes *live, thole_slice node, uint64_t n
         if (!is_named(member, node))
             continue;
         if (member->removed) {
-            say(live, LIVE_LEFT, node, NULL);
-            drop(live, i);
+            live_nodes_report(live, LIVE_LEFT, node, NULL);
+            live_nodes_drop(live, i);
             continue;
         }
         if (member->there)
@@ -331,17 +333,17 @@ void live_answered(struct live_nodes *live, thole_slice node, thole_slice hash, 
             is_there(live, before, now_ms);
         return;
     }
-    if (before == NULL)
-        say(live, LIVE_JOINED, node, NULL);
-    else if (before != member && before->heartbeat.started_ms == member->heartbeat.started_ms) {
+    if (before != NULL && before != member && before->heartbeat.started_ms == member->heartbeat.started_ms) {
         free(member->left_out);
         member->left_out = before->left_out;
         before->left_out = NULL;
     }
     is_there(live, member, now_ms);
+    if (before == NULL) /* the caller may look at what it has */
+        live_nodes_report(live, LIVE_JOINED, node, NULL);
     for (size_t i = live->len; i-- > 0;)
         if (live->members[i] != member && is_named(live->members[i], member->heartbeat.node))
-            drop(live, i);
+            live_nodes_drop(live, i);
 }
 
 /* ---- time ---- */
@@ -356,7 +358,7 @@ static void note_absence(const struct live_nodes *live, struct member *member, u
     if (member->there || member->told || now_ms < member->first_ms + live->ttl_ms / 2)
         return;
     member->told = true;
-    say(live, LIVE_ABSENT, member->heartbeat.node, NULL);
+    live_nodes_report(live, LIVE_ABSENT, member->heartbeat.node, NULL);
 }
 
 void live_step(struct live_nodes *live, uint64_t now_ms)
@@ -367,17 +369,17 @@ void live_step(struct live_nodes *live, uint64_t now_ms)
         note_absence(live, member, now_ms);
         if (now_ms >= member->seen_ms + live->ttl_ms) {
             if (member->there)
-                say(live, LIVE_GONE, member->heartbeat.node, NULL);
-            drop(live, i);
+                live_nodes_report(live, LIVE_GONE, member->heartbeat.node, NULL);
+            live_nodes_drop(live, i);
             continue;
         }
         if (!self && is_silent(live, member, now_ms)) {
-            say(live, LIVE_SILENT, member->heartbeat.node, NULL);
+            live_nodes_report(live, LIVE_SILENT, member->heartbeat.node, NULL);
             is_away(member);
             member->told = true;
         }
         if (!self && now_ms >= member->next_ask_ms)
-            ask(live, member->heartbeat.node, now_ms);
+            live_nodes_ask(live, member->heartbeat.node, now_ms);
         i++;
     }
 }
@@ -431,14 +433,55 @@ size_t live_there(const struct live_nodes *live, const struct member *ret[LIVE_M
     return len;
 }
 
-bool live_take_results(const struct live_nodes *live)
+static bool node_takes_results(const struct heartbeat *heartbeat)
+{
+    return heartbeat->takes_results;
+}
+
+static bool node_reads_ranges(const struct heartbeat *heartbeat)
+{
+    return heartbeat->reads_ranges;
+}
+
+static bool node_reads_references(const struct heartbeat *heartbeat)
+{
+    return heartbeat->reads_references;
+}
+
+static bool node_reads_lists(const struct heartbeat *heartbeat)
+{
+    return heartbeat->reads_lists;
+}
+
+/* Also of those that are silent: they may come back. */
+static bool all_say(const struct live_nodes *live, bool (*says)(const struct heartbeat *heartbeat))
 {
     bool any = false, all = true;
     for (size_t i = 0; i < live->len; i++) {
         any |= live->members[i]->there;
-        all &= live->members[i]->nobody || live->members[i]->heartbeat.takes_results;
+        all &= live->members[i]->nobody || says(&live->members[i]->heartbeat);
     }
     return any && all;
+}
+
+bool live_take_results(const struct live_nodes *live)
+{
+    return all_say(live, node_takes_results);
+}
+
+bool live_read_ranges(const struct live_nodes *live)
+{
+    return all_say(live, node_reads_ranges);
+}
+
+bool live_read_references(const struct live_nodes *live)
+{
+    return all_say(live, node_reads_references);
+}
+
+bool live_read_lists(const struct live_nodes *live)
+{
+    return all_say(live, node_reads_lists);
 }
 
 /* ---- who does not open what it is given ---- */
@@ -487,6 +530,6 @@ void live_destroy(struct live_nodes *live)
     if (live == NULL)
         return;
     while (live->len > 0)
-        drop(live, 0);
+        live_nodes_drop(live, 0);
     free(live);
 }

@@ -85,6 +85,12 @@ size_t live_there(const struct live_nodes *live, const struct member *ret[LIVE_M
 /* Whether all take several results in one message, also those of which it is not known whether they are
  * there: one that is silent may come back. False when nobody is there. */
 bool live_take_results(const struct live_nodes *live);
+/* Likewise, whether all read the ranges of a record's inbox position. */
+bool live_read_ranges(const struct live_nodes *live);
+/* Likewise, whether all read references to payloads of a record. */
+bool live_read_references(const struct live_nodes *live);
+/* Whether every engine reads lists of dispensable records, likewise. */
+bool live_read_lists(const struct live_nodes *live);
 
 /* Until it opens the partition, is started anew, or is there no longer, it is not chosen for it. */
 void live_leave_out(struct live_nodes *live, thole_slice node, uint32_t p);

@@ -6,6 +6,7 @@
  * messages, timers) → instances (counts, who may hear now)
  */
 #include "partition.h"
+#include "folding.h"
 #include "instances.h"
 #include "memory.h"
 #include "partition_log.h"
@@ -34,43 +35,21 @@ struct partition {
     uint64_t turns;        /* that were appended */
     /* the message that the inbox did not hold when it was last opened; sequence 0: it did */
     struct seen inbox_lost;
+    struct record_forms read; /* by every engine that may own the partition next */
+    struct folding folding;
+    uint64_t ids_asked; /* token of the last READ_IDS: an earlier list lacks what was appended meanwhile */
     /* steps down: takes no more input; memory is dropped once all appends are answered */
     bool ending;
     char ending_why[160];
 };
-
-void partition_options_init(struct partition_options *options)
-{
-    *options = (struct partition_options){.payload_max = THOLE_PAYLOAD_BYTES_DEFAULT,
-                                          .instance_memory_max = 64u * 1024 * 1024,
-                                          .record_max = 1000 * 1000,
-                                          .parked_max = 1000,
-                                          .parked_memory_max = 48u * 1024 * 1024,
-                                          .crash_limit = 2,
-                                          .window_max = 256,
-                                          .idle_ms = 1000,
-                                          .timer_horizon_ms = 60 * 1000,
-                                          .early_event_ms = UINT64_C(7) * 24 * 3600 * 1000,
-                                          .quarantine_ms = 3600 * 1000,
-                                          .ahead_max = PARTITION_AHEAD_MAX,
-                                          .log_chunk = 2000,
-                                          .row_age_ms = 10 * 1000,
-                                          .events = EVENTS_OUT_EMITTED,
-                                          .known_max = PARTITION_KNOWN_MAX};
-}
-
-size_t partition_record_min(const struct partition_options *options)
-{
-    return env_record_beside(options) + options->payload_max + EVENT_BYTES_BESIDE;
-}
 
 struct partition *partition_create(const struct partition_options *options)
 {
     assert(options->window_max > 0 && options->window_max <= PARTITION_WINDOW_MAX);
     assert(options->node.len <= THOLE_NAME_BYTES_MAX);
     assert(options->log_chunk > 0 && options->crash_limit > 0 && options->nonce_key != NULL);
-    assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
-    assert(options->record_max >= partition_record_min(options));
+    assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX && options->waiting_max > 0);
+    assert(options->executions_span_ms > 0 && options->record_max >= partition_record_min(options));
     struct partition *p = memory_new(sizeof *p);
     p->env.options = *options;
     memcpy(p->node, options->node.ptr, options->node.len);
@@ -89,25 +68,26 @@ bool partition_poll(struct partition *p, struct partition_out *ret)
 /* --- phases -------------------------------------------------------------------------------------- */
 
 /* The only way to change the phase. */
-static void become(struct partition *p, enum phase phase)
+static void partition_become(struct partition *p, enum phase phase)
 {
     assert(phase_may_follow(p->phase, phase) && "no such transition of the partition");
     p->phase = phase;
 }
 
-static void forget(struct partition *p)
+static void partition_forget(struct partition *p)
 {
     env_clear(&p->env);
     projection_reset(p->projection);
     log_reset(p->log);
     instances_reset(p->instances);
     p->purged_below = 0;
+    p->ids_asked = 0;
     p->ending = false;
-    become(p, PHASE_CLOSED);
+    partition_become(p, PHASE_CLOSED);
     p->env.generation++;
 }
 
-static void drop(struct partition *p, const char *why, bool reopen)
+static void partition_close_now(struct partition *p, const char *why, bool reopen)
 {
     if (p->phase == PHASE_CLOSED)
         return;
@@ -116,7 +96,7 @@ static void drop(struct partition *p, const char *why, bool reopen)
         text[i] = why[i];
     uint64_t const epoch = log_facts(p->log)->base > 0 ? log_facts(p->log)->epoch : 0,
                    committed = log_facts(p->log)->committed_n;
-    forget(p);
+    partition_forget(p);
     struct out_closed *out = &env_emit(&p->env, PARTITION_OUT_CLOSED)->closed;
     thole_slice const copy = env_copy(&p->env, thole_slice_from(text));
     *out = (struct out_closed){.text = copy.ptr == NULL ? "" : (const char *)copy.ptr,
@@ -137,22 +117,23 @@ void partition_destroy(struct partition *p)
     free(p);
 }
 
-static void open(struct partition *p)
+static void begin_opening(struct partition *p, uint64_t now_ms)
 {
     if (p->phase != PHASE_CLOSED)
         return;
+    p->env.now_ms = now_ms;
     p->env.generation++;
-    become(p, PHASE_LOG);
+    partition_become(p, PHASE_LOG);
     log_open(p->log);
 }
 
 static void close_gracefully(struct partition *p)
 {
     if (p->phase == PHASE_SERVING) {
-        become(p, PHASE_CLOSING);
+        partition_become(p, PHASE_CLOSING);
         p->closing_ms = p->env.now_ms;
     } else if (p->phase != PHASE_CLOSED && p->phase != PHASE_CLOSING) {
-        drop(p, "handed over while opening", false);
+        partition_close_now(p, "handed over while opening", false);
     }
 }
 
@@ -163,7 +144,7 @@ static void close_gracefully(struct partition *p)
 static void step_down(struct partition *p, const char *why)
 {
     if (log_facts(p->log)->in_flight == 0) {
-        drop(p, why, true);
+        partition_close_now(p, why, true);
         return;
     }
     if (p->ending)
@@ -193,17 +174,42 @@ static void inbox_back(struct partition *p)
 
 /* --- the log ------------------------------------------------------------------------------------- */
 
-static struct log_saying saying(struct partition *p)
+/* An engine that does not read ranges may be the next owner: also one of an older version after this engine
+ * was stopped for good, so what a closing partition leaves is for every engine. */
+static bool lists_wanted(const struct partition *p)
 {
-    const struct progress *progress = instances_inbox(p->instances);
-    return (struct log_saying){.position = {progress->floor, progress->above, progress->above_len,
-                                            progress->seen.sequence, progress->seen.stored_ns},
-                               .published = projection_done(p->projection)};
+    return !p->read.ranges || p->phase == PHASE_CLOSING;
+}
+
+static bool may_list(const struct partition *p, const struct position *position)
+{
+    return position_sequences(position) <= p->env.options.ahead_max;
+}
+
+/* The log says with ranges what a list must say. */
+static bool partition_unlisted(const struct partition *p)
+{
+    struct position const position = progress_position(instances_inbox(p->instances));
+    return lists_wanted(p) && log_facts(p->log)->ranges && may_list(p, &position);
+}
+
+static struct log_saying partition_saying(struct partition *p)
+{
+    struct position position = progress_position(instances_inbox(p->instances));
+    position.listed = lists_wanted(p) && may_list(p, &position);
+    return (struct log_saying){
+        .position = position, .published = projection_done(p->projection), .refers = p->read.references};
+}
+
+void partition_forms_read(struct partition *p, struct record_forms by_all)
+{
+    p->read = by_all;
+    p->folding.by_all = by_all.lists;
 }
 
 static void append_position(struct partition *p)
 {
-    struct log_saying const now = saying(p);
+    struct log_saying const now = partition_saying(p);
     log_append_position(p->log, &now);
     instances_position_saved(p->instances);
 }
@@ -228,7 +234,7 @@ static void begin_epoch(struct partition *p)
     const struct log_tail *tail = log_found(p->log);
     instances_set_inbox(p->instances, &tail->position);
     forget_position(p);
-    struct log_saying now = saying(p);
+    struct log_saying now = partition_saying(p);
     now.published = tail->published;
     log_begin(p->log, projection_epoch_known(p->projection), &now);
 }
@@ -243,13 +249,14 @@ static void epoch_opened(struct partition *p)
                                            .base = facts->base,
                                            .tail_last = tail->last,
                                            .published = tail->published,
+                                           .deleted = tail->deleted,
                                            .inbox_from = inbox->floor + 1,
                                            .inbox_seen = progress_seen(inbox)};
-    become(p, PHASE_PROJECTION);
+    partition_become(p, PHASE_PROJECTION);
     projection_open(p->projection, &start);
 }
 
-static void committed(struct partition *p, const struct log_committed *record)
+static void partition_committed(struct partition *p, const struct log_committed *record)
 {
     struct entry *entry = record->tag;
     struct projection_turns made;
@@ -273,14 +280,14 @@ static void hear_log(struct partition *p)
     struct log_committed record;
     while (log_take_committed(p->log, &record)) {
         if (record.n > 0)
-            committed(p, &record);
+            partition_committed(p, &record);
         else
             epoch_opened(p);
     }
     if (log_state(p->log) == LOG_FOUND)
         begin_epoch(p);
     else if (log_state(p->log) == LOG_LOST)
-        drop(p, log_why(p->log), true);
+        partition_close_now(p, log_why(p->log), true);
 }
 
 /* The crash candidates are known: code may run. */
@@ -289,7 +296,7 @@ static void read_live(struct partition *p, const struct in_crashes *in)
     if (p->phase != PHASE_CRASHES)
         return;
     instances_crashes(p->instances, in);
-    become(p, PHASE_LIVE);
+    partition_become(p, PHASE_LIVE);
     env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
@@ -300,9 +307,8 @@ static void live_known(struct partition *p, const struct in_live *in)
         return;
     }
     instances_live(p->instances, in);
-    become(p, PHASE_TIMERS);
-    /* This engine may have code that its predecessor did not have; executions that ended with continue-as-new
-     * go on. */
+    partition_become(p, PHASE_TIMERS);
+    /* This engine may have code that its predecessor lacked; what ended with continue-as-new goes on. */
     for (size_t i = 0; i < in->blocked_len; i++)
         instances_retry(p->instances, in->blocked[i].instance);
     projection_read_timers(p->projection);
@@ -313,8 +319,10 @@ static void timers_known(struct partition *p, const struct in_timers *in)
     projection_timers(p->projection, in);
     if (p->phase != PHASE_TIMERS)
         return;
-    become(p, PHASE_SERVING);
+    partition_become(p, PHASE_SERVING);
     p->busy_ms = p->env.now_ms;
+    const struct log_tail *const tail = log_found(p->log);
+    folding_open(&p->folding, p->env.options.deleted_keep_ms, tail->deleted, tail->looked, p->env.now_ms);
     env_emit(&p->env, PARTITION_OUT_OPENED)->opened.epoch = log_facts(p->log)->epoch;
     const struct progress *inbox = instances_inbox(p->instances);
     env_emit(&p->env, PARTITION_OUT_READ_INBOX)->read_inbox =
@@ -323,7 +331,7 @@ static void timers_known(struct partition *p, const struct in_timers *in)
         (struct out_read_ids){log_facts(p->log)->base, p->env.options.known_max};
 }
 
-static void sent(struct partition *p, uint64_t token)
+static void partition_sent(struct partition *p, uint64_t token)
 {
     if ((token & INSTANCES_TOKEN) != 0)
         instances_sent(p->instances, token);
@@ -331,7 +339,7 @@ static void sent(struct partition *p, uint64_t token)
         projection_sent(p->projection, token);
 }
 
-static void history(struct partition *p, uint64_t token, const struct in_history *in)
+static void partition_history(struct partition *p, uint64_t token, const struct in_history *in)
 {
     struct log_rule const log = log_view(p->log);
     if ((token & PROJECTION_TOKEN) != 0)
@@ -340,10 +348,65 @@ static void history(struct partition *p, uint64_t token, const struct in_history
         step_down(p, LOG_FOREIGN);
 }
 
-static void answer(struct partition *p, const struct partition_in *in)
+static bool partition_may_run(const struct partition *p)
+{
+    const struct log_facts *log = log_facts(p->log);
+    return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
+           log->in_flight < p->env.options.window_max && log->in_flight_bytes < WINDOW_BYTES_MAX &&
+           projection_has_room(p->projection);
+}
+
+/* Lists what may go; it goes when that record is committed, and all before it is projected. */
+static void take_dispensable(struct partition *p, const struct in_dispensable *in)
+{
+    struct folded folded;
+    if (!folding_take(&p->folding, in, p->env.now_ms, &folded) || !partition_may_run(p))
+        return;
+    struct log_saying const now = partition_saying(p);
+    uint64_t const sequence = log_append_folded(p->log, &folded, &now);
+    instances_position_saved(p->instances);
+    folding_listed(&p->folding, &folded, sequence, p->env.now_ms);
+    instances_forget_deleted(p->instances, folded.deleted);
+}
+
+/* Of what is committed and projected, so that no answer is of records that may still be void. */
+static void look_for_dispensable(struct partition *p)
+{
+    const struct log_facts *const log = log_facts(p->log);
+    if (p->env.now_ms < folding_due_ms(&p->folding) || !log_is_open(p->log))
+        return;
+    struct out_find_dispensable *const out =
+        &env_emit(&p->env, PARTITION_OUT_FIND_DISPENSABLE)->find_dispensable;
+    out->below = log->base + log->committed_n + 1;
+    out->published = log->published;
+    folding_ask(&p->folding, p->env.now_ms, out);
+}
+
+/* The list is that of a server which has all that was appended by now, so that none of it is left out. */
+static void read_ids_again(struct partition *p)
+{
+    struct partition_out *const out = env_emit(&p->env, PARTITION_OUT_READ_IDS);
+    out->token = ++p->ids_asked;
+    out->read_ids = (struct out_read_ids){log_facts(p->log)->base + log_facts(p->log)->next_n - 1,
+                                          p->env.options.known_max};
+}
+
+static void take_removed(struct partition *p, uint64_t sequence)
+{
+    size_t deletions;
+    if (projection_removed(p->projection, sequence))
+        p->busy_ms = p->env.now_ms;
+    if (!folding_removed(&p->folding, sequence, &deletions))
+        return;
+    instances_forget_deleted(p->instances, p->folding.deleted);
+    if (p->phase == PHASE_SERVING && instances_wants_ids(p->instances, deletions))
+        read_ids_again(p);
+}
+
+static void take_input(struct partition *p, const struct partition_in *in, uint64_t now_ms)
 {
     switch (in->kind) {
-    case PARTITION_IN_OPEN: open(p); break;
+    case PARTITION_IN_OPEN: begin_opening(p, now_ms); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
     case PARTITION_IN_STEP_DOWN: step_down(p, in->step_down.text); break;
     case PARTITION_IN_RIVAL: hear_of_rival(p, in->rival.epoch); break;
@@ -365,7 +428,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         hear_log(p);
         break;
     case PARTITION_IN_STORE_OPENED: projection_store_opened(p->projection, &in->store_opened); break;
-    case PARTITION_IN_STORE_RESET: projection_store_reset(p->projection); break;
+    case PARTITION_IN_STORE_RESET: projection_store_reset(p->projection, &in->store_reset); break;
     case PARTITION_IN_LOG: projection_log(p->projection, &in->log); break;
     case PARTITION_IN_RESULTS:
         projection_results(p->projection, &in->results, instances_inbox(p->instances));
@@ -376,7 +439,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_PUBLISHED:
         projection_published(p->projection, in->token, in->published.sequence);
         break;
-    case PARTITION_IN_SENT: sent(p, in->token); break;
+    case PARTITION_IN_SENT: partition_sent(p, in->token); break;
     case PARTITION_IN_EMITTED:
         if (projection_emitted(p->projection, in->token))
             p->busy_ms = p->env.now_ms;
@@ -386,12 +449,13 @@ static void answer(struct partition *p, const struct partition_in *in)
             p->busy_ms = p->env.now_ms;
         break;
     case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
-    case PARTITION_IN_HISTORY: history(p, in->token, &in->history); break;
-    case PARTITION_IN_IDS: instances_ids(p->instances, &in->ids); break;
-    case PARTITION_IN_REMOVED:
-        if (projection_removed(p->projection, in->token))
-            p->busy_ms = p->env.now_ms;
+    case PARTITION_IN_HISTORY: partition_history(p, in->token, &in->history); break;
+    case PARTITION_IN_IDS:
+        if (in->token == p->ids_asked)
+            instances_ids(p->instances, &in->ids);
         break;
+    case PARTITION_IN_DISPENSABLE: take_dispensable(p, &in->dispensable); break;
+    case PARTITION_IN_REMOVED: take_removed(p, in->token); break;
     case PARTITION_IN_REJECTED: instances_rejected(p->instances, in->token); break;
     case PARTITION_IN_CRASHES: read_live(p, &in->crashes); break;
     case PARTITION_IN_QUERY:
@@ -405,11 +469,11 @@ static void hear_projection(struct partition *p)
 {
     const char *step_down_why = projection_take_step_down(p->projection);
     if (projection_state(p->projection) == PROJECTION_FAILED) {
-        drop(p, projection_why(p->projection), true);
+        partition_close_now(p, projection_why(p->projection), true);
     } else if (step_down_why != NULL) {
         step_down(p, step_down_why);
     } else if (p->phase == PHASE_PROJECTION && projection_state(p->projection) == PROJECTION_CURRENT) {
-        become(p, PHASE_CRASHES); /* before any code runs */
+        partition_become(p, PHASE_CRASHES); /* before any code runs */
         env_emit(&p->env, PARTITION_OUT_READ_CRASHES);
     }
 }
@@ -419,11 +483,11 @@ static thole_status after_step(struct partition *p)
     if (!p->env.nomem && p->phase != PHASE_CLOSED)
         hear_projection(p);
     if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
-        drop(p, p->ending_why, true);
+        partition_close_now(p, p->ending_why, true);
     if (!p->env.nomem)
         return THOLE_OK;
     p->env.nomem = false;
-    drop(p, "out of memory", true);
+    partition_close_now(p, "out of memory", true);
     return THOLE_NOMEM;
 }
 
@@ -435,35 +499,36 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
                                in->kind == PARTITION_IN_RIVAL || in->kind == PARTITION_IN_QUERY;
     if (!unconditional && in->generation != p->env.generation)
         return THOLE_OK;
-    answer(p, in);
+    take_input(p, in, now_ms);
     return after_step(p);
 }
 
 /* --- time ---------------------------------------------------------------------------------------- */
 
-static bool quiet(const struct partition *p)
+static bool is_quiet(const struct partition *p)
 {
     return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) &&
            instances_quiet(p->instances);
 }
 
-static bool unsaid(const struct partition *p)
+static bool partition_unsaid(const struct partition *p)
 {
     return projection_unsaid(p->projection, log_facts(p->log)->published);
 }
 
-static bool unsaved(const struct partition *p)
+static bool rows_owed(const struct partition *p)
 {
-    return instances_inbox(p->instances)->dirty || unsaid(p) || projection_unsaved(p->projection);
+    return instances_inbox(p->instances)->dirty || partition_unsaid(p) || partition_unlisted(p) ||
+           projection_unsaved(p->projection);
 }
 
-static bool unpurged(const struct partition *p)
+static bool inbox_unpurged(const struct partition *p)
 {
     return log_facts(p->log)->floor > 1 && log_facts(p->log)->floor > p->purged_below;
 }
 
 /* The message at the floor is kept: it may be the one that identifies the stream. */
-static void purge(struct partition *p, uint64_t step)
+static void partition_purge(struct partition *p, uint64_t step)
 {
     uint64_t const below = log_facts(p->log)->floor;
     if (below < p->purged_below + step || below <= 1)
@@ -473,31 +538,23 @@ static void purge(struct partition *p, uint64_t step)
         (struct out_purge_inbox){below, progress_seen(instances_inbox(p->instances))};
 }
 
-/* Saves what only memory holds, when the partition is idle. */
-static void save(struct partition *p)
+/* Saves what only memory holds, when the partition is idle. False: it holds nothing. */
+static bool partition_save(struct partition *p)
 {
-    if (!log_is_open(p->log))
-        return;
-    if (instances_inbox(p->instances)->dirty || unsaid(p))
+    bool const wanted = rows_owed(p), may = wanted && log_is_open(p->log);
+    if (may && (instances_inbox(p->instances)->dirty || partition_unsaid(p) || partition_unlisted(p)))
         append_position(p);
-    else
+    else if (may)
         projection_save(p->projection);
-}
-
-static bool may_run(const struct partition *p)
-{
-    const struct log_facts *log = log_facts(p->log);
-    return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
-           log->in_flight < p->env.options.window_max && log->in_flight_bytes < WINDOW_BYTES_MAX &&
-           projection_has_room(p->projection);
+    return wanted;
 }
 
 /* Appends the record of a turn. Returns the number of records. */
-static size_t append(struct partition *p, const struct instances_record *record)
+static size_t partition_append(struct partition *p, const struct instances_record *record)
 {
     if (record->entry == NULL)
         return 0;
-    struct log_saying now = saying(p);
+    struct log_saying now = partition_saying(p);
     now.newest = record->newest;
     if (record->turn != NULL)
         return log_append_turn(p->log, record->turn, record->lines, record->lines_len, &now, record->entry);
@@ -508,8 +565,9 @@ static size_t append(struct partition *p, const struct instances_record *record)
 static void run_turns(struct partition *p)
 {
     struct instances_record record;
-    while (may_run(p) && instances_run(p->instances, &record)) {
-        size_t const records = append(p, &record);
+    uint64_t const base = log_facts(p->log)->base, done = projection_projected(p->projection);
+    while (partition_may_run(p) && instances_run(p->instances, done > base ? done - base : 0, &record)) {
+        size_t const records = partition_append(p, &record);
         p->turns += record.turn != NULL;
         if (record.wake.due_ms > 0)
             projection_wake(p->projection, &record.wake);
@@ -518,25 +576,32 @@ static void run_turns(struct partition *p)
     instances_evict(p->instances);
 }
 
-static void serve(struct partition *p)
+bool partition_drop(struct partition *p, thole_slice instance)
+{
+    return instances_drop(p->instances, instance);
+}
+
+static void partition_serve(struct partition *p)
 {
     struct projection_timer due;
     while (projection_take_due(p->projection, &due))
         instances_timer(p->instances, due.instance, due.execution, due.timer_id);
+    instances_wake(p->instances);
     run_turns(p);
-    purge(p, PURGE_EVERY);
+    if (partition_unlisted(p) && partition_may_run(p))
+        append_position(p);
+    partition_purge(p, PURGE_EVERY);
     uint64_t const confirmed = log_facts(p->log)->confirmed_seq;
     if (projection_unconfirmed(p->projection, confirmed) && log_facts(p->log)->in_flight == 0 &&
         log_is_open(p->log))
         append_position(p);
     projection_remove(p->projection, confirmed);
-    if (!quiet(p) || p->env.now_ms < p->busy_ms + p->env.options.idle_ms)
+    look_for_dispensable(p);
+    if (!is_quiet(p) || p->env.now_ms < p->busy_ms + p->env.options.idle_ms)
         return;
-    if (unsaved(p)) {
-        save(p);
+    if (partition_save(p))
         return;
-    }
-    purge(p, 1);
+    partition_purge(p, 1);
     if (instances_counts_wanted(p->instances))
         instances_count_again(p->instances);
 }
@@ -548,19 +613,15 @@ static uint64_t may_close_ms(const struct partition *p)
     return projection_emissions(p->projection) == 0 ? p->env.now_ms : p->closing_ms + CLOSING_EVENTS_MS;
 }
 
-static void finish(struct partition *p)
+static void partition_finish(struct partition *p)
 {
     if (log_facts(p->log)->in_flight > 0 || !projection_idle(p->projection) ||
-        p->env.now_ms < may_close_ms(p))
+        p->env.now_ms < may_close_ms(p) || partition_save(p))
         return;
-    if (unsaved(p)) {
-        save(p);
-        return;
-    }
-    if (unpurged(p))
-        purge(p, 1);
+    if (inbox_unpurged(p))
+        partition_purge(p, 1);
     else
-        drop(p, "handed over", false);
+        partition_close_now(p, "handed over", false);
 }
 
 bool partition_flush(struct partition *p, uint64_t now_ms, bool rows)
@@ -571,9 +632,9 @@ bool partition_flush(struct partition *p, uint64_t now_ms, bool rows)
     bool const rows_wait = p->phase != PHASE_CLOSED && projection_pump(p->projection, rows);
     instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
-        serve(p);
+        partition_serve(p);
     else if (p->phase == PHASE_CLOSING && !p->ending)
-        finish(p);
+        partition_finish(p);
     (void)after_step(p); /* out of memory: CLOSED follows */
     return rows_wait;
 }
@@ -588,23 +649,39 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
     uint64_t deadline = projection_deadline_ms(p->projection);
-    if (quiet(p) && (unsaved(p) || unpurged(p) || instances_counts_wanted(p->instances))) {
+    uint64_t const look = folding_due_ms(&p->folding), wake = instances_deadline_ms(p->instances);
+    deadline = look < deadline ? look : deadline;
+    deadline = wake < deadline ? wake : deadline;
+    if (is_quiet(p) && (rows_owed(p) || inbox_unpurged(p) || instances_counts_wanted(p->instances))) {
         uint64_t const idle = p->busy_ms + p->env.options.idle_ms;
         deadline = idle < deadline ? idle : deadline;
     }
     return deadline;
 }
 
+static size_t room_of(size_t held, size_t max)
+{
+    return held < max ? max - held : 0;
+}
+
+static size_t partition_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The oldest messages first: what is behind those that wait (mostly for a history) is not taken, so that a
+ * record has few ranges. While none waits there is room: the first one that is not incorporated must come. */
 size_t partition_room(const struct partition *p)
 {
-    const struct progress *progress = instances_inbox(p->instances);
-    size_t const pending = instances_pending(p->instances);
+    const struct partition_options *const options = &p->env.options;
+    const struct progress *const progress = instances_inbox(p->instances);
     uint64_t const ahead = progress->received > progress->floor ? progress->received - progress->floor : 0;
-    if (p->phase != PHASE_SERVING || pending >= instances_pending_max() || ahead >= p->env.options.ahead_max)
+    bool const many = progress->open > 0 && progress->ranges_len > 2 * options->waiting_max;
+    if (p->phase != PHASE_SERVING || many)
         return 0;
-    size_t const room = instances_pending_max() - pending,
-                 ahead_room = p->env.options.ahead_max - (size_t)ahead;
-    return room < ahead_room ? room : ahead_room;
+    size_t const resting = partition_least(instances_resting(p->instances), options->resting_max);
+    size_t const room = room_of((size_t)progress->open, options->waiting_max + resting);
+    return lists_wanted(p) ? partition_least(room, room_of((size_t)ahead, options->ahead_max)) : room;
 }
 
 size_t partition_pending(const struct partition *p)
@@ -639,6 +716,11 @@ uint64_t partition_epoch(const struct partition *p)
     return log_facts(p->log)->epoch;
 }
 
+bool partition_rows(const struct partition *p, struct rows_state *ret)
+{
+    return projection_rows(p->projection, ret) && p->phase == PHASE_SERVING && !p->ending;
+}
+
 uint64_t partition_generation(const struct partition *p)
 {
     return p->env.generation;
@@ -661,7 +743,7 @@ uint64_t partition_committed_sequence(const struct partition *p)
 }
 
 /* Of this epoch: it begins when all before it is projected. */
-static uint64_t unprojected(const struct partition *p)
+static uint64_t partition_unprojected(const struct partition *p)
 {
     const struct log_facts *const facts = log_facts(p->log);
     uint64_t const last = facts->base + facts->committed_n, done = projection_projected(p->projection);
@@ -674,18 +756,21 @@ struct partition_facts partition_facts(const struct partition *p)
 {
     const struct log_facts *const facts = log_facts(p->log);
     return (struct partition_facts){.turns = p->turns,
-                                    .unprojected = unprojected(p),
+                                    .unprojected = partition_unprojected(p),
                                     .open_activities = instances_open_activities(p->instances),
                                     .emissions = projection_emissions(p->projection),
                                     .appends = facts->in_flight,
                                     .append_bytes = facts->in_flight_bytes,
                                     .instances = instances_in_memory(p->instances),
-                                    .parked = instances_parked(p->instances)};
+                                    .parked = instances_parked(p->instances),
+                                    .early = instances_early(p->instances),
+                                    .early_bytes = instances_early_bytes(p->instances)};
 }
 
 bool partition_idle(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && instances_pending(p->instances) == 0 &&
+    return p->phase == PHASE_SERVING && is_quiet(p) && !rows_owed(p) &&
+           instances_pending(p->instances) == 0 && instances_deadline_ms(p->instances) == UINT64_MAX &&
            instances_counts_exact(p->instances) && projection_removals(p->projection) == 0 &&
            projection_emissions(p->projection) == 0;
 }

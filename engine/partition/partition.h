@@ -42,9 +42,19 @@ bool partition_flush(struct partition *p, uint64_t now_ms, bool rows);
 /* Takes the next output; false when there is none. */
 bool partition_poll(struct partition *p, struct partition_out *ret);
 
+/* Drops an instance from memory, as lack of memory would: its next turn begins with a replay. False: it is in
+ * use, or waits for something. For tests. */
+bool partition_drop(struct partition *p, thole_slice instance);
 /* When to call partition_flush() next even without input, wall clock ms; UINT64_MAX = not needed. */
 uint64_t partition_deadline_ms(const struct partition *p);
-/* Number of inbox messages that may be given now; 0 = wait. */
+/* What every engine that may own the partition next reads in a record. Nothing until it is said. */
+struct record_forms {
+    bool ranges; /* of an inbox position: else records list its sequences, and fewer messages may be given */
+    bool references; /* to payloads (record_references.h): else records have none */
+    bool lists;      /* of dispensable records (record_folded.h): else none is made */
+};
+void partition_forms_read(struct partition *partition, struct record_forms by_all);
+/* Number of inbox messages that may be given now, in the order of the inbox; 0 = wait. */
 size_t partition_room(const struct partition *p);
 /* Messages and timers that wait for a turn. */
 size_t partition_pending(const struct partition *p);
@@ -54,6 +64,9 @@ size_t partition_pending_bytes(const struct partition *p);
 enum partition_state partition_state(const struct partition *p);
 uint64_t partition_epoch(const struct partition *p);
 uint64_t partition_generation(const struct partition *p);
+/* What the database's row of the partition says after the last batch of this owner. True: it must be exactly
+ * that, as it is open and no batch is on its way. */
+bool partition_rows(const struct partition *p, struct rows_state *ret);
 /* No input waits, nothing is in flight, everything is projected. */
 bool partition_idle(const struct partition *p);
 /* At least the number of activities with a row, by committed turns: while it is not 0, the sweeper must look
@@ -71,6 +84,7 @@ struct partition_facts {
     size_t appends, append_bytes; /* in flight */
     size_t instances;             /* in memory */
     size_t parked;                /* of these, those whose code waits for its next turn */
+    size_t early, early_bytes;    /* of these, ids for which events wait; their memory */
 };
 struct partition_facts partition_facts(const struct partition *p);
 /* Sequence of the last record that is committed, as this owner knows; 0: none of its epoch, or it is closed.

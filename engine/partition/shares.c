@@ -35,7 +35,7 @@ static void set_name(name_text to, thole_slice name)
     memcpy(to, name.ptr, name.len);
 }
 
-static bool is(const name_text text, thole_slice name)
+static bool shares_same(const name_text text, thole_slice name)
 {
     return thole_slice_equal(thole_slice_from(text), name);
 }
@@ -71,13 +71,13 @@ static const struct member *owner_of(struct shares *s, size_t there, uint32_t p)
     return owner == SIZE_MAX ? NULL : choice[owner];
 }
 
-static void settle(struct shares *s, const struct live_nodes *live, uint32_t p, bool mine)
+static void shares_settle(struct shares *s, const struct live_nodes *live, uint32_t p, bool mine)
 {
     struct share *const share = &s->shares[p];
     if (mine == share->mine)
         return;
     thole_slice const before = thole_slice_from(share->owner);
-    bool const alive = before.len > 0 && !is(s->self, before) && live_find(live, before) != NULL;
+    bool const alive = before.len > 0 && !shares_same(s->self, before) && live_find(live, before) != NULL;
     bool const unknown = before.len == 0 && !live_alone(live);
     share->mine = mine;
     s->calls.own(s->calls.arg, p, mine, alive || unknown);
@@ -85,10 +85,11 @@ static void settle(struct shares *s, const struct live_nodes *live, uint32_t p, 
 
 static void set_owner(const struct shares *s, struct share *share, thole_slice owner, uint64_t now_ms)
 {
-    if (is(share->owner, owner))
+    if (shares_same(share->owner, owner))
         return;
     set_name(share->owner, owner);
-    bool const expected = share->opener[0] != '\0' && !is(share->opener, owner) && !is(s->self, owner);
+    bool const expected =
+        share->opener[0] != '\0' && !shares_same(share->opener, owner) && !shares_same(s->self, owner);
     share->due_ms = expected ? now_ms + s->ttl_ms : 0;
 }
 
@@ -115,11 +116,11 @@ void shares_step(struct shares *s, struct live_nodes *live, bool valid, uint64_t
         note_due(s, live, p, now_ms);
         const struct member *const owner = owner_of(s, there, p);
         if (owner == NULL) {
-            settle(s, live, p, false);
+            shares_settle(s, live, p, false);
             continue;
         }
         thole_slice const node = owner->heartbeat.node;
-        settle(s, live, p, s->own_all || is(s->self, node));
+        shares_settle(s, live, p, s->own_all || shares_same(s->self, node));
         set_owner(s, share, node, now_ms);
     }
 }
@@ -131,7 +132,7 @@ void shares_opened(struct shares *s, struct live_nodes *live, uint32_t p, thole_
         return; /* not an engine's */
     struct share *const share = &s->shares[p];
     set_name(share->opener, node);
-    if (is(share->owner, node))
+    if (shares_same(share->owner, node))
         share->due_ms = 0;
     live_take_in(live, node, p);
 }

@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "message.h"
 #include "partition_env.h"
+#include "range.h"
 #include "tables.h"
 #include "thole/client.h"
 #include "utf8.h"
@@ -67,7 +68,7 @@ void expected_rows_destroy(struct expected_rows *e)
 
 /* ---- the table of rows ---- */
 
-static uint64_t hash_of(const struct stored_row *key)
+static uint64_t expected_rows_hash_of(const struct stored_row *key)
 {
     return key_hash((thole_slice){NULL, 0}, key->execution * ROW_TABLES + key->table, key->id);
 }
@@ -76,13 +77,13 @@ static uint64_t hash_of(const struct stored_row *key)
 static uint32_t *cell_of(const struct expected_rows *e, const struct stored_row *key)
 {
     assert(e->rows_len < e->cells_cap); /* there is a free cell */
-    size_t at = hash_of(key) % e->cells_cap;
+    size_t at = expected_rows_hash_of(key) % e->cells_cap;
     while (e->cells[at] != 0 && stored_row_compare(&e->rows[e->cells[at] - 1].row, key) != 0)
         at = (at + 1) % e->cells_cap;
     return &e->cells[at];
 }
 
-static void grow(struct expected_rows *e)
+static void expected_rows_grow(struct expected_rows *e)
 {
     if (e->cells_cap > 2 * (e->rows_len + 1))
         return;
@@ -93,18 +94,19 @@ static void grow(struct expected_rows *e)
         *cell_of(e, &e->rows[i].row) = (uint32_t)i + 1;
 }
 
-static struct expected_row *find(const struct expected_rows *e, const struct stored_row *key)
+static struct expected_row *expected_rows_find_row(const struct expected_rows *e,
+                                                   const struct stored_row *key)
 {
     uint32_t const found = e->rows_len == 0 ? 0 : *cell_of(e, key);
     return found == 0 || e->rows[found - 1].gone ? NULL : &e->rows[found - 1];
 }
 
 /* The row with the key, which is there from now on. *ret_new: it was not. */
-static struct expected_row *row_of(struct expected_rows *e, enum row_table table, uint64_t execution,
-                                   uint64_t id, bool *ret_new)
+static struct expected_row *expected_rows_row_of(struct expected_rows *e, enum row_table table,
+                                                 uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct stored_row const key = {.table = table, .execution = execution, .id = id};
-    grow(e);
+    expected_rows_grow(e);
     uint32_t *const cell = cell_of(e, &key);
     bool fresh = *cell == 0;
     if (fresh) {
@@ -121,10 +123,11 @@ static struct expected_row *row_of(struct expected_rows *e, enum row_table table
     return row;
 }
 
-static void gone(struct expected_rows *e, enum row_table table, uint64_t execution, uint64_t id)
+static void expected_rows_remove(struct expected_rows *e, enum row_table table, uint64_t execution,
+                                 uint64_t id)
 {
     struct stored_row const key = {.table = table, .execution = execution, .id = id};
-    struct expected_row *const row = find(e, &key);
+    struct expected_row *const row = expected_rows_find_row(e, &key);
     if (row != NULL)
         row->gone = true;
 }
@@ -177,16 +180,17 @@ static uint64_t stored_ms(uint64_t ms)
     return ms < INT64_MAX ? ms : INT64_MAX;
 }
 
-static void timer(struct expected_rows *e, uint64_t execution, uint64_t id, uint64_t due_ms)
+static void expected_rows_timer(struct expected_rows *e, uint64_t execution, uint64_t id, uint64_t due_ms)
 {
-    row_of(e, ROWS_TIMERS, execution, id, NULL)->row.numbers[TIMER_DUE_MS] =
+    expected_rows_row_of(e, ROWS_TIMERS, execution, id, NULL)->row.numbers[TIMER_DUE_MS] =
         due_ms == 0 ? 1 : stored_ms(due_ms);
 }
 
-static void queued(struct expected_rows *e, const struct turn *turn, const struct event *event, uint64_t id)
+static void expected_rows_queued(struct expected_rows *e, const struct turn *turn, const struct event *event,
+                                 uint64_t id)
 {
-    struct expected_row *const row = row_of(e, ROWS_ACTIVITIES, turn->execution, id, NULL);
-    row->row.numbers[ACTIVITY_TRY] = event->try_number == 0 ? 1 : event->try_number;
+    struct expected_row *const row = expected_rows_row_of(e, ROWS_ACTIVITIES, turn->execution, id, NULL);
+    row->row.numbers[ACTIVITY_TRY] = range_nearest(RANGE_TRY, event->try_number == 0 ? 1 : event->try_number);
     row->row.numbers[ACTIVITY_TIMEOUT_MS] = event->retry == NULL ? 0 : event->retry->try_timeout_ms;
     row->range.first_ms = turn->time_ms;
     set_text(e, row, ACTIVITY_QUEUE, event->queue);
@@ -200,91 +204,98 @@ static void queued(struct expected_rows *e, const struct turn *turn, const struc
     set_text(e, row, ACTIVITY_DIGEST, work_digest_slice(&digest));
 }
 
-static void quarantined(struct expected_rows *e, const struct turn *turn, const struct event *event)
+static void expected_rows_quarantined(struct expected_rows *e, const struct turn *turn,
+                                      const struct event *event)
 {
-    struct expected_row *const row = row_of(e, ROWS_QUARANTINE, turn->execution, event->ref, NULL);
-    row->row.numbers[QUARANTINE_TRY] = event->try_number;
-    row->row.numbers[QUARANTINE_LOST] = event->lost;
+    struct expected_row *const row =
+        expected_rows_row_of(e, ROWS_QUARANTINE, turn->execution, event->ref, NULL);
+    row->row.numbers[QUARANTINE_TRY] = range_nearest(RANGE_TRY, event->try_number);
+    row->row.numbers[QUARANTINE_LOST] = range_nearest(RANGE_LOST, event->lost);
     row->row.numbers[QUARANTINE_SINCE_MS] = turn->time_ms;
     row->row.numbers[QUARANTINE_UNTIL_MS] = stored_ms(event->due_ms);
     set_text(e, row, QUARANTINE_QUEUE, event->queue);
     set_text(e, row, QUARANTINE_NAME, event->name);
     set_readable(e, row, QUARANTINE_WORKER, event->worker);
     set_readable(e, row, QUARANTINE_REASON, text_cut(event->data, TEXT_BYTES_MAX));
-    gone(e, ROWS_ACTIVITIES, turn->execution, event->ref);
+    expected_rows_remove(e, ROWS_ACTIVITIES, turn->execution, event->ref);
     if (event->due_ms != 0)
-        timer(e, turn->execution, event->ref, event->due_ms);
+        expected_rows_timer(e, turn->execution, event->ref, event->due_ms);
 }
 
-static void try_started(struct expected_rows *e, const struct turn *turn, const struct event *event)
+static void expected_rows_try_started(struct expected_rows *e, const struct turn *turn,
+                                      const struct event *event)
 {
-    queued(e, turn, event, event->ref);
+    expected_rows_queued(e, turn, event, event->ref);
     if (event->quarantined)
-        gone(e, ROWS_QUARANTINE, turn->execution, event->ref);
+        expected_rows_remove(e, ROWS_QUARANTINE, turn->execution, event->ref);
     if (event->due_ms != 0)
-        timer(e, turn->execution, event->ref, event->due_ms);
+        expected_rows_timer(e, turn->execution, event->ref, event->due_ms);
     else
-        gone(e, ROWS_TIMERS, turn->execution, event->ref);
+        expected_rows_remove(e, ROWS_TIMERS, turn->execution, event->ref);
 }
 
-static void activity_ended(struct expected_rows *e, const struct turn *turn, const struct event *event)
+static void expected_rows_activity_ended(struct expected_rows *e, const struct turn *turn,
+                                         const struct event *event)
 {
-    gone(e, ROWS_ACTIVITIES, turn->execution, event->ref);
+    expected_rows_remove(e, ROWS_ACTIVITIES, turn->execution, event->ref);
     if (event->quarantined)
-        gone(e, ROWS_QUARANTINE, turn->execution, event->ref);
+        expected_rows_remove(e, ROWS_QUARANTINE, turn->execution, event->ref);
     if (event->timed)
-        gone(e, ROWS_TIMERS, turn->execution, event->ref);
+        expected_rows_remove(e, ROWS_TIMERS, turn->execution, event->ref);
 }
 
 /* What is removed has ended: nothing of it is outstanding. */
-static void pruned(struct expected_rows *e, const struct event *event)
+static void expected_rows_pruned(struct expected_rows *e, const struct event *event)
 {
     struct executions const executions = executions_pruned(event);
     for (enum row_table table = ROWS_ACTIVITIES; table <= ROWS_EXECUTIONS && executions.upto > 0; table++)
         all_gone(e, table, executions.above, executions.upto);
 }
 
-static void outstanding(struct expected_rows *e, const struct turn *turn, const struct event *event)
+static void expected_rows_outstanding(struct expected_rows *e, const struct turn *turn,
+                                      const struct event *event)
 {
     switch (event->kind) {
     case EVENT_ACTIVITY_SCHEDULED:
-        queued(e, turn, event, event->id);
+        expected_rows_queued(e, turn, event, event->id);
         if (event->retry != NULL && event->retry->total_timeout_ms > 0)
-            timer(e, turn->execution, event->id, turn->time_ms + event->retry->total_timeout_ms);
+            expected_rows_timer(e, turn->execution, event->id,
+                                range_sum(turn->time_ms, event->retry->total_timeout_ms));
         break;
     case EVENT_ACTIVITY_TRY_FAILED:
-        gone(e, ROWS_ACTIVITIES, turn->execution, event->ref);
-        timer(e, turn->execution, event->ref, event->due_ms);
+        expected_rows_remove(e, ROWS_ACTIVITIES, turn->execution, event->ref);
+        expected_rows_timer(e, turn->execution, event->ref, event->due_ms);
         break;
-    case EVENT_ACTIVITY_QUARANTINED: quarantined(e, turn, event); break;
-    case EVENT_ACTIVITY_TRY_STARTED: try_started(e, turn, event); break;
+    case EVENT_ACTIVITY_QUARANTINED: expected_rows_quarantined(e, turn, event); break;
+    case EVENT_ACTIVITY_TRY_STARTED: expected_rows_try_started(e, turn, event); break;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
-    case EVENT_ACTIVITY_CANCELLED: activity_ended(e, turn, event); break;
-    case EVENT_TIMER_CREATED: timer(e, turn->execution, event->id, event->due_ms); break;
+    case EVENT_ACTIVITY_CANCELLED: expected_rows_activity_ended(e, turn, event); break;
+    case EVENT_TIMER_CREATED: expected_rows_timer(e, turn->execution, event->id, event->due_ms); break;
     case EVENT_TIMER_FIRED:
-    case EVENT_TIMER_CANCELLED: gone(e, ROWS_TIMERS, turn->execution, event->ref); break;
+    case EVENT_TIMER_CANCELLED: expected_rows_remove(e, ROWS_TIMERS, turn->execution, event->ref); break;
     case EVENT_EVENT_RECEIVED: /* those that came before the instance are part of its first turn */
         if (turn->number == 1)
-            gone(e, ROWS_TIMERS, 0, EARLY_TIMER);
+            expected_rows_remove(e, ROWS_TIMERS, 0, EARLY_TIMER);
         break;
-    case EVENT_HISTORY_PRUNED: pruned(e, event); break;
+    case EVENT_HISTORY_PRUNED: expected_rows_pruned(e, event); break;
     default: break;
     }
 }
 
 /* Execution 0. When its events expire depends on an option: the row is due after the turn. */
-static void early(struct expected_rows *e, const struct turn *turn, const struct event *event)
+static void expected_rows_add_early(struct expected_rows *e, const struct turn *turn,
+                                    const struct event *event)
 {
     if (event->kind == EVENT_EVENT_RECEIVED)
-        timer(e, 0, EARLY_TIMER, turn->time_ms);
+        expected_rows_timer(e, 0, EARLY_TIMER, turn->time_ms);
     else if (event->kind == EVENT_DISCARDED)
-        gone(e, ROWS_TIMERS, 0, EARLY_TIMER);
+        expected_rows_remove(e, ROWS_TIMERS, 0, EARLY_TIMER);
 }
 
 /* ---- the instance and its executions ---- */
 
-static uint64_t status_of(const struct turn *turn, const struct event *end)
+static uint64_t expected_rows_status_of(const struct turn *turn, const struct event *end)
 {
     switch (end == NULL ? EVENT_UNKNOWN : end->kind) {
     case EVENT_COMPLETED: return THOLE_INSTANCE_COMPLETED;
@@ -300,6 +311,11 @@ static uint64_t status_of(const struct turn *turn, const struct event *end)
         return THOLE_INSTANCE_PAUSED;
     bool const waits = turn->blocked == BLOCKED_NO_CODE || turn->blocked == BLOCKED_NOT_STARTED;
     return waits ? THOLE_INSTANCE_WAITING : THOLE_INSTANCE_STUCK;
+}
+
+static uint64_t blocked_of(const struct turn *turn, const struct event *end)
+{
+    return end != NULL || turn->ran ? BLOCKED_NOT : turn->blocked;
 }
 
 static thole_slice detail_of(const struct turn *turn, const struct event *end)
@@ -330,7 +346,7 @@ static bool says_more(const struct turn *turn)
 }
 
 /* Of which turns the instance's row may be. */
-static void mark(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
+static void expected_rows_mark(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
 {
     if (says_more(turn))
         e->marks_len = 0;
@@ -355,7 +371,8 @@ bool expected_rows_may_lag(const struct expected_rows *e, uint64_t sequence, uin
     return false;
 }
 
-static void add_event(struct expected_rows *e, struct expected_row *row, const struct event *event)
+static void expected_rows_add_event(struct expected_rows *e, struct expected_row *row,
+                                    const struct event *event)
 {
     if (event->kind == EVENT_STARTED) {
         if (event->name.len > 0)
@@ -364,7 +381,7 @@ static void add_event(struct expected_rows *e, struct expected_row *row, const s
             set_text(e, row, INSTANCE_PARENT, event->parent.instance);
     }
     if ((event->kind == EVENT_STARTED || event->kind == EVENT_VERSION_CHOSEN) && event->version != 0)
-        row->row.numbers[INSTANCE_VERSION] = event->version;
+        row->row.numbers[INSTANCE_VERSION] = range_nearest(RANGE_VERSION, event->version);
     if (sets_custom_status(event))
         set_text(e, row, INSTANCE_CUSTOM_STATUS, text_cut(event->data, TEXT_BYTES_MAX));
 }
@@ -388,23 +405,24 @@ static bool is_started(enum event_kind kind)
     return kind == EVENT_STARTED;
 }
 
-static void instance_row(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
+static void expected_rows_instance_row(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
 {
     bool fresh = false;
     const struct event *const end = find_event(turn, event_is_terminal);
-    struct expected_row *const row = row_of(e, ROWS_INSTANCES, 0, 0, &fresh);
+    struct expected_row *const row = expected_rows_row_of(e, ROWS_INSTANCES, 0, 0, &fresh);
     uint64_t *const numbers = row->row.numbers;
     bool const begins = fresh || (numbers[INSTANCE_EXECUTION] == 0 && turn->execution > 0);
     if (begins || turn->time_ms < numbers[INSTANCE_CREATED_MS])
         numbers[INSTANCE_CREATED_MS] = turn->time_ms;
     numbers[INSTANCE_EXECUTION] = turn->execution;
-    numbers[INSTANCE_STATUS] = status_of(turn, end);
+    numbers[INSTANCE_STATUS] = expected_rows_status_of(turn, end);
+    numbers[INSTANCE_BLOCKED] = blocked_of(turn, end);
     numbers[INSTANCE_UPDATED_MS] = turn->time_ms;
     numbers[INSTANCE_TURNS] = turn->number;
     numbers[INSTANCE_SEQ] = sequence;
     set_readable(e, row, INSTANCE_DETAIL, detail_of(turn, end));
     for (size_t i = 0; i < turn->events_len; i++)
-        add_event(e, row, &turn->events[i]);
+        expected_rows_add_event(e, row, &turn->events[i]);
 }
 
 /* Of a first execution the instance's row says all until it continues as new. */
@@ -415,13 +433,13 @@ static void execution_row(struct expected_rows *e, const struct turn *turn, uint
     const struct event *const end = find_event(turn, event_is_terminal);
     bool const begins = turn->execution > 1 && find_event(turn, is_started) != NULL;
     bool const ends = end != NULL && (turn->execution > 1 || end->kind == EVENT_CONTINUED_AS_NEW);
-    if (!begins && !ends && find(e, &key) == NULL)
+    if (!begins && !ends && expected_rows_find_row(e, &key) == NULL)
         return;
     bool fresh = false;
-    struct expected_row *const row = row_of(e, ROWS_EXECUTIONS, turn->execution, 0, &fresh);
+    struct expected_row *const row = expected_rows_row_of(e, ROWS_EXECUTIONS, turn->execution, 0, &fresh);
     uint64_t *const numbers = row->row.numbers;
     if (fresh) {
-        uint64_t const created_ms = find(e, &instance)->row.numbers[INSTANCE_CREATED_MS];
+        uint64_t const created_ms = expected_rows_find_row(e, &instance)->row.numbers[INSTANCE_CREATED_MS];
         numbers[EXECUTION_STARTED_MS] = turn->execution == 1 ? created_ms : turn->time_ms;
         row->range.first_ms = numbers[EXECUTION_STARTED_MS];
         row->range.first_turn = turn->number;
@@ -430,7 +448,7 @@ static void execution_row(struct expected_rows *e, const struct turn *turn, uint
     row->range.last_ms = turn->time_ms;
     row->range.last_turn = turn->number;
     row->range.last_seq = sequence;
-    numbers[EXECUTION_STATUS] = status_of(turn, end);
+    numbers[EXECUTION_STATUS] = expected_rows_status_of(turn, end);
     numbers[EXECUTION_ENDED_MS] = ends ? turn->time_ms : 0;
     numbers[EXECUTION_TURNS] = turn->number;
     numbers[EXECUTION_SEQ] = sequence;
@@ -438,32 +456,32 @@ static void execution_row(struct expected_rows *e, const struct turn *turn, uint
 
 /* ---- records ---- */
 
-static void take_turn(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
+static void expected_rows_take_turn(struct expected_rows *e, const struct turn *turn, uint64_t sequence)
 {
-    mark(e, turn, sequence);
-    instance_row(e, turn, sequence);
+    expected_rows_mark(e, turn, sequence);
+    expected_rows_instance_row(e, turn, sequence);
     if (turn->execution > 0)
         execution_row(e, turn, sequence);
     for (size_t i = 0; i < turn->events_len; i++)
         if (turn->execution == 0)
-            early(e, turn, &turn->events[i]);
+            expected_rows_add_early(e, turn, &turn->events[i]);
         else
-            outstanding(e, turn, &turn->events[i]);
+            expected_rows_outstanding(e, turn, &turn->events[i]);
     if (find_event(turn, is_discarded) != NULL) {
-        gone(e, ROWS_INSTANCES, 0, 0);
+        expected_rows_remove(e, ROWS_INSTANCES, 0, 0);
         all_gone(e, ROWS_EXECUTIONS, 0, UINT64_MAX);
     }
 }
 
 /* Terminated while its history could not be read: its end closes nothing that is outstanding. */
-static bool ends_unread(const struct turn *turn)
+static bool expected_rows_ends_unread(const struct turn *turn)
 {
     size_t const n = turn->events_len;
     return !turn->more && n >= 2 && turn->events[n - 1].kind == EVENT_TERMINATED &&
            turn->events[n - 2].kind == EVENT_TERMINATE_REQUESTED;
 }
 
-static bool continues(const struct expected_rows *e, const struct record *record)
+static bool expected_rows_continues(const struct expected_rows *e, const struct record *record)
 {
     const struct record *const last = e->parts_len == 0 ? NULL : &e->parts[e->parts_len - 1];
     return last != NULL && record->epoch == last->epoch && record->n == last->n + 1 &&
@@ -472,17 +490,17 @@ static bool continues(const struct expected_rows *e, const struct record *record
 
 /* Turns are numbered within their execution: without one of them the rows are not known. A newer epoch may
  * have written some again. */
-static bool follows(const struct expected_rows *e, const struct turn *turn)
+static bool expected_rows_follows(const struct expected_rows *e, const struct turn *turn)
 {
     return turn->number <= (turn->execution == e->execution ? e->turn + 1 : 1);
 }
 
 /* A turn whose last part was never written does not count. False: a turn before it is not there. */
-static bool take_part(struct expected_rows *e, const struct record *record, uint64_t sequence)
+static bool expected_rows_take_part(struct expected_rows *e, const struct record *record, uint64_t sequence)
 {
-    if (!continues(e, record)) {
+    if (!expected_rows_continues(e, record)) {
         e->parts_len = 0;
-        if (!follows(e, &record->turn))
+        if (!expected_rows_follows(e, &record->turn))
             return false;
     }
     if (record->turn.more) {
@@ -491,25 +509,25 @@ static bool take_part(struct expected_rows *e, const struct record *record, uint
         *part = *record;
         return true;
     }
-    if (e->parts_len == 0 && ends_unread(&record->turn))
+    if (e->parts_len == 0 && expected_rows_ends_unread(&record->turn))
         outstanding_gone(e, record->turn.execution);
     for (size_t i = 0; i < e->parts_len; i++)
-        take_turn(e, &e->parts[i].turn, sequence);
-    take_turn(e, &record->turn, sequence);
+        expected_rows_take_turn(e, &e->parts[i].turn, sequence);
+    expected_rows_take_turn(e, &record->turn, sequence);
     e->parts_len = 0;
     e->execution = record->turn.execution;
     e->turn = record->turn.number;
     return true;
 }
 
-static void take_deletion(struct expected_rows *e, const struct deletion *deletion)
+static void expected_rows_take_deletion(struct expected_rows *e, const struct deletion *deletion)
 {
     e->parts_len = 0;
     e->marks_len = 0;
     e->execution = e->turn = 0;
     outstanding_gone(e, deletion->execution);
     all_gone(e, ROWS_EXECUTIONS, 0, UINT64_MAX);
-    gone(e, ROWS_INSTANCES, 0, 0);
+    expected_rows_remove(e, ROWS_INSTANCES, 0, 0);
 }
 
 thole_status expected_rows_take(struct expected_rows *e, uint64_t sequence, thole_slice bytes,
@@ -519,10 +537,13 @@ thole_status expected_rows_take(struct expected_rows *e, uint64_t sequence, thol
     if (e->parts_len == 0) /* nothing of it is needed any more */
         arena_release(&e->scratch);
     THOLE_TRY(record_decode(bytes, &e->scratch, &record, reterr));
+    if (!record_has_rows(&record))
+        return thole_fail(reterr, THOLE_CORRUPT, "the record at %llu has numbers that no row can have",
+                          (unsigned long long)sequence);
     e->last = sequence;
     if (record.kind == RECORD_DELETED)
-        take_deletion(e, &record.deletion);
-    else if (record.kind == RECORD_TURN && !take_part(e, &record, sequence))
+        expected_rows_take_deletion(e, &record.deletion);
+    else if (record.kind == RECORD_TURN && !expected_rows_take_part(e, &record, sequence))
         return thole_fail(reterr, THOLE_CORRUPT,
                           "turn %llu of execution %llu follows turn %llu of execution %llu",
                           (unsigned long long)record.turn.number, (unsigned long long)record.turn.execution,
@@ -536,7 +557,7 @@ thole_status expected_rows_take(struct expected_rows *e, uint64_t sequence, thol
 
 const struct expected_row *expected_rows_find(const struct expected_rows *e, const struct stored_row *key)
 {
-    return find(e, key);
+    return expected_rows_find_row(e, key);
 }
 
 size_t expected_rows_len(const struct expected_rows *e)

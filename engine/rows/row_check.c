@@ -39,7 +39,7 @@ void row_check_destroy(struct row_check *check)
 
 /* ---- one row ---- */
 
-static bool within(uint64_t value, uint64_t first, uint64_t last)
+static bool row_check_in_range(uint64_t value, uint64_t first, uint64_t last)
 {
     return value >= first && value <= last;
 }
@@ -56,12 +56,18 @@ static bool execution_number_fits(const struct stored_row *row, const struct exp
     uint64_t const value = row->numbers[i];
     bool const ended = expected->row.numbers[EXECUTION_ENDED_MS] != 0;
     if (i == EXECUTION_TURNS && !ended)
-        return within(value, expected->range.first_turn, expected->range.last_turn);
+        return row_check_in_range(value, expected->range.first_turn, expected->range.last_turn);
     if (i == EXECUTION_SEQ && !ended)
-        return within(value, expected->range.first_seq, expected->range.last_seq);
+        return row_check_in_range(value, expected->range.first_seq, expected->range.last_seq);
     if (i == EXECUTION_STATUS && !ended) /* of one of its turns */
-        return value >= 1 && value <= 9 && !within(value, 4, 7) && value != 9;
+        return value >= 1 && value <= 9 && !row_check_in_range(value, 4, 7) && value != 9;
     return value == expected->row.numbers[i];
+}
+
+/* An engine of an earlier version leaves the reason as it was. */
+static bool reason_fits(uint64_t value, uint64_t expected)
+{
+    return value == expected || value == BLOCKED_NOT || (expected == BLOCKED_NOT && value < BLOCKED_KINDS);
 }
 
 static bool number_fits(const struct row_check *check, const struct stored_row *row,
@@ -74,6 +80,8 @@ static bool number_fits(const struct row_check *check, const struct stored_row *
     if (row->table == ROWS_INSTANCES &&
         (i == INSTANCE_SEQ || i == INSTANCE_UPDATED_MS || i == INSTANCE_TURNS) && instance_lags(check, row))
         return true;
+    if (row->table == ROWS_INSTANCES && i == INSTANCE_BLOCKED)
+        return reason_fits(row->numbers[i], expected->row.numbers[i]);
     return row->numbers[i] == expected->row.numbers[i];
 }
 
@@ -86,8 +94,8 @@ static bool text_fits(const struct row_check *check, const struct stored_row *ro
     return written || unknown || thole_slice_equal(row->texts[i], expected->row.texts[i]);
 }
 
-static bool fits(const struct row_check *check, const struct stored_row *row,
-                 const struct expected_row *expected)
+static bool row_check_fits(const struct row_check *check, const struct stored_row *row,
+                           const struct expected_row *expected)
 {
     const struct row_shape *const shape = &row_shapes[row->table];
     for (size_t i = 0; shape->numbers[i] != NULL; i++)
@@ -113,7 +121,7 @@ bool row_text_differs(const struct row_check *check, const struct row_difference
 
 /* ---- all rows, after one record ---- */
 
-static int compare(const void *a, const void *b)
+static int row_check_compare(const void *a, const void *b)
 {
     return stored_row_compare(a, b);
 }
@@ -121,7 +129,7 @@ static int compare(const void *a, const void *b)
 static bool is_stored(const struct row_check *check, const struct stored_row *key)
 {
     return check->options.rows_len > 0 && bsearch(key, check->options.rows, check->options.rows_len,
-                                                  sizeof *check->options.rows, compare) != NULL;
+                                                  sizeof *check->options.rows, row_check_compare) != NULL;
 }
 
 static void begin_missing(struct row_check *check)
@@ -151,7 +159,7 @@ static void compare_all(struct row_check *check)
     for (size_t i = 0; i < check->options.rows_len; i++) {
         const struct stored_row *const row = &check->options.rows[i];
         const struct expected_row *const expected = expected_rows_find(check->expected, row);
-        check->fits[i] |= expected != NULL && fits(check, row, expected);
+        check->fits[i] |= expected != NULL && row_check_fits(check, row, expected);
     }
     if (!check->compared)
         begin_missing(check);
@@ -189,8 +197,8 @@ void row_check_result(struct row_check *check, uint64_t execution, uint64_t acti
 
 /* ---- the result ---- */
 
-static void differs(struct row_check *check, const struct stored_row *stored,
-                    const struct expected_row *expected)
+static void row_check_differs(struct row_check *check, const struct stored_row *stored,
+                              const struct expected_row *expected)
 {
     struct row_difference *const added = row_add((void **)&check->differences, &check->differences_len,
                                                  &check->differences_cap, sizeof *check->differences);
@@ -206,10 +214,10 @@ void row_check_end(struct row_check *check, const struct row_difference **ret, s
         const struct stored_row *const row = &check->options.rows[i];
         const struct expected_row *const expected = expected_rows_find(check->expected, row);
         if (!check->fits[i])
-            differs(check, row, expected);
+            row_check_differs(check, row, expected);
     }
     for (size_t i = 0; i < check->missing_len; i++)
-        differs(check, NULL, expected_rows_find(check->expected, &check->missing[i]));
+        row_check_differs(check, NULL, expected_rows_find(check->expected, &check->missing[i]));
     *ret = check->differences;
     *ret_len = check->differences_len;
 }

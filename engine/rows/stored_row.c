@@ -15,19 +15,19 @@ const struct row_shape row_shapes[ROW_TABLES] = {
                          .numbers = {"p", "status", "started_ms", "ended_ms", "turns", "history_seq"}},
     [ROWS_INSTANCES] = {.table = "instances",
                         .numbers = {"p", "execution", "status", "created_ms", "updated_ms", "turns",
-                                    "history_seq", "version"},
+                                    "history_seq", "version", "blocked"},
                         .texts = {"orchestration", "detail", "custom_status", "parent"},
                         .bytes = 1 << INSTANCE_CUSTOM_STATUS},
 };
 
-static int compare(uint64_t a, uint64_t b)
+static int stored_row_compare_numbers(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
 int stored_row_compare(const struct stored_row *a, const struct stored_row *b)
 {
-    int by = compare(a->table, b->table);
-    by = by != 0 ? by : compare(a->execution, b->execution);
-    return by != 0 ? by : compare(a->id, b->id);
+    int by = stored_row_compare_numbers(a->table, b->table);
+    by = by != 0 ? by : stored_row_compare_numbers(a->execution, b->execution);
+    return by != 0 ? by : stored_row_compare_numbers(a->id, b->id);
 }

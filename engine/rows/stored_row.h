@@ -5,7 +5,7 @@
 #include "thole/types.h"
 
 enum row_table { ROWS_ACTIVITIES, ROWS_TIMERS, ROWS_QUARANTINE, ROWS_EXECUTIONS, ROWS_INSTANCES, ROW_TABLES };
-enum { ROW_NUMBERS_MAX = 8, ROW_TEXTS_MAX = 5 };
+enum { ROW_NUMBERS_MAX = 9, ROW_TEXTS_MAX = 5 };
 
 /* Columns of each table by their place in a stored_row. The first number is the partition. */
 enum { NUMBER_P };
@@ -23,6 +23,7 @@ enum {
     INSTANCE_TURNS,
     INSTANCE_SEQ,
     INSTANCE_VERSION,
+    INSTANCE_BLOCKED,
 };
 enum { INSTANCE_ORCHESTRATION, INSTANCE_DETAIL, INSTANCE_CUSTOM_STATUS, INSTANCE_PARENT };
 

@@ -6,8 +6,10 @@
 /* lint.state_tables reads these lines. */
 static const unsigned next_states[LEASE_STATES] = {
     [LEASE_FREE] = TO(NEW),
-    [LEASE_NEW] = TO(PARKED) | TO(QUEUED) | TO(QUICK) | TO(RUNNING) | TO(ENDED),
+    [LEASE_NEW] = TO(PARKED) | TO(UNSERVED) | TO(QUEUED) | TO(QUICK) | TO(RUNNING) | TO(ENDED),
     [LEASE_PARKED] = TO(ENDED),
+    [LEASE_UNSERVED] = TO(SHELVING) | TO(ENDED),
+    [LEASE_SHELVING] = TO(ENDED),
     [LEASE_QUEUED] = TO(CLAIMING) | TO(ENDED),
     [LEASE_QUICK] = TO(QUEUED) | TO(COMPLETING) | TO(ENDED),
     [LEASE_ISOLATED] = TO(CLAIMING) | TO(ENDED),

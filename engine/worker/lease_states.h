@@ -9,6 +9,8 @@ enum lease_state {
     LEASE_FREE,       /* not in use */
     LEASE_NEW,        /* its message was just taken */
     LEASE_PARKED,     /* not known to this program, or a poison candidate: waits to be handed back */
+    LEASE_UNSERVED,   /* no worker of the queue knows it: waits for SHELVE */
+    LEASE_SHELVING,   /* in the SHELVE that is in flight */
     LEASE_QUEUED,     /* waits to be claimed */
     LEASE_QUICK,      /* waits for a batch of completions, which claims and runs it as well */
     LEASE_ISOLATED,   /* a poison candidate: waits until it can be claimed isolated */

@@ -28,7 +28,7 @@ static void list_prepend(struct lease_list *list, struct lease *lease)
     list->len++;
 }
 
-static void list_remove(struct lease_list *list, struct lease *lease)
+static void lease_table_list_remove(struct lease_list *list, struct lease *lease)
 {
     assert(list->len > 0);
     if (lease->prev != NULL)
@@ -60,7 +60,7 @@ static enum payload payload_of(enum lease_state state)
     }
 }
 
-static void begin_payload(struct lease *lease, enum payload payload)
+static void lease_table_begin_payload(struct lease *lease, enum payload payload)
 {
     switch (payload) {
     case PAYLOAD_NONE: break;
@@ -74,9 +74,9 @@ void lease_enter(struct lease_table *table, struct lease *lease, enum lease_stat
 {
     enum lease_state const from = lease->state;
     assert(lease_may_follow(from, state));
-    list_remove(&table->lists[from], lease);
+    lease_table_list_remove(&table->lists[from], lease);
     if (payload_of(state) != payload_of(from))
-        begin_payload(lease, payload_of(state));
+        lease_table_begin_payload(lease, payload_of(state));
     lease->state = state;
     if (state == LEASE_FREE || (state == LEASE_QUEUED && from == LEASE_CLAIMING))
         list_prepend(&table->lists[state], lease);
@@ -135,7 +135,7 @@ void lease_table_release(struct lease_table *table)
     *table = (struct lease_table){.cap = 0};
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t lease_table_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ (hash >> 29);
@@ -143,14 +143,14 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 static struct lease **id_bucket(const struct lease_table *table, uint64_t id)
 {
-    return &table->by_id[mix(1, id) & table->mask];
+    return &table->by_id[lease_table_mix(1, id) & table->mask];
 }
 
 static struct lease **key_bucket(const struct lease_table *table, const struct worker_key *key)
 {
-    uint64_t hash = mix(mix(key->instance.len + 1, key->execution), key->activity_id);
+    uint64_t hash = lease_table_mix(lease_table_mix(key->instance.len + 1, key->execution), key->activity_id);
     for (size_t i = 0; i < key->instance.len; i++)
-        hash = mix(hash, key->instance.ptr[i]);
+        hash = lease_table_mix(hash, key->instance.ptr[i]);
     return &table->by_key[hash & table->mask];
 }
 

@@ -9,7 +9,7 @@ enum {
     UNKNOWN_RETRY_MS_MAX = 1000,
 };
 
-static uint64_t min_ms(uint64_t a, uint64_t b)
+static uint64_t lease_times_min_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -36,7 +36,7 @@ uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries)
 
 uint64_t worker_ask_again_ms(const struct worker_machine *w)
 {
-    return min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
+    return lease_times_min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
 }
 
 uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease)
@@ -52,14 +52,16 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
     case LEASE_PARKED: return lease->parked.until_ms;
     case LEASE_QUEUED:
     case LEASE_QUICK:
-        return w->claim_failures > 0 ? min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
-                                     : fence_ms;
+        return w->claim_failures > 0
+                   ? lease_times_min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
+                   : fence_ms;
+    case LEASE_UNSERVED:
     case LEASE_ISOLATED:
     case LEASE_CONFIRMING: return fence_ms;
     case LEASE_STARTING:
-    case LEASE_RUNNING: return min_ms(fence_ms, lease->deadline_ms);
+    case LEASE_RUNNING: return lease_times_min_ms(fence_ms, lease->deadline_ms);
     case LEASE_CANCELLING:
-        return lease_has_row(lease) ? min_ms(lease->cancelling.grace_ms, fence_ms)
+        return lease_has_row(lease) ? lease_times_min_ms(lease->cancelling.grace_ms, fence_ms)
                                     : lease->cancelling.grace_ms;
     case LEASE_RETRYING: return lease->result.again_ms;
     default: return UINT64_MAX; /* nothing is due by time */
@@ -68,16 +70,16 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
 
 void lease_refresh(struct worker_machine *w, const struct lease *lease)
 {
-    w->wake_ms = min_ms(w->wake_ms, lease_due_ms(w, lease));
+    w->wake_ms = lease_times_min_ms(w->wake_ms, lease_due_ms(w, lease));
 }
 
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease)
 {
-    w->progress_due_ms = min_ms(w->progress_due_ms, lease->signal_ms + worker_renew_every_ms(w));
+    w->progress_due_ms = lease_times_min_ms(w->progress_due_ms, lease->signal_ms + worker_renew_every_ms(w));
 }
 
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease)
 {
-    w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + worker_renew_every_ms(w));
+    w->renew_due_ms = lease_times_min_ms(w->renew_due_ms, lease->renewed_ms + worker_renew_every_ms(w));
     worker_progress_arm(w, lease);
 }

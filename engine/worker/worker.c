@@ -13,7 +13,7 @@ struct worker_machine *worker_create(const struct worker_options *options)
     assert(options->renew_ms <= options->lease_ms / 2);
     struct worker_machine *const w = memory_new(sizeof *w);
     size_t const cap = (size_t)options->slots + options->completions_max + options->resumed_max +
-                       WORKER_PARKED_MAX + ENDING_MAX;
+                       WORKER_PARKED_MAX + WORKER_SHELVED_MAX + ENDING_MAX;
     w->options = *options;
     w->wake_ms = w->renew_due_ms = w->progress_due_ms = UINT64_MAX;
     w->stop_ms = w->kill_ms = UINT64_MAX;
@@ -41,7 +41,7 @@ void worker_destroy(struct worker_machine *w)
 
 /* ---- time ---- */
 
-static uint64_t min_ms(uint64_t a, uint64_t b)
+static uint64_t worker_min_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -63,6 +63,7 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
         lease_end(w, lease, WORKER_OUT_NAK,
                   lease->parked.candidate ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
+    case LEASE_UNSERVED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNKNOWN); break;
     case LEASE_QUEUED: /* another worker may reach the database */
     case LEASE_QUICK:
     case LEASE_ISOLATED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
@@ -91,10 +92,10 @@ static void advance_leases(struct worker_machine *w)
 
 /* ---- stopping ---- */
 
-static void stop(struct worker_machine *w, uint64_t limit_ms)
+static void worker_stop(struct worker_machine *w, uint64_t limit_ms)
 {
     uint64_t const stop_ms = limit_ms < UINT64_MAX / 4 ? w->now_ms + limit_ms : UINT64_MAX / 2;
-    w->stop_ms = min_ms(w->stop_ms, stop_ms);
+    w->stop_ms = worker_min_ms(w->stop_ms, stop_ms);
     w->kill_ms = w->stop_ms + w->options.stop_grace_ms;
     if (w->stopping)
         return;
@@ -102,7 +103,7 @@ static void stop(struct worker_machine *w, uint64_t limit_ms)
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
         if (lease->state == LEASE_QUEUED || lease->state == LEASE_QUICK || lease->state == LEASE_PARKED ||
-            lease->state == LEASE_ISOLATED)
+            lease->state == LEASE_ISOLATED || lease->state == LEASE_UNSERVED)
             lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     }
 }
@@ -120,7 +121,7 @@ static void fire_all(struct worker_machine *w)
 }
 
 /* Nothing more is completed by this worker. */
-static void kill_all(struct worker_machine *w)
+static void worker_kill_all(struct worker_machine *w)
 {
     w->killed = true;
     for (size_t i = 0; i < w->table.cap; i++) {
@@ -180,8 +181,9 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     case WORKER_IN_RELEASED: worker_released(w); break;
     case WORKER_IN_LEFT: worker_left(w, in); break;
     case WORKER_IN_NOT_LOST: worker_not_lost_told(w, in); break;
+    case WORKER_IN_SHELVED: worker_shelved(w, in); break;
     case WORKER_IN_PUSHED: worker_pushed(w, in); break;
-    case WORKER_IN_STOP: stop(w, in->limit_ms); break;
+    case WORKER_IN_STOP: worker_stop(w, in->limit_ms); break;
     }
     return THOLE_OK;
 }
@@ -192,20 +194,20 @@ void worker_advance(struct worker_machine *w, uint64_t now_ms)
     if (w->stopping && !w->stop_fired && w->now_ms >= w->stop_ms)
         fire_all(w);
     if (w->stopping && !w->killed && w->now_ms >= w->kill_ms)
-        kill_all(w);
+        worker_kill_all(w);
     advance_leases(w);
 }
 
 uint64_t worker_next_deadline_ms(const struct worker_machine *w)
 {
-    uint64_t next_ms = min_ms(w->wake_ms, w->progress_due_ms);
-    next_ms = min_ms(next_ms, worker_renew_due_ms(w));
-    next_ms = min_ms(next_ms, worker_claim_due_ms(w));
-    next_ms = min_ms(next_ms, worker_not_lost_due_ms(w));
+    uint64_t next_ms = worker_min_ms(w->wake_ms, w->progress_due_ms);
+    next_ms = worker_min_ms(next_ms, worker_renew_due_ms(w));
+    next_ms = worker_min_ms(next_ms, worker_claim_due_ms(w));
+    next_ms = worker_min_ms(next_ms, worker_not_lost_due_ms(w));
     if (w->stopping && !w->stop_fired)
-        next_ms = min_ms(next_ms, w->stop_ms);
+        next_ms = worker_min_ms(next_ms, w->stop_ms);
     if (w->stopping && !w->killed)
-        next_ms = min_ms(next_ms, w->kill_ms);
+        next_ms = worker_min_ms(next_ms, w->kill_ms);
     return next_ms;
 }
 
@@ -213,8 +215,8 @@ bool worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     return worker_poll_event(w, ret) || worker_poll_want(w, ret) || worker_poll_progress(w, ret) ||
            worker_poll_renew(w, ret) || worker_poll_claim(w, ret) || worker_poll_complete(w, ret) ||
-           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || worker_poll_not_lost(w, ret) ||
-           poll_stopped(w, ret);
+           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || worker_poll_shelve(w, ret) ||
+           worker_poll_not_lost(w, ret) || poll_stopped(w, ret);
 }
 
 struct worker_counters worker_counters(const struct worker_machine *w)

@@ -16,11 +16,11 @@
  * exactly one of ACK, NAK, TERM or DROP; the machine then no longer uses the id, and the host frees the
  * message and the handler's result, or leaves that to an abandoned handler's thread.
  *
- * Each CLAIM, RENEW, RELEASE, LEAVE, NOT_LOST, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
- * however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered exactly
- * once. The answer "unknown", for a call or for one of its rows, means that it may or may not have happened,
- * or that the database does not know: the machine concludes nothing and asks again. No other output is
- * answered.
+ * Each CLAIM, RENEW, RELEASE, LEAVE, SHELVE, NOT_LOST, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly
+ * once, however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered
+ * exactly once. The answer "unknown", for a call or for one of its rows, means that it may or may not have
+ * happened, or that the database does not know: the machine concludes nothing and asks again. No other output
+ * is answered.
  *
  * The row holds the lease, and it alone decides who may run a try (docs/guarantees.md). The message only
  * brings the try to a worker; signals for the message are hints.
@@ -67,8 +67,14 @@
  * An activity that this program does not know is never claimed: another worker of the queue may know it (a
  * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
  * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and the
- * others do little work for it. At most WORKER_PARKED_MAX messages are parked; further ones are dropped
- * unacknowledged and redelivered when their ack-wait ends.
+ * others do little work for it. At most WORKER_PARKED_MAX messages are parked; further ones are handed back
+ * with that delay at once.
+ *
+ * One that no worker of the queue knows (unserved) must not be in flight: a consumer delivers only so many
+ * messages at a time, and those that no worker can run would be all of them. SHELVE marks its row, and then
+ * its message is removed; the engine publishes it again when a worker says that it knows the name. So it
+ * takes room here only for the time of a statement; at most WORKER_SHELVED_MAX do, and as long as some do no
+ * more messages are wanted than there is room for.
  *
  * A claim is lost when its worker dies. Activities that run beside a handler that kills the worker lose their
  * claims as well, so a lost claim alone proves little. Therefore an activity that was lost candidate_after
@@ -88,6 +94,7 @@
 
 enum {
     WORKER_PARKED_MAX = 64,
+    WORKER_SHELVED_MAX = 64,    /* rows in one SHELVE, and those that wait for the next */
     WORKER_CLAIM_MAX = 256,     /* rows in one CLAIM, one completion batch, one RELEASE */
     WORKER_QUICK_MAX = 128,     /* handlers that one completion batch runs */
     WORKER_KIND_BYTES_MAX = 64, /* longer kinds are cut, as are reasons above WORKER_REASON_BYTES_MAX */
@@ -138,8 +145,8 @@ struct worker_row {
     uint64_t id;
     struct worker_key key;
     uint64_t attempt;    /* in; out for CLAIM, and for RENEW when it is mine */
-    uint64_t claimed_us; /* the same; in for RENEW and NOT_LOST: when the claim was made, by the database's
-                            clock: the row may count attempts anew */
+    uint64_t claimed_us; /* the same: when the claim was made, by the database's clock: the row may count
+                            attempts anew, and rows that are older have never had it. 0: not claimed */
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
@@ -147,7 +154,7 @@ struct worker_row {
     struct work_digest digest;   /* in for CLAIM: of what its message says */
     bool compared; /* out for CLAIM, when it is mine: with the row's digest; false: the row has none */
     bool quick; /* in for COMPLETE_BEGIN: it was not claimed, and is mine if nobody ever has claimed it. Then
-                   out: attempt, left_ms, compared, as for CLAIM; else only that it is not MINE */
+                   out: attempt, claimed_us, left_ms, compared, as for CLAIM; else only that it is not MINE */
     bool isolated; /* in for CLAIM: also claims poison candidates; nothing else will be started beside it */
     bool settled;  /* in for RENEW: the isolated run has settled */
     uint32_t lost; /* out for CLAIM: claims of this try that were lost */
@@ -155,7 +162,7 @@ struct worker_row {
 };
 
 enum worker_in_kind {
-    WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, quick, deliveries, arrived_ms */
+    WORKER_IN_DELIVERED, /* id, key, digest, nonce, known, unserved, quick, deliveries, arrived_ms */
     WORKER_IN_RESUMED,   /* id, key, digest, nonce, arrived_ms, rows (one: its claim, MINE or MISSING) */
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with what is out for it */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with what is out for it */
@@ -169,6 +176,7 @@ enum worker_in_kind {
     WORKER_IN_RELEASED,  /* answer to RELEASE; unknown makes no difference */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
     WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is sent again */
+    WORKER_IN_SHELVED,   /* unknown, or rows: those of SHELVE in its order, with state and left_ms */
     WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, proofs, early, since_ms,
                             cancel_kind, reason */
     WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
@@ -180,6 +188,7 @@ struct worker_in {
     struct worker_key key;
     struct work_digest digest; /* DELIVERED, RESUMED: of what the message says */
     bool known, ok, unknown;
+    bool unserved;       /* DELIVERED, not known: nor does any worker of the queue, as they said just now */
     bool quick;          /* DELIVERED: its handler returns at once and waits for nothing */
     thole_slice nonce;   /* DELIVERED, RESUMED: of the activity; at most NONCE_TEXT_LEN characters */
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
@@ -238,6 +247,7 @@ enum worker_out_kind {
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
+    WORKER_OUT_SHELVE,            /* rows (digest): they wait for a worker; answer SHELVED */
     WORKER_OUT_NOT_LOST, /* rows (key, attempt, claimed_us; no ids): their claims were not lost; answer
                             NOT_LOST */
     WORKER_OUT_ACK,      /* id, end: acknowledge the message. The id is no longer used */
@@ -274,8 +284,9 @@ enum worker_end {
     /* a poison candidate that cannot be run isolated here now, or a message that would have to wait for
      * one */
     WORKER_END_DEFERRED,
-    WORKER_END_HELD,   /* another worker's lease lasts, or a handler of it has grace here */
-    WORKER_END_FORGED, /* the message does not say what the engine has scheduled */
+    WORKER_END_HELD,     /* another worker's lease lasts, or a handler of it has grace here */
+    WORKER_END_FORGED,   /* the message does not say what the engine has scheduled */
+    WORKER_END_UNSERVED, /* no worker of the queue knows it: its row is marked, and the message removed */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -319,6 +330,7 @@ struct worker_counters {
     uint64_t resumed; /* claims of a worker before */
     uint64_t quick;   /* claimed, of claimed: run in the batch that completed them */
     uint64_t forged;  /* messages that do not say what the engine has scheduled */
+    uint64_t shelved; /* that no worker of the queue knew */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* Largest number of rows or ids in one output. */

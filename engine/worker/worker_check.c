@@ -14,7 +14,7 @@ static bool is_claimed(enum lease_state state)
 
 /* ---- the table ---- */
 
-static const char *check_list(const struct lease_list *list, enum lease_state state)
+static const char *worker_check_check_list(const struct lease_list *list, enum lease_state state)
 {
     const struct lease *previous = NULL;
     size_t len = 0;
@@ -34,7 +34,7 @@ static const char *check_table(const struct lease_table *table)
     size_t listed = 0;
     const char *broken = NULL;
     for (unsigned s = 0; s < LEASE_STATES && broken == NULL; s++) {
-        broken = check_list(&table->lists[s], (enum lease_state)s);
+        broken = worker_check_check_list(&table->lists[s], (enum lease_state)s);
         listed += table->lists[s].len;
     }
     if (broken != NULL)
@@ -85,7 +85,7 @@ static bool has_twin(const struct lease *lease, const struct lease_table *table)
     return false;
 }
 
-static const char *check_lease(const struct worker_machine *w, const struct lease *lease)
+static const char *worker_check_check_lease(const struct worker_machine *w, const struct lease *lease)
 {
     bool const ended = lease->state == LEASE_ENDED;
     const char *broken = check_push(lease);
@@ -119,6 +119,7 @@ static const char *check_calls(const struct worker_machine *w)
     HOLDS(leases_in(w, LEASE_COMPLETING)->len <= WORKER_CLAIM_MAX);
     HOLDS(leases_in(w, LEASE_RELEASING)->len <= WORKER_CLAIM_MAX);
     HOLDS(leases_in(w, LEASE_LEAVING)->len <= WORKER_CLAIM_MAX);
+    HOLDS(worker_shelf_len(w) <= WORKER_SHELVED_MAX);
     HOLDS(!in_batch || leases_in(w, LEASE_COMPLETING)->len > 0);
     HOLDS(w->step != BATCH_IDLE || leases_in(w, LEASE_COMPLETING)->len == 0);
     HOLDS((w->step == BATCH_PUBLISHING) == (w->batch_open > 0));
@@ -132,7 +133,9 @@ static const char *check_slots(const struct worker_machine *w)
     size_t const room = (size_t)w->options.slots + w->options.completions_max + w->options.resumed_max;
     HOLDS(worker_slots_used(w) <= w->options.slots + w->options.resumed_max);
     HOLDS(leases_in(w, LEASE_PARKED)->len <= WORKER_PARKED_MAX);
-    HOLDS(w->table.len - leases_in(w, LEASE_PARKED)->len - leases_in(w, LEASE_ENDED)->len <= room);
+    HOLDS(w->table.len - leases_in(w, LEASE_PARKED)->len - worker_shelf_len(w) -
+              leases_in(w, LEASE_ENDED)->len <=
+          room);
     return NULL;
 }
 
@@ -202,7 +205,7 @@ static const char *check_events(const struct worker_machine *w)
 static const char *check_stop(const struct worker_machine *w)
 {
     HOLDS(!w->stopping || leases_in(w, LEASE_QUEUED)->len + leases_in(w, LEASE_QUICK)->len == 0);
-    HOLDS(!w->stopping || leases_in(w, LEASE_PARKED)->len == 0);
+    HOLDS(!w->stopping || leases_in(w, LEASE_PARKED)->len + leases_in(w, LEASE_UNSERVED)->len == 0);
     HOLDS(!w->stopping || leases_in(w, LEASE_ISOLATED)->len == 0);
     HOLDS(!w->stop_fired || leases_in(w, LEASE_STARTING)->len + leases_in(w, LEASE_RUNNING)->len == 0);
     HOLDS(!w->killed || leases_in(w, LEASE_READY)->len + leases_in(w, LEASE_TO_LEAVE)->len == 0);
@@ -218,7 +221,7 @@ const char *worker_check(const struct worker_machine *w)
     const char *broken = check_table(&w->table);
     for (size_t i = 0; i < w->table.cap && broken == NULL; i++)
         if (w->table.leases[i].id != 0)
-            broken = check_lease(w, &w->table.leases[i]);
+            broken = worker_check_check_lease(w, &w->table.leases[i]);
     for (size_t i = 0; i < sizeof checks / sizeof checks[0] && broken == NULL; i++)
         broken = checks[i](w);
     return broken;

@@ -10,15 +10,15 @@ static size_t main_cap(const struct worker_machine *w)
     return (size_t)w->options.slots + w->options.completions_max + w->options.resumed_max;
 }
 
-/* Number of leases held, without parked ones. */
+/* Number of leases held, without those that this program does not know. */
 static size_t main_len(const struct worker_machine *w)
 {
-    return w->table.len - leases_in(w, LEASE_PARKED)->len;
+    return w->table.len - leases_in(w, LEASE_PARKED)->len - worker_shelf_len(w);
 }
 
-/* Parks it until it is handed back: longer with every delivery, so that a message that no worker knows is not
- * redelivered too often. */
-static void park(struct worker_machine *w, struct lease *lease, bool candidate)
+/* Parks it until it is handed back: longer with every delivery, so that a message that this program does not
+ * know is not redelivered too often. */
+static void worker_claim_park(struct worker_machine *w, struct lease *lease, bool candidate)
 {
     uint64_t const doublings = lease->deliveries > 0 ? lease->deliveries - 1 : 0;
     uint64_t const most_ms = w->options.lease_ms / 3;
@@ -26,10 +26,14 @@ static void park(struct worker_machine *w, struct lease *lease, bool candidate)
                         << (doublings < PARK_DOUBLINGS_MAX ? doublings : PARK_DOUBLINGS_MAX);
     if (delay_ms > most_ms)
         delay_ms = most_ms;
+    if (!candidate && !w->stopping && leases_in(w, LEASE_PARKED)->len >= WORKER_PARKED_MAX) {
+        lease_put_back(w, lease, delay_ms, WORKER_END_UNKNOWN);
+        return;
+    }
     lease_enter(&w->table, lease, LEASE_PARKED);
     lease->parked = (struct lease_parked){.until_ms = w->now_ms + delay_ms, .candidate = candidate};
     if (leases_in(w, LEASE_PARKED)->len > WORKER_PARKED_MAX)
-        lease_end(w, lease, WORKER_OUT_DROP, candidate ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_DEFERRED);
     else if (w->stopping)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     else
@@ -169,7 +173,12 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
         return THOLE_OK;
     if (!in->known) {
         w->counters.unknown++;
-        park(w, lease, false);
+        if (in->unserved && worker_may_shelve(w)) {
+            lease_enter(&w->table, lease, LEASE_UNSERVED);
+            lease_refresh(w, lease);
+        } else {
+            worker_claim_park(w, lease, false);
+        }
         return THOLE_OK;
     }
     if (w->stopping || w->isolation.lease != NULL) {
@@ -196,6 +205,8 @@ static uint32_t want_now(const struct worker_machine *w)
         want = main_cap(w) - held;
     if (w->claim_failures > 0)
         want = queued + leases_in(w, LEASE_CLAIMING)->len == 0 ? 1 : 0;
+    if (worker_shelf_len(w) > 0 && want > WORKER_SHELVED_MAX - worker_shelf_len(w))
+        want = WORKER_SHELVED_MAX - worker_shelf_len(w);
     return (uint32_t)want;
 }
 
@@ -220,7 +231,7 @@ uint64_t worker_claim_due_ms(const struct worker_machine *w)
 }
 
 /* Nothing else here is about its activity. */
-static bool is_alone(const struct worker_machine *w, const struct lease *lease)
+static bool worker_claim_is_alone(const struct worker_machine *w, const struct lease *lease)
 {
     return lease_table_find_key(&w->table, &lease->key) == lease && lease_next_same(lease) == NULL;
 }
@@ -263,7 +274,7 @@ static void queue_quick(struct worker_machine *w)
     struct lease *next;
     for (struct lease *l = leases_in(w, LEASE_QUICK)->first; l != NULL; l = next) {
         next = l->next;
-        if (!none && l->push == PUSH_NONE && is_alone(w, l))
+        if (!none && l->push == PUSH_NONE && worker_claim_is_alone(w, l))
             continue;
         lease_enter(&w->table, l, LEASE_QUEUED);
         lease_refresh(w, l);
@@ -347,7 +358,7 @@ static void offer_isolation(struct worker_machine *w, struct lease *lease)
     if (w->stopping) {
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     } else if (w->isolation.lease != NULL || w->now_ms < w->isolation.gate_ms) {
-        park(w, lease, true);
+        worker_claim_park(w, lease, true);
     } else {
         isolation_take(w, lease);
         lease_enter(&w->table, lease, LEASE_ISOLATED);

@@ -12,7 +12,7 @@ enum {
     QUICK_PAUSE_MS = 5000, /* none is run that way for so long after a begin that took as long */
 };
 
-static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
+static void worker_complete_retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
     assert(lease->state == LEASE_COMPLETING || lease->state == LEASE_LEAVING);
     worker_renew_arm(w, lease);
@@ -54,7 +54,7 @@ static void retry_batch(struct worker_machine *w, bool others)
         if (l->result.unrun)
             claim_first(w, l);
         else
-            retry(w, l, others && !l->result.failed);
+            worker_complete_retry(w, l, others && !l->result.failed);
     }
     w->step = BATCH_IDLE;
 }
@@ -96,7 +96,8 @@ static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
             continue;
         lease_enter(&w->table, l, LEASE_COMPLETING);
         l->result.failed = false;
-        w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
+        w->rows[n++] = (struct worker_row){
+            .id = l->id, .key = l->key, .attempt = l->attempt, .claimed_us = l->claimed_us};
     }
     n = add_quick(w, n);
     if (n == 0)
@@ -108,7 +109,7 @@ static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-static bool run_batch(struct worker_machine *w, struct worker_out *ret)
+static bool worker_complete_run_batch(struct worker_machine *w, struct worker_out *ret)
 {
     size_t n = 0;
     for (const struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = l->next) {
@@ -141,7 +142,7 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
 {
     switch (w->step) {
     case BATCH_IDLE: return begin_batch(w, ret);
-    case BATCH_TO_RUN: return run_batch(w, ret);
+    case BATCH_TO_RUN: return worker_complete_run_batch(w, ret);
     case BATCH_TO_PUBLISH: return publish_batch(w, ret);
     case BATCH_TO_COMMIT:
         w->step = BATCH_COMMITTING;
@@ -164,7 +165,7 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
 static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_row_state state)
 {
     if (state == WORKER_ROW_UNKNOWN) {
-        retry(w, lease, false);
+        worker_complete_retry(w, lease, false);
         return;
     }
     if (state == WORKER_ROW_STOLEN)
@@ -187,13 +188,13 @@ static bool is_late(const struct worker_machine *w)
 static void quick_won(struct lease *lease, const struct worker_row *row)
 {
     lease->attempt = row->attempt;
-    lease->claimed_us = 0;
+    lease->claimed_us = row->claimed_us;
     lease->unwritten = true;
     lease->compared = row->compared;
     lease->result.left_ms = row->left_ms;
 }
 
-static void begun(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+static void worker_complete_begun(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
     assert(row->id == lease->id);
     if (!lease->result.unrun && row->state != WORKER_ROW_MINE)
@@ -227,7 +228,7 @@ void worker_begun(struct worker_machine *w, const struct worker_in *in)
     }
     for (struct lease *l = batch->first; l != NULL; l = next, i++) {
         next = l->next;
-        begun(w, l, &in->rows[i]);
+        worker_complete_begun(w, l, &in->rows[i]);
     }
     w->step = after_begin(w);
 }
@@ -286,7 +287,8 @@ static size_t send_rows(struct worker_machine *w, enum lease_state waiting, enum
     size_t n = 0;
     for (struct lease *l; n < WORKER_CLAIM_MAX && (l = leases_in(w, waiting)->first) != NULL;) {
         lease_enter(&w->table, l, sent);
-        w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
+        w->rows[n++] = (struct worker_row){
+            .id = l->id, .key = l->key, .attempt = l->attempt, .claimed_us = l->claimed_us};
     }
     return n;
 }
@@ -330,7 +332,7 @@ void worker_left(struct worker_machine *w, const struct worker_in *in)
         next = l->next;
         assert(in->unknown || in->rows[i].id == l->id);
         if (in->unknown || in->rows[i].state == WORKER_ROW_UNKNOWN)
-            retry(w, l, false);
+            worker_complete_retry(w, l, false);
         else if (in->rows[i].state == WORKER_ROW_STOLEN)
             lease_lose(w, l, CLAIM_STOLEN);
         else

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void add_event(struct worker_machine *w, struct worker_event event)
+static void worker_end_add_event(struct worker_machine *w, struct worker_event event)
 {
     size_t const cap = w->table.cap * LEASE_EVENTS_MAX;
     assert(w->events_len < cap);
@@ -12,7 +12,7 @@ static void add_event(struct worker_machine *w, struct worker_event event)
 }
 
 /* Keeps kind and reason of a push until the token fires. */
-static void remember(struct lease *lease, thole_slice kind, thole_slice reason)
+static void worker_end_remember(struct lease *lease, thole_slice kind, thole_slice reason)
 {
     lease->cancel_kind_len = kind.len < WORKER_KIND_BYTES_MAX ? kind.len : WORKER_KIND_BYTES_MAX;
     lease->reason_len = reason.len < WORKER_REASON_BYTES_MAX ? reason.len : WORKER_REASON_BYTES_MAX;
@@ -34,6 +34,7 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_DEFERRED: w->counters.deferred++; break;
     case WORKER_END_HELD: w->counters.held++; break;
     case WORKER_END_FORGED: w->counters.forged++; break;
+    case WORKER_END_UNSERVED: w->counters.shelved++; break;
     case WORKER_END_CANCELLED:  /* was counted when the token fired, */
     case WORKER_END_LEASE_LOST: /* when the lease was lost, */
     case WORKER_END_STOLEN:
@@ -64,7 +65,8 @@ static void end_lease(struct worker_machine *w, struct lease *lease, enum worker
     isolation_leave(w, lease);
     lease_enter(&w->table, lease, LEASE_ENDED);
     count_end(w, end);
-    add_event(w, (struct worker_event){.kind = kind, .end = end, .delay_ms = delay_ms, .lease = lease});
+    worker_end_add_event(
+        w, (struct worker_event){.kind = kind, .end = end, .delay_ms = delay_ms, .lease = lease});
 }
 
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end)
@@ -82,10 +84,10 @@ void lease_run(struct worker_machine *w, struct lease *lease)
 {
     lease_enter(&w->table, lease, LEASE_STARTING);
     lease_refresh(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_RUN,
-                                       .attempt = lease->attempt,
-                                       .deadline_ms = lease->deadline_ms,
-                                       .lease = lease});
+    worker_end_add_event(w, (struct worker_event){.kind = WORKER_OUT_RUN,
+                                                  .attempt = lease->attempt,
+                                                  .deadline_ms = lease->deadline_ms,
+                                                  .lease = lease});
 }
 
 static void count_path(struct worker_machine *w, enum worker_path path)
@@ -127,8 +129,8 @@ void lease_expire(struct worker_machine *w, struct lease *lease)
 {
     w->counters.timed_out++;
     isolation_leave(w, lease);
-    add_event(w,
-              (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
+    worker_end_add_event(
+        w, (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease, false);
 }
 
@@ -136,8 +138,8 @@ void lease_poison(struct worker_machine *w, struct lease *lease)
 {
     w->counters.poisoned++;
     isolation_leave(w, lease);
-    add_event(w,
-              (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
+    worker_end_add_event(
+        w, (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease, false);
 }
 
@@ -172,7 +174,8 @@ static void never_start(struct worker_machine *w, struct lease *lease, enum work
         without_result(w, lease, claim);
 }
 
-static void fire(struct worker_machine *w, struct lease *lease, enum worker_path path, enum lease_claim claim)
+static void worker_end_fire(struct worker_machine *w, struct lease *lease, enum worker_path path,
+                            enum lease_claim claim)
 {
     struct lease_cancelling cancelling = {path, claim, w->now_ms + w->options.grace_ms};
     if (lease->state == LEASE_CANCELLING) {
@@ -191,25 +194,25 @@ static void fire(struct worker_machine *w, struct lease *lease, enum worker_path
     lease->cancelling = cancelling;
     if (path == WORKER_PATH_RENEWAL) {
         lease->since_ms = lease->renewed_ms;
-        remember(lease, THOLE_STR("cancelled"), THOLE_STR(""));
+        worker_end_remember(lease, THOLE_STR("cancelled"), THOLE_STR(""));
     } else if (path != WORKER_PATH_PUSH)
-        remember(lease, thole_slice_from(worker_path_name(path)), THOLE_STR(""));
+        worker_end_remember(lease, thole_slice_from(worker_path_name(path)), THOLE_STR(""));
     count_path(w, path);
     lease_refresh(w, lease);
-    add_event(w,
-              (struct worker_event){
-                  .kind = WORKER_OUT_FIRE, .path = path, .deadline_ms = cancelling.grace_ms, .lease = lease});
+    worker_end_add_event(
+        w, (struct worker_event){
+               .kind = WORKER_OUT_FIRE, .path = path, .deadline_ms = cancelling.grace_ms, .lease = lease});
 }
 
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
 {
-    fire(w, lease, path, CLAIM_HELD);
+    worker_end_fire(w, lease, path, CLAIM_HELD);
 }
 
 void lease_cancelled(struct worker_machine *w, struct lease *lease)
 {
     lease_set_push(w, lease, PUSH_NONE);
-    fire(w, lease, WORKER_PATH_RENEWAL, CLAIM_GONE);
+    worker_end_fire(w, lease, WORKER_PATH_RENEWAL, CLAIM_GONE);
     if (lease->state == LEASE_CANCELLING)
         worker_progress_arm(w, lease); /* +WPI left it out if its row could not be renewed before */
 }
@@ -221,7 +224,8 @@ void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_m
         return;
     lease->cancelling.grace_ms = grace_ms;
     lease_refresh(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_HURRY, .deadline_ms = grace_ms, .lease = lease});
+    worker_end_add_event(
+        w, (struct worker_event){.kind = WORKER_OUT_HURRY, .deadline_ms = grace_ms, .lease = lease});
 }
 
 void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim claim)
@@ -233,7 +237,7 @@ void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim 
     lease_set_push(w, lease, PUSH_NONE);
     lease_not_lost(w, lease);
     if (lease->state == LEASE_STARTING || lease->state == LEASE_RUNNING || lease->state == LEASE_CANCELLING)
-        fire(w, lease, WORKER_PATH_LEASE_LOST, claim);
+        worker_end_fire(w, lease, WORKER_PATH_LEASE_LOST, claim);
     else
         lease_end(w, lease, WORKER_OUT_DROP, stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
 }
@@ -266,7 +270,7 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
     w->slots_abandoned++;
     isolation_abandoned(w);
     isolation_leave(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
+    worker_end_add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
     if (lease->cancelling.path == WORKER_PATH_TIMEOUT && has_result(lease))
         lease_ready(w, lease, false);
     else
@@ -278,13 +282,13 @@ static void pushed_early(struct worker_machine *w, struct lease *lease, const st
 {
     if (lease->state != LEASE_STARTING && lease->state != LEASE_RUNNING)
         return;
-    remember(lease, in->cancel_kind, in->reason);
+    worker_end_remember(lease, in->cancel_kind, in->reason);
     lease->since_ms = in->since_ms;
     lease_set_push(w, lease, PUSH_EARLY);
     lease_fire(w, lease, WORKER_PATH_PUSH);
 }
 
-static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
+static void worker_end_pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
 {
     switch (lease->state) {
     case LEASE_QUEUED:
@@ -293,7 +297,7 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
     case LEASE_CLAIMING: lease_set_push(w, lease, PUSH_HEARD); break;
     case LEASE_STARTING:
     case LEASE_RUNNING:
-        remember(lease, in->cancel_kind, in->reason);
+        worker_end_remember(lease, in->cancel_kind, in->reason);
         lease->since_ms = in->since_ms;
         lease_set_push(w, lease, PUSH_WANTED);
         lease_fire(w, lease, WORKER_PATH_PUSH);
@@ -323,12 +327,12 @@ void worker_pushed(struct worker_machine *w, const struct worker_in *in)
             else if (in->early)
                 pushed_early(w, l, in);
             else
-                pushed(w, l, in);
+                worker_end_pushed(w, l, in);
         }
     }
 }
 
-static struct worker_event next_event(struct worker_machine *w)
+static struct worker_event worker_end_next_event(struct worker_machine *w)
 {
     struct worker_event const event = w->events[w->events_at];
     w->events_at = (w->events_at + 1) % (w->table.cap * LEASE_EVENTS_MAX);
@@ -340,7 +344,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
 {
     struct worker_event event = {.lease = NULL};
     while (w->events_len > 0 && event.lease == NULL) {
-        event = next_event(w);
+        event = worker_end_next_event(w);
         if (event.kind == WORKER_OUT_RUN &&
             event.lease->state != LEASE_STARTING) /* ended before it started */
             event.lease = NULL;

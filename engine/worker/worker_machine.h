@@ -7,6 +7,7 @@
  *   lease_times.c      when something is due
  *   worker_isolation.c poison candidates, one at a time; claims that were given up
  *   worker_end.c       run, fired, finished, pushed, ended
+ *   worker_shelf.c     what no worker of the queue knows
  *   worker_claim.c     delivered, resumed, wanted, claimed
  *   worker_renew.c     renewed, +WPI, confirmed
  *   worker_complete.c  completion batches, releases, what is completed later
@@ -82,6 +83,9 @@ struct worker_machine {
 
     uint64_t claim_sent_ms, claim_gate_ms; /* no claim before the gate, after a failure */
     uint32_t claim_failures;
+
+    uint64_t shelve_gate_ms; /* none is shelved before it, after a failure */
+    uint32_t shelve_failures;
 
     bool renew_in_flight;
     uint64_t renew_sent_ms, renew_due_ms, renew_gate_ms;
@@ -202,6 +206,17 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
 bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_claim_due_ms(const struct worker_machine *w);
+
+/* ---- worker_shelf.c ---- */
+/* Those that are on their way to the shelf. */
+static inline size_t worker_shelf_len(const struct worker_machine *w)
+{
+    return leases_in(w, LEASE_UNSERVED)->len + leases_in(w, LEASE_SHELVING)->len;
+}
+/* False: it must be parked, as there is no room, or the last SHELVE has failed. */
+bool worker_may_shelve(const struct worker_machine *w);
+void worker_shelved(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_shelve(struct worker_machine *w, struct worker_out *ret);
 
 /* ---- worker_renew.c ---- */
 /* Whether +WPI is sent for its message. Also for a cancelled handler that still runs, so that no other worker

@@ -28,6 +28,7 @@ const char *worker_end_name(enum worker_end end)
     case WORKER_END_DEFERRED: return "deferred";
     case WORKER_END_HELD: return "held";
     case WORKER_END_FORGED: return "forged";
+    case WORKER_END_UNSERVED: return "unserved";
     }
     return "?";
 }

@@ -2,7 +2,7 @@
 #include "worker_machine.h"
 #include <assert.h>
 
-static uint64_t min_ms(uint64_t a, uint64_t b)
+static uint64_t worker_renew_min_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -30,7 +30,8 @@ bool lease_needs_progress(const struct worker_machine *w, const struct lease *le
 
 uint64_t worker_renew_due_ms(const struct worker_machine *w)
 {
-    uint64_t const due_ms = w->pushes_wanted > 0 ? 0 : min_ms(w->renew_due_ms, isolation_settles_ms(w));
+    uint64_t const due_ms =
+        w->pushes_wanted > 0 ? 0 : worker_renew_min_ms(w->renew_due_ms, isolation_settles_ms(w));
     if (w->renew_in_flight)
         return UINT64_MAX;
     return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
@@ -72,15 +73,15 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 
 /* Unknown is neither kept nor gone: nothing fires, and it is asked again soon; if it stays unknown the lease
  * is fenced by time. */
-static void unknown(struct worker_machine *w, struct lease *lease)
+static void worker_renew_unknown(struct worker_machine *w, struct lease *lease)
 {
     w->renew_gate_ms = w->now_ms + worker_ask_again_ms(w);
-    w->renew_due_ms = min_ms(w->renew_due_ms, w->renew_gate_ms);
+    w->renew_due_ms = worker_renew_min_ms(w->renew_due_ms, w->renew_gate_ms);
     if (lease->push == PUSH_ASKED)
         lease_set_push(w, lease, PUSH_WANTED);
 }
 
-static void kept(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+static void worker_renew_kept(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
     bool const same = lease->attempt == row->attempt; /* else what was told was not of the row's claim */
     lease->attempt = row->attempt;                    /* a claim of this worker whose answer was lost */
@@ -99,7 +100,7 @@ static void kept(struct worker_machine *w, struct lease *lease, const struct wor
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
 }
 
-static void missing(struct worker_machine *w, struct lease *lease)
+static void worker_renew_missing(struct worker_machine *w, struct lease *lease)
 {
     switch (lease->state) {
     case LEASE_STARTING:
@@ -128,10 +129,10 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         if (lease == NULL || !lease_takes_part(lease)) /* ended or in completion since it was asked */
             continue;
         switch (in->unknown ? WORKER_ROW_UNKNOWN : in->rows[i].state) {
-        case WORKER_ROW_MINE: kept(w, lease, &in->rows[i]); break;
-        case WORKER_ROW_MISSING: missing(w, lease); break;
+        case WORKER_ROW_MINE: worker_renew_kept(w, lease, &in->rows[i]); break;
+        case WORKER_ROW_MISSING: worker_renew_missing(w, lease); break;
         case WORKER_ROW_STOLEN: lease_lose(w, lease, CLAIM_STOLEN); break;
-        case WORKER_ROW_UNKNOWN: unknown(w, lease); break;
+        case WORKER_ROW_UNKNOWN: worker_renew_unknown(w, lease); break;
         case WORKER_ROW_HELD:
         case WORKER_ROW_FORGED:
         case WORKER_ROW_CANDIDATE: assert(false); break;

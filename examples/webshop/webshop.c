@@ -42,6 +42,6 @@ int main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "order", .run = order}};
     static const thole_program program = {
-        .size = sizeof program, .name = "webshop", .orchestrations = orchestrations, .orchestrations_len = 1};
+        .size = sizeof program, .name = "webshop", THOLE_ORCHESTRATIONS_OF(orchestrations)};
     return thole_main(argc, argv, &program);
 }

@@ -76,6 +76,8 @@ THOLE_API uint32_t thole_activity_version(const thole_activity *act);
 /** The worker that runs it: its node's name with a unique suffix, as in logs and in `thole queue list`.
  * Borrowed until the return. */
 THOLE_API thole_slice thole_activity_worker(const thole_activity *act);
+/** The arg of its entry (thole_activity_entry). */
+THOLE_API void *thole_activity_arg(const thole_activity *act);
 /** The registered name of this activity. */
 THOLE_API thole_slice thole_activity_name(const thole_activity *act);
 /** Idempotency key: the same for every try and every re-run of this scheduled activity, unique in the
@@ -133,14 +135,15 @@ THOLE_API void *thole_activity_alloc(thole_activity *act, size_t bytes);
 THOLE_API thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
 /** Sets the failure text and returns THOLE_APP: `return thole_activity_fail(act, "bank is away")`. The call's
  * retry policy decides whether another try follows. */
-THOLE_API thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
+THOLE_NODISCARD THOLE_API thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...)
+    THOLE_PRINTF(2, 3);
 /** The same with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry policies can distinguish.
  */
-THOLE_API thole_status thole_activity_fail_as(thole_activity *act, thole_slice type, const char *fmt, ...)
-    THOLE_PRINTF(3, 4);
+THOLE_NODISCARD THOLE_API thole_status thole_activity_fail_as(thole_activity *act, thole_slice type,
+                                                              const char *fmt, ...) THOLE_PRINTF(3, 4);
 /** The same without another try, whatever the policy is. */
-THOLE_API thole_status thole_activity_fail_final(thole_activity *act, thole_slice type, const char *fmt, ...)
-    THOLE_PRINTF(3, 4);
+THOLE_NODISCARD THOLE_API thole_status thole_activity_fail_final(thole_activity *act, thole_slice type,
+                                                                 const char *fmt, ...) THOLE_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

@@ -28,12 +28,14 @@ typedef struct thole_client_options {
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */
     size_t payload_max;   /**< bytes of an input; 0, the default: the namespace's limit */
-    /** Where the answers arrive: below this prefix, of at most 64 bytes, which must begin with `_INBOX`. The
-     * user needs the permission to subscribe to it with `.>` behind it. Default $THOLE_NATS_INBOX, else
-     * `_INBOX.thole`. */
+    /** Where the answers arrive: below this prefix, of at most 288 bytes, which must begin with `_INBOX`. The
+     * user needs the permission to subscribe to it with `.>` behind it: without it thole_client_open() fails
+     * with THOLE_DENIED. Default $THOLE_NATS_INBOX, else `_INBOX_<namespace>_client`, with each underscore of
+     * the namespace twice. */
     const char *nats_inbox;
-    /** TLS is used where the URL (tls://) or the server asks for it. Paths of PEM files; default
-     * $THOLE_NATS_CA, else the authorities that the system trusts. They are read at each connect. */
+    /** TLS is used where the URL (tls://), this file, the certificate or the server name is given, or the
+     * server asks for it. Paths of PEM files; default $THOLE_NATS_CA, else the authorities that the system
+     * trusts. They are read at each connect. */
     const char *nats_ca;
     const char *nats_cert; /**< the own certificate and its chain; default $THOLE_NATS_CERT, else none */
     const char
@@ -50,24 +52,30 @@ typedef struct thole_client_options {
      * publishes on, which it may only with the permission to be called so (docs/audit.md). Default
      * $THOLE_VOUCHED_ACTOR, else none. */
     const char *vouched_actor;
+    /** Where JetStream is asked, at most 64 bytes, without a dot at its end: of an account that imports
+     * JetStream's subjects from the account of the streams (docs/operations.md, "Accounts"), or of a domain
+     * (`$JS.hub.API`). Default $THOLE_NATS_API_PREFIX, else `$JS.API`. */
+    const char *nats_api_prefix;
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */
 typedef enum thole_instance_status {
     THOLE_INSTANCE_UNKNOWN = 0,
     THOLE_INSTANCE_RUNNING = 1,   /**< runs, or waits for an activity, a timer or an event */
-    THOLE_INSTANCE_WAITING = 2,   /**< no live engine knows this orchestration; continues when one does */
+    THOLE_INSTANCE_WAITING = 2,   /**< the engine of its partition lacks its code; continues with it */
     THOLE_INSTANCE_STUCK = 3,     /**< the code diverged from the history, or the history is damaged */
     THOLE_INSTANCE_COMPLETED = 4, /**< terminal, as are the next two */
     THOLE_INSTANCE_FAILED = 5,
     THOLE_INSTANCE_CANCELLED = 6,
     THOLE_INSTANCE_TERMINATED = 7, /**< terminal too */
     THOLE_INSTANCE_PAUSED = 8,
-    THOLE_INSTANCE_CONTINUED_AS_NEW = 9 /**< ended with it; of an instance only for a moment */
+    THOLE_INSTANCE_CONTINUED_AS_NEW = 9, /**< ended with it; of an instance only for a moment */
+    THOLE_INSTANCE_PENDING =
+        10 /**< its start is stored, and waits for its first turn; never in the projection */
 } thole_instance_status;
 
 /** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Terminated", "Paused",
- * "ContinuedAsNew", "Unknown". Static text. */
+ * "ContinuedAsNew", "Pending", "Unknown". Static text. */
 THOLE_API const char *thole_instance_status_name(thole_instance_status status);
 
 /** How an instance ended. Release with thole_outcome_release(). */
@@ -141,6 +149,9 @@ typedef struct thole_instance_info {
     thole_slice parent;        /**< the instance whose child it is; else empty */
     uint64_t turns;            /**< of the latest execution; as of updated_ms */
     bool foreign;              /**< no instance can have this id: thole has not written the row */
+    /** Why it does not go on: "no_code", "divergence", "damaged", "too_new", "limit", "paused", "not_started"
+     * or "crashed"; static text. NULL: it goes on, or has ended, or the reason is not known. */
+    const char *reason;
 } thole_instance_info;
 /** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
  * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
@@ -160,7 +171,36 @@ typedef struct thole_list_filter {
     thole_slice behind_instance;
     uint64_t behind_created_ms;
     thole_slice custom_status; /**< exactly this one; empty = any */
+    /** 1 << status for each of several, such as THOLE_STATUSES_OPEN, if `status` is UNKNOWN; 0 = any */
+    uint32_t statuses;
 } thole_list_filter;
+/** All that have not ended: Running, Waiting, Stuck, Paused, ContinuedAsNew. */
+enum { THOLE_STATUSES_OPEN = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 8 | 1 << 9 };
+
+/** Instances of one orchestration that do not go on, for one reason. Slices are borrowed for the call. */
+typedef struct thole_standing_info {
+    thole_slice orchestration;
+    thole_instance_status status; /**< Waiting, Stuck or Paused */
+    const char *reason;           /**< as in thole_instance_info */
+    uint64_t count;
+    thole_slice example; /**< the one whose last turn is oldest */
+    uint64_t updated_ms; /**< of that one, as is detail */
+    thole_slice detail;
+} thole_standing_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_standing_fn(void *arg, const thole_standing_info *info);
+
+/** Why an instance does not go on until somebody does something. Slices are borrowed for the call. */
+typedef struct thole_hindrance {
+    /** A reason of thole_instance_info; or "no_engine"; "not_taken": its start is stored; "not_there":
+     * nobody has started it; "no_worker" serves an activity's queue; "unknown_activity": none of them knows
+     * it; "quarantined"; "child": one that it waits for does not go on. Static text. */
+    const char *kind;
+    thole_slice text;   /**< what is so, as a sentence */
+    thole_slice remedy; /**< what would let it go on */
+} thole_hindrance;
+/** Called on the caller's thread. Anything but THOLE_OK stops and is returned. */
+typedef thole_status thole_hindrance_fn(void *arg, const thole_hindrance *hindrance);
 
 /** How many instances have each status. Set size. */
 typedef struct thole_instance_counts {
@@ -249,6 +289,11 @@ typedef struct thole_pending {
     uint64_t asked_for_ms; /**< logical time of the turn */
     uint64_t due_ms;       /**< when the timer fires, the next try is due, the quarantine ends; 0 = never */
 } thole_pending;
+/** Events of one name that an instance keeps. */
+typedef struct thole_kept_event {
+    thole_slice name;
+    uint64_t count;
+} thole_kept_event;
 /** The latest execution of an instance, or the one at a point, as its history has it. Slices are borrowed for
  * the call. */
 typedef struct thole_inspection {
@@ -267,6 +312,12 @@ typedef struct thole_inspection {
     uint64_t event;                       /**< the last one that counted */
     uint64_t time_ms;                     /**< of its turn, milliseconds since 1970 */
     bool input_redacted, output_redacted; /**< there was one: a redaction erased it */
+    /** THOLE_INSTANCE_PENDING, execution and event are 0, time_ms says since when: at most so many messages
+     * of its partition are taken before its start. */
+    uint64_t ahead;
+    /** Events that nothing has waited for yet, perhaps of a mistyped name; by the first of each. */
+    const thole_kept_event *kept;
+    size_t kept_len;
 } thole_inspection;
 /** A point in an instance's history: the end of an event, or a time. Zeroed = now. */
 typedef struct thole_inspect_point {
@@ -289,6 +340,21 @@ typedef struct thole_activity_info {
 } thole_activity_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_activity_info_fn(void *arg, const thole_activity_info *info);
+
+/** A row of the projection that Postgres refuses for what is in it: what it is for does not happen. Slices
+ * are borrowed for the call. */
+typedef struct thole_set_aside_info {
+    thole_slice table;
+    uint64_t execution; /**< 0 of the table instances */
+    uint64_t id;        /**< activity or timer; 0 of instances and executions */
+    bool removal;       /**< it could not be removed; else it could not be written */
+    thole_slice column; /**< the one that is refused, or several that may be; empty = not known */
+    thole_slice code;   /**< SQLSTATE; empty: the engine does not send the value */
+    thole_slice reason;
+    uint64_t since_ms; /**< milliseconds since 1970, by the database's clock */
+} thole_set_aside_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_set_aside_fn(void *arg, const thole_set_aside_info *info);
 
 /** A worker that answered. Slices are borrowed for the call. */
 typedef struct thole_worker_info {
@@ -329,8 +395,8 @@ THOLE_API void thole_client_close(thole_client *client);
  * Durable when it returns THOLE_OK. Waits up to the client's timeout for an engine to accept it; without
  * a live engine the start stays queued and @p ret_accepted is false.
  * @param ret_accepted  May be NULL.
- * @return THOLE_OK; THOLE_CONFLICT (id in use, nothing was changed); THOLE_INVALID; THOLE_LIMIT (input too
- *         large); THOLE_UNAVAILABLE.
+ * @return THOLE_OK; THOLE_CONFLICT (id in use, or another start waits for an engine before this one, which
+ *         will be refused); THOLE_INVALID; THOLE_LIMIT (input too large); THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, thole_slice instance,
                                                           thole_slice orchestration, thole_slice input,
@@ -351,10 +417,11 @@ typedef struct thole_sender {
 /** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
 typedef struct thole_start_options {
     size_t size;       /**< sizeof(thole_start_options) */
-    uint32_t version;  /**< of the orchestration; 0 = the newest */
+    uint32_t version;  /**< of the orchestration, at most 2,147,483,647; THOLE_VERSION_NEWEST */
     thole_slice event; /**< signal with start: name of an event that is delivered in any case, whether the
                           instance is started now or was before; then an id in use is a conflict only if that
-                          instance has ended. Empty = none */
+                          instance has ended, and THOLE_LIMIT if it keeps no more events: nothing is
+                          delivered in both cases. Empty = none */
     thole_slice event_data;
     /** The same for every repetition of one start, which is then done once: UTF-8 like an instance id, not
      * beginning with '<'. Borrowed until the call returns. Empty = a new one. */
@@ -364,6 +431,9 @@ typedef struct thole_start_options {
                                 that specification asks for. Not used if the instance exists. Empty = none */
     thole_slice tracestate;  /**< at most 512 bytes; a longer one is ignored. Empty = none */
     thole_sender sender;     /**< its trace is not looked at: a start has its own, above */
+    /** THOLE_NOT_FOUND, and nothing is started, when no engine that lives knows the orchestration, in this
+     * version: one with a mistyped name would wait for ever. Reads the engines' heartbeats before. */
+    bool require_known;
 } thole_start_options;
 /** thole_client_start() with options. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *client, thole_slice instance,
@@ -376,7 +446,7 @@ typedef struct thole_start_item {
     thole_slice instance; /**< slices are borrowed until the source is called again */
     thole_slice orchestration;
     thole_slice input;
-    uint32_t version; /**< of the orchestration; 0 = the newest */
+    uint32_t version; /**< of the orchestration, at most 2,147,483,647; THOLE_VERSION_NEWEST */
     uint64_t token;   /**< returned with the answer; chosen by the caller, for example a line number */
 } thole_start_item;
 /** Gives the next start. THOLE_OK; THOLE_NOT_FOUND: no more; any other status: stop. */
@@ -413,8 +483,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start_many(thole_client *cli
  * read of the newest record every five seconds, since the notice that ends the wait may be lost; a read that
  * fails is repeated while there is time.
  * @param wait_ms  0 = look once; UINT64_MAX = for ever.
- * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running); THOLE_NOT_FOUND (no such
- *         instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.
+ * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running, or its start is stored and waits
+ * for its first turn); THOLE_NOT_FOUND (no such instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_wait(thole_client *client, thole_slice instance,
                                                          uint64_t wait_ms, thole_outcome *ret_outcome,
@@ -429,14 +499,24 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_run(thole_client *client, th
                                                         thole_slice orchestration, thole_slice input,
                                                         uint64_t wait_ms, thole_outcome *ret_outcome,
                                                         thole_error *reterr);
+/**
+ * thole_client_run() with the options of a start; NULL: none. With an event (signal with start) an instance
+ * that runs already gets it and is waited for; with a request id a repetition waits for what the first one
+ * started, and costs a read of the history.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_run_with(thole_client *client, thole_slice instance,
+                                                             thole_slice orchestration, thole_slice input,
+                                                             const thole_start_options *options,
+                                                             uint64_t wait_ms, thole_outcome *ret_outcome,
+                                                             thole_error *reterr);
 /** Frees what an outcome owns. A zeroed outcome is allowed. */
 THOLE_API void thole_outcome_release(thole_outcome *outcome);
 
 /**
  * Requests cancellation. Durable when it returns THOLE_OK; the instance sees it in its next turn. Repeating
- * it changes nothing; the first reason wins. The history's last record is read first: no request is sent to
- * an instance that has ended. It may still end before its engine takes the request, which then changes
- * nothing.
+ * it changes nothing; the first reason wins. The history's last record is read first, and if there is none
+ * whether its start waits for its first turn: then the request is taken behind it. None is sent to an
+ * instance that has ended. It may still end before its engine takes the request, which then changes nothing.
  * @param reason  At most 1024 bytes; may be empty.
  * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has ended: the text says how and when);
  *         THOLE_INVALID; THOLE_UNAVAILABLE.
@@ -459,14 +539,12 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_cancel_with(thole_client *cl
 /**
  * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. For an instance that does
  * not exist yet it is kept until the start, for 7 days (the engines' --early-events). An instance that has
- * ended is detected as in thole_client_cancel(); one that ends before its engine takes the event drops it.
- * One for which 10,000 events, or 8 MiB of them, wait keeps no more, unless it awaits this one: the event is
- * then rejected after this call has returned, with the code too_many (thole_client_rejected()).
- * @param request_id  The same for every repetition of one request: UTF-8 like an instance id, not beginning
- *                    with '<'; empty = a new one.
+ * ended is detected as in thole_client_cancel(). One that ends before its engine takes the event drops it;
+ * one for which 10,000 events, or 8 MiB, wait rejects it (too_many): thole_signal_options.confirm tells.
+ * @param request_id  As in thole_end_options; empty = a new one.
  * @param ret_kept    May be NULL. True: there is no such instance yet, the event is kept.
- * @return THOLE_OK; THOLE_CONFLICT (it has ended, and had not taken this event before); THOLE_INVALID;
- *         THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
+ * @return THOLE_OK; THOLE_CONFLICT (it has ended, and had not taken this event before; or another event had
+ *         this request id); THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client, thole_slice instance,
                                                            thole_slice name, thole_slice data,
@@ -477,6 +555,9 @@ typedef struct thole_signal_options {
     size_t size;            /**< sizeof(thole_signal_options) */
     thole_slice request_id; /**< as of thole_client_signal() */
     thole_sender sender;
+    /** THOLE_OK says that the history has it; THOLE_LIMIT: it was rejected, as too many wait; THOLE_CONFLICT:
+     * the instance ended before it; THOLE_TIMEOUT: it is stored, and no engine took it in time. */
+    bool confirm;
 } thole_signal_options;
 /** thole_client_signal() with options; NULL: none. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_signal_with(thole_client *client, thole_slice instance,
@@ -529,17 +610,32 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_prune(thole_client *client, 
                                                           uint64_t before, thole_slice reason,
                                                           thole_error *reterr);
 /** Its code does not run until it is resumed, cancelled or terminated; messages are kept meanwhile, running
- * activities continue. Else as thole_client_cancel(). */
+ * activities continue. THOLE_CONFLICT also if its history says that it is paused, and no other request about
+ * it waits to be taken: nothing is sent then. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,
                                                           thole_slice reason, thole_error *reterr);
-/** Ends a pause. */
+/** Ends a pause. THOLE_CONFLICT also if it is not paused, as of thole_client_pause(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
 /** Tries a Stuck instance again with the engine's code: its crash count is cleared, its history is replayed.
- * Has no effect on an instance that is not Stuck. Else as thole_client_cancel().
+ * THOLE_CONFLICT also if its history says that it runs or is paused, as of thole_client_pause(). Else as
+ * thole_client_cancel().
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_retry(thole_client *client, thole_slice instance,
                                                           thole_slice reason, thole_error *reterr);
+/**
+ * Has a timer of an instance fire now, or the next try of an activity start that waits for its time, whenever
+ * that is due: for times that a wrong clock has set. Durable when it returns THOLE_OK; recorded as TimerFired
+ * or ActivityTryStarted, with who asked for it. Changes nothing when the timer has fired, was cancelled, or
+ * is none, nor when the activity runs, is in quarantine or has ended.
+ * @param execution  The instance's current one, from 1.
+ * @param timer      The id of its TimerCreated or ActivityScheduled, as in thole_pending.id.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (the instance has ended); THOLE_INVALID;
+ * THOLE_UNAVAILABLE.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_fire_timer(thole_client *client, thole_slice instance,
+                                                               uint64_t execution, uint64_t timer,
+                                                               thole_error *reterr);
 /**
  * Queries an instance, by its owner; see thole_on_query(). Changes nothing. An instance that has ended is
  * replayed from its history for each query. The query "__source" is answered by the engine: where in the
@@ -614,7 +710,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_rejected(thole_client *clien
                                                              void *arg, thole_error *reterr);
 /** Frees a slice for which a function's documentation says so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
-/** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none; THOLE_CORRUPT
+/** Reads the instance's history from the stream, in order; nothing is given of one whose start waits for its
+ * first turn. THOLE_NOT_FOUND when there is none; THOLE_CORRUPT
  * when a record does not decode, or one before it is missing: what stands in front of it was given. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,
@@ -634,7 +731,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_history_follow(thole_client 
                                                                    thole_error *reterr);
 /**
  * Reads the history of the latest execution and returns its unresolved tasks. No code is run, so which of
- * them the code awaits now is not known. It reads the whole execution, so do not call it often.
+ * them the code awaits now is not known. It reads the whole execution, so do not call it often. One whose
+ * start waits for its first turn is THOLE_INSTANCE_PENDING; it has no row for thole_client_show() and
+ * -list().
  * @return THOLE_OK; THOLE_NOT_FOUND (also when it was never started, but has waiting events); THOLE_LIMIT
  *         (more than 256 MiB of history); THOLE_CORRUPT; THOLE_UNAVAILABLE; what @p each returned.
  */
@@ -651,6 +750,11 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_inspect_at(thole_client *cli
 THOLE_NODISCARD THOLE_API thole_status thole_client_activities(thole_client *client, thole_slice instance,
                                                                thole_activity_info_fn *each, void *arg,
                                                                thole_error *reterr);
+/** The rows of an instance that are set aside, by table and key; at most 1,000. THOLE_OK also when there are
+ * none. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_set_aside(thole_client *client, thole_slice instance,
+                                                              thole_set_aside_fn *each, void *arg,
+                                                              thole_error *reterr);
 /**
  * Asks all workers of the namespace what they serve. Ends when no answer has come for 100 ms, or after half a
  * second without any answer (a worker may be frozen), at once when there is no worker. Workers of a version
@@ -666,6 +770,18 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_engines(thole_client *client
 THOLE_NODISCARD THOLE_API thole_status thole_client_show(thole_client *client, thole_slice instance,
                                                          thole_instance_fn *each, void *arg,
                                                          thole_error *reterr);
+/** Lists from the projection how many instances do not go on, the most first; 1000 lines at most. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_standing(thole_client *client, thole_standing_fn *each,
+                                                             void *arg, thole_error *reterr);
+/**
+ * Says what keeps an instance from going on by itself: @p each is called for each cause, and not at all when
+ * it runs, waits for time or an event, or has ended. Takes up to half a second, without Postgres. For a
+ * program that waits: between two calls of thole_client_wait() of some seconds that were THOLE_TIMEOUT.
+ * @return THOLE_OK; THOLE_INVALID; THOLE_UNAVAILABLE; THOLE_DENIED; THOLE_CORRUPT; what @p each returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_explain(thole_client *client, thole_slice instance,
+                                                            thole_hindrance_fn *each, void *arg,
+                                                            thole_error *reterr);
 /** Lists rows of the projection. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_list(thole_client *client,
                                                          const thole_list_filter *filter,

@@ -1,11 +1,11 @@
 /**
  * Writing orchestrations: deterministic functions whose progress survives crashes and moves.
  *
- * An orchestration runs on its own small stack (64 KiB) and may be dropped at any await without being
- * unwound, then run again from the top over its recorded history. It must therefore
+ * An orchestration runs on its own small stack (64 KiB; stack_bytes of its entry) and may be dropped at any
+ * await without being unwound, then run again from the top over its recorded history. It must therefore
  *  - be deterministic: take time, ids, randomness and memory from @c ctx only; no clock, I/O, locks,
  *    threads, globals or thread-locals;
- *  - own nothing but memory from thole_alloc() and thole_format().
+ *  - own nothing but memory from thole_alloc() and thole_format(), and what thole_on_drop() releases.
  *
  * Code that crashes, calls exit(), overflows its stack or does not return or await within --turn-limit (10 s)
  * takes the engine's process with it. The instance then first runs in a forked copy of the process, and is
@@ -45,11 +45,12 @@ typedef thole_status thole_orchestration_fn(thole_ctx *ctx, thole_slice input, t
 /* ---- activities ---- */
 
 /**
- * Schedules activity @p name on the queue "default", with one try.
+ * Schedules activity @p name on the queue "default", with one try. It runs beside the code until the task is
+ * awaited; a task that nobody awaits is cancelled when the function returns, and may never run.
  * @param name   [A-Za-z0-9_-]{1,64}. An invalid name makes the await return THOLE_INVALID.
  * @param input  Copied. More than the payload limit makes the await return THOLE_LIMIT.
  */
-THOLE_API thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input);
+THOLE_NODISCARD THOLE_API thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input);
 
 /** When a failed try is followed by another. Zeroed: never. */
 typedef struct thole_retry {
@@ -87,13 +88,13 @@ typedef struct thole_call_options {
 } thole_call_options;
 
 /** thole_call() with options; NULL = none. A wrong option makes the await return THOLE_INVALID. */
-THOLE_API thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
-                                     const thole_call_options *options);
+THOLE_NODISCARD THOLE_API thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
+                                                     const thole_call_options *options);
 
 /* ---- timers, events, children ---- */
 
 /** Schedules a durable timer @p delay_ms milliseconds after thole_now_ms(). At most 100 years. */
-THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
+THOLE_NODISCARD THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
 
 /**
  * Waits for the next external event called @p name. Events of a name are taken in the order in which they
@@ -102,7 +103,7 @@ THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
  * wait.
  * @param name  [A-Za-z0-9_-]{1,64}; else the await returns THOLE_INVALID.
  */
-THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
+THOLE_NODISCARD THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
 
 /** Raises an event in another instance (or in this one). Durable with this turn; delivered once. An instance
  * that has ended drops it; for one that does not exist yet it is kept until the start, for 7 days. A wrong
@@ -122,23 +123,24 @@ THOLE_API void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data);
 
 /** What happens to a running child when its parent ends or continues as new. */
 typedef enum thole_close {
-    THOLE_CLOSE_CANCEL = 0,   /**< it is asked to cancel, and may compensate */
-    THOLE_CLOSE_ABANDON = 1,  /**< it continues */
-    THOLE_CLOSE_TERMINATE = 2 /**< it ends at once */
+    THOLE_CLOSE_CANCEL = 0,  /**< it is asked to cancel, and may compensate */
+    THOLE_CLOSE_ABANDON = 1, /**< it continues */
+    THOLE_CLOSE_TERMINATE =
+        2 /**< it ends at once, also if it was asked to cancel before and is cleaning up */
 } thole_close;
 
 /** Fill with zeroes, set size, then what differs. */
 typedef struct thole_child_options {
     size_t size;          /**< sizeof(thole_child_options) */
     thole_slice instance; /**< its id; empty = "<parent>:<execution>:<event id>" */
-    uint32_t version;     /**< of its code; 0 = the newest where it starts */
+    uint32_t version;     /**< of its code, at most 2,147,483,647; THOLE_VERSION_NEWEST where it starts */
     thole_close close;
 } thole_child_options;
 
 /** Starts a child orchestration; the await gives its output. An id in use makes the await return THOLE_APP
  * with error type "conflict". Cancelling the task cancels the child. @param options  NULL = none. */
-THOLE_API thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
-                                 const thole_child_options *options);
+THOLE_NODISCARD THOLE_API thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
+                                                 const thole_child_options *options);
 
 /** Starts a root instance without waiting for it; has no effect if the id is in use. Wrong arguments are
  * reported like those of thole_raise(). options.close is not used. */
@@ -180,6 +182,21 @@ THOLE_NODISCARD THOLE_API thole_status thole_await_first(thole_ctx *ctx, const t
 THOLE_NODISCARD THOLE_API thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n,
                                                        thole_slice *ret_results);
 
+/**
+ * thole_await() with a limit: a timer of @p limit_ms runs against the task, and what loses is cancelled. A
+ * task that is resolved already needs no timer.
+ * @return As thole_await(); THOLE_TIMEOUT: the limit is over, and the task is cancelled; code that
+ *         returns this status fails with a text that names the task and the limit.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_await_for(thole_ctx *ctx, thole_task task, uint64_t limit_ms,
+                                                       thole_slice *ret_result);
+/** thole_call_with() and thole_await(). @param options  NULL = none. @return As thole_await(). */
+THOLE_NODISCARD THOLE_API thole_status thole_await_call(thole_ctx *ctx, thole_slice name, thole_slice input,
+                                                        const thole_call_options *options,
+                                                        thole_slice *ret_result);
+/** thole_timer() and thole_await(). @return THOLE_OK; THOLE_CANCELLED; THOLE_INVALID; THOLE_LIMIT. */
+THOLE_NODISCARD THOLE_API thole_status thole_sleep(thole_ctx *ctx, uint64_t delay_ms);
+
 /** True when an await of @p task would return at once. */
 THOLE_API bool thole_ready(thole_ctx *ctx, thole_task task);
 
@@ -203,11 +220,15 @@ THOLE_API thole_failure thole_task_failure(thole_ctx *ctx, thole_task task);
 THOLE_API thole_slice thole_task_error(thole_ctx *ctx, thole_task task);
 
 /** Sets the failure text of this orchestration and returns THOLE_APP: `return thole_throw(ctx, "…")`. */
-THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
+THOLE_NODISCARD THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
 /** The same with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read; another one is left out. Static
  * or thole_alloc() memory. */
-THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
+THOLE_NODISCARD THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
+
+/** What thole_throw() or thole_throw_as() has said last: status THOLE_APP, type and message, also after
+ * compensations; status THOLE_OK: neither was called. Borrowed until the return. tries is 0. */
+THOLE_API thole_failure thole_thrown(const thole_ctx *ctx);
 
 /* ---- deterministic values: time, ids, random numbers, side effects ---- */
 
@@ -217,6 +238,10 @@ THOLE_API uint64_t thole_now_ms(const thole_ctx *ctx);
 THOLE_API thole_slice thole_instance_id(const thole_ctx *ctx);
 /** 1 for the first execution of the instance. */
 THOLE_API uint64_t thole_execution_id(const thole_ctx *ctx);
+/** The name under which this orchestration was started. Borrowed until the return. */
+THOLE_API thole_slice thole_orchestration_name(const thole_ctx *ctx);
+/** The arg of its entry (thole_orchestration_entry). For queries, too. */
+THOLE_API void *thole_orchestration_arg(const thole_ctx *ctx);
 /** The version of the code that this execution runs. */
 THOLE_API uint32_t thole_version_id(const thole_ctx *ctx);
 
@@ -284,10 +309,11 @@ THOLE_NODISCARD THOLE_API thole_status thole_state_next(thole_ctx *ctx, thole_sl
 
 /**
  * Ends this execution and starts the next one of the same instance with @p input and an empty history:
- * `return thole_continue_as_new(ctx, input, 0);`. State, custom status, parent, events that no wait has taken
- * and a cancellation that no await has returned are kept; outstanding tasks are cancelled.
- * @param version  Version of the code of the next execution; 0 = the same.
- * @return THOLE_OK, to be returned at once; THOLE_LIMIT (input too large).
+ * `return thole_continue_as_new(ctx, input, THOLE_VERSION_SAME);`. State, custom status, parent, events that
+ * no wait has taken and a cancellation that no await has returned are kept; outstanding tasks are cancelled.
+ * @param version  Version of the code of the next execution; THOLE_VERSION_SAME.
+ * @return THOLE_OK, to be returned at once; THOLE_LIMIT (input too large); THOLE_INVALID (the version is more
+ * than 2,147,483,647).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input,
                                                              uint32_t version);
@@ -329,6 +355,27 @@ THOLE_NODISCARD THOLE_API thole_status thole_saga_compensate(thole_ctx *ctx, tho
  * @return NULL when the instance's memory limit is reached; every later await then returns THOLE_LIMIT.
  */
 THOLE_API void *thole_alloc(thole_ctx *ctx, size_t bytes);
+/** A copy of @p text with a NUL behind it, in such memory; NULL when the limit is reached. */
+THOLE_API const char *thole_cstr(thole_ctx *ctx, thole_slice text);
+/** Releases what thole_on_drop() was given; free() is one. */
+typedef void thole_drop_fn(void *arg);
+/**
+ * For what an orchestration holds beside thole_alloc() memory, such as an interpreter of another language: @p
+ * release is called with @p arg once, when this execution leaves the memory of this process. That happens
+ * after its end, and while it is parked: when it is evicted or replaced, after an error, and when the engine
+ * stops. A replay runs the code again, which then makes what it needs. A process that dies calls nothing.
+ *
+ * The last one registered is called first, before thole_alloc() memory is freed. Until then also a query of
+ * the execution that has ended finds what it needs. @p arg is such memory, or from the heap; an address on
+ * the orchestration's own stack is not valid any more after the end. What the code releases before, it notes
+ * there (a pointer set to NULL).
+ * @param release  Runs on a thread of the engine: it must be quick, must not block, and must use no function
+ *                 of this header. Its crash counts as one of the orchestration.
+ * @return THOLE_OK; THOLE_LIMIT (the instance's memory limit is reached, later awaits return it, too);
+ *         THOLE_INVALID (in a query or a side effect, or @p release is NULL). After these two it is never
+ *         called.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_on_drop(thole_ctx *ctx, thole_drop_fn *release, void *arg);
 /** printf into such memory; an empty slice when the limit is reached. */
 THOLE_API thole_slice thole_format(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
 

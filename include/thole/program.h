@@ -14,9 +14,22 @@ extern "C" {
 typedef struct thole_orchestration_entry {
     const char *name;
     thole_orchestration_fn *run;
-    /** Several entries of one name may have different versions. 0 is read as 1. An instance keeps its version
-     * (until it continues as new); a start without a version gets the highest. */
+    /** Several entries of one name may have different versions. 0 is read as 1, 2,147,483,647 is the
+     * largest. An instance keeps its version (until it continues as new); a start without a version gets the
+     * highest. */
     uint32_t version;
+    /** For thole_orchestration_arg(); may be NULL. What it points to must be there before thole_main(), and
+     * stay the same, or a replay decides differently. */
+    void *arg;
+    /** Options of each thole_call(), and of thole_call_with() without options: a retry policy and time-outs
+     * for all activities of this orchestration. NULL: none. As with any options those that were recorded are
+     * used in a replay, so that all but the queue may be changed under running instances. */
+    const thole_call_options *call_options;
+    /** Bytes of stack of its code, and of each of its query handlers: 64 KiB to 8 MiB; 0: 64 KiB. Rounded up
+     * to 64 KiB times a power of two. Memory is taken for what is used of it, and counted in
+     * --parked-memory-max while the instance is parked; an overflow is a crash. It may be changed under
+     * running instances. */
+    size_t stack_bytes;
 } thole_orchestration_entry;
 
 /** Where tries of an activity run. */
@@ -42,8 +55,9 @@ typedef struct thole_activity_options {
     thole_isolation isolation;
     /** When the token fires, the process and its group get SIGTERM as well. */
     bool terminate;
-    /** THOLE_NATS_URL, THOLE_NATS_CREDS, THOLE_NATS_KEY and THOLE_POSTGRES stay in its environment, for a
-     * thole_client_open(); else they are removed. */
+    /** Its environment is the program's, for a thole_client_open(); else it has what every program needs
+     * (PATH, HOME, LANG, …) and what the option --process-env names. docs/process_isolation.md has the list.
+     */
     bool keep_env;
     /** Largest number of tries of one process; it is reused only for the same activity. 0 = no limit; 1 = a
      * new process for each try, which costs a few milliseconds. */
@@ -79,7 +93,29 @@ typedef struct thole_activity_entry {
     const char *name; /**< NUL-terminated static string, [A-Za-z0-9_-]{1,64} */
     thole_activity_fn *run;
     const thole_activity_options *options; /**< NULL: on a thread */
+    void *arg; /**< for thole_activity_arg(); may be NULL. Used by several threads at once, and by processes
+                  that were forked at the begin of thole_main() */
 } thole_activity_entry;
+
+/**
+ * The entries of a program and their number, for thole_program and nothing to forget:
+ *
+ *     static const thole_program program = {
+ *         .size = sizeof program,
+ *         .name = "checkout",
+ *         THOLE_ORCHESTRATIONS({.name = "checkout", .run = checkout}),
+ *         THOLE_ACTIVITIES({.name = "charge", .run = charge}, {.name = "ship", .run = ship}),
+ *     };
+ *
+ * C only. Within a function the entries live as long as its block. For arrays: THOLE_ORCHESTRATIONS_OF(),
+ * THOLE_ACTIVITIES_OF().
+ */
+#define THOLE_ORCHESTRATIONS(...) THOLE_ORCHESTRATIONS_OF(((const thole_orchestration_entry[]){__VA_ARGS__}))
+#define THOLE_ACTIVITIES(...) THOLE_ACTIVITIES_OF(((const thole_activity_entry[]){__VA_ARGS__}))
+/** The same of an array: `THOLE_ACTIVITIES_OF(activities)`. */
+#define THOLE_ORCHESTRATIONS_OF(array)                                                                       \
+    .orchestrations = (array), .orchestrations_len = sizeof(array) / sizeof((array)[0])
+#define THOLE_ACTIVITIES_OF(array) .activities = (array), .activities_len = sizeof(array) / sizeof((array)[0])
 
 /** The orchestrations and activities of a program. All pointers are borrowed for the duration of
  * thole_main(). */

@@ -360,23 +360,28 @@ class program
     }
     program(const program &) = delete;
     program &operator=(const program &) = delete;
-    program &orchestration(std::string name, thole_orchestration_fn *run, uint32_t version = 1)
+    /** @p arg for thole_orchestration_arg(), borrowed as long as the program. @p stack_bytes  0: 64 KiB. */
+    program &orchestration(std::string name, thole_orchestration_fn *run, uint32_t version = 1,
+                           void *arg = nullptr, size_t stack_bytes = 0)
     {
         thole_orchestration_entry entry{};
         entry.name = kept(std::move(name));
         entry.run = run;
         entry.version = version;
+        entry.arg = arg;
+        entry.stack_bytes = stack_bytes;
         orchestrations_.push_back(entry);
         return *this;
     }
-    /** @p options borrowed as long as the program. */
+    /** @p options and @p arg, for thole_activity_arg(), borrowed as long as the program. */
     program &activity(std::string name, thole_activity_fn *run,
-                      const thole_activity_options *options = nullptr)
+                      const thole_activity_options *options = nullptr, void *arg = nullptr)
     {
         thole_activity_entry entry{};
         entry.name = kept(std::move(name));
         entry.run = run;
         entry.options = options;
+        entry.arg = arg;
         activities_.push_back(entry);
         return *this;
     }
@@ -385,9 +390,9 @@ class program
     {
         program_.size = sizeof program_;
         program_.name = name_.c_str();
-        program_.orchestrations = orchestrations_.data();
+        program_.orchestrations = orchestrations_.empty() ? nullptr : orchestrations_.data();
         program_.orchestrations_len = orchestrations_.size();
-        program_.activities = activities_.data();
+        program_.activities = activities_.empty() ? nullptr : activities_.data();
         program_.activities_len = activities_.size();
         return &program_;
     }

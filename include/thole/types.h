@@ -22,6 +22,10 @@ extern "C" {
 
 /** An instance id: 1..200 bytes of valid UTF-8 without NUL. */
 #define THOLE_ID_BYTES_MAX 200
+/** Where a version of an orchestration is asked for: the highest that there is where it starts. */
+#define THOLE_VERSION_NEWEST 0
+/** Of thole_continue_as_new(): the version that runs now. */
+#define THOLE_VERSION_SAME 0
 /** A namespace, queue, orchestration, activity or event name: [A-Za-z0-9_-]{1,64}. */
 #define THOLE_NAME_BYTES_MAX 64
 /** Default ceiling of one payload (input, output, failure text), in bytes; see --payload-max. */
@@ -67,6 +71,15 @@ typedef struct thole_slice {
 #else
 #define THOLE_STR(literal) ((thole_slice){(const uint8_t *)("" literal), sizeof(literal) - 1})
 #endif
+/** The same where C wants a constant: `static const thole_slice queue = THOLE_STR_INIT("gpu");` */
+#ifdef __cplusplus
+#define THOLE_STR_INIT(literal) THOLE_STR(literal)
+#else
+#define THOLE_STR_INIT(literal)                                                                              \
+    {                                                                                                        \
+        (const uint8_t *)("" literal), sizeof(literal) - 1                                                   \
+    }
+#endif
 /** Both arguments of a "%.*s" conversion. The slice is evaluated twice. */
 #define THOLE_FMT(s) (int)(s).len, (const char *)(s).ptr
 
@@ -78,6 +91,19 @@ typedef struct thole_error {
 
 /** A slice over the bytes of @p text without its NUL; NULL gives an empty slice. Borrowed. */
 THOLE_API thole_slice thole_slice_from(const char *text);
+/** A slice over @p len bytes at @p ptr, which may be NULL when @p len is 0. Borrowed. */
+static inline thole_slice thole_slice_of(const void *ptr, size_t len)
+{
+    thole_slice slice;
+    slice.ptr = (const uint8_t *)ptr;
+    slice.len = len;
+    return slice;
+}
+/** The number that @p text is in decimal digits, with nothing before or behind. @return THOLE_OK;
+ * THOLE_INVALID: it is none, or does not fit: *ret is not written. */
+THOLE_NODISCARD THOLE_API thole_status thole_slice_u64(thole_slice text, uint64_t *ret);
+/** The same, with a sign or none. */
+THOLE_NODISCARD THOLE_API thole_status thole_slice_i64(thole_slice text, int64_t *ret);
 /** True when both hold the same bytes. */
 THOLE_API bool thole_slice_equal(thole_slice a, thole_slice b);
 

@@ -117,6 +117,20 @@ export class Mock {
       '/queues': () => ({ queues: this.queues.map((q) => this.handedOut(q)), complete: true }),
       '/quarantine': () => ({ poisoned: this.poisoned, complete: true }),
       '/nodes': () => ({ nodes: this.nodes, complete: true }),
+      '/defects': () => ({
+        defects: [
+          { object: 'hist', text: 'stream THOLE_shop_HIST_0 has max_age 1d, but no limit is needed', remedy: 'thole doctor -n shop --fix', warns: false },
+        ],
+        complete: true,
+      }),
+      '/mended': () => ({ mended: [{ object: 'work', name: 'stream THOLE_shop_WORK', at: new Date().toISOString() }], complete: true }),
+      '/room': () => ({
+        room: [
+          { what: 'account', bytes: 3e9, bytes_max: 4e9, span_ms: 3600000, bytes_per_day: 5e8, days_left: 2 },
+          { what: 'hist', streams: 8, bytes: 820, span_ms: 1000 },
+        ],
+        complete: true,
+      }),
       '/partitions': () => ({ partitions: this.partitions, complete: true }),
       '/rejected': () => ({ rejected: this.rejected, complete: true }),
       '/orchestrations': () => ({ orchestrations: this.orchestrations }),

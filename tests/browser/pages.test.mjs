@@ -306,6 +306,30 @@ test('queues have their oldest and, from two readings, their rate; partitions th
   assert.match(await lag(5, 'Projection lag').innerText(), /^1.?200$/);
 });
 
+test('what is missing, what was made again, and for how long there is room', async () => {
+  await at('/engines');
+  await page.waitForSelector('text=stream THOLE_shop_HIST_0 has max_age 1d, but no limit is needed. Try: thole doctor -n shop --fix');
+  await page.waitForSelector('text=stream THOLE_shop_WORK was missing and was made again');
+  const cell = (what, head) => page.locator(`tr:has(th:has-text("${what}")) td[data-head="${head}"]`);
+  await cell('account', 'Full in').waitFor();
+  assert.equal(await cell('account', 'Full in').innerText(), '2 days');
+  assert.equal(await cell('account', 'Limit').innerText(), '4.0 GB');
+  assert.equal(await cell('hist (8)', 'Stored').innerText(), '820 bytes');
+  assert.equal(await cell('hist (8)', 'Grows a day').innerText(), 'too early to say');
+});
+
+test('an instance shows what would let it go on, its error type and events that nothing waits for', async () => {
+  const hindrances = [{ kind: 'paused', text: 'the instance is paused', remedy: 'thole resume lets it go on' }];
+  const kept = Array.from({ length: 22 }, (_, i) => ({ name: `e${i}`, count: i + 1 }));
+  const paused = instance('p-1', { status: 'Paused', reason: 'paused', next_step: 'of the list', hindrances, events_kept: kept });
+  await at('/instances/p-1', { instances: [paused, instance('f-1', { status: 'Failed', error_type: 'declined' })] });
+  await page.waitForSelector('text=thole resume lets it go on');
+  assert.match(await text('.instance-head'), /e0 \(1\), e1 \(2\), .*e19 \(20\), and 2 more/);
+  assert.doesNotMatch(await text('.instance-head'), /of the list/);
+  await page.goto(`${mock.url}/instances/f-1`);
+  await page.waitForSelector('text=declined');
+});
+
 test('where the code is, and that it is not known', async () => {
   await at('/instances/order-7');
   await page.waitForSelector('text=The code is at sell (checkout.c:61)');

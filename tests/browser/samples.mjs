@@ -114,7 +114,7 @@ export function shop() {
   const stuck = [
     instance('order-31', { status: 'Stuck', detail: "history has 'refund' where the code asks for 'charge' (checkout.c:61): event 8 of execution 1" }),
     instance('order-32', { status: 'Stuck', detail: 'the code crashed twice: signal 11 (SIGSEGV) in turn 4' }),
-    instance('import-9', { status: 'Waiting', orchestration: 'import', version: 3, detail: 'no live engine knows import@3' }),
+    instance('import-9', { status: 'Waiting', orchestration: 'import', version: 3, detail: "engine n-1, which owned partition 3 then, does not have version 3 of orchestration 'import'" }),
   ];
   return {
     instances: [first, child, ...stuck, ...rows(300)],

@@ -65,7 +65,8 @@ awk '/^```/ { inside = !inside && /^```c/; next } inside' "$source/docs/testing.
 {
     printf '#include <stdbool.h>\n#include <stdio.h>\n#include <thole/testing.h>\n'
     cat "$work/fragments.body"
-    printf 'int main(void)\n{\n    return ships_what_is_paid() && survives != NULL;\n}\n'
+    printf 'int main(void)\n{\n    return ships_what_is_paid() && survives != NULL && stops_within_a_second != NULL &&\n'
+    printf '           the_first_parcel_is_lost != NULL;\n}\n'
 } >"$work/fragments.c"
 "$cc" -std=c11 -Wall -Wextra -Werror -Wno-address -I"$source/include" -fsyntax-only "$work/fragments.c"
 echo "docs/testing.md compiles"

@@ -22,12 +22,12 @@ if [ "${5:-}" = chroot ]; then
     mount -t tmpfs -o mode=711 tmpfs "$work"
     mkdir "$work/upper" "$work/spare" "$work/all"
     mount -t overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/spare" overlay "$work/all"
+    mount -t proc proc "$work/all/proc"
+    mount -t tmpfs -o mode=1777 tmpfs "$work/all/tmp" # before what is in it
     for dir in /dev "$source" "$build" "$(dirname "$(realpath "$cmake")")" ${NATS_SERVER:+"$(dirname "$NATS_SERVER")"}; do
         mkdir -p "$work/all$dir"
         mount --rbind "$dir" "$work/all$dir"
     done
-    mount -t proc proc "$work/all/proc"
-    mount -t tmpfs -o mode=1777 tmpfs "$work/all/tmp"
     home=$(mktemp -d "$work/all/home/XXXXXX")
     rm -rf "$work/all/usr/local/lib/cmake/thole" "$work/all/var/tmp/trial"
     cd "$source"

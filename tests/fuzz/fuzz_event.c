@@ -1,5 +1,6 @@
 /* Any message for rules of thole bind: lines of headers, an empty line, the body. */
 #include "bind_plan.h"
+#include "json_check.h"
 #include <assert.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static void write_and_read(const struct cloud_event *event, struct arena *arena)
     struct buf json;
     buf_init(&json, JSON_MAX);
     cloud_event_write(event, &json);
-    assert(buf_status(&json) == THOLE_OK && event_json_is_valid(buf_bytes(&json)));
+    assert(buf_status(&json) == THOLE_OK && json_is_valid(buf_bytes(&json)));
     struct event_message const message = {.headers = type, .headers_len = 1, .body = buf_bytes(&json)};
     thole_status const status = cloud_event_read(&message, arena, &again, NULL);
     assert(status == THOLE_OK && again.present && again.attributes_len == event->attributes_len);

@@ -1,4 +1,6 @@
 /* Any bytes as an engine's heartbeat. What is accepted reads the same again. */
+#include "in_range.h"
+#include "messages.pb-c.h"
 #include "samples.h"
 #include <assert.h>
 
@@ -16,6 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&text, BYTES_MAX);
     buf_init(&text_again, BYTES_MAX);
     if (heartbeat_decode((thole_slice){data, size}, &arena, &heartbeat, NULL) == THOLE_OK) {
+        assert(
+            in_range(&thole__v1__node_heartbeat__descriptor, (thole_slice){data, size}, MESSAGE_BYTES_MAX));
         thole_status status = heartbeat_encode(&heartbeat, &bytes);
         assert(status == THOLE_OK);
         status = heartbeat_decode(buf_bytes(&bytes), &arena, &again, NULL);

@@ -1,4 +1,6 @@
 /* Any bytes as an inbox message, a query and an answer. What is accepted reads the same again. */
+#include "in_range.h"
+#include "messages.pb-c.h"
 #include "query_message.h"
 #include "samples.h"
 #include <assert.h>
@@ -13,6 +15,7 @@ static void check_message(thole_slice input, struct arena *arena, struct buf *by
     struct buf text, text_again;
     if (message_decode(input, arena, &message, NULL) != THOLE_OK)
         return;
+    assert(in_range(&thole__v1__inbox_message__descriptor, input, MESSAGE_BYTES_MAX));
     assert(id_check(message.instance, NULL) == THOLE_OK);
     assert(error_type_check(message.error_type, NULL) == THOLE_OK);
     assert(message.kind != MESSAGE_START || name_check(message.orchestration, "", NULL) == THOLE_OK);
@@ -52,6 +55,7 @@ static void check_answer(thole_slice input, struct arena *arena, struct buf *byt
     struct query_answer answer, again;
     if (query_answer_decode(input, arena, &answer, NULL) != THOLE_OK)
         return;
+    assert(in_range(&thole__v1__query_answer__descriptor, input, MESSAGE_BYTES_MAX));
     buf_clear(bytes);
     thole_status status = query_answer_encode(&answer, bytes);
     assert(status == THOLE_OK);

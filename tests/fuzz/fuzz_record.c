@@ -1,29 +1,30 @@
-/* Any bytes as a history record. What is accepted can be written, reads the same again, and takes no more
- * room than was said. */
+/* Any bytes as a history record. What is accepted can be written, with references and without, reads the same
+ * again, and takes no more room than was said. */
 #include "samples.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ARENA_MAX = 64 * 1024 * 1024, TEXT_MAX = 64 * 1024 * 1024, FRAME_MAX = 512, POSITION_BYTES_EACH = 10 };
+enum { ARENA_MAX = 64 * 1024 * 1024, TEXT_MAX = 64 * 1024 * 1024, FRAME_MAX = 512 };
 
 static size_t bytes_expected(const struct record *record)
 {
     size_t bytes = FRAME_MAX + record->node.len + record->turn.instance.len + record->turn.blocked_text.len +
-                   record->position.above_len * POSITION_BYTES_EACH;
+                   position_bytes_max(&record->position);
     for (size_t i = 0; i < record->turn.events_len; i++)
         bytes += event_bytes_max(&record->turn.events[i]);
     return bytes;
 }
 
-static void check_again(const struct record *record, struct arena *arena)
+static void check_again(const struct record *record, bool refers, struct arena *arena)
 {
-    struct record again;
+    struct record again, whole = *record;
     struct buf bytes, text, text_again;
     buf_init(&bytes, RECORD_BYTES_MAX);
     buf_init(&text, TEXT_MAX);
     buf_init(&text_again, TEXT_MAX);
-    thole_status status = record_encode(record, &bytes);
+    whole.refers = refers;
+    thole_status status = record_encode(&whole, &bytes);
     assert(status == THOLE_OK);
     assert(bytes.len <= bytes_expected(record));
     status = record_decode(buf_bytes(&bytes), arena, &again, NULL);
@@ -46,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     thole_error err = {.text = ""};
     arena_init(&arena, ARENA_MAX);
     thole_status const status = record_decode((thole_slice){data, size}, &arena, &record, &err);
-    if (status == THOLE_OK && record.kind != RECORD_UNKNOWN)
-        check_again(&record, &arena);
+    for (int refers = 0; status == THOLE_OK && record.kind != RECORD_UNKNOWN && refers < 2; refers++)
+        check_again(&record, refers, &arena);
     assert(status == THOLE_OK || (err.status == status && err.text[0] != '\0'));
     assert(status == THOLE_OK || status == THOLE_CORRUPT || status == THOLE_LIMIT ||
            status == THOLE_UNSUPPORTED);

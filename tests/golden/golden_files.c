@@ -1,5 +1,7 @@
 /* Golden bytes and their texts. */
 #include "golden.h"
+#include "payload_hash.h"
+#include "record_references.h"
 #include "result_list.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +113,19 @@ static void sample_heartbeat(struct sampling *s, const char *name, const struct 
     sample(s, "messages", name);
 }
 
+static void sample_of_parent(struct sampling *s, const char *name, enum message_kind kind)
+{
+    struct message const message = {.kind = kind,
+                                    .instance = THOLE_STR("shop:1:18"),
+                                    .data = THOLE_STR("ended"),
+                                    .request_id = THOLE_STR("<1.20.shop"),
+                                    .parent = {THOLE_STR("shop"), 1, 18}};
+    buf_clear(&s->bytes);
+    if (message_encode(&message, &s->bytes) != THOLE_OK)
+        abort();
+    sample(s, "messages", name);
+}
+
 static void sample_every_message(struct sampling *s)
 {
     for (size_t i = 0; i < sample_messages_len; i++) {
@@ -119,12 +134,25 @@ static void sample_every_message(struct sampling *s)
             abort();
         sample(s, "messages", message_kind_text(sample_messages[i].kind));
     }
+    sample_of_parent(s, "cancel_of_a_parent", MESSAGE_CANCEL);
+    sample_of_parent(s, "terminate_of_a_parent", MESSAGE_TERMINATE);
     thole_slice const names[] = {THOLE_STR("checkout"), THOLE_STR("refund@2")};
     struct partition_needs const needs[] = {{0, names, 1}, {63, names, 2}, {7, NULL, 0}};
-    struct heartbeat heartbeat = {THOLE_STR("n-1"), 1700000000000, names, 2, needs, 3, false};
+    struct heartbeat heartbeat = {.node = THOLE_STR("n-1"),
+                                  .started_ms = 1700000000000,
+                                  .orchestrations = names,
+                                  .orchestrations_len = 2,
+                                  .needs = needs,
+                                  .needs_len = 3};
     sample_heartbeat(s, "heartbeat", &heartbeat);
     heartbeat.takes_results = true;
     sample_heartbeat(s, "heartbeat_results", &heartbeat);
+    heartbeat.reads_ranges = true;
+    sample_heartbeat(s, "heartbeat_ranges", &heartbeat);
+    heartbeat.reads_references = true;
+    sample_heartbeat(s, "heartbeat_references", &heartbeat);
+    heartbeat.reads_lists = true;
+    sample_heartbeat(s, "heartbeat_lists", &heartbeat);
     sample_results(s);
 }
 
@@ -172,10 +200,72 @@ static void sample_deletion(struct sampling *s)
     sample_record(s, "records", "deleted_said", &asked);
 }
 
+/* The first two have the payload of Started, the third one that of Completed; the salts are of the last two.
+ */
+static void sample_references(struct sampling *s)
+{
+    static uint8_t input[REFERENCE_BYTES_MIN], output[REFERENCE_BYTES_MIN];
+    static const struct salt_key key = {.bytes = {1, 2, 3}};
+    static const struct salt_source salts = {&key, 3};
+    memset(input, 'i', sizeof input);
+    memset(output, 'o', sizeof output);
+    thole_slice const in = {input, sizeof input}, out = {output, sizeof output};
+    struct event const events[] = {
+        {.kind = EVENT_STARTED, .id = 1, .code = 1, .name = THOLE_STR("checkout"), .data = in},
+        {.kind = EVENT_ACTIVITY_SCHEDULED,
+         .id = 2,
+         .name = THOLE_STR("a"),
+         .queue = THOLE_STR("q"),
+         .data = in},
+        {.kind = EVENT_CHILD_SCHEDULED,
+         .id = 3,
+         .name = THOLE_STR("c"),
+         .target = THOLE_STR("c-1"),
+         .data = in},
+        {.kind = EVENT_SIDE_EFFECT_RECORDED, .id = 4, .data = out},
+        {.kind = EVENT_COMPLETED, .id = 5, .data = out}};
+    struct record const record = {.kind = RECORD_TURN,
+                                  .epoch = 4,
+                                  .n = 300,
+                                  .committed = 299,
+                                  .salts = &salts,
+                                  .refers = true,
+                                  .turn = {.instance = THOLE_STR("order-17"),
+                                           .execution = 1,
+                                           .number = 1,
+                                           .time_ms = 1700000000000,
+                                           .ran = true,
+                                           .events = events,
+                                           .events_len = 5}};
+    sample_record(s, "records", "turn_references", &record);
+}
+
+/* What is dispensable, and what makes an EpochOpened so. */
+static void sample_dispensable(struct sampling *s)
+{
+    static const uint64_t sequences[] = {7, 8, 300};
+    static const uint8_t hashes[3 * FOLDED_HASH_BYTES] = {1, 2, 255};
+    struct record const opened = {.kind = RECORD_EPOCH_OPENED,
+                                  .epoch = 4,
+                                  .node = THOLE_STR("n-1"),
+                                  .time_ms = 1700000000000,
+                                  .previous_epoch = 3,
+                                  .previous_n = 77,
+                                  .counted = 1207};
+    struct record const lists = {.kind = RECORD_POSITION,
+                                 .epoch = 4,
+                                 .n = 1,
+                                 .committed = 1,
+                                 .position = {.floor = 10},
+                                 .folded = {sequences, 3, {hashes, sizeof hashes}, 300, 400, 1700000000000}};
+    sample_record(s, "records", "epoch_opened_counted", &opened);
+    sample_record(s, "records", "position_lists", &lists);
+}
+
 static void sample_every_record(struct sampling *s)
 {
-    static const uint64_t above[] = {12, 15, 1000000};
-    struct position const position = {.floor = 10, .above = above, .above_len = 3};
+    static const struct sequence_range above[] = {{12, 12}, {15, 15}, {1000000, 1000000}};
+    struct position const position = {.floor = 10, .ranges = above, .ranges_len = 3, .listed = true};
     struct record const opened = {.kind = RECORD_EPOCH_OPENED,
                                   .epoch = 4,
                                   .position = position,
@@ -199,6 +289,11 @@ static void sample_every_record(struct sampling *s)
                                    .events_len = TURN_EVENTS}};
     sample_record(s, "records", "epoch_opened", &opened);
     sample_record(s, "records", "position", &moved);
+    static const struct sequence_range taken[] = {{12, 12}, {15, 200}, {1000000, 2000000}};
+    struct record ranges = moved;
+    ranges.position = (struct position){.floor = 10, .ranges = taken, .ranges_len = 3};
+    sample_record(s, "records", "position_ranges", &ranges);
+    sample_dispensable(s);
     sample_record(s, "records", "turn", &turn);
     turn.published = 7001;
     sample_record(s, "records", "turn_published", &turn);
@@ -216,6 +311,7 @@ static void sample_every_record(struct sampling *s)
         sample_record(s, "records", blocked[i], &turn);
     }
     sample_deletion(s);
+    sample_references(s);
 }
 
 void golden_samples(golden_fn *each, void *arg)

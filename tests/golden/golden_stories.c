@@ -2,6 +2,7 @@
  * The orchestrations of the golden histories and what happens to them. What is here was run when its history
  * was written: an orchestration and its script may not be changed, only new ones be added.
  */
+#include "dropped.h"
 #include "golden.h"
 #include "thole/orchestration.h"
 
@@ -284,7 +285,7 @@ static thole_status counter(thole_ctx *ctx, thole_slice input, thole_slice *ret_
                 thole_format(ctx, "%.*s%.*s=%.*s ", THOLE_FMT(*ret_output), THOLE_FMT(key), THOLE_FMT(value));
         return THOLE_OK;
     }
-    (void)thole_timer(ctx, 1000);
+    drop_task(thole_timer(ctx, 1000));
     return thole_continue_as_new(ctx, thole_format(ctx, "%llu", (unsigned long long)thole_execution_id(ctx)),
                                  0);
 }
@@ -480,5 +481,6 @@ const struct golden_story golden_stories[] = {
     STORY("checkout_told_late", checkout, checkout_late, ),
     STORY("journey_undone", journey, journey_undone, .version = 1),
     STORY("journey_cancelled", journey, journey_cancelled, .version = 1),
+    STORY("children_closed", parent, children_cancelled, .version = 2), /* semantics 3: terminated, too */
 };
 const size_t golden_stories_len = LEN(golden_stories);

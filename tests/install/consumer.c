@@ -8,10 +8,12 @@
 #include <thole/program.h>
 #include <thole/testing.h>
 
+static const thole_slice activity = THOLE_STR_INIT("hello");
+
 static thole_status greet(thole_ctx *ctx, thole_slice name, thole_slice *ret_output)
 {
     THOLE_TRY(thole_await(ctx, thole_timer(ctx, 3600 * 1000), NULL));
-    return thole_await(ctx, thole_call(ctx, THOLE_STR("hello"), name), ret_output);
+    return thole_await(ctx, thole_call(ctx, activity, name), ret_output);
 }
 
 static thole_status hello(thole_activity *act, thole_slice name, thole_slice *ret_output)

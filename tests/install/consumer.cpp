@@ -5,9 +5,11 @@
 
 using namespace std::chrono_literals;
 
+static const thole_slice activity = THOLE_STR_INIT("hello");
+
 static thole_status greet(thole_ctx *ctx, thole_slice name, thole_slice *ret_output)
 {
-    return thole_await(ctx, thole_call(ctx, THOLE_STR("hello"), name), ret_output);
+    return thole_await(ctx, thole_call(ctx, activity, name), ret_output);
 }
 
 static std::string hello(thole_activity *, std::string_view name)
@@ -71,8 +73,10 @@ int main()
     thole::program program("consumer");
     program.orchestration("greet", greet).activity("hello", thole::handler<hello>);
     expect(greeting(program, "world", THOLE_INSTANCE_COMPLETED) == "hello world", "an output");
-    expect(greeting(program, "nobody", THOLE_INSTANCE_FAILED) == "activity 'hello' failed: there is nobody", "a failure");
-    expect(greeting(program, "trouble", THOLE_INSTANCE_FAILED) == "activity 'hello' failed: trouble", "an exception");
+    expect(greeting(program, "nobody", THOLE_INSTANCE_FAILED) == "activity 'hello' failed: there is nobody",
+           "a failure");
+    expect(greeting(program, "trouble", THOLE_INSTANCE_FAILED) == "activity 'hello' failed: trouble",
+           "an exception");
 
     thole_client_options away;
     thole_client_options_init(&away);
@@ -81,8 +85,8 @@ int main()
     thrown([&] { thole::client client(&away); }, THOLE_UNAVAILABLE);
     std::string const typo = thrown([&] { thole::worker worker(program, {"--slotz=4"}); }, THOLE_INVALID);
     expect(typo == "there is no option --slotz; did you mean --slots?", typo.c_str());
-    std::vector<std::string> const nowhere = {"--nats=nats://127.0.0.1:1", "--postgres=postgres://127.0.0.1:1/x",
-                                              "--log-level=error"};
+    std::vector<std::string> const nowhere = {"--nats=nats://127.0.0.1:1",
+                                              "--postgres=postgres://127.0.0.1:1/x", "--log-level=error"};
     thole::worker worker(program, nowhere);
     expect(!worker.wait(50ms), "it waits for its servers");
     expect(!worker.wait(-1ms), "time that is over is no time");

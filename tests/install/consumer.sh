@@ -18,13 +18,28 @@ by_find_package() { # PREFIX FOLDER
     LD_LIBRARY_PATH= "$work/$2/build/consumer"
 }
 
+# What compiles and does nothing, or goes on where it should end, is a warning of the compiler.
+slips() { # FLAG...
+    local line
+    for line in 'thole_call(ctx, in, in)' 'thole_timer(ctx, 1)' 'thole_event(ctx, in)' 'thole_child(ctx, in, in, NULL)' \
+        'thole_throw(ctx, "x")' 'thole_throw_as(ctx, in, "x")' 'thole_activity_fail(act, "x")' 'thole_activity_fail_final(act, in, "x")'; do
+        printf '#include <thole/activity.h>\n#include <thole/orchestration.h>\nvoid slip(thole_ctx *ctx, thole_activity *act, thole_slice in);\n' >"$work/slip.c"
+        printf 'void slip(thole_ctx *ctx, thole_activity *act, thole_slice in) { (void)ctx, (void)act, (void)in; %s; }\n' "$line" >>"$work/slip.c"
+        if "$cc" -std=c11 -Werror "$@" -c "$work/slip.c" -o "$work/slip.o" 2>/dev/null; then
+            echo "no warning: $line"
+            return 1
+        fi
+    done
+}
+
 by_pkg_config() { # PREFIX
     local dir
     dir=$(dirname "$(find "$1" -name thole.pc)")
     export PKG_CONFIG_PATH=$dir
     # shellcheck disable=SC2046
-    "$cc" -std=c11 "$here/consumer.c" -o "$work/consumer" $(pkg-config --cflags --libs thole)
+    "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror "$here/consumer.c" -o "$work/consumer" $(pkg-config --cflags --libs thole)
     LD_LIBRARY_PATH=$(pkg-config --variable=libdir thole) "$work/consumer"
+    slips $(pkg-config --cflags thole)
     command -v c++ >/dev/null || return 0
     # shellcheck disable=SC2046
     c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp" -o "$work/consumer-c++" $(pkg-config --cflags --libs thole)
@@ -46,7 +61,8 @@ contract() { # PREFIX: its files, with what is in the source, and no others
     for name in vectors.json record_hash.py; do
         cmp "$source/proto/golden/records/$name" "$shared/golden/records/$name"
     done
-    [ "$(cd "$shared" && find . -type f \( -name '*.proto' -o -path './golden/*' \) | wc -l)" -eq 10 ]
+    cmp "$source/proto/golden/ranges.json" "$shared/golden/ranges.json"
+    [ "$(cd "$shared" && find . -type f \( -name '*.proto' -o -path './golden/*' \) | wc -l)" -eq 11 ]
 }
 contract "$work/shared"
 echo "shared, find_package"

@@ -30,6 +30,7 @@ void cancels_open(void)
     skip_without_postgres();
     stack_start(&stack);
     setenv("CANCELS_DIR", stack.dir, 1);
+    setenv("THOLE_PROCESS_ENV", "CANCELS_DIR", 1);
     snprintf(notes, sizeof notes, "%s/notes", stack.dir);
     struct connection_options const options = {
         .url = stack.nats.url, .name = "test", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
@@ -217,14 +218,19 @@ size_t cancels_rows(const char *id)
                : cancels_sql("SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s'", id);
 }
 
-bool cancels_queued(const char *id)
+uint64_t cancels_message(const char *id)
 {
     char filter[256];
     uint64_t sequence = 0;
     snprintf(filter, sizeof filter, "thole.default.work.*.%s.>", id);
     CHECK_OK(stream_last_by_subject(connection, "THOLE_default_WORK", filter, &sequence, NULL, &stack.err),
              &stack.err);
-    return sequence != 0;
+    return sequence;
+}
+
+bool cancels_queued(const char *id)
+{
+    return cancels_message(id) != 0;
 }
 
 void cancels_until_gone(const char *id)

@@ -40,7 +40,8 @@ size_t cancels_sql(const char *fmt, ...) THOLE_PRINTF(1, 2);
 /* Rows of worker_queue of the instance (NULL: of all). Has it messages in WORK? */
 size_t cancels_rows(const char *id);
 bool cancels_queued(const char *id);
-void cancels_until_gone(const char *id); /* neither rows nor messages */
+uint64_t cancels_message(const char *id); /* the last one's sequence in WORK; 0: there is none */
+void cancels_until_gone(const char *id);  /* neither rows nor messages */
 /* Last sequences of all inboxes together: grows with every message. */
 uint64_t cancels_inbox(void);
 #endif

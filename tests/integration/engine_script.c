@@ -1,4 +1,5 @@
 #include "engine_script.h"
+#include "engine_answers.h"
 #include "notice.h"
 #include "subject.h"
 #include <string.h>
@@ -75,6 +76,31 @@ bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n
     return stored;
 }
 
+bool engine_script_position(struct engine_script *script, uint64_t epoch, uint64_t n, uint64_t floor)
+{
+    struct record const record = {
+        .kind = RECORD_POSITION, .epoch = epoch, .n = n, .position = {.floor = floor}};
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    bool const stored = subject_control(&subject, script->topology.ns, 0, "position", NULL) == THOLE_OK &&
+                        append(script, buf_cstr(&subject), &record);
+    buf_release(&subject);
+    return stored;
+}
+
+bool engine_script_deleted(struct engine_script *script, uint64_t epoch, uint64_t n,
+                           const struct deletion *deletion)
+{
+    struct record const record = {.kind = RECORD_DELETED, .epoch = epoch, .n = n, .deletion = *deletion};
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    bool const stored = subject_history(&subject, script->topology.ns, 0, deletion->instance,
+                                        EXECUTION_DELETED, NULL) == THOLE_OK &&
+                        append(script, buf_cstr(&subject), &record);
+    buf_release(&subject);
+    return stored;
+}
+
 void engine_script_notice(struct engine_script *script, const char *kind, thole_slice instance,
                           thole_slice request_id, thole_slice data)
 {
@@ -89,6 +115,21 @@ void engine_script_notice(struct engine_script *script, const char *kind, thole_
 
 /* ---- the modes ---- */
 
+/* As the machine answers. */
+static void answer(struct engine_script *script, const struct message *start, enum engine_answer_case what)
+{
+    const char *const code = engine_answers[what].code;
+    struct event_notice const notice = {.orchestration = THOLE_STR("order"),
+                                        .instance = start->instance,
+                                        .kind = engine_answers[what].kind,
+                                        .execution = 1,
+                                        .request_id = start->request_id,
+                                        .code = code == NULL ? (thole_slice){0} : thole_slice_from(code),
+                                        .data =
+                                            code == NULL ? (thole_slice){0} : THOLE_STR("10000 events wait")};
+    (void)!event_notice_publish(script->connection, script->topology.ns, &notice, NULL);
+}
+
 static void complete(struct engine_script *script, const struct message *start, uint64_t n, bool notices)
 {
     struct event const started = {.kind = EVENT_STARTED,
@@ -102,7 +143,7 @@ static void complete(struct engine_script *script, const struct message *start, 
         .instance = start->instance, .execution = 1, .number = 1, .events = &started, .events_len = 1};
     (void)engine_script_turn(script, 1, n, &turn);
     if (notices)
-        engine_script_notice(script, "started", start->instance, start->request_id, start->data);
+        answer(script, start, ANSWER_TO_NEW);
     turn.number = 2;
     turn.events = &completed;
     (void)engine_script_turn(script, 1, n + 1, &turn);
@@ -121,7 +162,7 @@ static void take_event(struct engine_script *script, const struct message *start
         .instance = start->instance, .execution = 1, .number = 2, .events = &received, .events_len = 1};
     (void)engine_script_turn(script, 1, n, &turn);
     if (notice)
-        engine_script_notice(script, "started", start->instance, start->request_id, start->data);
+        answer(script, start, ANSWER_TO_LIVE);
 }
 
 static void act(struct engine_script *script, enum script_mode mode, const struct message *start, uint64_t n)
@@ -130,9 +171,8 @@ static void act(struct engine_script *script, enum script_mode mode, const struc
     case SCRIPT_SILENT: break;
     case SCRIPT_COMPLETE: complete(script, start, n, true); break;
     case SCRIPT_NO_NOTICES: complete(script, start, n, false); break;
-    case SCRIPT_REJECT:
-        engine_script_notice(script, "rejected", start->instance, start->request_id, (thole_slice){NULL, 0});
-        break;
+    case SCRIPT_REJECT: answer(script, start, ANSWER_TO_ENDED); break;
+    case SCRIPT_REJECT_FULL: answer(script, start, ANSWER_TO_FULL); break;
     case SCRIPT_TAKE_EVENT: take_event(script, start, n, true); break;
     case SCRIPT_TAKE_EVENT_QUIETLY: take_event(script, start, n, false); break;
     }

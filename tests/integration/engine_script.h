@@ -12,11 +12,12 @@
 #include <pthread.h>
 
 enum script_mode {
-    SCRIPT_SILENT,     /* reads the inbox and does nothing */
-    SCRIPT_COMPLETE,   /* runs each start to its end: Started, then Completed with the input as output */
-    SCRIPT_NO_NOTICES, /* the same, and every notice is lost */
-    SCRIPT_REJECT,     /* answers each start with the notice "rejected" */
-    SCRIPT_TAKE_EVENT, /* records the event of a start, as for an instance that is there already */
+    SCRIPT_SILENT,      /* reads the inbox and does nothing */
+    SCRIPT_COMPLETE,    /* runs each start to its end: Started, then Completed with the input as output */
+    SCRIPT_NO_NOTICES,  /* the same, and every notice is lost */
+    SCRIPT_REJECT,      /* answers each start as if the instance had ended */
+    SCRIPT_REJECT_FULL, /* answers each as if the instance kept no more events */
+    SCRIPT_TAKE_EVENT,  /* records the event of a start, as for an instance that is there already */
     SCRIPT_TAKE_EVENT_QUIETLY, /* the same, and the notice is lost */
 };
 
@@ -47,6 +48,10 @@ bool engine_script_seen(struct engine_script *script, size_t messages);
 /* Each appends a record; false when it is not stored. */
 bool engine_script_epoch(struct engine_script *script, uint64_t epoch);
 bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n, const struct turn *turn);
+/* Takes in all messages up to @p floor without a turn. */
+bool engine_script_position(struct engine_script *script, uint64_t epoch, uint64_t n, uint64_t floor);
+bool engine_script_deleted(struct engine_script *script, uint64_t epoch, uint64_t n,
+                           const struct deletion *deletion);
 void engine_script_notice(struct engine_script *script, const char *kind, thole_slice instance,
                           thole_slice request_id, thole_slice data);
 #endif

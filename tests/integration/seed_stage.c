@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PARTITIONS = 8, STEP_MS = 5 };
+enum { STEP_MS = 5 };
 
 struct seed_stage seed;
 static PGconn *eyes;
@@ -146,7 +146,7 @@ void seed_check_one_result(const char *id)
 
 /* ---- queues and rows ---- */
 
-bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id)
+uint64_t seed_message(const char *queue, const char *id, uint64_t activity_id)
 {
     char subject[256];
     uint64_t sequence = 0;
@@ -155,7 +155,12 @@ bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id)
     CHECK_OK(
         stream_last_by_subject(seed.connection, "THOLE_default_WORK", subject, &sequence, NULL, &seed.err),
         &seed.err);
-    return sequence != 0;
+    return sequence;
+}
+
+bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id)
+{
+    return seed_message(queue, id, activity_id) != 0;
 }
 
 bool seed_wait_queued(const char *queue, const char *id, uint64_t activity_id, bool there)
@@ -184,7 +189,7 @@ uint64_t seed_inbox_last(const char *id)
     char stream[64];
     struct stream_bounds bounds = {0};
     snprintf(stream, sizeof stream, "THOLE_default_IN_%u",
-             subject_partition(thole_slice_from(id), PARTITIONS));
+             subject_partition(thole_slice_from(id), SEED_PARTITIONS));
     CHECK_OK(stream_bounds(seed.connection, stream, &bounds, &seed.err), &seed.err);
     return bounds.last;
 }
@@ -238,4 +243,13 @@ bool seed_wait_rows(const char *id, unsigned n)
     char want[16];
     snprintf(want, sizeof want, "%u", n);
     return seed_wait_sql(want, "SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s'", id);
+}
+
+void seed_rows_age(const char *id, uint64_t ms)
+{
+    (void)seed_sql(
+        "UPDATE thole_default.worker_queue SET created_at = created_at - b.y, claimed_at = claimed_at - b.y,"
+        " renewed_at = renewed_at - b.y, deadline_at = deadline_at - b.y, lease_until = lease_until - b.y"
+        " FROM (SELECT interval '%llu ms' AS y) AS b WHERE instance = '%s'",
+        (unsigned long long)ms, id);
 }

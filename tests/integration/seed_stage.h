@@ -4,6 +4,8 @@
 #include "actors.h"
 #include "connection.h"
 
+enum { SEED_PARTITIONS = 8 };
+
 enum { SEED_TEXT_BYTES = 512 };
 
 extern struct seed_stage {
@@ -40,7 +42,8 @@ size_t seed_events(const char *id, const char *kind, const char *cause);
 void seed_check_one_result(const char *id);
 
 /* ---- queues and rows ---- */
-/* Of the first try of an activity of execution 1. */
+/* Of the first try of an activity of execution 1: the sequence of its message in WORK, 0: there is none. */
+uint64_t seed_message(const char *queue, const char *id, uint64_t activity_id);
 bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id);
 /* Waits until it is there, or gone. */
 bool seed_wait_queued(const char *queue, const char *id, uint64_t activity_id, bool there);
@@ -52,4 +55,8 @@ const char *seed_sql(const char *fmt, ...) THOLE_PRINTF(1, 2);
 /* Waits until it says so. */
 bool seed_wait_sql(const char *want, const char *fmt, ...) THOLE_PRINTF(2, 3);
 bool seed_wait_rows(const char *id, unsigned n); /* of worker_queue */
+/* So much time passes for the instance's rows of worker_queue, at once: each of their times is so much
+ * earlier.
+ */
+void seed_rows_age(const char *id, uint64_t ms);
 #endif

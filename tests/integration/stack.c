@@ -21,6 +21,67 @@ static void must(thole_status status, const thole_error *err, const char *what)
     exit(1);
 }
 
+/* ---- two accounts ---- */
+
+/* With $THOLE_TEST_ACCOUNTS clients, workers and gateways are in another account than the streams, unless the
+ * test configures the servers itself. The value names queues; "any": what passes is of each. */
+static struct {
+    bool on;
+    char urls[500]; /* with the other account's login */
+} apart;
+
+static const char api_prefix[] = "JS.thole.API";
+
+/* A pattern for each queue has its name in the middle of a token, where NATS has no wildcard. */
+#define OF_ANY_QUEUE "sed 's/q_any\\b/*/g; s/queues\\.any\\b/queues.*/g' | awk '!/service/ || !seen[$0]++'"
+
+static void write_part(const struct stack *stack, const char *option, const char *name)
+{
+    char command[1024];
+    int const n = snprintf(
+        command, sizeof command,
+        "%s doctor --nats-permissions worker,client,service,console,gateway -n default --partitions 32"
+        " --queue %s --verb start,start-many,run,wait,signal,query,cancel,complete,fail,list,show,history,"
+        "rejected,terminate,pause,resume,retry,delete,force-delete,prune,nodes,partitions,queue,call,timer"
+        " --nats-api-prefix %s %s | " OF_ANY_QUEUE " >%s/%s.conf",
+        THOLE_COMMAND, getenv("THOLE_TEST_ACCOUNTS"), api_prefix, option, stack->dir, name);
+    if (n < 0 || (size_t)n >= sizeof command || system(command) != 0) /* NOLINT(cert-env33-c) */
+        must(THOLE_INVALID, &(thole_error){.text = "what passes between two accounts"}, name);
+}
+
+/* Paths are relative to the folder of the configuration: nats in that of the stack, or one below. */
+static const char *write_accounts(const struct stack *stack, bool cluster)
+{
+    static char config[512];
+    const char *const above = cluster ? "../.." : "..";
+    write_part(stack, "--exports-to APP", "exports");
+    write_part(stack, "--imports-from THOLE", "imports");
+    (void)snprintf(config, sizeof config,
+                   "no_auth_user: hand\naccounts {\n"
+                   " THOLE: { jetstream: enabled\n  users: [ { user: hand, password: hand } ]\n"
+                   "  include \"%s/exports.conf\" }\n"
+                   " APP: { users: [ { user: app, password: app } ]\n  include \"%s/imports.conf\" }\n}\n",
+                   above, above);
+    return config;
+}
+
+static bool is_apart(const char *role)
+{
+    return apart.on &&
+           (strcmp(role, "worker") == 0 || strcmp(role, "gateway") == 0 || strcmp(role, "remote") == 0);
+}
+
+static void note_apart(const struct stack *stack)
+{
+    const struct server *const servers[] = {&stack->nats, &stack->others[0], &stack->others[1]};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(servers) && servers[i]->kind == SERVER_NATS; i++)
+        n += (size_t)snprintf(apart.urls + n, sizeof apart.urls - n, "%snats://app:app@127.0.0.1:%u",
+                              i == 0 ? "" : ",", servers[i]->port);
+}
+
+/* ---- starting ---- */
+
 static void start_nats(struct stack *stack, const char *dir, bool cluster, const char *config)
 {
     static struct server servers[3];
@@ -43,7 +104,9 @@ static void start(struct stack *stack, bool cluster, const char *config)
     (void)chmod(stack->dir, 0755); /* Postgres runs as another user */
     snprintf(dir, sizeof dir, "%s/nats", stack->dir);
     mkdir(dir, 0755);
-    start_nats(stack, dir, cluster, config);
+    apart.on = config == NULL && getenv("THOLE_TEST_ACCOUNTS") != NULL;
+    start_nats(stack, dir, cluster, apart.on ? write_accounts(stack, cluster) : config);
+    note_apart(stack);
     snprintf(dir, sizeof dir, "%s/pg", stack->dir);
     mkdir(dir, 0755);
     struct postgres_server_options const postgres = {.dir = dir, .no_fsync = true};
@@ -168,12 +231,19 @@ static struct stack_program *find_program(struct stack *stack, const char *name)
     return program;
 }
 
+/* Where the programs are that tests start; a mutant has its own (tests/sim/mutants.sh). */
+static const char *programs_folder(void)
+{
+    const char *const other = getenv("THOLE_TEST_PROGRAMS");
+    return other == NULL ? THOLE_TEST_PROGRAMS : other;
+}
+
 static struct stack_program *prepare(struct stack *stack, struct process *process, const char *file,
                                      const char *name, const char *role)
 {
     struct stack_program *program = find_program(stack, name);
     *process = (struct process){0};
-    process_arg(process, "%s/%s", THOLE_TEST_PROGRAMS, file);
+    process_arg(process, "%s/%s", programs_folder(), file);
     process_arg(process, "%s", role);
     process_arg(process, "--log-level=debug");
     process_arg(process, "--log-format=logfmt");
@@ -212,7 +282,14 @@ static struct stack_program *launch(struct stack *stack, const char *file, const
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)
         if (!set_url(arg))
             process_arg(&process, "%s", arg);
+    bool const told = getenv(urls[0].variable) != NULL && before[0] != NULL &&
+                      strcmp(getenv(urls[0].variable), before[0]) != 0;
+    if (is_apart(role) && !told) {
+        setenv(urls[0].variable, apart.urls, 1);
+        setenv("THOLE_NATS_API_PREFIX", api_prefix, 1);
+    }
     must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
+    unsetenv("THOLE_NATS_API_PREFIX");
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         if (before[i] == NULL)
             unsetenv(urls[i].variable);
@@ -411,14 +488,29 @@ size_t stack_count(const char *path, const char *pattern)
     return n;
 }
 
+/* What a failed test is looked into by. */
+static void print_log_end(const struct stack_program *program, const char *text)
+{
+    enum { END_BYTES = 4000 };
+    char *const all = read_file(program->log);
+    size_t const len = all == NULL ? 0 : strlen(all);
+    (void)fprintf(stderr, "\n  no \"%s\" in the log, which ends with:\n%s\n", text,
+                  len > END_BYTES ? all + len - END_BYTES
+                  : len > 0       ? all
+                                  : "nothing");
+    free(all);
+}
+
 bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms)
 {
     uint64_t const end = clock_monotonic_ms() + wait_ms;
     for (;;) {
         if (stack_count(program->log, text) >= times)
             return true;
-        if (clock_monotonic_ms() >= end)
+        if (clock_monotonic_ms() >= end) {
+            print_log_end(program, text);
             return false;
+        }
         pause_ms(5);
     }
 }
@@ -438,9 +530,15 @@ uint64_t stack_log_number(const struct stack_program *program, const char *name)
 thole_client *stack_client(struct stack *stack)
 {
     thole_client *client = NULL;
+    thole_client_options options;
     uint64_t const end = clock_monotonic_ms() + 30000;
+    thole_client_options_init(&options);
+    if (apart.on) {
+        options.nats_url = apart.urls;
+        options.nats_api_prefix = api_prefix;
+    }
     for (;;) {
-        thole_status const status = thole_client_open(NULL, &client, &stack->err);
+        thole_status const status = thole_client_open(&options, &client, &stack->err);
         if (status == THOLE_OK)
             return client;
         if (clock_monotonic_ms() >= end)
@@ -507,4 +605,34 @@ uint64_t now_us(void)
 void pause_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}
+
+void stack_run_many(struct stack *stack, thole_client *client, const char *prefix, int n, uint64_t wait_ms)
+{
+    char id[64];
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("steps"), THOLE_STR("in"), NULL,
+                                    &stack->err),
+                 &stack->err);
+    }
+    for (int i = 0; i < n; i++) {
+        thole_outcome outcome;
+        (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
+        CHECK_OK(thole_client_wait(client, thole_slice_from(id), wait_ms, &outcome, &stack->err),
+                 &stack->err);
+        thole_outcome_release(&outcome);
+    }
+}
+
+const char *stack_shell(const char *line)
+{
+    enum { SHELL_BYTES = 256 * 1024 };
+    static char said[SHELL_BYTES], output[SHELL_BYTES - 32];
+    FILE *const from = popen(line, "r");
+    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    output[len] = '\0';
+    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+    return said;
 }

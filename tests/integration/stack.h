@@ -80,6 +80,10 @@ const char *stack_history(thole_client *client, const char *id);
 /* What an ended instance gave; "" on failure. Static buffer. */
 const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,
                           thole_instance_status *ret_status);
+/* Runs `n` instances of orchestration "steps", PREFIX-0 and on, and waits until each has ended. */
+void stack_run_many(struct stack *stack, thole_client *client, const char *prefix, int n, uint64_t wait_ms);
+/* "CODE: OUTPUT" of a shell's command line. Static buffer of 256 KiB: what is more is left out. */
+const char *stack_shell(const char *line);
 uint64_t now_us(void); /* monotonic */
 void pause_ms(unsigned ms);
 #endif

@@ -8,6 +8,7 @@
 #include "servers.h"
 
 thole_error store_err;
+const struct rows_owner store_owner = {.partition = 1, .epoch = 1};
 static struct server server;
 static PGconn *watcher; /* for store_sql() */
 
@@ -128,10 +129,10 @@ struct postgres *store_migrated(const char *ns)
 
 struct postgres *store_partition(const char *ns)
 {
-    struct projected projected;
+    struct rows_state rows;
     struct postgres *pg = store_migrated(ns);
-    if (projector_store_open(pg, 1, 1, &projected, NULL, &store_err) != THOLE_OK ||
-        projector_store_complete(pg, 1, 1, &store_err) != THOLE_OK)
+    if (projector_store_open(pg, 1, 1, &rows, NULL, &store_err) != THOLE_OK ||
+        projector_store_complete(pg, &store_owner, &store_err) != THOLE_OK)
         give_up("partition", store_err.text);
     return pg;
 }
@@ -231,8 +232,27 @@ void store_remove_activities(struct batch *batch, const char *instance, uint64_t
     batch->activities_removed_len = n;
 }
 
+void fixture_follow(const struct postgres *pg, struct batch *batch)
+{
+    unsigned long long seq = 0, mark = 0, batches = 0;
+    const char *const text = store_sql(pg->schema + strlen("thole_"),
+                                       "SELECT projected_seq || ' ' || projected_mark || ' ' || batches"
+                                       " FROM partitions WHERE p = %u",
+                                       batch->partition);
+    (void)sscanf(text, "%llu %llu %llu", &seq, &mark, &batches);
+    batch->follows = (struct rows_state){{seq, mark}, batches};
+    if (batch->projected.seq == 0)
+        batch->projected = batch->follows.projected;
+}
+
+void fixture_followed(struct rows_state *rows, const struct batch *batch)
+{
+    *rows = (struct rows_state){batch->projected, batch->follows.batches + 1};
+}
+
 thole_status fixture_apply(struct postgres *pg, struct batch *batch)
 {
+    fixture_follow(pg, batch);
     thole_status status = projector_store_apply(pg, &batch, 1, &store_err);
     batch_destroy(batch);
     return status;

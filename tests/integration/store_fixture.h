@@ -51,6 +51,13 @@ struct batch *store_batch(uint64_t epoch, uint64_t projected_seq);
 void store_add_activities(struct batch *batch, const char *instance, uint64_t first, size_t n);
 void store_remove_activities(struct batch *batch, const char *instance, uint64_t first, size_t n);
 /* Applies and destroys. */
+/* Owner of the rows that store_partition() has opened. */
+extern const struct rows_owner store_owner;
+/* The batch follows what the database has; projected 0: the watermark stays. */
+void fixture_follow(const struct postgres *pg, struct batch *batch);
+/* What the database has after it was applied. */
+void fixture_followed(struct rows_state *rows, const struct batch *batch);
+/* Whatever the database has: the batch follows it. */
 thole_status fixture_apply(struct postgres *pg, struct batch *batch);
 struct claim store_claim_of(const char *instance, uint64_t activity_id);
 /* One claim at a time; what has become of it. */

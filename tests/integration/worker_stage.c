@@ -1,9 +1,13 @@
 #include "worker_stage.h"
+#include "engine.h"
+#include "memory.h"
 #include "message.h"
 #include "nonces.h"
+#include "queue_maker.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -212,7 +216,6 @@ void stage_close(struct stage *stage)
 void stage_begin(struct stage *stage, const char *ns)
 {
     struct topology topology;
-    struct projected projected;
     snprintf(stage->ns, sizeof stage->ns, "%s", ns);
     memset(&stage_notes, 0, sizeof stage_notes);
     memset(&stage_last, 0, sizeof stage_last);
@@ -225,6 +228,10 @@ void stage_begin(struct stage *stage, const char *ns)
              &(struct topology_options){.ns = stage->ns, .partitions = 1, .replicas = stage->replicas},
              &topology, &stage->err),
          "topology");
+    stage->engine = memory_new(sizeof *stage->engine); /* what makes the consumers that workers ask for */
+    stage->engine->connection = stage->engine->services = stage->connection;
+    stage->engine->topology = topology;
+    must(stage, queue_maker_start(stage->engine, &stage->engine->queues, &stage->err), "queues");
     must(stage, requests_open(stage->connection, 4096, 5000, on_stored, stage, &stage->requests, &stage->err),
          "requests");
     struct postgres_options const postgres = {.conninfo = stage->postgres.url,
@@ -235,8 +242,8 @@ void stage_begin(struct stage *stage, const char *ns)
                                               .synchronous_commit = true};
     must(stage, postgres_open(&postgres, &stage->pg, &stage->err), "postgres");
     must(stage, postgres_migrate(stage->pg, &stage->err), "migrate");
-    must(stage, projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err), "partition");
-    must(stage, projector_store_complete(stage->pg, 0, 1, &stage->err), "rows");
+    must(stage, projector_store_open(stage->pg, 0, 1, &stage->rows, NULL, &stage->err), "partition");
+    must(stage, projector_store_complete(stage->pg, &(struct rows_owner){.epoch = 1}, &stage->err), "rows");
     stage->options = (struct host_options){.nats_url = stage->nats.url,
                                            .postgres_connections = 16,
                                            .postgres = stage->postgres.url,
@@ -254,18 +261,19 @@ void stage_begin(struct stage *stage, const char *ns)
 void stage_end(struct stage *stage)
 {
     requests_close(stage->requests);
+    queue_maker_stop(stage->engine->queues);
+    free(stage->engine);
     connection_close(stage->connection);
     postgres_close(stage->pg);
 }
 
 void stage_open_again(struct stage *stage)
 {
-    struct projected projected;
-    thole_status status = projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err);
+    thole_status status = projector_store_open(stage->pg, 0, 1, &stage->rows, NULL, &stage->err);
     if (status == THOLE_UNAVAILABLE) /* the old connection */
-        status = projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err);
+        status = projector_store_open(stage->pg, 0, 1, &stage->rows, NULL, &stage->err);
     must(stage, status, "partition");
-    must(stage, projector_store_complete(stage->pg, 0, 1, &stage->err), "rows");
+    must(stage, projector_store_complete(stage->pg, &(struct rows_owner){.epoch = 1}, &stage->err), "rows");
 }
 
 void stage_end_leases(struct stage *stage)
@@ -294,6 +302,7 @@ static void apply_row(struct stage *stage, struct batch_activity row, bool add)
 {
     struct batch *batch = batch_create(0, 1);
     thole_status status = THOLE_UNAVAILABLE;
+    batch->follows = stage->rows;
     batch->projected.seq = ++stage->seq;
     if (add)
         batch->activities_added = &row, batch->activities_added_len = 1;
@@ -302,6 +311,7 @@ static void apply_row(struct stage *stage, struct batch_activity row, bool add)
     for (int i = 0; i < 3 && status == THOLE_UNAVAILABLE; i++) /* the servers are killed in between */
         status = projector_store_apply(stage->pg, &batch, 1, &stage->err);
     must(stage, status, "row");
+    stage->rows = (struct rows_state){batch->projected, stage->rows.batches + 1};
     batch_destroy(batch);
 }
 

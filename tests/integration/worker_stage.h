@@ -41,10 +41,12 @@ struct stage {
     thole_error err;
     char ns[32];
     struct connection *connection;
+    struct engine_host *engine; /* of it there is what makes the consumers of queues, and no more */
     struct requests *requests;
     atomic_uint stored;
     struct postgres *pg;
-    uint64_t seq; /* of batches */
+    uint64_t seq;           /* of batches */
+    struct rows_state rows; /* what the last one has left */
     struct host_options options;
     uint32_t replicas; /* of streams; 0: 1 */
 };

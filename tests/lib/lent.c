@@ -188,6 +188,12 @@ static void lend_ids(struct loan **loans, struct in_ids *in)
     in->hashes = LEND_ARRAY(loans, in->hashes, in->hashes_len);
 }
 
+static void lend_dispensable(struct loan **loans, struct in_dispensable *in)
+{
+    in->sequences = LEND_ARRAY(loans, in->sequences, in->len);
+    lend_slice(loans, &in->hashes);
+}
+
 static void lend_text(struct loan **loans, const char **text)
 {
     if (*text != NULL)
@@ -221,6 +227,7 @@ static void lend_input(struct loan **loans, struct partition_in *in)
     case PARTITION_IN_APPEND_FAILED: lend_text(loans, &in->append_failed.text); break;
     case PARTITION_IN_TAIL:
         in->tail.records = lend_records(loans, in->tail.records, in->tail.records_len);
+        lend_slice(loans, &in->tail.folded.bytes);
         break;
     case PARTITION_IN_LOG: in->log.records = lend_records(loans, in->log.records, in->log.records_len); break;
     case PARTITION_IN_HISTORY:
@@ -228,6 +235,7 @@ static void lend_input(struct loan **loans, struct partition_in *in)
         in->history.records = lend_records(loans, in->history.records, in->history.records_len);
         break;
     case PARTITION_IN_IDS: lend_ids(loans, &in->ids); break;
+    case PARTITION_IN_DISPENSABLE: lend_dispensable(loans, &in->dispensable); break;
     case PARTITION_IN_LIVE: lend_live(loans, &in->live); break;
     case PARTITION_IN_TIMERS: lend_timers(loans, &in->timers); break;
     case PARTITION_IN_APPLIED:

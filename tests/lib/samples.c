@@ -384,6 +384,12 @@ void show_heartbeat(const struct heartbeat *h, struct buf *to)
             show_slice(to, "needs", h->needs[i].orchestrations[j]);
     }
     show_number(to, "takes_results", h->takes_results);
+    if (h->reads_ranges)
+        show_number(to, "reads_ranges", 1);
+    if (h->reads_references)
+        show_number(to, "reads_references", 1);
+    if (h->reads_lists)
+        show_number(to, "reads_lists", 1);
 }
 
 static void show_turn(const struct turn *turn, struct buf *to)
@@ -414,6 +420,29 @@ static void show_deletion(const struct deletion *d, struct buf *to)
     show_actor(to, &d->actor);
 }
 
+static void show_position(const struct position *position, struct buf *to)
+{
+    for (size_t i = 0; i < position->ranges_len; i++) {
+        struct sequence_range const range = position->ranges[i];
+        for (uint64_t s = range.first; position->listed && s >= range.first && s <= range.last; s++)
+            show_number(to, "above", s);
+        if (position->listed)
+            continue;
+        show_number(to, "from", range.first);
+        show_number(to, "to", range.last);
+    }
+}
+
+static void show_folded(const struct folded *folded, struct buf *to)
+{
+    for (size_t i = 0; i < folded->len; i++)
+        show_number(to, "sequence", folded->sequences[i]);
+    show_slice(to, "hashes", folded->hashes);
+    show_number(to, "deleted", folded->deleted);
+    show_number(to, "looked", folded->looked);
+    show_number(to, "listed_ms", folded->time_ms);
+}
+
 void show_record(const struct record *record, struct buf *to)
 {
     static const char *const kinds[] = {"unknown", "epoch_opened", "turn", "position", "deleted"};
@@ -424,12 +453,15 @@ void show_record(const struct record *record, struct buf *to)
     show_number(to, "committed", record->committed);
     show_number(to, "published", record->published);
     show_number(to, "floor", record->position.floor);
-    for (size_t i = 0; i < record->position.above_len; i++)
-        show_number(to, "above", record->position.above[i]);
+    show_position(&record->position, to);
     show_slice(to, "node", record->node);
     show_number(to, "time_ms", record->time_ms);
     show_number(to, "previous_epoch", record->previous_epoch);
     show_number(to, "previous_n", record->previous_n);
+    if (record->counted > 0)
+        show_number(to, "counted", record->counted);
+    if (record->folded.len > 0)
+        show_folded(&record->folded, to);
     if (record->kind == RECORD_TURN)
         show_turn(&record->turn, to);
     if (record->kind == RECORD_DELETED)

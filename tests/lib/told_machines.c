@@ -202,6 +202,12 @@ static void told_remove(struct told *told, const struct out_remove_history *out)
     told_number(told, "below", out->below);
 }
 
+static void told_remove_records(struct told *told, const struct out_remove_records *out)
+{
+    for (size_t i = 0; i < out->len; i++)
+        told_number(told, "sequence", out->sequences[i]);
+}
+
 static void told_emission(struct told *told, const struct emission *emission)
 {
     told_bytes(told, "instance", emission->instance);
@@ -225,6 +231,18 @@ static void told_words(struct told *told, const struct partition_out *out)
     case PARTITION_OUT_REJECT: told_reject(told, &out->reject); break;
     case PARTITION_OUT_CRASHED: told_crashed(told, &out->crashed); break;
     case PARTITION_OUT_CRASHES_OVER: told_bytes(told, "instance", out->crashes_over.instance); break;
+    case PARTITION_OUT_STOPPED:
+        told_number(told, "kind", out->stopped.kind);
+        told_bytes(told, "instance", out->stopped.instance);
+        told_bytes(told, "text", out->stopped.text);
+        told_number(told, "execution", out->stopped.execution);
+        break;
+    case PARTITION_OUT_LIMITED:
+        told_number(told, "limit", out->limited.limit);
+        told_bytes(told, "instance", out->limited.instance);
+        told_bytes(told, "orchestration", out->limited.orchestration);
+        told_number(told, "execution", out->limited.execution);
+        break;
     case PARTITION_OUT_LINE:
         told_number(told, "level", out->line.level);
         told_bytes(told, "instance", out->line.instance);
@@ -256,6 +274,12 @@ static void told_reads(struct told *told, const struct partition_out *out)
         told_number(told, "since", out->read_ids.since);
         told_number(told, "most", out->read_ids.most);
         break;
+    case PARTITION_OUT_FIND_DISPENSABLE:
+        told_number(told, "below", out->find_dispensable.below);
+        told_number(told, "published", out->find_dispensable.published);
+        told_number(told, "looked", out->find_dispensable.looked);
+        told_number(told, "before_ms", out->find_dispensable.before_ms);
+        break;
     case PARTITION_OUT_READ_TIMERS: told_number(told, "before_ms", out->read_timers.before_ms); break;
     case PARTITION_OUT_READ_INBOX:
         told_number(told, "from", out->read_inbox.from);
@@ -278,6 +302,7 @@ static void told_effects(struct told *told, const struct partition_out *out)
     case PARTITION_OUT_DELETE_RECORDS: told_delete_records(told, &out->delete_records); break;
     case PARTITION_OUT_APPEND: told_append(told, &out->append); break;
     case PARTITION_OUT_REMOVE_HISTORY: told_remove(told, &out->remove_history); break;
+    case PARTITION_OUT_REMOVE_RECORDS: told_remove_records(told, &out->remove_records); break;
     case PARTITION_OUT_STORE_OPEN: told_number(told, "epoch", out->store_open.epoch); break;
     case PARTITION_OUT_APPLY: told_batch(told, out->apply.batch); break;
     case PARTITION_OUT_PUBLISH_WORK: told_work(told, &out->publish_work); break;

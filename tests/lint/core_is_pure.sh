@@ -4,12 +4,12 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 allowed='calloc free malloc realloc bcmp memchr memcmp memcpy memmem memmove memset qsort bsearch
-    strchr strcmp strlen strncmp strnlen snprintf vsnprintf abort __assert_fail __stack_chk_fail _GLOBAL_OFFSET_TABLE_
+    strchr strcmp strlen strncmp strnlen strspn strcspn snprintf vsnprintf abort __assert_fail __stack_chk_fail _GLOBAL_OFFSET_TABLE_
     __isoc99_sscanf SHA256_Init SHA256_Update SHA256_Final EVP_sha256 EVP_MD_CTX_new EVP_DigestInit_ex EVP_DigestUpdate EVP_DigestFinal_ex EVP_MD_CTX_free
     CRYPTO_memcmp OPENSSL_cleanse EVP_Digest EVP_EncodeBlock EVP_DecodeBlock EVP_PKEY_new_raw_private_key
     EVP_PKEY_new_raw_public_key EVP_PKEY_get_raw_public_key EVP_PKEY_free EVP_DigestSignInit EVP_DigestSign
     EVP_DigestVerifyInit EVP_DigestVerify'
-coroutine='mmap munmap mprotect getcontext makecontext swapcontext sysconf __register_frame_info'
+coroutine='mmap munmap mprotect madvise mincore getcontext makecontext swapcontext sysconf __register_frame_info'
 abort_calls='write' # memory.c: of a process that aborts
 pure=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do pure+=("$1") && shift; done

@@ -32,9 +32,9 @@ compare() {
     grep -oE 'return "[a-z_]+"' engine/partition/base/reject_code.c | sed -E 's/.*"(.*)"/\1/' | grep -vx none |
         compare 'rejection codes' 'code of rejected messages' engine/partition/base/reject_code.c
     awk '/name = "thole_engine_partitions_closed_total"/ { on = 1 } on && /values = / { values = 1 } on && values { print }
-        on && values && /\)/ { exit }' engine/metrics/metric_table.c | grep -oE '"[a-z_]+"' | tr -d '"' |
-        compare causes cause engine/metrics/metric_table.c
-    files_of . '*.c' | grep -E '^(engine|cli|streams|projections|clock|servers)/' | tr '\n' '\0' |
+        on && values && /\)/ { exit }' runtime/metrics/metric_table.c | grep -oE '"[a-z_]+"' | tr -d '"' |
+        compare causes cause runtime/metrics/metric_table.c
+    files_of . '*.c' | grep -E '^(base|engine|platform|streams|projections|runtime|testkit|cli|devservers)/' | tr '\n' '\0' |
         xargs -0 grep -ohE 'LOG_LEVEL_(WARN|ERROR), "[a-z]+"' | sed -E 's/.*"(.*)"/\1/' | LC_ALL=C sort -u |
         while read -r area; do
             grep -qE "^\| ([a-z]+, )*$area(, [a-z]+)* \|" docs/operations.md || echo "docs/operations.md: the table of warnings has no line of area $area"

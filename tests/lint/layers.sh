@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # layers.sh ROOT: each folder includes only its own headers and those of the folders above it in this order;
 # rooms of one machine, which stand side by side, not each other's;
-# nats/nats.h only in streams/, libpq-fe.h only in projections/; microhttpd.h only in engine/monitor/ and console/; examples/ only the installed headers.
+# nats/nats.h only in streams/, libpq-fe.h only in projections/; microhttpd.h only in runtime/metrics/ and console/; examples/ only the installed headers.
 set -eu
 . "$(dirname "$0")/files.sh"
-order='include/thole proto engine/core engine/audit engine/partition/base engine/partition/log engine/partition/projection engine/partition/instances engine/partition engine/rows engine/worker engine/metrics clock streams projections engine/monitor engine/host engine/events engine/activities engine/client engine/drift engine/roles/engine engine/roles/worker engine/roles/gateway engine/roles/binder engine/roles/replay engine/roles engine/testing servers forms console cli'
+order='include/thole proto base engine/core engine/audit engine/partition/base engine/partition/log engine/partition/projection engine/partition/instances engine/partition engine/rows engine/worker platform streams projections runtime/metrics runtime/host runtime/cloudevents runtime/activities runtime/client runtime/reconcile runtime/processes/owner runtime/processes/worker runtime/processes/gateway runtime/processes/binder runtime/processes/replay runtime/processes testkit devservers views console cli'
 rooms='engine/partition/log engine/partition/projection engine/partition/instances'
 {
     files_of "$1" '*.h' | sed 's,^,header ,'
@@ -20,7 +20,7 @@ rooms='engine/partition/log engine/partition/projection engine/partition/instanc
     free($2) { next }
     $4 ~ /^<nats\// && folder($2) != "streams" { say("is for streams/ alone"); next }
     $4 ~ /libpq/ && folder($2) != "projections" { say("is for projections/ alone"); next }
-    $4 ~ /microhttpd/ && folder($2) !~ /^(engine\/monitor|console)$/ { say("is for engine/monitor/ and console/ alone"); next }
+    $4 ~ /microhttpd/ && folder($2) !~ /^(runtime\/metrics|console)$/ { say("is for runtime/metrics/ and console/ alone"); next }
     $4 ~ /^</ && $4 !~ /^<thole\// { next }
     { name = substr($4, 2, length($4) - 2); from = folder($2)
       if (name ~ /\.\./ || (name ~ /\// && name !~ /^thole\/[^\/]*$/)) { say("must be a plain name or thole/NAME"); next }

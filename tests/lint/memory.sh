@@ -5,18 +5,18 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 list='
-engine/core/memory.c             malloc calloc realloc abort  the small blocks themselves
-engine/core/arena.c              malloc                what has a ceiling
-engine/core/buf.c                realloc               what has a ceiling
-engine/core/coro.c               calloc abort          a status, since an abort in a turn is blamed on the code; a coroutine that has ended was resumed
+base/memory.c             malloc calloc realloc abort  the small blocks themselves
+base/arena.c              malloc                what has a ceiling
+base/buf.c                realloc               what has a ceiling
+base/coro.c               calloc abort          a status, since an abort in a turn is blamed on the code; a coroutine that has ended was resumed
 engine/core/instance_turn.c      realloc               a status, since an abort in a turn is blamed on the code
-engine/client/client_calls.c     calloc                a result, which the user frees: THOLE_NOMEM
-engine/client/client_query.c     malloc                an answer, which the user frees: THOLE_NOMEM
-engine/roles/engine/membership.c malloc                another node says how long its heartbeat is; the next one comes soon
-engine/testing/kit_base.c        abort                 in a test, with a sentence
-engine/testing/kit_drive.c       abort                 in a test, with a sentence
+runtime/client/client_calls.c     calloc                a result, which the user frees: THOLE_NOMEM
+runtime/client/client_query.c     malloc                an answer, which the user frees: THOLE_NOMEM
+runtime/processes/owner/membership.c malloc                another node says how long its heartbeat is; the next one comes soon
+testkit/kit_base.c        abort                 in a test, with a sentence
+testkit/kit_drive.c       abort                 in a test, with a sentence
 '
-product='^(engine|streams|projections|cli|clock|servers)/'
+product='^(base|engine|platform|streams|projections|runtime|testkit|cli|devservers)/'
 names='malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|strdup|strndup|asprintf|vasprintf|getline|abort'
 files_of "$1" '*.c' '*.h' | { grep -E "$product" || true; } | code_of "$1" | awk -F'\t' -v list="$list" -v names="(^|[^A-Za-z0-9_])($names)[ \t]*[(]" '
     BEGIN { n = split(list, lines, "\n")

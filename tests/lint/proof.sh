@@ -10,21 +10,22 @@ bad=0
 
 fresh() { # a tree that every lint accepts
     rm -rf "${tree:?}"/* "$tree"/.[a-z]*
-    mkdir -p "$tree"/{include/thole,engine/core,engine/host,streams,projections,cli,examples,tests}
+    mkdir -p "$tree"/{include/thole,base,engine/core,platform,streams,projections,cli,examples,tests}
     cp "$here/../../.clang-format" "$tree/"
     printf '#ifndef A_H\n#define A_H\n#include <stdint.h>\n#define THOLE_API __attribute__((visibility("default")))\n' >"$tree/include/thole/a.h"
     printf '#ifdef __cplusplus\nextern "C" {\n#endif\nTHOLE_API uint32_t *thole_a(uint32_t *n);\n' >>"$tree/include/thole/a.h"
     printf '#ifdef __cplusplus\n}\n#endif\n#endif\n' >>"$tree/include/thole/a.h"
     printf '#include "thole/a.h"\nint core_b(int n);\n' >"$tree/engine/core/b.h"
     printf '#include "b.h"\nint core_b(int n)\n{\n    return n; /* not rand() and not "strcpy(" */\n}\n' >"$tree/engine/core/b.c"
-    printf 'set(core\n  core/b.c)\nset(host\n  host/c.c)\n' >"$tree/engine/CMakeLists.txt"
-    printf 'int host_c(int n);\n' >"$tree/engine/host/c.h"
+    printf 'set(core\n  core/b.c)\n' >"$tree/engine/CMakeLists.txt"
+    printf 'set(sources\n  c.c)\n' >"$tree/platform/CMakeLists.txt"
+    printf 'int host_c(int n);\n' >"$tree/platform/c.h"
     mkdir -p "$tree/docs" && printf '<!-- walk -->\n| `b.c: core_b` |\n<!-- end of walk -->\n' >"$tree/docs/architecture.md"
-    printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/engine/host/c.c"
+    printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/platform/c.c"
 }
 
 object() { "$cc" -std=c11 -fPIC -fvisibility=hidden -I"$tree/include" -I"$tree/engine/core" -c "$1" -o "$2"; }
-library() { "$cc" -std=c11 -shared -fPIC -fvisibility=hidden -I"$tree/include" -I"$tree/engine/core" "$tree"/engine/*/*.c -o "$tree/lib.so"; }
+library() { "$cc" -std=c11 -shared -fPIC -fvisibility=hidden -I"$tree/include" -I"$tree/engine/core" "$tree"/engine/*/*.c "$tree"/platform/*.c -o "$tree/lib.so"; }
 run() { # LINT: on the tree as it is
     case $1 in
         core_is_pure) object "$tree/engine/core/b.c" "$tree/b.c.o" && "$here/$1.sh" "$tree/b.c.o" -- ;;
@@ -37,6 +38,18 @@ run() { # LINT: on the tree as it is
                     [ -e "$file" ] || continue
                     objects+=("$to/$(basename "$file").o")
                     object "$file" "${objects[-1]}"
+                done
+            done
+            "$here/$1.sh" "${objects[@]}"
+            ;;
+        upward)
+            local top source to objects=()
+            for top in engine/core platform; do
+                for source in "$tree/$top"/*.c; do
+                    to=$tree/${top%%/*}/CMakeFiles/x.dir
+                    mkdir -p "$to"
+                    objects+=("$to/$(basename "$source").o")
+                    object "$source" "${objects[-1]}"
                 done
             done
             "$here/$1.sh" "${objects[@]}"
@@ -63,7 +76,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned memory unique_names source_lists words seed_tests promises doc_names state_tables walks test_index json format; do
+for lint in core_is_pure upward exports headers function_length function_names file_length layers banned memory unique_names source_lists words seed_tests promises doc_names state_tables walks test_index json assets scripts format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -73,22 +86,25 @@ fresh
 printf "int core_d(int n)\n{\n$long    return n;\n}\n" >>"$tree/engine/core/b.c"
 expect good function_length "a function of 70 lines"
 plant function_length "a function of 71 lines" 'b.c:7: 71 lines: int core_d' engine/core/b.c "int core_d(int n)\n{\n$long    n--;\n    return n;\n}\n"
+plant function_names "a name of one word" 'b.c:6: d() has a name of one word' engine/core/b.c 'static int d(int n)\n{\n    return n;\n}\n'
+plant function_names "a namesake" 'core_b() is also in' platform/c.c 'static int core_b(int n)\n{\n    return n;\n}\n'
 plant file_length "a file of 801 lines" 'd.h: 801 lines' engine/core/d.h "$(printf '\\n%.0s' {1..801})"
 plant banned "a call of sprintf" 'b.c:6: ' engine/core/b.c 'int core_d(char *s) { return sprintf (s, "x"); }\n'
 plant banned "a clock of its own" 'clock_gettime()' streams/d.c 'int d(void) { return clock_gettime(0, 0); }\n'
+plant banned "a file for everybody" 'private_file.h' cli/d.c 'int d(void) { return fopen("x", "we") != 0; }\n'
 plant banned "a call of rand" 'rand()' streams/d.c 'int d(void) { return rand(); }\n'
 plant memory "a small block of its own" 'd.c:2: malloc()' streams/d.c '#include <stdlib.h>\nvoid *d(void) { return malloc(8); }\n'
 plant memory "a copy of a text" 'b.c:6: strdup()' engine/core/b.c 'char *d(const char *s) { return strdup (s); }\n'
 plant memory "an abort without a word" 'd.c:1: abort()' projections/d.c 'void d(void) { abort(); }\n'
-plant memory "a file that may call something else" 'arena.c:1: calloc()' engine/core/arena.c 'void *d(void) { return malloc(1) ? calloc(1, 1) : 0; }\n'
-plant memory "a file that needs its line no more" 'buf.c: calls realloc() no more' engine/core/buf.c 'int d(void) { return 0; }\n'
+plant memory "a file that may call something else" 'arena.c:1: calloc()' base/arena.c 'void *d(void) { return malloc(1) ? calloc(1, 1) : 0; }\n'
+plant memory "a file that needs its line no more" 'buf.c: calls realloc() no more' base/buf.c 'int d(void) { return 0; }\n'
 plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
 plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
 plant source_lists "a source that no list names" 'core/a.c is in no list' engine/core/a.c '\n'
 plant source_lists "a folder without a list" 'streams/d.c is in no list' streams/d.c '\n'
 plant source_lists "a list that is not sorted" 'core/a.c after core/b.c' engine/CMakeLists.txt 'set(more\n  core/b.c core/a.c)\n'
 plant source_lists "a source that is not there" 'core/d.c is not there' engine/CMakeLists.txt 'set(more\n  core/d.c)\n'
-plant source_lists "a glob" 'engine/CMakeLists.txt:5: ' engine/CMakeLists.txt 'file(GLOB more "core/*.c")\n'
+plant source_lists "a glob" 'engine/CMakeLists.txt:3: ' engine/CMakeLists.txt 'file(GLOB more "core/*.c")\n'
 seeds='mkdir -p "$tree"/{docs,tests/sim}; printf "\t{\"a_seed\", run},\n" >"$tree/tests/test_d.c"; printf "mutant rule\n" >"$tree/tests/sim/mutants"'
 fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_rule` |\n' >"$tree/docs/seed_tests.md"
 expect good seed_tests "a test that is where the page says"
@@ -98,13 +114,25 @@ fresh && eval "$seeds" && printf '| `a_seed` | | |\n' >"$tree/docs/seed_tests.md
 expect bad seed_tests "a test without a file" 'a_seed: no file'
 fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_none` |\n' >"$tree/docs/seed_tests.md"
 expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
+broken() { # good|bad WHAT WORD MUTANTS ROW: the row in the page's table of rules that tests/integration/mutants breaks
+    fresh && eval "$seeds"
+    mkdir -p "$tree/tests/integration"
+    printf "$4" >"$tree/tests/integration/mutants"
+    printf '| `a_seed` | [d](../tests/test_d.c) | |\n\n| rule | broken by | found by |\n|---|---|---|\n%s\n' "$5" >"$tree/docs/seed_tests.md"
+    expect "$1" seed_tests "$2" "$3"
+}
+broken good "a mutant with its line" '' 'mutant m\nrule it is so\nseed d a_seed\n' '| it is so | `m` | `a_seed` |'
+broken bad "a mutant without a line" 'has no line | it is so | `m` | `a_seed` |' 'mutant m\nrule it is so\nseed d a_seed\n' ''
+broken bad "a line without a mutant" 'has another one: | it is so | `n`' 'mutant m\nrule it is so\nseed d a_seed\n' '| it is so | `m` | `a_seed` |
+| it is so | `n` | `a_seed` |'
+broken bad "a mutant with a test that is not there" 'other is not a row with test_d.c' 'mutant m\nrule it is so\nseed d other\n' '| it is so | `m` | `other` |'
 errors() { # good|bad WHAT WORD ROW: the row in the table of statuses
     fresh
-    mkdir -p "$tree"/engine/{partition/base,metrics}
+    mkdir -p "$tree"/engine/partition/base "$tree/runtime/metrics"
     printf '    X(DONE, 0, "done")   \\\n' | tee "$tree/include/thole/types.h" >"$tree/cli/exit_codes.h"
     printf 'case 1: return "odd";\n' >"$tree/engine/partition/base/reject_code.c"
-    printf '{.name = "thole_engine_partitions_closed_total",\n .values = VALUES("rival",\n "lost")},\n' >"$tree/engine/metrics/metric_table.c"
-    printf 'void d(void) { log_line(LOG_LEVEL_WARN, "host", "x"); }\n' >"$tree/engine/host/d.c"
+    printf '{.name = "thole_engine_partitions_closed_total",\n .values = VALUES("rival",\n "lost")},\n' >"$tree/runtime/metrics/metric_table.c"
+    printf 'void d(void) { log_line(LOG_LEVEL_WARN, "host", "x"); }\n' >"$tree/platform/d.c"
     printf '| engine, host | x | y |\n' >"$tree/docs/operations.md"
     local table
     for table in "statuses:$4" 'exit codes:| 0 | |' 'rejection codes:| `odd` | |' 'causes:| `rival` | |@| `lost` | |'; do
@@ -181,7 +209,7 @@ walk bad "a struct that is not there" 'nothing in the code is called struct core
 walk bad "a constant that is not there" 'called CORE_B' '| `b.c: core_b` | `CORE_B` |'
 walk bad "a page without a walk" 'it has no walk' 'Nothing.'
 plant json "a member written by hand" 'd.c:1:' streams/d.c 'void d(char *s, int n) { snprintf(s, 9, "{\\"seq\\":%%d}", n); }\n'
-plant json "a member with what comes before it" 'd.c:1:' engine/host/d.c 'const char *d = ",\\"no_erase\\": true";\n'
+plant json "a member with what comes before it" 'd.c:1:' platform/d.c 'const char *d = ",\\"no_erase\\": true";\n'
 plant json "a brace by hand" 'd.c:1:' cli/d.c 'void d(struct buf *to) { buf_text(to, "}}"); }\n'
 fresh && printf 'One calls `core_b()` of `engine/core/b.c`, which includes `b.h`.\n' >"$tree/docs/d.md"
 expect good doc_names "a page that names what is there"
@@ -202,15 +230,15 @@ page bad "a verb that the page lacks" 'the verb go is missing' ''
 page bad "a verb that is not there" 'there is no verb stop' '| `go` | `--far` |
 | `stop` | |'
 page bad "another meaning of an exit code" 'exit code 0 is: done' '| `go` | `--far` |' 'failed'
-plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
-plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
-plant words "a word that the glossary has replaced" 'c.h:2:/* a loner */' engine/host/c.h '/* a loner */\n'
-plant words "a person that is none" "c.h:2:/* Nobody's child */" engine/host/c.h "/* Nobody's child */\n"
-plant words "a subject that is not named" 'c.h:2:' engine/host/c.h '/* given back to whoever opens it */\n'
+plant words "a path of this machine" 'c.h:2:' platform/c.h "/* see /w""ork/x */\n"
+plant words "a home" 'c.h:2:' platform/c.h "/* see /ro""ot/.x */\n"
+plant words "a word that the glossary has replaced" 'c.h:2:/* a loner */' platform/c.h '/* a loner */\n'
+plant words "a person that is none" "c.h:2:/* Nobody's child */" platform/c.h "/* Nobody's child */\n"
+plant words "a subject that is not named" 'c.h:2:' platform/c.h '/* given back to whoever opens it */\n'
 plant words "a phrase of a page" 'd.md:1:' docs/d.md 'What becomes of it is in the log.\n'
 fresh && printf '/* whoever is first */\n' >"$tree/tests/d.c" && printf '<!-- tests: unit.d %s -->\n' "'nobody waits'" >"$tree/docs/d.md"
 expect good words "a test, and the name of one"
-plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
+plant format "a line that is not formatted" 'c.h' platform/c.h 'int   host_d (void) ;\n'
 writes() { # good|bad WHAT WORD TEXT: of a file that writes no part of an instance
     fresh
     cp "$here/../../engine/core/instance_state.h" "$tree/engine/core/"
@@ -237,6 +265,7 @@ two 'int b(void) { return 1; }\n'
 expect good circles "a file that uses another"
 two 'int c(void);\nint b(void) { return c(); }\n'
 expect bad circles "two files that use each other" 'new: 2 files in a circle: a.c b.c'
+plant upward "a use of what stands below" 'engine/d.c: uses thole_a of platform/c.c' engine/core/d.c 'int *thole_a(int *n);\nint d(int *n) { return *thole_a(n); }\n'
 plant layers "core includes host" 'below engine/core' engine/core/b.c '#include "c.h"\n'
 fresh && mkdir -p "$tree"/engine/partition/{log,projection} && printf 'int room_p(int n);\n' >"$tree/engine/partition/projection/p.h"
 printf '#include "p.h"\n' >"$tree/engine/partition/log/d.c"
@@ -244,12 +273,32 @@ expect bad layers "a room includes the one beside it" 'a room beside'
 fresh && mkdir -p "$tree"/engine/partition/{log,projection} && printf 'int room_p(int n);\n' >"$tree/engine/partition/log/p.h"
 printf '#include "p.h"\n' >"$tree/engine/partition/projection/d.c"
 expect bad layers "a room includes the one before it" 'a room beside'
-plant layers "host includes nats" 'streams/ alone' engine/host/c.c '#include <nats/nats.h>\n'
+plant layers "host includes nats" 'streams/ alone' platform/c.c '#include <nats/nats.h>\n'
 plant layers "the streams include microhttpd" 'console/ alone' streams/d.c '#include <microhttpd.h>\n'
 plant layers "streams include libpq" 'projections/ alone' streams/d.c '#include <libpq-fe.h>\n'
-plant layers "a path in quotes" 'plain name' engine/host/c.c '#include "../core/b.h"\n'
+plant layers "a path in quotes" 'plain name' platform/c.c '#include "../core/b.h"\n'
 plant layers "an example includes what is not installed" 'installed' examples/d.c '#include "b.h"\n'
 plant layers "a header that is not there" 'does not exist' engine/core/b.c '#include "none.h"\n'
+script() { # good|bad WHAT WORD TEXT: of the one script
+    fresh
+    mkdir -p "$tree/scripts"
+    printf '#!/usr/bin/env bash\n%s\n' "$4" >"$tree/scripts/do"
+    chmod +x "$tree/scripts/do"
+    expect "$1" scripts "$2" "$3"
+}
+script good "a script that says what it does" '' '[ "${1:-}" = --help ] && echo "Two minutes." || exit 2'
+script bad "a script that takes any option" '--no-such-option: exit code 0' 'echo "Two minutes."'
+script bad "a script that does not say how long it takes" 'how long' '[ "${1:-}" = --help ] && echo "Builds." || exit 2'
+assets() { # WHAT WORD TEXT: of the one module
+    fresh
+    mkdir -p "$tree/console/assets"
+    printf '<link href="/assets/main.js" />\n' >"$tree/console/assets/index.html"
+    printf '%s\n' "$3" | tee "$tree/console/assets/main.js" >"$tree/console/assets/${4:-main.js}"
+    expect "${5:-bad}" assets "$1" "$2"
+}
+assets "a module that imports nothing" '' '' main.js good
+assets "a module that the page does not load ahead" 'does not load new.js ahead' '' new.js
+assets "an import of what is not there" 'main.js imports none.js' "import { a } from './none.js';"
 plant headers "a header that needs another" 'size_t' include/thole/d.h 'size_t thole_d(void);\n'
 plant headers "a header that is not C++" 'c++17' include/thole/d.h 'int thole_d(int new);\n'
 plant exports "a symbol that is not thole_" 'core_d' engine/core/b.c '__attribute__((visibility("default"))) int core_d(void);\nint core_d(void) { return 0; }\n'

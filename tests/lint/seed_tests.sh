@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # seed_tests.sh ROOT: each row of docs/seed_tests.md names a test that is in each of the files beside it, and what breaks
-# its rule in the simulation.
+# its rule in the simulation. The page has a line for each mutant of tests/integration/mutants, with the tests that must
+# find it, and such a test is in its file.
 set -eu
 . "$(dirname "$0")/files.sh"
 root=$1
@@ -26,4 +27,21 @@ while IFS='|' read -r _ name files sim _; do
         fi || echo "$name: there is no sim.mut${kind}_$rule"
     done
 done < <(grep '^| `' "$page") >"$found"
+mutants=$root/tests/integration/mutants
+[ ! -f "$mutants" ] || awk '
+    function row() { if (name != "") print "| " rule " | `" name "` | " tests " |" }
+    sub(/^mutant /, "") { row(); name = $0; tests = "" }
+    sub(/^rule /, "") { rule = $0 }
+    sub(/^seed /, "") { tests = tests (tests == "" ? "" : ", ") "`" $2 "`" }
+    END { row() }' "$mutants" >"$found.rows"
+[ ! -f "$found.rows" ] || {
+    grep -vxFf "$page" "$found.rows" | sed 's,^,docs/seed_tests.md has no line ,'
+    sed -n '/^| rule |/,/^$/{/^| rule |/d; /^|---/d; /^|/p}' "$page" | grep -vxFf "$found.rows" |
+        sed 's,^,tests/integration/mutants has another one: ,'
+    sed -n 's/^seed //p' "$mutants" | while read -r program name; do
+        files_of "$root" '*.c' | grep -q "/test_$program\.c\$" || echo "tests/integration/mutants: there is no test $program"
+        grep -q "^| \`$name\` .*/test_$program\.c)" "$page" || echo "$name is not a row with test_$program.c"
+    done
+    rm -f "$found.rows"
+} >>"$found" || true
 verdict "tests that the seeds name and that are not there"

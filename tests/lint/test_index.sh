@@ -28,7 +28,7 @@ files_of "$root" '*.c' | sed -nE 's,^tests/(unit|integration)/(.*/)?test_(.*)\.c
     [ -n "$name" ] || name=$folder folder=
     grep -qxF "in ${folder%/} $kind $name" "$found.page" || echo "tests/README.md: no row has the folder of tests/$kind/${folder}test_$name.c"
 done >>"$found"
-for mutants in "$root"/tests/sim/mutants "$root"/tests/unit/mutants; do
+for mutants in "$root"/tests/{sim,unit,integration}/mutants; do
     [ ! -f "$mutants" ] || sed -n 's/^file //p' "$mutants"
 done | sort -u | while IFS= read -r file; do
     while read -r kind folder; do

@@ -179,7 +179,7 @@ static const char *run(struct stand *s, struct instances_record *ret)
     static char text[512];
     struct buf to;
     buf_init(&to, sizeof text - 1);
-    CU_ASSERT_TRUE_FATAL(instances_run(s->instances, ret));
+    CU_ASSERT_TRUE_FATAL(instances_run(s->instances, 0, ret));
     if (ret->turn != NULL) {
         buf_printf(&to, "%llu.%llu %s", (unsigned long long)ret->turn->execution,
                    (unsigned long long)ret->turn->number, ret->turn->ran ? "ran" : "waits");

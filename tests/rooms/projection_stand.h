@@ -8,6 +8,19 @@
 
 enum { BASE = 10 }; /* sequence of the EpochOpened */
 
+/* Of a first turn: an activity is scheduled. */
+static const struct event start_and_work[] = {
+    {.id = 1,
+     .kind = EVENT_STARTED,
+     .name = {(const uint8_t *)"o", 1},
+     .code = SEMANTICS_VERSION,
+     .version = 1},
+    {.id = 2,
+     .kind = EVENT_ACTIVITY_SCHEDULED,
+     .name = {(const uint8_t *)"a", 1},
+     .queue = {(const uint8_t *)"q", 1}},
+};
+
 struct stand { /* a projection, and the last outputs that ask for an answer */
     struct env env;
     struct projection *projection;
@@ -15,6 +28,7 @@ struct stand { /* a projection, and the last outputs that ask for an answer */
     struct arena arena;
     thole_slice orchestration; /* of the turns: they have CloudEvents */
     uint64_t applied, durable; /* as batches say */
+    struct rows_state follows; /* of the last one */
     uint64_t tokens[8];
     size_t tokens_len;
     struct said said;
@@ -33,6 +47,7 @@ static inline void say_batch(struct stand *s, struct batch *batch)
     if (batch->deletions_len > 0)
         say(s, "deleted", batch->deletions[0].history_seq);
     s->applied = batch->projected.seq;
+    s->follows = batch->follows;
     if (batch->durable)
         s->durable = batch->projected.seq;
     batch_destroy(batch);

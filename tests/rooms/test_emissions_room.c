@@ -119,7 +119,8 @@ static void test_events_of_rows_that_are_there(void)
     part.n = 3;
     s->records[2] = (struct log_record){.sequence = 6, .bytes = encode(s, &part)};
     struct projected const watermark = {.seq = 6, .mark = projected_mark(s->records[2].bytes)};
-    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3, .projected = watermark});
+    projection_store_opened(s->projection,
+                            &(struct in_store_opened){.epoch = 3, .rows.projected = watermark});
     check_said(s, "from the first that is owed", "open 3, log from 4");
     projection_log(s->projection, &(struct in_log){s->records, 3});
     check_said(s, "no rows", "emit o/a.b, of event 2");

@@ -3,6 +3,7 @@
  * one; what the table does not have aborts, and so does whatever must not be of an entry.
  */
 #include "instances_stand.h"
+#include "lanes.h"
 #include "memory.h"
 
 #define STATES ((unsigned)ENTRY_ENDED + 1)
@@ -324,7 +325,7 @@ static void made_ready(struct stand *s)
 
 static void not_ready(struct stand *s)
 {
-    (void)entries_take_ready(&s->instances->entries);
+    (void)entries_take_ready(&s->instances->entries, &(struct lane_view){.burst = 0});
 }
 
 static void retry_and_not_ready(struct stand *s)
@@ -380,7 +381,8 @@ static void execution_one(struct stand *s)
 
 static void in_the_other_list(struct stand *s)
 {
-    the_entry(s)->in_over = !the_entry(s)->in_over;
+    struct entries *const all = &s->instances->entries;
+    the_entry(s)->list = the_entry(s)->list == &all->over ? &all->lru : &all->over;
 }
 
 static void asked(struct stand *s)
@@ -420,9 +422,9 @@ static void one_entry_too_many(struct stand *s)
 
 static void incorporated_twice(struct stand *s)
 {
-    static uint64_t above[] = {9, 9};
-    s->instances->progress.above = above;
-    s->instances->progress.above_len = 2;
+    static struct sequence_range above[] = {{9, 9}, {9, 9}};
+    s->instances->progress.ranges = above;
+    s->instances->progress.ranges_len = 2;
 }
 
 static const struct breakage {

@@ -23,6 +23,11 @@ static void begin_with(enum entry_state state, size_t len, size_t in_use)
         add(state, i)->in_flight = i < in_use;
 }
 
+static void evict_down_to(size_t keep)
+{
+    entries_evict(&all, &(struct entries_kept){.keep = keep, .bytes = SIZE_MAX, .early_bytes = SIZE_MAX});
+}
+
 static size_t number(const struct entry *entry)
 {
     size_t n = 0;
@@ -41,7 +46,7 @@ static void all_at_rest(const struct entry_list *list)
 static void test_the_oldest_go(void)
 {
     begin_with(ENTRY_UNREADABLE, 10, 0);
-    entries_evict(&all, 4, SIZE_MAX);
+    evict_down_to(4);
     CU_ASSERT_EQUAL(all.lru.len, 4);
     CU_ASSERT_EQUAL(number(all.lru.last), 6);
     CU_ASSERT_EQUAL(number(all.lru.first), 9);
@@ -53,7 +58,7 @@ static void test_the_oldest_go(void)
 static void test_what_is_in_use_stays(void)
 {
     begin_with(ENTRY_ENDED, ENTRIES, IN_USE);
-    entries_evict(&all, 0, SIZE_MAX);
+    evict_down_to(0);
     CU_ASSERT_EQUAL(all.over.len, ENDED_MAX);
     CU_ASSERT_PTR_NOT_NULL(entries_find(&all, THOLE_STR("0")));
     CU_ASSERT_PTR_NULL(entries_find(&all, THOLE_STR("400")));
@@ -66,13 +71,13 @@ static void test_what_is_in_use_stays(void)
 static void test_few_in_use_are_looked_at(void)
 {
     begin_with(ENTRY_ENDED, ENTRIES, ENTRIES);
-    entries_evict(&all, 0, SIZE_MAX); /* it may look at what was added, and finds nothing */
+    evict_down_to(0); /* it may look at what was added, and finds nothing */
     CU_ASSERT_EQUAL(all.over.len, ENTRIES);
     CU_ASSERT_EQUAL(number(all.over.last), LOOKS);
-    entries_evict(&all, 0, SIZE_MAX);
+    evict_down_to(0);
     CU_ASSERT_EQUAL(number(all.over.last), LOOKS + LOOKS);
     all_at_rest(&all.over);
-    entries_evict(&all, 0, SIZE_MAX);
+    evict_down_to(0);
     CU_ASSERT_EQUAL(all.over.len, ENDED_MAX);
     entries_release(&all);
 }
@@ -80,7 +85,7 @@ static void test_few_in_use_are_looked_at(void)
 static void test_half_of_them(void)
 {
     begin_with(ENTRY_UNREADABLE, ENTRIES, IN_USE);
-    entries_evict(&all, ENTRIES, SIZE_MAX);
+    evict_down_to(ENTRIES);
     entries_evict_half(&all);
     CU_ASSERT_EQUAL(all.lru.len, ENTRIES / 2);
     CU_ASSERT_PTR_NOT_NULL(entries_find(&all, THOLE_STR("0")));

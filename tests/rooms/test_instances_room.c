@@ -10,7 +10,7 @@ static void test_a_start(void)
     struct instances_record made;
     start(s, "i", "plain");
     CU_ASSERT_EQUAL(instances_pending(s->instances), 1);
-    CU_ASSERT_FALSE(instances_run(s->instances, &made)); /* it is not known yet what there is of it */
+    CU_ASSERT_FALSE(instances_run(s->instances, 0, &made)); /* it is not known yet what there is of it */
     check_said(s, "its history", "load i");
     CU_ASSERT_FALSE(instances_quiet(s->instances));
     CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 0);
@@ -376,10 +376,10 @@ static void test_a_part_that_waits(void)
     (void)record(s, "i", ENDS);
     (void)record(s, "j", ENDS);
     const struct progress *const inbox = instances_inbox(s->instances);
-    CU_ASSERT(inbox->floor == 2 && inbox->above_len == 1 && inbox->above[0] == 4);
+    CU_ASSERT(inbox->floor == 2 && progress_has(inbox, 4) && !progress_has(inbox, 3));
     check_said(s, "looked up", "load unknown");
     (void)record(s, "it is not there", "");
-    CU_ASSERT(inbox->floor == 4 && inbox->above_len == 0);
+    CU_ASSERT(inbox->floor == 4 && inbox->ranges_len == 0);
     end(s);
 }
 
@@ -446,10 +446,10 @@ static void test_parts_that_come_twice(void)
 static void test_parts_above_the_position(void)
 {
     struct stand *s = begin();
-    uint64_t const above[] = {2};
+    struct sequence_range const above[] = {{2, 2}};
     struct nonce rooms[2];
     struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
-    struct position const position = {.above = above, .above_len = 1};
+    struct position const position = {.ranges = above, .ranges_len = 1};
     instances_set_inbox(s->instances, &position);
     s->inbox = 2;
     CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));

@@ -1,18 +1,6 @@
 /* The projection, alone: what committed records come to outside, and in which order. */
 #include "projection_stand.h"
 
-static const struct event start_and_work[] = {
-    {.id = 1,
-     .kind = EVENT_STARTED,
-     .name = {(const uint8_t *)"o", 1},
-     .code = SEMANTICS_VERSION,
-     .version = 1},
-    {.id = 2,
-     .kind = EVENT_ACTIVITY_SCHEDULED,
-     .name = {(const uint8_t *)"a", 1},
-     .queue = {(const uint8_t *)"q", 1}},
-};
-
 static void test_rows_then_work_then_the_watermark(void)
 {
     struct stand *s = begin_current();
@@ -270,12 +258,12 @@ static void test_rows_of_another_log(void)
     struct stand *s = begin();
     open_at(s, 0);
     projection_store_opened(s->projection,
-                            &(struct in_store_opened){.epoch = 3, .projected = {.seq = 4, .mark = 99}});
+                            &(struct in_store_opened){.epoch = 3, .rows.projected = {.seq = 4, .mark = 99}});
     check_said(s, "is that record there?", "open 3, log from 1");
     s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, start_and_work, 2)};
     projection_log(s->projection, &(struct in_log){s->records, 1});
     check_said(s, "another one", "reset 0");
-    projection_store_reset(s->projection);
+    projection_store_reset(s->projection, &(struct in_store_reset){.rows = {.batches = 8}});
     check_said(s, "from the beginning", "log from 1");
     end(s);
 }
@@ -288,14 +276,14 @@ static void test_rows_of_another_log_with_a_deletion(void)
     struct record const deleted = {
         .kind = RECORD_DELETED, .epoch = 2, .n = 1, .deletion = {.instance = THOLE_STR("i"), .execution = 1}};
     open_at(s, 0);
-    projection_store_opened(
-        s->projection, &(struct in_store_opened){.epoch = 3, .projected = {.seq = BASE - 1, .mark = 99}});
+    projection_store_opened(s->projection, &(struct in_store_opened){
+                                               .epoch = 3, .rows.projected = {.seq = BASE - 1, .mark = 99}});
     check_said(s, "what is owed is looked for", "open 3, log from 1");
     s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &deleted)};
     projection_log(s->projection, &(struct in_log){s->records, 1});
     check_said(s, "nothing at the watermark", "reset 0");
     CU_ASSERT_EQUAL(projection_removals(s->projection), 0);
-    projection_store_reset(s->projection);
+    projection_store_reset(s->projection, &(struct in_store_reset){.rows = {.batches = 8}});
     check_said(s, "from the beginning", "log from 1");
     projection_log(s->projection, &(struct in_log){s->records, 1});
     check_said(s, "its rows", "apply 0, deleted 4");
@@ -303,6 +291,44 @@ static void test_rows_of_another_log_with_a_deletion(void)
     check_said(s, "that is all", "");
     CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
     CU_ASSERT_EQUAL(projection_removals(s->projection), 1);
+    end(s);
+}
+
+static void check_rows(const struct stand *s, bool exact, uint64_t seq, uint64_t batches)
+{
+    struct rows_state rows;
+    CU_ASSERT_EQUAL(projection_rows(s->projection, &rows), exact);
+    CU_ASSERT_EQUAL(rows.projected.seq, seq);
+    CU_ASSERT_EQUAL(rows.batches, batches);
+}
+
+/* Each transaction is counted, also one that moves no watermark; the next one follows it. */
+static void test_each_batch_says_what_it_follows(void)
+{
+    static const struct event gone[] = {
+        {.id = 3, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED}};
+    struct stand *s = begin();
+    open_at(s, 0);
+    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3, .rows.batches = 5});
+    projection_log(s->projection, &(struct in_log){0});
+    check_said(s, "opens", "open 3, log from 1");
+    check_rows(s, true, 0, 5);
+    (void)commit(s, 1, start_and_work, 2);
+    check_said(s, "rows", "started 1, apply 2");
+    check_rows(s, false, 0, 5);
+    CU_ASSERT_TRUE(s->follows.batches == 5 && s->follows.projected.seq == 0 && s->applied == 0);
+    projection_applied(s->projection, &(struct in_applied){0});
+    check_said(s, "work", "work 2");
+    check_rows(s, true, 0, 6);
+    projection_published(s->projection, s->tokens[0], 0);
+    (void)commit(s, 2, gone, 1);
+    check_said(s, "a removal", "cancel 2, apply 0, gone 1");
+    CU_ASSERT_TRUE(s->follows.batches == 6 && s->applied == 0);
+    projection_applied(s->projection, &(struct in_applied){0});
+    check_said(s, "and the rest", "cancel 2, apply 1");
+    CU_ASSERT_TRUE(s->follows.batches == 7 && s->follows.projected.seq == 0 && s->applied == BASE + 1);
+    projection_applied(s->projection, &(struct in_applied){0});
+    check_rows(s, true, BASE + 1, 8);
     end(s);
 }
 
@@ -736,6 +762,7 @@ static const struct thole_test tests[] = {
     {"projection: a newer epoch", test_a_newer_epoch},
     {"projection: rows of another log", test_rows_of_another_log},
     {"projection: rows of another log, with a deletion", test_rows_of_another_log_with_a_deletion},
+    {"projection: each batch says what it follows", test_each_batch_says_what_it_follows},
     {"projection: parts without a last one", test_parts_without_a_last_one},
     {"projection: an unread end is uncertain", test_an_unread_end_is_uncertain},
     {"projection: only what is open is done again", test_only_what_is_open_is_done_again},

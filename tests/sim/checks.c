@@ -1,5 +1,6 @@
 /* What must hold between the counted history and everything that writers give away. */
 #include "checks.h"
+#include "record_fields.h"
 #include "store_fake.h"
 #include "thole/client.h"
 #include <string.h>
@@ -47,6 +48,91 @@ void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t
                partition, who, committed_n, epoch, counted);
 }
 
+enum {
+    LISTED_MIN = 5, /* no engine of the worlds reads less far ahead of its floor */
+    RANGES_MOST = 3 * PARTITION_WAITING_MAX,
+};
+
+/* The bytes of a record are its turn's: what waits for other instances adds no more than a few ranges, and
+ * those only where every engine reads them. */
+static void check_position(struct world *w, const struct position *position, bool ranges_read,
+                           const char *who)
+{
+    if (position->ranges_len > RANGES_MOST)
+        broken(w, "%s writes a position of %zu ranges", who, position->ranges_len);
+    if (position->ranges_len > 0 && !position->listed && !ranges_read &&
+        position_sequences(position) <= LISTED_MIN)
+        broken(w, "%s writes ranges, which some engine does not read", who);
+}
+
+static bool same_long_payload(const struct event *a, const struct event *b)
+{
+    return a->data.len >= LONG_PAYLOAD && thole_slice_equal(a->data, b->data) &&
+           a->kind != EVENT_ORIGINS_CARRIED && b->kind != EVENT_ORIGINS_CARRIED;
+}
+
+/* Whether the payload of event @p i stands in another one, by the words of docs/wire.md. */
+static bool stands_elsewhere(const struct turn *turn, size_t i)
+{
+    const struct event *const e = &turn->events[i], *const last = &turn->events[turn->events_len - 1];
+    bool const sends = e->kind == EVENT_CHILD_SCHEDULED || e->kind == EVENT_DETACHED_STARTED ||
+                       e->kind == EVENT_EVENT_SENT || e->kind == EVENT_EVENT_EMITTED;
+    bool const fails = e->kind == EVENT_ACTIVITY_FAILED || e->kind == EVENT_ACTIVITY_TRY_FAILED ||
+                       e->kind == EVENT_ACTIVITY_QUARANTINED || e->kind == EVENT_CHILD_FAILED;
+    bool const keeps = sends || fails || event_is_terminal(e->kind) || e->kind == EVENT_STARTED ||
+                       e->kind == EVENT_EVENT_RECEIVED;
+    bool found = event_is_terminal(last->kind) && same_long_payload(e, last);
+    for (size_t k = 0; k < i && !keeps; k++)
+        found |= same_long_payload(e, &turn->events[k]);
+    return found && !keeps;
+}
+
+static size_t references_in(thole_slice bytes, uint32_t inside)
+{
+    struct wire_message message = wire_message_of(bytes);
+    struct wire_field field;
+    size_t n = 0;
+    while (wire_take(&message, &field)) {
+        n += inside == 0 && field.number == FIELD_EVENT_PAYLOAD_OF;
+        if (inside != 0 && field.number == inside)
+            n += references_in(field.bytes, inside == FIELD_RECORD_TURN ? FIELD_TURN_EVENTS : 0);
+    }
+    return n;
+}
+
+/* A long payload that a turn's record has twice stands there once, but where some engine does not read that.
+ */
+static void check_references(struct world *w, const struct record *record, thole_slice bytes,
+                             bool references_read, const char *who)
+{
+    size_t const n = references_in(bytes, FIELD_RECORD_TURN);
+    size_t wanted = 0;
+    for (size_t i = 0; i < record->turn.events_len; i++)
+        wanted += stands_elsewhere(&record->turn, i);
+    if (n != (references_read ? wanted : 0))
+        broken(w, "%s writes %zu references in place of %zu payloads, which every engine reads: %d", who, n,
+               wanted, references_read);
+    w->stats.references += n;
+    w->stats.repeated += wanted - n;
+}
+
+void checks_append(struct world *w, const struct out_append *out, struct record_forms read, const char *who)
+{
+    struct arena arena;
+    struct record record;
+    arena_init(&arena, SIZE_MAX / 2);
+    if (record_decode(out->bytes, &arena, &record, NULL) != THOLE_OK) {
+        broken(w, "%s writes a record that does not decode", who);
+    } else {
+        check_position(w, &record.position, read.ranges, who);
+        if (record.folded.len > 0 && !read.lists)
+            broken(w, "%s lists what is dispensable, which some engine does not read", who);
+        if (record.kind == RECORD_TURN)
+            check_references(w, &record, out->bytes, read.references, who);
+    }
+    arena_release(&arena);
+}
+
 static const struct model_event *find(const struct world *w, thole_slice instance, uint64_t execution,
                                       uint64_t id, enum event_kind kind)
 {
@@ -56,6 +142,15 @@ static const struct model_event *find(const struct world *w, thole_slice instanc
 }
 
 /* ---- rows ---- */
+
+/* Whoever opens a partition reads all of its log before it writes a row of an activity that is open. */
+static bool is_gone_before(struct world *w, const struct batch *b, const struct batch_activity *a)
+{
+    const struct model_instance *const m = model_of(w, instance_index(w, a->instance));
+    const struct model_prune *const prune = model_pruned(m, a->execution);
+    uint64_t const by = a->execution <= m->gone ? m->deleted_seq : prune != NULL ? prune->sequence : 0;
+    return by > 0 && w->logs[b->partition]->entries[by - 1].epoch < b->epoch;
+}
 
 static void check_activities(struct world *w, const struct batch *b, const char *who)
 {
@@ -70,6 +165,9 @@ static void check_activities(struct world *w, const struct batch *b, const char 
             a->try_timeout_ms != e->retry.try_timeout_ms)
             broken(w, "%s writes a row for %.*s#%" PRIu64 ", which is not committed so", who,
                    THOLE_FMT(a->instance), a->activity_id);
+        else if (is_gone_before(w, b, a))
+            broken(w, "%s writes a row for %.*s#%" PRIu64 " of execution %" PRIu64 ", which is gone", who,
+                   THOLE_FMT(a->instance), a->activity_id, a->execution);
     }
     for (size_t i = 0; i < b->activities_removed_len; i++) {
         const struct batch_activity *a = &b->activities_removed[i];
@@ -241,19 +339,19 @@ void checks_work(struct world *w, const struct out_publish_work *out, const char
                THOLE_FMT(out->instance), out->activity_id);
 }
 
-/* What is pushed when its rows are deleted. A crash of the store may have brought the row back since then. */
+/* What is pushed when its rows are deleted. A crash of the store, or whoever has put older rows back, may
+ * have brought the row back since then. */
 static void check_row_is_gone(struct world *w, const struct cancel_notice *out, uint64_t id, const char *who)
 {
     size_t const instance = instance_index(w, out->instance);
     uint32_t const partition = instance_partition(w, instance);
     const struct row *row = store_find(w->store, ROW_ACTIVITY, partition, instance, out->execution, id);
-    if (!out->early && row != NULL && store_is_complete(w, partition) &&
-        (out->try_number == 0 || row->try_number <= out->try_number))
+    if (row != NULL && (out->try_number == 0 || row->try_number <= out->try_number))
         broken(w, "%s pushes the cancellation of %.*s#%" PRIu64 " as if its row were deleted", who,
                THOLE_FMT(out->instance), id);
 }
 
-void checks_push(struct world *w, const struct cancel_notice *out, const char *who)
+void checks_push(struct world *w, const struct cancel_notice *out, bool as_left, const char *who)
 {
     bool const timeout = thole_slice_equal(out->kind, THOLE_STR("timeout"));
     for (size_t i = 0; i < out->activity_ids_len && !model_damaged(w, out->instance); i++) {
@@ -265,7 +363,8 @@ void checks_push(struct world *w, const struct cancel_notice *out, const char *w
         if (!over)
             broken(w, "%s pushes the cancellation of %.*s#%" PRIu64 ", which is not committed", who,
                    THOLE_FMT(out->instance), out->activity_ids[i]);
-        check_row_is_gone(w, out, out->activity_ids[i], who);
+        if (as_left && !out->early)
+            check_row_is_gone(w, out, out->activity_ids[i], who);
     }
 }
 
@@ -317,6 +416,23 @@ static enum event_kind end_of_notice(const char *kind)
     return EVENT_UNKNOWN;
 }
 
+/* What is said of a start with an event is so: it was taken, or it will never be. Of one that came again to
+ * an instance that has ended meanwhile its history knows more. */
+static void check_start_answer(struct world *w, const struct model_instance *m,
+                               const struct event_notice *out, const char *who)
+{
+    bool const started = strcmp(out->kind, "started") == 0;
+    bool const taken = thole_slice_equal(m->request_id, out->request_id) ||
+                       model_has_seen(m, EVENT_EVENT_RECEIVED, out->request_id);
+    const struct model_execution *x = model_current(model_of(w, instance_index(w, out->instance)));
+    bool const over = x == NULL || (x->ended && x->terminal != EVENT_CONTINUED_AS_NEW);
+    if (out->request_id.len == 0 || out->request_id.ptr[0] == '<' || m->deletions > 0 || started == taken ||
+        (!started && over))
+        return;
+    broken(w, "%s says \"%s\" of request %.*s of %.*s, which it is not", who, out->kind,
+           THOLE_FMT(out->request_id), THOLE_FMT(out->instance));
+}
+
 void checks_notice(struct world *w, const struct event_notice *out, const char *who)
 {
     size_t const k = instance_index(w, out->instance);
@@ -326,7 +442,9 @@ void checks_notice(struct world *w, const struct event_notice *out, const char *
         return;
     if (strcmp(out->kind, "deleted") == 0 && k != SIZE_MAX && model_of(w, k)->deletions == 0)
         broken(w, "%s says that %.*s is deleted, which is not committed", who, THOLE_FMT(out->instance));
-    else if (strcmp(out->kind, "deleted") == 0 || strcmp(out->kind, "rejected") == 0)
+    else if (k != SIZE_MAX && (strcmp(out->kind, "started") == 0 || strcmp(out->kind, "rejected") == 0))
+        check_start_answer(w, model_of(w, k), out, who);
+    if (strcmp(out->kind, "deleted") == 0 || strcmp(out->kind, "rejected") == 0)
         return;
     if (x == NULL || out->execution == 0)
         broken(w, "%s gives notice \"%s\" of %.*s, which is not committed", who, out->kind,

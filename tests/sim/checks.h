@@ -33,6 +33,8 @@ struct model_event { /* by event id - 1 */
     uint32_t try_number, left_try; /* left_try: whose worker has left it to somebody else; 0: none */
     bool waiting, quarantined;     /* quarantined: it waits for somebody to decide */
     bool left_quarantine;          /* at least once */
+    bool terminated;               /* of a child: it was asked to be */
+    bool fire_asked;               /* of a timer: it may fire before it is due */
     uint64_t next_due_ms, deadline_ms;
     thole_slice why; /* in quarantine */
     struct model_row work, timer, held;
@@ -47,6 +49,7 @@ struct model_link { /* what the next record must say of this one */
 struct model_execution {
     bool ended, paused, cancel_requested, cancel_delivered, terminate_requested;
     bool released; /* an activity was run again from quarantine */
+    bool fired;    /* somebody asked for a timer to fire: they may come in another order */
     enum event_kind terminal;
     struct model_event *events;
     size_t events_len, events_cap;
@@ -110,6 +113,7 @@ struct model_instance {
 struct model_partition {
     struct model_link newest; /* of its last record that counts */
     uint64_t epoch, n;
+    uint64_t records; /* that count */
     struct model_epoch {
         uint64_t counted;   /* how many of its records count */
         uint64_t published; /* what it began with */
@@ -120,12 +124,15 @@ struct model_partition {
     uint64_t last_counted_seq;
     uint64_t known;           /* the writer of this epoch has said that its records up to there are stored */
     struct position position; /* of the last record that ends a turn, or is none */
-    struct position before;   /* and of the one before it, as long as its epoch lasts */
-    uint64_t position_seq;    /* of that last record; 0: an EpochOpened */
-    bool position_lost;       /* it does not decode any more: its messages may be incorporated again */
-    bool stale;               /* the inbox went back since: the position means nothing until it is given up */
-    uint64_t incorporated;    /* all messages up to here were when it went back, and are what they were */
-    size_t part_of;           /* instance whose turn comes in parts; SIZE_MAX = none */
+    struct model_position {   /* of each record of the epoch that counts, from its EpochOpened on */
+        uint64_t sequence;    /* 0: the EpochOpened */
+        struct position says;
+        bool lost; /* it does not decode any more: its messages may be incorporated again */
+    } * positions;
+    size_t positions_len, positions_cap;
+    bool stale;            /* the inbox went back since: the position means nothing until it is given up */
+    uint64_t incorporated; /* all messages up to here were when it went back, and are what they were */
+    size_t part_of;        /* instance whose turn comes in parts; SIZE_MAX = none */
     uint64_t part_number;
     size_t part_from;     /* entry of the first part */
     uint64_t sequence;    /* of the record that is being read */
@@ -173,6 +180,8 @@ struct model_execution *model_execution(struct model_instance *m, uint64_t execu
 /* Of a record that is not damaged; salted: some of its payloads have salts. model_hash.c */
 struct record_hash model_hash_of(uint32_t partition, thole_slice record, bool salted);
 bool model_damaged(const struct world *w, thole_slice instance);
+/* The record with this sequence was damaged: the position that it says is lost with it. */
+void model_position_lost(struct model_partition *part, uint64_t sequence);
 /* It counts for good, and nobody waits for its instance, which has not ended. */
 bool model_may_be_damaged(const struct world *w, const struct log_stream *log, const struct log_entry *entry);
 /* The event with that id; NULL when the counted history has none. */
@@ -200,6 +209,7 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
 bool model_is_effect(struct world *w, struct model_execution *x, uint64_t time_ms, const struct event *event,
                      const struct message *message);
 bool model_is_raised(const struct event *event, const struct message *message);
+bool model_has_seen(const struct model_instance *m, enum event_kind kind, thole_slice request_id);
 bool model_is_kept(const struct model_instance *m, thole_slice request_id); /* it came before the start */
 void model_note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id);
 bool model_same_origin(const struct origin *a, const struct origin *b);
@@ -212,6 +222,11 @@ void model_check_deletion(struct world *w, size_t instance, const struct deletio
 void model_prune(struct world *w, size_t instance, uint64_t sequence, struct executions executions);
 /* The prune that says so of this execution; NULL: none. */
 const struct model_prune *model_pruned(const struct model_instance *m, uint64_t execution);
+/* The record of that execution has been removed, and no deletion or prune up to @p upto says so: a late
+ * owner, which takes in nothing newer, cannot learn from the log what the record said, and leaves it as it is
+ * in older rows. Whoever takes in the deletion or the prune removes those rows. */
+bool model_is_unsaid(const struct world *w, size_t instance, uint64_t execution, uint64_t sequence,
+                     uint64_t upto);
 void model_forget(struct world *w, size_t instance, uint64_t sequence);
 void model_published_deletions(struct world *w, uint32_t partition, uint64_t published);
 bool checks_deletions(struct world *w, char *why, size_t size);
@@ -262,6 +277,8 @@ uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inb
 void checks_on_append(struct world *w, struct log_stream *log, struct log_entry *entry);
 void checks_on_delete(struct world *w, struct log_stream *log, const struct log_entry *entry);
 void checks_on_remove(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by);
+/* The record @p by lists it as dispensable. */
+void checks_on_dispense(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by);
 void checks_on_durable(struct world *w, const struct row *partition);
 void checks_on_store_forgets(struct world *w);
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below);
@@ -272,9 +289,12 @@ void checks_on_store_crash(struct world *w);
 /* Outputs of a writer, when it gives them away: nothing that is not committed. */
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n,
                    const char *who);
+/* @p read: what its machine was told that every engine reads. */
+void checks_append(struct world *w, const struct out_append *out, struct record_forms read, const char *who);
 void checks_batch(struct world *w, const struct batch *batch, const char *who);
 void checks_work(struct world *w, const struct out_publish_work *out, const char *who);
-void checks_push(struct world *w, const struct cancel_notice *out, const char *who);
+/* as_left: the rows are what the engine's last batch has left there. */
+void checks_push(struct world *w, const struct cancel_notice *out, bool as_left, const char *who);
 void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct out_send *out,
                  const char *who);
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */

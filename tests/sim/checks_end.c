@@ -1,5 +1,6 @@
 /* What the store promises whenever somebody opens a partition, and what must be true in the end. */
 #include "checks.h"
+#include "clock_fake.h"
 #include "engine_node.h"
 #include "store_fake.h"
 #include "thole/client.h"
@@ -49,6 +50,8 @@ static void check_instance_promise(struct world *w, size_t i, uint64_t projected
             check_gone(w, i, projected_seq);
             return;
         }
+        if (model_is_unsaid(w, i, n, x->turn_seqs[turn - 1], projected_seq))
+            return;
         const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
         if (row == NULL || row->execution_now < n ||
             (row->execution_now == n && !row_is_fresh(w, x, row->turns, turn)))
@@ -62,7 +65,8 @@ static void check_row_promise(struct world *w, size_t i, uint64_t execution, uin
                               const struct model_row *says, uint64_t projected_seq)
 {
     const char *what = kind == ROW_TIMER ? "timer" : kind == ROW_ACTIVITY ? "activity" : "quarantine of";
-    if (says->sequence == 0 || says->sequence > projected_seq)
+    if (says->sequence == 0 || says->sequence > projected_seq ||
+        model_is_unsaid(w, i, execution, says->sequence, projected_seq))
         return;
     const struct row *row = store_find(w->store, kind, instance_partition(w, i), i, execution, id);
     if (row != NULL && !says->there)
@@ -105,7 +109,7 @@ void checks_on_store_open(struct world *w, uint32_t partition, const struct row 
     w->model->partitions[partition].store_epoch = row->epoch;
     for (size_t i = 0; i < w->instances_len && !row->foreign; i++)
         if (instance_partition(w, i) == partition && !model_of(w, i)->damaged)
-            check_promise(w, i, row->projected.seq);
+            check_promise(w, i, row->state.projected.seq);
 }
 
 void checks_on_apply(struct world *w, const struct batch *batch, const struct row *row)
@@ -158,7 +162,7 @@ static bool start_is_in(struct world *w, size_t i, char *why, size_t size)
     const struct inbox_entry *e = NULL;
     first_start(inbox->entries, inbox->len, i, &e);
     first_start(inbox->lost, inbox->lost_len, i, &e);
-    if (m->kept_len > 0)
+    if (m->kept_len > 0 && !clock_is_wrong_time(w, m->kept_ms))
         return not_yet(why, size, "%zu events wait for %.*s", m->kept_len, THOLE_FMT(w->instances[i]));
     if (m->deletions > 0)
         return true; /* which start made it depends on when it was deleted: see model_turn.c */
@@ -283,7 +287,8 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
         bool const none = m->executions_len == m->gone;
         if (!check_executions(w, i, why, size))
             return false;
-        if (none && row == NULL)
+        bool const early = m->kept_len > 0 && clock_is_wrong_time(w, m->kept_ms);
+        if (none && (row == NULL || early))
             continue;
         if (none || row == NULL)
             return not_yet(why, size, "%.*s has %s", THOLE_FMT(w->instances[i]),
@@ -337,6 +342,12 @@ static void check_readback(struct world *w, const struct log_stream *log)
     }
 }
 
+/* Events that came before their instance, by a wrong clock. */
+static bool waits_for_years(const struct world *w, const struct row *row)
+{
+    return row->kind == ROW_TIMER && row->execution == 0 && clock_is_wrong_time(w, row->due_ms);
+}
+
 void checks_at_the_end(struct world *w, char *why, size_t size)
 {
     const struct row *row;
@@ -344,6 +355,7 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
     for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
         if (row->present &&
             (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER || row->kind == ROW_QUARANTINE) &&
+            !waits_for_years(w, row) &&
             (!model_of(w, row->instance)->damaged || model_of(w, row->instance)->swept)) {
             not_yet(why, size, "a row is left: %s %.*s/%" PRIu64 "#%" PRIu64,
                     row->kind == ROW_TIMER      ? "timer"

@@ -1,5 +1,6 @@
 #include "client_fake.h"
 #include "checks.h"
+#include "clock_fake.h"
 #include "log_fake.h"
 #include "net_fake.h"
 #include "nonces.h"
@@ -92,13 +93,15 @@ static thole_slice request_id(struct world *w)
     return keep_slice(w, thole_slice_from(text));
 }
 
+/* Some are so long that a record which has them twice stores them once. */
 static thole_slice input(struct world *w)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
-    char text[128];
+    char text[128 + LONG_PAYLOAD];
     int const n = (int)between(w, 1, rnd(w, 4) == 0 ? 40 : 6);
     thole_slice const whom = w->instances[rnd(w, w->client_instances_len)];
-    int const len = snprintf(text, sizeof text, "%.*s|%.*s", n, letters, THOLE_FMT(whom));
+    int const more = w->client->requests % 3 == 0 ? LONG_PAYLOAD : 0;
+    int const len = snprintf(text, sizeof text, "%.*s|%.*s|%*s", n, letters, THOLE_FMT(whom), more, "");
     return keep_slice(w, (thole_slice){(const uint8_t *)text, (size_t)len});
 }
 
@@ -302,13 +305,26 @@ static void decide(struct world *w, size_t instance, uint64_t id, const struct m
     send_message(w, 0, instance, &message);
 }
 
+/* He takes one for a timer that a wrong clock has set. */
+static void fire(struct world *w, size_t instance, struct model_execution *x, uint64_t id)
+{
+    struct message const message = {.kind = MESSAGE_RELEASE,
+                                    .instance = w->instances[instance],
+                                    .execution = model_of(w, instance)->executions_len,
+                                    .task = id,
+                                    .timer = true};
+    x->events[id - 1].fire_asked = x->fired = true;
+    send_message(w, 0, instance, &message);
+}
+
 /* Their operator looks now and then at what waits in quarantine. When the faults have stopped he leaves to
  * itself what ends by itself, and decides on the rest. */
 static bool is_to_decide(struct world *w, const struct model_event *e)
 {
     if (!e->quarantined)
         return rnd(w, 500) == 0; /* he is wrong */
-    return w->faults ? rnd(w, 8) == 0 : e->next_due_ms == 0 && rnd(w, 2) == 0;
+    bool const ends = e->next_due_ms != 0 && !clock_is_wrong_time(w, e->next_due_ms);
+    return w->faults ? rnd(w, 8) == 0 : !ends && rnd(w, 2) == 0;
 }
 
 /* A worker that was away for long says the same again, or that it has done it after all. */
@@ -326,6 +342,12 @@ static void late_result(struct world *w, size_t instance, uint64_t id, const str
                                    .queue = e->queue,
                                    .input = e->data};
     client_completes(w, rnd(w, 300), instance, &result);
+}
+
+/* When a timer fires, or the next try of an activity begins; 0: a try is under way. */
+static uint64_t waits_until(const struct model_event *e)
+{
+    return e->kind == EVENT_TIMER_CREATED ? e->due_ms : e->waiting ? e->next_due_ms : 0;
 }
 
 /* What else may happen to what waits. */
@@ -350,9 +372,19 @@ static void task_operate(struct world *w, void *arg, uint64_t value)
 {
     (void)arg, (void)value;
     for (size_t i = 0; i < w->instances_len; i++) {
-        const struct model_execution *x = model_current(model_of(w, i));
+        struct model_execution *x = model_current(model_of(w, i));
         for (size_t k = 0; x != NULL && !x->ended && k < x->events_len; k++) {
             const struct model_event *e = &x->events[k];
+            if (w->faults && e->resolved_by == EVENT_UNKNOWN &&
+                rnd(w, e->kind == EVENT_TIMER_CREATED ? 8 : 400) == 0)
+                fire(w, i, x, k + 1);
+            else if (e->resolved_by == EVENT_UNKNOWN && !e->quarantined && !w->faults &&
+                     clock_is_wrong_time(w, waits_until(e)))
+                fire(w, i, x, k + 1);
+            else if (e->resolved_by == EVENT_UNKNOWN && !w->faults &&
+                     clock_is_wrong_time(w, e->deadline_ms) &&
+                     rnd(w, 20) == 0) /* what only its total timeout would end */
+                request(w, 0, i, MESSAGE_TERMINATE);
             if (e->kind == EVENT_ACTIVITY_SCHEDULED && e->resolved_by == EVENT_UNKNOWN && is_to_decide(w, e))
                 decide(w, i, k + 1, e, rnd(w, 3) != 0);
             if (w->faults && e->quarantined && e->resolved_by == EVENT_UNKNOWN)
@@ -449,7 +481,7 @@ struct client_fake *client_fake_create(struct world *w)
         after(w, 1500, task_delete, NULL, 0);
     if (w->prunes)
         after(w, 500, task_prune, NULL, 0);
-    if (w->poisons)
+    if (w->poisons || w->years_believed)
         after(w, 2000, task_operate, NULL, 0);
     return client;
 }

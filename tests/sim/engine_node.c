@@ -1,16 +1,22 @@
 #include "checks.h"
+#include "clock_fake.h"
 #include "coro.h"
 #include "crash_fake.h"
 #include "engine_request.h"
 #include "nonces.h"
 #include "orchestrations.h"
+#include "restores.h"
 #include "work_fake.h"
 #include "worker_node.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND_MS = 2 * LEASE_MS };
+enum {
+    SIM_KEEP_MS = 1500,
+    ROUND_MS = 2 * LEASE_MS,
+    OTHERS_COME_MS = 4096 /* engines of another version come, or go */
+};
 
 static void seat_open(struct world *w, struct seat *seat);
 
@@ -22,7 +28,7 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     struct engine *engine = seat->engine;
     if (seat->machine == NULL || engine->dying)
         return;
-    if (partition_input(seat->machine, in, node_now_ms(w, &engine->node)) != THOLE_OK)
+    if (partition_input(seat->machine, in, seat_now_ms(w, seat)) != THOLE_OK)
         broken(w, "%s: out of memory", engine->node.name);
     partition_check(seat->machine);
     seat_drive_soon(w, seat);
@@ -164,7 +170,7 @@ static void task_open(struct world *w, void *arg, uint64_t life)
     seat_open(w, seat);
 }
 
-static void open_soon(struct world *w, struct seat *seat, uint64_t delay_ms)
+void seat_open_soon(struct world *w, struct seat *seat, uint64_t delay_ms)
 {
     if (seat->open_due || !seat->wanted || !seat->engine->node.alive)
         return;
@@ -176,7 +182,7 @@ static void on_closed(struct world *w, struct seat *seat, const struct out_close
 {
     trace(w, "%s: partition %u closed: %s", seat->engine->node.name, seat->partition, closed->text);
     seat->reader.active = false;
-    open_soon(w, seat, between(w, 1, 800)); /* the pause is short: the more attempts, the better */
+    seat_open_soon(w, seat, between(w, 1, 800)); /* the pause is short: the more attempts, the better */
 }
 
 static void note_inbox(const struct world *w, struct seat *seat)
@@ -229,7 +235,7 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         trace(w, "%s: partition %u open, epoch %" PRIu64, who, seat->partition, out->opened.epoch);
         return;
     case PARTITION_OUT_PUSH_CANCEL:
-        checks_push(w, &out->push_cancel, who);
+        checks_push(w, &out->push_cancel, rows_as_answered(w, seat), who);
         if (engine->node.links[SERVER_NATS].up && !server_down(w, SERVER_NATS))
             workers_pushed(w, &out->push_cancel);
         return;
@@ -238,6 +244,7 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->reject.sequence, out->reject.text);
         break;
     case PARTITION_OUT_APPEND:
+        checks_append(w, &out->append, seat->read, who);
         if (out->append.kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
             engines_rival(w, engine, seat->partition);
         break;
@@ -254,6 +261,14 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         checks_emit(w, seat->partition, partition_epoch(seat->machine), &out->emit, who);
         break;
     case PARTITION_OUT_LINE: checks_line(w, &out->line, who); return;
+    case PARTITION_OUT_STOPPED:
+        if (out->stopped.kind == BLOCKED_NOT || out->stopped.kind == BLOCKED_NOT_STARTED)
+            broken(w, "%s says that an instance stands still, which does not", who);
+        return;
+    case PARTITION_OUT_LIMITED:
+        if (out->limited.max == 0)
+            broken(w, "%s says that an instance meets a limit, which there is not", who);
+        return;
     case PARTITION_OUT_QUERY_ANSWER:
         if (out->token == 0 || out->token > w->instances_len)
             broken(w, "%s answers a query that nobody asked", who);
@@ -313,7 +328,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     if (seat->machine == NULL || seat->engine->dying)
         return;
     bool const rows = !engine_is_writing(seat->engine);
-    seat->rows_wait = partition_flush(seat->machine, node_now_ms(w, &seat->engine->node), rows);
+    seat->rows_wait = partition_flush(seat->machine, seat_now_ms(w, seat), rows);
     partition_check(seat->machine);
     if (seat->engine->dying)
         return;
@@ -328,6 +343,10 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
             return;
         }
     }
+    seat->read = (struct record_forms){.ranges = (w->seed + w->now_ms / OTHERS_COME_MS) % 4 != 0,
+                                       .references = (w->seed + 1 + w->now_ms / OTHERS_COME_MS) % 3 != 0,
+                                       .lists = (w->seed / 4 + w->now_ms / OTHERS_COME_MS) % 5 != 0};
+    partition_forms_read(seat->machine, seat->read);
     check_seat(w, seat);
     tell_state(w, seat);
     if (partition_state(seat->machine) == PARTITION_CLOSED && !seat->wanted && rnd(w, 2) == 0) {
@@ -336,6 +355,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
         seat->machine_life++;
         return;
     }
+    seat_check_goes_on(w, seat);
     sleep_until_deadline(w, seat);
     if (partition_room(seat->machine) > 0)
         deliver_soon(w, seat);
@@ -354,7 +374,7 @@ void seat_drive_soon(struct world *w, struct seat *seat)
 
 static void seat_open(struct world *w, struct seat *seat)
 {
-    if (!seat->wanted)
+    if (!seat->wanted || clock_keeps_closed(w, seat->engine))
         return;
     if (seat->machine == NULL) {
         struct partition_options options = seat->engine->options;
@@ -366,6 +386,7 @@ static void seat_open(struct world *w, struct seat *seat)
         if (seat->engine->knows_late)
             options.instance_memory_max = (size_t)16 << 20;
         seat->machine = partition_create(&options);
+        seat->read = (struct record_forms){.ranges = false};
         seat->machine_life++;
         if (seat->machine == NULL)
             broken(w, "out of memory");
@@ -383,7 +404,7 @@ void engine_wants(struct world *w, struct engine *engine, uint32_t partition, bo
     if (!engine->node.alive)
         return;
     if (wants)
-        open_soon(w, seat, rnd(w, 20));
+        seat_open_soon(w, seat, rnd(w, 20));
     else if (seat->machine != NULL && partition_state(seat->machine) != PARTITION_CLOSED) {
         trace(w, "%s: hands partition %u over", engine->node.name, partition);
         seat_input(w, seat, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
@@ -399,7 +420,7 @@ void engines_rival(struct world *w, const struct engine *by, uint32_t partition)
     if (rival == by || !rival->node.alive)
         return;
     rival->seats[partition].wanted = true;
-    open_soon(w, &rival->seats[partition], rnd(w, 12));
+    seat_open_soon(w, &rival->seats[partition], rnd(w, 12));
 }
 
 static void drop_machines(struct engine *engine)
@@ -427,7 +448,7 @@ static void task_restart(struct world *w, void *arg, uint64_t life)
     after(w, ROUND_MS, task_round, engine, engine->node.life);
     after(w, 1000, task_expire, engine, engine->node.life);
     for (uint32_t p = 0; p < w->partitions; p++)
-        open_soon(w, &engine->seats[p], rnd(w, 100));
+        seat_open_soon(w, &engine->seats[p], rnd(w, 100));
 }
 
 void engine_crash(struct world *w, struct engine *engine, uint64_t down_ms)
@@ -471,29 +492,28 @@ void engine_loses_link(struct world *w, struct engine *engine, enum server serve
  * missing and drops the message, and between the two the row is projected again and its message found to be
  * there still. Where there are none of those faults the sweeper stays off, so that it hides nothing.
  */
+static bool sweeps(const struct world *w)
+{
+    enum { NEEDED = 1 << FAULT_REQUEST_LATE | 1 << FAULT_STORE_CRASH }; /* or AHEAD */
+    return (w->enabled & NEEDED) != 0 || w->restores;
+}
+
 static void sweep(struct world *w, const struct seat *seat)
 {
-    uint64_t const needed = (uint64_t)1 << FAULT_REQUEST_LATE | (uint64_t)1
-                                                                    << FAULT_STORE_CRASH; /* or AHEAD */
     const struct row *row;
-    while ((w->enabled & needed) != 0 && (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL) {
-        const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);
-        if (scheduled == NULL) /* of a damaged history */
-            continue;
-        struct nonce const nonce =
-            nonce_make(test_nonce_key(), w->instances[row->instance], row->execution, row->id);
-        struct work_item_fake const item = {.instance = row->instance,
-                                            .nonce = keep_slice(w, thole_slice_from(nonce.text)),
-                                            .execution = row->execution,
-                                            .activity_id = row->id,
-                                            .try_number = row->try_number,
-                                            .queue = row->queue,
-                                            .activity = row->activity,
-                                            .input = scheduled->data};
-        if (work_look_fake(w, &item) != 0)
-            continue;
-        (void)work_publish_fake(w, &item);
-        w->stats.swept++;
+    while (sweeps(w) && rows_not_older(w, seat) &&
+           (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL)
+        w->stats.swept += work_queue_again(w, row);
+}
+
+/* What no worker knew is queued when one says that it does. Who dies in between leaves an orphan. */
+static void unshelve(struct world *w, const struct seat *seat)
+{
+    const struct row *row;
+    while (w->unserved && workers_know(w, THOLE_STR("slow")) && w->mutation != MUTATION_SHELF_STAYS &&
+           rows_not_older(w, seat) && (row = store_unshelve(w, seat->partition)) != NULL) {
+        bool const dies = sweeps(w) && strikes(w, FAULT_CRASH_POINT, 200);
+        w->stats.unshelved += !dies && work_queue_again(w, row);
     }
 }
 
@@ -502,7 +522,7 @@ static void sweep(struct world *w, const struct seat *seat)
 static void expire(struct world *w, const struct seat *seat)
 {
     const struct row *row;
-    while ((row = store_expired(w, seat->partition)) != NULL) {
+    while (rows_not_older(w, seat) && (row = store_expired(w, seat->partition)) != NULL) {
         struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
                                         .instance = w->instances[row->instance],
                                         .execution = row->execution,
@@ -593,8 +613,11 @@ static void task_round(struct world *w, void *arg, uint64_t life)
         struct seat *seat = &engine->seats[p];
         if (seat->machine == NULL || partition_state(seat->machine) != PARTITION_OPEN)
             continue;
+        if (!rows_look(w, seat))
+            continue;
         check_rows_are_known(w, seat);
         sweep(w, seat);
+        unshelve(w, seat);
         look_for_rivals(w, seat);
     }
 }
@@ -662,6 +685,12 @@ static void choose_options(struct world *w, struct engine *engine)
         options->instance_memory_max = (size_t)between(w, 1000, 9000);
     if (rnd(w, 3) == 0)
         options->known_max = (size_t)rnd(w, 12);
+    options->burst_max = w->seed % 4; /* not drawn: seeds stay what they are */
+    if (w->seed % 3 == 0) {           /* not drawn: seeds stay what they are */
+        options->executions_max = 1 + w->seed % 4;
+        options->executions_span_ms = 200 + w->seed % 1000;
+    }
+    options->deleted_keep_ms = w->churns ? SIM_KEEP_MS : 0;
     options->idle_ms = between(w, 20, 1000);
     options->timer_horizon_ms = rnd(w, 2) == 0 ? between(w, 20, 400) : between(w, 400, 20000);
 }
@@ -748,6 +777,10 @@ bool engines_idle(struct world *w, char *why, size_t size)
             open++;
             if (partition_epoch(seat->machine) != part->epoch) {
                 snprintf(why, size, "%s has partition %u open at an old epoch", seat->engine->node.name, p);
+                return false;
+            }
+            if (!rows_as_left(w, seat)) {
+                snprintf(why, size, "the rows of partition %u are of another time", p);
                 return false;
             }
             check_live(w, seat);

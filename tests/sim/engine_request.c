@@ -1,6 +1,8 @@
 /* What an engine asks of the streams and the database, how it is executed there, and what is answered. */
 #include "engine_request.h"
 #include "checks.h"
+#include "dispensable_fake.h"
+#include "removal_fake.h"
 #include "work_fake.h"
 #include "worker_node.h"
 #include <stdio.h>
@@ -72,6 +74,8 @@ static enum executed execute_tail(struct world *w, struct engine_request *r)
         if (r->step < TAIL_STEPS && (rnd(w, 2) == 0 || strikes(w, FAULT_TAIL_RACE, 500)))
             return EXECUTE_LATER;
     }
+    if (w->mutation != MUTATION_LISTS_UNREAD)
+        r->folded = dispensable_list_last(log);
     if (mutant)
         forget_rivals(w, r, log);
     return EXECUTED;
@@ -94,24 +98,16 @@ static void execute_delete(struct world *w, struct engine_request *r)
     }
 }
 
-/* One after the other; in the midst of it the host, the server or the connection may go. */
 static void execute_remove(struct world *w, struct engine_request *r)
 {
-    struct log_stream *log = w->logs[r->seat->partition];
-    const struct out_remove_history *const asked = &r->out.remove_history;
-    for (uint64_t s = 1; s < asked->below && s <= log->len; s++) {
-        const struct log_entry *const e = &log->entries[s - 1];
-        const struct executions *const some = &asked->executions;
-        if (e->instance != r->instance || e->deleted ||
-            (some->upto > 0 &&
-             (e->kind != RECORD_TURN || e->execution <= some->above || e->execution > some->upto)))
-            continue;
-        if (strikes(w, FAULT_STATEMENT, 30)) {
-            r->status = THOLE_UNAVAILABLE;
-            return;
-        }
-        log_remove(w, log, s, asked->below);
-    }
+    if (!removal_execute(w, w->logs[r->seat->partition], r->instance, &r->out.remove_history))
+        r->status = THOLE_UNAVAILABLE;
+}
+
+static void execute_dispense(struct world *w, struct engine_request *r)
+{
+    if (!dispensable_removal(w, w->logs[r->seat->partition], r->out.token, &r->out.remove_records))
+        r->status = THOLE_UNAVAILABLE;
 }
 
 static size_t parts_of(const struct inbox_stream *inbox)
@@ -146,6 +142,29 @@ static void execute_results(struct world *w, struct engine_request *r)
                 r->results[r->results_len++] = partition_result(part, holds ? part->sequence : 0);
 }
 
+/* What the seat has asked to be stored and is not: it will not be. */
+static void lose_appends(const struct seat *seat)
+{
+    for (struct request *at = seat->engine->node.pending; at != NULL; at = at->next) {
+        const struct engine_request *const r = (const struct engine_request *)at;
+        if (r->seat == seat && r->out.kind == PARTITION_OUT_APPEND && !at->arrived)
+            at->never = true;
+    }
+}
+
+/* A part of a turn is stored, and then its writer goes, or what is behind it is lost. Few turns come in
+ * parts, so this is not left to the other faults. It draws nothing: the other worlds stay what they are. */
+static void cut_turn(struct world *w, struct engine_request *r)
+{
+    uint64_t const h = (w->seed + r->sequence) * 0x9E3779B97F4A7C15u >> 32;
+    if (w->model->partitions[r->seat->partition].part_of == SIZE_MAX || h % 4 == 0)
+        return;
+    if (h % 4 == 1 && fault_enabled(w, FAULT_CRASH_POINT))
+        engine_crash(w, r->seat->engine, 50 + h / 4 % 2000);
+    else if (fault_enabled(w, FAULT_REQUEST_LOST))
+        lose_appends(r->seat);
+}
+
 static void execute_append(struct world *w, struct engine_request *r)
 {
     const struct out_append *const asked = &r->out.append;
@@ -158,6 +177,8 @@ static void execute_append(struct world *w, struct engine_request *r)
     if (r->sequence == 0)
         trace(w, "%s: append %" PRIu64 "/%" PRIu64 " at %" PRIu64 " is refused", r->request.node->name,
               r->epoch_asked, r->out.token, asked->expected_last);
+    else
+        cut_turn(w, r);
 }
 
 static void execute_work(struct world *w, struct engine_request *r)
@@ -297,6 +318,10 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_LOAD: execute_load(w, r); break;
     case PARTITION_OUT_READ_IDS: execute_ids(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
+    case PARTITION_OUT_REMOVE_RECORDS: execute_dispense(w, r); break;
+    case PARTITION_OUT_FIND_DISPENSABLE:
+        r->dispensable = dispensable_look(w, w->logs[p], &r->out.find_dispensable);
+        break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_EMIT: execute_emit(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
@@ -325,7 +350,7 @@ static void read_live(struct world *w, struct engine_request *r)
         r->status = THOLE_FENCED;
         return;
     }
-    store_complete(w, r->seat->partition, r->epoch_asked);
+    store_complete(w, r->seat->partition, r->epoch_asked, r->rows.batches);
     r->live = store_live(w, r->seat->partition);
 }
 
@@ -335,8 +360,8 @@ static enum executed run_statement(struct world *w, struct engine_request *r)
     switch (r->out.kind) {
     case PARTITION_OUT_STORE_OPEN:
         r->seat->opened_life = r->request.link_life;
-        return store_open(w, p, r->epoch_asked, &r->projected, &r->epoch);
-    case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->epoch_asked, &r->status);
+        return store_open(w, p, r->epoch_asked, &r->rows, &r->epoch);
+    case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->epoch_asked, &r->rows, &r->status);
     case PARTITION_OUT_APPLY: return apply(w, r);
     case PARTITION_OUT_READ_LIVE: read_live(w, r); return EXECUTED;
     case PARTITION_OUT_READ_TIMERS:
@@ -385,7 +410,11 @@ static void give_answer(struct world *w, struct engine_request *r)
     struct partition_in in = partition_answer(&r->out);
     switch (in.kind) {
     case PARTITION_IN_TAIL:
-        in.tail = (struct in_tail){r->epoch_sequence, r->last_sequence, r->records.items, r->records.len};
+        in.tail = (struct in_tail){.epoch_sequence = r->epoch_sequence,
+                                   .last_sequence = r->last_sequence,
+                                   .records = r->records.items,
+                                   .records_len = r->records.len,
+                                   .folded = r->folded};
         break;
     case PARTITION_IN_APPENDED: in.appended.sequence = r->sequence; break;
     case PARTITION_IN_LOG: in.log = (struct in_log){r->records.items, r->records.len}; break;
@@ -393,7 +422,9 @@ static void give_answer(struct world *w, struct engine_request *r)
         in.history = (struct in_history){r->out.load.instance, r->records.items, r->records.len};
         break;
     case PARTITION_IN_IDS: in.ids = r->ids; break;
-    case PARTITION_IN_STORE_OPENED: in.store_opened = (struct in_store_opened){r->epoch, r->projected}; break;
+    case PARTITION_IN_DISPENSABLE: in.dispensable = r->dispensable; break;
+    case PARTITION_IN_STORE_OPENED: in.store_opened = (struct in_store_opened){r->epoch, r->rows}; break;
+    case PARTITION_IN_STORE_RESET: in.store_reset.rows = r->rows; break;
     case PARTITION_IN_LIVE: in.live = live_of(&r->live); break;
     case PARTITION_IN_TIMERS:
         in.timers = (struct in_timers){r->timers.items, r->timers.len, r->timers.next_due_ms};
@@ -403,6 +434,38 @@ static void give_answer(struct world *w, struct engine_request *r)
     default: break; /* it is done: that is all there is to say */
     }
     seat_input(w, r->seat, &in);
+}
+
+/* Of the generation that the machine has now: it forgets what it asked for in others. */
+static void count_asked(struct seat *seat, const struct partition_out *out)
+{
+    if (!partition_is_answered(out->kind))
+        return;
+    if (seat->asked_generation != out->generation)
+        seat->asked = 0;
+    seat->asked_generation = out->generation;
+    seat->asked++;
+}
+
+static void count_answer(const struct engine_request *r)
+{
+    struct seat *const seat = r->seat;
+    if (partition_is_answered(r->out.kind) && seat->asked_generation == r->out.generation && seat->asked > 0)
+        seat->asked--;
+}
+
+void seat_check_goes_on(struct world *w, const struct seat *seat)
+{
+    static const char *const does[] = {"is closed", "opens", "is open", "closes"};
+    const struct partition *const machine = seat->machine;
+    enum partition_state const state = partition_state(machine);
+    bool const asked = seat->asked > 0 && seat->asked_generation == partition_generation(machine);
+    if (w->mutation != MUTATION_NONE || seat->drive_due || state == PARTITION_CLOSED || asked ||
+        seat->rows_wait || partition_deadline_ms(machine) != UINT64_MAX ||
+        (state == PARTITION_OPEN && partition_idle(machine)))
+        return;
+    broken(w, "%s: partition %u %s and waits for nothing", seat->engine->node.name, seat->partition,
+           does[state]);
 }
 
 static bool for_this_machine(const struct engine_request *r)
@@ -474,6 +537,7 @@ static void append_answered(struct world *w, struct engine_request *r, bool know
 static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
 {
     if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY || r->out.kind == PARTITION_OUT_READ_IDS ||
+        r->out.kind == PARTITION_OUT_REMOVE_RECORDS || r->out.kind == PARTITION_OUT_FIND_DISPENSABLE ||
         r->out.kind == PARTITION_OUT_EMIT)
         return !known || r->status != THOLE_OK;
     return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
@@ -485,6 +549,8 @@ static void stream_answered(struct world *w, struct request *request, bool known
     struct engine_request *r = (struct engine_request *)request;
     if (!for_this_machine(r))
         return;
+    if (!is_repeated_by_the_host(r, known))
+        count_answer(r);
     if (r->out.kind == PARTITION_OUT_APPEND) {
         append_answered(w, r, known);
     } else if (is_repeated_by_the_host(r, known)) {
@@ -535,6 +601,7 @@ static void store_answered(struct world *w, struct request *request, bool known)
     if (r->executed)
         free_batch(seat->engine, r);
     if (for_this_machine(r)) {
+        count_answer(r);
         if (known && r->status == THOLE_OK)
             give_answer(w, r);
         else
@@ -618,6 +685,13 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
         break;
     }
     case PARTITION_OUT_APPEND: own(w, &out->append.bytes); break;
+    case PARTITION_OUT_REMOVE_RECORDS: {
+        struct out_remove_records *const asked = &out->remove_records;
+        uint64_t *copy = keep(w, asked->len * sizeof *copy);
+        memcpy(copy, asked->sequences, asked->len * sizeof *copy);
+        asked->sequences = copy;
+        break;
+    }
     case PARTITION_OUT_PUBLISH_WORK:
         own(w, &out->publish_work.queue);
         own(w, &out->publish_work.nonce);
@@ -655,8 +729,10 @@ static bool is_repeated(struct world *w, const struct partition_out *out)
 static void task_sent(struct world *w, void *arg, uint64_t life)
 {
     struct engine_request *r = arg;
-    if (node_runs(w, &r->seat->engine->node, life, task_sent, arg) && for_this_machine(r))
-        give_answer(w, r);
+    if (!node_runs(w, &r->seat->engine->node, life, task_sent, arg) || !for_this_machine(r))
+        return;
+    count_answer(r);
+    give_answer(w, r);
 }
 
 static void task_send(struct world *w, void *arg, uint64_t value)
@@ -678,9 +754,11 @@ void engine_ask(struct world *w, struct seat *seat, const struct partition_out *
     struct engine_request *r = keep(w, sizeof *r);
     r->seat = seat;
     r->machine_life = seat->machine_life;
+    count_asked(seat, out);
     copy_output(w, r, out);
     if (is_statement(out->kind)) {
         r->epoch_asked = partition_epoch(seat->machine);
+        (void)partition_rows(seat->machine, &r->rows);
         r->request.execute = execute_store;
         r->request.answered = store_answered;
         if (seat->statements_len == SEAT_QUEUE_MAX) {

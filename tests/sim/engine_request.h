@@ -13,10 +13,12 @@ struct seat { /* one partition as this node sees it */
     struct partition *machine;
     uint64_t machine_life; /* answers to an earlier machine are thrown away */
     bool wanted, open_due, drive_due, deliver_due;
-    bool rows_wait; /* until the engine writes no others */
+    bool rows_wait;           /* until the engine writes no others */
+    struct record_forms read; /* as the machine was told */
     /* of the inbox when the partition was opened: what stood there by then was to be heard of */
     uint64_t opened_last, opened_inbox_life;
     uint64_t wake_ms;
+    uint64_t asked, asked_generation; /* outputs of that generation whose answers the machine waits for */
     struct world *world;
     struct code_watch watch;
     uint64_t crashes_read; /* writes of the list of crashes when the machine has read it */
@@ -37,6 +39,7 @@ struct engine {
     struct seat seats[WORLD_PARTITIONS_MAX];
     struct partition_options options; /* of this seed */
     bool knows_late;
+    bool clock_wrong;               /* by years, and it knows: clock_fake.h */
     bool dying;                     /* code has crashed it: nothing that its machines say now is heard */
     struct engine_request *batches; /* requests that own a batch */
 };
@@ -54,11 +57,13 @@ struct engine_request {
     thole_status status;
     uint64_t epoch_asked; /* of a statement: its owner's */
     uint64_t sequence, epoch_sequence, last_sequence, inbox_life, epoch;
-    struct projected projected;
+    struct rows_state rows; /* asked: what its owner knows */
     struct log_records records;
     struct partition_result *results;
     size_t results_len;
     struct in_ids ids;
+    struct in_dispensable dispensable;
+    struct log_record folded; /* READ_TAIL */
     struct store_timers timers;
     struct store_live live;
     unsigned step; /* READ_TAIL */
@@ -67,6 +72,8 @@ struct engine_request {
 /* engine_request.c: copies the output and sends it. */
 void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out);
 void engine_forget_statements(struct seat *seat);
+/* Who has something to do waits for an answer, for a time, or for the database. */
+void seat_check_goes_on(struct world *w, const struct seat *seat);
 bool engine_is_writing(const struct engine *engine); /* the rows of one of its partitions */
 void engine_free_batches(struct engine *engine);
 
@@ -75,6 +82,7 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
 /* Code has crashed it: at once. */
 void engine_dies(struct world *w, struct engine *engine);
 void seat_drive_soon(struct world *w, struct seat *seat);
+void seat_open_soon(struct world *w, struct seat *seat, uint64_t delay_ms);
 /* Its place in the inbox was taken in that life, over the request's connection. */
 void seat_reads(struct world *w, struct seat *seat, const struct engine_request *r);
 #endif

@@ -90,8 +90,7 @@ bool log_damage(struct world *w, struct log_stream *log)
         entry++;
     entry->bytes = THOLE_STR("\xff\xff damaged");
     model_of(w, entry->instance)->damaged = true;
-    struct model_partition *const part = &w->model->partitions[log->partition];
-    part->position_lost = part->position_lost || entry->sequence == part->position_seq;
+    model_position_lost(&w->model->partitions[log->partition], entry->sequence);
     trace(w, "hist.%u #%" PRIu64 " of %.*s is damaged", log->partition, entry->sequence,
           THOLE_FMT(w->instances[entry->instance]));
     return true;

@@ -153,7 +153,7 @@ void losses_gone(struct world *w, const struct sim_claim *claim, thole_slice wor
 void losses_forget(struct world *w)
 {
     struct losses *l = w->losses;
-    bool const all = (w->enabled >> FAULT_STORE_AHEAD & 1) != 0;
+    bool const all = (w->enabled >> FAULT_STORE_AHEAD & 1) != 0 || w->restores;
     for (size_t i = 0; i < l->facts_len; i++) {
         struct fact *f = &l->facts[i];
         if (all || f->settled_ms + STORE_LOST_WINDOW_MS >= w->now_ms)
@@ -190,14 +190,15 @@ bool losses_kills(struct world *w, const struct held *h)
     return killer != NULL && killer->kills_left > 0;
 }
 
-/* Would the next claim count this one against it, whose worker knows that it made it isolated? */
+/* Would the next claim count this one against it, whose worker knows that it made it isolated? Not by a row
+ * that was gone and was put back: what its worker has done since is in the log, and the row goes again. */
 static bool will_count(struct world *w, const struct fact *f)
 {
     const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
                                        f->instance, f->execution, f->activity_id);
     return f->isolated && f->heard && !f->settled && !f->told && !f->poisoned && row != NULL &&
-           row->isolated && !row->later && row->try_number == f->try_number && row->attempt == f->attempt &&
-           thole_slice_equal(row->worker, f->worker);
+           row->isolated && !row->later && !row->back && row->try_number == f->try_number &&
+           row->attempt == f->attempt && thole_slice_equal(row->worker, f->worker);
 }
 
 /* What is cancelled leaves the isolation slot at once: its row is going, too. */

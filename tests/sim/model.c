@@ -66,8 +66,8 @@ bool model_incorporated(const struct position *position, uint64_t sequence)
 {
     if (sequence <= position->floor)
         return true;
-    for (size_t i = 0; i < position->above_len; i++)
-        if (position->above[i] == sequence)
+    for (size_t i = 0; i < position->ranges_len; i++)
+        if (position->ranges[i].first <= sequence && sequence <= position->ranges[i].last)
             return true;
     return false;
 }
@@ -85,7 +85,8 @@ uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inb
 static void check_seen(struct world *w, uint32_t p, const struct position *position)
 {
     const struct inbox_stream *inbox = w->inboxes[p];
-    uint64_t const top = position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
+    uint64_t const top =
+        position->ranges_len > 0 ? position->ranges[position->ranges_len - 1].last : position->floor;
     if (position->seen < top)
         broken(w, "partition %u: position %" PRIu64 ", but only %" PRIu64 " was seen", p, top,
                position->seen);
@@ -95,17 +96,33 @@ static void check_seen(struct world *w, uint32_t p, const struct position *posit
                position->seen_ns);
 }
 
-static void take_position(struct model_partition *part, const struct position *position, uint64_t sequence)
+static void take_position(struct world *w, struct model_partition *part, const struct position *position,
+                          uint64_t sequence)
 {
-    part->before = part->position;
     part->position = *position;
-    part->position_seq = sequence;
-    part->position_lost = false;
+    part->positions =
+        grown(w, part->positions, part->positions_len, &part->positions_cap, sizeof *part->positions);
+    part->positions[part->positions_len++] = (struct model_position){.sequence = sequence, .says = *position};
+}
+
+void model_position_lost(struct model_partition *part, uint64_t sequence)
+{
+    for (size_t i = 0; i < part->positions_len; i++)
+        part->positions[i].lost |= part->positions[i].sequence == sequence;
+}
+
+/* Of the last record of the epoch that decodes; NULL: the last one does. */
+static const struct position *position_before_lost(const struct model_partition *part)
+{
+    size_t at = part->positions_len;
+    while (at > 0 && part->positions[at - 1].lost)
+        at--;
+    return at == part->positions_len ? NULL : at > 0 ? &part->positions[at - 1].says : NULL;
 }
 
 static bool same_position(const struct position *a, const struct position *b)
 {
-    return a->floor == b->floor && a->above_len == b->above_len && a->seen == b->seen &&
+    return a->floor == b->floor && a->ranges_len == b->ranges_len && a->seen == b->seen &&
            a->seen_ns == b->seen_ns;
 }
 
@@ -116,13 +133,13 @@ static void check_position(struct world *w, uint32_t p, const struct position *b
     if (position->floor < before->floor)
         broken(w, "partition %u: the inbox floor went back from %" PRIu64 " to %" PRIu64, p, before->floor,
                position->floor);
-    for (size_t i = 0; i < before->above_len; i++)
-        if (!model_incorporated(position, before->above[i]))
-            broken(w, "partition %u: inbox message %" PRIu64 " is no longer incorporated", p,
-                   before->above[i]);
-    for (size_t i = 0; i < position->above_len; i++)
-        if (position->above[i] <= position->floor + (i == 0) ||
-            (i > 0 && position->above[i] <= position->above[i - 1]))
+    for (size_t i = 0; i < before->ranges_len; i++)
+        for (uint64_t s = before->ranges[i].first; s <= before->ranges[i].last; s++)
+            if (!model_incorporated(position, s))
+                broken(w, "partition %u: inbox message %" PRIu64 " is no longer incorporated", p, s);
+    uint64_t last = position->floor;
+    for (size_t i = 0; i < position->ranges_len; last = position->ranges[i++].last)
+        if (position->ranges[i].first <= last + 1 || position->ranges[i].last < position->ranges[i].first)
             broken(w, "partition %u: the position is malformed", p);
 }
 
@@ -207,7 +224,7 @@ static void on_turn(struct world *w, struct log_stream *log, const struct log_en
     check_position(w, log->partition, &part->position, &record->position);
     model_turn(w, log->partition, entry->instance, &record->turn, &record->position, entry->sequence);
     model_expect_events(w, entry->instance, &record->turn, entry->sequence);
-    take_position(part, &record->position, entry->sequence);
+    take_position(w, part, &record->position, entry->sequence);
 }
 
 static void on_deleted(struct world *w, struct log_stream *log, const struct log_entry *entry,
@@ -223,7 +240,7 @@ static void on_deleted(struct world *w, struct log_stream *log, const struct log
     check_position(w, log->partition, &part->position, &record->position);
     model_deletion(w, log->partition, entry->instance, &record->deletion, &record->position, entry->sequence);
     model_expect_deleted(w, entry->instance, &record->deletion, entry->sequence);
-    take_position(part, &record->position, entry->sequence);
+    take_position(w, part, &record->position, entry->sequence);
 }
 
 /* ---- records ---- */
@@ -241,20 +258,25 @@ static void on_epoch_opened(struct world *w, struct log_stream *log, const struc
                " is the last that counts, it is %" PRIu64 "/%" PRIu64,
                log->partition, record->epoch, record->previous_epoch, record->previous_n, part->epoch,
                part->n);
+    if (record->counted != part->records)
+        broken(w,
+               "partition %u: epoch %" PRIu64 " says that %" PRIu64 " records count before it, not %" PRIu64,
+               log->partition, record->epoch, record->counted, part->records);
     const struct position *position = &record->position;
-    if (part->stale && position->floor == 0 && position->above_len == 0 && position->seen == 0) {
+    if (part->stale && position->floor == 0 && position->ranges_len == 0 && position->seen == 0) {
         part->stale = false;
         part->position = *position;
         w->stats.begun_again++;
     }
-    if (part->position_lost && same_position(position, &part->before))
-        part->position = *position; /* the record that had another one does not decode any more */
+    const struct position *const before = position_before_lost(part);
+    if (before != NULL && same_position(position, before))
+        part->position = *position; /* the records that had another one do not decode any more */
     if (!same_position(position, &part->position))
         broken(w, "partition %u: epoch %" PRIu64 " starts at another inbox position", log->partition,
                record->epoch);
     part->epoch = record->epoch;
-    part->position_seq = 0;
-    part->position_lost = false;
+    part->positions_len = 0;
+    take_position(w, part, position, 0);
     part->n = part->known = 0;
     while (part->epochs_len <= part->epoch && !is_broken(w)) {
         part->epochs = grown(w, part->epochs, part->epochs_len, &part->epochs_cap, sizeof *part->epochs);
@@ -284,7 +306,7 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
     } else {
         check_position(w, log->partition, &part->position, &record->position);
         (void)model_messages(w, log->partition, SIZE_MAX, &no_turn, &record->position);
-        take_position(part, &record->position, entry->sequence);
+        take_position(w, part, &record->position, entry->sequence);
     }
 }
 
@@ -360,7 +382,7 @@ void checks_on_append(struct world *w, struct log_stream *log, struct log_entry 
           "hist.%u #%" PRIu64 ": kind %d %" PRIu64 "/%" PRIu64 " inbox %" PRIu64 "+%zu %.*s/%" PRIu64
           " turn %" PRIu64,
           log->partition, entry->sequence, (int)record.kind, record.epoch, record.n, record.position.floor,
-          record.position.above_len, THOLE_FMT(record.turn.instance), record.turn.execution,
+          record.position.ranges_len, THOLE_FMT(record.turn.instance), record.turn.execution,
           record.turn.number);
     if (record.kind == RECORD_EPOCH_OPENED) {
         entry->counts = true;
@@ -372,6 +394,7 @@ void checks_on_append(struct world *w, struct log_stream *log, struct log_entry 
         w->stats.void_records++;
     }
     if (entry->counts) {
+        part->records++;
         check_links(w, log, entry, &record);
         part->last_counted_seq = entry->sequence;
     }

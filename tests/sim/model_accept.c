@@ -1,5 +1,6 @@
 /* Which messages change anything, and what, as the independent reader sees it. */
 #include "checks.h"
+#include "clock_fake.h"
 
 struct model_event *model_event_at(struct model_execution *x, uint64_t id)
 {
@@ -12,7 +13,7 @@ bool model_same_origin(const struct origin *a, const struct origin *b)
            thole_slice_equal(a->instance, b->instance);
 }
 
-static bool seen(const struct model_instance *m, enum event_kind kind, thole_slice id)
+bool model_has_seen(const struct model_instance *m, enum event_kind kind, thole_slice id)
 {
     for (size_t i = 0; i < m->seen_len && id.len > 0; i++)
         if (m->seen[i].kind == kind && thole_slice_equal(m->seen[i].id, id))
@@ -59,6 +60,12 @@ static bool accepts_release(struct model_execution *x, const struct message *mes
            (message->try_number == 0 || message->try_number == scheduled->try_number);
 }
 
+/* What a parent sends is for the child that it names, not for whoever has its id. */
+static bool is_meant(const struct model_instance *m, const struct message *message)
+{
+    return message->parent.instance.len == 0 || model_same_origin(&message->parent, &m->parent);
+}
+
 bool model_accepts(struct world *w, size_t instance, const struct message *message)
 {
     struct model_instance *m = model_of(w, instance);
@@ -73,23 +80,26 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     if ((x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) || x->terminate_requested)
         return false;
     if (event) /* also between two executions: the next one must find it */
-        return !seen(m, EVENT_EVENT_RECEIVED, message->request_id);
+        return !model_has_seen(m, EVENT_EVENT_RECEIVED, message->request_id);
     if (x->ended)
         return false;
     switch (message->kind) {
     case MESSAGE_START:
     case MESSAGE_EVENT: return false;
-    case MESSAGE_CANCEL: return !x->cancel_requested;
-    case MESSAGE_TERMINATE: return true;
-    case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
-    case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
+    case MESSAGE_CANCEL: return !x->cancel_requested && is_meant(m, message);
+    case MESSAGE_TERMINATE: return is_meant(m, message);
+    case MESSAGE_PAUSE: return !x->paused && !model_has_seen(m, EVENT_PAUSED, message->request_id);
+    case MESSAGE_RESUME: return x->paused && !model_has_seen(m, EVENT_RESUMED, message->request_id);
     case MESSAGE_PRUNE: {
         uint64_t const before =
             message->execution < m->executions_len ? message->execution : m->executions_len;
         return before > m->gone + 2 && before > x->pruned_before &&
-               !seen(m, EVENT_HISTORY_PRUNED, message->request_id);
+               !model_has_seen(m, EVENT_HISTORY_PRUNED, message->request_id);
     }
-    case MESSAGE_RELEASE: return message->execution == m->executions_len && accepts_release(x, message);
+    case MESSAGE_RELEASE:
+        return message->execution == m->executions_len &&
+               (message->timer ? outstanding(x, message, EVENT_TIMER_CREATED) != NULL
+                               : accepts_release(x, message));
     case MESSAGE_ACTIVITY_RESULT:
         return message->execution == m->executions_len && accepts_activity_result(x, message);
     case MESSAGE_CHILD_RESULT:
@@ -128,7 +138,9 @@ static bool is_try_result(struct world *w, uint64_t time_ms, const struct model_
         (message->lost > 0 && !thole_slice_equal(event->error_type, POISON_TYPE)))
         return false;
     if (event->kind == EVENT_ACTIVITY_TRY_FAILED)
-        return again && event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms &&
+        return again &&
+               ((event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms) ||
+                clock_counts(w, time_ms, event->due_ms, retry->max_delay_ms)) &&
                (scheduled->deadline_ms == 0 || event->due_ms < scheduled->deadline_ms);
     return event->kind == EVENT_ACTIVITY_FAILED && event->timed == scheduled->timer.there &&
            (!again || scheduled->deadline_ms != 0);
@@ -159,7 +171,10 @@ bool model_is_effect(struct world *w, struct model_execution *x, uint64_t time_m
     case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
     case MESSAGE_PRUNE:
         return is_request(event, message, EVENT_HISTORY_PRUNED) && event->before <= message->execution;
-    case MESSAGE_RELEASE: return model_is_released(model_event_at(x, message->task), event, message);
+    case MESSAGE_RELEASE:
+        if (message->timer)
+            return event->kind == EVENT_TIMER_FIRED && event->ref == message->task;
+        return model_is_released(model_event_at(x, message->task), event, message);
     case MESSAGE_ACTIVITY_RESULT:
         return is_try_result(w, time_ms, model_event_at(x, message->task), event, message);
     case MESSAGE_CHILD_RESULT:

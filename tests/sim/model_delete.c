@@ -81,6 +81,32 @@ const struct model_prune *model_pruned(const struct model_instance *m, uint64_t 
     return NULL;
 }
 
+/* Does a deletion or a prune that is there say of the execution, too, that it is gone? */
+static bool is_gone_by(const struct world *w, size_t instance, uint64_t execution,
+                       const struct log_entry *entry)
+{
+    const struct model_instance *const m = model_of(w, instance);
+    if (entry->instance != instance || entry->deleted || !entry->counts)
+        return false;
+    for (size_t i = 0; i < m->prunes_len; i++)
+        if (m->prunes[i].sequence == entry->sequence && execution > m->prunes[i].executions.above &&
+            execution <= m->prunes[i].executions.upto)
+            return true;
+    return entry->kind == RECORD_DELETED;
+}
+
+bool model_is_unsaid(const struct world *w, size_t instance, uint64_t execution, uint64_t sequence,
+                     uint64_t upto)
+{
+    const struct log_stream *log = w->logs[instance_partition(w, instance)];
+    if (!w->restores || sequence > log->len || !log->entries[sequence - 1].deleted)
+        return false;
+    for (uint64_t s = sequence; s < upto && s < log->len; s++)
+        if (is_gone_by(w, instance, execution, &log->entries[s]))
+            return false;
+    return true;
+}
+
 void model_forget(struct world *w, size_t instance, uint64_t sequence)
 {
     struct model_instance *m = model_of(w, instance);
@@ -124,39 +150,80 @@ static bool is_pruned_by(struct world *w, const struct log_entry *entry, const s
     return false;
 }
 
+/* What removes a record counts for good, and the rows have come as far. */
+static void check_settled(struct world *w, const struct log_stream *log, const struct log_entry *entry,
+                          const struct log_entry *by)
+{
+    uint64_t const durable = w->model->partitions[log->partition].durable;
+    if (!is_attested(log, by))
+        broken(w, "partition %u: record %" PRIu64 " is removed before a record says that %" PRIu64 " counts",
+               log->partition, entry->sequence, by->sequence);
+    else if (durable < by->sequence)
+        broken(w,
+               "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", the store has come to %" PRIu64,
+               log->partition, entry->sequence, by->sequence, durable);
+}
+
 void checks_on_remove(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by)
 {
     const struct log_entry *deletion = &log->entries[by - 1];
-    uint64_t const durable = w->model->partitions[log->partition].durable;
     if (!deletion->counts || deletion->instance != entry->instance || entry->sequence >= by ||
         entry->instance == SIZE_MAX ||
         (deletion->kind != RECORD_DELETED && !is_pruned_by(w, entry, deletion)))
         broken(w, "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", which does not say so",
                log->partition, entry->sequence, by);
-    else if (!is_attested(log, deletion))
-        broken(w, "partition %u: record %" PRIu64 " is removed before a record says that %" PRIu64 " counts",
-               log->partition, entry->sequence, by);
-    else if (durable < by)
-        broken(w,
-               "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", the store has come to %" PRIu64,
-               log->partition, entry->sequence, by, durable);
+    else
+        check_settled(w, log, entry, deletion);
     model_check_sent(w, entry->instance, by);
     model_check_emitted(w, entry->instance, by);
+}
+
+/* Nobody needs it: a later record has a position, nothing of the epoch is left, nothing of the instance. */
+static bool is_dispensable(const struct log_stream *log, const struct log_entry *entry)
+{
+    uint64_t next = 0;
+    for (size_t i = (size_t)entry->sequence; i < log->len && next == 0; i++) {
+        const struct log_entry *const e = &log->entries[i];
+        if (entry->kind == RECORD_DELETED && e->instance == entry->instance && !e->deleted)
+            return false;
+        if (entry->kind == RECORD_EPOCH_OPENED && e->counts && e->kind != RECORD_EPOCH_OPENED &&
+            e->kind != RECORD_POSITION && !e->deleted)
+            return false;
+        next = e->counts && e->kind == RECORD_EPOCH_OPENED && entry->kind == RECORD_EPOCH_OPENED ? i + 1 : 0;
+    }
+    return entry->kind != RECORD_EPOCH_OPENED || (next > 0 && entry->sequence > 1);
+}
+
+void checks_on_dispense(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by)
+{
+    struct record list;
+    const struct log_entry *const lists = &log->entries[by - 1];
+    bool said = record_decode(lists->bytes, &w->memory, &list, NULL) == THOLE_OK && lists->counts;
+    for (size_t i = 0; said && i < list.folded.len && list.folded.sequences[i] != entry->sequence; i++)
+        said = i + 1 < list.folded.len;
+    if (!said || list.folded.len == 0 || entry->sequence >= by)
+        broken(w, "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", which does not list it",
+               log->partition, entry->sequence, by);
+    else if (entry->kind == RECORD_TURN || !is_dispensable(log, entry))
+        broken(w, "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", and is needed",
+               log->partition, entry->sequence, by);
+    else
+        check_settled(w, log, entry, lists);
 }
 
 void checks_on_durable(struct world *w, const struct row *row)
 {
     struct model_partition *part = &w->model->partitions[row->partition];
-    if (!row->foreign && row->projected.seq > part->durable)
-        part->durable = row->projected.seq;
+    if (!row->foreign && row->state.projected.seq > part->durable)
+        part->durable = row->state.projected.seq;
 }
 
 void checks_on_store_forgets(struct world *w)
 {
     for (uint32_t p = 0; p < w->partitions; p++) {
         const struct row *row = store_find(w->store, ROW_PARTITION, p, 0, 0, 0);
-        uint64_t const seq = row == NULL || row->foreign ? 0 : row->projected.seq;
-        if (seq > 0 && seq <= w->logs[p]->len && w->logs[p]->entries[seq - 1].deleted)
+        uint64_t const seq = row == NULL || row->foreign ? 0 : row->state.projected.seq;
+        if (seq > 0 && !w->restores && seq <= w->logs[p]->len && w->logs[p]->entries[seq - 1].deleted)
             broken(w, "partition %u: the store goes back to record %" PRIu64 ", which has been removed", p,
                    seq);
     }
@@ -185,6 +252,20 @@ static size_t find_unpruned(const struct world *w, size_t instance, const struct
     return 0;
 }
 
+/* A later pruning takes the record of this one, too, and all that this one had to take: while that one is
+ * owed, nobody forgets what is left. */
+static bool is_covered(const struct world *w, size_t instance, size_t of, uint64_t published)
+{
+    const struct model_instance *const m = model_of(w, instance);
+    const struct model_prune *const prune = &m->prunes[of];
+    bool covered = false;
+    for (size_t k = of + 1; k < m->prunes_len && !covered; k++)
+        covered = m->prunes[k].sequence > published &&
+                  m->prunes[k].executions.above <= prune->executions.above &&
+                  m->prunes[k].executions.upto >= prune->executions.upto;
+    return covered && w->logs[instance_partition(w, instance)]->entries[prune->sequence - 1].deleted;
+}
+
 void model_published_deletions(struct world *w, uint32_t partition, uint64_t published)
 {
     for (size_t i = 0; i < w->instances_len; i++) {
@@ -195,7 +276,7 @@ void model_published_deletions(struct world *w, uint32_t partition, uint64_t pub
         for (size_t k = 0; k < model_of(w, i)->prunes_len && !model_of(w, i)->damaged; k++) {
             const struct model_prune *prune = &model_of(w, i)->prunes[k];
             if (prune->sequence <= published && instance_partition(w, i) == partition &&
-                find_unpruned(w, i, prune) > 0)
+                !is_covered(w, i, k, published) && find_unpruned(w, i, prune) > 0)
                 broken(w, "partition %u: a record says that %.*s is pruned, record %zu is there", partition,
                        THOLE_FMT(w->instances[i]), find_unpruned(w, i, prune));
         }

@@ -185,6 +185,16 @@ static bool sent_by(struct world *w, const struct message *m, const struct origi
     return e != NULL && e->kind == kind && thole_slice_equal(e->target, m->instance);
 }
 
+/* It says which child it is for. */
+static bool is_for_child(struct world *w, const struct message *m, const struct origin *origin)
+{
+    size_t const sender = instance_index(w, origin->instance);
+    const struct model_event *e =
+        sender == SIZE_MAX ? NULL : model_find(w, sender, origin->execution, origin->event);
+    struct origin const child = {origin->instance, origin->execution, e == NULL ? 0 : e->ref};
+    return sent_by(w, m, origin, EVENT_CHILD_CANCELLED) && model_same_origin(&m->parent, &child);
+}
+
 /* "<execution.event.instance" */
 static struct origin parse(thole_slice id)
 {
@@ -212,7 +222,7 @@ static bool is_committed(struct world *w, const struct message *m)
         return sent_by(w, m, &origin, EVENT_DETACHED_STARTED);
     case MESSAGE_EVENT: return sent_by(w, m, &origin, EVENT_EVENT_SENT);
     case MESSAGE_CANCEL:
-    case MESSAGE_TERMINATE: return sent_by(w, m, &origin, EVENT_CHILD_CANCELLED);
+    case MESSAGE_TERMINATE: return is_for_child(w, m, &origin);
     case MESSAGE_CHILD_RESULT: return is_refusal(w, m) || is_result(w, m);
     case MESSAGE_ACTIVITY_RESULT:
     case MESSAGE_PAUSE:

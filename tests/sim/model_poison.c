@@ -1,5 +1,6 @@
 /* What is poisoned and waits for a decision, as the independent reader sees it. */
 #include "checks.h"
+#include "clock_fake.h"
 #include "store_fake.h"
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -17,9 +18,11 @@ bool model_is_quarantine(const struct world *w, uint64_t time_ms, const struct m
 {
     uint64_t const own_ms = w->quarantine_ms == UINT64_MAX ? 0 : time_ms + w->quarantine_ms;
     bool const known = scheduled->retry.tries_max > 1;
+    bool const by_clock =
+        w->quarantine_ms != UINT64_MAX && clock_counts(w, time_ms, e->due_ms, w->quarantine_ms);
     return e->kind == EVENT_ACTIVITY_QUARANTINED && e->lost == message->lost && e->lost >= w->poison_after &&
-           e->due_ms == earlier(own_ms, scheduled->deadline_ms) && e->code == 0 && e->error_type.len == 0 &&
-           thole_slice_equal(e->worker, message->lost_worker) &&
+           (e->due_ms == earlier(own_ms, scheduled->deadline_ms) || by_clock) && e->code == 0 &&
+           e->error_type.len == 0 && thole_slice_equal(e->worker, message->lost_worker) &&
            thole_slice_equal(e->name, scheduled->name) && thole_slice_equal(e->queue, scheduled->queue) &&
            thole_slice_equal(e->input, known ? (thole_slice){NULL, 0} : scheduled->data);
 }

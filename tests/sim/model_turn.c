@@ -1,5 +1,6 @@
 /* What a turn that counts may say, and what follows from it: written from the text, not from the machine. */
 #include "checks.h"
+#include "clock_fake.h"
 #include "orchestrations.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static void on_try_started(struct reading *r, const struct event *e)
     struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
     if (target == NULL)
         return;
-    bool const early = !e->quarantined && r->turn->time_ms < target->next_due_ms;
+    bool const early = !e->quarantined && r->turn->time_ms < target->next_due_ms && !target->fire_asked;
     if (!target->waiting || e->try_number != target->try_number + 1 || early ||
         e->quarantined != target->quarantined)
         wrong(r, "#%" PRIu64 ": try %u starts after try %u, %s, before its time", e->id, e->try_number,
@@ -148,18 +149,32 @@ static void on_timer_end(struct reading *r, const struct event *e)
     struct model_event *target = resolve(r, e, EVENT_TIMER_CREATED);
     if (target == NULL)
         return;
-    if (e->kind == EVENT_TIMER_FIRED && r->turn->time_ms < target->due_ms)
+    if (e->kind == EVENT_TIMER_FIRED && r->turn->time_ms < target->due_ms && !target->fire_asked)
         wrong(r, "#%" PRIu64 ": fired %" PRIu64 " ms early", e->id, target->due_ms - r->turn->time_ms);
     target->resolved_by = e->kind;
     target->timer = row_now(r, false, 0, 0);
 }
 
+/* One that was asked to cancel may run on: the end terminates it, once. */
+static bool is_terminated_too(struct reading *r, const struct event *e)
+{
+    struct model_event *target = model_event_at(r->x, e->ref);
+    if (e->kind != EVENT_CHILD_CANCELLED || !e->flag || target == NULL ||
+        target->kind != EVENT_CHILD_SCHEDULED || target->code != CLOSE_TERMINATE ||
+        target->resolved_by != EVENT_CHILD_CANCELLED || target->terminated)
+        return false;
+    return target->terminated = true;
+}
+
 static void on_child_end(struct reading *r, const struct event *e)
 {
+    if (is_terminated_too(r, e))
+        return;
     struct model_event *target = resolve(r, e, EVENT_CHILD_SCHEDULED);
     if (target == NULL)
         return;
     target->resolved_by = e->kind;
+    target->terminated = e->kind == EVENT_CHILD_CANCELLED && e->flag;
     if (e->kind != EVENT_CHILD_CANCELLED)
         model_check_child(r->w, r->instance, r->turn->execution, e);
 }
@@ -209,8 +224,12 @@ static void on_end(struct reading *r, const struct event *e)
         if ((child || open->kind == EVENT_ACTIVITY_SCHEDULED || open->kind == EVENT_TIMER_CREATED) &&
             open->resolved_by == EVENT_UNKNOWN)
             wrong(r, "it ends with #%zu outstanding", i + 1);
+        if (open->kind == EVENT_CHILD_SCHEDULED && open->code == CLOSE_TERMINATE && !open->terminated &&
+            open->resolved_by == EVENT_CHILD_CANCELLED)
+            wrong(r, "it ends, and its child #%zu may run on", i + 1);
     }
-    if (e->kind == EVENT_FAILED && begins(e->data, WRONG) && !(x->released && begins(e->data, TRIES_WRONG)))
+    if (e->kind == EVENT_FAILED && begins(e->data, WRONG) && !(x->released && begins(e->data, TRIES_WRONG)) &&
+        !(x->fired && begins(e->data, TIMERS_WRONG)))
         wrong(r, "%.*s", THOLE_FMT(e->data));
     if (e->kind == EVENT_CONTINUED_AS_NEW)
         return;
@@ -343,6 +362,11 @@ static void apply_event(struct reading *r)
 
 /* ---- turns ---- */
 
+static bool begins_with(thole_slice text, thole_slice head)
+{
+    return text.len >= head.len && memcmp(text.ptr, head.ptr, head.len) == 0;
+}
+
 /* What comes among the received events without a message: timers, wakes of activities, the choice of a
  * version. */
 static void apply_unasked(struct reading *r)
@@ -352,7 +376,7 @@ static void apply_unasked(struct reading *r)
         const struct model_event *target = model_event_at(r->x, e->ref);
         bool const over = e->kind == EVENT_ACTIVITY_FAILED && target != NULL && e->code == THOLE_TIMEOUT &&
                           target->deadline_ms != 0 && target->deadline_ms <= r->turn->time_ms &&
-                          thole_slice_equal(e->data, THOLE_STR("the total timeout is over"));
+                          begins_with(e->data, THOLE_STR("the total timeout of "));
         bool const given_up = target != NULL && target->next_due_ms != 0 &&
                               target->next_due_ms <= r->turn->time_ms && model_is_given_up(target, e);
         bool const next_try = e->kind == EVENT_ACTIVITY_TRY_STARTED && !e->quarantined;
@@ -502,7 +526,7 @@ static void apply_messages(struct reading *r, const struct position *position)
     const struct position *before = &r->w->model->partitions[r->partition].position;
     const struct inbox_stream *inbox = r->w->inboxes[r->partition];
     uint64_t const last =
-        position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
+        position->ranges_len > 0 ? position->ranges[position->ranges_len - 1].last : position->floor;
     if (last > inbox->len && !r->w->model->partitions[r->partition].stale)
         broken(r->w, "partition %u: position %" PRIu64 ", the inbox ends at %zu", r->partition, last,
                inbox->len);
@@ -599,6 +623,8 @@ static void replay(struct reading *r)
 static bool in_order(struct reading *r)
 {
     const struct turn *turn = r->turn;
+    if (turn->time_ms > r->w->now_ms + CLOCK_MAY_ERR_MS && !r->w->years_believed)
+        wrong(r, "its time has not come: %" PRIu64 " ms ahead", turn->time_ms - r->w->now_ms);
     const struct model_execution *x = r->x;
     uint64_t const turns = x == NULL ? 0 : x->turns, time_ms = x == NULL ? 0 : x->time_ms;
     if (turn->number == turns + 1 && turn->time_ms >= time_ms && (x == NULL || !x->ended))

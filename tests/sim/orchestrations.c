@@ -40,6 +40,7 @@ static bool is_text(thole_slice slice, const char *text)
 }
 
 bool sim_emits;
+bool sim_strangers;
 
 static void emit(thole_ctx *ctx, const char *type, size_t n)
 {
@@ -147,7 +148,7 @@ static thole_status ticks(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
                                     thole_timer(ctx, 5 * step_ms)};
         THOLE_TRY(thole_await_any(ctx, tasks, 3, &winner));
         if (winner == 2)
-            return thole_throw(ctx, WRONG "a later timer fired first");
+            return thole_throw(ctx, TIMERS_WRONG);
     }
     *ret_output = thole_format(ctx, "%s", thole_now_ms(ctx) > began_ms ? "later" : "at once");
     return THOLE_OK;
@@ -373,13 +374,15 @@ static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return letters(input) % 4 == 3 ? thole_throw_as(ctx, THOLE_STR("moody"), "as always") : THOLE_OK;
 }
 
-/* Each generation has a child of its own and leaves another behind; results reach the one that asked. */
+/* Each generation has a child of its own and leaves another behind, sometimes one under the id of somebody
+ * else; results reach the one that asked. */
 static thole_status generations(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     uint64_t const generation = thole_execution_id(ctx);
     thole_slice ends = {0};
     thole_task const mine = child(ctx, "chain", generation == 1 ? "a|" : "ab|", (thole_slice){0}, 0);
-    (void)child(ctx, generation == 2 ? "race" : "ticks", "abcde|", (thole_slice){0},
+    (void)child(ctx, generation == 2 ? "race" : "ticks", "abcde|",
+                sim_strangers ? friend_of(input) : (thole_slice){0},
                 (thole_close)((letters(input) + generation) % 3));
     thole_status const status = thole_await(ctx, mine, &ends);
     if (thole_is_cancelled(ctx))

@@ -13,6 +13,9 @@ enum {
 extern uint64_t sim_outside;
 /* Whether they emit events. The world sets it. */
 extern bool sim_emits;
+/* Whether some of them start children under the ids of others, and do not wait for the answer. The world sets
+ * it. */
+extern bool sim_strangers;
 extern const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN];
 /* version 0 = the newest of all; NULL: there is none. */
 const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t version);
@@ -24,6 +27,7 @@ const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t 
 #define WRONG "WRONG: "
 /* But for these, when somebody has asked for one more try of what was in quarantine: */
 #define TRIES_WRONG WRONG "tries: "
+#define TIMERS_WRONG WRONG "a later timer fired first"
 /* "a;b;" for the items a and b: what a collector gives back. */
 #define ITEM_END ";"
 

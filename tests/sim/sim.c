@@ -51,14 +51,15 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
            s->refused);
     printf("%" PRIu64 " opens, %" PRIu64 " histories loaded, %" PRIu64 " batches, %" PRIu64
            " fenced, %" PRIu64 " rebuilt, %" PRIu64 " handlers (%" PRIu64 " quick), %" PRIu64
-           " pushes, %" PRIu64 " swept\n",
+           " pushes, %" PRIu64 " swept, %" PRIu64 " shelved, %" PRIu64 " unshelved\n",
            s->opens, s->cold_loads, s->batches, s->fenced, s->resets, s->handlers, s->quick, s->pushes,
-           s->swept);
+           s->swept, s->shelved, s->unshelved);
     printf("%" PRIu64 " turns in parts, %" PRIu64 " given up; %" PRIu64
            " turns without code or room; %" PRIu64 " rivals seen; %" PRIu64 " inboxes begun again\n",
            s->parts, s->parts_dropped, s->blocked, s->rivals_seen, s->begun_again);
-    printf("%" PRIu64 " deletions, %" PRIu64 " prunes, %" PRIu64 " records removed\n", s->deletions,
-           s->prunes, s->removed);
+    printf("%" PRIu64 " deletions, %" PRIu64 " prunes, %" PRIu64 " records removed, %" PRIu64
+           " that were dispensable\n",
+           s->deletions, s->prunes, s->removed, s->dispensed);
     printf("%" PRIu64 " workers killed by handlers, %" PRIu64 " isolated handlers, %" PRIu64
            " poisoned (%" PRIu64 " innocent), %" PRIu64 " in quarantine, %" PRIu64 " decisions\n",
            s->kills, s->isolated, s->poisoned, s->innocents, s->quarantined, s->released);
@@ -72,6 +73,11 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
     printf("%" PRIu64 " work messages forged, %" PRIu64 " found to be so; %" PRIu64 " lists of %" PRIu64
            " results\n",
            s->forged, s->forged_removed, s->lists, s->listed);
+    printf("%" PRIu64 " references to payloads, %" PRIu64 " payloads written again\n", s->references,
+           s->repeated);
+    printf("%" PRIu64 " times older rows were put back, %" PRIu64 " batches refused of it, %" PRIu64
+           " times it was seen by a look\n",
+           s->restored, s->unfollowed, s->looked);
     printf("%" PRIu64 " engines crashed by code, %" PRIu64 " runs tried first, %" PRIu64
            " instances stuck of it\n",
            s->code_crashes, s->code_tried, s->code_stuck);

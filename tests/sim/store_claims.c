@@ -23,13 +23,36 @@ static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
                         claim->execution, claim->activity_id);
 }
 
-/* Gone, if the rows are complete; else the database may have lost it. */
-static enum row_state missing(struct world *w, const struct sim_claim *claim)
+/* In rows that were put back, an owner that others have replaced may have registered: it knows no better. */
+static bool rows_of_replaced_owner(const struct world *w, uint32_t p)
 {
+    const struct row *of = store_find(w->store, ROW_PARTITION, p, 0, 0, 0);
+    uint64_t const opened = log_last_epoch_opened(w->logs[p]);
+    return of != NULL && opened > 0 && of->epoch < w->logs[p]->entries[opened - 1].epoch;
+}
+
+/* Gone, if the rows are complete; else the database may have lost it. */
+static enum row_state missing(struct world *w, struct sim_claim *claim)
+{
+    claim->replaced = rows_of_replaced_owner(w, instance_partition(w, claim->instance));
     return store_is_complete(w, instance_partition(w, claim->instance)) ||
                    w->mutation == MUTATION_MISSING_BELIEVED
                ? ROW_MISSING
                : ROW_UNKNOWN;
+}
+
+/* Of a claim that was made before: not in rows that are older. Tries only grow, so one that has an earlier
+ * try is. */
+static enum row_state gone(struct world *w, const struct row *row, struct sim_claim *claim)
+{
+    const struct row *of =
+        store_find(w->store, ROW_PARTITION, instance_partition(w, claim->instance), 0, 0, 0);
+    bool const older = of == NULL || of->written < claim->claimed;
+    bool const replaced = row->present && row->try_number >= claim->try_number;
+    bool const earlier = row->present && row->try_number < claim->try_number;
+    if (((older && !replaced) || earlier) && w->mutation != MUTATION_OLDER_BELIEVED)
+        return ROW_UNKNOWN;
+    return missing(w, claim);
 }
 
 static bool is_free(const struct world *w, const struct row *row)
@@ -39,25 +62,26 @@ static bool is_free(const struct world *w, const struct row *row)
 
 /* Also what the database has forgotten, unless somebody else has a lease. */
 static enum row_state holds(struct world *w, const struct row *row, thole_slice worker,
-                            const struct sim_claim *claim)
+                            struct sim_claim *claim)
 {
     if (!row->present || row->try_number != claim->try_number)
-        return missing(w, claim);
+        return gone(w, row, claim);
     if (thole_slice_equal(row->worker, worker))
         return ROW_MINE;
     if (row->later)
-        return missing(w, claim);
+        return gone(w, row, claim);
     return row->attempt < claim->attempt && is_free(w, row) ? ROW_MINE : ROW_STOLEN;
 }
 
 /* Of a quick one, which nobody has ever claimed; not what another message says. */
-static enum row_state holds_quick(const struct world *w, const struct row *row, struct sim_claim *claim)
+static enum row_state holds_quick(struct world *w, const struct row *row, struct sim_claim *claim)
 {
     bool const mine = row->present && row->try_number == claim->try_number && row->attempt == 0 &&
                       row->worker.len == 0 && !row->later && work_digest_equal(&row->digest, &claim->digest);
     if (!mine && w->mutation != MUTATION_QUICK_ANY)
         return ROW_STOLEN;
     claim->attempt = 1;
+    claim->claimed = ++w->store->claimed;
     return row->present ? ROW_MINE : ROW_STOLEN;
 }
 
@@ -177,6 +201,7 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
         take_over(w, row, worker);
         row->attempt++;
         row->worker = worker;
+        row->shelved = false;
         row->isolated = claims[i].isolated;
         row->touched_ms = w->now_ms;
         row->claimed = ++w->store->claimed;
@@ -403,6 +428,31 @@ enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim 
         checks_on_left(w, row);
         row->lease_until_ms = 0;
         set_deadline(w, row);
+    }
+    return EXECUTED;
+}
+
+/* Not what a worker has, nor for a message that says something else. */
+enum executed store_shelve(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        if (!row->present || row->try_number != claims[i].try_number || row->later) {
+            claims[i].state = missing(w, &claims[i]);
+        } else if (!work_digest_equal(&row->digest, &claims[i].digest)) {
+            claims[i].state = ROW_FORGED;
+        } else if (!is_free(w, row)) {
+            claims[i].state = thole_slice_equal(row->worker, worker) ? ROW_STOLEN : ROW_HELD;
+            claims[i].left_ms = row->lease_until_ms - w->now_ms;
+        } else {
+            store_remember(w, row);
+            row->shelved = w->mutation != MUTATION_SHELF_UNMARKED;
+            claims[i].state = ROW_MINE;
+            w->stats.shelved++;
+        }
     }
     return EXECUTED;
 }

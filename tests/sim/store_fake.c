@@ -142,8 +142,9 @@ static void of_another_time(struct world *w, struct row *row)
 {
     size_t const len = w->logs[row->partition]->len;
     bool const ahead = len == 0 || rnd(w, 3) != 0;
-    row->projected.seq = ahead ? len + between(w, 1, rnd(w, 2) == 0 ? 12 : 1000000) : between(w, 1, len);
-    row->projected.mark = between(w, 1, INT64_MAX);
+    row->state.projected.seq =
+        ahead ? len + between(w, 1, rnd(w, 2) == 0 ? 12 : 1000000) : between(w, 1, len);
+    row->state.projected.mark = between(w, 1, INT64_MAX);
     row->epoch += rnd(w, 2) == 0 ? rnd(w, 200) : 0;
     row->foreign = true;
 }
@@ -212,12 +213,12 @@ static bool fenced(const struct world *w, uint32_t partition, uint64_t epoch)
     return row == NULL || row->epoch != epoch;
 }
 
-enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct projected *ret_projected,
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct rows_state *ret_rows,
                          uint64_t *ret_epoch)
 {
     struct row *row = store_row_at(w, ROW_PARTITION, partition, 0, 0, 0);
     *ret_epoch = row->present && row->epoch > epoch ? row->epoch : epoch;
-    *ret_projected = row->projected;
+    *ret_rows = row->state;
     if (*ret_epoch != epoch)
         return EXECUTED;
     if (w->store->incarnation == 0)
@@ -226,10 +227,12 @@ enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, st
     store_remember(w, row);
     row->present = true;
     row->epoch = epoch;
+    row->incarnation = 0;
+    row->written = w->store->claimed;
     make_durable(w);
     checks_on_store_open(w, partition, row);
     trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64 "%s", partition, epoch,
-          row->projected.seq, row->foreign ? " of another time" : "");
+          row->state.projected.seq, row->foreign ? " of another time" : "");
     return EXECUTED;
 }
 
@@ -287,13 +290,14 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->try_timeout_ms = a->try_timeout_ms;
     row->deadline_ms = 0;
     row->attempt = 0;
-    row->later = false;
+    row->later = row->shelved = false;
     row->touched_ms = w->now_ms;
     row->worker = row->lost_worker = (thole_slice){NULL, 0};
     row->lost = row->strikes = (struct attempts){NULL, 0};
     row->isolated = false;
     row->lease_until_ms = row->claimed = 0;
     row->made = ++w->store->made;
+    row->back = false;
     hostile_sees_row(w, row);
 }
 
@@ -422,6 +426,32 @@ static void put_instance(struct world *w, const struct batch_instance *b)
     row->history_seq = b->history_seq;
 }
 
+static bool same_state(const struct rows_state *a, const struct rows_state *b)
+{
+    return a->batches == b->batches && a->projected.seq == b->projected.seq &&
+           a->projected.mark == b->projected.mark;
+}
+
+static bool follows(const struct world *w, const struct batch *batch)
+{
+    return same_state(&store_find(w->store, ROW_PARTITION, batch->partition, 0, 0, 0)->state,
+                      &batch->follows);
+}
+
+bool store_is_as_left(const struct world *w, uint32_t partition, uint64_t epoch,
+                      const struct rows_state *rows)
+{
+    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
+    return row != NULL && row->epoch == epoch && same_state(&row->state, rows) &&
+           store_is_complete(w, partition);
+}
+
+bool store_is_not_older(const struct world *w, uint32_t partition, uint64_t epoch, uint64_t batches)
+{
+    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
+    return row != NULL && row->epoch == epoch && row->state.batches >= batches;
+}
+
 enum executed store_apply(struct world *w, const struct batch *batch, thole_status *ret_status)
 {
     bool const torn = w->mutation == MUTATION_TORN_BATCH && rnd(w, 20) == 0;
@@ -432,6 +462,13 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
     }
     if (batch_locked(w, batch))
         return EXECUTE_LATER;
+    if (!follows(w, batch) && w->mutation != MUTATION_ROWS_UNFOLLOWED) {
+        *ret_status = THOLE_CONFLICT;
+        w->stats.unfollowed++;
+        if (!w->restores)
+            broken(w, "partition %u: a batch follows what was never there", batch->partition);
+        return EXECUTED;
+    }
     *ret_status = THOLE_OK;
     w->stats.batches++;
     checks_on_apply(w, batch, store_row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0));
@@ -457,21 +494,23 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         if (!batch->instances[i].removed)
             put_instance(w, &batch->instances[i]);
     struct row *row = store_row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
-    if (batch->projected.seq > row->projected.seq) {
-        store_remember(w, row);
-        row->projected = batch->projected;
-    }
+    store_remember(w, row);
+    if (batch->projected.seq >= row->state.projected.seq)
+        row->state.projected = batch->projected;
+    row->state.batches = batch->follows.batches + 1;
+    row->written = w->store->claimed;
     if (batch->durable)
         make_durable(w);
     trace(w,
           "store: partition %u epoch %" PRIu64
           ": +%zu -%zu activities, +%zu -%zu timers, %zu instances, projected %" PRIu64,
           batch->partition, batch->epoch, batch->activities_added_len, batch->activities_removed_len,
-          batch->timers_added_len, batch->timers_removed_len, batch->instances_len, row->projected.seq);
+          batch->timers_added_len, batch->timers_removed_len, batch->instances_len, row->state.projected.seq);
     return EXECUTED;
 }
 
-enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, thole_status *ret_status)
+enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, struct rows_state *ret_rows,
+                          thole_status *ret_status)
 {
     *ret_status = fenced(w, partition, epoch) ? THOLE_FENCED : THOLE_OK;
     if (*ret_status != THOLE_OK)
@@ -487,9 +526,12 @@ enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, t
             continue;
         store_remember(w, row);
         row->present = row->kind == ROW_PARTITION;
-        row->projected = (struct projected){0};
+        row->state = (struct rows_state){.batches = row->state.batches + 1};
+        row->written = w->store->claimed;
         row->incarnation = 0;
         row->foreign = false;
+        if (row->present)
+            *ret_rows = row->state;
     }
     return EXECUTED;
 }
@@ -500,14 +542,17 @@ bool store_is_complete(const struct world *w, uint32_t partition)
     return row != NULL && row->incarnation != 0 && row->incarnation == w->store->incarnation;
 }
 
-void store_complete(struct world *w, uint32_t partition, uint64_t epoch)
+void store_complete(struct world *w, uint32_t partition, uint64_t epoch, uint64_t batches)
 {
     struct row *row = store_row_at(w, ROW_PARTITION, partition, 0, 0, 0);
-    if (!row->present || row->epoch != epoch || row->incarnation == w->store->incarnation)
+    if (!store_is_not_older(w, partition, epoch, batches) || row->incarnation == w->store->incarnation)
         return;
     store_commit_begin(w);
     store_remember(w, row);
     row->incarnation = w->store->incarnation;
+    for (size_t i = 0; i < w->store->rows_len; i++)
+        if (w->store->rows[i].partition == partition)
+            w->store->rows[i].back = false;
 }
 
 static int by_due(const void *a, const void *b)
@@ -595,10 +640,26 @@ const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t old
     for (size_t i = 0; i < w->store->rows_len; i++) {
         struct row *row = &w->store->rows[i];
         if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition || row->later ||
-            row->locked_by != NULL || row->touched_ms + older_than_ms > w->now_ms)
+            row->shelved || row->locked_by != NULL || row->touched_ms + older_than_ms > w->now_ms)
             continue;
         store_commit_begin(w);
         store_remember(w, row);
+        row->touched_ms = w->now_ms;
+        return row;
+    }
+    return NULL;
+}
+
+const struct row *store_unshelve(struct world *w, uint32_t partition)
+{
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        struct row *row = &w->store->rows[i];
+        if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition || row->later ||
+            !row->shelved || row->locked_by != NULL)
+            continue;
+        store_commit_begin(w);
+        store_remember(w, row);
+        row->shelved = false;
         row->touched_ms = w->now_ms;
         return row;
     }

@@ -27,6 +27,7 @@ struct row {
     bool present;
     uint64_t made; /* number of this row among all that were ever added */
     const struct store_tx *locked_by;
+    bool back; /* it had been removed, and came with older rows; its partition has not been completed since */
     /* ROW_ACTIVITY */
     thole_slice queue, activity, worker;
     struct work_digest digest; /* of its work message */
@@ -36,6 +37,7 @@ struct row {
     uint64_t claimed;                     /* number of the claim, in place of the time of it; 0 = none */
     uint64_t lease_until_ms;              /* 0 = nobody's */
     bool later;                           /* nobody's: it is completed from outside */
+    bool shelved;                         /* no worker knew it, and it has no message */
     struct attempts lost, strikes;        /* see migration 0003 */
     bool isolated;
     thole_slice lost_worker;
@@ -50,7 +52,8 @@ struct row {
     uint64_t turns, history_seq;
     /* ROW_PARTITION */
     uint64_t epoch;
-    struct projected projected;
+    struct rows_state state;
+    uint64_t written;     /* as `claimed` of claims: number of the last claim before it was written last */
     uint64_t incarnation; /* of the database, for which its rows are complete; 0 = none */
     bool foreign;         /* the partition's rows are of another time than its log's */
 };
@@ -67,10 +70,16 @@ const struct row *store_row(const struct store *store,
                             size_t i); /* NULL after the last; may be not present */
 
 /* The projector's statements. ret_status: OK or FENCED. ret_epoch: what is registered now. */
-enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct projected *ret_projected,
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct rows_state *ret_rows,
                          uint64_t *ret_epoch);
 enum executed store_apply(struct world *w, const struct batch *batch, thole_status *ret_status);
-enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, thole_status *ret_status);
+enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, struct rows_state *ret_rows,
+                          thole_status *ret_status);
+/* Whether the partition's rows are complete, and those that its owner has left. */
+bool store_is_as_left(const struct world *w, uint32_t partition, uint64_t epoch,
+                      const struct rows_state *rows);
+/* Whether they are not older than that. */
+bool store_is_not_older(const struct world *w, uint32_t partition, uint64_t epoch, uint64_t batches);
 struct store_timers {
     struct batch_timer *items;
     size_t len;
@@ -87,12 +96,14 @@ struct store_live {
 };
 struct store_live store_live(struct world *w, uint32_t partition);
 /* The rows of the partition are complete up to what its log had when it was opened. */
-void store_complete(struct world *w, uint32_t partition, uint64_t epoch);
+void store_complete(struct world *w, uint32_t partition, uint64_t epoch, uint64_t batches);
 /* Whether that has happened since the store lost transactions last. */
 bool store_is_complete(const struct world *w, uint32_t partition);
 
 /* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none.
  * Those that are completed from outside are nobody's. */
+/* A row of the partition that is on the shelf, off it from now on; NULL: there is none. */
+const struct row *store_unshelve(struct world *w, uint32_t partition);
 const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t older_than_ms);
 
 /* A try of the partition whose deadline has passed. NULL: none. The row goes when the result is stored. */
@@ -109,6 +120,7 @@ struct sim_claim {
     bool isolated, settled;    /* in */
     bool quick;                /* in, of a completion: it was not claimed */
     enum row_state state;
+    bool replaced;    /* out, when it is gone: an owner says so that others have replaced */
     uint64_t left_ms; /* out of a claim: HELD for so long */
     uint32_t lost;    /* out, as are the others */
     bool poisoned;
@@ -136,4 +148,5 @@ enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_cla
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
                          uint32_t candidate_after);
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_shelve(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 #endif

@@ -1,4 +1,8 @@
 #include "work_fake.h"
+#include "checks.h"
+#include "nonce.h"
+#include "nonces.h"
+#include "store_fake.h"
 #include "worker_node.h"
 
 struct work_stream *work_stream_create(struct world *w)
@@ -48,6 +52,28 @@ uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
           item->activity_id, THOLE_FMT(item->activity));
     workers_stir(w);
     return work->len;
+}
+
+/* By an engine that looks first whether its message is there. */
+bool work_queue_again(struct world *w, const struct row *row)
+{
+    const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);
+    if (scheduled == NULL) /* of a damaged history */
+        return false;
+    thole_slice const id = w->instances[row->instance];
+    struct nonce const nonce = nonce_make(test_nonce_key(), id, row->execution, row->id);
+    struct work_item_fake const item = {.instance = row->instance,
+                                        .nonce = keep_slice(w, thole_slice_from(nonce.text)),
+                                        .execution = row->execution,
+                                        .activity_id = row->id,
+                                        .try_number = row->try_number,
+                                        .queue = row->queue,
+                                        .activity = row->activity,
+                                        .input = scheduled->data};
+    if (work_look_fake(w, &item) != 0)
+        return false;
+    (void)work_publish_fake(w, &item);
+    return true;
 }
 
 static struct work_item_fake *item_at(struct world *w, uint64_t sequence)

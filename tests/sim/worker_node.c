@@ -52,6 +52,26 @@ static void adopt(struct world *w, struct worker *worker, const struct worker_ke
         h->work_sequence = again->work_sequence;
 }
 
+static bool knows(const struct worker *worker, thole_slice activity)
+{
+    return !worker->ignorant || !thole_slice_equal(activity, THOLE_STR("slow"));
+}
+
+bool workers_know(const struct world *w, thole_slice activity)
+{
+    for (size_t i = 0; i < w->workers_len; i++)
+        if (w->workers[i]->node.alive && knows(w->workers[i], activity))
+            return true;
+    return false;
+}
+
+/* What was answered may be old, or not everybody has answered. */
+static bool seems_unserved(struct world *w, thole_slice activity)
+{
+    uint64_t const hears = rnd(w, 8);
+    return hears > 1 ? !workers_know(w, activity) : hears == 1;
+}
+
 static void task_arrives(struct world *w, void *arg, uint64_t life)
 {
     struct held *h = arg;
@@ -75,7 +95,8 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
         .digest = h->digest,
         .nonce = thole_slice_from(nonce.text),
         .quick = h->quick,
-        .known = !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
+        .known = knows(worker, h->activity),
+        .unserved = w->unserved && !knows(worker, h->activity) && seems_unserved(w, h->activity),
         .deliveries = h->deliveries};
     thole_status const status = worker_input(worker->machine, &in, w->now_ms);
     check_machine(w, worker);
@@ -157,9 +178,10 @@ static void task_returns(struct world *w, void *arg, uint64_t life)
         h->run.status = THOLE_CANCELLED;
     if (!h->abandoned && !h->quick)
         worker->running--;
-    char text[64];
-    snprintf(text, sizeof text, "%s by attempt %" PRIu64 " of try %u",
-             h->run.status == THOLE_OK ? "done" : "failed", h->attempt, h->try_number);
+    char text[64 + LONG_PAYLOAD];
+    int const more = h->activity_id % 2 == 0 ? LONG_PAYLOAD : 0;
+    snprintf(text, sizeof text, "%s by attempt %" PRIu64 " of try %u%*s",
+             h->run.status == THOLE_OK ? "done" : "failed", h->attempt, h->try_number, more, "");
     h->output = keep_slice(w, thole_slice_from(text));
     trace(w, "%s: handler of %.*s#%" PRIu64 " returns", worker->node.name,
           THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -311,7 +333,7 @@ static void run_quick(struct world *w, struct worker *worker, struct held *h, ui
     h->running = true;
     h->ran_ms = w->now_ms;
     h->run = activity_run(w, h->activity);
-    h->run.duration_ms = w->faults && rnd(w, 15) == 0 ? between(w, 0, 2500) : 0;
+    h->run.duration_ms = w->faults && rnd(w, w->restores ? 3 : 15) == 0 ? between(w, 0, 2500) : 0;
     w->stats.handlers++;
     w->stats.quick++;
     trace(w, "%s: runs %.*s#%" PRIu64 " at once, for %" PRIu64 " ms", worker->node.name,
@@ -406,10 +428,16 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
         broken(w, "%s removes the engine's message of %.*s#%" PRIu64, worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     w->stats.left += out->end == WORKER_END_LATER;
-    if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left)
+    if (out->end == WORKER_END_UNSERVED && !h->shelved) /* it may have learnt the name meanwhile */
+        broken(w, "%s removes the message of %.*s#%" PRIu64 ", whose row is not on the shelf",
+               worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left && !h->shelved)
         broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    if (out->kind == WORKER_OUT_ACK && !h->left && !h->forged &&
+    /* Before anybody has seen that the rows are older, a message whose row they lack is taken for a late one;
+     * it is published again with the row. So is one that an owner lacks which was replaced before. */
+    bool const lacked = w->restores && (!h->claimed || h->replaced);
+    if (out->kind == WORKER_OUT_ACK && !h->left && !h->shelved && !h->forged && !lacked &&
         !checks_try_is_over(w, h->instance, h->execution, h->activity_id, h->try_number))
         broken(w, "%s acknowledges %.*s#%" PRIu64 ", which has not ended", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -492,6 +520,7 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
     case WORKER_OUT_RELEASE:
     case WORKER_OUT_NOT_LOST:
     case WORKER_OUT_LEAVE:
+    case WORKER_OUT_SHELVE:
     case WORKER_OUT_COMPLETE_BEGIN:
     case WORKER_OUT_COMPLETE_COMMIT: worker_asks(w, worker, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: /* nobody waits for it, so what comes next has another connection */
@@ -664,6 +693,12 @@ static void start_machine(struct world *w, struct worker *worker)
     drive_soon(w, worker);
 }
 
+static void task_learns(struct world *w, void *arg, uint64_t value)
+{
+    (void)w, (void)value;
+    worker_node_learns(arg);
+}
+
 struct worker *worker_node_create(struct world *w, unsigned index)
 {
     struct worker *worker = keep(w, sizeof *worker);
@@ -675,7 +710,9 @@ struct worker *worker_node_create(struct world *w, unsigned index)
     worker->options.lease_ms = LEASE_MS;
     worker->options.grace_ms = between(w, 50, 2000);
     worker->options.stop_grace_ms = between(w, 20, 500);
-    worker->ignorant = index > 0 && rnd(w, 4) == 0;
+    worker->ignorant = (index > 0 && rnd(w, 4) == 0) || w->unserved;
+    if (w->unserved && index == 0) /* a deployment; the others stay what they are */
+        after(w, between(w, 500, 15000), task_learns, worker, 0);
     start_machine(w, worker);
     return worker;
 }

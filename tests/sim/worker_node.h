@@ -14,7 +14,8 @@ void worker_node_learns(struct worker *worker);
 void worker_node_loses_link(struct world *w, struct worker *worker, enum server server);
 struct node *worker_node(struct worker *worker);
 
-void workers_stir(struct world *w); /* there may be something to pull */
+bool workers_know(const struct world *w, thole_slice activity); /* one that lives */
+void workers_stir(struct world *w);                             /* there may be something to pull */
 /* A cancellation is published; each worker may or may not hear it. */
 void workers_pushed(struct world *w, const struct cancel_notice *out);
 #endif

@@ -64,6 +64,7 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_NOT_LOST: return store_not_lost(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_SHELVE: return store_shelve(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_BEGIN:
         r->failed = r->tx->dead; /* its connection is gone */
         return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
@@ -73,9 +74,12 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     }
 }
 
-/* What is true of the rows at this moment, whatever the store then says. */
+/* What is true of the rows at this moment, whatever the store then says. A statement that arrives late, on a
+ * connection that is gone, does nothing: it is not what the worker's present batch is told by. */
 static void look_at_rows(struct world *w, const struct worker_request *r)
 {
+    if (r->kind == WORKER_OUT_COMPLETE_BEGIN && r->tx->dead)
+        return;
     for (size_t i = 0; i < r->rows_len; i++) {
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         if (h == NULL || !for_this_machine(r))
@@ -83,7 +87,8 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
         const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
                                            h->instance, h->execution, h->activity_id);
         r->gone[i] = row == NULL || row->try_number != h->try_number ||
-                     (row->later && (r->kind == WORKER_OUT_CLAIM || /* as good as missing */
+                     (row->later && (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_SHELVE ||
+                                     /* as good as missing */
                                      !thole_slice_equal(row->worker, r->identity)));
         if (r->kind == WORKER_OUT_COMPLETE_BEGIN && r->claims[i].quick)
             h->was_mine = !r->gone[i] && row->worker.len == 0 && row->attempt == 0;
@@ -216,9 +221,11 @@ static void note_states(struct world *w, struct worker_request *r)
             continue;
         bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
         h->missing = h->missing || gone;
+        h->replaced = h->replaced || (gone && r->claims[i].replaced);
         bool const quick = r->claims[i].quick; /* its row is not asked for, but whether it is free */
-        h->stolen = h->stolen || (r->kind != WORKER_OUT_CLAIM && !quick && r->claims[i].state == ROW_STOLEN);
-        if (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_MISSING)
+        bool const had = r->kind != WORKER_OUT_CLAIM && r->kind != WORKER_OUT_SHELVE;
+        h->stolen = h->stolen || (had && !quick && r->claims[i].state == ROW_STOLEN);
+        if (had && r->claims[i].state == ROW_MISSING)
             losses_gone(w, &r->claims[i], r->identity);
         if (r->kind == WORKER_OUT_RENEW && gone && h->running && !h->finished)
             after(w, 20, task_told, h, r->worker->node.life);
@@ -240,6 +247,7 @@ static void note_states(struct world *w, struct worker_request *r)
             h->lost_worker = r->claims[i].lost_worker;
         }
         h->left = h->left || (r->kind == WORKER_OUT_LEAVE && r->claims[i].state == ROW_MINE);
+        h->shelved = h->shelved || (r->kind == WORKER_OUT_SHELVE && r->claims[i].state == ROW_MINE);
         if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
             h->may_publish = r->claims[i].state == ROW_MINE;
     }
@@ -263,6 +271,7 @@ static void statement_answered(struct world *w, struct request *request, bool kn
     case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
     case WORKER_OUT_NOT_LOST: in.kind = WORKER_IN_NOT_LOST; break;
     case WORKER_OUT_LEAVE: in.kind = WORKER_IN_LEFT; break;
+    case WORKER_OUT_SHELVE: in.kind = WORKER_IN_SHELVED; break;
     case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
     case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
     default: return;

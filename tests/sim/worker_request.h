@@ -22,8 +22,8 @@ struct held { /* one delivered message, and its handler */
     uint32_t lost;
     uint64_t deliveries, ran_ms;
     struct activity_run run;
-    bool quick, claimed, isolated, poisoned, missing, row_was_there, was_mine, running, finished, fired,
-        cancelled, stolen, abandoned, may_publish, published, publish_alone, left, forgotten;
+    bool quick, claimed, isolated, poisoned, missing, replaced, row_was_there, was_mine, running, finished,
+        fired, cancelled, stolen, abandoned, may_publish, published, publish_alone, left, shelved, forgotten;
     thole_slice output;
     struct held *next;
 };

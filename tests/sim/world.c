@@ -1,6 +1,8 @@
 #include "world.h"
 #include "checks.h"
+#include "churn_fake.h"
 #include "client_fake.h"
+#include "clock_fake.h"
 #include "coro.h"
 #include "crash_fake.h"
 #include "engine_node.h"
@@ -8,6 +10,7 @@
 #include "log_fake.h"
 #include "losses.h"
 #include "orchestrations.h"
+#include "restores.h"
 #include "store_fake.h"
 #include "work_fake.h"
 #include "worker_node.h"
@@ -74,7 +77,15 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "claim_digest_ignored",
     "quick_any",
     "forged_believed",
+    "rows_unfollowed",
+    "older_believed",
+    "newer_believed",
+    "epochs_go",
+    "lists_unread",
+    "clock_believed",
     "list_first",
+    "shelf_unmarked",
+    "shelf_stays",
 };
 
 const char *fault_name(enum fault fault)
@@ -309,6 +320,20 @@ static bool choose_lists(uint64_t seed)
     }
 }
 
+/* Likewise. */
+static bool choose_restores(uint64_t seed)
+{
+    switch (seed % 25) {
+    case 13:
+    case 14:
+    case 15:
+    case 23: return true;
+    default: return false;
+    }
+}
+
+enum { UNSERVED_OF = 16, UNSERVED_SEED = 12 };
+
 void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mutation)
 {
     *w = (struct world){.seed = seed,
@@ -318,9 +343,13 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .faults = true,
                         .deletes = seed % 3 == 0,
                         .prunes = seed % 8 == 5,
+                        .churns = seed % 8 == 3,
                         .crashes = seed % 10 == 6,
                         .hostile = seed % HOSTILE_OF == HOSTILE_SEED,
+                        .unserved = seed % UNSERVED_OF == UNSERVED_SEED,
                         .lists = choose_lists(seed),
+                        .restores = choose_restores(seed),
+                        .years = seed % 31 == 9, /* none of those that found something before */
                         .events = choose_events(seed),
                         .hostile_rng = seed * 0xD1B54A32D192ED03u + 0x7654321,
                         .verbose = verbose,
@@ -329,8 +358,10 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     arena_init(&w->memory, WORLD_MEMORY_MAX);
     sim_outside = seed;
     sim_emits = w->events != EVENTS_OUT_NONE;
+    sim_strangers = seed % 16 == 1;
     for (int i = 0; i < 8; i++)
         rnd(w, 2);
+    w->years_believed = w->years && seed / 31 % 2 == 1 && !w->churns;
     w->enabled = choose_faults(w);
     w->wildness = between(w, 1, 4);
     w->latency_ms = rnd(w, 3) == 0 ? between(w, 4, 60) : 3;
@@ -360,6 +391,9 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
         w->workers[i] = worker_node_create(w, (unsigned)i);
     faults_begin(w);
     hostile_begin(w);
+    churn_begin(w);
+    restores_begin(w);
+    clocks_begin(w);
 }
 
 /* Of those that send events one in three. */
@@ -384,7 +418,7 @@ static bool step(struct world *w)
 /* Everything has ended, nothing is in flight, and the projection is what the log says. */
 static bool settled(struct world *w, char *why, size_t size)
 {
-    if (!checks_all_ended(w, why, size) || !engines_idle(w, why, size))
+    if (w->restoring || !checks_all_ended(w, why, size) || !engines_idle(w, why, size))
         return false;
     checks_at_the_end(w, why, size);
     return why[0] == '\0';
@@ -434,6 +468,8 @@ void world_run(struct world *w)
     trace(w, "the weather clears"); /* these words are in the digest of the traces */
     w->faults = false;
     faults_end(w);
+    clocks_end(w);
+    restores_end(w);
     run_calm(w);
 }
 

@@ -5,6 +5,7 @@
  *   world.h / world.c    seed, clock, queue, trace, faults       net_fake.c    links, requests, lost answers
  *   log_fake.c           HIST and IN streams                     store_fake.c  Postgres
  *   work_fake.c          the WORK stream                         engine_node.c, worker_node.c, client_fake.c
+ *   restores.c    older rows are put back                    clock_fake.c  clocks that are years ahead
  *   losses.c      what truly became of claims, and who kills his worker
  *   model.c, checks.c    the independent reader and what must hold      sim_faults.c  which faults happen,
  * and when
@@ -22,11 +23,13 @@ enum {
     WORLD_ENGINES_MAX = 4,
     WORLD_WORKERS_MAX = 3,
     WORLD_INSTANCES_MAX = 512,
+    WORLD_LIVES_MAX = 40,
     WORLD_CLIENT_INSTANCES_MAX = 32, /* those that clients start; the others are children and the like */
     WORLD_MEMORY_MAX = 1 << 30,      /* bytes of one seed */
     WORLD_STEPS_MAX = 300000,
     REQUEST_TIMEOUT_MS = 5000,
     LEASE_MS = 3000,
+    LONG_PAYLOAD = 300, /* bytes: a record that has such a payload twice stores it once */
 };
 
 /* Kinds of faults. Each seed enables a part of them, so that some seeds are wild in few ways only. */
@@ -106,7 +109,15 @@ enum mutation {
     MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
     MUTATION_QUICK_ANY,            /* a quick one is run though somebody has claimed it */
     MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
-    MUTATION_LIST_FIRST,           /* of several results in one message only the first one is delivered */
+    MUTATION_ROWS_UNFOLLOWED,      /* a batch is applied to rows of another time */
+    MUTATION_OLDER_BELIEVED, /* of rows that are older than a claim it is believed that the claim's is gone */
+    MUTATION_NEWER_BELIEVED, /* who looks takes rows with a newer epoch for those that it has left */
+    MUTATION_EPOCHS_GO,      /* an EpochOpened goes while records of its epoch are there */
+    MUTATION_LISTS_UNREAD,   /* a new owner does not know which deletions are gone */
+    MUTATION_CLOCK_BELIEVED, /* an engine goes on by a clock that is years ahead */
+    MUTATION_LIST_FIRST,     /* of several results in one message only the first one is delivered */
+    MUTATION_SHELF_UNMARKED, /* a row is said to be on the shelf and has no mark */
+    MUTATION_SHELF_STAYS,    /* what is on the shelf is not queued when a worker knows it */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -122,10 +133,13 @@ struct task {
 struct stats {
     uint64_t steps, faults[FAULTS_LEN];
     uint64_t instances, turns, records, void_records, refused, opens, handlers, fenced, deleted;
-    uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
+    uint64_t dispensed, cold_loads, pushes, batches, resets, swept, shelved, unshelved, rivals_seen, parts,
+        parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, emitted, tries, expired, paused,
         terminated;
     uint64_t forged, forged_removed, quick, lists, listed;
+    uint64_t references, repeated; /* payloads of records that were not written again, and that were */
+    uint64_t restored, unfollowed, looked;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
         innocents, quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };
@@ -140,6 +154,7 @@ struct model;
 struct client_fake;
 struct losses;
 struct crash_list;
+struct restores;
 
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
@@ -155,14 +170,23 @@ struct world {
     bool prunes;             /* old executions of what continues as new are */
     bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
+    bool unserved;           /* no worker knows some activities until faults end: they are on the shelf */
     bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
-    bool lists;              /* workers publish several results in one message */
-    enum events_out events;  /* which are sent */
-    bool events_shut;        /* their stream takes nothing until all else has ended */
-    uint64_t hostile_rng;    /* its own: the seeds without it are what they were */
-    uint32_t poison_after;   /* of all workers */
-    uint64_t quarantine_ms;  /* of all engines */
-    unsigned rivalry;        /* permille of appends that somebody answers by opening the partition too */
+    bool years_believed;     /* and its host goes on by it */
+    bool years;              /* an engine's clock is ten years ahead for a while: clock_fake.h */
+    bool restores;           /* older rows are put back under living sessions: restores.h */
+    bool churns;             /* some instances live once: churn_fake.h */
+    struct life *lives[WORLD_LIVES_MAX];
+    size_t lives_len;
+    uint64_t churn_rng;
+    bool restoring;         /* for the last time: it is still to come */
+    bool lists;             /* workers publish several results in one message */
+    enum events_out events; /* which are sent */
+    bool events_shut;       /* their stream takes nothing until all else has ended */
+    uint64_t hostile_rng;   /* its own: the seeds without it are what they were */
+    uint32_t poison_after;  /* of all workers */
+    uint64_t quarantine_ms; /* of all engines */
+    unsigned rivalry;       /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */
     struct arena memory; /* everything that lives as long as the seed */
@@ -176,6 +200,7 @@ struct world {
     struct work_stream *work;
     struct store *store;
     struct losses *losses;
+    struct restores *kept; /* rows of another time */
     struct crash_list *crash_list;
     struct model *model;
     struct client_fake *client;

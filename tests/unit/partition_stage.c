@@ -240,6 +240,7 @@ static void keep_texts(struct stage *s, const struct batch *batch)
         return;
     const struct batch_instance *const row = &batch->instances[batch->instances_len - 1];
     snprintf(s->detail, sizeof s->detail, "%.*s", THOLE_FMT(row->detail));
+    s->blocked = row->blocked;
     snprintf(s->custom_status, sizeof s->custom_status, "%.*s", THOLE_FMT(row->custom_status));
 }
 
@@ -250,6 +251,10 @@ static bool apply(struct stage *s, struct batch *batch, struct in_applied *ret)
     check_deletions(batch);
     s->batches++;
     s->durables += batch->durable;
+    CU_ASSERT_EQUAL(batch->follows.batches, s->rows.batches);
+    CU_ASSERT_EQUAL(batch->follows.projected.seq, s->rows.projected.seq);
+    CU_ASSERT_EQUAL(batch->follows.projected.mark, s->rows.projected.mark);
+    s->rows = (struct rows_state){batch->projected, s->rows.batches + 1};
     s->applied = batch->projected;
     if (batch->durable && s->applied.seq > s->durable && !s->hold_durable)
         s->durable = s->applied.seq;
@@ -283,13 +288,24 @@ static void send(struct stage *s, const struct out_send *asked)
         buf_printf(&s->said, " of %.*s", THOLE_FMT(message.child));
     if (message.request_id.len > 0)
         buf_printf(&s->said, " by %.*s", THOLE_FMT(message.request_id));
+    if (message.kind != MESSAGE_START && message.parent.instance.len > 0)
+        buf_printf(&s->said, " to its child %llu#%llu", (unsigned long long)message.parent.execution,
+                   (unsigned long long)message.parent.event);
     buf_text(&s->said, "\n");
 }
 
 static void open_store(struct stage *s, const struct out_store_open *asked, struct in_store_opened *ret)
 {
     s->durable = s->projected.seq;
-    *ret = (struct in_store_opened){s->epoch > asked->epoch ? s->epoch : asked->epoch, s->projected};
+    s->rows.projected = s->projected;
+    *ret = (struct in_store_opened){s->epoch > asked->epoch ? s->epoch : asked->epoch, s->rows};
+}
+
+static void reset_store(struct stage *s, struct in_store_reset *ret)
+{
+    s->resets++;
+    s->rows = (struct rows_state){.batches = s->rows.batches + 1};
+    ret->rows = s->rows;
 }
 
 static void reject(struct stage *s, const struct out_reject *asked)
@@ -328,7 +344,10 @@ static void say(struct stage *s, const struct partition_out *out)
 {
     switch (out->kind) {
     case PARTITION_OUT_NOTICE:
-        buf_printf(&s->said, "notice %s %.*s\n", out->notice.kind, THOLE_FMT(out->notice.instance));
+        buf_printf(&s->said, "notice %s %.*s", out->notice.kind, THOLE_FMT(out->notice.instance));
+        if (out->notice.code.len > 0)
+            buf_printf(&s->said, ", %.*s: %.*s", THOLE_FMT(out->notice.code), THOLE_FMT(out->notice.data));
+        buf_text(&s->said, "\n");
         (void)snprintf(s->noticed, sizeof s->noticed, "%.*s", THOLE_FMT(out->notice.orchestration));
         break;
     case PARTITION_OUT_LINE:
@@ -351,6 +370,19 @@ static void say(struct stage *s, const struct partition_out *out)
         s->closed_epoch = out->closed.epoch;
         s->closed_records = out->closed.records;
         s->closed_for_good = !out->closed.reopen;
+        break;
+    case PARTITION_OUT_LIMITED:
+        buf_printf(&s->said, "limit %s of %llu a minute: %.*s of %.*s, execution %llu\n",
+                   partition_limit_name(out->limited.limit), (unsigned long long)out->limited.max,
+                   THOLE_FMT(out->limited.instance), THOLE_FMT(out->limited.orchestration),
+                   (unsigned long long)out->limited.execution);
+        break;
+    case PARTITION_OUT_STOPPED:
+        s->stops++;
+        (void)snprintf(s->stopped, sizeof s->stopped, "%s %.*s of %.*s@%u: %.*s",
+                       blocked_kind_name(out->stopped.kind), THOLE_FMT(out->stopped.instance),
+                       THOLE_FMT(out->stopped.orchestration), out->stopped.version,
+                       THOLE_FMT(out->stopped.text));
         break;
     case PARTITION_OUT_CRASHED:
         keep_crash(s, out->crashed.instance, out->crashed.execution, out->crashed.count, out->crashed.text);
@@ -390,7 +422,7 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
     case PARTITION_OUT_DELETE_RECORDS: delete_records(s, &out->delete_records, in); break;
     case PARTITION_OUT_REMOVE_HISTORY: remove_history(s, &out->remove_history); break;
     case PARTITION_OUT_STORE_OPEN: open_store(s, &out->store_open, &in->store_opened); break;
-    case PARTITION_OUT_STORE_RESET: s->resets++; break;
+    case PARTITION_OUT_STORE_RESET: reset_store(s, &in->store_reset); break;
     case PARTITION_OUT_REJECT: reject(s, &out->reject); break;
     case PARTITION_OUT_READ_RESULTS:
         in->results = (struct in_results){s->results, s->results_len};

@@ -44,6 +44,7 @@ struct stage {
     size_t results_len;
     struct in_timers timer_rows; /* what it is given, however often it reads them */
     /* what there was */
+    struct rows_state rows;                 /* what the batches have made of it */
     struct projected applied;               /* what it has been told last */
     uint64_t durable;                       /* up to there it never forgets that */
     char detail[1100], custom_status[1100]; /* of the last row of an instance */
@@ -59,6 +60,9 @@ struct stage {
     size_t inputs_refused;                 /* inputs that returned a status */
     char noticed[64];                      /* the orchestration that the last notice names */
     size_t live_reads;                     /* how often the rows were counted */
+    size_t stops;                          /* warnings that an instance does not go on */
+    char stopped[1400];                    /* the last of them */
+    uint32_t blocked;                      /* of the last row of an instance */
 };
 
 /* Orchestration code: a query that is answered with "well"; one activity, "work", which can be asked "how".

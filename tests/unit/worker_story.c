@@ -16,8 +16,8 @@ struct world {
     uint64_t now_ms;
     uint64_t claimed_us[ATTEMPTS_MAX], claimed_last_us; /* of each attempt, as last answered */
     bool not_lost_off;
-    struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
-    size_t claim_len, renew_len, begin_len, leave_len;
+    struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX], shelve[IDS_MAX];
+    size_t claim_len, renew_len, begin_len, leave_len, shelve_len;
     uint64_t completed; /* ends that were said */
     char text[TEXT_BYTES];
 };
@@ -101,6 +101,7 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_RELEASE: take_rows(t, "release", out, released, &released_len); break;
     case WORKER_OUT_NOT_LOST: take_not_lost(t, out); break;
     case WORKER_OUT_LEAVE: take_rows(t, "leave", out, t->leave, &t->leave_len); break;
+    case WORKER_OUT_SHELVE: take_rows(t, "shelve", out, t->shelve, &t->shelve_len); break;
     case WORKER_OUT_EXPIRED: say(t, "expired %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_POISONED: say(t, "poisoned %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_RUN: say(t, "run %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
@@ -191,7 +192,8 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
                            .id = id,
                            .key = story_key(letter),
                            .nonce = THOLE_STR("nonce"),
-                           .known = strstr(text, "unknown") == NULL,
+                           .known = strstr(text, "unknown") == NULL && strstr(text, "unserved") == NULL,
+                           .unserved = strstr(text, "unserved") != NULL,
                            .quick = strstr(text, "quick") != NULL,
                            .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
                            .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
@@ -268,6 +270,8 @@ static void command(struct world *t, const char *text)
         push(t, arg, text);
     else if (strcmp(word, "left") == 0)
         answer(t, WORKER_IN_LEFT, t->leave, t->leave_len, arg);
+    else if (strcmp(word, "shelved") == 0)
+        answer(t, WORKER_IN_SHELVED, t->shelve, t->shelve_len, arg);
     else if (strcmp(word, "slot") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_SLOT});
     else if (strcmp(word, "stop") == 0)

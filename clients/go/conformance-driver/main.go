@@ -29,6 +29,9 @@ func main() {
 			c.Actor = cmp.Or(os.Getenv("CONF_ACTOR"), c.Actor)
 			c.VouchedActor = os.Getenv("CONF_VOUCHED")
 			c.Name = cmp.Or(os.Getenv("CONF_CLIENT"), c.Name)
+			if ms, err := strconv.Atoi(os.Getenv("CONF_WAIT_MS")); err == nil {
+				c.WaitLimit = time.Duration(ms) * time.Millisecond
+			}
 			client(c)
 			return
 		}
@@ -89,9 +92,28 @@ func work(nc *nats.Conn) error {
 	worker.Register("trace", func(_ context.Context, t *thole.Task) ([]byte, error) {
 		return []byte(t.Traceparent + " " + t.Tracestate), nil
 	})
+	worker.Register("json", thole.JSON(func(_ context.Context, _ *thole.Task, in value) (value, error) {
+		return value{in.N + 1, in.Text + "!"}, nil
+	}))
+	worker.Register("later", func(_ context.Context, t *thole.Task) ([]byte, error) {
+		text, _ := json.Marshal(map[string]any{"event": "later", "instance": t.Instance, "token": t.Token})
+		fmt.Println(string(text))
+		return nil, thole.ErrLater
+	})
+	worker.Register("deadline", func(ctx context.Context, t *thole.Task) ([]byte, error) {
+		if end, limited := ctx.Deadline(); limited {
+			return []byte(strconv.FormatInt(time.Until(end).Milliseconds(), 10)), nil
+		}
+		return []byte("none"), nil
+	})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second SIGTERM kills
 	return worker.Run(ctx)
+}
+
+type value struct {
+	N    int    `json:"n"`
+	Text string `json:"text"`
 }
 
 func number(t *thole.Task) int {
@@ -121,11 +143,27 @@ type command struct {
 	Instance      string `json:"instance"`
 	Input         []byte `json:"input"`
 	Version       uint32 `json:"version"`
+	Output        []byte `json:"output"`
 	Event         string `json:"event"`
 	Query         string `json:"query"`
 	Reason        string `json:"reason"`
+	RequireKnown  bool   `json:"require_known"`
+	EventData     []byte `json:"event_data"`
+	Token         string `json:"token"`
+	Text          string `json:"text"`
+	ErrorType     string `json:"error_type"`
 	Traceparent   string `json:"traceparent"`
 	Tracestate    string `json:"tracestate"`
+	listed
+}
+
+type listed struct {
+	States          []string `json:"states"`
+	IDPrefix        string   `json:"id_prefix"`
+	Parent          string   `json:"parent"`
+	Limit           uint32   `json:"limit"`
+	BehindInstance  string   `json:"behind_instance"`
+	BehindCreatedMs uint64   `json:"behind_created_ms"`
 }
 
 type result struct {
@@ -136,6 +174,10 @@ type result struct {
 	Output    []byte       `json:"output"`
 	State     string       `json:"state"`
 	ErrorType string       `json:"error_type"`
+	Reason    string       `json:"reason"`
+	NextStep  string       `json:"next_step"`
+	Note      string       `json:"note"`
+	Instances []string     `json:"instances"`
 }
 
 func client(c *thole.Client) {
@@ -153,17 +195,22 @@ func client(c *thole.Client) {
 }
 
 func do(c *thole.Client, command *command) result {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(command.TimeoutMs)*time.Millisecond)
-	defer cancel()
+	ctx := context.Background()
+	if command.TimeoutMs > 0 {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(command.TimeoutMs)*time.Millisecond)
+		defer cancel()
+		ctx = limited
+	}
 	r := result{ID: command.ID, Instance: command.Instance}
 	c.Trace = func(_ context.Context, carrier map[string]string) {
 		carrier["traceparent"], carrier["tracestate"] = command.Traceparent, command.Tracestate
 	}
+	c.Noted = func(_, note string) { r.Note = note }
 	var err error
 	switch command.Op {
 	case "start":
 		r.Instance, err = c.Start(ctx, command.Orchestration, command.Input, thole.StartOptions{Instance: command.Instance,
-			Version: command.Version})
+			Version: command.Version, RequireKnown: command.RequireKnown, Event: command.Event, EventData: command.EventData})
 	case "signal":
 		err = c.Signal(ctx, command.Instance, command.Event, command.Input)
 	case "cancel":
@@ -177,9 +224,33 @@ func do(c *thole.Client, command *command) result {
 		if outcome, err = c.Wait(ctx, command.Instance); err == nil {
 			r.Status, r.Text, r.State, r.ErrorType, r.Output = outcome.Status, outcome.Text, outcome.State, outcome.ErrorType, outcome.Output
 		}
+	case "describe":
+		var found *thole.Instance
+		if found, err = c.Describe(ctx, command.Instance); err == nil {
+			r.State, r.Reason = found.State, found.Reason
+			for _, first := range found.Hindrances[:min(len(found.Hindrances), 1)] {
+				r.NextStep = first.NextStep
+			}
+		}
+	case "list":
+		var page []thole.Instance
+		l := command.listed
+		page, err = c.List(ctx, thole.ListOptions{States: l.States, Orchestration: command.Orchestration, IDPrefix: l.IDPrefix, Parent: l.Parent,
+			Limit: l.Limit, BehindInstance: l.BehindInstance, BehindCreatedMs: l.BehindCreatedMs})
+		for _, one := range page {
+			r.Instances = append(r.Instances, one.ID)
+		}
+	case "complete":
+		err = c.CompleteActivity(ctx, command.Token, command.Output)
+	case "fail":
+		err = c.FailActivity(ctx, command.Token, thole.Failure{Text: command.Text, Type: command.ErrorType})
 	}
 	if err != nil {
 		r.Status, r.Text = thole.StatusOf(err), err.Error()
+		var told *thole.Error
+		if errors.As(err, &told) {
+			r.State, r.Reason, r.NextStep = told.State, told.Reason, told.NextStep
+		}
 	}
 	return r
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { name, TholeError } from "./errors.js";
-import { call, decode, encode, linkOf, NO_ANSWER, Pause, sleep, Status, type Answer } from "./gateway.js";
+import { call, decode, encode, instanceOf, linkOf, listed, NO_ANSWER, Pause, sleep, Status, type Answer, type Instance } from "./gateway.js";
 
 const ANSWER_MS = 5_000;
 const WAIT_MS = 10_000;
@@ -17,6 +17,8 @@ export interface ClientOptions {
   namespace?: string;
   /** For each call, all repetitions together: 30 s. */
   timeoutMs?: number;
+  /** For a `wait` that says nothing else: 10 minutes. */
+  waitLimitMs?: number;
   /** Who asks, at most 200 bytes of printable ASCII: recorded with what is asked for. Default: $THOLE_ACTOR, else USER@HOST. */
   actor?: string;
   /** Who asks, for a connection whose permissions give it that name: NATS vouches for it, and `actor` does not count. At most 200 bytes. */
@@ -25,6 +27,24 @@ export interface ClientOptions {
   name?: string;
   /** Adds the W3C Trace Context of a request: `(carrier) => propagation.inject(context.active(), carrier)` of OpenTelemetry. */
   trace?: (carrier: Record<string, string>) => void;
+}
+
+export interface StartOptions extends CallOptions {
+  instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
+  /** NOT_FOUND, and nothing is started, when no engine knows the orchestration. */
+  requireKnown?: boolean;
+  /** Is delivered in any case, whether the instance is started now or was before: signal with start. CONFLICT then: that one has ended. */
+  event?: string; eventData?: Uint8Array | string;
+}
+
+export interface ListOptions extends CallOptions {
+  /** As in `Instance`; none: any. */
+  states?: string[];
+  orchestration?: string; idPrefix?: string; parent?: string; customStatus?: string; createdAfterMs?: number; createdBeforeMs?: number;
+  /** At most 1000; 100 if it is left out. There may be fewer, although there are more. */
+  limit?: number;
+  /** The next page: the last one of the page before. */
+  behind?: Pick<Instance, "instance" | "createdMs">;
 }
 
 export interface InstanceOutcome {
@@ -72,21 +92,24 @@ export class Client {
   }
 
   /** Starts an instance, once, however often it is repeated. Returns its id: a random one if none is given. */
-  async start(orchestration: string, options: CallOptions & {
-    instance?: string; input?: Uint8Array | string; version?: number; requestId?: string;
-  } = {}): Promise<string> {
-    const { instance, input, version, requestId = randomUUID() } = options;
+  async start(orchestration: string, options: StartOptions = {}): Promise<string> {
+    const { instance, input, version, requestId = randomUUID(), requireKnown, event } = options;
     if (instance === "") throw new TholeError(Status.INVALID, "the instance's id is empty");
-    const answer = await this.call(`start.${name("orchestration", orchestration)}`, { instance, input: encode(input), version, requestId }, options);
+    const of = name("orchestration", orchestration), body = { instance, input: encode(input), version, requestId, requireKnown };
+    const answer = event === undefined ? await this.call(`start.${of}`, body, options)
+      : await this.call(`start_event.${of}~${name("event", event)}`, { ...body, eventData: encode(options.eventData) }, options);
     return answer.instance ?? instance ?? "";
   }
 
-  async signal(instance: string, event: string, data?: Uint8Array | string, options: CallOptions & { requestId?: string } = {}): Promise<void> {
-    await this.call(`signal.${name("event", event)}`, { instance, data: encode(data), requestId: options.requestId ?? randomUUID() }, options);
+  /** A note when the instance's code does not run: why, and what would help; "" when it does. */
+  async signal(instance: string, event: string, data?: Uint8Array | string, options: CallOptions & { requestId?: string } = {}): Promise<string> {
+    const body = { instance, data: encode(data), requestId: options.requestId ?? randomUUID() };
+    return (await this.call(`signal.${name("event", event)}`, body, options)).note ?? "";
   }
 
-  async cancel(instance: string, reason = "", options: CallOptions & { requestId?: string } = {}): Promise<void> {
-    await this.call("cancel", { instance, reason, requestId: options.requestId ?? randomUUID() }, options);
+  /** A note, as of `signal`. */
+  async cancel(instance: string, reason = "", options: CallOptions & { requestId?: string } = {}): Promise<string> {
+    return (await this.call("cancel", { instance, reason, requestId: options.requestId ?? randomUUID() }, options)).note ?? "";
   }
 
   async terminate(instance: string, reason = "", options: CallOptions & { requestId?: string } = {}): Promise<void> {
@@ -98,11 +121,33 @@ export class Client {
     return decode(answer.output);
   }
 
-  /** Waits until the instance has ended. TholeError TIMEOUT: it still runs. */
+  /** How an instance stands, and what keeps it from going on. */
+  async describe(instance: string, options: CallOptions = {}): Promise<Instance> {
+    const answer = await this.call("describe", { instance }, options);
+    return instanceOf(answer.info, listed(answer.hindrances));
+  }
+
+  /** Instances, newest first: one page. An empty one is the end. */
+  async list({ behind, timeoutMs, signal, ...filter }: ListOptions = {}): Promise<Instance[]> {
+    const body = { ...filter, behindInstance: behind?.instance, behindCreatedMs: behind?.createdMs };
+    return listed((await this.call("list", body, { timeoutMs, signal })).instances).map((info) => instanceOf(info));
+  }
+
+  /** Completes a task whose activity has returned LATER, by its token. Too late, or again, it changes nothing. */
+  async completeActivity(token: string, output?: Uint8Array | string, options: CallOptions = {}): Promise<void> {
+    await this.call("complete_activity", { token, output: encode(output) }, options);
+  }
+
+  async failActivity(token: string, failure: { text: string; type?: string }, options: CallOptions = {}): Promise<void> {
+    await this.call("complete_activity", { token, failure }, options);
+  }
+
+  /** Waits until the instance has ended. TholeError TIMEOUT: it has not; the error says how it stands, why, and what would help. */
   async wait(instance: string, options: CallOptions = {}): Promise<InstanceOutcome> {
-    const answer = await this.ask("wait", (leftMs) => ({ instance, waitMs: waitMs(leftMs) }), options);
-    const { state, status, text } = answer;
-    if (!state || state === "running") throw new TholeError(status, text);
+    const limited = { ...options, timeoutMs: options.timeoutMs ?? this.options.waitLimitMs ?? 600_000 };
+    const answer = await this.ask("wait", (leftMs) => ({ instance, waitMs: waitMs(leftMs), explain: leftMs <= WAIT_MS || undefined }), limited);
+    const { state = "", status, text } = answer;
+    if (!["completed", "failed", "cancelled", "terminated"].includes(state)) throw new TholeError(status, text, answer);
     return { state: state as InstanceOutcome["state"], status, text, output: decode(answer.output), errorType: answer.errorType ?? "" };
   }
 
@@ -137,7 +182,7 @@ export class Client {
       else if (answer.status !== NO_ANSWER && answer.status !== Status.UNAVAILABLE) return answer;
       await sleep(Math.min(pause.next(), Math.max(0, deadline - performance.now())));
     }
-    throw new TholeError(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text);
+    throw new TholeError(last.status > 0 ? last.status : Status.UNAVAILABLE, last.text, last);
   }
 }
 
@@ -147,5 +192,5 @@ function ownActor(): string {
   return `${user.slice(0, 100)}@${hostname().slice(0, 99)}`.replace(/[^ -~]/g, "?");
 }
 
-/** Leaves time for a repetition when an answer is lost. */
-const waitMs = (leftMs: number): number => Math.max(1, Math.min(WAIT_MS, Math.floor(leftMs / 2)));
+/** The answer to the last one comes before there is no time. */
+const waitMs = (leftMs: number): number => Math.max(1, Math.floor(Math.min(WAIT_MS, leftMs - Math.min(leftMs / 10, 300))));

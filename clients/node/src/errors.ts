@@ -34,10 +34,17 @@ export function name(what: string, value: string): string {
   return value;
 }
 
-/** The gateway refused, or did not answer in time (status 9, UNAVAILABLE). */
+/** The gateway refused, or did not answer in time (status 9, UNAVAILABLE). TIMEOUT of `wait` has the state of the instance. */
 export class TholeError extends Error {
   override readonly name = "TholeError";
-  constructor(readonly status: number, text: string) {
-    super(text === "" ? `status ${status}` : text);
+  readonly state: string;
+  /** Why the instance does not go on, if that is known, and what would help. */
+  readonly reason: string;
+  readonly nextStep: string;
+  constructor(readonly status: number, text: string, { state = "", reason = "", nextStep = "" } = {}) {
+    super((text === "" ? `status ${status}` : text) + (nextStep === "" ? "" : `; try: ${nextStep}`));
+    this.state = state;
+    this.reason = reason;
+    this.nextStep = nextStep;
   }
 }

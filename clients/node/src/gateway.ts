@@ -13,18 +13,46 @@ export const NO_ANSWER = -1;
 export interface TaskMessage {
   claim: string; activity?: string; instance?: string; execution?: string | number; activityId?: string | number; tryNumber?: number;
   attempt?: number; input?: string; key?: string; orchestration?: string; version?: number; details?: string;
-  timeoutMs?: string | number; queue?: string; traceparent?: string; tracestate?: string;
+  timeoutMs?: string | number; queue?: string; traceparent?: string; tracestate?: string; token?: string;
 }
 export interface RunningTask { claim: string; details?: string; heartbeat?: boolean }
 export interface Notice { claim: string; kind?: string; reason?: string; graceMs?: number }
-export interface Outcome { claim: string; output?: string; failure?: { text: string; type: string; final: boolean }; cancelled?: boolean; details?: string; heartbeat?: boolean }
+export interface Outcome { claim: string; output?: string; failure?: { text: string; type: string; final: boolean }; cancelled?: boolean; details?: string; heartbeat?: boolean; later?: boolean }
 
 /** Any answer. */
 export interface Answer {
   status: number; text: string;
   session?: string; subject?: string; leaseMs?: number; renewMs?: number; payloadMax?: string | number; detailsMax?: number; gateway?: string; gone?: string[];
   tasks?: TaskMessage[]; cancelled?: Notice[]; results?: { claim: string; status?: number; text?: string }[];
-  instance?: string; state?: string; output?: string; errorType?: string;
+  instance?: string; state?: string; output?: string; errorType?: string; reason?: string; nextStep?: string; note?: string;
+  info?: Partial<Instance>; hindrances?: Partial<Hindrance>[]; instances?: Partial<Instance>[];
+}
+
+/** What is known of an instance. */
+export interface Instance {
+  instance: string; orchestration: string;
+  /** 0: not chosen yet. */
+  version: number;
+  execution: number;
+  /** pending, running, waiting, stuck, paused, completed, failed, cancelled, terminated. */
+  state: string;
+  /** Why it does not go on: no_code, divergence, paused, …; `detail` is for people, of a failure the head of its text. */
+  reason: string; detail: string;
+  customStatus: string; parent: string; createdMs: number; updatedMs: number; turns: number; openActivities: number; openTimers: number;
+  /** Of `describe`: what keeps it from going on; none: it goes on, waits for time or an event, or has ended. */
+  hindrances: Hindrance[];
+}
+
+/** What keeps an instance from going on, until somebody does something. `kind`: a reason; or no_engine, not_taken, no_worker,
+ *  unknown_activity, quarantined, child. */
+export interface Hindrance { kind: string; text: string; nextStep: string }
+
+const NUMBERS = ["version", "execution", "createdMs", "updatedMs", "turns", "openActivities", "openTimers"] as const;
+const TEXTS = ["instance", "orchestration", "state", "reason", "detail", "customStatus", "parent"] as const;
+
+export function instanceOf(info: Partial<Instance> = {}, hindrances: Partial<Hindrance>[] = []): Instance {
+  return Object.fromEntries([...TEXTS.map((key) => [key, info[key] ?? ""]), ...NUMBERS.map((key) => [key, Number(info[key] ?? 0)]),
+    ["hindrances", hindrances.map(({ kind = "", text = "", nextStep = "" }) => ({ kind, text, nextStep }))]]) as Instance;
 }
 
 export const encode = (bytes: Uint8Array | string | undefined): string => Buffer.from(bytes ?? "").toString("base64");

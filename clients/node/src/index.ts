@@ -1,5 +1,5 @@
-export { Client, type CallOptions, type ClientOptions, type InstanceOutcome } from "./client.js";
+export { Client, type CallOptions, type ClientOptions, type InstanceOutcome, type ListOptions, type StartOptions } from "./client.js";
 export { ActivityFailure, Cancelled, TholeError } from "./errors.js";
-export type { Activity, Task } from "./task.js";
-export { Status } from "./gateway.js";
+export { jsonActivity, LATER, type Activity, type Task } from "./task.js";
+export { Status, type Hindrance, type Instance } from "./gateway.js";
 export { Worker, type WorkerOptions } from "./worker.js";

@@ -28,6 +28,8 @@ export interface Task {
   /** W3C Trace Context of the start; empty: it had none. */
   readonly traceparent: string;
   readonly tracestate: string;
+  /** For `Client.completeActivity`, when the activity has returned LATER; empty: it must not be completed later. */
+  readonly token: string;
   /** Aborts when the task is to end; `signal.reason` is a `Cancelled`. */
   readonly signal: AbortSignal;
   /** Says that it goes on, and stores `details` with the next renewal. The newest one counts. */
@@ -35,7 +37,25 @@ export interface Task {
 }
 
 /** What an activity does. Its result is the output; text is stored as UTF-8. */
-export type Activity = (task: Task) => Promise<Uint8Array | string | void> | Uint8Array | string | void;
+export type Activity = (task: Task) => Promise<Output> | Output;
+type Output = Uint8Array | string | void | typeof LATER;
+
+/** Returned by an activity whose task is completed later, by who has its token. */
+export const LATER = Symbol("completed later");
+
+/** An activity of values. An input that is no JSON is a final failure of type bad_input. */
+export function jsonActivity<In, Out>(activity: (value: In, task: Task) => Promise<Out> | Out): Activity {
+  return async (task) => {
+    let value: In;
+    try {
+      value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(task.input)) as In;
+    } catch (err) {
+      throw new ActivityFailure(`the input cannot be read: ${(err as Error).message}`, { type: "bad_input", final: true });
+    }
+    const output = await activity(value, task);
+    return output === LATER ? LATER : JSON.stringify(output);
+  };
+}
 
 /** A task in hand: from its arrival until its outcome is answered, or it is lost. */
 export class Held {
@@ -57,6 +77,7 @@ export class Held {
       activityId: BigInt(message.activityId ?? 0), tryNumber: message.tryNumber ?? 0, attempt: message.attempt ?? 0,
       input: decode(message.input), key: message.key ?? "", details: decode(message.details),
       timeoutMs: Number(message.timeoutMs ?? 0), traceparent: message.traceparent ?? "", tracestate: message.tracestate ?? "",
+      token: message.token ?? "",
       signal: this.abort.signal, heartbeat: (details) => this.heartbeat(details),
     };
   }
@@ -86,7 +107,13 @@ export class Held {
     const { claim, task } = this;
     try {
       if (!activity) throw new ActivityFailure(`this worker has no activity ${task.activity}`, { type: "unknown_activity" });
-      const output = Buffer.from((await activity(task)) ?? "");
+      const result = await activity(task);
+      if (result === LATER) {
+        if (task.token === "") throw new ActivityFailure("this task cannot be completed later: it has no token", { type: "no_token", final: true });
+        this.outcome = { claim, later: true };
+        return;
+      }
+      const output = Buffer.from(result ?? "");
       if (output.length > this.payloadMax)
         throw new ActivityFailure(`the output has ${output.length} bytes; the limit is ${this.payloadMax}`, { type: "too_large", final: true });
       this.outcome = { claim, output: encode(output) };

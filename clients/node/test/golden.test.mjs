@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { ActivityFailure, Client, TholeError, Worker } from "../dist/index.js";
+import { ActivityFailure, Client, LATER, TholeError, Worker } from "../dist/index.js";
 import { Held } from "../dist/task.js";
 
 const folder = process.env.THOLE_GOLDEN ? `file://${process.env.THOLE_GOLDEN}/` : new URL("../../../proto/golden/", import.meta.url);
@@ -55,16 +55,27 @@ const opened = { session: "s", subject: "gw.s", leaseMs: 10000, renewMs: 30 };
 test("every message is known", () => {
   const known = `OpenSession SessionOpened NextTasks Tasks Task RenewTasks RunningTask TasksRenewed Notice CompleteTasks Outcome TaskFailure
     TasksCompleted OutcomeResult CloseSession SessionClosed StartInstance InstanceStarted SignalInstance EndInstance Accepted QueryInstance
-    QueryResult WaitInstance InstanceOutcome`.split(/\s+/);
+    QueryResult WaitInstance InstanceOutcome DescribeInstance InstanceDescription InstanceInfo Hindrance ListInstances InstanceList CompleteActivity`.split(/\s+/);
   assert.deepEqual([...new Set(lines.map(({ kind }) => kind))].sort(), known.sort());
 });
 
 test("requests of a client", async () => {
-  for (const { name, kind, json } of of("StartInstance", "SignalInstance", "EndInstance", "QueryInstance")) {
+  for (const { name, kind, json } of of("StartInstance", "SignalInstance", "EndInstance", "QueryInstance", "DescribeInstance", "ListInstances", "CompleteActivity")) {
     const nc = connection();
     const client = new Client(nc);
-    const { instance = "", reason = "", version, requestId = "" } = json;
-    if (kind === "StartInstance") await client.start("o", { instance: instance || undefined, input: bytes(json.input), version, requestId });
+    const { instance = "", reason = "", version, requestId = "", requireKnown } = json;
+    const event = "eventData" in json ? { event: "e", eventData: bytes(json.eventData) } : {};
+    if (kind === "StartInstance") await client.start("o", { instance: instance || undefined, input: bytes(json.input), version, requestId, requireKnown, ...event });
+    if (kind === "DescribeInstance") await client.describe(instance);
+    if (kind === "ListInstances") {
+      const { behindInstance, behindCreatedMs, ...filter } = json; // 64 bits: as they are given
+      await client.list({ ...filter, behind: { instance: behindInstance, createdMs: behindCreatedMs } });
+    }
+    if (kind === "CompleteActivity" && json.failure) {
+      await client.failActivity(json.token, json.failure); // with final, which does not count
+    } else if (kind === "CompleteActivity") {
+      await client.completeActivity(json.token ?? "", bytes(json.output));
+    }
     if (kind === "SignalInstance") await client.signal(instance, "e", bytes(json.data), { requestId });
     if (kind === "EndInstance") await client.cancel(instance, reason, { requestId });
     if (kind === "EndInstance") await client.terminate(instance, reason, { requestId });
@@ -75,20 +86,30 @@ test("requests of a client", async () => {
   const nc = connection({ state: "completed" });
   const { json } = of("WaitInstance").find(({ name }) => name === "WaitInstance");
   await new Client(nc).wait(json.instance, { timeoutMs: 60000 });
-  assert.deepEqual(nc.sent[0].body, json);
+  assert.deepEqual(plain(nc.sent[0].body), json);
+  const explained = of("WaitInstance").find(({ name }) => name === "WaitInstance, explained").json;
+  await new Client(nc).wait(explained.instance, { timeoutMs: 9000 });
+  assert.deepEqual({ ...nc.sent[1].body, waitMs: explained.waitMs }, explained);
 });
 
 test("answers to a client", async () => {
-  for (const { name, kind, json } of of("InstanceStarted", "QueryResult", "Accepted", "InstanceOutcome")) {
-    const client = new Client(connection(json), { timeoutMs: 50 });
+  for (const { name, kind, json } of of("InstanceStarted", "QueryResult", "Accepted", "InstanceOutcome", "InstanceDescription", "InstanceList")) {
+    const client = new Client(connection(json), { timeoutMs: 50, waitLimitMs: 50 });
     const asked = { InstanceStarted: () => client.start("o"), QueryResult: () => client.query("i", "q"), Accepted: () => client.cancel("i"),
-      InstanceOutcome: () => client.wait("i") }[kind]();
+      InstanceOutcome: () => client.wait("i"), InstanceDescription: () => client.describe("i"), InstanceList: () => client.list() }[kind]();
     const { status = 0, text = "" } = json;
-    if (kind === "InstanceOutcome" && json.state && json.state !== "running" && status !== 11) {
+    const whole = (info = {}) => ({ ...info, ...Object.fromEntries(["execution", "createdMs", "updatedMs", "turns", "openActivities", "openTimers"]
+      .map((key) => [key, Number(info[key] ?? 0)])) });
+    if (kind === "InstanceOutcome" && ["completed", "failed", "cancelled", "terminated"].includes(json.state)) {
       const got = await asked;
       assert.deepEqual(plain({ ...got, output: base64(got.output) }), plain(json), name);
     } else if (status !== 0 || kind === "InstanceOutcome") {
-      await assert.rejects(asked, (err) => err instanceof TholeError && err.status === status && err.message.includes(text), name);
+      await assert.rejects(asked, (err) => err instanceof TholeError && err.status === status && err.message.includes(text)
+        && (status !== 11 || [err.state, err.reason, err.nextStep].join() === [json.state, json.reason, json.nextStep].join()), name);
+    } else if (kind === "InstanceDescription") {
+      assert.deepEqual(plain(await asked), plain({ ...whole(json.info), hindrances: json.hindrances }), name);
+    } else if (kind === "InstanceList") {
+      assert.deepEqual(plain(await asked), plain((json.instances ?? []).map(whole)), name);
     } else if (kind === "InstanceStarted") {
       assert.equal(await asked, json.instance ?? "", name);
     } else if (kind === "QueryResult") {
@@ -150,13 +171,14 @@ test("renewals, and what an open says is gone", () => {
 
 test("outcomes", async () => {
   for (const { name, json } of of("Outcome")) {
-    const { claim = "", output, failure: why, cancelled } = json;
-    if ([output, why, cancelled].filter((is) => is !== undefined).length !== 1) continue;
-    const held = new Held({ claim }, 1 << 20);
+    const { claim = "", output, failure: why, cancelled, later } = json;
+    if ([output, why, cancelled, later].filter((is) => is !== undefined).length !== 1) continue;
+    const held = new Held({ claim, token: "t" }, 1 << 20);
     if (cancelled) held.cancel("requested", "", 0);
     await held.run(() => {
       if (json.heartbeat) held.task.heartbeat(bytes(json.details));
       if (cancelled) throw new Error("as cancelled");
+      if (later) return LATER;
       if (why) throw new ActivityFailure(why.text ?? "", { type: why.type, final: why.final });
       return bytes(output);
     });

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,9 +90,11 @@ async def outcome(message):
             raise asyncio.CancelledError
         if "failure" in message:
             raise thole.Failure(why.get("text", ""), why.get("type", ""), why.get("final", False))
+        if message.get("later"):
+            return thole.LATER
         return octets(message, "output")
 
-    held = Held(message.get("claim", ""), read_task(_call.Message({}), 8), run)
+    held = Held(message.get("claim", ""), read_task(_call.Message({"token": "t"}), 8), run)
     await asyncio.wait([held.runner])
     return held.outcome(1 << 20)
 
@@ -104,7 +107,9 @@ class Requests(unittest.IsolatedAsyncioTestCase):
         instance, reason = want.get("instance", ""), want.get("reason", "")
         with mock.patch.object(client.secrets, "token_hex", lambda n: want.get("requestId", "")):
             if kind == "StartInstance":
-                await calls.start("o", octets(want, "input"), instance=instance or None, version=want.get("version", 0))
+                event = "e" if "eventData" in want else None
+                await calls.start("o", octets(want, "input"), instance=instance or None, version=want.get("version", 0),
+                                  require_known=want.get("requireKnown", False), event=event, event_data=octets(want, "eventData"))
             elif kind == "SignalInstance":
                 await calls.signal(instance, "e", octets(want, "data"))
             elif kind == "EndInstance":
@@ -116,7 +121,21 @@ class Requests(unittest.IsolatedAsyncioTestCase):
                 await calls.query(instance, "q", octets(want, "input"))
             elif kind == "WaitInstance":
                 with mock.patch.object(client, "WAIT_SECONDS", want["waitMs"] / 1000):
-                    await calls.wait(instance)
+                    await calls.wait(instance, timeout=want["waitMs"] / 1000 + (0 if want.get("explain") else 60))
+                if want.get("explain"):
+                    nc.sent["waitMs"] = want["waitMs"]  # a moment less is left
+            elif kind == "DescribeInstance":
+                await calls.describe(instance)
+            elif kind == "ListInstances":
+                fields = {re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): value for key, value in want.items()}
+                numbers = {key: int(value) for key, value in fields.items() if key.endswith("_ms")}
+                await calls.list(**{**fields, **numbers})
+                nc.sent = {re.sub("_(.)", lambda m: m[1].upper(), key): str(value) if key.endswith("_ms") else value for key, value in nc.sent.items()}
+            elif kind == "CompleteActivity" and "failure" in want:
+                await calls.fail_activity(want["token"], want["failure"]["text"], want["failure"]["type"])
+                nc.sent["failure"]["final"] = True  # it does not count
+            elif kind == "CompleteActivity":
+                await calls.complete_activity(want.get("token", ""), octets(want, "output"))
             elif kind == "OpenSession":
                 made = Work(nc, name=want.get("worker", ""), slots=want.get("slots", 0), handlers=dict.fromkeys(want.get("activities", [])),
                             resume=want.get("resume", ""))
@@ -143,11 +162,12 @@ class Requests(unittest.IsolatedAsyncioTestCase):
         for name, kind, want in lines():
             if TIMES.get(kind) and not 0 < want.get(TIMES[kind], 0) < 2**31:
                 continue
-            if kind in ("OpenSession", "NextTasks", "CloseSession", "StartInstance", "SignalInstance", "EndInstance", "QueryInstance", "WaitInstance"):
+            if kind in ("OpenSession", "NextTasks", "CloseSession", "StartInstance", "SignalInstance", "EndInstance", "QueryInstance", "WaitInstance",
+                        "DescribeInstance", "ListInstances", "CompleteActivity"):
                 sent = await self.ask(kind, want)
                 self.assertEqual(plain(sent), plain(want, LEFT_OUT.get(kind, ())), name)
                 seen.add(kind)
-        self.assertEqual(len(seen), 8)
+        self.assertEqual(len(seen), 11)
 
     async def test_heartbeats(self):
         for name, kind, want in lines():
@@ -161,7 +181,7 @@ class Requests(unittest.IsolatedAsyncioTestCase):
 
     async def test_outcomes(self):
         for name, kind, want in lines():
-            if kind == "Outcome" and len(want.keys() & {"output", "failure", "cancelled"}) == 1 and want.get("failure") != {}:
+            if kind == "Outcome" and len(want.keys() & {"output", "failure", "cancelled", "later"}) == 1 and want.get("failure") != {}:
                 self.assertEqual(plain(await outcome(want)), plain(want), name)
 
 
@@ -171,7 +191,8 @@ class Answers(unittest.IsolatedAsyncioTestCase):
         got = {"claim": want.get("claim", ""), "activity": task.activity, "instance": task.instance, "execution": str(task.execution),
                "activityId": str(task.activity_id), "tryNumber": task.try_number, "attempt": task.attempt, "input": _call.encoded(task.input),
                "key": task.key, "orchestration": task.orchestration, "version": task.version, "details": _call.encoded(task.details),
-               "queue": task.queue, "traceparent": task.traceparent, "tracestate": task.tracestate}
+               "queue": task.queue, "traceparent": task.traceparent, "tracestate": task.tracestate,
+               "token": task.token}
         self.assertEqual(plain(got), plain(want, ("timeoutMs",)), name)
         self.assertEqual(task.timeout, int(want["timeoutMs"]) / 1000 if "timeoutMs" in want else None, name)
 
@@ -220,11 +241,18 @@ class Answers(unittest.IsolatedAsyncioTestCase):
                              (want["subject"], want["session"], want["leaseMs"] / 1000, want["renewMs"] / 1000, int(want["payloadMax"])), name)
             self.assertEqual(list(made.worker.held), ["other"])
 
+    def instance(self, got, want, hindrances, name):
+        told = {re.sub("_(.)", lambda m: m[1].upper(), key): value for key, value in vars(got).items() if key != "hindrances"}
+        self.assertEqual(plain({key: str(value) for key, value in told.items()}), plain({key: str(value) for key, value in want.items()}), name)
+        self.assertEqual([(one.kind, one.text, one.next_step) for one in got.hindrances],
+                         [(one.get("kind", ""), one.get("text", ""), one.get("nextStep", "")) for one in hindrances], name)
+
     async def test_calls(self):
         for name, kind, want in lines():
             calls = thole.Client(Gateway(want))
             make = {"InstanceStarted": lambda: calls.start("o"), "QueryResult": lambda: calls.query("i", "q"), "Accepted": lambda: calls.cancel("i"),
-                    "InstanceOutcome": lambda: calls.wait("i", timeout=0.01)}.get(kind)
+                    "InstanceOutcome": lambda: calls.wait("i", timeout=0.01), "InstanceDescription": lambda: calls.describe("i"),
+                    "InstanceList": lambda: calls.list()}.get(kind)
             if make is None:
                 continue
             status = want.get("status", 0)
@@ -235,6 +263,14 @@ class Answers(unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises(thole.Error, msg=name) as raised:
                     await make()
                 self.assertEqual((raised.exception.status, raised.exception.text), (status, want.get("text", "")), name)
+                if status == thole.Status.TIMEOUT:
+                    self.assertEqual((raised.exception.state, raised.exception.reason, raised.exception.next_step),
+                                     (want.get("state", ""), want.get("reason", ""), want.get("nextStep", "")), name)
+            elif kind == "InstanceDescription":
+                self.instance(await make(), want.get("info", {}), want.get("hindrances", []), name)
+            elif kind == "InstanceList":
+                for got, one in zip(await make(), want.get("instances", [])):
+                    self.instance(got, one, [], name)
             elif ends:
                 got = await make()
                 self.assertEqual((got.state, got.status, got.text, got.error_type),
@@ -251,7 +287,8 @@ class Answers(unittest.IsolatedAsyncioTestCase):
     def test_every_message(self):
         known = ("OpenSession SessionOpened NextTasks Tasks Task RenewTasks RunningTask TasksRenewed Notice CompleteTasks Outcome TaskFailure "
                  "TasksCompleted OutcomeResult CloseSession SessionClosed StartInstance InstanceStarted SignalInstance EndInstance Accepted "
-                 "QueryInstance QueryResult WaitInstance InstanceOutcome").split()
+                 "QueryInstance QueryResult WaitInstance InstanceOutcome DescribeInstance InstanceDescription InstanceInfo Hindrance ListInstances "
+                 "InstanceList CompleteActivity").split()
         self.assertEqual({kind for _, kind, _ in lines()}, set(known))
 
 

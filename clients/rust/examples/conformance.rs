@@ -7,8 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use thole_client::{ActivityError, Client, Ended, Error, Start, Task, Worker, status};
+use thole_client::{ActivityError, Client, Ended, Error, Filter, Start, Task, Worker};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
@@ -27,6 +28,8 @@ async fn main() -> Result<(), Failed> {
     if var("CONF_MODE") == "client" {
         let client = Client::new(nats, &var("THOLE_NAMESPACE"));
         let client = client.with_vouched_actor(var("CONF_VOUCHED"));
+        let waits = var("CONF_WAIT_MS").parse().map(Duration::from_millis);
+        let client = waits.map_or(client.clone(), |limit| client.with_wait_limit(limit));
         let client = if var("CONF_ACTOR").is_empty() { client } else { client.with_actor(var("CONF_ACTOR")) };
         commands(if var("CONF_CLIENT").is_empty() { client } else { client.with_name(var("CONF_CLIENT")) }).await
     } else {
@@ -82,6 +85,14 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         .activity("key", |task| async move { Ok(task.key) })
         .activity("resume", |task| async move { Ok(task.details) })
         .activity("trace", |task| async move { Ok(format!("{} {}", task.traceparent, task.tracestate)) })
+        .activity("json", thole_client::json(add_one))
+        .activity("later", |task| async move {
+            print(&json!({"event": "later", "instance": task.instance, "token": task.completion_token}));
+            Err::<Bytes, _>(ActivityError::Later)
+        })
+        .activity("deadline", |task| async move {
+            Ok(if task.timeout_ms == 0 { "none".into() } else { task.timeout_ms.to_string() })
+        })
         .activity("sleep", sleeps)
         .activity("stubborn", |task| async move {
             sleep(Duration::from_millis(number(&task)? as u64)).await;
@@ -90,6 +101,16 @@ async fn work(nats: async_nats::Client) -> Result<(), Failed> {
         .activity("beat", beats);
     worker.run(stop).await?;
     std::process::exit(0) // handlers that were given up may still run
+}
+
+#[derive(Deserialize, Serialize)]
+struct Numbered {
+    n: i64,
+    text: String,
+}
+
+async fn add_one(value: Numbered, _task: Task) -> Result<Numbered, ActivityError> {
+    Ok(Numbered { n: value.n + 1, text: value.text + "!" })
 }
 
 fn text(task: &Task) -> String {
@@ -136,50 +157,69 @@ async fn commands(client: Client) -> Result<(), Failed> {
     let mut lines = BufReader::new(stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         let asked: Value = serde_json::from_str(&line)?;
-        let ended = command(&client, &asked).await.unwrap_or_else(|err| {
-            (
-                String::new(),
-                Ended {
-                    status: err.status,
-                    text: err.text,
-                    state: String::new(),
-                    output: Bytes::new(),
-                    error_type: String::new(),
-                },
-            )
+        let mut told = command(&client, &asked).await.unwrap_or_else(|err| {
+            json!({"status": err.status, "text": err.text, "state": err.state, "reason": err.reason, "next_step": err.next_step})
         });
-        let (instance, Ended { state, status, output, text, error_type }) = ended;
-        print(
-            &json!({"id": asked["id"], "status": status, "text": text, "instance": instance, "output": STANDARD.encode(output),
-            "state": state, "error_type": error_type}),
-        );
+        told["id"] = asked["id"].clone();
+        print(&told);
     }
     std::process::exit(0)
 }
 
-async fn command(client: &Client, asked: &Value) -> Result<(String, Ended), Error> {
+async fn command(client: &Client, asked: &Value) -> Result<Value, Error> {
     let text = |name: &str| asked[name].as_str().unwrap_or_default().to_string();
-    let client = client.with_timeout(Duration::from_millis(asked["timeout_ms"].as_u64().unwrap_or(10_000)));
+    let client = match asked["timeout_ms"].as_u64().unwrap_or(10_000) {
+        0 => client.clone(),
+        ms => client.with_timeout(Duration::from_millis(ms)),
+    };
     let trace = ["traceparent", "tracestate"].map(|name| (name.to_string(), text(name)));
     let client = client.with_trace(move |carrier| {
         carrier.extend(trace.iter().filter(|(_, value)| !value.is_empty()).cloned());
     });
-    let input = Bytes::from(STANDARD.decode(text("input")).unwrap_or_default());
-    let mut instance = text("instance");
-    let mut ended =
-        Ended { state: String::new(), status: 0, output: Bytes::new(), text: String::new(), error_type: String::new() };
+    let decoded = |name: &str| Bytes::from(STANDARD.decode(text(name)).unwrap_or_default());
+    let input = decoded("input");
+    let number = |name: &str| asked[name].as_u64().unwrap_or_default();
+    let instance = text("instance");
+    let mut told = json!({"status": 0, "instance": instance});
     match asked["op"].as_str().unwrap_or_default() {
         "start" => {
-            let version = asked["version"].as_u64().unwrap_or_default() as u32;
-            instance =
-                client.start(&text("orchestration"), Start { instance, input, version, ..Start::default() }).await?;
+            let event = asked["event"].is_string().then(|| (text("event"), decoded("event_data")));
+            let (version, require_known) = (number("version") as u32, asked["require_known"] == true);
+            let start = Start { instance, input, version, require_known, event, ..Start::default() };
+            told["instance"] = client.start(&text("orchestration"), start).await?.into();
         }
-        "signal" => client.signal(&instance, &text("event"), input).await?,
-        "cancel" => client.cancel(&instance, &text("reason")).await?,
+        "signal" => told["note"] = client.signal(&instance, &text("event"), input).await?.into(),
+        "cancel" => told["note"] = client.cancel(&instance, &text("reason")).await?.into(),
         "terminate" => client.terminate(&instance, &text("reason")).await?,
-        "query" => ended.output = client.query(&instance, &text("query"), input).await?,
-        "wait" => ended = client.wait(&instance).await?,
-        op => return Err(Error { status: status::INVALID, text: format!("there is no {op}") }),
+        "query" => told["output"] = STANDARD.encode(client.query(&instance, &text("query"), input).await?).into(),
+        "wait" => {
+            let Ended { state, status, output, text, error_type } = client.wait(&instance).await?;
+            told = json!({"status": status, "text": text, "state": state, "output": STANDARD.encode(output), "error_type": error_type});
+        }
+        "describe" => {
+            let found = client.describe(&instance).await?;
+            let next_step = found.hindrances.first().map(|first| first.next_step.clone());
+            told = json!({"status": 0, "state": found.state, "reason": found.reason, "next_step": next_step});
+        }
+        "list" => {
+            let states =
+                asked["states"].as_array().into_iter().flatten().filter_map(|state| Some(state.as_str()?.to_string()));
+            let filter = Filter {
+                states: states.collect(),
+                orchestration: text("orchestration"),
+                id_prefix: text("id_prefix"),
+                parent: text("parent"),
+                limit: number("limit") as u32,
+                behind_instance: text("behind_instance"),
+                behind_created_ms: number("behind_created_ms"),
+                ..Filter::default()
+            };
+            let page = client.list(&filter).await?;
+            told["instances"] = page.iter().map(|one| one.instance.clone()).collect();
+        }
+        "complete" => client.complete_activity(&text("token"), decoded("output")).await?,
+        "fail" => client.fail_activity(&text("token"), &text("error_type"), &text("text")).await?,
+        op => told = json!({"status": 12, "text": format!("there is no {op}")}),
     }
-    Ok((instance, ended))
+    Ok(told)
 }

@@ -36,17 +36,76 @@ pub mod status {
 
 /// The gateway refused, or did not answer in time ([`status::UNAVAILABLE`]).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text} (status {status})")]
+#[error("{text} (status {status}) {next_step}")]
 pub struct Error {
     /// One of [`status`], or another one of thole's.
     pub status: u32,
     pub text: String,
+    /// Of the instance that [`Client::wait`](crate::Client::wait) has waited for in vain, as in [`Instance`]; else empty.
+    pub state: String,
+    /// Why it does not go on, and what would help; empty: that is not known.
+    pub reason: String,
+    pub next_step: String,
 }
 
 impl Error {
     pub(crate) fn new(status: u32, text: impl ToString) -> Self {
-        Self { status, text: text.to_string() }
+        Told::new(status, text).into()
     }
+}
+
+impl From<Told> for Error {
+    fn from(told: Told) -> Self {
+        let Told { status, text, state, reason, next_step, .. } = told;
+        Self { status, text, state, reason, next_step }
+    }
+}
+
+/// What is known of an instance. Times are milliseconds since 1970.
+#[derive(Debug, Clone, Deserialize, Default, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Instance {
+    pub instance: String,
+    pub orchestration: String,
+    /// 0: not chosen yet.
+    pub version: u32,
+    #[serde(deserialize_with = "number")]
+    pub execution: u64,
+    /// `pending`, `running`, `waiting`, `stuck`, `paused`, `completed`, `failed`, `cancelled`, `terminated`.
+    pub state: String,
+    /// Why it does not go on: `no_code`, `divergence`, `paused` and others.
+    pub reason: String,
+    /// The same for people; of a failure the head of its text.
+    pub detail: String,
+    pub custom_status: String,
+    pub parent: String,
+    #[serde(deserialize_with = "number")]
+    pub created_ms: u64,
+    #[serde(deserialize_with = "number")]
+    pub updated_ms: u64,
+    #[serde(deserialize_with = "number")]
+    pub turns: u64,
+    #[serde(deserialize_with = "number")]
+    pub open_activities: u64,
+    #[serde(deserialize_with = "number")]
+    pub open_timers: u64,
+    /// Of [`Client::describe`](crate::Client::describe): what keeps it from going on; none: it goes on, waits for time
+    /// or an event, or has ended.
+    #[serde(skip)]
+    pub hindrances: Vec<Hindrance>,
+}
+
+/// What keeps an instance from going on, until somebody does something.
+#[derive(Debug, Clone, Deserialize, Default, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Hindrance {
+    /// A reason; or `no_engine`, `not_taken`, `no_worker`, `unknown_activity`, `quarantined`.
+    pub kind: String,
+    pub text: String,
+    /// What would let it go on.
+    pub next_step: String,
 }
 
 /// A namespace, queue, worker, activity, orchestration, event or query; others do not get into a subject.
@@ -85,6 +144,11 @@ pub struct Told {
     #[serde(deserialize_with = "decode")]
     pub output: Bytes,
     pub error_type: String,
+    pub next_step: String,
+    pub note: String,
+    pub info: Instance,
+    pub hindrances: Vec<Hindrance>,
+    pub instances: Vec<Instance>,
 }
 
 impl Told {

@@ -8,7 +8,7 @@ mod golden;
 mod task;
 mod worker;
 
-pub use client::{Client, Ended, Start};
-pub use gateway::{Error, status};
-pub use task::{ActivityError, Cancellation, Task};
+pub use client::{Client, Ended, Filter, Start};
+pub use gateway::{Error, Hindrance, Instance, status};
+pub use task::{ActivityError, Cancellation, Task, json};
 pub use worker::Worker;

@@ -1,7 +1,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use serde::Deserialize;
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +53,10 @@ pub struct Task {
     /// W3C Trace Context of the start; empty: it had none.
     pub traceparent: String,
     pub tracestate: String,
+    /// For [`Client::complete_activity`](crate::Client::complete_activity), when the activity has ended with
+    /// [`ActivityError::Later`]; empty: it must not be completed later.
+    #[serde(rename = "token")]
+    pub completion_token: String,
     #[serde(skip)]
     pub(crate) held: Arc<Held>,
 }
@@ -114,6 +120,8 @@ pub enum ActivityError {
     },
     /// It has ended because it was cancelled.
     Cancelled,
+    /// Its task is completed later, by who has its token.
+    Later,
     /// Any other error.
     Other(String),
 }
@@ -133,6 +141,25 @@ impl ActivityError {
 impl<E: std::error::Error> From<E> for ActivityError {
     fn from(err: E) -> Self {
         Self::Other(err.to_string())
+    }
+}
+
+/// Makes an activity of a function of values. An input that cannot be read as one is a final failure of type
+/// `bad_input`.
+pub fn json<I, O, F, R>(activity: F) -> impl Fn(Task) -> BoxFuture<'static, Result<Bytes, ActivityError>>
+where
+    I: DeserializeOwned + Send + 'static,
+    O: Serialize,
+    F: Fn(I, Task) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Result<O, ActivityError>> + Send + 'static,
+{
+    move |task| {
+        let activity = activity.clone();
+        Box::pin(async move {
+            let value = serde_json::from_slice(&task.input)
+                .map_err(|err| ActivityError::last("bad_input", format!("the input cannot be read: {err}")))?;
+            Ok(serde_json::to_vec(&activity(value, task).await?)?.into())
+        })
     }
 }
 

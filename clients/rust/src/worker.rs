@@ -390,7 +390,7 @@ impl Worker {
             let text = format!("this worker has no activity {}", task.activity);
             return failure(&task.claim, &text, "unknown_activity", false);
         };
-        let (claim, held) = (task.claim.clone(), Arc::clone(&task.held));
+        let (claim, held, has_token) = (task.claim.clone(), Arc::clone(&task.held), !task.completion_token.is_empty());
         // A task of its own, so that a panic ends nothing else.
         let ended = tokio::spawn(async move { activity(task).await }).await;
         let max = self.session.borrow().payload_max;
@@ -400,6 +400,10 @@ impl Worker {
                 failure(&claim, &text, "too_large", true)
             }
             Ok(Ok(output)) => return json!({"claim": claim, "output": encode(&output)}),
+            Ok(Err(ActivityError::Later)) if has_token => return json!({"claim": claim, "later": true}),
+            Ok(Err(ActivityError::Later)) => {
+                failure(&claim, "this task cannot be completed later: it has no token", "no_token", true)
+            }
             Ok(Err(ActivityError::Failed { text, kind, last })) => failure(&claim, &text, &kind, last),
             Ok(Err(_)) if held.token.is_cancelled() => json!({"claim": claim, "cancelled": true}),
             Ok(Err(ActivityError::Cancelled)) => failure(&claim, "says that it was cancelled, and was not", "", false),

@@ -1,5 +1,6 @@
 #include "batch.h"
 #include "memory.h"
+#include "range.h"
 #include <stdlib.h>
 
 enum { BATCH_BYTES_MAX = 64 * 1024 * 1024 }; /* all kinds full, with the longest ids and details */
@@ -17,7 +18,8 @@ struct executions executions_pruned(const struct event *event)
 {
     if (event->kind != EVENT_HISTORY_PRUNED || event->before <= event->kept + 1)
         return (struct executions){0, 0};
-    return (struct executions){event->kept, event->before - 1};
+    return (struct executions){range_nearest(RANGE_EXECUTION, event->kept),
+                               range_nearest(RANGE_EXECUTION, event->before - 1)};
 }
 
 struct batch *batch_create(uint32_t partition, uint64_t epoch)

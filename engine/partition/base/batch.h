@@ -45,6 +45,7 @@ struct batch_instance { /* an instances row and its executions row: the last sta
     uint32_t version;          /* 0 = unchanged */
     uint64_t execution;        /* 0: events wait for an instance that does not exist yet */
     uint32_t status;           /* a thole_instance_status */
+    uint32_t blocked;          /* an enum blocked_kind: why it does not go on; 0: it does, or has ended */
     uint64_t created_ms;       /* 0 = unchanged */
     uint64_t updated_ms;
     uint64_t began_ms;    /* of its execution, when that begins in this batch; 0 = earlier, or none does */
@@ -68,6 +69,16 @@ struct projected {
 /* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored, so the function must never change.
  */
 uint64_t projected_mark(thole_slice record);
+
+/*
+ * What the row of a partition says of the partition's rows: up to where the log is projected, and how many
+ * batches were applied. Within an epoch it says which batch was the last one. The watermark does not: it
+ * moves with a later batch than the rows.
+ */
+struct rows_state {
+    struct projected projected;
+    uint64_t batches;
+};
 /* The executions `above` < execution <= `upto`. upto 0: all. */
 struct executions {
     uint64_t above, upto;
@@ -90,7 +101,8 @@ struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;
     uint64_t epoch;
-    struct projected projected; /* the partition's watermark after the same transaction; seq 0 = unchanged */
+    struct rows_state follows;  /* what the database must have: else it is of another time, and not touched */
+    struct projected projected; /* the partition's watermark after the same transaction */
     bool durable;               /* commits synchronously (synchronous_commit) */
     struct batch_activity *activities_added, *activities_removed;
     size_t activities_added_len, activities_removed_len;

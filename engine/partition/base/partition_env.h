@@ -25,7 +25,7 @@ struct output {
 
 struct env {
     struct partition_options options;
-    uint64_t now_ms;     /* never goes back */
+    uint64_t now_ms;     /* never goes back while the partition is open */
     uint64_t generation; /* of the outputs; answers with an older one are ignored */
     bool nomem;          /* memory ran out: the partition closes at the end of the step */
     struct output *first, *last, *taken;

@@ -13,7 +13,9 @@ static enum partition_in_kind answer_kind(enum partition_out_kind kind)
     case PARTITION_OUT_READ_LOG: return PARTITION_IN_LOG;
     case PARTITION_OUT_LOAD: return PARTITION_IN_HISTORY;
     case PARTITION_OUT_READ_IDS: return PARTITION_IN_IDS;
-    case PARTITION_OUT_REMOVE_HISTORY: return PARTITION_IN_REMOVED;
+    case PARTITION_OUT_REMOVE_HISTORY:
+    case PARTITION_OUT_REMOVE_RECORDS: return PARTITION_IN_REMOVED;
+    case PARTITION_OUT_FIND_DISPENSABLE: return PARTITION_IN_DISPENSABLE;
     case PARTITION_OUT_STORE_OPEN: return PARTITION_IN_STORE_OPENED;
     case PARTITION_OUT_STORE_RESET: return PARTITION_IN_STORE_RESET;
     case PARTITION_OUT_READ_LIVE: return PARTITION_IN_LIVE;
@@ -32,12 +34,21 @@ static enum partition_in_kind answer_kind(enum partition_out_kind kind)
     case PARTITION_OUT_WITHDRAW:
     case PARTITION_OUT_NOTICE:
     case PARTITION_OUT_LINE:
+    case PARTITION_OUT_STOPPED:
+    case PARTITION_OUT_LIMITED:
     case PARTITION_OUT_PURGE_INBOX:
     case PARTITION_OUT_CRASHED:
     case PARTITION_OUT_CRASHES_OVER:
     case PARTITION_OUT_QUERY_ANSWER: break;
     }
     return PARTITION_IN_OPEN;
+}
+
+const char *partition_limit_name(enum partition_limit limit)
+{
+    static const char *const names[PARTITION_LIMITS] = {
+        [LIMIT_EXECUTIONS] = "executions", [LIMIT_TURNS] = "turns"};
+    return names[limit];
 }
 
 bool partition_is_answered(enum partition_out_kind kind)

@@ -13,14 +13,15 @@
 #include "thole/program.h"
 
 /* Describes orchestration code that is about to run, for a watcher. Slices are borrowed for the call. */
-enum code_kind { CODE_TURN = 1, CODE_REPLAY = 2, CODE_QUERY = 3 };
+enum code_kind { CODE_TURN = 1, CODE_REPLAY = 2, CODE_QUERY = 3, CODE_DROP = 4 };
 struct code_run {
     enum code_kind kind;
     uint32_t partition, version;
-    uint64_t execution, event; /* event: the turn's first; QUERY: the history's last */
+    uint64_t execution, event; /* event: the turn's first; QUERY, DROP: the history's last */
     thole_slice instance, orchestration;
     thole_orchestration_fn *code;
 };
+enum { CODE_SITE_BYTES = 400 };
 /* Callbacks; all are called on the machine's thread. */
 struct code_watch {
     /* Called before and after each run of code. */
@@ -31,6 +32,9 @@ struct code_watch {
      */
     thole_status (*attempt)(void *arg, const struct code_run *run, void (*body)(void *body_arg),
                             void *body_arg, thole_error *reterr);
+    /* Says where in the source an address of code is, such as "checkout (checkout.c:42)"; leaves the text
+     * empty when that is not known. NULL: it never is. */
+    void (*site)(void *arg, const void *address, char to[CODE_SITE_BYTES]);
     void *arg;
 };
 
@@ -51,21 +55,38 @@ struct partition_options {
                                   least partition_record_min() */
     size_t parked_max;         /* live instances kept in memory */
     size_t parked_memory_max;  /* bytes that they hold */
+    size_t early_memory_max;   /* bytes of events for ids that are not started; of at most parked_max ids */
     uint64_t crash_limit;      /* after so many crashes an instance's code is no longer run; at least 1 */
     size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
     uint64_t idle_ms;          /* an unsaved inbox position is written after so many ms without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
     uint64_t early_event_ms;   /* how long an event waits for its instance's start */
     uint64_t quarantine_ms;    /* see struct instance_options */
-    size_t ahead_max;          /* inbox messages incorporated beyond the first one that is not, at most
-                                  PARTITION_AHEAD_MAX: each record lists them */
+    size_t waiting_max;        /* inbox messages that it has and that are not incorporated; at least 1: each
+                                  record has the ranges of sequences between them */
+    size_t ahead_max;          /* how far it reads beyond the first message that is not incorporated while
+                                  records list all sequences, at most PARTITION_AHEAD_MAX */
     size_t log_chunk;          /* records of the log that are read at a time */
+    size_t burst_max; /* turns of one orchestration that takes most of them while another one has some, before
+                         it rests (lanes.h); 0: any number */
+    size_t resting_max;      /* inbox messages that wait for such a one, or until they are rejected, beside
+                                waiting_max */
+    uint64_t executions_max; /* of one instance that may begin in the span; 0: any number */
+    uint64_t executions_span_ms;
     uint64_t row_age_ms; /* the row of an instance that runs may be of a turn that was so long before the last
                             one, if nothing but the time has changed */
-    enum events_out events; /* which are sent as CloudEvents */
-    size_t known_max;       /* ids that are remembered as known; beyond, each start looks at the log */
+    enum events_out events;   /* which are sent as CloudEvents */
+    uint64_t deleted_keep_ms; /* how long deletions are kept: above the longest repetition of what was asked
+                                 of an instance; 0: for ever, and nothing is dispensable */
+    size_t known_max;         /* ids that are remembered as known; beyond, each start looks at the log */
 };
-enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096, PARTITION_KNOWN_MAX = 1000 * 1000 };
+enum {
+    PARTITION_WINDOW_MAX = 512,
+    PARTITION_AHEAD_MAX = 4096,
+    PARTITION_WAITING_MAX = 64,
+    PARTITION_RESTING_MAX = 2000,
+    PARTITION_KNOWN_MAX = 1000 * 1000
+};
 
 /* A record as the host read it from the stream. */
 struct log_record {
@@ -113,6 +134,8 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  *   READ_IDS         reads which instances the log has records of          IDS
  *   REMOVE_HISTORY   removes records of an instance, for as long as that   REMOVED
  *                    takes
+ *   FIND_DISPENSABLE looks for records that may go: dispensable.h          DISPENSABLE
+ *   REMOVE_RECORDS   removes those that a committed record lists           REMOVED
  *   STORE_OPEN       registers the epoch in the database                   STORE_OPENED
  *   STORE_RESET      removes all rows of the partition                     STORE_RESET
  *   READ_LIVE        reads what is live from the rows                      LIVE
@@ -127,6 +150,7 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  *   READ_INBOX       reads the inbox from now on                           MESSAGE, for each, without end; or
  *                                                                          once INBOX_BACK
  *   PURGE_INBOX      removes what is incorporated
+ *   LIMITED          counts it, and says it now and then
  *   REJECT           keeps a message that cannot be taken, or gives up     REJECTED
  *   LINE             writes an orchestration's line into the log file
  *   READ_CRASHES     reads whose code has crashed                          CRASHES
@@ -161,8 +185,10 @@ enum partition_out_kind {
     PARTITION_OUT_LOAD,
     PARTITION_OUT_READ_IDS,
     PARTITION_OUT_REMOVE_HISTORY,
+    PARTITION_OUT_FIND_DISPENSABLE,
+    PARTITION_OUT_REMOVE_RECORDS,
     /* The store: all over the connection over which STORE_OPEN was done, or not at all. When the database
-     * knows of a newer epoch: STEP_DOWN. */
+     * knows of a newer epoch, or its rows are not those that the batch follows: STEP_DOWN. */
     PARTITION_OUT_STORE_OPEN,
     PARTITION_OUT_STORE_RESET,
     PARTITION_OUT_READ_LIVE,
@@ -176,6 +202,8 @@ enum partition_out_kind {
     /* After the record is committed. */
     PARTITION_OUT_NOTICE,
     PARTITION_OUT_LINE,
+    PARTITION_OUT_STOPPED,
+    PARTITION_OUT_LIMITED,
     /* The inbox. */
     PARTITION_OUT_READ_INBOX,
     PARTITION_OUT_PURGE_INBOX,
@@ -215,6 +243,7 @@ struct out_delete_records {
 /* Record number `token` of the epoch. Each append is answered, also those after a failed one. */
 struct out_append {
     enum record_kind kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED: hist… */
+    bool lists;            /* POSITION: ctl.<p>.folded */
     thole_slice instance;   /* TURN, DELETED */
     uint64_t execution;     /* likewise */
     uint64_t expected_last; /* the stream's last sequence; with any other the append is refused */
@@ -241,6 +270,19 @@ struct out_remove_history {
     thole_slice instance;
     struct executions executions; /* whose records are removed */
     uint64_t below;               /* sequence of the record that asks for the removal; also the token */
+};
+/* Without a time limit: nothing waits for it. */
+struct out_find_dispensable {
+    uint64_t below;     /* records from this sequence on stay */
+    uint64_t published; /* deletions behind this one stay: others still follow from them */
+    uint64_t looked;    /* deletions up to here were looked at */
+    uint64_t before_ms; /* deletions, and lists, from this time on stay */
+};
+/* The record with the sequence `token` lists them: if another one is there, the stream went back, and none is
+ * removed (STEP_DOWN). */
+struct out_remove_records {
+    const uint64_t *sequences; /* valid until the answer, or until CLOSED */
+    size_t len;
 };
 struct out_store_open {
     uint64_t epoch;
@@ -275,6 +317,27 @@ struct out_line {   /* of an orchestration */
     thole_slice instance, text;
     uint64_t execution;
     thole_slice traceparent; /* empty: none */
+};
+/* An instance does not go on, for a reason that its turn before did not have. */
+struct out_stopped {
+    enum blocked_kind kind; /* neither NOT nor NOT_STARTED */
+    thole_slice instance, orchestration, text;
+    uint64_t execution;
+    uint32_t version; /* 0: not chosen yet */
+};
+/* Limits of what one instance or one orchestration may have of the partition. */
+enum partition_limit {
+    LIMIT_EXECUTIONS, /* an execution begins later: its instance continues as new too often */
+    LIMIT_TURNS,      /* its orchestration rests beside others: said once a second at most */
+    PARTITION_LIMITS
+};
+const char *partition_limit_name(enum partition_limit limit);
+/* An instance meets a limit. */
+struct out_limited {
+    enum partition_limit limit;
+    thole_slice instance, orchestration;
+    uint64_t execution;
+    uint64_t max; /* the limit */
 };
 /* Gives every message from `from` on, in order, without end, if the stream holds `seen`, or has purged it and
  * continues behind it; else INBOX_BACK. This is checked after the consumer is created and before the first
@@ -335,6 +398,8 @@ struct partition_out {
         struct out_load load;
         struct out_read_ids read_ids;
         struct out_remove_history remove_history;
+        struct out_find_dispensable find_dispensable;
+        struct out_remove_records remove_records;
         struct out_store_open store_open;
         struct out_read_timers read_timers;
         struct out_apply apply;
@@ -345,6 +410,8 @@ struct partition_out {
         struct emission emit;
         struct event_notice notice;
         struct out_line line;
+        struct out_stopped stopped;
+        struct out_limited limited;
         struct out_read_inbox read_inbox;
         struct out_purge_inbox purge_inbox;
         struct out_read_results read_results;
@@ -373,6 +440,7 @@ enum partition_in_kind {
     PARTITION_IN_HISTORY,
     PARTITION_IN_IDS,
     PARTITION_IN_REMOVED, /* none is left */
+    PARTITION_IN_DISPENSABLE,
     PARTITION_IN_STORE_OPENED,
     PARTITION_IN_STORE_RESET, /* done */
     PARTITION_IN_LIVE,
@@ -400,6 +468,9 @@ struct in_tail {
     uint64_t last_sequence;  /* of the stream; 0: it is empty */
     const struct log_record *records;
     size_t records_len;
+    struct log_record folded; /* the last one under ctl.<p>.folded; sequence 0: none */
+    uint64_t counted; /* how many records count before the EpochOpened, where it does not say so itself and
+                         those before it tell; 0: not known */
 };
 struct in_appended {
     uint64_t sequence;
@@ -421,11 +492,23 @@ struct in_ids {
     size_t hashes_len;
     bool all; /* false: there are more than was asked for */
 };
+struct in_dispensable {
+    const uint64_t *sequences; /* ascending; at most FOLDED_MAX */
+    size_t len;
+    thole_slice hashes; /* FOLDED_HASH_BYTES of each */
+    size_t deletions;   /* among them */
+    uint64_t deleted;   /* the newest of these; 0: there is none */
+    uint64_t looked;    /* deletions up to here were looked at */
+    bool more;          /* there may be more */
+};
 /* Never 0. For sets that are in memory alone: it may change with any version. */
 uint64_t instance_id_hash(thole_slice id);
 struct in_store_opened {
     uint64_t epoch; /* the database's newest epoch; if newer than the one asked for, this owner is fenced */
-    struct projected projected;
+    struct rows_state rows;
+};
+struct in_store_reset {
+    struct rows_state rows; /* nothing is projected */
 };
 struct in_live {
     const struct batch_instance *blocked; /* Waiting, Stuck or ContinuedAsNew; not of execution 0 */
@@ -497,7 +580,9 @@ struct partition_in {
         struct in_log log;
         struct in_history history;
         struct in_ids ids;
+        struct in_dispensable dispensable;
         struct in_store_opened store_opened;
+        struct in_store_reset store_reset;
         struct in_live live;
         struct in_timers timers;
         struct in_applied applied;

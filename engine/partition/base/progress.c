@@ -7,28 +7,114 @@
 
 void progress_release(struct progress *progress)
 {
-    free(progress->above);
+    free(progress->ranges);
     free(progress->gaps);
     free(progress->several);
     *progress = (struct progress){0};
 }
 
-static void reserve(struct progress *progress, size_t n)
+/* --- ranges -------------------------------------------------------------------------------------- */
+
+static struct sequence_range *range_at(const struct progress *progress, size_t i)
 {
-    progress->above = memory_reserve(progress->above, &progress->above_cap, n, sizeof *progress->above);
+    return progress->ranges + progress->ranges_at + i;
 }
+
+/* Index of the first range that ends at @p sequence or above. */
+static size_t progress_range_find(const struct progress *progress, uint64_t sequence)
+{
+    size_t low = 0, high = progress->ranges_len;
+    while (low < high) {
+        size_t const mid = low + (high - low) / 2;
+        if (range_at(progress, mid)->last < sequence)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Room for one more, behind the last and before the first: as much before as behind, so that those at either
+ * end cost little, however many there are. */
+static void ranges_make_room(struct progress *progress)
+{
+    size_t const len = progress->ranges_len;
+    if (progress->ranges_at > 0 && progress->ranges_at + len < progress->ranges_cap)
+        return;
+    size_t const cap = 3 * len + 16, at = len + 8;
+    struct sequence_range *const ranges = memory_array(cap, sizeof *ranges);
+    if (len > 0)
+        memcpy(ranges + at, range_at(progress, 0), len * sizeof *ranges);
+    free(progress->ranges);
+    progress->ranges = ranges;
+    progress->ranges_at = at;
+    progress->ranges_cap = cap;
+}
+
+/* Moves those before it or those behind it, whichever are fewer. */
+static void range_insert(struct progress *progress, size_t i, struct sequence_range range)
+{
+    ranges_make_room(progress);
+    if (i < progress->ranges_len - i) {
+        progress->ranges_at--;
+        memmove(range_at(progress, 0), range_at(progress, 1), i * sizeof range);
+    } else {
+        memmove(range_at(progress, i + 1), range_at(progress, i), (progress->ranges_len - i) * sizeof range);
+    }
+    progress->ranges_len++;
+    *range_at(progress, i) = range;
+}
+
+static void range_remove(struct progress *progress, size_t i)
+{
+    size_t const behind = --progress->ranges_len - i;
+    if (i < behind) {
+        memmove(range_at(progress, 1), range_at(progress, 0), i * sizeof *progress->ranges);
+        progress->ranges_at++;
+    } else {
+        memmove(range_at(progress, i), range_at(progress, i + 1), behind * sizeof *progress->ranges);
+    }
+}
+
+/* It is in none of them, and not at the floor. */
+static void range_add(struct progress *progress, uint64_t sequence)
+{
+    size_t const i = progress_range_find(progress, sequence);
+    bool const before = i > 0 && range_at(progress, i - 1)->last + 1 == sequence;
+    bool const behind = i < progress->ranges_len && range_at(progress, i)->first - 1 == sequence;
+    if (before && behind) {
+        range_at(progress, i - 1)->last = range_at(progress, i)->last;
+        range_remove(progress, i);
+    } else if (before) {
+        range_at(progress, i - 1)->last = sequence;
+    } else if (behind) {
+        range_at(progress, i)->first = sequence;
+    } else {
+        range_insert(progress, i, (struct sequence_range){sequence, sequence});
+    }
+}
+
+/* --- the position -------------------------------------------------------------------------------- */
 
 void progress_set(struct progress *progress, const struct position *position)
 {
-    reserve(progress, position->above_len);
-    if (position->above_len > 0)
-        memcpy(progress->above, position->above, position->above_len * sizeof *progress->above);
-    progress->above_len = position->above_len;
+    progress->ranges_at = progress->ranges_len = 0;
+    for (size_t i = 0; i < position->ranges_len; i++)
+        range_insert(progress, i, position->ranges[i]);
     progress->floor = position->floor;
     progress->received = position->floor;
-    progress->several_len = progress->parts_left = 0;
+    progress->open = progress->several_len = progress->parts_left = 0;
     progress->seen = (struct seen){position->seen, position->seen_ns};
     progress->dirty = false;
+}
+
+struct position progress_position(const struct progress *progress)
+{
+    return (struct position){.floor = progress->floor,
+                             .ranges = progress->ranges_len > 0 ? range_at(progress, 0) : NULL,
+                             .ranges_len = progress->ranges_len,
+                             .seen = progress->seen.sequence,
+                             .seen_ns = progress->seen.stored_ns};
 }
 
 bool progress_receive(struct progress *progress, const struct in_message *message)
@@ -48,7 +134,9 @@ bool progress_receive(struct progress *progress, const struct in_message *messag
     progress->parts_left = message->parts > 1 ? message->parts - 1 : 0;
     if (sequence > progress->seen.sequence)
         progress->seen = (struct seen){sequence, message->stored_ns};
-    if (message->parts > 1 && !progress_has(progress, sequence)) {
+    bool const has = progress_has(progress, sequence);
+    progress->open += !has;
+    if (message->parts > 1 && !has) {
         struct several *const several = row_add((void **)&progress->several, &progress->several_len,
                                                 &progress->several_cap, sizeof *several);
         *several = (struct several){.sequence = sequence, .left = message->parts};
@@ -58,57 +146,39 @@ bool progress_receive(struct progress *progress, const struct in_message *messag
 
 struct seen progress_seen(const struct progress *progress)
 {
-    uint64_t const top = progress->above_len > 0 ? progress->above[progress->above_len - 1] : progress->floor;
+    uint64_t const top =
+        progress->ranges_len > 0 ? range_at(progress, progress->ranges_len - 1)->last : progress->floor;
     return progress->seen.sequence >= top ? progress->seen : (struct seen){top, 0};
-}
-
-/* Index of the first element that is >= sequence. */
-static size_t lower_bound(const struct progress *progress, uint64_t sequence)
-{
-    size_t low = 0, high = progress->above_len;
-    while (low < high) {
-        size_t const mid = low + (high - low) / 2;
-        if (progress->above[mid] < sequence)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
 }
 
 bool progress_has(const struct progress *progress, uint64_t sequence)
 {
     if (sequence <= progress->floor)
         return true;
-    size_t const at = lower_bound(progress, sequence);
-    return at < progress->above_len && progress->above[at] == sequence;
+    size_t const i = progress_range_find(progress, sequence);
+    return i < progress->ranges_len && range_at(progress, i)->first <= sequence;
 }
 
-static void absorb_above(struct progress *progress)
+static void absorb_ranges(struct progress *progress)
 {
-    size_t n = 0;
-    if (progress->above_len == 0)
-        return;
-    while (n < progress->above_len && progress->above[n] <= progress->floor + 1) {
-        if (progress->above[n] == progress->floor + 1)
-            progress->floor++;
-        n++;
+    while (progress->ranges_len > 0 && range_at(progress, 0)->first <= progress->floor + 1) {
+        if (range_at(progress, 0)->last > progress->floor)
+            progress->floor = range_at(progress, 0)->last;
+        range_remove(progress, 0);
     }
-    progress->above_len -= n;
-    memmove(progress->above, progress->above + n, progress->above_len * sizeof *progress->above);
 }
 
 /* Raises the floor over everything that now follows it. */
-static void absorb(struct progress *progress)
+static void progress_absorb(struct progress *progress)
 {
     uint64_t const before = progress->floor;
-    absorb_above(progress);
+    absorb_ranges(progress);
     while (progress->gaps_len > 0 && progress->gaps[0].first <= progress->floor + 1) {
         if (progress->gaps[0].last > progress->floor)
             progress->floor = progress->gaps[0].last;
         progress->gaps_len--;
         memmove(progress->gaps, progress->gaps + 1, progress->gaps_len * sizeof *progress->gaps);
-        absorb_above(progress);
+        absorb_ranges(progress);
     }
     assert(progress->floor >= before);
 }
@@ -129,7 +199,7 @@ static struct several *find_several(const struct progress *progress, uint64_t se
 }
 
 /* Whether the message is incorporated now. */
-static bool take_part(struct progress *progress, struct several *several, uint32_t part)
+static bool progress_take_part(struct progress *progress, struct several *several, uint32_t part)
 {
     uint64_t const bit = (uint64_t)1 << part % 64;
     uint64_t *const done = &several->done[part / 64];
@@ -149,23 +219,18 @@ void progress_add(struct progress *progress, uint64_t sequence, uint32_t part)
     if (progress_has(progress, sequence))
         return;
     struct several *const several = find_several(progress, sequence);
-    if (several != NULL && !take_part(progress, several, part))
+    if (several != NULL && !progress_take_part(progress, several, part))
         return;
     progress->dirty = true;
+    assert(sequence > progress->received || progress->open > 0);
+    progress->open -= sequence <= progress->received;
     if (sequence == progress->floor + 1) {
         progress->floor = sequence;
-        if (progress->above_len + progress->gaps_len > 0)
-            absorb(progress);
+        progress_absorb(progress);
         return;
     }
-    reserve(progress, progress->above_len + 1);
-    size_t const at = lower_bound(progress, sequence);
-    memmove(progress->above + at + 1, progress->above + at,
-            (progress->above_len - at) * sizeof *progress->above);
-    progress->above[at] = sequence;
-    progress->above_len++;
-    assert(progress->above[0] > progress->floor && progress->above_len <= progress->above_cap);
-    assert(at == 0 || progress->above[at - 1] < sequence);
+    range_add(progress, sequence);
+    assert(range_at(progress, 0)->first > progress->floor + 1);
 }
 
 void progress_skip(struct progress *progress, uint64_t first, uint64_t last)
@@ -173,10 +238,10 @@ void progress_skip(struct progress *progress, uint64_t first, uint64_t last)
     if (first > last || last <= progress->floor)
         return;
     assert(progress->gaps_len == 0 || progress->gaps[progress->gaps_len - 1].last < first);
-    struct gap *const gap =
+    struct sequence_range *const gap =
         row_add((void **)&progress->gaps, &progress->gaps_len, &progress->gaps_cap, sizeof *gap);
-    *gap = (struct gap){first, last};
+    *gap = (struct sequence_range){first, last};
     uint64_t const floor = progress->floor;
-    absorb(progress);
+    progress_absorb(progress);
     progress->dirty |= progress->floor != floor;
 }

@@ -7,13 +7,15 @@
 
 struct progress {
     uint64_t floor, received; /* received: the highest read since the partition opened */
-    uint32_t parts_left;      /* of that one, how many are still to be read */
+    uint64_t open;            /* of those that were read, how many are not incorporated */
+    uint32_t parts_left;      /* of the highest one, how many are still to be read */
     struct seen seen;         /* the highest ever */
-    uint64_t *above;
-    size_t above_len, above_cap;
-    struct gap {
-        uint64_t first, last;
-    } * gaps; /* sequences that do not exist, above messages that are not yet incorporated; ascending */
+    /* What is incorporated above the floor; ascending, none touches the floor or another one. The first of
+     * them are those that change, so that room is kept before them: see ranges_make_room(). */
+    struct sequence_range *ranges; /* ranges_len of them, from ranges_at on */
+    size_t ranges_at, ranges_len, ranges_cap;
+    struct sequence_range *gaps; /* sequences that do not exist, above messages that are not yet incorporated;
+                                    ascending */
     size_t gaps_len, gaps_cap;
     struct several {
         uint64_t sequence;
@@ -25,6 +27,8 @@ struct progress {
 };
 void progress_release(struct progress *progress);
 void progress_set(struct progress *progress, const struct position *position);
+/* Borrowed until the progress changes. */
+struct position progress_position(const struct progress *progress);
 bool progress_has(const struct progress *progress, uint64_t sequence);
 /* @p part: of a message with several, which is incorporated when all of them are; else 0. */
 void progress_add(struct progress *progress, uint64_t sequence, uint32_t part);

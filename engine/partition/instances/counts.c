@@ -23,7 +23,7 @@ static void count_rows(struct instances *p, struct entry *entry, uint64_t execut
         p->open_activities--;
 }
 
-static void count_name(struct instances *p, struct entry *entry, const struct event *event)
+static void counts_count_name(struct instances *p, struct entry *entry, const struct event *event)
 {
     if (event->kind == EVENT_STARTED)
         names_count(p, entry, event->name, event->version);
@@ -33,12 +33,32 @@ static void count_name(struct instances *p, struct entry *entry, const struct ev
         names_uncount(p, entry);
 }
 
+/* Once for each reason: a turn that only records what was received has the reason of the turn before. */
+static void count_stop(struct instances *p, struct entry *entry, const struct turn *turn)
+{
+    enum blocked_kind const before = entry->counted.stopped;
+    bool const ends = turn->events_len > 0 && event_is_terminal(turn->events[turn->events_len - 1].kind);
+    enum blocked_kind const now = turn->ran || ends ? BLOCKED_NOT : turn->blocked;
+    entry->counted.stopped = now;
+    if (now == before || now == BLOCKED_NOT || now == BLOCKED_NOT_STARTED)
+        return;
+    struct out_stopped *const out = &env_emit(p->env, PARTITION_OUT_STOPPED)->stopped;
+    *out = (struct out_stopped){.kind = now,
+                                .instance = env_copy(p->env, entry->id),
+                                .orchestration = env_copy(p->env, entry->orchestration),
+                                .text = env_copy(p->env, turn->blocked_text),
+                                .execution = turn->execution,
+                                .version = entry->version};
+}
+
 void instances_count(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
+    for (size_t t = 0; t < n && !p->env->nomem; t++)
+        count_stop(p, entry, &turns[t]);
     for (size_t t = 0; t < n; t++)
         for (size_t i = 0; turns[t].execution > 0 && i < turns[t].events_len && !p->env->nomem; i++) {
             count_rows(p, entry, turns[t].execution, &turns[t].events[i]);
-            count_name(p, entry, &turns[t].events[i]);
+            counts_count_name(p, entry, &turns[t].events[i]);
         }
 }
 

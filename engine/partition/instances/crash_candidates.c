@@ -7,7 +7,7 @@
 #include "memory.h"
 #include <stdlib.h>
 
-static void forget(struct crash_candidate *candidate)
+static void crash_candidates_forget(struct crash_candidate *candidate)
 {
     free((void *)(uintptr_t)candidate->id.ptr);
     free((void *)(uintptr_t)candidate->text.ptr);
@@ -16,7 +16,7 @@ static void forget(struct crash_candidate *candidate)
 void crash_candidates_release(struct crash_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->len; i++)
-        forget(&candidates->list[i]);
+        crash_candidates_forget(&candidates->list[i]);
     free(candidates->list);
     *candidates = (struct crash_candidates){0};
 }
@@ -29,20 +29,20 @@ struct crash_candidate *crash_candidates_find(const struct instances *p, thole_s
     return NULL;
 }
 
-static thole_slice copy(thole_slice from)
+static thole_slice crash_candidates_copy(thole_slice from)
 {
     return (thole_slice){memory_copy(from.ptr, from.len), from.len};
 }
 
-static void add(struct instances *p, const struct partition_crash *crash)
+static void crash_candidates_add(struct instances *p, const struct partition_crash *crash)
 {
     struct crash_candidates *const all = &p->crash_candidates;
     if (crash_candidates_find(p, crash->instance) != NULL)
         return;
     struct crash_candidate *const place =
         row_add((void **)&all->list, &all->len, &all->cap, sizeof *all->list);
-    *place = (struct crash_candidate){.id = copy(crash->instance),
-                                      .text = copy(crash->text),
+    *place = (struct crash_candidate){.id = crash_candidates_copy(crash->instance),
+                                      .text = crash_candidates_copy(crash->text),
                                       .count = crash->count,
                                       .execution = crash->execution};
 }
@@ -50,7 +50,7 @@ static void add(struct instances *p, const struct partition_crash *crash)
 void instances_crashes(struct instances *p, const struct in_crashes *in)
 {
     for (size_t i = 0; i < in->crashes_len; i++)
-        add(p, &in->crashes[i]);
+        crash_candidates_add(p, &in->crashes[i]);
 }
 
 bool crash_candidates_stuck(const struct instances *p, struct entry *entry)
@@ -86,7 +86,8 @@ void crash_candidates_crashed(const struct instances *p, const struct entry *ent
     candidate->count++;
     candidate->execution = entry->execution;
     candidate->over_n = 0;
-    thole_slice const now = copy(thole_slice_from(text)); /* first: it may be the same text */
+    thole_slice const now =
+        crash_candidates_copy(thole_slice_from(text)); /* first: it may be the same text */
     free((void *)(uintptr_t)candidate->text.ptr);
     candidate->text = now;
 }

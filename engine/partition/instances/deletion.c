@@ -16,7 +16,7 @@ static bool is_over(const struct entry *entry, const struct message *m)
     return entry->state == ENTRY_ABSENT || (m->execution != 0 && m->execution <= entry->tombstone);
 }
 
-static bool drop(struct instances *p, struct entry *entry, const char *kind)
+static bool deletion_drop(struct instances *p, struct entry *entry, const char *kind)
 {
     struct pending *pending = entry_take(&p->entries, entry);
     struct deletion const said = {.instance = entry->id,
@@ -32,15 +32,16 @@ static bool drop(struct instances *p, struct entry *entry, const char *kind)
 
 /* Terminates the instance first, in a turn of its own. The request keeps its place and is taken again after
  * that turn. */
-static bool terminate(struct instances *p, struct entry *entry, struct intake *in)
+static bool deletion_terminate(struct instances *p, struct entry *entry, struct intake *in)
 {
     const struct message *m = &entry->first->message;
     struct event const event = {.kind = EVENT_TERMINATE_REQUESTED,
                                 .data = m->data,
                                 .request_id = m->request_id,
                                 .source = pending_source(entry->first)};
-    if (entry_instance(entry) != NULL && !instance_accepts(entry_instance(entry), &event))
-        return drop(p, entry, "rejected");
+    if (entry_instance(entry) != NULL && entry->state != ENTRY_CONTINUED &&
+        !instance_accepts(entry_instance(entry), &event))
+        return deletion_drop(p, entry, "rejected");
     in->events[in->len++] = event;
     return true;
 }
@@ -50,9 +51,9 @@ bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
     const struct message *m = &entry->first->message;
     assert(in->len == 0);
     if (is_over(entry, m)) /* for an id that never existed there is no notice */
-        return drop(p, entry, entry->tombstone > 0 ? "deleted" : NULL);
+        return deletion_drop(p, entry, entry->tombstone > 0 ? "deleted" : NULL);
     if (entry->state != ENTRY_ENDED && entry->state != ENTRY_EARLY)
-        return m->force ? terminate(p, entry, in) : drop(p, entry, "rejected");
+        return m->force ? deletion_terminate(p, entry, in) : deletion_drop(p, entry, "rejected");
     in->deletes = true;
     in->taken = entry_take(&p->entries, entry);
     in->taken->next = NULL; /* what waits behind it stays queued */

@@ -15,6 +15,11 @@ void early_destroy(struct early *early)
     free(early);
 }
 
+size_t early_memory(const struct early *early)
+{
+    return sizeof *early + early->arena.held + early->cap * sizeof *early->events;
+}
+
 static struct early *early_create(void)
 {
     struct early *early = memory_new(sizeof *early);
@@ -22,7 +27,7 @@ static struct early *early_create(void)
     return early;
 }
 
-static bool seen(const struct early *early, thole_slice request_id)
+static bool early_seen(const struct early *early, thole_slice request_id)
 {
     if (request_id.len == 0)
         return false;
@@ -61,7 +66,7 @@ thole_status early_keep(struct early **at, const struct event *event)
     if (*at == NULL)
         *at = early_create();
     struct early *early = *at;
-    if (seen(early, event->request_id))
+    if (early_seen(early, event->request_id))
         return THOLE_CONFLICT;
     if (early->len == EVENTS_KEPT_MAX)
         return THOLE_LIMIT;

@@ -26,7 +26,7 @@ void early_load(struct instances *p, struct entry *entry, const struct turn *tur
         entry->early = early;
 }
 
-static void append(struct instances *p, struct entry *entry, struct event *events, size_t n)
+static void early_turns_append(struct instances *p, struct entry *entry, struct event *events, size_t n)
 {
     size_t const kept = entry->state == ENTRY_EARLY ? entry->early->len : 0;
     int const len = snprintf(p->run.text, sizeof p->run.text, "%zu event%s wait%s for it to start", kept,
@@ -55,7 +55,7 @@ void early_record(struct instances *p, struct entry *entry, struct event *events
         entry->early = p->run.in.early;
         p->run.in.early = NULL;
     }
-    append(p, entry, events, n);
+    early_turns_append(p, entry, events, n);
     entry->early->due_ms = entry->time_ms + p->env->options.early_event_ms;
 }
 
@@ -79,5 +79,5 @@ void early_expire(struct instances *p, struct entry *entry)
     }
     *discarded = (struct event){.kind = EVENT_DISCARDED, .data = THOLE_STR("nobody started it in time")};
     entry_become(&p->entries, entry, ENTRY_ABSENT);
-    append(p, entry, discarded, 1);
+    early_turns_append(p, entry, discarded, 1);
 }

@@ -1,5 +1,6 @@
 /* The entries of instances that are in memory: found by id, by use, by state. */
 #include "entries.h"
+#include "lanes.h"
 #include "memory.h"
 #include "partition_env.h"
 #include "tables.h"
@@ -14,15 +15,21 @@ enum {
 
 /* --- lists ----------------------------------------------------------------------------------------- */
 
-static size_t bucket(thole_slice id)
+static size_t entries_bucket(thole_slice id)
 {
     return key_hash(id, 0, 0) % ENTRY_BUCKETS;
 }
 
-static void list_insert(struct entries *entries, struct entry *entry, bool over)
+static struct entry_list *list_of(struct entries *entries, enum entry_state state)
 {
-    struct entry_list *list = over ? &entries->over : &entries->lru;
-    entry->in_over = over;
+    if (entry_is_over(state))
+        return &entries->over;
+    return state == ENTRY_EARLY ? &entries->early : &entries->lru;
+}
+
+static void list_insert(struct entry_list *list, struct entry *entry)
+{
+    entry->list = list;
     entry->lru_prev = NULL;
     entry->lru_next = list->first;
     if (list->first != NULL)
@@ -31,12 +38,13 @@ static void list_insert(struct entries *entries, struct entry *entry, bool over)
         list->last = entry;
     list->first = entry;
     list->len++;
+    list->held += entry->held;
 }
 
-static void list_remove(struct entries *entries, struct entry *entry)
+static void entries_list_remove(struct entry *entry)
 {
-    struct entry_list *list = entry->in_over ? &entries->over : &entries->lru;
-    assert(list->len > 0);
+    struct entry_list *const list = entry->list;
+    assert(list->len > 0 && list->held >= entry->held);
     if (entry->lru_prev != NULL)
         entry->lru_prev->lru_next = entry->lru_next;
     else
@@ -46,17 +54,18 @@ static void list_remove(struct entries *entries, struct entry *entry)
     else
         list->last = entry->lru_prev;
     list->len--;
+    list->held -= entry->held;
 }
 
 void entries_touch(struct entries *entries, struct entry *entry)
 {
-    list_remove(entries, entry);
-    list_insert(entries, entry, entry_is_over(entry->state));
+    entries_list_remove(entry);
+    list_insert(list_of(entries, entry->state), entry);
 }
 
 struct entry *entries_find(const struct entries *entries, thole_slice id)
 {
-    struct entry *entry = entries->buckets[bucket(id)];
+    struct entry *entry = entries->buckets[entries_bucket(id)];
     while (entry != NULL && !thole_slice_equal(entry->id, id))
         entry = entry->hash_next;
     return entry;
@@ -78,43 +87,41 @@ struct entry *entries_add(struct entries *entries, thole_slice id)
     entry->token = ++entries->next_token;
     entry->execution = 1;
     entries->added++;
-    struct entry **at = &entries->buckets[bucket(entry->id)];
+    struct entry **at = &entries->buckets[entries_bucket(entry->id)];
     entry->hash_next = *at;
     *at = entry;
-    list_insert(entries, entry, false);
+    list_insert(&entries->lru, entry);
     return entry;
 }
 
-void entries_weigh(struct entries *entries, struct entry *entry)
+static void set_held(struct entry *entry, size_t held)
+{
+    entry->list->held += held - entry->held;
+    entry->held = held;
+}
+
+void entries_weigh(struct entry *entry)
 {
     const struct instance *const instance = entry_instance(entry);
-    size_t const held = instance == NULL ? 0 : instance_parked_memory(instance);
-    entries->held += held - entry->held;
-    entry->held = held;
+    if (entry->state == ENTRY_EARLY)
+        set_held(entry, early_memory(entry->early));
+    else
+        set_held(entry, instance == NULL ? 0 : instance_parked_memory(instance));
 }
 
 void entries_ready(struct entries *entries, struct entry *entry)
 {
-    if (entry->ready)
+    if (entry->ready || entry->delayed_ms != 0)
         return;
     entry->ready = true;
-    entry->ready_next = NULL;
-    if (entries->ready_last != NULL)
-        entries->ready_last->ready_next = entry;
-    else
-        entries->ready_first = entry;
-    entries->ready_last = entry;
+    lanes_add(&entries->lanes, entry);
 }
 
-struct entry *entries_take_ready(struct entries *entries)
+struct entry *entries_take_ready(struct entries *entries, const struct lane_view *view)
 {
-    struct entry *entry = entries->ready_first;
-    if (entry == NULL)
-        return NULL;
-    entries->ready_first = entry->ready_next;
-    if (entries->ready_first == NULL)
-        entries->ready_last = NULL;
-    entry->ready = false;
+    struct entry *const entry = lanes_take(&entries->lanes, view);
+    if (entry != NULL)
+        entry->ready = false;
     return entry;
 }
 
@@ -130,7 +137,7 @@ static void end_payload(struct entry *entry)
     }
 }
 
-static void begin_payload(struct entry *entry, enum entry_payload payload)
+static void entries_begin_payload(struct entry *entry, enum entry_payload payload)
 {
     switch (payload) {
     case PAYLOAD_LOADING: entry->loading = (struct entry_loading){.retry = false}; break;
@@ -146,9 +153,8 @@ void entry_become(struct entries *entries, struct entry *entry, enum entry_state
     assert(entry_may_follow(from, state) && "no such transition of an entry");
     if (entry_payload_of(state) != entry_payload_of(from)) {
         end_payload(entry);
-        begin_payload(entry, entry_payload_of(state));
-        entries->held -= entry->held;
-        entry->held = 0;
+        entries_begin_payload(entry, entry_payload_of(state));
+        set_held(entry, 0);
     }
     if (from == ENTRY_RECALLED)
         entries->recalled_len--;
@@ -157,7 +163,7 @@ void entry_become(struct entries *entries, struct entry *entry, enum entry_state
     entries->live_len += (size_t)(state == ENTRY_LIVE);
     entries->live_len -= (size_t)(from == ENTRY_LIVE);
     entry->state = state;
-    if (entry_is_over(state) != entry->in_over && state != ENTRY_RECALLED)
+    if (list_of(entries, state) != entry->list && state != ENTRY_RECALLED)
         entries_touch(entries, entry);
     if (entry->reason != NULL && entry->limit == ENTRY_RUNS && state != ENTRY_BLOCKED) {
         free(entry->reason);
@@ -209,8 +215,8 @@ static void entry_destroy(struct entries *entries, struct entry *entry)
     while ((pending = entry_take(entries, entry)) != NULL)
         pending_destroy(pending);
     entry_drop_questions(entries, entry);
+    entry_drop_answers(entry);
     end_payload(entry);
-    entries->held -= entry->held;
     struct entry_texts texts = {entry->orchestration, entry->request_id, entry->parent.instance,
                                 entry->trace};
     entry_texts_release(&texts);
@@ -231,6 +237,7 @@ void entries_release(struct entries *entries)
 {
     release_list(entries, &entries->lru);
     release_list(entries, &entries->over);
+    release_list(entries, &entries->early);
     *entries = (struct entries){.next_token = entries->next_token};
 }
 
@@ -244,28 +251,27 @@ static bool at_rest(const struct entry *entry)
 
 static void evict_one(struct entries *entries, struct entry *entry)
 {
-    struct entry **at = &entries->buckets[bucket(entry->id)];
+    struct entry **at = &entries->buckets[entries_bucket(entry->id)];
     while (*at != entry)
         at = &(*at)->hash_next;
     *at = entry->hash_next;
-    list_remove(entries, entry);
+    entries_list_remove(entry);
     entries->live_len -= (size_t)(entry->state == ENTRY_LIVE);
     entry_destroy(entries, entry);
 }
 
 /* Releases the last ones of the list. One that is in use, or holds nothing while memory is wanted, becomes
  * the first. At most @p looks of those, so that an eviction takes as long as what it releases. */
-static void evict(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes,
-                  size_t looks)
+static void entries_evict_entry(struct entries *entries, struct entry_list *list, size_t keep,
+                                size_t keep_bytes, size_t looks)
 {
-    while (list->last != NULL && (list->len > keep || entries->held > keep_bytes)) {
+    while (list->last != NULL && (list->len > keep || list->held > keep_bytes)) {
         struct entry *const entry = list->last;
         if (at_rest(entry) && (list->len > keep || entry->held > 0)) {
             evict_one(entries, entry);
         } else if (looks-- > 0) {
-            bool const over = entry->in_over;
-            list_remove(entries, entry);
-            list_insert(entries, entry, over);
+            entries_list_remove(entry);
+            list_insert(list, entry);
         } else {
             break;
         }
@@ -274,10 +280,10 @@ static void evict(struct entries *entries, struct entry_list *list, size_t keep,
 
 /* Those that are too large even alone: else all others would go for each. Returns what the ones hold that
  * cannot go now. */
-static size_t evict_large(struct entries *entries, size_t keep_bytes)
+static size_t evict_large(struct entries *entries, const struct entry_list *list, size_t keep_bytes)
 {
     size_t stays = 0;
-    for (struct entry *entry = entries->lru.last, *older; entry != NULL; entry = older) {
+    for (struct entry *entry = list->last, *older; entry != NULL; entry = older) {
         older = entry->lru_prev;
         if (entry->held <= keep_bytes)
             continue;
@@ -289,18 +295,48 @@ static size_t evict_large(struct entries *entries, size_t keep_bytes)
     return stays;
 }
 
-void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes)
+static void evict_weighed(struct entries *entries, struct entry_list *list, size_t keep, size_t keep_bytes,
+                          size_t looks)
 {
-    size_t const stays = entries->held > keep_bytes ? evict_large(entries, keep_bytes) : 0;
+    size_t const stays = list->held > keep_bytes ? evict_large(entries, list, keep_bytes) : 0;
+    entries_evict_entry(entries, list, keep, keep_bytes > SIZE_MAX - stays ? SIZE_MAX : keep_bytes + stays,
+                        looks);
+}
+
+void entries_evict(struct entries *entries, const struct entries_kept *kept)
+{
     size_t const looks = LOOKS_MIN + entries->added;
     entries->added = 0;
-    evict(entries, &entries->lru, keep, keep_bytes > SIZE_MAX - stays ? SIZE_MAX : keep_bytes + stays, looks);
-    evict(entries, &entries->over, ENDED_MAX, SIZE_MAX, looks);
+    evict_weighed(entries, &entries->lru, kept->keep, kept->bytes, looks);
+    evict_weighed(entries, &entries->early, kept->keep, kept->early_bytes, looks);
+    entries_evict_entry(entries, &entries->over, ENDED_MAX, SIZE_MAX, looks);
 }
 
 void entries_evict_half(struct entries *entries)
 {
-    evict(entries, &entries->lru, entries->lru.len / 2, SIZE_MAX, entries->lru.len);
+    entries_evict_entry(entries, &entries->lru, entries->lru.len / 2, SIZE_MAX, entries->lru.len);
+    entries_evict_entry(entries, &entries->early, entries->early.len / 2, SIZE_MAX, entries->early.len);
+}
+
+bool entries_drop(struct entries *entries, thole_slice id)
+{
+    struct entry *const entry = entries_find(entries, id);
+    if (entry == NULL)
+        return true;
+    if (!at_rest(entry))
+        return false;
+    evict_one(entries, entry);
+    return true;
+}
+
+void entries_forget_deleted(struct entries *entries, uint64_t upto)
+{
+    for (struct entry *entry = entries->over.last, *older; entry != NULL; entry = older) {
+        older = entry->lru_prev;
+        if (entry->state == ENTRY_ABSENT && entry->newest.sequence > 0 && entry->newest.sequence <= upto &&
+            at_rest(entry))
+            evict_one(entries, entry);
+    }
 }
 
 static void mark_counted(const struct entry_list *list)
@@ -315,6 +351,7 @@ void entries_mark_counted(struct entries *entries)
 {
     mark_counted(&entries->lru);
     mark_counted(&entries->over);
+    mark_counted(&entries->early);
 }
 
 /* --- what waits for it ----------------------------------------------------------------------------- */
@@ -387,6 +424,25 @@ void entry_ask(struct entries *entries, struct entry *entry, struct question *qu
         at = &(*at)->next;
     *at = question;
     entries->questions_len++;
+}
+
+void entry_add_answer(struct entry *entry, uint64_t execution, bool taken, thole_slice request_id)
+{
+    struct answer *answer = memory_new(sizeof *answer + request_id.len);
+    answer->next = entry->answers;
+    answer->execution = execution;
+    answer->taken = taken;
+    answer->request_id = (thole_slice){answer->bytes, request_id.len};
+    memcpy(answer->bytes, request_id.ptr, request_id.len);
+    entry->answers = answer;
+}
+
+void entry_drop_answers(struct entry *entry)
+{
+    for (struct answer *next; entry->answers != NULL; entry->answers = next) {
+        next = entry->answers->next;
+        free(entry->answers);
+    }
 }
 
 void entry_drop_questions(struct entries *entries, struct entry *entry)
@@ -469,6 +525,7 @@ void entry_note_counted(struct entry *entry)
 {
     entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
                                             .version = entry->version,
+                                            .stopped = entry->counted.stopped,
                                             .execution = entry->execution,
                                             .events = entry->events};
 }

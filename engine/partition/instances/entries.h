@@ -17,6 +17,7 @@ struct pending { /* a message or timer for an instance that is not yet in a reco
     uint32_t part; /* of several in one message */
     struct message message;
     enum message_sender sender;
+    bool answered; /* a start: its client was told */
     uint64_t execution, timer_id;
     struct arena arena; /* owns what message points to */
 };
@@ -28,6 +29,14 @@ struct question { /* a query that waits for its instance to be loaded */
     struct arena arena;
 };
 
+struct answer { /* to a client's start under an id in use: whether the event that came with it was taken */
+    struct answer *next;
+    thole_slice request_id; /* stored behind it */
+    uint64_t execution;     /* of the turn that decided it: the entry may have begun the next one */
+    bool taken;
+    uint8_t bytes[];
+};
+
 struct early { /* events that a future instance will begin with */
     struct arena arena;
     struct event *events;
@@ -37,6 +46,7 @@ struct early { /* events that a future instance will begin with */
 
 /* early.c */
 void early_destroy(struct early *early); /* NULL-safe */
+size_t early_memory(const struct early *early);
 /* Keeps the event unless its request was seen before; creates *early if it is NULL. THOLE_CONFLICT: it was;
  * THOLE_LIMIT: too many; NOMEM. */
 THOLE_NODISCARD thole_status early_keep(struct early **early, const struct event *event);
@@ -70,6 +80,7 @@ struct entry_running {
 struct entry_counted {
     bool name; /* among the live names, under this version */
     uint32_t version;
+    enum blocked_kind stopped; /* why the last turn did not run */
     /* where its history ended when it was loaded, or when the rows were counted */
     uint64_t execution, events;
 };
@@ -82,9 +93,14 @@ struct entry {
     uint64_t token; /* of its LOAD */
     enum entry_state state;
     enum entry_limit limit;
-    bool in_over; /* in the list `over`; a RECALLED one until a message or timer comes for it */
-    bool ready;   /* in the list of entries that may run */
-    size_t held;  /* memory of its instance, as it was weighed last */
+    struct entry_list
+        *list;  /* which it is in; a RECALLED one in `over` until a message or timer comes for it */
+    bool ready; /* in the list of entries that may run */
+    /* executions.c: CONTINUED: when its next execution begins; 0: at once */
+    uint64_t delayed_ms;
+    uint64_t spread_us; /* executions.c: when the executions so far would have begun, spread evenly */
+    struct entry *delayed_next;
+    size_t held; /* memory of its instance, or of its early events, as it was weighed last */
     /* it failed once for lack of memory and others were released; that is done only once */
     bool memory_retried;
     union { /* selected by the state; entry_become() initializes and releases it */
@@ -115,21 +131,49 @@ struct entry {
     /* What waits for the entry. */
     struct pending *first, *last;
     struct question *questions;
+
+    struct answer *answers; /* to say when the entry's records are committed */
     uint8_t id_bytes[];
+};
+
+enum { LANES = 64 };
+struct lane { /* of one orchestration: lanes.h */
+    uint64_t key;
+    bool named;
+    struct entry *first, *last; /* that are ready */
+    size_t len;
+    struct lane *next;      /* of those that are not empty */
+    uint64_t used, used_ms; /* turns lately; when the last one was */
+};
+struct burst { /* of the lane that rests between them */
+    struct lane *lane;
+    size_t len;
+    uint64_t begun_ms, last_n, rests_until_ms;
+};
+struct lanes {
+    struct lane all[LANES];
+    struct lane *first, *last; /* those that are not empty; the first has its turn */
+    struct lane *running;      /* from which the last entry was taken */
+    struct burst burst;
+    uint64_t said_ms; /* when it was last said that a lane rests */
 };
 
 struct entry_list { /* by use: most recently used first */
     struct entry *first, *last;
     size_t len;
+    size_t held; /* memory of those in it */
 };
 
-struct entries {
+struct entries { /* does not move: entries point to their lists */
     struct entry *buckets[ENTRY_BUCKETS];
-    struct entry *ready_first, *ready_last;
-    struct entry_list lru, over;                               /* over: see entry_is_over() */
+    /* over: see entry_is_over(); early: those in the state EARLY, which displace no instance; lru: the others
+     */
+    struct entry_list lru, over, early;
+    struct lanes lanes;                                        /* what is ready */
+    struct entry *delayed;                                     /* entries whose delayed_ms is not 0 */
+    uint64_t delayed_ms;                                       /* none of them is due before */
     size_t pending_len, questions_len, recalled_len, live_len; /* the last two: by state */
     size_t pending_bytes;                                      /* memory of what is pending */
-    size_t held;                                               /* memory of their instances */
     size_t added;                                              /* since the last eviction */
     uint64_t next_token;
 };
@@ -139,16 +183,26 @@ struct entry *entries_find(const struct entries *entries, thole_slice id);
 struct entry *entries_find_token(const struct entries *entries, uint64_t token, thole_slice id);
 struct entry *entries_add(struct entries *entries, thole_slice id); /* LOADING */
 void entries_touch(struct entries *entries, struct entry *entry);
-void entries_ready(struct entries *entries, struct entry *entry);
-struct entry *entries_take_ready(struct entries *entries);
-/* After its instance may have grown. */
-void entries_weigh(struct entries *entries, struct entry *entry);
-/* Releases those at rest that were used least recently, while there are more than @p keep or while their
- * instances hold more than @p keep_bytes; before them one that holds more alone. Of those that are not at
- * rest it looks at few, so some that are may stay until the next time. */
-void entries_evict(struct entries *entries, size_t keep, size_t keep_bytes);
+void entries_ready(struct entries *entries, struct entry *entry); /* not one that is delayed */
+struct lane_view;
+struct entry *entries_take_ready(struct entries *entries,
+                                 const struct lane_view *view); /* see lanes_take() */
+/* After its instance, or its early events, may have grown. */
+void entries_weigh(struct entry *entry);
+/* Releases those at rest that were used least recently, while there are more than keep or while their
+ * instances hold more than bytes; before them one that holds more alone. EARLY ones are counted by
+ * themselves: as many, with early_bytes. Of those that are not at rest it looks at few, so some that are may
+ * stay until the next time. */
+struct entries_kept {
+    size_t keep, bytes, early_bytes;
+};
+void entries_evict(struct entries *entries, const struct entries_kept *kept);
+/* Releases those at rest that are deleted by a record up to that sequence: it goes. */
+void entries_forget_deleted(struct entries *entries, uint64_t upto);
 /* For lack of memory: half of them, if so many are at rest. */
 void entries_evict_half(struct entries *entries);
+/* Releases the one with that id, if there is one. False: it is not at rest. */
+bool entries_drop(struct entries *entries, thole_slice id);
 void entries_mark_counted(struct entries *entries); /* see struct entry_counted */
 
 /* The only way to change a state; asserts that the new one may follow. Releases the payload of the old state
@@ -176,6 +230,10 @@ struct pending *pending_create(void);
 void entry_ask(struct entries *entries, struct entry *entry, struct question *question); /* as the last */
 /* Frees the questions: all are answered. */
 void entry_drop_questions(struct entries *entries, struct entry *entry);
+
+/* Copies the request id. */
+void entry_add_answer(struct entry *entry, uint64_t execution, bool taken, thole_slice request_id);
+void entry_drop_answers(struct entry *entry);
 
 /* Sets or replaces a text that the entry owns. Aborts when memory runs out. */
 void entry_remember(thole_slice *text, thole_slice from);

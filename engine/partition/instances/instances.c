@@ -1,5 +1,6 @@
 /* Creation, reset and commits of the instances room. Its contract: instances.h. */
 #include "instances_state.h"
+#include "lanes.h"
 #include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -85,12 +86,27 @@ void instances_set_running_ms(struct entry *entry, uint64_t running_ms)
 
 size_t instances_in_memory(const struct instances *p)
 {
-    return p->entries.lru.len + p->entries.over.len;
+    return p->entries.lru.len + p->entries.over.len + p->entries.early.len;
 }
 
 size_t instances_parked(const struct instances *p)
 {
     return p->entries.live_len;
+}
+
+size_t instances_early(const struct instances *p)
+{
+    return p->entries.early.len;
+}
+
+size_t instances_early_bytes(const struct instances *p)
+{
+    return p->entries.early.held;
+}
+
+size_t instances_resting(const struct instances *p)
+{
+    return lanes_resting(&p->entries.lanes) + p->rejecting;
 }
 
 size_t instances_pending(const struct instances *p)
@@ -103,24 +119,28 @@ size_t instances_pending_bytes(const struct instances *p)
     return p->entries.pending_bytes + p->rejecting * REJECTING_BYTES;
 }
 
-size_t instances_pending_max(void)
-{
-    return PENDING_MAX;
-}
-
-size_t instances_records_in_flight(const struct instances *p)
+static size_t list_in_flight(const struct entry_list *list)
 {
     size_t n = 0;
-    for (const struct entry *entry = p->entries.lru.first; entry != NULL; entry = entry->lru_next)
-        n += entry->in_flight;
-    for (const struct entry *entry = p->entries.over.first; entry != NULL; entry = entry->lru_next)
+    for (const struct entry *entry = list->first; entry != NULL; entry = entry->lru_next)
         n += entry->in_flight;
     return n;
 }
 
+size_t instances_records_in_flight(const struct instances *p)
+{
+    return list_in_flight(&p->entries.lru) + list_in_flight(&p->entries.over) +
+           list_in_flight(&p->entries.early);
+}
+
+bool instances_drop(struct instances *p, thole_slice instance)
+{
+    return entries_drop(&p->entries, instance);
+}
+
 bool instances_quiet(const struct instances *p)
 {
-    return p->entries.ready_first == NULL && p->refusals == NULL && p->rejecting == 0;
+    return lanes_empty(&p->entries.lanes) && p->refusals == NULL && p->rejecting == 0;
 }
 
 void instances_retry(struct instances *p, thole_slice instance)
@@ -143,10 +163,13 @@ static void say_lines(struct instances *p, const struct entry *entry, uint64_t e
 }
 
 /* All of the entry's records are committed: does what waited for that. */
-static void settled(struct instances *p, struct entry *entry)
+static void instances_settled(struct instances *p, struct entry *entry)
 {
+    answers_tell(p, entry);
     if (entry->state == ENTRY_TO_LOAD)
         intake_reload(p, entry);
+    else if (entry->delayed_ms != 0)
+        executions_hear(p, entry);
     else if (entry->first != NULL)
         entries_ready(&p->entries, entry);
     else if (entry->questions != NULL && entry->state == ENTRY_ENDED)
@@ -159,5 +182,5 @@ void instances_committed(struct instances *p, struct entry *entry, uint64_t exec
     assert(entry->in_flight > 0);
     say_lines(p, entry, execution, lines, lines_len);
     if (--entry->in_flight == 0)
-        settled(p, entry);
+        instances_settled(p, entry);
 }

@@ -5,8 +5,8 @@
  *
  * An instance has an entry; its states, and which may follow which: docs/architecture.md.
  *
- * Outputs: LOAD, NOTICE (of requests that change nothing), LINE, SEND (of refused starts; its token has
- * INSTANCES_TOKEN), REJECT, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
+ * Outputs: LIMITED, LOAD, NOTICE (of requests that change nothing), LINE, SEND (of refused starts; its token
+ * has INSTANCES_TOKEN), REJECT, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
  */
 #ifndef THOLE_INSTANCES_H
 #define THOLE_INSTANCES_H
@@ -48,6 +48,11 @@ bool instances_history(struct instances *instances, uint64_t token, const struct
 /* The answer to READ_IDS: from now on a start of an id that is not among them, nor had a record since, asks
  * for no LOAD. */
 void instances_ids(struct instances *instances, const struct in_ids *in);
+/* Deletions up to that sequence go: who starts such an id begins anew. */
+void instances_forget_deleted(struct instances *instances, uint64_t upto);
+/* @p n more deletions are gone. True: those ids are so many that all are to be read again, with READ_IDS;
+ * until its answer each start is looked up. */
+bool instances_wants_ids(struct instances *instances, size_t n);
 /* Loads the instance and tries to run it: this engine may have code that the last owner did not have. */
 void instances_retry(struct instances *instances, thole_slice instance);
 void instances_crashes(struct instances *instances, const struct in_crashes *in); /* answer to READ_CRASHES */
@@ -63,14 +68,21 @@ struct instances_record {
     const struct deletion *deletion;
     struct batch_timer wake; /* due_ms > 0: a timer that fired too early and must fire again */
 };
-/* Runs the next entry that is ready. False: none is. What ret points to is borrowed until instances_ran(),
- * which must be the next call. */
-bool instances_run(struct instances *instances, struct instances_record *ret);
+/* Makes what was delayed until now ready. */
+void instances_wake(struct instances *instances);
+/* When to call it next; UINT64_MAX: nothing is delayed. */
+uint64_t instances_deadline_ms(const struct instances *instances);
+/* Runs the next entry that is ready. @p done_n: all effects of the epoch's records up to it are done. False:
+ * none is ready, or only some of an orchestration that rests. What ret points to is borrowed until
+ * instances_ran(), which must be the next call. */
+bool instances_run(struct instances *instances, uint64_t done_n, struct instances_record *ret);
 /* The record of the last run was appended, with the current inbox position, as @p records records, of which
  * @p n is the last; 0: there was nothing to record. */
 void instances_ran(struct instances *instances, size_t records, uint64_t n);
-/* Releases entries beyond options.parked_max and options.parked_memory_max. */
+/* Releases entries beyond options.parked_max, options.parked_memory_max and options.early_memory_max. */
 void instances_evict(struct instances *instances);
+/* Releases this one. False: it is not at rest. */
+bool instances_drop(struct instances *instances, thole_slice instance);
 
 /* --- what is committed ----------------------------------------------------------------------------- */
 
@@ -103,12 +115,18 @@ void instances_counted_again(struct instances *instances, const struct in_live *
 uint64_t instances_open_activities(const struct instances *instances);
 size_t instances_live_names(const struct instances *instances, const thole_slice **ret_names);
 size_t instances_in_memory(const struct instances *instances);
-size_t instances_parked(const struct instances *instances);  /* of these: with their code, which waits */
-size_t instances_pending(const struct instances *instances); /* messages and timers that wait */
+size_t instances_parked(const struct instances *instances); /* of these: with their code, which waits */
+/* Messages, about, that wait for an orchestration that rests, or until they are rejected. */
+size_t instances_resting(const struct instances *instances);
+size_t
+instances_early(const struct instances *instances); /* of these: events for an id that is not started */
+size_t instances_early_bytes(const struct instances *instances); /* what they take */
+size_t instances_pending(const struct instances *instances);     /* messages and timers that wait */
 /* Memory of these, and of messages that are being rejected. */
 size_t instances_pending_bytes(const struct instances *instances);
-size_t instances_pending_max(void);
 size_t instances_records_in_flight(const struct instances *instances);
 /* nothing is ready, no refusal or rejection is outstanding */
 bool instances_quiet(const struct instances *instances);
+/* What the watcher is told before the release of what the code has registered with thole_on_drop(). */
+struct code_run watched_drop_run(const struct instance *instance, uint32_t partition);
 #endif

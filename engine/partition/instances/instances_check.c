@@ -31,7 +31,7 @@ static const struct rule {
 };
 
 /* The payload of the state. */
-static void check_payload(const struct entry *entry)
+static void instances_check_check_payload(const struct entry *entry)
 {
     const struct entry_running *running = &entry->running;
     switch (entry_payload_of(entry->state)) {
@@ -53,7 +53,9 @@ static void check_state(const struct entry *entry)
     case ENTRY_TO_LOAD: assert(entry->in_flight > 0); break;
     case ENTRY_RECALLED: assert(entry->questions != NULL); break;
     case ENTRY_EARLY: assert(entry->execution == 0); break;
-    case ENTRY_CONTINUED: assert(entry->ready && instance_continued(entry->running.instance)); break;
+    case ENTRY_CONTINUED:
+        assert((entry->ready || entry->delayed_ms != 0) && instance_continued(entry->running.instance));
+        break;
     case ENTRY_ENDED: /* with questions it would be RECALLED */
         assert(entry->questions == NULL || entry->in_flight > 0 || entry->ready);
         break;
@@ -66,21 +68,21 @@ static void check_state(const struct entry *entry)
 }
 
 /* When all of its records are committed, it is counted with its current facts. */
-static void check_counted(const struct entry *entry)
+static void instances_check_check_counted(const struct instances *p, const struct entry *entry)
 {
     const struct entry_counted *counted = &entry->counted;
-    bool const live = entry->execution > 0 && !entry->in_over;
+    bool const live = entry->execution > 0 && entry->list != &p->entries.over;
     assert(entry->in_flight > 0 || rules[entry->state].waits || counted->name == live);
     assert(!counted->name || entry->orchestration.len > 0 || entry->limit == ENTRY_KEEPS);
 }
 
 /* An id that is being recorded is not treated as new. */
-static void check_known(const struct instances *p, const struct entry *entry)
+static void instances_check_check_known(const struct instances *p, const struct entry *entry)
 {
     assert(entry->in_flight == 0 || known_ids_has(p, entry->id));
 }
 
-static void check_entry(const struct entry *entry)
+static void check_entry(const struct instances *p, const struct entry *entry)
 {
     const struct rule *rule = &rules[entry->state];
     const struct entry_reason *reason = entry->reason;
@@ -94,16 +96,17 @@ static void check_entry(const struct entry *entry)
     assert(entry->questions == NULL || rule->may_be_asked || entry->state == ENTRY_ENDED);
     assert(!entry->ready || !rule->waits);
     /* an entry with something to take is ready */
-    assert(entry->ready || entry->first == NULL || !intake_waits(entry));
-    check_payload(entry);
+    assert(entry->ready || entry->delayed_ms != 0 || entry->first == NULL || !intake_waits(entry));
+    assert(entry->delayed_ms == 0 || (entry->state == ENTRY_CONTINUED && !entry->ready));
+    instances_check_check_payload(entry);
     check_state(entry);
-    check_counted(entry);
+    instances_check_check_counted(p, entry);
 }
 
 /* --- all of them ----------------------------------------------------------------------------------- */
 
 struct sums {
-    size_t pending, pending_bytes, held, questions, recalled, live, refusals, ready;
+    size_t pending, pending_bytes, questions, recalled, live, refusals, ready, delayed;
 };
 
 static void count_pending(const struct entry *entry, struct sums *sums)
@@ -124,51 +127,75 @@ static size_t count_questions(const struct entry *entry)
     return n;
 }
 
-static void check_list(const struct instances *p, const struct entry_list *list, bool over, struct sums *sums)
+static void instances_check_check_list(const struct instances *p, const struct entry_list *list,
+                                       struct sums *sums)
 {
     const struct entry *previous = NULL;
-    size_t n = 0;
+    size_t n = 0, held = 0;
+    bool const over = list == &p->entries.over, early = list == &p->entries.early;
     for (const struct entry *entry = list->first; entry != NULL; previous = entry, entry = entry->lru_next) {
-        assert(entry->lru_prev == previous && entry->in_over == over);
+        assert(entry->lru_prev == previous && entry->list == list);
         assert(entry_is_over(entry->state) == over || entry->state == ENTRY_RECALLED);
-        check_entry(entry);
-        check_known(p, entry);
+        assert((entry->state == ENTRY_EARLY) == early);
+        check_entry(p, entry);
+        instances_check_check_known(p, entry);
         count_pending(entry, sums);
         sums->questions += count_questions(entry);
-        sums->held += entry->held;
-        assert(entry->held == 0 || entry_instance(entry) != NULL);
+        held += entry->held;
+        assert(entry->held == 0 || entry_instance(entry) != NULL || early);
         sums->recalled += entry->state == ENTRY_RECALLED;
         sums->live += entry->state == ENTRY_LIVE;
         sums->refusals += entry->refusals;
         sums->ready += entry->ready;
+        sums->delayed += entry->delayed_ms != 0;
         assert(entries_find(&p->entries, entry->id) == entry);
         n++;
     }
-    assert(list->last == previous && n == list->len);
+    assert(list->last == previous && n == list->len && held == list->held);
+}
+
+static size_t check_lane(const struct lane *lane)
+{
+    size_t n = 0;
+    for (const struct entry *entry = lane->first; entry != NULL; entry = entry->ready_next) {
+        assert(entry->ready && (entry->ready_next != NULL || entry == lane->last));
+        n++;
+    }
+    assert(n > 0 && n == lane->len);
+    return n;
 }
 
 static void check_entries(const struct instances *p, struct sums *sums)
 {
     const struct entries *const entries = &p->entries;
-    size_t ready = 0;
-    check_list(p, &entries->lru, false, sums);
-    check_list(p, &entries->over, true, sums);
-    for (const struct entry *entry = entries->ready_first; entry != NULL; entry = entry->ready_next) {
-        assert(entry->ready && (entry->ready_next != NULL || entry == entries->ready_last));
-        ready++;
+    size_t ready = 0, delayed = 0;
+    instances_check_check_list(p, &entries->lru, sums);
+    instances_check_check_list(p, &entries->over, sums);
+    instances_check_check_list(p, &entries->early, sums);
+    for (const struct lane *lane = entries->lanes.first; lane != NULL; lane = lane->next) {
+        ready += check_lane(lane);
+        assert(lane->next != NULL || lane == entries->lanes.last);
     }
-    assert(sums->ready == ready && sums->pending == entries->pending_len &&
+    for (const struct entry *entry = entries->delayed; entry != NULL; entry = entry->delayed_next)
+        delayed += entry->delayed_ms != 0;
+    assert(sums->ready == ready && sums->delayed == delayed && sums->pending == entries->pending_len &&
            sums->pending_bytes == entries->pending_bytes);
     assert(sums->questions == entries->questions_len);
     assert(sums->recalled == entries->recalled_len && sums->recalled <= RECALLS_MAX);
-    assert(sums->live == entries->live_len && sums->held == entries->held);
+    assert(sums->live == entries->live_len);
 }
 
 static void check_progress(const struct progress *progress)
 {
-    for (size_t i = 1; i < progress->above_len; i++)
-        assert(progress->above[i - 1] < progress->above[i]);
-    assert(progress->above_len == 0 || progress->above[0] > progress->floor + 1);
+    struct position const position = progress_position(progress);
+    uint64_t last = position.floor;
+    for (size_t i = 0; i < position.ranges_len; i++) {
+        struct sequence_range const range = position.ranges[i];
+        assert(range.first > last + 1 && range.last >= range.first);
+        last = range.last;
+    }
+    assert(progress->received >= progress->floor || progress->open == 0);
+    assert(progress->open == 0 || progress->open <= progress->received - progress->floor);
 }
 
 static void check_known_ids(const struct known_ids *known, size_t most)
@@ -182,7 +209,7 @@ static void check_known_ids(const struct known_ids *known, size_t most)
     assert(known->len <= known->cap - known->cap / 4 && known->len <= most);
 }
 
-static void check_names(const struct instances *p)
+static void instances_check_check_names(const struct instances *p)
 {
     for (size_t i = 0; i < p->names_len; i++)
         assert(p->names[i].name.len > 0 && p->names[i].count > 0);
@@ -201,5 +228,5 @@ void instances_check(const struct instances *p)
     assert(sums.refusals == refusals);
     check_progress(&p->progress);
     check_known_ids(&p->known, p->env->options.known_max);
-    check_names(p);
+    instances_check_check_names(p);
 }

@@ -3,11 +3,14 @@
  *   instances.c  the room as a whole
  *   turns.c      what was taken becomes turns          loading.c   histories to parked instances
  *   intake.c     what comes for an instance
+ *   executions.c when the next execution of an instance begins
  *   early_turns.c, deletion.c, queries.c, refusals.c, rejections.c, counts.c
+ *   origins.c    whose child it is                     answers.c   to starts
  *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
  *   code.c       which code an instance has            crash_candidates.c  instances whose code has crashed
  *   known_ids.c  which ids the log has records of
  *   names.c      live orchestrations                   waiting.c   what waits, and for what
+ *   lanes.c      which of those that may run is next
  *   entries.c    instances in memory: see entries.h    early.c     events before their instance
  *   entry_states.c  which of their states may follow which
  */
@@ -20,7 +23,6 @@
 enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
-    PENDING_MAX = 20000, /* inbox messages held in memory */
     REJECTING_BYTES =
         4096, /* memory of a message that is being rejected, roughly, with what NATS's client has of it */
     QUERIES_PENDING_MAX = 1000,
@@ -45,6 +47,32 @@ bool deletion_is_next(const struct entry *entry);
 bool deletion_take(struct instances *p, struct entry *entry, struct intake *in);
 /* Takes over what a deletion in the history says of the id. */
 void deletion_note(struct entry *entry, const struct deletion *deletion);
+
+/* --- answers.c: answers to starts, and to events for what has ended ------------------------------------- */
+/* A client's start under an id in use is taken: says what is decided already. */
+void answers_collide(struct instances *p, const struct entry *entry, struct pending *start,
+                     const struct event *raised);
+/* An event is dropped because the instance has ended; it may be the repetition of one that was taken. */
+void answers_drop(struct instances *p, struct entry *entry, const struct message *event);
+/* The message is rejected, for good: says so if it is a start. */
+void answers_refuse(struct instances *p, const struct message *message, enum reject_code code,
+                    const char *text);
+/* The turn of p->run is recorded: _note: what is to be said of the starts that it took; _tell: it is
+ * committed. */
+void answers_note(struct instances *p, struct entry *entry);
+void answers_tell(struct instances *p, struct entry *entry);
+
+/* --- executions.c: when the next execution begins ------------------------------------------------------- */
+/* CONTINUED: true: its next execution begins later, and until then it is not ready. */
+bool executions_delay(struct instances *p, struct entry *entry);
+/* Something waits for the entry: if it is delayed, that may end now. */
+void executions_hear(struct instances *p, struct entry *entry);
+
+/* --- origins.c: whose child an instance is -------------------------------------------------------------- */
+bool origins_same(const struct origin *a, const struct origin *b);
+/* Whether the message means this incarnation of its id. False: an engine asks in the name of somebody who is
+ * not its parent, so it means another one. */
+bool origins_mean(const struct entry *entry, const struct pending *pending);
 
 /* --- refusals.c: refused starts of children ------------------------------------------------------------ */
 /* A refused start: an inbox message that is incorporated once its answer is stored. */
@@ -88,6 +116,7 @@ struct known_ids {
     size_t len, cap; /* cap: a power of two, or 0 */
     bool complete;   /* an id that is not in it has no record */
     bool given_up;   /* there are too many: it stays empty */
+    size_t gone;     /* deletions that are not in the log any more, since the list was read */
 };
 void known_ids_release(struct known_ids *known);
 /* The log may have a record of it from now on. */
@@ -135,8 +164,16 @@ const thole_orchestration_entry *turns_code(const struct instances *p, thole_sli
 struct instance *turns_instance(const struct instances *p, const struct entry *entry,
                                 const thole_orchestration_entry *code);
 enum blocked_kind turns_blocked_by(thole_status status);
-/* Blocks the entry: "no live engine knows …". */
+/* Blocks the entry: "engine A, the owner of partition 3, does not have …". */
 void turns_no_code(const struct instances *p, struct entry *entry);
+/* Blocks the entry, whose code is not run here any more. @p site: where it was; NULL: not known. */
+void turns_code_failed(const struct instances *p, struct entry *entry, thole_status status, const char *text,
+                       const void *site);
+
+/* --- drops.c --- */
+/* Calls the watcher before and after what the code has registered with thole_on_drop(). @p arg: the struct
+ * instances. */
+void watched_drops(void *arg, const struct instance *instance, bool begins);
 
 /* --- watched.c: calls of instance.h that run code ------------------------------------------------ */
 /* Calls the watcher before and after. The code of a crash candidate first runs in a forked process;

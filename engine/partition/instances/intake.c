@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void arrived(struct instances *p, struct entry *entry, struct pending *pending)
+static void intake_arrived(struct instances *p, struct entry *entry, struct pending *pending)
 {
     entry_push(&p->entries, entry, pending);
+    executions_hear(p, entry);
     if (!entry_waits_for_history(entry->state))
         entries_ready(&p->entries, entry);
 }
 
-static enum reject_code code_of(thole_status decoded)
+static enum reject_code intake_code_of(thole_status decoded)
 {
     if (decoded == THOLE_UNSUPPORTED)
         return REJECT_UNSUPPORTED;
@@ -60,8 +61,8 @@ static const char *why_refused(enum reject_code code)
 }
 
 /* Decodes the message and checks whether the partition can take it. */
-static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
-                                thole_error *ret)
+static enum reject_code intake_examine(struct instances *p, const struct in_message *in,
+                                       struct pending *pending, thole_error *ret)
 {
     if (in->refused != REJECT_NONE) {
         (void)thole_fail(ret, THOLE_INVALID, "%s", why_refused(in->refused));
@@ -73,7 +74,7 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
     if (status == THOLE_NOMEM)
         env_no_memory(p->env);
     if (status != THOLE_OK)
-        return code_of(status);
+        return intake_code_of(status);
     if (!thole_slice_equal(pending->message.instance, in->instance)) {
         (void)thole_fail(ret, THOLE_CORRUPT, "the subject and the message name different instances");
         return REJECT_INSTANCE;
@@ -96,18 +97,21 @@ bool instances_message(struct instances *p, const struct in_message *in)
         return true;
     struct pending *pending = pending_create();
     thole_error err = {0};
-    enum reject_code const code = examine(p, in, pending, &err);
+    enum reject_code const code = intake_examine(p, in, pending, &err);
     if (code != REJECT_NONE) {
-        pending_destroy(pending);
         if (!p->env->nomem)
             rejections_refuse(p, in, code, err.text);
+        if (code == REJECT_TOO_LARGE)
+            answers_refuse(p, &pending->message, code, err.text);
+        pending_destroy(pending);
         return true;
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
     pending->part = in->part;
     bool const starts = pending->message.kind == MESSAGE_START;
-    arrived(p, starts ? intake_entry_to_start(p, in->instance) : intake_entry(p, in->instance), pending);
+    intake_arrived(p, starts ? intake_entry_to_start(p, in->instance) : intake_entry(p, in->instance),
+                   pending);
     return true;
 }
 
@@ -116,7 +120,7 @@ void instances_timer(struct instances *p, thole_slice instance, uint64_t executi
     struct pending *pending = pending_create();
     pending->execution = execution;
     pending->timer_id = timer_id;
-    arrived(p, intake_entry(p, instance), pending);
+    intake_arrived(p, intake_entry(p, instance), pending);
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
@@ -179,6 +183,8 @@ static struct event message_event(const struct message *m)
     case MESSAGE_RESUME: return asked_event(m, EVENT_RESUMED);
     case MESSAGE_EVENT: return raised_event(m);
     case MESSAGE_RELEASE:
+        if (m->timer)
+            return (struct event){.kind = EVENT_TIMER_FIRED, .ref = m->task, .due_ms = TIMER_ASKED_MS};
         return (struct event){.kind = m->fail ? EVENT_ACTIVITY_FAILED : EVENT_ACTIVITY_TRY_STARTED,
                               .ref = m->task,
                               .try_number = m->try_number,
@@ -190,18 +196,24 @@ static struct event message_event(const struct message *m)
     return (struct event){0};
 }
 
+/* That takes what waits. */
+static uint64_t intake_execution_of(const struct entry *entry)
+{
+    return entry->execution + (entry->state == ENTRY_CONTINUED);
+}
+
 /* Never includes the first execution nor the current one. */
 static struct event pruned_event(const struct entry *entry, const struct message *m)
 {
     struct event event = message_event(m);
     event.kept = entry->tombstone + 1;
-    event.before = m->execution < entry->execution ? m->execution : entry->execution;
+    event.before = m->execution < intake_execution_of(entry) ? m->execution : intake_execution_of(entry);
     return event;
 }
 
 /* Whether a record can hold the event. A result that is too large is turned into a failure, since the
  * instance waits for it. */
-static bool fits(struct instances *p, const struct pending *pending, struct event *event)
+static bool intake_fits(struct instances *p, const struct pending *pending, struct event *event)
 {
     if (event_room_bytes(event) <= p->event_room)
         return true;
@@ -220,39 +232,18 @@ static bool fits(struct instances *p, const struct pending *pending, struct even
 
 /* --- starts under an id in use ------------------------------------------------------------------- */
 
-static bool same_origin(const struct origin *a, const struct origin *b)
-{
-    return a->execution == b->execution && a->event == b->event &&
-           thole_slice_equal(a->instance, b->instance);
-}
-
-/* A repeated request gets the answer of the first one, another request is refused; a start with an event
- * (signal with start) accepts any instance. */
-static void answer_client(struct instances *p, const struct entry *entry, const struct message *m)
-{
-    bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
-    bool const again = same || m->event_name.len > 0;
-    struct event_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
-    out->kind = again ? "started" : "rejected";
-    out->orchestration = env_copy(p->env, again ? entry->orchestration : m->orchestration);
-    out->instance = env_copy(p->env, entry->id);
-    out->execution = entry->execution;
-    out->request_id = env_copy(p->env, m->request_id);
-}
-
 /* True when the message must be held until the answer is stored. */
-static bool start_collides(struct instances *p, struct entry *entry, const struct pending *pending)
+static bool start_collides(struct instances *p, struct entry *entry, struct pending *pending)
 {
     const struct message *m = &pending->message;
     if (m->parent.instance.len > 0) {
-        if (same_origin(&m->parent, &entry->parent))
+        if (origins_same(&m->parent, &entry->parent))
             return false;
         refusals_add(p, entry, pending);
         return true;
     }
-    if (m->request_id.len == 0 ||
-        m->request_id.ptr[0] != '<') /* else from an orchestration, which does not wait for an answer */
-        answer_client(p, entry, m);
+    struct event const raised = raised_event(m);
+    answers_collide(p, entry, pending, &raised);
     return false;
 }
 
@@ -264,12 +255,12 @@ enum taken {
     HELD,    /* its answer, or its rejection, must be stored first */
 };
 
-static enum taken put(struct instances *p, const struct pending *pending, struct intake *in,
-                      struct event event)
+static enum taken intake_put(struct instances *p, const struct pending *pending, struct intake *in,
+                             struct event event)
 {
     if (pending->inbox_sequence != 0)
         event.source = pending_source(pending);
-    if (!fits(p, pending, &event))
+    if (!intake_fits(p, pending, &event))
         return HELD;
     in->events[in->len++] = event;
     return TAKEN;
@@ -290,7 +281,7 @@ static enum taken take_first_start(struct instances *p, const struct entry *entr
     started.before = entry->tombstone;
     started.source = raised.source = pending_source(pending);
     bool const signals = pending->message.event_name.len > 0;
-    if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
+    if (!intake_fits(p, pending, &started) || (signals && !intake_fits(p, pending, &raised)))
         return HELD;
     in->events[in->len++] = started;
     if (early > 0)
@@ -313,10 +304,10 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
         return DROPPED;
     struct event event = raised_event(&pending->message);
     event.source = pending_source(pending);
-    if (!fits(p, pending, &event))
+    if (!intake_fits(p, pending, &event))
         return HELD;
     switch (early_keep(entry->state == ENTRY_EARLY ? &entry->early : &in->early, &event)) {
-    case THOLE_OK: return put(p, pending, in, event);
+    case THOLE_OK: return intake_put(p, pending, in, event);
     case THOLE_CONFLICT: break;
     case THOLE_LIMIT:
         rejections_refuse_pending(p, pending, REJECT_TOO_MANY,
@@ -330,11 +321,11 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
 static bool for_this_execution(const struct entry *entry, const struct pending *pending)
 {
     if (pending->inbox_sequence == 0)
-        return pending->execution == entry->execution;
+        return pending->execution == intake_execution_of(entry);
     const struct message *m = &pending->message;
     bool const of_execution =
         m->kind == MESSAGE_ACTIVITY_RESULT || m->kind == MESSAGE_CHILD_RESULT || m->kind == MESSAGE_RELEASE;
-    return !of_execution || m->execution == entry->execution;
+    return !of_execution || m->execution == intake_execution_of(entry);
 }
 
 /* False: the instance keeps no more events, and the message is rejected. Those of this turn are not counted:
@@ -347,7 +338,7 @@ static bool event_is_kept(struct instances *p, const struct entry *entry, const 
     if (m->event_name.len == 0 || instance == NULL || instance_keeps_more(instance, m->event_name))
         return true;
     struct event const event = raised_event(m);
-    if (!instance_accepts(instance, &event))
+    if (entry->state != ENTRY_CONTINUED && !instance_accepts(instance, &event))
         return true;
     (void)snprintf(
         text, sizeof text,
@@ -357,7 +348,7 @@ static bool event_is_kept(struct instances *p, const struct entry *entry, const 
     return false;
 }
 
-static enum taken take_existing(struct instances *p, struct entry *entry, const struct pending *pending,
+static enum taken take_existing(struct instances *p, struct entry *entry, struct pending *pending,
                                 struct intake *in)
 {
     const struct message *m = &pending->message;
@@ -366,8 +357,11 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
         return HELD;
     if (start && start_collides(p, entry, pending))
         return HELD;
+    if (!timer && m->kind == MESSAGE_EVENT && entry->state == ENTRY_ENDED)
+        answers_drop(p, entry, m);
     if (entry->state == ENTRY_ENDED || (start && m->event_name.len == 0) ||
-        !for_this_execution(entry, pending))
+        (!timer && m->kind == MESSAGE_RETRY) || /* CONTINUED: its next execution runs anyway */
+        !for_this_execution(entry, pending) || (!timer && !origins_mean(entry, pending)))
         return DROPPED;
     if (!timer && m->kind == MESSAGE_RELEASE && entry->state == ENTRY_UNREADABLE) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
@@ -375,7 +369,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
         return HELD;
     }
     if (timer)
-        return put(
+        return intake_put(
             p, pending, in,
             (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env->now_ms});
     if (m->kind == MESSAGE_PRUNE && entry->state == ENTRY_UNREADABLE) {
@@ -385,9 +379,9 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
     }
     if (m->kind == MESSAGE_PRUNE) {
         struct event const event = pruned_event(entry, m);
-        return executions_pruned(&event).upto == 0 ? DROPPED : put(p, pending, in, event);
+        return executions_pruned(&event).upto == 0 ? DROPPED : intake_put(p, pending, in, event);
     }
-    return put(p, pending, in, start ? raised_event(m) : message_event(m));
+    return intake_put(p, pending, in, start ? raised_event(m) : message_event(m));
 }
 
 /* A repeated start of a deleted incarnation: it must not begin a new one. */
@@ -396,12 +390,12 @@ static bool start_is_over(const struct entry *entry, const struct message *m)
     if (entry->tombstone == 0)
         return false;
     if (m->parent.instance.len > 0)
-        return same_origin(&m->parent, &entry->parent);
+        return origins_same(&m->parent, &entry->parent);
     return m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
 }
 
-static enum taken take_one(struct instances *p, struct entry *entry, const struct pending *pending,
-                           struct arena *arena, struct intake *in)
+static enum taken intake_take_one(struct instances *p, struct entry *entry, struct pending *pending,
+                                  struct arena *arena, struct intake *in)
 {
     if (entry_exists(entry))
         return take_existing(p, entry, pending, in);
@@ -416,7 +410,7 @@ static enum taken take_one(struct instances *p, struct entry *entry, const struc
 static bool any_accepted(const struct entry *entry, const struct intake *in)
 {
     const struct instance *instance = entry_instance(entry);
-    if (instance == NULL || in->len == 0 || in->deletes || in->retries)
+    if (instance == NULL || in->len == 0 || in->deletes || in->retries || entry->state == ENTRY_CONTINUED)
         return true;
     for (size_t i = 0; i < in->len; i++)
         if (instance_accepts(instance, &in->events[i]))
@@ -424,7 +418,7 @@ static bool any_accepted(const struct entry *entry, const struct intake *in)
     return false;
 }
 
-static bool starts(const struct entry *entry)
+static bool intake_starts(const struct entry *entry)
 {
     return !entry_exists(entry) && entry->first->inbox_sequence != 0 &&
            entry->first->message.kind == MESSAGE_START;
@@ -438,13 +432,13 @@ static bool retry_is_next(const struct entry *entry)
 
 /* A start of an instance that does not exist has a turn of its own, a deletion a record of its own; after a
  * retry request the instance is loaded before anything else. */
-static bool is_alone(const struct entry *entry)
+static bool intake_is_alone(const struct entry *entry)
 {
-    return starts(entry) || deletion_is_next(entry) || retry_is_next(entry);
+    return intake_starts(entry) || deletion_is_next(entry) || retry_is_next(entry);
 }
 
 /* Number of things that wait for the entry, but at most as many as one turn takes. */
-static size_t waiting(const struct entry *entry)
+static size_t intake_waiting(const struct entry *entry)
 {
     size_t n = 0;
     for (const struct pending *pending = entry->first; pending != NULL && n < TURN_RECEIVED_MAX;
@@ -455,27 +449,27 @@ static size_t waiting(const struct entry *entry)
 
 struct intake intake_take(struct instances *p, struct entry *entry, struct arena *arena)
 {
-    size_t const room = waiting(entry) + 2;
+    size_t const room = intake_waiting(entry) + 2;
     struct intake in = {.events = arena_array(arena, room, sizeof *in.events)};
     size_t bytes = 0;
     bool over = in.events == NULL;
     if (over)
         env_no_memory(p->env);
     while (!over && !p->env->nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
-           intake_waits(entry) && !(is_alone(entry) && in.len > 0)) {
+           intake_waits(entry) && !(intake_is_alone(entry) && in.len > 0)) {
         if (deletion_is_next(entry)) {
             over = deletion_take(p, entry, &in);
             continue;
         }
-        bool const first = starts(entry);
-        in.retries = over = retry_is_next(entry);
+        bool const first = intake_starts(entry);
+        in.retries = over = retry_is_next(entry) && entry->state != ENTRY_CONTINUED;
         struct pending *pending = entry_take(&p->entries, entry);
         if (in.retries) {
             pending->next = NULL;
             in.taken = pending;
             continue;
         }
-        enum taken const taken = take_one(p, entry, pending, arena, &in);
+        enum taken const taken = intake_take_one(p, entry, pending, arena, &in);
         assert(first || in.expired || in.len < room);
         over = in.expired || (first && taken == TAKEN);
         if (taken == TAKEN) {

@@ -4,7 +4,8 @@
  * A wrong "new" would begin a second history under an id, so the set is used only when it is complete: all
  * ids that had a record when the list was read, after this epoch was opened, and all ids that this owner has
  * made a record for since. If another owner writes a record that counts, this epoch's appends are refused.
- * Ids are never removed: a deletion leaves its record.
+ * A deletion leaves its record; when that is gone as well the id stays in the set until the list is read
+ * again.
  *
  * Ids are kept by a hash of 64 bits, 11 to 21 bytes each. A collision costs a look-up.
  */
@@ -13,9 +14,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { SLOTS_MIN = 256 };
+enum { SLOTS_MIN = 256, GONE_MIN = 4096 };
 
-static bool full(const struct known_ids *known, size_t len)
+static bool known_ids_full(const struct known_ids *known, size_t len)
 {
     return len > known->cap - known->cap / 4;
 }
@@ -30,10 +31,10 @@ static uint64_t *slot_of(const struct known_ids *known, uint64_t hash)
     return &known->slots[at];
 }
 
-static void grow(struct known_ids *known, size_t len)
+static void known_ids_grow(struct known_ids *known, size_t len)
 {
     struct known_ids const old = *known;
-    while (known->cap == 0 || full(known, len))
+    while (known->cap == 0 || known_ids_full(known, len))
         known->cap = known->cap == 0 ? SLOTS_MIN : known->cap * 2;
     if (known->cap == old.cap)
         return;
@@ -44,15 +45,15 @@ static void grow(struct known_ids *known, size_t len)
     free(old.slots);
 }
 
-static void add(struct known_ids *known, uint64_t hash)
+static void known_ids_insert(struct known_ids *known, uint64_t hash)
 {
-    grow(known, known->len + 1);
+    known_ids_grow(known, known->len + 1);
     uint64_t *slot = slot_of(known, hash);
     known->len += *slot == 0;
     *slot = hash;
 }
 
-static void give_up(struct known_ids *known)
+static void known_ids_give_up(struct known_ids *known)
 {
     known_ids_release(known);
     known->given_up = true;
@@ -69,9 +70,26 @@ void known_ids_add(struct instances *p, thole_slice id)
     struct known_ids *known = &p->known;
     if (known->given_up)
         return;
-    add(known, instance_id_hash(id));
+    known_ids_insert(known, instance_id_hash(id));
     if (known->len > p->env->options.known_max)
-        give_up(known);
+        known_ids_give_up(known);
+}
+
+void instances_forget_deleted(struct instances *p, uint64_t upto)
+{
+    entries_forget_deleted(&p->entries, upto);
+}
+
+/* They stay in the set until the next list, which is read when they may be half of all. */
+bool instances_wants_ids(struct instances *p, size_t n)
+{
+    struct known_ids *known = &p->known;
+    known->gone += n;
+    size_t const most = known->given_up ? p->env->options.known_max : known->len;
+    if (known->gone < GONE_MIN || known->gone < most / 2 || !(known->complete || known->given_up))
+        return false;
+    known_ids_release(known);
+    return true;
 }
 
 bool known_ids_has(const struct instances *p, thole_slice id)
@@ -85,11 +103,11 @@ void instances_ids(struct instances *p, const struct in_ids *in)
     struct known_ids *known = &p->known;
     if (known->given_up)
         return;
-    grow(known, 1); /* known_ids_has() needs slots, also when there are no ids */
+    known_ids_grow(known, 1); /* known_ids_has() needs slots, also when there are no ids */
     for (size_t i = 0; i < in->hashes_len; i++)
-        add(known, in->hashes[i]);
+        known_ids_insert(known, in->hashes[i]);
     if (!in->all || known->len > p->env->options.known_max)
-        give_up(known);
+        known_ids_give_up(known);
     else
         known->complete = true;
 }

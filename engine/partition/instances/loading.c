@@ -38,7 +38,7 @@ static void note_damage(struct history *history, const struct log_record *record
     history->damaged = true;
 }
 
-static void take(struct history *history, const struct record *record)
+static void loading_take(struct history *history, const struct record *record)
 {
     const struct turn *turn = &record->turn;
     turn_list_take(&history->list, record);
@@ -49,8 +49,8 @@ static void take(struct history *history, const struct record *record)
     history->lost = 0;
 }
 
-static struct history decode(struct instances *p, const struct in_history *in, const struct log_rule *log,
-                             struct arena *arena)
+static struct history loading_decode(struct instances *p, const struct in_history *in,
+                                     const struct log_rule *log, struct arena *arena)
 {
     struct history history = {.list.records =
                                   arena_array(arena, in->records_len + 1, sizeof *history.list.records)};
@@ -60,11 +60,13 @@ static struct history decode(struct instances *p, const struct in_history *in, c
     }
     for (size_t i = 0; i < in->records_len; i++) {
         struct record record;
-        thole_status const status = record_decode(in->records[i].bytes, arena, &record, NULL);
+        thole_status status = record_decode(in->records[i].bytes, arena, &record, NULL);
         if (status == THOLE_NOMEM) {
             env_no_memory(p->env);
             return history;
         }
+        if (status == THOLE_OK && !record_has_rows(&record))
+            status = THOLE_CORRUPT;
         history.foreign |=
             log_rule_foreign(log, status == THOLE_OK ? &record : NULL, in->records[i].sequence);
         history.too_new |= status == THOLE_UNSUPPORTED;
@@ -77,7 +79,7 @@ static struct history decode(struct instances *p, const struct in_history *in, c
         if (status != THOLE_OK || verdict != LOG_COUNTS)
             continue;
         if (record.kind == RECORD_TURN)
-            take(&history, &record);
+            loading_take(&history, &record);
         else if (record.kind == RECORD_DELETED)
             begin_again(&history, &record.deletion);
     }
@@ -87,12 +89,13 @@ static struct history decode(struct instances *p, const struct in_history *in, c
 /* --- facts that need no code --------------------------------------------------------------------- */
 
 /* The event that ends the turn's execution; NULL: none does. */
-static const struct event *note_turn(struct entry *entry, const struct turn *turn)
+static const struct event *loading_note_turn(struct entry *entry, const struct turn *turn)
 {
     const struct event *end = NULL;
     entry->execution = turn->execution;
     entry->turns = turn->number;
     entry->time_ms = turn->time_ms;
+    entry->counted.stopped = turn->ran ? BLOCKED_NOT : turn->blocked;
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
         entry_note(entry, event);
@@ -105,16 +108,24 @@ static const struct event *note_turn(struct entry *entry, const struct turn *tur
 
 /* --- instances ----------------------------------------------------------------------------------- */
 
-/* An instance that has replayed all turns; code NULL: an instance without code. NULL: *ret_status says why
+struct replayed { /* how a replay has ended */
+    thole_status status;
+    thole_error error;
+    const void *site; /* where the code was; NULL: not known */
+};
+
+/* An instance that has replayed all turns; code NULL: an instance without code. NULL: ret->status says why
  * not. */
-static struct instance *replay(struct instances *p, struct entry *entry,
-                               const thole_orchestration_entry *code, const struct turn *turns, size_t n,
-                               thole_status *ret_status, thole_error *reterr)
+static struct instance *loading_replay(struct instances *p, struct entry *entry,
+                                       const thole_orchestration_entry *code, const struct turn *turns,
+                                       size_t n, struct replayed *ret)
 {
     struct instance *instance = turns_instance(p, entry, code);
-    *ret_status = watched_replay(p, entry, instance, code, turns, n, reterr);
-    if (*ret_status == THOLE_OK)
+    *ret = (struct replayed){.status = THOLE_OK};
+    ret->status = watched_replay(p, entry, instance, code, turns, n, &ret->error);
+    if (ret->status == THOLE_OK)
         return instance;
+    ret->site = code == NULL ? NULL : instance_call_site(instance);
     instance_destroy(instance);
     return NULL;
 }
@@ -144,17 +155,16 @@ static void block_damaged(struct instances *p, struct entry *entry, const struct
 static struct instance *replay_bare(struct instances *p, struct entry *entry, const struct turn *turns,
                                     size_t n)
 {
-    thole_error err = {0};
-    thole_status status;
+    struct replayed end;
     if (entry->limit == ENTRY_KEEPS) {
         entry_become(&p->entries, entry, ENTRY_UNREADABLE);
         return NULL;
     }
-    struct instance *instance = replay(p, entry, NULL, turns, n, &status, &err);
-    if (status == THOLE_NOMEM)
+    struct instance *instance = loading_replay(p, entry, NULL, turns, n, &end);
+    if (end.status == THOLE_NOMEM)
         env_no_memory(p->env);
-    else if (status != THOLE_OK)
-        block_unreadable(p, entry, turns_blocked_by(status), err.text);
+    else if (end.status != THOLE_OK)
+        block_unreadable(p, entry, turns_blocked_by(end.status), end.error.text);
     return instance;
 }
 
@@ -163,29 +173,28 @@ static struct instance *replay_code(struct instances *p, struct entry *entry, co
                                     size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
-    thole_error err = {0};
+    struct replayed end;
     if (entry->limit != ENTRY_RUNS || crash_candidates_stuck(p, entry))
         return NULL;
     if (code == NULL) {
         turns_no_code(p, entry);
         return NULL;
     }
-    thole_status status;
-    struct instance *instance = replay(p, entry, code, turns, n, &status, &err);
-    bool const crashed = status == THOLE_APP;
-    while (status == THOLE_APP && !crash_candidates_stuck(p, entry))
-        instance = replay(p, entry, code, turns, n, &status, &err);
+    struct instance *instance = loading_replay(p, entry, code, turns, n, &end);
+    bool const crashed = end.status == THOLE_APP;
+    while (end.status == THOLE_APP && !crash_candidates_stuck(p, entry))
+        instance = loading_replay(p, entry, code, turns, n, &end);
     if (crashed)
         crash_candidates_tell(p, entry);
-    if (status == THOLE_APP)
+    if (end.status == THOLE_APP)
         return NULL;
-    if (status == THOLE_NOMEM && !entry->memory_retried) {
+    if (end.status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true; /* others are released, and with them their stacks */
         entries_evict_half(&p->entries);
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        instance = loading_replay(p, entry, code, turns, n, &end);
     }
-    if (status != THOLE_OK)
-        entry_block(entry, ENTRY_RECORDS, turns_blocked_by(status), thole_slice_from(err.text));
+    if (end.status != THOLE_OK)
+        turns_code_failed(p, entry, end.status, end.error.text, end.site);
     return instance;
 }
 
@@ -214,7 +223,7 @@ static void settle_continued(struct instances *p, struct entry *entry, const str
 }
 
 /* Memory of @p arena. NULL: none left. */
-static struct turn *join(const struct history *history, struct arena *arena, size_t *ret_len)
+static struct turn *loading_join(const struct history *history, struct arena *arena, size_t *ret_len)
 {
     struct turn *turns = arena_array(arena, history->list.len, sizeof *turns);
     *ret_len = 0;
@@ -230,40 +239,39 @@ static struct turn *join(const struct history *history, struct arena *arena, siz
 }
 
 /* The instance has ended: its code is replayed to answer the queries, then released. */
-static void recall(struct instances *p, struct entry *entry, const struct history *history,
-                   const struct turn *turns, size_t n)
+static void loading_recall(struct instances *p, struct entry *entry, const struct history *history,
+                           const struct turn *turns, size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
     struct instance *instance = NULL;
-    thole_error err = {0};
-    thole_status status = THOLE_OK;
+    struct replayed end = {.status = THOLE_INVALID};
     if (history->too_new || history->damaged)
-        status = thole_fail(&err, THOLE_INVALID, "it has ended, and its history cannot be read here");
+        (void)thole_fail(&end.error, THOLE_INVALID, "it has ended, and its history cannot be read here");
     else if (code == NULL)
-        status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
+        (void)thole_fail(&end.error, THOLE_INVALID, "it has ended, and its code is not registered here");
     else if (crash_candidates_stuck(p, entry))
-        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry_blocked_text(entry)));
+        (void)thole_fail(&end.error, THOLE_INVALID, "%.*s", THOLE_FMT(entry_blocked_text(entry)));
     else
-        instance = replay(p, entry, code, turns, n, &status, &err);
-    if (status == THOLE_NOMEM) {
+        instance = loading_replay(p, entry, code, turns, n, &end);
+    if (end.status == THOLE_NOMEM) {
         entries_evict_half(&p->entries);
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        instance = loading_replay(p, entry, code, turns, n, &end);
     }
-    if (status == THOLE_APP)
+    if (end.status == THOLE_APP)
         crash_candidates_tell(p, entry);
-    if (status == THOLE_OK)
+    if (end.status == THOLE_OK)
         queries_answer_by(p, entry, instance);
     else
-        queries_refuse(p, entry, status == THOLE_NOMEM ? THOLE_UNAVAILABLE : THOLE_INVALID,
-                       thole_slice_from(err.text));
+        queries_refuse(p, entry, end.status == THOLE_NOMEM ? THOLE_UNAVAILABLE : THOLE_INVALID,
+                       thole_slice_from(end.error.text));
     instance_destroy(instance);
 }
 
-static void settle(struct instances *p, struct entry *entry, const struct history *history,
-                   struct arena *arena)
+static void loading_settle(struct instances *p, struct entry *entry, const struct history *history,
+                           struct arena *arena)
 {
     size_t n = 0;
-    const struct turn *turns = join(history, arena, &n);
+    const struct turn *turns = loading_join(history, arena, &n);
     if (turns == NULL) {
         env_no_memory(p->env);
         return;
@@ -278,12 +286,12 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
             history->newest->sequence};
     const struct event *end = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct event *ends = note_turn(entry, &turns[i]);
+        const struct event *ends = loading_note_turn(entry, &turns[i]);
         end = ends != NULL ? ends : end;
     }
     if (end != NULL && end->kind != EVENT_CONTINUED_AS_NEW) {
         if (entry->questions != NULL)
-            recall(p, entry, history, turns, n);
+            loading_recall(p, entry, history, turns, n);
         entry_become(&p->entries, entry, ENTRY_ENDED);
     } else if (history->too_new) {
         block_unreadable(p, entry, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
@@ -310,9 +318,9 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
     bool const retry = entry->state == ENTRY_LOADING && entry->loading.retry;
     struct arena arena;
     arena_init(&arena, HISTORY_ARENA_MAX);
-    struct history const history = decode(p, in, log, &arena);
+    struct history const history = loading_decode(p, in, log, &arena);
     if (!p->env->nomem && !history.foreign)
-        settle(p, entry, &history, &arena);
+        loading_settle(p, entry, &history, &arena);
     arena_release(&arena);
     if (p->env->nomem)
         return true;
@@ -322,7 +330,7 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
     /* This owner can run what another could not: run it, so that its status changes. */
     if (entry->state == ENTRY_LIVE)
         entry->running.retry = retry;
-    entries_weigh(&p->entries, entry);
+    entries_weigh(entry);
     entries_touch(&p->entries, entry);
     if (entry->questions != NULL && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);

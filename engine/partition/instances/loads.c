@@ -10,7 +10,7 @@ void intake_load(struct instances *p, struct entry *entry)
     out->load.instance = env_copy(p->env, entry->id);
 }
 
-static struct entry *find(struct instances *p, thole_slice instance)
+static struct entry *loads_find(struct instances *p, thole_slice instance)
 {
     struct entry *entry = entries_find(&p->entries, instance);
     if (entry != NULL)
@@ -20,7 +20,7 @@ static struct entry *find(struct instances *p, thole_slice instance)
 
 struct entry *intake_entry(struct instances *p, thole_slice instance)
 {
-    struct entry *entry = find(p, instance);
+    struct entry *entry = loads_find(p, instance);
     if (entry != NULL)
         return entry;
     entry = entries_add(&p->entries, instance);
@@ -34,7 +34,7 @@ struct entry *intake_entry_to_start(struct instances *p, thole_slice instance)
 {
     if (known_ids_has(p, instance))
         return intake_entry(p, instance);
-    struct entry *entry = find(p, instance);
+    struct entry *entry = loads_find(p, instance);
     if (entry != NULL)
         return entry;
     entry = entries_add(&p->entries, instance);

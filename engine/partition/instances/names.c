@@ -8,7 +8,7 @@
 
 enum { VERSIONED_NAME_BYTES = THOLE_NAME_BYTES_MAX + 16 };
 
-static size_t find(const struct instances *p, thole_slice name)
+static size_t names_locate(const struct instances *p, thole_slice name)
 {
     size_t i = 0;
     while (i < p->names_len && !thole_slice_equal(p->names[i].name, name))
@@ -17,7 +17,7 @@ static size_t find(const struct instances *p, thole_slice name)
 }
 
 /* Both arrays have the same length. */
-static void grow(struct instances *p)
+static void names_grow(struct instances *p)
 {
     size_t cap = p->names_cap;
     p->names = memory_reserve(p->names, &cap, p->names_len + 1, sizeof *p->names);
@@ -29,25 +29,25 @@ void names_add(struct instances *p, thole_slice name, uint64_t count)
 {
     if (name.len == 0)
         return;
-    size_t const i = find(p, name);
+    size_t const i = names_locate(p, name);
     if (i < p->names_len) {
         p->names[i].count += count;
         return;
     }
-    grow(p);
+    names_grow(p);
     p->names[p->names_len++] = (struct live_name){{memory_copy(name.ptr, name.len), name.len}, count};
 }
 
 static void names_remove(struct instances *p, thole_slice name)
 {
-    size_t const i = find(p, name);
+    size_t const i = names_locate(p, name);
     if (i == p->names_len || --p->names[i].count > 0)
         return;
     free((void *)(uintptr_t)p->names[i].name.ptr);
     p->names[i] = p->names[--p->names_len];
 }
 
-static thole_slice versioned(char text[VERSIONED_NAME_BYTES], thole_slice name, uint32_t version)
+static thole_slice names_versioned(char text[VERSIONED_NAME_BYTES], thole_slice name, uint32_t version)
 {
     if (version <= 1 || name.len > THOLE_NAME_BYTES_MAX)
         return name;
@@ -58,7 +58,7 @@ static thole_slice versioned(char text[VERSIONED_NAME_BYTES], thole_slice name, 
 void names_count(struct instances *p, struct entry *entry, thole_slice orchestration, uint32_t version)
 {
     char text[VERSIONED_NAME_BYTES];
-    names_add(p, versioned(text, orchestration, version), 1);
+    names_add(p, names_versioned(text, orchestration, version), 1);
     names_uncount(p, entry);
     entry->counted.name = true;
     entry->counted.version = version;
@@ -68,7 +68,7 @@ void names_uncount(struct instances *p, struct entry *entry)
 {
     char text[VERSIONED_NAME_BYTES];
     if (entry->counted.name)
-        names_remove(p, versioned(text, entry->orchestration, entry->counted.version));
+        names_remove(p, names_versioned(text, entry->orchestration, entry->counted.version));
     entry->counted.name = false;
 }
 

@@ -8,7 +8,7 @@
 #include "query_message.h"
 #include <assert.h>
 
-static void answer(struct instances *p, uint64_t token, thole_status status, thole_slice data)
+static void queries_emit_answer(struct instances *p, uint64_t token, thole_status status, thole_slice data)
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
     out->token = token;
@@ -20,9 +20,9 @@ static void answer_source(struct instances *p, uint64_t token, const struct inst
 {
     const void *const site = instance_ended(instance) ? NULL : instance_call_site(instance);
     if (site == NULL) {
-        answer(p, token, THOLE_INVALID,
-               instance_ended(instance) ? THOLE_STR("it has ended: its code waits for nothing")
-                                        : THOLE_STR("its code has not run here"));
+        queries_emit_answer(p, token, THOLE_INVALID,
+                            instance_ended(instance) ? THOLE_STR("it has ended: its code waits for nothing")
+                                                     : THOLE_STR("its code has not run here"));
         return;
     }
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
@@ -33,11 +33,11 @@ static void answer_source(struct instances *p, uint64_t token, const struct inst
 void instances_query(struct instances *p, uint64_t token, const struct in_query *in, bool serving)
 {
     if (!serving) {
-        answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("the partition is not open"));
+        queries_emit_answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("the partition is not open"));
         return;
     }
     if (p->entries.questions_len >= QUERIES_PENDING_MAX) {
-        answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("too many queries are waiting"));
+        queries_emit_answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("too many queries are waiting"));
         return;
     }
     struct entry *entry = intake_entry(p, in->instance);
@@ -55,11 +55,11 @@ void instances_query(struct instances *p, uint64_t token, const struct in_query 
 void queries_refuse(struct instances *p, struct entry *entry, thole_status status, thole_slice text)
 {
     for (const struct question *question = entry->questions; question != NULL; question = question->next)
-        answer(p, question->token, status, text);
+        queries_emit_answer(p, question->token, status, text);
     entry_drop_questions(&p->entries, entry);
 }
 
-static void recall(struct instances *p, struct entry *entry)
+static void queries_recall(struct instances *p, struct entry *entry)
 {
     if (entry->in_flight > 0 ||
         entry->ready) /* answered when its last record is committed, after the messages that wait for it */
@@ -84,7 +84,7 @@ static void answer_by(struct instances *p, struct entry *entry, struct instance 
     }
     thole_status const status =
         watched_query(p, entry, instance, question->name, question->input, &output, &err);
-    answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));
+    queries_emit_answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));
 }
 
 void queries_answer_by(struct instances *p, struct entry *entry, struct instance *instance)
@@ -98,7 +98,7 @@ void queries_answer(struct instances *p, struct entry *entry)
 {
     switch (entry->state) {
     case ENTRY_LIVE: queries_answer_by(p, entry, entry->running.instance); break;
-    case ENTRY_ENDED: recall(p, entry); break;
+    case ENTRY_ENDED: queries_recall(p, entry); break;
     case ENTRY_ABSENT:
     case ENTRY_EARLY:
         queries_refuse(p, entry, THOLE_NOT_FOUND, THOLE_STR("there is no such instance"));

@@ -10,8 +10,8 @@
 enum { TOKEN_PART_BITS = 8 };
 _Static_assert(RESULT_LIST_MAX == 1 << TOKEN_PART_BITS, "each has its tokens");
 
-static struct out_reject *refuse(struct instances *p, uint64_t sequence, uint32_t part, enum reject_code code,
-                                 const char *text)
+static struct out_reject *rejections_reject(struct instances *p, uint64_t sequence, uint32_t part,
+                                            enum reject_code code, const char *text)
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_REJECT);
     assert(code != REJECT_NONE && part < RESULT_LIST_MAX);
@@ -35,7 +35,7 @@ static void keep_bytes(struct instances *p, struct out_reject *out, thole_slice 
 void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text)
 {
-    struct out_reject *out = refuse(p, in->sequence, in->part, code, text);
+    struct out_reject *out = rejections_reject(p, in->sequence, in->part, code, text);
     out->stored_ns = in->stored_ns;
     out->instance = env_copy(p->env, in->instance);
     out->route = env_copy(p->env, in->route);
@@ -49,7 +49,7 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
                                const char *text)
 {
     struct buf bytes;
-    struct out_reject *out = refuse(p, pending->inbox_sequence, pending->part, code, text);
+    struct out_reject *out = rejections_reject(p, pending->inbox_sequence, pending->part, code, text);
     out->stored_ns = pending->stored_ns;
     struct message_route const route = message_route(&pending->message, pending->sender);
     out->instance = env_copy(p->env, pending->message.instance);
@@ -62,6 +62,7 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
     else
         env_no_memory(p->env);
     buf_release(&bytes);
+    answers_refuse(p, &pending->message, code, text);
 }
 
 void instances_rejected(struct instances *p, uint64_t token)
@@ -71,8 +72,8 @@ void instances_rejected(struct instances *p, uint64_t token)
     intake_incorporate(p, token >> TOKEN_PART_BITS, (uint32_t)(token % RESULT_LIST_MAX));
 }
 
-static enum reject_code check_payload(const struct instances *p, const char *what, thole_slice bytes,
-                                      thole_error *ret)
+static enum reject_code rejections_check_payload(const struct instances *p, const char *what,
+                                                 thole_slice bytes, thole_error *ret)
 {
     if (bytes.len <= p->env->options.payload_max)
         return REJECT_NONE;
@@ -94,6 +95,6 @@ enum reject_code rejections_check(const struct instances *p, const struct messag
     }
     if (message->kind != MESSAGE_START && message->kind != MESSAGE_EVENT)
         return REJECT_NONE;
-    enum reject_code const code = check_payload(p, "event's data", message->event_data, ret);
-    return code != REJECT_NONE ? code : check_payload(p, "input", message->data, ret);
+    enum reject_code const code = rejections_check_payload(p, "event's data", message->event_data, ret);
+    return code != REJECT_NONE ? code : rejections_check_payload(p, "input", message->data, ret);
 }

@@ -1,5 +1,6 @@
 /* Turns what was taken into turns, and turns into records: one at a time, in p->run. */
 #include "instances_state.h"
+#include "lanes.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@ enum { INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EVENTS_KEPT_MAX + 4) * sizeof(str
  * takes the turn's messages; if that fails too, they are recorded unchecked. If memory was short, other
  * instances are released and the code is tried once more.
  */
-static void fail(struct instances *p, struct entry *entry, thole_status status, thole_slice text)
+static void turns_fail(struct instances *p, struct entry *entry, thole_status status, const char *text,
+                       const void *site)
 {
     bool const bare = entry->state == ENTRY_BLOCKED;
     if (bare && status == THOLE_NOMEM) {
@@ -29,15 +31,17 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
         entries_evict_half(&p->entries);
     } else if (status == THOLE_APP) { /* also without new events: recorded ones may not be delivered yet */
         entry->loading.retry = true;
+    } else if (bare) {
+        entry_block(entry, ENTRY_KEEPS, turns_blocked_by(status), thole_slice_from(text));
     } else {
-        entry_block(entry, bare ? ENTRY_KEEPS : ENTRY_RECORDS, turns_blocked_by(status), text);
+        turns_code_failed(p, entry, status, text, site);
     }
     intake_reload(p, entry);
 }
 
 /* --- turns --------------------------------------------------------------------------------------- */
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t turns_latest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -70,7 +74,7 @@ static void name_emitter(const struct instances *p, const struct entry *entry, s
 static void run_code(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
-    struct turn_in const turn_in = {.time_ms = later(p->env->now_ms, entry->time_ms),
+    struct turn_in const turn_in = {.time_ms = turns_latest(p->env->now_ms, entry->time_ms),
                                     .received = run->in.events,
                                     .received_len = run->in.len,
                                     .run = entry->state == ENTRY_LIVE};
@@ -78,7 +82,7 @@ static void run_code(struct instances *p, struct entry *entry)
     thole_error err = {0};
     thole_status const status = watched_turn(p, entry, &turn_in, &out, &err);
     if (status != THOLE_OK) {
-        fail(p, entry, status, thole_slice_from(err.text));
+        turns_fail(p, entry, status, err.text, instance_call_site(entry->running.instance));
         return;
     }
     for (size_t i = 0; i < out.events_len; i++)
@@ -103,6 +107,7 @@ static void run_code(struct instances *p, struct entry *entry)
     name_emitter(p, entry, &run->turn);
     if (paused) {
         run->turn.blocked = BLOCKED_PAUSED;
+        run->turn.blocked_text = text_cut(instance_pause_reason(entry->running.instance), DETAIL_BYTES_MAX);
     } else if (!out.ran) {
         assert(entry->state == ENTRY_BLOCKED);
         run->turn.blocked = entry->reason->kind;
@@ -125,7 +130,7 @@ static void record_unchecked(struct instances *p, struct entry *entry)
     }
     for (size_t i = 0; i < n; i++)
         in->events[i].id = ++entry->events;
-    entry->time_ms = later(p->env->now_ms, entry->time_ms);
+    entry->time_ms = turns_latest(p->env->now_ms, entry->time_ms);
     p->run.kind = RUN_UNCHECKED;
     p->run.ends = ends;
     p->run.turn = (struct turn){.instance = entry->id,
@@ -142,7 +147,7 @@ static void record_unchecked(struct instances *p, struct entry *entry)
 }
 
 /* The first turn of an execution: creates its instance, with or without code. */
-static void begin(struct instances *p, struct entry *entry, uint64_t execution)
+static void turns_begin(struct instances *p, struct entry *entry, uint64_t execution)
 {
     const struct event *started = &p->run.in.events[0];
     assert(p->run.in.len > 0 && started->kind == EVENT_STARTED);
@@ -165,22 +170,47 @@ static void begin(struct instances *p, struct entry *entry, uint64_t execution)
     run_code(p, entry);
 }
 
+/* What waits is taken for the next execution, behind what that takes over: code that never waits has no other
+ * turn. */
+static thole_status take_for_next(struct instances *p, struct entry *entry, const struct event *carried,
+                                  size_t len)
+{
+    struct run *const run = &p->run;
+    run->in = intake_take(p, entry, &run->arena);
+    if (p->env->nomem)
+        return THOLE_NOMEM;
+    struct event *const events = arena_array(&run->arena, len + run->in.len + 1, sizeof *events);
+    if (events == NULL)
+        return arena_status(&run->arena);
+    memcpy(events, carried, len * sizeof *events);
+    if (run->in.len > 0)
+        memcpy(events + len, run->in.events, run->in.len * sizeof *events);
+    run->in.events = events;
+    run->in.len += len;
+    return THOLE_OK;
+}
+
 /* The execution has ended with continue-as-new: the next one begins right behind it. */
 static void continue_as_new(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
+    struct event *carried;
+    size_t len;
     arena_init(&run->arena, SIZE_MAX / 2);
-    if (instance_carry(entry->running.instance, &run->arena, &run->in.events, &run->in.len) != THOLE_OK) {
+    thole_status status = instance_carry(entry->running.instance, &run->arena, &carried, &len);
+    if (status == THOLE_OK)
+        status = take_for_next(p, entry, carried, len);
+    if (status != THOLE_OK) {
         env_no_memory(p->env);
         return;
     }
     run->continued = entry->running.instance; /* the turn's events borrow from it */
     entry->running.instance = NULL;
-    begin(p, entry, entry->execution + 1);
+    turns_begin(p, entry, entry->execution + 1);
 }
 
 /* A user asks for a retry, whatever stopped the instance here. */
-static void try_again(struct instances *p, struct entry *entry)
+static void turns_try_again(struct instances *p, struct entry *entry)
 {
     intake_done(p, &p->run.in);
     crash_candidates_retry(p, entry);
@@ -200,7 +230,7 @@ static void record_deletion(struct instances *p, struct entry *entry)
     run->deletion =
         (struct deletion){.instance = entry->id,
                           .execution = entry->state == ENTRY_EARLY ? entry->tombstone : entry->execution,
-                          .time_ms = later(p->env->now_ms, entry->time_ms),
+                          .time_ms = turns_latest(p->env->now_ms, entry->time_ms),
                           .orchestration = entry->orchestration,
                           .reason = m->data,
                           .request_id = m->request_id,
@@ -226,14 +256,14 @@ static void take_turn_absent(struct instances *p, struct entry *entry)
             p->run.early = entry->early; /* the turn's events borrow from it */
             entry->early = NULL;
         }
-        begin(p, entry, entry->tombstone + 1);
+        turns_begin(p, entry, entry->tombstone + 1);
     } else if (in->len > 0) {
         intake_done(p, in);
         early_record(p, entry, in->events, in->len);
     }
 }
 
-static void take_turn(struct instances *p, struct entry *entry)
+static void turns_take_turn(struct instances *p, struct entry *entry)
 {
     const struct intake *in = &p->run.in;
     bool const retry = entry->state == ENTRY_LIVE && entry->running.retry;
@@ -244,7 +274,7 @@ static void take_turn(struct instances *p, struct entry *entry)
         return;
     }
     if (in->retries) {
-        try_again(p, entry);
+        turns_try_again(p, entry);
         return;
     }
     switch (entry->state) {
@@ -270,22 +300,39 @@ static void take_turn(struct instances *p, struct entry *entry)
     }
 }
 
-bool instances_run(struct instances *p, struct instances_record *ret)
+static void say_rest(struct instances *p)
 {
-    struct entry *entry = entries_take_ready(&p->entries);
+    const struct entry *const entry = lanes_say_rest(&p->entries.lanes, p->env->now_ms);
+    if (entry == NULL)
+        return;
+    struct out_limited *const out = &env_emit(p->env, PARTITION_OUT_LIMITED)->limited;
+    *out = (struct out_limited){.limit = LIMIT_TURNS,
+                                .instance = env_copy(p->env, entry->id),
+                                .orchestration = env_copy(p->env, lane_name(entry)),
+                                .execution = entry->execution,
+                                .max = p->env->options.burst_max};
+}
+
+bool instances_run(struct instances *p, uint64_t done_n, struct instances_record *ret)
+{
+    struct lane_view const view = {p->env->now_ms, done_n, p->env->options.burst_max,
+                                   p->env->options.resting_max};
+    struct entry *entry = entries_take_ready(&p->entries, &view);
     struct run *run = &p->run;
     assert(run->entry == NULL && !p->env->nomem);
     *ret = (struct instances_record){0};
+    say_rest(p);
     if (entry == NULL)
         return false;
     *run = (struct run){.entry = entry};
     if (entry->state == ENTRY_CONTINUED) {
-        continue_as_new(p, entry);
+        if (!executions_delay(p, entry))
+            continue_as_new(p, entry);
     } else {
         arena_init(&run->arena, INTAKE_BYTES_MAX);
         run->in = intake_take(p, entry, &run->arena);
         if (!p->env->nomem)
-            take_turn(p, entry);
+            turns_take_turn(p, entry);
     }
     ret->wake = run->wake;
     if (run->kind == RUN_NOTHING || p->env->nomem)
@@ -338,14 +385,16 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
     assert(entry != NULL && (records == 0 || p->run.kind != RUN_NOTHING));
     if (records > 0) {
         entry->in_flight += records;
+        lanes_ran(&p->entries.lanes, p->run.in.len, n, p->env->now_ms);
         known_ids_add(p, entry->id);
+        answers_note(p, entry);
         p->progress.dirty = false;
         after_record(p, entry, n);
     }
     if (p->run.begins)
         entries_touch(&p->entries, entry);
     run_release(&p->run);
-    entries_weigh(&p->entries, entry);
+    entries_weigh(entry);
     if (p->env->nomem)
         return;
     if (entry->questions != NULL && !entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED)
@@ -356,5 +405,8 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
 
 void instances_evict(struct instances *p)
 {
-    entries_evict(&p->entries, p->env->options.parked_max, p->env->options.parked_memory_max);
+    const struct partition_options *const options = &p->env->options;
+    entries_evict(&p->entries, &(struct entries_kept){.keep = options->parked_max,
+                                                      .bytes = options->parked_memory_max,
+                                                      .early_bytes = options->early_memory_max});
 }

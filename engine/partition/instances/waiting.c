@@ -22,7 +22,7 @@ static bool deletion_must_wait(const struct entry *entry)
 
 /* Starts under an id in use are answered when the instance that they collide with is committed: nothing
  * uncommitted is told outside. */
-static bool must_wait(const struct entry *entry)
+static bool waiting_must_wait(const struct entry *entry)
 {
     if (deletion_must_wait(entry))
         return true;
@@ -32,5 +32,5 @@ static bool must_wait(const struct entry *entry)
 
 bool intake_waits(const struct entry *entry)
 {
-    return entry->first != NULL && !entry_waits_for_history(entry->state) && !must_wait(entry);
+    return entry->first != NULL && !entry_waits_for_history(entry->state) && !waiting_must_wait(entry);
 }

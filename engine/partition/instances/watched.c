@@ -19,7 +19,8 @@ static struct code_run run_of(const struct instances *p, const struct entry *ent
                              .code = code == NULL ? NULL : code->run};
 }
 
-static void begin(const struct instances *p, const struct entry *entry, enum code_kind kind, uint64_t event)
+static void watched_begin(const struct instances *p, const struct entry *entry, enum code_kind kind,
+                          uint64_t event)
 {
     const struct code_watch *const watch = p->env->options.watch;
     if (watch == NULL)
@@ -28,15 +29,15 @@ static void begin(const struct instances *p, const struct entry *entry, enum cod
     watch->begins(watch->arg, &run);
 }
 
-static void end(const struct instances *p)
+static void watched_end(const struct instances *p)
 {
     if (p->env->options.watch != NULL)
         p->env->options.watch->ended(p->env->options.watch->arg);
 }
 
 /* Runs the code of a crash candidate in a forked process. */
-static thole_status attempt(const struct instances *p, const struct entry *entry, enum code_kind kind,
-                            uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
+static thole_status watched_attempt(const struct instances *p, const struct entry *entry, enum code_kind kind,
+                                    uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
 {
     const struct code_watch *const watch = p->env->options.watch;
     if (watch == NULL || watch->attempt == NULL || crash_candidates_find(p, entry->id) == NULL)
@@ -60,10 +61,10 @@ static void call_turn(void *arg)
 {
     struct turn_call *const call = arg;
     if (call->in->run)
-        begin(call->p, call->entry, CODE_TURN, call->entry->events + 1);
+        watched_begin(call->p, call->entry, CODE_TURN, call->entry->events + 1);
     call->status = instance_turn(call->entry->running.instance, call->in, call->out, call->reterr);
     if (call->in->run)
-        end(call->p);
+        watched_end(call->p);
 }
 
 thole_status watched_turn(struct instances *p, struct entry *entry, const struct turn_in *in,
@@ -72,7 +73,7 @@ thole_status watched_turn(struct instances *p, struct entry *entry, const struct
     thole_error why = {0};
     struct turn_call call = {p, entry, in, ret, reterr, THOLE_OK};
     thole_status const status =
-        in->run ? attempt(p, entry, CODE_TURN, entry->events + 1, call_turn, &call, &why) : THOLE_OK;
+        in->run ? watched_attempt(p, entry, CODE_TURN, entry->events + 1, call_turn, &call, &why) : THOLE_OK;
     if (status == THOLE_APP)
         crash_candidates_crashed(p, entry, why.text);
     if (status != THOLE_OK)
@@ -100,10 +101,10 @@ static void call_replay(void *arg)
     for (size_t i = 0; i < call->n && call->status == THOLE_OK; i++) {
         const struct turn *const turn = &call->turns[i];
         if (call->watched)
-            begin(call->p, call->entry, CODE_REPLAY, turn->events_len > 0 ? turn->events[0].id : 0);
+            watched_begin(call->p, call->entry, CODE_REPLAY, turn->events_len > 0 ? turn->events[0].id : 0);
         call->status = instance_replay(call->instance, turn, call->reterr);
         if (call->watched)
-            end(call->p);
+            watched_end(call->p);
     }
 }
 
@@ -114,7 +115,7 @@ thole_status watched_replay(struct instances *p, struct entry *entry, struct ins
     thole_error why = {0};
     struct replay_call call = {p, entry, instance, turns, n, code != NULL, reterr, THOLE_OK};
     thole_status const status =
-        code != NULL ? attempt(p, entry, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
+        code != NULL ? watched_attempt(p, entry, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
     if (status == THOLE_APP)
         crash_candidates_crashed(p, entry, why.text);
     if (status != THOLE_OK)
@@ -137,9 +138,9 @@ struct query_call {
 static void call_query(void *arg)
 {
     struct query_call *const call = arg;
-    begin(call->p, call->entry, CODE_QUERY, call->entry->events);
+    watched_begin(call->p, call->entry, CODE_QUERY, call->entry->events);
     call->status = instance_query(call->instance, call->name, call->input, &call->output, call->reterr);
-    end(call->p);
+    watched_end(call->p);
 }
 
 thole_status watched_query(struct instances *p, struct entry *entry, struct instance *instance,
@@ -147,7 +148,7 @@ thole_status watched_query(struct instances *p, struct entry *entry, struct inst
 {
     thole_error why = {0};
     struct query_call call = {p, entry, instance, name, input, {0}, reterr, THOLE_OK};
-    thole_status const status = attempt(p, entry, CODE_QUERY, entry->events, call_query, &call, &why);
+    thole_status const status = watched_attempt(p, entry, CODE_QUERY, entry->events, call_query, &call, &why);
     if (status != THOLE_OK)
         return thole_fail(reterr, status == THOLE_APP ? THOLE_INVALID : status, "the query crashes: %s",
                           why.text);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void link_release(struct link *link)
+static void chain_link_release(struct link *link)
 {
     buf_release(&link->bytes);
     arena_release(&link->arena);
@@ -32,8 +32,8 @@ struct partition_log *log_create(struct env *env)
 void log_reset(struct partition_log *log)
 {
     for (size_t i = 0; i < log->facts.in_flight; i++)
-        link_release(log_link(log, i));
-    link_release(&log->taken);
+        chain_link_release(log_link(log, i));
+    chain_link_release(&log->taken);
     free(log->links);
     arena_release(&log->found_arena);
     log_become(log, LOG_CLOSED);
@@ -158,18 +158,21 @@ static void note_newest(struct partition_log *log, thole_slice bytes, uint64_t n
 
 /* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: no memory for its
  * bytes. */
-static struct link *append(struct partition_log *log, struct record *record, const struct log_saying *saying,
-                           bool moves_position, void *tag)
+static struct link *chain_append(struct partition_log *log, struct record *record,
+                                 const struct log_saying *saying, bool moves_position, void *tag)
 {
     struct log_facts *facts = &log->facts;
     assert(log->state == (record->kind == RECORD_EPOCH_OPENED ? LOG_OPENING : LOG_OPEN));
     struct link *link = chain_push(log);
-    if (moves_position)
+    if (moves_position) {
         record->position = saying->position;
+        facts->ranges = saying->position.ranges_len > 0 && !saying->position.listed;
+    }
     record->epoch = facts->epoch;
     record->n = facts->next_n++;
     record->committed = facts->committed_n;
     record->published = facts->published = saying->published;
+    record->refers = saying->refers;
     record->salts = log->salts.key != NULL ? &log->salts : NULL;
     link_to_previous(log, record, saying);
     link->n = record->n;
@@ -189,6 +192,7 @@ static struct link *append(struct partition_log *log, struct record *record, con
     out->token = record->n;
     out->append =
         (struct out_append){.kind = record->kind,
+                            .lists = record->folded.len > 0,
                             .instance = link->instance,
                             .execution = link->execution,
                             .expected_last = record->n == 0 ? log->found.last : facts->base + record->n - 1,
@@ -230,7 +234,7 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
     size_t const record_max = log->env->options.record_max;
     size_t const overhead = RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len +
                             turn->trace.parent.len + turn->trace.list.len + turn->orchestration.len +
-                            saying->position.above_len * POSITION_BYTES_EACH;
+                            position_bytes_max(&saying->position);
     size_t const room = overhead < record_max ? record_max - overhead : 0;
     size_t first = 0, records = 0;
     assert(turn->instance.len > 0 && !turn->more);
@@ -241,7 +245,7 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
         record.turn.events = turn->events + first;
         record.turn.events_len = n;
         record.turn.more = !last;
-        struct link *link = append(log, &record, saying, last, tag);
+        struct link *link = chain_append(log, &record, saying, last, tag);
         records += link != NULL;
         if (link != NULL && last && lines_len > 0)
             keep_lines(link, lines, lines_len);
@@ -255,13 +259,23 @@ void log_append_deletion(struct partition_log *log, const struct deletion *delet
 {
     struct record record = {.kind = RECORD_DELETED, .deletion = *deletion};
     assert(deletion->instance.len > 0);
-    (void)append(log, &record, saying, true, tag);
+    (void)chain_append(log, &record, saying, true, tag);
 }
 
 void log_append_position(struct partition_log *log, const struct log_saying *saying)
 {
     struct record record = {.kind = RECORD_POSITION};
-    (void)append(log, &record, saying, true, NULL);
+    (void)chain_append(log, &record, saying, true, NULL);
+}
+
+uint64_t log_append_folded(struct partition_log *log, const struct folded *folded,
+                           const struct log_saying *saying)
+{
+    struct record record = {.kind = RECORD_POSITION, .folded = *folded};
+    uint64_t const sequence = log->facts.base + log->facts.next_n;
+    assert(folded->len > 0);
+    (void)chain_append(log, &record, saying, true, NULL);
+    return sequence;
 }
 
 /* The database may know epochs that the log has lost: their numbers must not be used again. */
@@ -271,10 +285,11 @@ void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log
                             .node = log->env->options.node,
                             .time_ms = log->env->now_ms,
                             .previous_epoch = log->found_epoch,
-                            .previous_n = log->found_n};
+                            .previous_n = log->found_n,
+                            .counted = log->found_counted};
     log_become(log, LOG_OPENING);
     log->facts.epoch = (log->found_epoch > epoch_above ? log->found_epoch : epoch_above) + 1;
-    (void)append(log, &record, saying, true, NULL);
+    (void)chain_append(log, &record, saying, true, NULL);
     arena_release(&log->found_arena);
     log->found.position = (struct position){0};
 }
@@ -325,7 +340,7 @@ void log_appended(struct partition_log *log, uint64_t n, uint64_t sequence)
 bool log_take_committed(struct partition_log *log, struct log_committed *ret)
 {
     struct log_facts *facts = &log->facts;
-    link_release(&log->taken);
+    chain_link_release(&log->taken);
     if (facts->in_flight == 0 || !log_link(log, 0)->acked || log->state == LOG_LOST || log->env->nomem) {
         if (log->state == LOG_FAILING)
             settle_failure(log);

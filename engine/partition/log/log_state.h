@@ -29,6 +29,7 @@ struct partition_log {
     bool read_again; /* REMOVING: read the tail again afterwards */
     struct log_tail found;
     uint64_t found_epoch, found_n; /* the last epoch, its last record that counts */
+    uint64_t found_counted;        /* how many records count; 0: not known */
     struct arena found_arena;      /* of found.position */
 
     /* FOUND and later: of the last record that counts, of this owner's the last that was appended */

@@ -50,6 +50,8 @@ struct log_tail {
     uint64_t last;            /* sequence of the stream's last record */
     struct position position; /* the inbox position in the last record that counts */
     uint64_t published;       /* as that record says */
+    uint64_t deleted;         /* deletions up to here may have been removed; 0: none was */
+    uint64_t looked;          /* those up to here were looked at */
 };
 /* FOUND; OPENING and OPEN without the position. Borrowed until log_reset(), the position until log_begin().
  */
@@ -59,6 +61,7 @@ const struct log_tail *log_found(const struct partition_log *log);
 struct log_saying {
     struct position position; /* of the inbox; borrowed for the call */
     uint64_t published;
+    bool refers;                /* a payload that a turn's record has twice is written once */
     struct record_link *newest; /* of the turn's or deletion's instance: is its last record, and becomes the
                                     appended one */
 };
@@ -76,6 +79,9 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
 void log_append_deletion(struct partition_log *log, const struct deletion *deletion,
                          const struct log_saying *saying, void *tag);
 void log_append_position(struct partition_log *log, const struct log_saying *saying);
+/* The same, and says which records are dispensable. Returns the sequence at which it is stored, if it is. */
+uint64_t log_append_folded(struct partition_log *log, const struct folded *folded,
+                           const struct log_saying *saying);
 
 /* Record @p n is stored at @p sequence. */
 void log_appended(struct partition_log *log, uint64_t n, uint64_t sequence);
@@ -106,6 +112,7 @@ struct log_facts {
     uint64_t
         /* a committed record says that all up to here are committed, so a reader of the tail knows it */
         confirmed_seq;
+    bool ranges;      /* the last appended position has ranges that are not listed */
     size_t in_flight; /* appends that are not committed */
     size_t in_flight_bytes;
 };

@@ -64,21 +64,22 @@ static bool decode_tail(struct partition_log *log, struct arena *arena, struct t
 enum tail_verdict {
     TAIL_FOUND,
     TAIL_READ_ALL,
-    TAIL_NO_EPOCH,     /* the record in the EpochOpened's place is none: remove it, read again */
+    TAIL_NO_EPOCH,     /* the record in the EpochOpened's place is none, and nobody followed: remove it, read
+                          again */
     TAIL_INCONSISTENT, /* the log says that more was stored than is there */
     TAIL_OVERTAKEN, /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those
                      */
 };
 
-static const struct record *decoded(const struct tail *tail, size_t i)
+static const struct record *tail_decoded(const struct tail *tail, size_t i)
 {
     return tail->records[i].kind == RECORD_UNKNOWN ? NULL : &tail->records[i];
 }
 
 /* False: a rival has opened the partition since then. */
-static bool take_record(struct tail *tail, size_t i, bool *found_position)
+static bool tail_take_record(struct tail *tail, size_t i, bool *found_position)
 {
-    const struct record *r = decoded(tail, i);
+    const struct record *r = tail_decoded(tail, i);
     uint64_t const sequence = tail->in->records[i].sequence;
     enum log_verdict const verdict = log_rule_feed(&tail->rule, r, sequence);
     if (verdict == LOG_VOID || verdict == LOG_UNPROVEN)
@@ -95,27 +96,47 @@ static bool take_record(struct tail *tail, size_t i, bool *found_position)
     return true;
 }
 
+/* The epoch that was opened there. When that record does not say so any more, those that its owner wrote
+ * behind it do; the position is then that of the last of them. */
+static bool find_epoch(struct tail *tail)
+{
+    static const struct position nothing = {0};
+    const struct record *const opened = &tail->records[0];
+    uint64_t const sequence = tail->in->epoch_sequence;
+    tail->position = &nothing;
+    if (opened->kind == RECORD_EPOCH_OPENED) {
+        tail->rule = (struct log_rule){.epoch = opened->epoch, .opened = sequence};
+        tail->position = &opened->position;
+        tail->published = opened->published;
+        return true;
+    }
+    for (size_t i = 1; i < tail->in->records_len; i++) {
+        const struct record *const r = tail_decoded(tail, i);
+        if (r != NULL && r->epoch > 0 && r->n > 0 && tail->in->records[i].sequence == sequence + r->n) {
+            tail->rule = (struct log_rule){.epoch = r->epoch, .opened = sequence};
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Applies the log rule to the records that were read; the first is the EpochOpened. @p cut: the records right
  * behind it were not asked for. (A gap alone does not show that: an earlier owner may have removed void
  * records there.) */
 static enum tail_verdict walk_tail(bool cut, struct tail *tail)
 {
     const struct in_tail *in = tail->in;
-    const struct record *opened = &tail->records[0];
     if (in->records_len == 0 || in->records[0].sequence != in->epoch_sequence)
         return TAIL_INCONSISTENT;
-    if (opened->kind != RECORD_EPOCH_OPENED)
+    if (!find_epoch(tail))
         return TAIL_NO_EPOCH;
-    tail->rule = (struct log_rule){.epoch = opened->epoch, .opened = in->epoch_sequence};
-    tail->position = &opened->position;
-    tail->published = opened->published;
     tail->newest = in->records[0].bytes;
     for (size_t i = 0; i < in->records_len; i++)
-        if (decoded(tail, i) != NULL)
+        if (tail_decoded(tail, i) != NULL)
             log_rule_learn(&tail->rule, &tail->records[i]);
     bool found_position = !cut;
     for (size_t i = 1; i < in->records_len; i++)
-        if (!take_record(tail, i, &found_position))
+        if (!tail_take_record(tail, i, &found_position))
             return TAIL_OVERTAKEN;
     bool const reaches_known = tail->rule.n >= tail->rule.known;
     if (!reaches_known && !cut)
@@ -130,7 +151,7 @@ static enum tail_verdict walk_without_epoch(struct tail *tail)
     bool found_position = false;
     tail->position = &nothing;
     for (size_t i = 0; i < tail->in->records_len; i++)
-        if (!take_record(tail, i, &found_position))
+        if (!tail_take_record(tail, i, &found_position))
             return TAIL_OVERTAKEN;
     return TAIL_FOUND;
 }
@@ -141,7 +162,7 @@ static enum tail_verdict walk_without_epoch(struct tail *tail)
  * the record that confirms the deletion was stored behind the tail that was read. So nothing is deleted if
  * the log has grown since.
  */
-static void delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
+static void tail_delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
 {
     struct out_delete_records *out = &env_emit(log->env, PARTITION_OUT_DELETE_RECORDS)->delete_records;
     out->expected_last = last;
@@ -155,29 +176,64 @@ static void delete_records(struct partition_log *log, const uint64_t *sequences,
     out->sequences_len = n;
 }
 
-static void found(struct partition_log *log, const struct tail *tail)
+/* How many records count up to the last one: all that is removed is counted too. */
+static uint64_t count_of(const struct tail *tail)
 {
-    log->found = (struct log_tail){tail->in->last_sequence, *tail->position, tail->published};
+    const struct record *const opened = tail->in->epoch_sequence == 0 ? NULL : &tail->records[0];
+    if (opened == NULL || opened->kind != RECORD_EPOCH_OPENED)
+        return 0;
+    uint64_t const before = opened->counted > 0 ? opened->counted : tail->in->counted;
+    bool const known = before > 0 || opened->previous_epoch == 0;
+    return known && before < UINT64_MAX - tail->rule.n ? before + tail->rule.n + 1 : 0;
+}
+
+/* What the last list says of deletions that are removed. One that does not decode has listed none from there
+ * on. */
+static void take_folded(struct partition_log *log, const struct in_tail *in)
+{
+    struct record record;
+    struct arena arena;
+    if (in->folded.sequence == 0)
+        return;
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    thole_status const status = record_decode(in->folded.bytes, &arena, &record, NULL);
+    if (status == THOLE_NOMEM)
+        env_no_memory(log->env);
+    if (status == THOLE_OK && record.kind == RECORD_POSITION && record.folded.deleted < in->folded.sequence &&
+        record.folded.looked < in->folded.sequence) {
+        log->found.deleted = record.folded.deleted;
+        log->found.looked = record.folded.looked;
+    } else {
+        log->found.deleted = in->folded.sequence;
+    }
+    arena_release(&arena);
+}
+
+static void tail_found(struct partition_log *log, const struct tail *tail)
+{
+    log->found = (struct log_tail){tail->in->last_sequence, *tail->position, tail->published, 0, 0};
     log->found_epoch = tail->rule.epoch;
     log->found_n = tail->rule.n;
+    log->found_counted = count_of(tail);
+    take_folded(log, tail->in);
     if (tail->newest.len > 0)
         log->newest = record_hash_make(log->env->options.ns, log->env->options.partition, tail->newest);
     if (tail->voids_len > 0)
-        delete_records(log, tail->voids, tail->voids_len, tail->in->last_sequence);
+        tail_delete_records(log, tail->voids, tail->voids_len, tail->in->last_sequence);
     else
         log_become(log, LOG_FOUND);
 }
 
-static void settle(struct partition_log *log, struct tail *tail)
+static void tail_settle(struct partition_log *log, struct tail *tail)
 {
     const struct in_tail *in = tail->in;
     bool const cut = !log->read_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
     switch (in->epoch_sequence == 0 ? walk_without_epoch(tail) : walk_tail(cut, tail)) {
-    case TAIL_FOUND: found(log, tail); break;
+    case TAIL_FOUND: tail_found(log, tail); break;
     case TAIL_READ_ALL: read_tail(log, 0); break;
     case TAIL_NO_EPOCH:
         log->read_again = true;
-        delete_records(log, &in->epoch_sequence, 1, in->last_sequence);
+        tail_delete_records(log, &in->epoch_sequence, 1, in->last_sequence);
         break;
     case TAIL_OVERTAKEN: log_lose(log, "a rival opened the partition while its tail was read"); break;
     case TAIL_INCONSISTENT:
@@ -196,7 +252,7 @@ void log_tail(struct partition_log *log, const struct in_tail *in)
     arena_release(&log->found_arena);
     arena_init(&log->found_arena, SIZE_MAX / 2);
     if (decode_tail(log, &log->found_arena, &tail))
-        settle(log, &tail);
+        tail_settle(log, &tail);
 }
 
 void log_deleted(struct partition_log *log)

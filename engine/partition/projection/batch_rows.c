@@ -92,8 +92,8 @@ static struct row_key instance_key(const struct projection_batch *batch, size_t 
     return (struct row_key){row->instance, row->execution, 0};
 }
 
-static uint32_t *cell(const struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
-                      const struct row_key *key)
+static uint32_t *batch_rows_cell(const struct key_index *index, const struct projection_batch *batch,
+                                 key_fn *key_of, const struct row_key *key)
 {
     assert(index->len < index->cap); /* there is a free cell */
     size_t at = key_hash(key->instance, key->execution, key->id) % index->cap;
@@ -117,18 +117,18 @@ static void index_grow(struct key_index *index, const struct projection_batch *b
         if (index->cells[i] == 0)
             continue;
         struct row_key const key = key_of(batch, index->cells[i] - 1);
-        *cell(&grown, batch, key_of, &key) = index->cells[i];
+        *batch_rows_cell(&grown, batch, key_of, &key) = index->cells[i];
     }
     free(index->cells);
     *index = grown;
 }
 
 /* The cell of the key; it holds 0 if there is no such row yet. */
-static uint32_t *find(struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
-                      const struct row_key *key, bool *ret_new)
+static uint32_t *batch_rows_find(struct key_index *index, const struct projection_batch *batch,
+                                 key_fn *key_of, const struct row_key *key, bool *ret_new)
 {
     index_grow(index, batch, key_of);
-    uint32_t *at = cell(index, batch, key_of, key);
+    uint32_t *at = batch_rows_cell(index, batch, key_of, key);
     if (ret_new != NULL)
         *ret_new = *at == 0;
     return at;
@@ -138,7 +138,7 @@ struct projected_activity *projection_batch_activity(struct projection_batch *ba
                                                      uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&batch->activities_index, batch, activity_key, &key, ret_new);
+    uint32_t *at = batch_rows_find(&batch->activities_index, batch, activity_key, &key, ret_new);
     if (*at != 0)
         return &batch->activities[*at - 1];
     struct projected_activity *added = ROW_ADD(batch, activities);
@@ -155,7 +155,7 @@ struct projected_activity *projection_batch_find_activity(struct projection_batc
     struct row_key const key = {instance, execution, id};
     if (batch->activities_index.len == 0)
         return NULL;
-    uint32_t const found = *cell(&batch->activities_index, batch, activity_key, &key);
+    uint32_t const found = *batch_rows_cell(&batch->activities_index, batch, activity_key, &key);
     return found == 0 ? NULL : &batch->activities[found - 1];
 }
 
@@ -163,7 +163,7 @@ struct projected_timer *projection_batch_timer(struct projection_batch *batch, t
                                                uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&batch->timers_index, batch, timer_key, &key, ret_new);
+    uint32_t *at = batch_rows_find(&batch->timers_index, batch, timer_key, &key, ret_new);
     if (*at != 0)
         return &batch->timers[*at - 1];
     struct projected_timer *added = ROW_ADD(batch, timers);
@@ -177,7 +177,7 @@ struct projected_quarantine *projection_batch_quarantine(struct projection_batch
                                                          uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&batch->quarantine_index, batch, quarantine_key, &key, ret_new);
+    uint32_t *at = batch_rows_find(&batch->quarantine_index, batch, quarantine_key, &key, ret_new);
     if (*at != 0)
         return &batch->quarantine[*at - 1];
     struct projected_quarantine *added = ROW_ADD(batch, quarantine);
@@ -191,7 +191,7 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
                                                      uint64_t execution, bool *ret_new)
 {
     struct row_key const key = {instance, execution, 0};
-    uint32_t *at = find(&batch->instances_index, batch, instance_key, &key, ret_new);
+    uint32_t *at = batch_rows_find(&batch->instances_index, batch, instance_key, &key, ret_new);
     if (*at != 0)
         return &batch->instances[*at - 1];
     struct projected_instance *added = ROW_ADD(batch, instances);
@@ -208,19 +208,49 @@ void projection_batch_prune(struct projection_batch *batch, thole_slice instance
      * missing. */
     for (uint64_t execution = executions.upto; execution > executions.above; execution--) {
         struct row_key const key = {instance, execution, 0};
-        uint32_t const found =
-            batch->instances_index.len == 0 ? 0 : *cell(&batch->instances_index, batch, instance_key, &key);
+        uint32_t const found = batch->instances_index.len == 0
+                                   ? 0
+                                   : *batch_rows_cell(&batch->instances_index, batch, instance_key, &key);
         if (found == 0)
             return;
         batch->instances[found - 1].pruned = true;
     }
 }
 
-bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance,
-                                   uint64_t execution)
+static bool key_is_upto(struct row_key key, thole_slice instance, uint64_t upto)
+{
+    return key.execution <= upto && thole_slice_equal(key.instance, instance);
+}
+
+void projection_batch_prune_left(struct projection_batch *batch, thole_slice instance,
+                                 struct executions executions)
+{
+    for (size_t i = 0; i < batch->instances_len; i++)
+        if (batch->instances[i].row.execution > executions.above)
+            batch->instances[i].pruned |= key_is_upto(instance_key(batch, i), instance, executions.upto);
+    for (size_t i = 0; i < batch->timers_len; i++)
+        batch->timers[i].gone |= key_is_upto(timer_key(batch, i), instance, executions.upto);
+    for (size_t i = 0; i < batch->quarantine_len; i++)
+        batch->quarantine[i].gone |= key_is_upto(quarantine_key(batch, i), instance, executions.upto);
+}
+
+static bool has_execution(const struct projection_batch *batch, thole_slice instance, uint64_t execution)
 {
     struct row_key const key = {instance, execution, 0};
-    return batch->instances_index.len > 0 && *cell(&batch->instances_index, batch, instance_key, &key) != 0;
+    return batch->instances_index.len > 0 &&
+           *batch_rows_cell(&batch->instances_index, batch, instance_key, &key) != 0;
+}
+
+/* Looks up each execution, or looks at each row where there are fewer of these. */
+bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance, uint64_t upto)
+{
+    bool const look_up = upto < batch->instances_len;
+    bool has = false;
+    for (uint64_t execution = 0; look_up && execution <= upto && !has; execution++)
+        has = has_execution(batch, instance, execution);
+    for (size_t i = 0; !look_up && i < batch->instances_len && !has; i++)
+        has = key_is_upto(instance_key(batch, i), instance, upto);
+    return has;
 }
 
 struct projected_deletion *projection_batch_deletion(struct projection_batch *batch)
@@ -246,7 +276,7 @@ struct projected_emission *projection_batch_emission(struct projection_batch *ba
 /* --- a struct batch for the store -------------------------------------------------------------- */
 
 /* The struct batch goes to another thread and may outlive the partition: it owns copies of everything. */
-static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
+static thole_slice batch_rows_copy(struct batch *batch, thole_slice from, bool *failed)
 {
     thole_slice copy = {0};
     if (from.len > 0 && arena_dup(&batch->arena, from, &copy) != THOLE_OK)
@@ -258,10 +288,10 @@ static void copy_activity(struct batch *batch, struct batch_activity *to, const 
                           bool *failed)
 {
     *to = *from;
-    to->instance = own(batch, from->instance, failed);
-    to->queue = own(batch, from->queue, failed);
-    to->activity = own(batch, from->activity, failed);
-    to->details = own(batch, from->details, failed);
+    to->instance = batch_rows_copy(batch, from->instance, failed);
+    to->queue = batch_rows_copy(batch, from->queue, failed);
+    to->activity = batch_rows_copy(batch, from->activity, failed);
+    to->details = batch_rows_copy(batch, from->details, failed);
 }
 
 static bool copy_activities(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
@@ -279,7 +309,7 @@ static bool copy_activities(struct batch *batch, const struct projection_batch *
                                                 : &batch->activities_added[batch->activities_added_len++];
         copy_activity(batch, row, &made->row, &failed);
         if (!made->gone)
-            row->digest = own(batch, work_digest_slice(&made->digest), &failed);
+            row->digest = batch_rows_copy(batch, work_digest_slice(&made->digest), &failed);
     }
     return !failed;
 }
@@ -298,7 +328,7 @@ static bool copy_timers(struct batch *batch, const struct projection_batch *b, s
         struct batch_timer *row = made->gone ? &batch->timers_removed[batch->timers_removed_len++]
                                              : &batch->timers_added[batch->timers_added_len++];
         *row = made->row;
-        row->instance = own(batch, row->instance, &failed);
+        row->instance = batch_rows_copy(batch, row->instance, &failed);
     }
     return !failed;
 }
@@ -320,11 +350,11 @@ static bool copy_quarantine(struct batch *batch, const struct projection_batch *
                                            ? &batch->quarantine_removed[batch->quarantine_removed_len++]
                                            : &batch->quarantine_added[batch->quarantine_added_len++];
         *row = made->row;
-        row->instance = own(batch, row->instance, &failed);
-        row->queue = own(batch, row->queue, &failed);
-        row->activity = own(batch, row->activity, &failed);
-        row->worker = own(batch, row->worker, &failed);
-        row->reason = own(batch, row->reason, &failed);
+        row->instance = batch_rows_copy(batch, row->instance, &failed);
+        row->queue = batch_rows_copy(batch, row->queue, &failed);
+        row->activity = batch_rows_copy(batch, row->activity, &failed);
+        row->worker = batch_rows_copy(batch, row->worker, &failed);
+        row->reason = batch_rows_copy(batch, row->reason, &failed);
     }
     return !failed;
 }
@@ -340,11 +370,11 @@ static bool copy_instances(struct batch *batch, const struct projection_batch *b
             continue;
         struct batch_instance *row = &batch->instances[batch->instances_len++];
         *row = b->instances[i].row;
-        row->instance = own(batch, row->instance, &failed);
-        row->orchestration = own(batch, row->orchestration, &failed);
-        row->detail = own(batch, row->detail, &failed);
-        row->custom_status = own(batch, row->custom_status, &failed);
-        row->parent = own(batch, row->parent, &failed);
+        row->instance = batch_rows_copy(batch, row->instance, &failed);
+        row->orchestration = batch_rows_copy(batch, row->orchestration, &failed);
+        row->detail = batch_rows_copy(batch, row->detail, &failed);
+        row->custom_status = batch_rows_copy(batch, row->custom_status, &failed);
+        row->parent = batch_rows_copy(batch, row->parent, &failed);
     }
     return !failed;
 }
@@ -358,14 +388,14 @@ static bool copy_deletions(struct batch *batch, const struct projection_batch *b
     for (size_t i = from; i < b->deletions_len && i < to; i++) {
         struct batch_deletion *row = &batch->deletions[batch->deletions_len++];
         *row = b->deletions[i].row;
-        row->instance = own(batch, row->instance, &failed);
+        row->instance = batch_rows_copy(batch, row->instance, &failed);
     }
     return !failed;
 }
 
 /* Number of rows of the kind that has the most. Deletions fit into one struct batch (see the assertion
  * below), so the first one has them all, before any other row. */
-static size_t longest(const struct projection_batch *b)
+static size_t batch_rows_longest(const struct projection_batch *b)
 {
     size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len,
                            b->deletions_len};
@@ -378,8 +408,8 @@ static size_t longest(const struct projection_batch *b)
 struct batch *projection_batch_rows(const struct projection_batch *b, uint32_t partition, uint64_t epoch,
                                     size_t *from)
 {
-    assert(*from <= longest(b) && b->deletions_len <= BATCH_ROWS_MAX);
-    size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
+    assert(*from <= batch_rows_longest(b) && b->deletions_len <= BATCH_ROWS_MAX);
+    size_t const left = batch_rows_longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
     struct batch *batch = batch_create(partition, epoch);
     if (!copy_activities(batch, b, *from, *from + rows) || !copy_timers(batch, b, *from, *from + rows) ||
         !copy_quarantine(batch, b, *from, *from + rows) || !copy_instances(batch, b, *from, *from + rows) ||
@@ -422,5 +452,5 @@ thole_status projection_batch_removals(const struct projection_batch *b, uint32_
 
 bool projection_batch_has_more(const struct projection_batch *b, size_t from)
 {
-    return from < longest(b);
+    return from < batch_rows_longest(b);
 }

@@ -13,7 +13,7 @@ enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fract
 
 /* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. What
  * is owed is found again when the log is read from the beginning. */
-static void reset(struct projection *p)
+static void catch_up_reset(struct projection *p)
 {
     removals_release(&p->removals);
     emissions_release(&p->emissions); /* none was sent: emissions_begin() */
@@ -23,11 +23,13 @@ static void reset(struct projection *p)
 
 /* Reads from behind the watermark, or from an earlier record: of a deletion whose records may still be there,
  * or whose events may not be stored. */
-static void catch_up_more(struct projection *p);
+static bool catch_up_more(struct projection *p);
 
-static void redo(struct projection *p, struct projected projected)
+static void catch_up_redo(struct projection *p, const struct rows_state *rows)
 {
     uint64_t const owed = p->projector.published + 1;
+    struct projected const projected = rows->projected;
+    p->projector.rows = *rows;
     p->projector.watermark = projected;
     p->projector.watermark_sent = p->projector.durable = projected.seq;
     p->redo_unproven = projected.seq > 0;
@@ -35,7 +37,7 @@ static void redo(struct projection *p, struct projected projected)
     if (owed < p->redo_next)
         p->redo_next = owed;
     projection_become(p, PROJECTION_CATCHING_UP);
-    catch_up_more(p);
+    (void)catch_up_more(p);
 }
 
 void projection_open(struct projection *p, const struct projection_start *start)
@@ -47,6 +49,14 @@ void projection_open(struct projection *p, const struct projection_start *start)
     env_emit(p->env, PARTITION_OUT_STORE_OPEN)->store_open.epoch = start->epoch;
 }
 
+/* Deletions behind the watermark are not in the log any more, as it was put back further than they are kept:
+ * nothing would remove these rows. There may be some while it is 0, as it moves with a later batch than they.
+ */
+static bool lacks_deletions(const struct projection *p, const struct rows_state *rows)
+{
+    return rows->projected.seq < p->start.deleted;
+}
+
 void projection_store_opened(struct projection *p, const struct in_store_opened *in)
 {
     if (p->state != PROJECTION_REGISTERING)
@@ -54,18 +64,17 @@ void projection_store_opened(struct projection *p, const struct in_store_opened 
     if (in->epoch > p->start.epoch) {
         p->epoch_known = in->epoch;
         projection_fail(p, "the database has a newer epoch of the partition");
-    } else if (in->projected.seq > p->start.tail_last) {
-        reset(p);
+    } else if (in->rows.projected.seq > p->start.tail_last || lacks_deletions(p, &in->rows)) {
+        catch_up_reset(p);
     } else {
-        redo(p, in->projected);
+        catch_up_redo(p, &in->rows);
     }
 }
 
-void projection_store_reset(struct projection *p)
+void projection_store_reset(struct projection *p, const struct in_store_reset *in)
 {
-    if (p->state != PROJECTION_RESETTING)
-        return;
-    redo(p, (struct projected){0});
+    if (p->state == PROJECTION_RESETTING)
+        catch_up_redo(p, &in->rows);
 }
 
 /*
@@ -89,11 +98,12 @@ void projection_results(struct projection *p, const struct in_results *in, const
     redo_ended(p, in->results, in->results_len, inbox);
 }
 
-static void catch_up_more(struct projection *p)
+/* True: it is to be called again. What it has sent may be done already, and then no answer follows. */
+static bool catch_up_more(struct projection *p)
 {
     bool const in_parts = p->projector.parts_len > 0;
-    if (p->state != PROJECTION_CATCHING_UP || p->redo_reading || !(projection_idle(p) || in_parts))
-        return;
+    if (p->redo_reading || !(projection_idle(p) || in_parts))
+        return false;
     if (p->redo_next < p->start.base) {
         p->redo_reading = true;
         uint64_t const last = p->redo_next + p->env->options.log_chunk - 1;
@@ -101,38 +111,39 @@ static void catch_up_more(struct projection *p)
         out->from = p->redo_next;
         out->to = last < p->start.base ? last : p->start.base - 1;
         p->redo_next = out->to + 1;
-        return;
+        return false;
     }
     if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor is there a record behind it */
-        reset(p);
-        return;
+        catch_up_reset(p);
+        return false;
     }
     if (in_parts) {
         p->projector.parts_len = 0; /* the turn's last part was never written: the turn does not count */
-        project_next(p);
-        return;
+        (void)project_next(p, true);
+        return true;
     }
     if (p->redo.open_len > 0 && !p->redo.settled) {
         ask_for_results(p);
-        return;
+        return false;
     }
-    if (p->redo.open_len > 0 && !p->env->nomem) {
+    if (p->redo.open_len > 0) {
         redo_finish(p, project_filling(p));
-        project_next(p);
-        return;
+        (void)project_next(p, true);
+        return true;
     }
     if (p->redo.done.seq > p->projector.watermark.seq)
         p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
     projection_become(p, PROJECTION_CURRENT);
     emissions_begin(p);
+    return false;
 }
 
 /*
  * Whether the rows are of this log: they are if the record of the watermark is there. A log that lost its
  * tail may have grown beyond the watermark, with other records, while the database was away.
  */
-static bool prove(struct projection *p, const struct log_record *record)
+static bool catch_up_prove(struct projection *p, const struct log_record *record)
 {
     struct projected *known = &p->projector.watermark;
     uint64_t const mark = record->sequence == known->seq ? projected_mark(record->bytes) : 0;
@@ -149,6 +160,8 @@ static void owed_by(struct projection *p, const struct record *record, uint64_t 
     struct executions pruned = {0, 0};
     if (record->kind == RECORD_DELETED)
         removals_owe(p, record->deletion.instance, pruned, sequence);
+    if (record->kind == RECORD_POSITION && record->folded.len > 0)
+        removals_owe_listed(p, &record->folded, sequence);
     for (size_t i = 0; record->kind == RECORD_TURN && i < turn->events_len; i++) {
         struct executions const more = executions_pruned(&turn->events[i]);
         if (more.upto > pruned.upto)
@@ -179,8 +192,8 @@ static bool redo_one(struct projection *p, const struct log_record *record)
 {
     uint64_t const projected = p->projector.watermark.seq;
     struct projection_turns nothing; /* not used: nothing is counted yet */
-    if (p->redo_unproven && record->sequence >= projected && !prove(p, record)) {
-        reset(p);
+    if (p->redo_unproven && record->sequence >= projected && !catch_up_prove(p, record)) {
+        catch_up_reset(p);
         return false;
     }
     if (record->sequence > projected)
@@ -205,10 +218,10 @@ bool projection_pump(struct projection *p, bool rows)
 {
     if (p->state < PROJECTION_CATCHING_UP || p->state == PROJECTION_FAILED)
         return false;
-    bool const rows_wait = !rows && project_has_rows(p);
-    if (!rows_wait)
-        project_next(p);
-    if (p->state == PROJECTION_CATCHING_UP && !p->env->nomem)
-        catch_up_more(p);
+    bool const rows_wait = project_next(p, rows);
+    while (p->state == PROJECTION_CATCHING_UP && !p->env->nomem && catch_up_more(p))
+        ;
+    /* Nothing but an answer asks who opens to go on. */
+    assert(p->state != PROJECTION_CATCHING_UP || p->redo_reading || !projection_idle(p) || p->env->nomem);
     return rows_wait;
 }

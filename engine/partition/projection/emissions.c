@@ -15,7 +15,7 @@
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
-static void list_add(struct emission_list *list, struct owed_emission *e)
+static void emissions_list_add(struct emission_list *list, struct owed_emission *e)
 {
     assert(e->next == NULL && (list->first == NULL) == (list->last == NULL));
     assert(list->last == NULL || list->last->sequence <= e->sequence);
@@ -41,7 +41,7 @@ static struct owed_emission *list_take(struct emission_list *list)
     return e;
 }
 
-static void destroy(struct owed_emission *e)
+static void emissions_destroy(struct owed_emission *e)
 {
     arena_release(&e->arena);
     free(e);
@@ -50,10 +50,10 @@ static void destroy(struct owed_emission *e)
 static void list_release(struct emission_list *list)
 {
     while (list->first != NULL)
-        destroy(list_take(list));
+        emissions_destroy(list_take(list));
 }
 
-static void own(struct projection *p, struct arena *arena, thole_slice *text)
+static void emissions_copy(struct projection *p, struct arena *arena, thole_slice *text)
 {
     if (text->len > 0 && arena_dup(arena, *text, text) != THOLE_OK)
         env_no_memory(p->env);
@@ -65,19 +65,19 @@ static struct owed_emission *copy_of(struct projection *p, const struct emission
     arena_init(&e->arena, RECORD_BYTES_MAX);
     e->emission = *emission;
     e->sequence = sequence;
-    own(p, &e->arena, &e->emission.instance);
-    own(p, &e->arena, &e->emission.orchestration);
-    own(p, &e->arena, &e->emission.type);
-    own(p, &e->arena, &e->emission.data);
-    own(p, &e->arena, &e->emission.error_type);
-    own(p, &e->arena, &e->emission.trace.parent);
-    own(p, &e->arena, &e->emission.trace.list);
+    emissions_copy(p, &e->arena, &e->emission.instance);
+    emissions_copy(p, &e->arena, &e->emission.orchestration);
+    emissions_copy(p, &e->arena, &e->emission.type);
+    emissions_copy(p, &e->arena, &e->emission.data);
+    emissions_copy(p, &e->arena, &e->emission.error_type);
+    emissions_copy(p, &e->arena, &e->emission.trace.parent);
+    emissions_copy(p, &e->arena, &e->emission.trace.list);
     return e;
 }
 
 /* --- committed turns ----------------------------------------------------------------------------- */
 
-static void enter(struct projection_batch *b, const struct emission *emission, uint64_t sequence)
+static void emissions_enter(struct projection_batch *b, const struct emission *emission, uint64_t sequence)
 {
     *projection_batch_emission(b) = (struct projected_emission){*emission, sequence};
 }
@@ -94,7 +94,7 @@ void emissions_add(struct projection *p, struct projection_batch *b, const struc
 {
     struct emission emission;
     if (is_sent(p, turn, event, &emission))
-        enter(b, &emission, sequence);
+        emissions_enter(b, &emission, sequence);
 }
 
 void emissions_add_deletion(struct projection *p, struct projection_batch *b, const struct deletion *d,
@@ -102,7 +102,7 @@ void emissions_add_deletion(struct projection *p, struct projection_batch *b, co
 {
     struct emission emission;
     if (emission_of_deletion(p->env->options.events, d, &emission))
-        enter(b, &emission, sequence);
+        emissions_enter(b, &emission, sequence);
 }
 
 /* --- sending ------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static size_t queue_index(const struct owed_emission *e)
     return (size_t)(key_hash(e->emission.instance, 0, 0) % OUTBOX_QUEUES);
 }
 
-static void go(struct projection *p, const struct owed_emission *e)
+static void emissions_go(struct projection *p, const struct owed_emission *e)
 {
     if (p->state != PROJECTION_CURRENT)
         return; /* until then the rows, and with them what is owed, may be made again: emissions_begin() */
@@ -121,27 +121,27 @@ static void go(struct projection *p, const struct owed_emission *e)
     out->emit = e->emission;
 }
 
-static void owe(struct projection *p, struct owed_emission *e)
+static void emissions_owe(struct projection *p, struct owed_emission *e)
 {
     size_t const at = queue_index(e);
     struct emission_queue *const queue = &p->emissions.queues[at];
     assert((queue->first == NULL) == (queue->last == NULL));
     e->token = ++p->emissions.next_id * OUTBOX_QUEUES + at;
-    list_add(&p->emissions.owed, e);
+    emissions_list_add(&p->emissions.owed, e);
     if (queue->last != NULL) {
         queue->last->next_queued = e;
         queue->last = e;
         return;
     }
     queue->first = queue->last = e;
-    go(p, e);
+    emissions_go(p, e);
 }
 
 void emissions_post(struct projection *p, const struct projection_batch *b)
 {
     assert(b->state == BATCH_PUBLISHING);
     for (size_t i = 0; i < b->emissions_len; i++)
-        owe(p, copy_of(p, &b->emissions[i].emission, b->emissions[i].sequence));
+        emissions_owe(p, copy_of(p, &b->emissions[i].emission, b->emissions[i].sequence));
 }
 
 void emissions_begin(struct projection *p)
@@ -150,7 +150,7 @@ void emissions_begin(struct projection *p)
     list_release(&p->emissions.part); /* its last part was never written: the turn does not count */
     for (size_t i = 0; i < OUTBOX_QUEUES; i++)
         if (p->emissions.queues[i].first != NULL)
-            go(p, p->emissions.queues[i].first);
+            emissions_go(p, p->emissions.queues[i].first);
 }
 
 bool projection_emitted(struct projection *p, uint64_t token)
@@ -165,12 +165,12 @@ bool projection_emitted(struct projection *p, uint64_t token)
     if (queue->first == NULL)
         queue->last = NULL;
     else
-        go(p, queue->first);
+        emissions_go(p, queue->first);
     while (emissions->owed.first != NULL && emissions->owed.first->answered) {
         struct owed_emission *const done = list_take(&emissions->owed);
         if (done->sequence > p->projector.sayable_seq)
             p->projector.sayable_seq = done->sequence;
-        destroy(done);
+        emissions_destroy(done);
     }
     return true;
 }
@@ -178,7 +178,7 @@ bool projection_emitted(struct projection *p, uint64_t token)
 /* --- what an owner before has left --------------------------------------------------------------- */
 
 /* The parts of a turn are appended together, so the next record of the epoch is the next part. */
-static bool continues(const struct emissions *emissions, const struct record *record)
+static bool emissions_continues(const struct emissions *emissions, const struct record *record)
 {
     return emissions->part.first != NULL && record->kind == RECORD_TURN &&
            record->epoch == emissions->part_end.epoch && record->n == emissions->part_end.n + 1;
@@ -188,7 +188,7 @@ static void find_deletion(struct projection *p, const struct deletion *deletion,
 {
     struct emission emission;
     if (emission_of_deletion(p->env->options.events, deletion, &emission))
-        owe(p, copy_of(p, &emission, sequence));
+        emissions_owe(p, copy_of(p, &emission, sequence));
 }
 
 void emissions_find(struct projection *p, const struct record *record, uint64_t sequence)
@@ -197,7 +197,7 @@ void emissions_find(struct projection *p, const struct record *record, uint64_t 
     const struct turn *const turn = &record->turn;
     struct emission emission;
     assert(p->state == PROJECTION_CATCHING_UP);
-    if (!continues(emissions, record))
+    if (!emissions_continues(emissions, record))
         list_release(&emissions->part);
     if (record->kind == RECORD_DELETED)
         find_deletion(p, &record->deletion, sequence);
@@ -206,10 +206,10 @@ void emissions_find(struct projection *p, const struct record *record, uint64_t 
     uint64_t const first = emissions->part.first == NULL ? sequence : emissions->part.first->sequence;
     for (size_t i = 0; i < turn->events_len; i++)
         if (is_sent(p, turn, &turn->events[i], &emission))
-            list_add(&emissions->part, copy_of(p, &emission, first));
+            emissions_list_add(&emissions->part, copy_of(p, &emission, first));
     emissions->part_end = (struct record_place){record->epoch, record->n};
     while (!turn->more && emissions->part.first != NULL)
-        owe(p, list_take(&emissions->part));
+        emissions_owe(p, list_take(&emissions->part));
 }
 
 /* --- facts --------------------------------------------------------------------------------------- */
@@ -232,7 +232,7 @@ void emissions_release(struct emissions *emissions)
     *emissions = (struct emissions){.next_id = emissions->next_id};
 }
 
-static void check_list(const struct emission_list *list)
+static void emissions_check_list(const struct emission_list *list)
 {
     size_t len = 0, bytes = 0;
     uint64_t sequence = 0;
@@ -249,8 +249,8 @@ void emissions_check(const struct projection *p)
 {
     const struct emissions *const emissions = &p->emissions;
     size_t queued = 0, waiting = 0;
-    check_list(&emissions->owed);
-    check_list(&emissions->part);
+    emissions_check_list(&emissions->owed);
+    emissions_check_list(&emissions->part);
     for (const struct owed_emission *e = emissions->owed.first; e != NULL; e = e->next)
         waiting += !e->answered;
     for (size_t i = 0; i < OUTBOX_QUEUES; i++)

@@ -27,10 +27,11 @@ static thole_slice request_id_of(struct projection *p, struct projection_batch *
     return copy;
 }
 
-static void enter(struct projection_batch *b, const struct turn *turn, const struct message *message)
+static void outbox_enter(struct projection_batch *b, const struct turn *turn, const struct message *message)
 {
     struct projected_send *send = projection_batch_send(b);
     send->message = *message;
+    message_into_range(&send->message); /* an older history may say what no reader takes */
     send->execution = turn->execution;
 }
 
@@ -86,7 +87,7 @@ static void end_of_child(struct projection *p, struct projection_batch *b, const
     struct message message = result_for(&parent, turn, event);
     if (facts != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
         env_no_memory(p->env); /* the batch may be freed before the message is sent */
-    enter(b, turn, &message);
+    outbox_enter(b, turn, &message);
 }
 
 void outbox_add(struct projection *p, struct projection_batch *b, const struct turn *turn,
@@ -106,7 +107,8 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
         message = (struct message){.kind = event->flag ? MESSAGE_TERMINATE : MESSAGE_CANCEL,
                                    .instance = event->target,
                                    .data = event->data,
-                                   .request_id = request_id_of(p, b, turn, event)};
+                                   .request_id = request_id_of(p, b, turn, event),
+                                   .parent = {turn->instance, turn->execution, event->ref}};
         if (message.instance.len == 0)
             return; /* its parent does not wait for it any more */
         break;
@@ -123,7 +125,7 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
     case EVENT_TERMINATED: end_of_child(p, b, turn, event, facts); return;
     default: return;
     }
-    enter(b, turn, &message);
+    outbox_enter(b, turn, &message);
 }
 
 /* --- sending ------------------------------------------------------------------------------------- */
@@ -133,7 +135,7 @@ static struct receiver_queue *queue_of(struct projection *p, const struct projec
     return &p->projector.receiver_queues[key_hash(send->message.instance, 0, 0) % OUTBOX_QUEUES];
 }
 
-static void go(struct projection *p, struct projected_send *send)
+static void outbox_go(struct projection *p, struct projected_send *send)
 {
     assert(queue_of(p, send)->first == send && send->bytes.len == 0);
     buf_init(&send->bytes, MESSAGE_BYTES_MAX);
@@ -145,7 +147,7 @@ static void go(struct projection *p, struct projected_send *send)
 
 /* Messages to one instance go in order, one at a time: a cancellation must not overtake the start, nor one
  * event another. */
-static void enqueue(struct projection *p, struct projected_send *send)
+static void outbox_enqueue(struct projection *p, struct projected_send *send)
 {
     struct receiver_queue *queue = queue_of(p, send);
     assert(send->next == NULL && !send->answered && (queue->first == NULL) == (queue->last == NULL));
@@ -155,7 +157,7 @@ static void enqueue(struct projection *p, struct projected_send *send)
         return;
     }
     queue->first = queue->last = send;
-    go(p, send);
+    outbox_go(p, send);
 }
 
 void outbox_post(struct projection *p, struct projection_batch *b)
@@ -166,7 +168,7 @@ void outbox_post(struct projection *p, struct projection_batch *b)
         send->token = b->id << BATCH_TOKEN_BITS | i;
         b->publishes_left++;
         if (send->message.instance.len > 0) {
-            enqueue(p, send);
+            outbox_enqueue(p, send);
             continue;
         }
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
@@ -186,7 +188,7 @@ static struct projected_send *find_send(struct projection *p, uint64_t token,
     return &b->sends[i];
 }
 
-static struct projection_batch *answered(struct projection_batch *b, struct projected_send *send)
+static struct projection_batch *outbox_answered(struct projection_batch *b, struct projected_send *send)
 {
     assert(!send->answered);
     send->answered = true;
@@ -207,8 +209,8 @@ struct projection_batch *outbox_sent(struct projection *p, uint64_t token)
     if (queue->first == NULL)
         queue->last = NULL;
     else
-        go(p, queue->first);
-    return answered(b, send);
+        outbox_go(p, queue->first);
+    return outbox_answered(b, send);
 }
 
 /* --- looking up the parent -------------------------------------------------------------------------- */
@@ -258,10 +260,10 @@ struct projection_batch *outbox_history(struct projection *p, uint64_t token, co
         return NULL;
     }
     if (parent.instance.len == 0)
-        return answered(b, send);
+        return outbox_answered(b, send);
     send->message.instance = parent.instance;
     send->message.execution = parent.execution;
     send->message.task = parent.event;
-    enqueue(p, send);
+    outbox_enqueue(p, send);
     return NULL;
 }

@@ -9,12 +9,18 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The last deletion is not yet durable in the database. */
-static bool undurable(const struct projection *p)
+bool project_undurable(const struct projection *p)
 {
-    const struct removal *last = p->removals.last;
-    return last != NULL && last->sequence > p->projector.durable &&
-           last->sequence <= p->projector.watermark.seq;
+    uint64_t const last = removals_last(&p->removals);
+    return last > p->projector.durable && last <= p->projector.watermark.seq;
+}
+
+/* Not again at once: see DURABLE_PAUSE_MS. But before the removals that wait are too many, as they are when
+ * the clock stands still since it was put back. */
+static bool durable_is_due(const struct projection *p)
+{
+    return project_undurable(p) &&
+           (p->env->now_ms >= p->projector.durable_next_ms || projection_removals(p) >= REMOVALS_MAX / 2);
 }
 
 /* What workers are given, and what their claims are compared with. */
@@ -31,7 +37,15 @@ static void sign_activities(const struct projection *p, struct projection_batch 
     }
 }
 
-static void apply(struct projection *p, struct projection_batch *b)
+/* One batch is applied at a time, so the rows are those that the one before it has left. */
+static void emit_apply(struct projection *p, struct batch *batch, struct projected to)
+{
+    batch->follows = p->projector.rows;
+    batch->projected = p->projector.moves_to = to;
+    env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
+}
+
+static void project_apply(struct projection *p, struct projection_batch *b)
 {
     if (b->applied == 0)
         sign_activities(p, b);
@@ -41,12 +55,13 @@ static void apply(struct projection *p, struct projection_batch *b)
         return;
     }
     assert(p->projector.watermark.seq >= p->projector.watermark_sent); /* the watermark never decreases */
-    batch->projected = p->projector.watermark;
-    batch->durable = undurable(p);
+    batch->durable = durable_is_due(p);
+    if (batch->durable)
+        p->projector.durable_next_ms = p->env->now_ms + DURABLE_PAUSE_MS;
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     projection_batch_become(b, BATCH_APPLYING);
-    env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
+    emit_apply(p, batch, p->projector.watermark);
 }
 
 /* False: nothing more to remove. */
@@ -61,11 +76,11 @@ static bool apply_removals(struct projection *p, struct projection_batch *b)
     if (batch == NULL)
         return false;
     projection_batch_become(b, BATCH_REMOVING);
-    env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
+    emit_apply(p, batch, p->projector.rows.projected);
     return true;
 }
 
-static void retire(struct projection *p)
+static void project_retire(struct projection *p)
 {
     struct projector *projector = &p->projector;
     struct projection_batch *b;
@@ -109,7 +124,8 @@ static bool is_replaced(struct projection_batch *b, const struct projected_push 
 
 /* Best effort: a message that is not withdrawn is dropped by the worker, which finds no row. A message whose
  * sequence is not known yet is withdrawn when it is known. */
-static void withdraw(struct projection *p, struct projection_batch *of, const struct projected_push *push)
+static void project_withdraw(struct projection *p, struct projection_batch *of,
+                             const struct projected_push *push)
 {
     uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
     uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
@@ -150,7 +166,7 @@ static void emit_push(struct projection *p, const struct projected_push *pushes,
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
-static void push(struct projection *p, struct projection_batch *b, bool replaced)
+static void project_push(struct projection *p, struct projection_batch *b, bool replaced)
 {
     const struct projected_push *const all = b->pushes;
     for (size_t first = 0, n; first < b->pushes_len; first += n) {
@@ -163,7 +179,7 @@ static void push(struct projection *p, struct projection_batch *b, bool replaced
     }
     for (size_t i = 0; i < b->pushes_len; i++)
         if (is_replaced(b, &all[i]) == replaced)
-            withdraw(p, b, &all[i]);
+            project_withdraw(p, b, &all[i]);
 }
 
 void project_push_early(struct projection *p, const struct projection_batch *batch, size_t first)
@@ -178,19 +194,19 @@ void project_push_early(struct projection *p, const struct projection_batch *bat
 }
 
 /* Records that change no row need no transaction: the watermark is saved when the partition is idle. */
-static void send(struct projection *p, struct projection_batch *b)
+static void project_send(struct projection *p, struct projection_batch *b)
 {
     assert((b->sends_len == 0 && b->emissions_len == 0) ||
            !projection_batch_empty(b)); /* every turn changes an instance's row */
     if (b->pushes_len > 0 && apply_removals(p, b))
         return;
-    push(p, b, false);
+    project_push(p, b, false);
     if (!projection_batch_empty(b)) {
-        apply(p, b);
+        project_apply(p, b);
         return;
     }
     projection_batch_become(b, BATCH_PUBLISHING);
-    retire(p);
+    project_retire(p);
 }
 
 /* The one that may be sent; NULL: there is none, or one is being applied. */
@@ -204,22 +220,23 @@ static struct projection_batch *next_batch(const struct projection *p)
     return b->state == BATCH_FILLING && p->projector.parts_len > 0 ? NULL : b;
 }
 
-bool project_has_rows(const struct projection *p)
+static bool has_rows(const struct projection_batch *b)
 {
-    const struct projection_batch *const b = next_batch(p);
-    return b != NULL && (b->pushes_len > 0 || !projection_batch_empty(b));
+    return b->pushes_len > 0 || !projection_batch_empty(b);
 }
 
-void project_next(struct projection *p)
+/* Those that change no row are done at once. */
+bool project_next(struct projection *p, bool rows)
 {
-    struct projection_batch *const b = next_batch(p);
-    if (b != NULL)
-        send(p, b);
+    struct projection_batch *b;
+    while ((b = next_batch(p)) != NULL && (rows || !has_rows(b)) && !p->env->nomem)
+        project_send(p, b);
+    return b != NULL && !p->env->nomem;
 }
 
 /* --- after the rows ------------------------------------------------------------------------------ */
 
-static void publish(struct projection *p, struct projection_batch *b)
+static void project_publish(struct projection *p, struct projection_batch *b)
 {
     assert(b->state == BATCH_PUBLISHING && b->activities_len < UINT64_C(1) << BATCH_TOKEN_BITS);
     for (size_t i = 0; i < b->activities_len; i++) {
@@ -257,46 +274,60 @@ static void note_removed(struct projection_batch *b, const struct batch_activity
     }
 }
 
-static void removed(struct projection *p, struct projection_batch *b, const struct in_applied *in)
+static void project_removed(struct projection *p, struct projection_batch *b, const struct in_applied *in)
 {
     note_removed(b, in->removed, in->removed_len);
     if (apply_removals(p, b))
         return;
-    push(p, b, false);
-    apply(p, b);
+    project_push(p, b, false);
+    project_apply(p, b);
 }
 
-void projection_applied(struct projection *p, const struct in_applied *in)
+/* The batch that is being applied; NULL: none. */
+static struct projection_batch *project_applying(const struct projection *p)
 {
     struct projection_batch *b = p->projector.first;
     while (b != NULL && b->state != BATCH_APPLYING && b->state != BATCH_REMOVING)
         b = b->next;
+    return b;
+}
+
+bool projection_rows(const struct projection *p, struct rows_state *ret)
+{
+    *ret = p->projector.rows;
+    return p->state == PROJECTION_CURRENT && project_applying(p) == NULL;
+}
+
+void projection_applied(struct projection *p, const struct in_applied *in)
+{
+    struct projection_batch *const b = project_applying(p);
     if (b == NULL)
         return;
+    p->projector.rows = (struct rows_state){p->projector.moves_to, p->projector.rows.batches + 1};
     if (b->state == BATCH_REMOVING) {
-        removed(p, b, in);
+        project_removed(p, b, in);
         return;
     }
     if (p->projector.durable_sent > p->projector.durable)
         p->projector.durable = p->projector.durable_sent;
     if (projection_batch_has_more(b, b->applied)) {
-        apply(p, b);
+        project_apply(p, b);
         return;
     }
     projection_batch_become(b, BATCH_PUBLISHING);
-    push(p, b, true);
-    publish(p, b);
+    project_push(p, b, true);
+    project_publish(p, b);
     outbox_post(p, b);
     emissions_post(p, b);
-    retire(p);
+    project_retire(p);
 }
 
 /* One of the batch's messages is stored, or not needed. */
-static void answered(struct projection *p, struct projection_batch *b)
+static void project_answered(struct projection *p, struct projection_batch *b)
 {
     assert(b->publishes_left > 0);
     b->publishes_left--;
-    retire(p);
+    project_retire(p);
 }
 
 void projection_published(struct projection *p, uint64_t token, uint64_t sequence)
@@ -313,14 +344,14 @@ void projection_published(struct projection *p, uint64_t token, uint64_t sequenc
         work_refs_put(&p->projector.work_refs,
                       key_hash(activity->row.instance, activity->row.execution, activity->row.activity_id),
                       sequence);
-    answered(p, b);
+    project_answered(p, b);
 }
 
 void projection_sent(struct projection *p, uint64_t token)
 {
     struct projection_batch *b = outbox_sent(p, token);
     if (b != NULL)
-        answered(p, b);
+        project_answered(p, b);
 }
 
 void projection_history(struct projection *p, uint64_t token, const struct in_history *in,
@@ -328,7 +359,7 @@ void projection_history(struct projection *p, uint64_t token, const struct in_hi
 {
     struct projection_batch *b = outbox_history(p, token, in, log);
     if (b != NULL)
-        answered(p, b);
+        project_answered(p, b);
 }
 
 bool projection_idle(const struct projection *p)
@@ -345,10 +376,10 @@ uint64_t projection_projected(const struct projection *p)
 uint64_t projection_done(const struct projection *p)
 {
     uint64_t done = projection_projected(p);
-    const struct removal *const removal = p->removals.first;
+    uint64_t const removal = removals_first(&p->removals);
     const struct owed_emission *const emission = p->emissions.owed.first;
-    if (removal != NULL && removal->sequence <= done)
-        done = removal->sequence - 1;
+    if (removal > 0 && removal <= done)
+        done = removal - 1;
     if (emission != NULL && emission->sequence <= done)
         done = emission->sequence - 1;
     return done;
@@ -367,14 +398,14 @@ bool projection_unsaved(const struct projection *p)
 void projection_save(struct projection *p)
 {
     bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
-    if (p->projector.first != NULL || (known && !undurable(p)))
+    if (p->projector.first != NULL || (known && !durable_is_due(p)))
         return;
-    apply(p, project_filling(p));
+    project_apply(p, project_filling(p));
 }
 
 void projection_remove(struct projection *p, uint64_t confirmed_seq)
 {
-    if (undurable(p))
+    if (durable_is_due(p))
         projection_save(p);
     removals_pump(p, confirmed_seq);
 }

@@ -68,7 +68,7 @@ uint64_t projection_epoch_known(const struct projection *p)
 bool projection_has_room(const struct projection *p)
 {
     return p->projector.unprojected < UNPROJECTED_MAX &&
-           p->projector.unprojected_bytes < UNPROJECTED_BYTES_MAX && p->removals.len < REMOVALS_MAX &&
+           p->projector.unprojected_bytes < UNPROJECTED_BYTES_MAX && projection_removals(p) < REMOVALS_MAX &&
            p->emissions.owed.len < EMISSIONS_MAX && p->emissions.owed.bytes < EMISSIONS_BYTES_MAX;
 }
 
@@ -115,26 +115,19 @@ static void check_work_refs(const struct work_refs *refs)
 void projection_check(const struct projection *p)
 {
     const struct projector *projector = &p->projector;
-    size_t removals = 0, out = 0;
-    uint64_t sequence = 0;
     assert((projector->first == NULL) == (projector->last == NULL));
     check_builds(p);
     check_redo(&p->redo);
     check_work_refs(&projector->work_refs);
     emissions_check(p);
+    assert(projector->rows.projected.seq <= projector->watermark_sent);
     assert(projector->durable <= projector->watermark_sent &&
            projector->watermark_sent <= projector->watermark.seq);
     assert(p->state >= PROJECTION_CATCHING_UP || projector->first == NULL);
     assert(p->state == PROJECTION_CATCHING_UP || (p->redo.open_len == 0 && !p->redo_reading));
     assert(p->state == PROJECTION_CATCHING_UP || p->state == PROJECTION_FAILED || p->redo.roots_len == 0);
     assert((p->state == PROJECTION_FAILED) == (p->why != NULL));
-    for (const struct removal *r = p->removals.first; r != NULL; r = r->next) {
-        assert(r->sequence > sequence && (r->next != NULL || r == p->removals.last));
-        sequence = r->sequence;
-        removals++;
-        out += r->out;
-    }
-    assert(removals == p->removals.len && out == p->removals.out && out <= REMOVALS_OUT_MAX);
+    removals_check(&p->removals);
     for (size_t i = 1; i < p->timers.heap.len; i++)
         assert(p->timers.heap.entries[(i - 1) / 2].due_ms <= p->timers.heap.entries[i].due_ms);
 }

@@ -49,12 +49,13 @@ struct projection_start {
     uint64_t epoch, base;   /* of the EpochOpened; base: its sequence */
     uint64_t tail_last;     /* the log's last sequence before it */
     uint64_t published;     /* the log says that all up to here is done */
+    uint64_t deleted;       /* deletions up to here may be gone: rows of before are made again */
     uint64_t inbox_from;    /* the first message of the inbox that may not be incorporated */
     struct seen inbox_seen; /* identifies the inbox: see READ_RESULTS */
 };
 void projection_open(struct projection *projection, const struct projection_start *start);
 void projection_store_opened(struct projection *projection, const struct in_store_opened *in);
-void projection_store_reset(struct projection *projection);
+void projection_store_reset(struct projection *projection, const struct in_store_reset *in);
 void projection_log(struct projection *projection, const struct in_log *in);
 /* Takes the answer to READ_RESULTS. Results that were incorporated before, as @p inbox says, are skipped. */
 void projection_results(struct projection *projection, const struct in_results *in,
@@ -118,6 +119,9 @@ uint64_t projection_done(const struct projection *projection);
 /* The log, whose last record says @p said, must be told that messages to other instances or CloudEvents are
  * stored or records removed. */
 bool projection_unsaid(const struct projection *projection, uint64_t said);
+/* What the row of the partition says after the last batch that was applied. Whether the database must have
+ * exactly that: it is open, and no batch is on its way there. */
+bool projection_rows(const struct projection *projection, struct rows_state *ret);
 /* The database does not know the watermark yet. */
 bool projection_unsaved(const struct projection *projection);
 void projection_save(struct projection *projection); /* tells the database */

@@ -9,8 +9,11 @@ enum {
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
     UNPROJECTED_BYTES_MAX = 32 * 1024 * 1024, /* the same, by the memory of their batches */
     ROOT_INSTANCES_MAX = 1000000,
-    REMOVALS_MAX = 10000, /* removals that wait, before turns pause */
-    REMOVALS_OUT_MAX = 2, /* REMOVE_HISTORYs at a time */
+    REMOVALS_MAX = 10000,       /* removals that wait, before turns pause */
+    REMOVALS_OUT_MAX = 64,      /* REMOVE_HISTORYs at a time */
+    REMOVALS_LISTS_OUT_MAX = 4, /* REMOVE_RECORDSs at a time */
+    /* Other rows wait for the disk behind a watermark that is to be durable; removals wait for that one. */
+    DURABLE_PAUSE_MS = 50,
     EMISSIONS_MAX = 8192, /* CloudEvents since the first that is not stored, before turns pause */
     EMISSIONS_BYTES_MAX = 32 * 1024 * 1024, /* the same, by their memory */
 };
@@ -147,8 +150,12 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
 /* Leaves these executions out of the batch, which has a newer one. */
 void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
                             struct executions executions);
-bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance,
-                                   uint64_t execution);
+/* The same where a removal that was cut off may have left any of their records: the end of a timer may be
+ * gone. */
+void projection_batch_prune_left(struct projection_batch *batch, thole_slice instance,
+                                 struct executions executions);
+/* Of any execution up to this one: a removal that was cut off may have left any. */
+bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance, uint64_t upto);
 struct projected_deletion *projection_batch_deletion(struct projection_batch *batch);
 struct projected_push *projection_batch_push(struct projection_batch *batch);
 struct projected_send *projection_batch_send(struct projection_batch *batch);
@@ -187,8 +194,11 @@ struct projector {
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
     uint64_t watermark_sent;    /* the watermark that the database has or is being sent */
+    struct rows_state rows;     /* of the database, after the last batch that was applied */
+    struct projected moves_to;  /* the watermark of the batch that is being applied */
     uint64_t durable;           /* the watermark that is durable in the database */
     uint64_t durable_sent;      /* the one being sent as durable; 0: none */
+    uint64_t durable_next_ms;   /* none is sent before */
     uint64_t published;         /* the log says that all up to here is done, including removals */
     uint64_t sayable_seq; /* the newest record with effects other than rows, which a record should confirm */
     size_t unprojected;   /* records in batches */
@@ -218,13 +228,18 @@ struct removal { /* records that a deletion must remove */
     struct removal *next;
     uint64_t sequence; /* of the deletion's record: records before it are removed */
     struct executions executions;
-    bool out; /* REMOVE_HISTORY is not answered yet */
+    bool out;            /* REMOVE_HISTORY, or REMOVE_RECORDS, is not answered yet */
+    uint64_t *sequences; /* not an instance's: these; NULL: the instance's */
+    size_t sequences_len;
     size_t instance_len;
     uint8_t instance[];
 };
-struct removals {
+struct removal_queue {
     struct removal *first, *last; /* by sequence */
     size_t len, out;
+};
+struct removals { /* lists do not wait for histories, of which there may be thousands */
+    struct removal_queue histories, lists;
 };
 
 /* --- emissions.c: CloudEvents that are to be stored ------------------------------------------------- */
@@ -302,10 +317,11 @@ struct projection_batch *project_apart(struct projection *p);
 struct projection_batch *project_find(const struct projection *p, uint64_t token);
 
 /* --- project.c --- */
-/* The next batch, unless one is being applied. */
-void project_next(struct projection *p);
-/* The next batch has something for the database. False also while one is being applied. */
-bool project_has_rows(const struct projection *p);
+/* Sends batches, up to the first one that changes rows: one of these is applied at a time. Returns whether
+ * that one waits, as @p rows says that they cannot be written now. */
+bool project_next(struct projection *p, bool rows);
+/* The last deletion is not yet durable in the database, where it is otherwise. */
+bool project_undurable(const struct projection *p);
 /* Tells workers of the batch's pushes from the @p first on whose rows are still to be deleted. */
 void project_push_early(struct projection *p, const struct projection_batch *batch, size_t first);
 
@@ -347,7 +363,13 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
 /* Remembers that the records of these executions below the sequence must be removed. */
 void removals_owe(struct projection *p, thole_slice instance, struct executions executions,
                   uint64_t sequence);
+/* The same of records that the one with the sequence lists. */
+void removals_owe_listed(struct projection *p, const struct folded *folded, uint64_t sequence);
 void removals_pump(struct projection *p, uint64_t confirmed_seq);
+/* Sequences of the first and the last one that is owed; 0: none is. */
+uint64_t removals_first(const struct removals *removals);
+uint64_t removals_last(const struct removals *removals);
+void removals_check(const struct removals *removals);
 void removals_release(struct removals *removals);
 
 /* --- timers.c --- */

@@ -1,5 +1,7 @@
 /* Turns records that count into the rows and messages of a projection batch. */
 #include "projection_state.h"
+#include "range.h"
+#include "standstill.h"
 #include "thole/client.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -17,6 +19,17 @@ struct turn_rows { /* one turn, or a part of it */
     bool published;      /* a former owner has sent its messages to other instances, and its CloudEvents */
 };
 
+/* Numbers of an older history may be larger than a row's: it has the largest that it can. */
+static uint32_t row_try(uint32_t try_number)
+{
+    return (uint32_t)range_nearest(RANGE_TRY, try_number);
+}
+
+static uint32_t row_version(uint32_t version)
+{
+    return (uint32_t)range_nearest(RANGE_VERSION, version);
+}
+
 /* --- activities ---------------------------------------------------------------------------------- */
 
 static struct projected_activity *activity_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
@@ -27,15 +40,15 @@ static struct projected_activity *activity_row(const struct turn_rows *t, uint64
 /* Adds the row of a try. */
 static void activity_queued(const struct turn_rows *t, const struct event *event, uint64_t id)
 {
-    struct batch_activity const queued = {.instance = t->turn->instance,
-                                          .execution = t->turn->execution,
-                                          .activity_id = id,
-                                          .queue = event->queue,
-                                          .activity = event->name,
-                                          .try_number = event->try_number == 0 ? 1 : event->try_number,
-                                          .try_timeout_ms =
-                                              event->retry == NULL ? 0 : event->retry->try_timeout_ms,
-                                          .details = event->details};
+    struct batch_activity const queued = {
+        .instance = t->turn->instance,
+        .execution = t->turn->execution,
+        .activity_id = id,
+        .queue = event->queue,
+        .activity = event->name,
+        .try_number = row_try(event->try_number == 0 ? 1 : event->try_number),
+        .try_timeout_ms = event->retry == NULL ? 0 : event->retry->try_timeout_ms,
+        .details = event->details};
     if (!t->live) {
         redo_queued(t->p, &queued, event->data, &t->turn->trace);
         return;
@@ -59,7 +72,7 @@ static bool activity_gone(const struct turn_rows *t, uint64_t id, uint32_t try_n
     row->row = (struct batch_activity){.instance = row->row.instance,
                                        .execution = row->row.execution,
                                        .activity_id = id,
-                                       .try_number = try_number};
+                                       .try_number = row_try(try_number)};
     return row->before;
 }
 
@@ -87,8 +100,8 @@ static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_num
 
 /* --- timers -------------------------------------------------------------------------------------- */
 
-static struct projected_timer *timer_row(const struct turn_rows *t, uint64_t execution, uint64_t id,
-                                         bool *ret_new)
+static struct projected_timer *record_rows_timer_row(const struct turn_rows *t, uint64_t execution,
+                                                     uint64_t id, bool *ret_new)
 {
     return projection_batch_timer(t->batch, t->turn->instance, execution, id, ret_new);
 }
@@ -96,7 +109,7 @@ static struct projected_timer *timer_row(const struct turn_rows *t, uint64_t exe
 /* first: no row with this key was inserted before, except by a former owner. */
 static void timer_set(const struct turn_rows *t, uint64_t id, uint64_t due_ms, bool first)
 {
-    struct projected_timer *row = timer_row(t, t->turn->execution, id, NULL);
+    struct projected_timer *row = record_rows_timer_row(t, t->turn->execution, id, NULL);
     row->gone = false;
     row->before |= !first || !t->live;
     row->row.due_ms = due_ms == 0 ? 1 : due_ms;
@@ -107,7 +120,7 @@ static void timer_set(const struct turn_rows *t, uint64_t id, uint64_t due_ms, b
 static void timer_gone(const struct turn_rows *t, uint64_t execution, uint64_t id)
 {
     bool fresh = false;
-    struct projected_timer *row = timer_row(t, execution, id, &fresh);
+    struct projected_timer *row = record_rows_timer_row(t, execution, id, &fresh);
     row->before |= fresh || !t->live;
     row->gone = true;
     row->row.due_ms = 0;
@@ -115,22 +128,23 @@ static void timer_gone(const struct turn_rows *t, uint64_t execution, uint64_t i
 
 /* --- quarantine ---------------------------------------------------------------------------------- */
 
-static struct projected_quarantine *quarantine_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
+static struct projected_quarantine *record_rows_quarantine_row(const struct turn_rows *t, uint64_t id,
+                                                               bool *ret_new)
 {
     return projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
 static void quarantine_set(const struct turn_rows *t, const struct event *event)
 {
-    struct projected_quarantine *row = quarantine_row(t, event->ref, NULL);
+    struct projected_quarantine *row = record_rows_quarantine_row(t, event->ref, NULL);
     row->gone = false;
     row->row = (struct batch_quarantine){.instance = row->row.instance,
                                          .execution = row->row.execution,
                                          .activity_id = event->ref,
                                          .queue = event->queue,
                                          .activity = event->name,
-                                         .try_number = event->try_number,
-                                         .lost = event->lost,
+                                         .try_number = row_try(event->try_number),
+                                         .lost = (uint32_t)range_nearest(RANGE_LOST, event->lost),
                                          .worker = event->worker,
                                          .reason = text_cut(event->data, DETAIL_BYTES_MAX),
                                          .since_ms = t->turn->time_ms,
@@ -140,7 +154,7 @@ static void quarantine_set(const struct turn_rows *t, const struct event *event)
 static void quarantine_gone(const struct turn_rows *t, uint64_t id)
 {
     bool fresh = false;
-    struct projected_quarantine *row = quarantine_row(t, id, &fresh);
+    struct projected_quarantine *row = record_rows_quarantine_row(t, id, &fresh);
     row->before |= fresh || !t->live;
     row->gone = true;
 }
@@ -151,7 +165,7 @@ static void activity_scheduled(const struct turn_rows *t, const struct event *ev
 {
     activity_queued(t, event, event->id);
     if (event->retry != NULL && event->retry->total_timeout_ms > 0)
-        timer_set(t, event->id, t->turn->time_ms + event->retry->total_timeout_ms, true);
+        timer_set(t, event->id, range_sum(t->turn->time_ms, event->retry->total_timeout_ms), true);
 }
 
 static void try_failed(const struct turn_rows *t, const struct event *event)
@@ -165,7 +179,7 @@ static void try_failed(const struct turn_rows *t, const struct event *event)
 }
 
 /* A deadline of all tries is part of its due time. */
-static void quarantined(const struct turn_rows *t, const struct event *event)
+static void record_rows_quarantined(const struct turn_rows *t, const struct event *event)
 {
     (void)activity_gone(t, event->ref, event->try_number);
     if (event->due_ms != 0)
@@ -173,7 +187,7 @@ static void quarantined(const struct turn_rows *t, const struct event *event)
     quarantine_set(t, event);
 }
 
-static void try_started(const struct turn_rows *t, const struct event *event)
+static void record_rows_try_started(const struct turn_rows *t, const struct event *event)
 {
     activity_queued(t, event, event->ref);
     if (event->quarantined)
@@ -184,7 +198,7 @@ static void try_started(const struct turn_rows *t, const struct event *event)
         timer_gone(t, t->turn->execution, event->ref);
 }
 
-static void activity_ended(const struct turn_rows *t, const struct event *event)
+static void record_rows_activity_ended(const struct turn_rows *t, const struct event *event)
 {
     bool const told = activity_gone(t, event->ref, 0);
     if (event->quarantined)
@@ -201,13 +215,23 @@ static void activity_ended(const struct turn_rows *t, const struct event *event)
 
 /* --- pruned executions --------------------------------------------------------------------------- */
 
+/* Who reads the log again may find an activity or a timer whose end is removed already. */
+static void prune_left(const struct turn_rows *t, struct executions executions)
+{
+    redo_deleted(t->p, t->turn->instance, executions.upto);
+    projection_batch_prune_left(t->batch, t->turn->instance, executions);
+}
+
 /* These executions have ended: their rows are in earlier batches, or in this one, where they are left out. */
-static void pruned(const struct turn_rows *t, const struct event *event)
+static void record_rows_pruned(const struct turn_rows *t, const struct event *event)
 {
     struct executions const executions = executions_pruned(event);
     if (executions.upto == 0)
         return;
-    projection_batch_prune(t->batch, t->turn->instance, executions);
+    if (!t->live && t->sequence > t->p->projector.published)
+        prune_left(t, executions);
+    else
+        projection_batch_prune(t->batch, t->turn->instance, executions);
     struct projected_deletion *row =
         t->batch->deletions_len == 0 ? NULL : &t->batch->deletions[t->batch->deletions_len - 1];
     if (row != NULL && row->sequence == t->sequence) { /* pruned twice in one turn */
@@ -227,18 +251,8 @@ static uint32_t status_of_turn(const struct turn *turn)
 {
     if (turn->ran)
         return THOLE_INSTANCE_RUNNING;
-    switch (turn->blocked) {
-    case BLOCKED_NO_CODE:
-    case BLOCKED_NOT_STARTED: return THOLE_INSTANCE_WAITING;
-    case BLOCKED_PAUSED: return THOLE_INSTANCE_PAUSED;
-    case BLOCKED_NOT:
-    case BLOCKED_NONDETERMINISM:
-    case BLOCKED_DAMAGED:
-    case BLOCKED_TOO_NEW:
-    case BLOCKED_LIMIT:
-    case BLOCKED_CRASHED: break;
-    }
-    return THOLE_INSTANCE_STUCK;
+    bool const reason = turn->blocked != BLOCKED_NOT; /* records of earlier versions have none */
+    return reason ? standstill_of(turn->blocked).status : THOLE_INSTANCE_STUCK;
 }
 
 static uint32_t status_of_end(enum event_kind kind)
@@ -254,7 +268,7 @@ static uint32_t status_of_end(enum event_kind kind)
 }
 
 /* Whether the turn creates the instance; other EVENT_STARTEDs continue it. */
-static bool begins(const struct turn *turn, const struct event *started)
+static bool record_rows_begins(const struct turn *turn, const struct event *started)
 {
     return turn->execution == started->before + 1;
 }
@@ -264,8 +278,8 @@ static void instance_started_row(const struct turn_rows *t, struct projected_ins
 {
     struct batch_instance *row = &to->row;
     row->orchestration = event->name;
-    row->version = event->version;
-    row->created_ms = begins(t->turn, event) ? t->turn->time_ms : 0;
+    row->version = row_version(event->version);
+    row->created_ms = record_rows_begins(t->turn, event) ? t->turn->time_ms : 0;
     row->began_ms = t->turn->time_ms;
     row->parent = event->parent.instance;
     to->parent = event->parent;
@@ -277,6 +291,7 @@ static void instance_ended_row(struct batch_instance *row, const struct event *e
     bool const says_why =
         event->kind == EVENT_FAILED || event->kind == EVENT_CANCELLED || event->kind == EVENT_TERMINATED;
     row->status = status_of_end(event->kind);
+    row->blocked = BLOCKED_NOT;
     row->detail = says_why ? text_cut(event->data, DETAIL_BYTES_MAX) : (thole_slice){0};
 }
 
@@ -287,7 +302,7 @@ static void add_instance_event(const struct turn_rows *t, struct projected_insta
     if (event->kind == EVENT_STARTED) {
         instance_started_row(t, to, event);
     } else if (event->kind == EVENT_VERSION_CHOSEN) {
-        row->version = event->version;
+        row->version = row_version(event->version);
     } else if (event->kind == EVENT_CUSTOM_STATUS_SET ||
                (event->kind == EVENT_STATE_CARRIED && event->name.len == 0)) {
         row->custom_status_set = true;
@@ -315,7 +330,7 @@ static bool is_in_row(const struct event *event)
 /* The row already has all that the turn changes, except the time and the number of the last turn, which are
  * not too old. Known only to this owner, for instances in its memory: the next owner writes the row with the
  * next turn. */
-static bool is_said(const struct turn_rows *t)
+static bool record_rows_is_said(const struct turn_rows *t)
 {
     const struct turn *turn = t->turn;
     if (t->running_ms == 0 || !turn->ran || turn->time_ms - t->running_ms >= t->p->env->options.row_age_ms)
@@ -327,19 +342,20 @@ static bool is_said(const struct turn_rows *t)
 }
 
 /* The batch has the instance even if its row is not written: deletion_batch() asks for it. */
-static void add_instance(struct turn_rows *t, uint64_t sequence)
+static void record_rows_add_instance(struct turn_rows *t, uint64_t sequence)
 {
     const struct turn *turn = t->turn;
     bool added = false;
     struct projected_instance *to =
         projection_batch_instance(t->batch, turn->instance, turn->execution, &added);
     struct batch_instance *row = &to->row;
-    to->said = is_said(t) && (added || to->said);
+    to->said = record_rows_is_said(t) && (added || to->said);
     row->updated_ms = turn->time_ms;
     row->turns = turn->number;
     row->history_seq = sequence;
     row->removed = false;
     row->status = status_of_turn(turn);
+    row->blocked = turn->ran ? BLOCKED_NOT : turn->blocked;
     row->detail = turn->ran ? (thole_slice){0} : text_cut(turn->blocked_text, DETAIL_BYTES_MAX);
     for (size_t i = 0; i < turn->events_len; i++)
         add_instance_event(t, to, &turn->events[i]);
@@ -354,7 +370,7 @@ static bool is_of_a_client(thole_slice request_id)
     return request_id.len > 0 && request_id.ptr[0] != '<';
 }
 
-static void notice(const struct turn_rows *t, const struct event *event)
+static void record_rows_notice(const struct turn_rows *t, const struct event *event)
 {
     struct projection *p = t->p;
     const char *kind = life_kind(t->turn, event);
@@ -383,13 +399,13 @@ static void add_early(const struct turn_rows *t)
     const struct turn *turn = t->turn;
     for (size_t i = 0; i < turn->events_len; i++) {
         if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
-            timer_set(t, EARLY_TIMER, turn->time_ms + t->p->env->options.early_event_ms, false);
+            timer_set(t, EARLY_TIMER, range_sum(turn->time_ms, t->p->env->options.early_event_ms), false);
         else if (turn->events[i].kind == EVENT_DISCARDED)
             timer_gone(t, 0, EARLY_TIMER);
     }
 }
 
-static void started(const struct turn_rows *t, const struct event *event)
+static void record_rows_started(const struct turn_rows *t, const struct event *event)
 {
     if (t->live)
         return;
@@ -399,16 +415,16 @@ static void started(const struct turn_rows *t, const struct event *event)
         redo_no_root(t->p, t->turn->instance);
 }
 
-static void add_event(const struct turn_rows *t, const struct event *event)
+static void record_rows_add_event(const struct turn_rows *t, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(t, event); break;
     case EVENT_ACTIVITY_TRY_FAILED: try_failed(t, event); break;
-    case EVENT_ACTIVITY_QUARANTINED: quarantined(t, event); break;
-    case EVENT_ACTIVITY_TRY_STARTED: try_started(t, event); break;
+    case EVENT_ACTIVITY_QUARANTINED: record_rows_quarantined(t, event); break;
+    case EVENT_ACTIVITY_TRY_STARTED: record_rows_try_started(t, event); break;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
-    case EVENT_ACTIVITY_CANCELLED: activity_ended(t, event); break;
+    case EVENT_ACTIVITY_CANCELLED: record_rows_activity_ended(t, event); break;
     case EVENT_TIMER_CREATED: timer_set(t, event->id, event->due_ms, true); break;
     case EVENT_TIMER_FIRED:
     case EVENT_TIMER_CANCELLED: timer_gone(t, t->turn->execution, event->ref); break;
@@ -416,8 +432,8 @@ static void add_event(const struct turn_rows *t, const struct event *event)
         if (t->turn->number == 1)
             timer_gone(t, 0, EARLY_TIMER);
         break;
-    case EVENT_STARTED: started(t, event); break;
-    case EVENT_HISTORY_PRUNED: pruned(t, event); break;
+    case EVENT_STARTED: record_rows_started(t, event); break;
+    case EVENT_HISTORY_PRUNED: record_rows_pruned(t, event); break;
     default: break;
     }
     if (!t->published)
@@ -425,7 +441,7 @@ static void add_event(const struct turn_rows *t, const struct event *event)
     if (!t->published)
         emissions_add(t->p, t->batch, t->turn, event, t->first);
     if (t->live)
-        notice(t, event);
+        record_rows_notice(t, event);
 }
 
 /* Keeps the turn for projection_turns: the caller counts it. */
@@ -440,18 +456,18 @@ static void add_turn(struct turn_rows *t, uint64_t sequence)
     const struct turn *turn = t->turn;
     if (t->live)
         keep_turn(t->p, turn);
-    add_instance(t, sequence);
+    record_rows_add_instance(t, sequence);
     if (turn->execution == 0) {
         add_early(t);
         return;
     }
     for (size_t i = 0; i < turn->events_len && !t->p->env->nomem; i++)
-        add_event(t, &turn->events[i]);
+        record_rows_add_event(t, &turn->events[i]);
 }
 
 /* --- parts --------------------------------------------------------------------------------------- */
 
-static bool continues(const struct projector *projector, const struct record *record)
+static bool record_rows_continues(const struct projector *projector, const struct record *record)
 {
     if (projector->parts_len == 0)
         return false;
@@ -475,7 +491,7 @@ static void keep_part(struct projection *p, const struct record *record, uint64_
 
 /* Terminated while its history could not be read: what was outstanding is not known. Otherwise it is
  * cancelled by events between the request and the end. */
-static bool ends_unread(const struct record *record)
+static bool record_rows_ends_unread(const struct record *record)
 {
     const struct turn *turn = &record->turn;
     size_t const n = turn->events_len;
@@ -493,8 +509,7 @@ static struct projection_batch *deletion_batch(struct projection *p, struct proj
     thole_slice const instance = deleted ? record->deletion.instance : record->turn.instance;
     uint64_t const execution = deleted ? record->deletion.execution : record->turn.execution;
     p->projector.parts_len = 0;
-    if (!projection_batch_has_instance(b, instance, execution) &&
-        !projection_batch_has_instance(b, instance, 0))
+    if (!projection_batch_has_instance(b, instance, execution))
         return b;
     b = project_apart(p);
     if (record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
@@ -536,8 +551,8 @@ static bool add_unread_end(struct projection *p, struct projection_batch *b, con
 /* --- records ------------------------------------------------------------------------------------- */
 
 /* Decodes the record into the batch that it belongs to. NULL: it has no effect. */
-static struct projection_batch *take_record(struct projection *p, thole_slice bytes, struct record *ret,
-                                            bool live)
+static struct projection_batch *record_rows_take_record(struct projection *p, thole_slice bytes,
+                                                        struct record *ret, bool live)
 {
     struct projection_batch *b = project_filling(p);
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
@@ -545,17 +560,16 @@ static struct projection_batch *take_record(struct projection *p, thole_slice by
         env_no_memory(p->env);
         return NULL;
     }
-    if (live && status != THOLE_OK) { /* it stays in the log; its instance is marked when it is loaded */
+    bool const good = status == THOLE_OK && record_has_rows(ret);
+    if (live && !good) { /* it stays in the log; its instance is marked when it is loaded */
         p->step_down = "a record does not decode as it was written";
         return NULL;
     }
-    if (status == THOLE_UNSUPPORTED) {
-        projection_fail(p, "the history was written by a newer version of thole");
-        return NULL;
-    }
-    if (status != THOLE_OK)
-        ret->kind = RECORD_UNKNOWN; /* damaged and from another owner: it has no effect */
-    bool const unread = ends_unread(ret) && !continues(&p->projector, ret);
+    /* Damaged and from another owner: it has no effect. A newer owner's whole log is refused when it is
+     * opened. */
+    if (!good)
+        *ret = (struct record){.kind = RECORD_UNKNOWN};
+    bool const unread = record_rows_ends_unread(ret) && !record_rows_continues(&p->projector, ret);
     return ret->kind == RECORD_DELETED || unread ? deletion_batch(p, b, bytes, ret) : b;
 }
 
@@ -580,7 +594,7 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
     *ret = (struct projection_turns){.running_ms = 0};
     p->turns_len = 0;
     struct record record = {.kind = RECORD_UNKNOWN};
-    struct projection_batch *b = take_record(p, bytes, &record, live);
+    struct projection_batch *b = record_rows_take_record(p, bytes, &record, live);
     if (b == NULL || p->env->nomem)
         return NULL;
     assert(!live || sequence > b->last.seq); /* in log order */
@@ -589,11 +603,13 @@ static struct projection_batch *add_record(struct projection *p, thole_slice byt
     p->projector.unprojected++;
     if (record.kind == RECORD_DELETED)
         ret->rows_uncertain = add_deletion(p, b, &record.deletion, sequence, live);
-    if (!continues(&p->projector, &record))
+    if (record.kind == RECORD_POSITION && record.folded.len > 0 && sequence > p->projector.published)
+        removals_owe_listed(p, &record.folded, sequence);
+    if (!record_rows_continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose last part was never written does not count */
     if (record.kind != RECORD_TURN)
         return b;
-    if (ends_unread(&record) && p->projector.parts_len == 0)
+    if (record_rows_ends_unread(&record) && p->projector.parts_len == 0)
         ret->rows_uncertain = add_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record, sequence);

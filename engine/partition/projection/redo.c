@@ -21,7 +21,7 @@ void redo_release(struct redo *redo)
 
 /* --- activities ------------------------------------------------------------------------------- */
 
-static thole_slice own(struct projection *p, struct projection_batch *b, thole_slice from)
+static thole_slice redo_copy(struct projection *p, struct projection_batch *b, thole_slice from)
 {
     thole_slice copy = {0};
     if (from.len > 0 && arena_dup(&b->arena, from, &copy) != THOLE_OK)
@@ -29,25 +29,25 @@ static thole_slice own(struct projection *p, struct projection_batch *b, thole_s
     return copy;
 }
 
-static void put(struct projection *p, struct projection_batch *to, const struct batch_activity *row,
-                thole_slice input, const struct trace *trace)
+static void redo_put(struct projection *p, struct projection_batch *to, const struct batch_activity *row,
+                     thole_slice input, const struct trace *trace)
 {
-    thole_slice const instance = own(p, to, row->instance);
+    thole_slice const instance = redo_copy(p, to, row->instance);
     struct projected_activity *entry =
         projection_batch_activity(to, instance, row->execution, row->activity_id, NULL);
     entry->gone = false;
     entry->row = *row;
     entry->row.instance = instance;
-    entry->row.queue = own(p, to, row->queue);
-    entry->row.activity = own(p, to, row->activity);
-    entry->row.details = own(p, to, row->details);
-    entry->trace.parent = own(p, to, trace->parent);
-    entry->trace.list = own(p, to, trace->list);
-    entry->input = own(p, to, input);
+    entry->row.queue = redo_copy(p, to, row->queue);
+    entry->row.activity = redo_copy(p, to, row->activity);
+    entry->row.details = redo_copy(p, to, row->details);
+    entry->trace.parent = redo_copy(p, to, trace->parent);
+    entry->trace.list = redo_copy(p, to, trace->list);
+    entry->input = redo_copy(p, to, input);
 }
 
 /* Removed entries take memory too: the others are moved into a new table when there are too many. */
-static void compact(struct projection *p)
+static void redo_compact(struct projection *p)
 {
     struct redo *redo = &p->redo;
     if (redo->open->activities_len < COMPACT_MIN || 2 * redo->open_len > redo->open->activities_len)
@@ -56,7 +56,7 @@ static void compact(struct projection *p)
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
-            put(p, fresh, &entry->row, entry->input, &entry->trace);
+            redo_put(p, fresh, &entry->row, entry->input, &entry->trace);
     }
     assert(fresh->activities_len == redo->open_len);
     projection_batch_destroy(redo->open);
@@ -74,7 +74,7 @@ void redo_queued(struct projection *p, const struct batch_activity *row, thole_s
         projection_batch_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
     if (fresh || known->gone)
         redo->open_len++;
-    put(p, redo->open, row, input, trace);
+    redo_put(p, redo->open, row, input, trace);
 }
 
 void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id)
@@ -87,7 +87,7 @@ void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, u
     assert(redo->open_len > 0);
     entry->gone = true;
     redo->open_len--;
-    compact(p);
+    redo_compact(p);
 }
 
 /* Only deletions whose records may still be there have activities before them: they are few, so a scan is
@@ -125,7 +125,7 @@ void redo_finish(struct projection *p, struct projection_batch *b)
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
-            put(p, b, &entry->row, entry->input, &entry->trace);
+            redo_put(p, b, &entry->row, entry->input, &entry->trace);
     }
     projection_batch_destroy(redo->open);
     redo->open = NULL;

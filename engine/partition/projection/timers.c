@@ -13,7 +13,7 @@ void timer_heap_release(struct timer_heap *heap)
 }
 
 /* Ties are broken by id, so that the order of firing does not depend on the heap's history. */
-static bool before(const struct timer_entry *a, const struct timer_entry *b)
+static bool timers_is_before(const struct timer_entry *a, const struct timer_entry *b)
 {
     if (a->due_ms != b->due_ms)
         return a->due_ms < b->due_ms;
@@ -22,7 +22,7 @@ static bool before(const struct timer_entry *a, const struct timer_entry *b)
 
 static void sift_up(struct timer_heap *heap, size_t i)
 {
-    while (i > 0 && before(&heap->entries[i], &heap->entries[(i - 1) / 2])) {
+    while (i > 0 && timers_is_before(&heap->entries[i], &heap->entries[(i - 1) / 2])) {
         struct timer_entry const swap = heap->entries[i];
         heap->entries[i] = heap->entries[(i - 1) / 2];
         heap->entries[(i - 1) / 2] = swap;
@@ -35,7 +35,7 @@ static void sift_down(struct timer_heap *heap, size_t i)
     for (;;) {
         size_t least = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->len; child++)
-            if (before(&heap->entries[child], &heap->entries[least]))
+            if (timers_is_before(&heap->entries[child], &heap->entries[least]))
                 least = child;
         if (least == i)
             return;
@@ -83,7 +83,7 @@ static void timer_book_reset(struct timer_book *book)
     *book = (struct timer_book){.beyond_due = UINT64_MAX};
 }
 
-static void enter(struct projection *p, const struct batch_timer *timer)
+static void timers_enter(struct projection *p, const struct batch_timer *timer)
 {
     struct timer_book *book = &p->timers;
     if (timer->due_ms >= book->horizon_end) {
@@ -98,7 +98,7 @@ void timer_book_created(struct projection *p, const struct batch_timer *timer)
 {
     if (p->timers.reading)
         timer_heap_push(&p->timers.recent, timer);
-    enter(p, timer);
+    timers_enter(p, timer);
 }
 
 void projection_read_timers(struct projection *p)
@@ -127,14 +127,14 @@ void projection_timers(struct projection *p, const struct in_timers *in)
     book->horizon_end = book->beyond_due < book->reading_before ? book->beyond_due : book->reading_before;
     for (size_t i = 0; i < in->timers_len; i++)
         if (in->timers[i].due_ms >= old_end)
-            enter(p, &in->timers[i]);
+            timers_enter(p, &in->timers[i]);
     for (size_t i = 0; i < book->recent.len; i++) {
         const struct timer_entry *e = &book->recent.entries[i];
         if (e->due_ms >= old_end)
-            enter(p, &(struct batch_timer){.instance = e->instance,
-                                           .execution = e->execution,
-                                           .timer_id = e->timer_id,
-                                           .due_ms = e->due_ms});
+            timers_enter(p, &(struct batch_timer){.instance = e->instance,
+                                                  .execution = e->execution,
+                                                  .timer_id = e->timer_id,
+                                                  .due_ms = e->due_ms});
     }
     timer_heap_release(&book->recent);
 }
@@ -174,7 +174,9 @@ void projection_wake(struct projection *p, const struct batch_timer *timer)
 uint64_t projection_deadline_ms(const struct projection *p)
 {
     uint64_t const fire = timer_heap_next(&p->timers.heap), read = read_at(p);
-    return fire < read ? fire : read;
+    uint64_t const due = fire < read ? fire : read, durable = p->projector.durable_next_ms;
+    bool const waits = p->projector.first == NULL && project_undurable(p);
+    return waits && durable < due ? durable : due;
 }
 
 void timers_release(struct projection *p)

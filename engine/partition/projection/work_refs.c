@@ -15,7 +15,7 @@ void work_refs_release(struct work_refs *refs)
 }
 
 /* The cell of the key, or the free cell for it. */
-static size_t find(const struct work_refs *refs, uint64_t key)
+static size_t work_refs_find(const struct work_refs *refs, uint64_t key)
 {
     size_t at = (size_t)key & (refs->cap - 1);
     while (refs->cells[at].sequence != 0 && refs->cells[at].key != key)
@@ -23,14 +23,14 @@ static size_t find(const struct work_refs *refs, uint64_t key)
     return at;
 }
 
-static void grow(struct work_refs *refs)
+static void work_refs_grow(struct work_refs *refs)
 {
     assert((refs->cap & (refs->cap - 1)) == 0);
     struct work_refs grown = {.cap = refs->cap == 0 ? REFS_MIN : refs->cap * 2, .len = refs->len};
     grown.cells = memory_array(grown.cap, sizeof *grown.cells);
     for (size_t i = 0; i < refs->cap; i++)
         if (refs->cells[i].sequence != 0)
-            grown.cells[find(&grown, refs->cells[i].key)] = refs->cells[i];
+            grown.cells[work_refs_find(&grown, refs->cells[i].key)] = refs->cells[i];
     free(refs->cells);
     *refs = grown;
 }
@@ -42,17 +42,18 @@ void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence)
     if (refs->len == WORK_REFS_MAX) /* drops all: some entries may be stale */
         work_refs_release(refs);
     if (2 * (refs->len + 1) > refs->cap)
-        grow(refs);
-    struct work_ref *const cell = &refs->cells[find(refs, key)];
+        work_refs_grow(refs);
+    struct work_ref *const cell = &refs->cells[work_refs_find(refs, key)];
     refs->len += cell->sequence == 0;
-    assert(refs->len <= WORK_REFS_MAX && 2 * refs->len <= refs->cap); /* find() comes to a free cell */
+    assert(refs->len <= WORK_REFS_MAX &&
+           2 * refs->len <= refs->cap); /* work_refs_find() comes to a free cell */
     *cell = (struct work_ref){key, sequence};
 }
 
 uint64_t work_refs_take(struct work_refs *refs, uint64_t key)
 {
     size_t const mask = refs->cap - 1;
-    size_t hole = refs->cap == 0 ? 0 : find(refs, key);
+    size_t hole = refs->cap == 0 ? 0 : work_refs_find(refs, key);
     uint64_t const sequence = refs->cap == 0 ? 0 : refs->cells[hole].sequence;
     if (sequence == 0)
         return 0;

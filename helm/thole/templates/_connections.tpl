@@ -7,6 +7,10 @@
 - name: THOLE_NATS_INBOX
   value: {{ .nats.inbox | quote }}
 {{- end }}
+{{- if .nats.apiPrefix }}
+- name: THOLE_NATS_API_PREFIX
+  value: {{ .nats.apiPrefix | quote }}
+{{- end }}
 {{- if .nats.existingSecret }}
 - name: THOLE_NATS_CREDS
   value: {{ printf "/etc/thole/nats/%s" .nats.credsKey | quote }}

@@ -143,7 +143,7 @@ static void test_timeout(void)
     start("late", "brief", "stubborn");
     until_runs("late", 1, 1);
     until_alive(FAMILY);
-    check_outcome("late", "TIMEOUT [timeout] timeout, tries 1");
+    check_outcome("late", "TIMEOUT [timeout] the try's timeout of 1000 ms is over, tries 1");
     until_alive(0);
 }
 
@@ -237,6 +237,7 @@ int main(void)
     snprintf(runs_file, sizeof runs_file, "%s/runs", stack.dir);
     setenv("PROCESS_PIDS", pids_file, 1);
     setenv("PROCESS_RUNS", runs_file, 1);
+    setenv("THOLE_PROCESS_ENV", "PROCESS_*", 1);
     setenv("THOLE_SLOTS", "4", 1);
     setenv("THOLE_GRACE", "300ms", 1);
     setenv("THOLE_LEASE", "3s", 1);

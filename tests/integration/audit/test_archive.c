@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { WAIT_MS = 20000, OUTPUT_BYTES = 256 * 1024, INSTANCES = 6, STEPS_MAX = 200 };
+enum { WAIT_MS = 20000, INSTANCES = 6, STEPS_MAX = 200 };
 
 static struct stack stack;
 static thole_client *client;
@@ -18,22 +18,10 @@ static const thole_slice nothing = {NULL, 0};
 
 /* ---- the command ---- */
 
-static const char *run(const char *line) /* "CODE: output". Static. */
-{
-    static char said[OUTPUT_BYTES];
-    char output[OUTPUT_BYTES - 16];
-    FILE *from = popen(line, "r");
-    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
-    int const status = from == NULL ? -1 : pclose(from);
-    output[len] = '\0';
-    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
-    return said;
-}
-
 static void check(const char *line, int code, const char *text)
 {
     char want[32];
-    const char *got = run(line);
+    const char *got = stack_shell(line);
     (void)snprintf(want, sizeof want, "%d: ", code);
     bool const good = strncmp(got, want, strlen(want)) == 0 && strstr(got, text) != NULL;
     CU_ASSERT(good);
@@ -158,7 +146,7 @@ static void test_forgeries(void)
           "$T archive verify $D/forged --key $D/pub 2>&1",
           5, "");
     check("$T archive verify $D/key --key $D/pub 2>&1", 5, "");
-    check("$T archive verify $D/nowhere --key $D/pub 2>&1", 3, "cannot open");
+    check("$T archive verify $D/nowhere --key $D/pub 2>&1", 3, "cannot read");
 }
 
 /* What is erased is gone, and the archive shows the same of all else. */
@@ -202,6 +190,12 @@ static void test_redaction(void)
     check("sed 's/\"record\":\"\\(.\\{40\\}\\)./\"record\":\"\\1A/' $D/a3.jsonl >$D/forged.jsonl; "
           "$T audit verify --file $D/forged.jsonl 2>&1",
           5, "");
+    /* what people read there is compared, too */
+    check("sed 's/\"kind\":\"Started\"/\"kind\":\"Completed\"/' $D/a3.jsonl >$D/forged.jsonl; "
+          "$T audit verify --file $D/forged.jsonl 2>&1",
+          5, "the readable events in line 3 are not those of its record ");
+    check("$T audit redact a-3 --file $D/forged.jsonl --all --reason x 2>&1", 5,
+          "event 1 has another \"kind\"");
 }
 
 /* Whatever step it is killed in front of: what is gone is in an archive that verifies; the next run ends it.
@@ -224,7 +218,7 @@ static void test_kill9(void)
                        "$D/pub --to-command 'cp \"$1\" $D/s3/' --back-command 'cat $D/s3/$(basename \"$1\")' "
                        ">/dev/null 2>&1; echo $?",
                        THOLE_TEST_PROGRAMS, step, prefix);
-        ended = strcmp(run(line), "0: 0\n") == 0;
+        ended = strcmp(stack_shell(line), "0: 0\n") == 0;
         for (int i = 0; i < INSTANCES; i++) {
             char id[32];
             (void)snprintf(id, sizeof id, "%s-%d", prefix, i);
@@ -318,7 +312,7 @@ static void give_receipt(const char *id, const char *file, const char *edit)
     struct connection *const hand = stack_connect(&stack);
     char subject[128], line[512];
     (void)snprintf(line, sizeof line, "printf %%s \"$(sed '%s' $D/%s)\"", edit, file);
-    const char *const forged = run(line) + strlen("0: ");
+    const char *const forged = stack_shell(line) + strlen("0: ");
     (void)snprintf(subject, sizeof subject, "thole.default.restored.0.%s.receipt", id);
     CHECK_OK(connection_publish(hand, subject, NULL, 0, thole_slice_from(forged), &stack.err), &stack.err);
     CHECK_OK(connection_flush(hand, &stack.err), &stack.err);
@@ -382,7 +376,7 @@ static void test_what_is_not_restored(void)
     check("$T archive restore $D/arch a-1 --all 2>&1", 2, "which instances of ");
     check("$T archive restore 2>&1", 2, "which archive?");
     check("$T archive restore $D/arch a-2 --reason \"$(printf '\\377')\" 2>&1", 2, "--reason is not UTF-8");
-    check("$T archive restore $D/nowhere a-2 2>&1", 3, "cannot open");
+    check("$T archive restore $D/nowhere a-2 2>&1", 3, "cannot read");
     check("$T archive restore $D/arch a-2 --key $D/other.pub 2>&1", 5, "nothing of it was restored");
     check("$T export a-3 --to $D/a3.thole; $T archive restore $D/a3.thole a-3", 4,
           "the log has an instance with that id");
@@ -446,7 +440,7 @@ static void test_restore_kill9(void)
                        "LD_PRELOAD=%s/kill_preload.so THOLE_TEST_KILL_WRITES=1 THOLE_TEST_KILL=%d $T archive "
                        "restore $D/arch a-0 a-2 --key $D/pub >/dev/null 2>&1; echo $?",
                        THOLE_TEST_PROGRAMS, step);
-        ended = strcmp(run(line), "0: 0\n") == 0;
+        ended = strcmp(stack_shell(line), "0: 0\n") == 0;
         for (int i = 0; i < 4; i += 2) {
             char id[] = "a-0";
             id[2] = (char)('0' + i);

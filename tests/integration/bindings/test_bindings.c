@@ -44,8 +44,7 @@ static char thole_said[TEXT_MAX];
 static int thole(const char *arguments)
 {
     char line[2048];
-    (void)snprintf(line, sizeof line,
-                   "THOLE_NATS_URL=%s " THOLE_COMMAND " %s --nats-inbox _INBOX_client 2>&1", url_of("ruler"),
+    (void)snprintf(line, sizeof line, "THOLE_NATS_URL=%s " THOLE_COMMAND " %s 2>&1", url_of("ruler"),
                    arguments);
     FILE *const pipe = popen(line, "re");
     if (pipe == NULL)
@@ -92,7 +91,7 @@ static struct stack_program *binder_named(const char *name, const char *die_at)
     char url[300];
     (void)snprintf(url, sizeof url, "--nats=%s", url_of("binder"));
     return stack_program_with(&stack, "program_bindings", name, "binder", "--test-die-at", die_at, "--http",
-                              "127.0.0.1:0", url, "--nats-inbox", "_INBOX_binder", NULL);
+                              "127.0.0.1:0", url, NULL);
 }
 
 static struct stack_program *binder(const char *die_at)
@@ -213,6 +212,17 @@ static void test_starts_and_signals(void)
          "binding: instance: {json.id}: the data has no such member of orders.us.created: {}");
     publish("orders.us.created", NULL, 0, "{\"id\":7}"); /* what is bad does not stop what is behind it */
     same("behind", outcome("order-7"), "{\"id\":7}");
+    publish("orders.us.created", NULL, 0, "{\"id\":7,\"n\":2}"); /* its id is in use, of another message */
+    same(
+        "in use", last_rejected(2),
+        "binding: instance \"order-7\" exists already, of another message or request: nothing was started of "
+        "orders.us.created: {\"id\":7,\"n\":2}");
+    must("bind set late --subject 'orders.late' --action signal --to order-7 --event-name item");
+    publish("orders.late", NULL, 0, "1");
+    same("ended", last_rejected(3),
+         "binding: instance \"order-7\" has ended: the event was dropped, unless it was taken before of "
+         "orders.late: 1");
+    must("bind delete late");
     CU_ASSERT_TRUE(drained("new-orders", "ORDERS"));
     must("bind list");
     CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "new-orders"));
@@ -343,9 +353,9 @@ static void test_death_at_a_rejection(void)
     dies(b);
     b = binder("0");
     CU_ASSERT_TRUE(drained("bad", "BAD"));
-    same("rejected", last_rejected(2),
+    same("rejected", last_rejected(3),
          "binding: instance: {json.id}: the data is no JSON of bad.one: no json");
-    same("once", last_rejected(2), last_rejected(2));
+    same("once", last_rejected(3), last_rejected(3));
     must("bind delete bad");
     CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
 }
@@ -546,6 +556,9 @@ static void test_calls(void)
     same("repeated", call("collect", repeated, 2, ""), " 1 ");
     same("the same instance", answers[0].instance, instance);
     same("repeated, ended", call("collect", repeated, 2, ""), " 1 ");
+    (void)snprintf(reply, sizeof reply, "%s", call("collect", repeated, 2, "another body"));
+    CU_ASSERT_EQUAL(strncmp(reply, "8 instance", 10),
+                    0); /* it is another request, and not answered with that result */
     atomic_store(&answers_len, 0);
     for (unsigned i = 0; i < 100; i++) {
         (void)snprintf(reply, sizeof reply, "_INBOX.calls.%u", i);

@@ -420,6 +420,11 @@ static bool begins_cancelled(const struct trigger *t)
 static void test_a_claim_between_the_commit_and_the_row(void)
 {
     size_t begun = 0;
+    /* its queue has a consumer, which engines make, when there is no engine */
+    struct stack_program *const worker = stack_program_with(&stack, "program_cancels", "window", "worker",
+                                                            "--queue=window", "--lease=1h", NULL);
+    CU_ASSERT_TRUE(stack_logged(worker, "serves queue", worker->lives, 30000));
+    stack_kill9(worker);
     start_all("window", "window", false);
     cancels_start("window-quick", "completes", "window", "echo", 1);
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++)

@@ -1,16 +1,26 @@
 /*
  * The tests that the seed documents name in their sections on the token, the grace period, the runtime and
- * stress, each under its name; docs/testing.md has the table. Cancellations come by push and, where a worker
- * is deaf to pushes, by its renewals: the lease of the one is so long that no renewal can have helped.
+ * stress, each under its name; docs/seed_tests.md has the table. Cancellations come by push and, where a
+ * worker is deaf to pushes, by its renewals: the lease of the one is so long that no renewal can have helped.
+ * Workers on which time is measured are in the test's own process, with a clock that it moves.
  */
+#include "actors.h"
 #include "cancels.h"
 #include "message.h"
+#include "work_heard.h"
+#include "wrap_moved_clock.h"
 #include <dirent.h>
+#include <libpq-fe.h>
 #include <unistd.h>
 
 enum { FANNED = 60, HIGH = 100, HIGH_EACH = 5, SLOTS = 16, BUSY = 40, BUSY_SLOTS = 8, QUICK = 100 };
 
+/* Of a moved clock: a third of the lease is a renewal's, and the grace comes before it. */
+enum { LEASE_MS = 3600000, GRACE_MS = 600000, NEARLY_MS = 60000 };
+
 static struct stack_program *engine, *common; /* common serves the queue "default" */
+static struct stack_program *deaf;            /* hears no pushes */
+static struct stack_program *strict;          /* one slot, and half a second of grace */
 
 static struct stack_program *serve(const char *queue, const char *lease, const char *slots, const char *more)
 {
@@ -37,25 +47,74 @@ static void test_activity_receives_cancellation_token(void)
     cancels_outcome("t-receives", THOLE_INSTANCE_COMPLETED, "completed");
 }
 
-/* The same on two queues: one whose worker hears pushes and never renews meanwhile, one where renewals alone
- * find out, which do not know why. */
+/* The activity is over for its instance, and its result is nowhere. */
+static void check_over(const char *id, void (*end)(const char *id))
+{
+    end(id);
+    cancels_until_gone(id);
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityCompleted", NULL, NULL), 0);
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityFailed", NULL, NULL), 0);
+}
+
+/* A worker that hears pushes, and never renews meanwhile: it says why. */
+static void trigger_by_push(const char *name, const char *orchestration, void (*pull)(const char *id),
+                            const char *noted, void (*end)(const char *id))
+{
+    char id[64];
+    snprintf(id, sizeof id, "%s-pushed", name);
+    cancels_start(id, orchestration, "default", "hold", 1);
+    cancels_until(id, "begins", 1);
+    pull(id);
+    cancels_until(id, noted, 1);
+    CU_ASSERT_EQUAL(cancels_noted(id, "fired"), 1);
+    check_over(id, end);
+}
+
+/* The first execution's: a next one may have another. */
+static void wait_until_row_goes(const char *id)
+{
+    size_t rows = 1;
+    for (int i = 0; i < ACTOR_WAIT_MS / 5 && rows > 0; i++) {
+        rows = cancels_sql(
+            "SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s' AND execution = 1", id);
+        if (rows > 0)
+            pause_ms(5);
+    }
+    CU_ASSERT_EQUAL(rows, 0);
+}
+
+/* Its row is gone right after it was claimed. Of two renewals, which the seeds allow, the first one finds
+ * out, a third of the lease later; it does not know why. */
+static void trigger_by_renewal(const char *name, const char *orchestration, void (*pull)(const char *id),
+                               void (*end)(const char *id))
+{
+    char id[64];
+    struct actor_worker worker;
+    struct actor_run run = {.fired = true};
+    snprintf(id, sizeof id, "%s-renewed", name);
+    actor_options(&worker, &stack, name, LEASE_MS);
+    worker.options.suppress_push = true;
+    actor_start(&worker, 'A');
+    cancels_start(id, orchestration, name, "polite", 1);
+    CU_ASSERT_TRUE(actors_wait_runs(id, 1));
+    pull(id);
+    wait_until_row_goes(id);
+    CU_ASSERT_TRUE(actors_run(id, 0, &run));
+    CU_ASSERT_FALSE(run.fired);
+    moved_clock_pass(LEASE_MS / 3);
+    CU_ASSERT_TRUE_FATAL(actors_wait_fired(id, 0));
+    CU_ASSERT_TRUE(actors_run(id, 0, &run));
+    CHECK_STR(id, thole_cancel_kind_name(run.kind), "cancelled");
+    CU_ASSERT_TRUE(actors_wait_returned(id, 0));
+    check_over(id, end);
+    actor_stop(&worker);
+}
+
 static void trigger(const char *name, const char *orchestration, void (*pull)(const char *id),
                     const char *noted, void (*end)(const char *id))
 {
-    static const char *const queues[] = {"default", "deaf"};
-    for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
-        char id[64];
-        snprintf(id, sizeof id, "%s-%s", name, queues[i]);
-        cancels_start(id, orchestration, queues[i], "hold", 1);
-        cancels_until(id, "begins", 1);
-        pull(id);
-        cancels_until(id, i == 0 ? noted : "fired cancelled (cancelled)", 1);
-        CU_ASSERT_EQUAL(cancels_noted(id, "fired"), 1);
-        end(id);
-        cancels_until_gone(id);
-        CU_ASSERT_EQUAL(cancels_events(id, "ActivityCompleted", NULL, NULL), 0);
-        CU_ASSERT_EQUAL(cancels_events(id, "ActivityFailed", NULL, NULL), 0);
-    }
+    trigger_by_push(name, orchestration, pull, noted, end);
+    trigger_by_renewal(name, orchestration, pull, end);
 }
 
 static void pull_cancel(const char *id)
@@ -163,7 +222,7 @@ static void test_the_token_tells_why(void)
         {"y-handle", "drops", "", pull_go, "fired explicit (too dear)"},
         {"y-parent", "mother", "-kid", pull_cancel, "fired requested (not needed)"},
         {"y-paused", "completes", "", pull_paused, "fired requested (not needed)"},
-        {"y-total", "total", "", pull_nothing, "fired timeout (the total timeout is over)"},
+        {"y-total", "total", "", pull_nothing, "fired timeout (the total timeout of "},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char id[64];
@@ -179,13 +238,10 @@ static void test_the_token_tells_why(void)
     cancels_signal("y-total", "end");
 }
 
-/* ---- Grace: a worker with one slot and half a second ---- */
-
-static struct stack_program *strict;
+/* ---- Grace ---- */
 
 static void test_activity_completes_within_grace_period(void)
 {
-    strict = serve("strict", "20s", "1", "--grace=500ms");
     cancels_start("g-within", "completes", "strict", "polls", 1);
     cancels_until("g-within", "begins", 1);
     cancels_cancel("g-within", "enough");
@@ -197,6 +253,34 @@ static void test_activity_completes_within_grace_period(void)
     CU_ASSERT_EQUAL(stack_count(strict->log, "did not return in time"), 0);
     CU_ASSERT_TRUE(stack_logged(strict, "instance=g-within *ended in its grace", 1, CANCELS_WAIT_MS));
     CU_ASSERT_EQUAL(stack_count(strict->log, "token=requested after_ms="), 1);
+}
+
+/* Its only slot serves when the grace is over, and not before. */
+static void check_grace_bounds(void)
+{
+    struct actor_worker worker;
+    actor_options(&worker, &stack, "bounded", LEASE_MS);
+    worker.options.slots = 1;
+    worker.options.grace_ms = GRACE_MS;
+    actor_start(&worker, 'A');
+    cancels_start("g-bounded", "completes", "bounded", "rude", 1);
+    CU_ASSERT_TRUE(actors_wait_runs("g-bounded", 1));
+    uint64_t const message = cancels_message("g-bounded");
+    cancels_start("g-after", "all", "bounded", "echo", 1);
+    cancels_cancel("g-bounded", "enough");
+    CU_ASSERT_TRUE(actors_wait_fired("g-bounded", 0));
+    wait_until_row_goes("g-bounded");
+    moved_clock_pass(GRACE_MS - NEARLY_MS);
+    pause_ms(100); /* it looks several times */
+    CU_ASSERT_EQUAL(actors_runs("g-after", NULL), 0);
+    CU_ASSERT_EQUAL(work_heard_of(message).acks, 0);
+    moved_clock_pass(NEARLY_MS);
+    CU_ASSERT_TRUE_FATAL(actors_wait_runs("g-after", 1));
+    cancels_outcome("g-after", THOLE_INSTANCE_COMPLETED, "all");
+    work_heard_check_ack("g-bounded", message);
+    actors_release("g-bounded", UINT32_MAX);
+    CU_ASSERT_TRUE(actors_wait_returned("g-bounded", 0));
+    actor_stop(&worker);
 }
 
 static void test_activity_exceeds_grace_period(void)
@@ -215,32 +299,89 @@ static void test_activity_exceeds_grace_period(void)
     CU_ASSERT_EQUAL(cancels_events("g-exceeds", "ActivityCompleted", NULL, NULL), 0);
     CU_ASSERT_TRUE(stack_logged(strict, "instance=g-exceeds *a handler that was given up has returned", 1,
                                 CANCELS_WAIT_MS));
+    check_grace_bounds();
+}
+
+/* Holds the row, or no more, so that no other transaction deletes it. */
+static PGconn *hold_row(const char *id)
+{
+    char statement[768];
+    PGconn *const pg = PQconnectdb(stack.postgres.url);
+    snprintf(statement, sizeof statement,
+             "BEGIN; SELECT FROM thole_default.worker_queue WHERE instance = '%s' FOR UPDATE", id);
+    PGresult *const result = PQexec(pg, statement);
+    CU_ASSERT_EQUAL(PQntuples(result), 1);
+    PQclear(result);
+    return pg;
+}
+
+static void let_row_go(PGconn *pg)
+{
+    PQclear(PQexec(pg, "COMMIT"));
+    PQfinish(pg);
+}
+
+static const struct late_end {
+    const char *activity, *said;
+} late_ends[] = {
+    {"hold", "ended"}, {"succeeds_late", "ended"}, {"fails_late", "failed"}, {"crashes_late", "failed"}};
+
+static void check_dropped(const char *id, uint64_t message)
+{
+    work_heard_check_ack(id, message);
+    cancels_until_gone(id);
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityCancelled", "select_loser", NULL), 1);
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityCompleted", NULL, NULL), 0);
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityFailed", NULL, NULL), 0);
+    end_race(id);
+}
+
+/* It has returned before its row is gone: the push that says so finds that out. */
+static void end_before_the_row(const struct late_end *end, const char *id, uint64_t message)
+{
+    char line[256];
+    PGconn *const held = hold_row(id);
+    cancels_signal(id, "go");
+    cancels_until(id, "fired select_loser", 1);
+    snprintf(line, sizeof line, "instance=%.63s *%.60s in its grace", id, end->said);
+    CU_ASSERT_TRUE(stack_logged(common, line, 1, CANCELS_WAIT_MS));
+    CU_ASSERT_EQUAL(cancels_rows(id), 1);
+    CU_ASSERT_EQUAL(work_heard_of(message).acks, 0);
+    let_row_go(held);
+    check_dropped(id, message);
+}
+
+/* It returns when its row is known to be gone: a renewal has told it so. */
+static void end_after_the_row(const struct late_end *end, const char *id, uint64_t message)
+{
+    char line[256];
+    cancels_signal(id, "go");
+    cancels_until(id, "fired cancelled (cancelled)", 1);
+    snprintf(line, sizeof line, "instance=%.63s *%.60s in its grace", id, end->said);
+    CU_ASSERT_TRUE(stack_logged(deaf, line, 1, CANCELS_WAIT_MS));
+    check_dropped(id, message);
 }
 
 /* By the worker: an engine that did not queue it does not know where it is. */
 static void test_activity_completes_or_fails_after_cancellation_always_drops_message(void)
 {
-    static const char *const activities[] = {"hold", "succeeds_late", "fails_late", "crashes_late"};
-    static const char *const said[] = {"ended", "ended", "failed", "failed"};
-    char ids[ARRAY_LEN(activities)][64], line[256];
-    for (size_t i = 0; i < ARRAY_LEN(activities); i++) {
-        snprintf(ids[i], sizeof ids[i], "g-drops-%s", activities[i]);
-        cancels_start(ids[i], "races", "default", activities[i], 1); /* goes on, and would take the result */
+    enum { ENDS = ARRAY_LEN(late_ends) };
+    char ids[2 * ENDS][64];
+    uint64_t messages[2 * ENDS];
+    for (size_t i = 0; i < 2 * ENDS; i++) {
+        const char *const queue = i < ENDS ? "default" : "deaf", *const activity =
+                                                                     late_ends[i % ENDS].activity;
+        snprintf(ids[i], sizeof ids[i], "g-drops-%s-%s", queue, activity);
+        cancels_start(ids[i], "races", queue, activity, 1); /* goes on, and would take the result */
         cancels_until(ids[i], "begins", 1);
-        CU_ASSERT_TRUE(cancels_queued(ids[i]));
+        messages[i] = cancels_message(ids[i]);
+        CU_ASSERT_NOT_EQUAL(messages[i], 0);
     }
     stack_kill9(engine);
     engine = cancels_engine("engine");
-    for (size_t i = 0; i < ARRAY_LEN(activities); i++) {
-        cancels_signal(ids[i], "go");
-        cancels_until(ids[i], "returns", 1);
-        cancels_until_gone(ids[i]);
-        CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCancelled", "select_loser", NULL), 1);
-        CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCompleted", NULL, NULL), 0);
-        CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityFailed", NULL, NULL), 0);
-        snprintf(line, sizeof line, "instance=%.63s *%.60s in its grace", ids[i], said[i]);
-        CU_ASSERT_TRUE(stack_logged(common, line, 1, CANCELS_WAIT_MS));
-        end_race(ids[i]);
+    for (size_t i = 0; i < ENDS; i++) {
+        end_before_the_row(&late_ends[i], ids[i], messages[i]);
+        end_after_the_row(&late_ends[i], ids[ENDS + i], messages[ENDS + i]);
     }
 }
 
@@ -508,9 +649,14 @@ int main(void)
 {
     cancels_open();
     engine = &stack.programs[0];
+    setenv("THOLE_RENEW_EVERY", "300ms", 1); /* of a lease that a busy machine does not lose */
+    deaf = serve("deaf", "10s", "16", "--test-suppress-push");
+    unsetenv("THOLE_RENEW_EVERY");
     common = serve("default", "1h", "16", NULL);
-    (void)serve("deaf", "1s", "16", "--test-suppress-push");
+    strict = serve("strict", "20s", "1", "--grace=500ms");
+    work_heard_open(stack.nats.url);
     int const failed = thole_run_suite("seed_cancel", tests, ARRAY_LEN(tests));
+    work_heard_close();
     cancels_close();
     return failed;
 }

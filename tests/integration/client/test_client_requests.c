@@ -27,7 +27,7 @@ static void test_reasons(void)
     } rows[] = {
         {thole_client_cancel, MESSAGE_CANCEL},
         {thole_client_terminate, MESSAGE_TERMINATE},
-        {thole_client_pause, MESSAGE_PAUSE},
+        {thole_client_pause, MESSAGE_PAUSE}, /* taken by nobody: so the next one is sent, too */
         {thole_client_resume, MESSAGE_RESUME},
     };
     static uint8_t long_reason[REASON_BYTES_MAX + 1];
@@ -162,6 +162,36 @@ static thole_status start_with(const char *id, const char *event, bool *ret_acce
                                    &options, ret_accepted, &fixture.err);
 }
 
+static const char *run_with(const char *id, thole_start_options with)
+{
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    with.size = sizeof with;
+    thole_status const status =
+        thole_client_run_with(fixture.client, thole_slice_from(id), THOLE_STR("order"), THOLE_STR("in"),
+                              &with, FIXTURE_WAIT_MS, &outcome, &fixture.err);
+    return fixture_outcome(status, &outcome);
+}
+
+/* A repetition under its request id is no conflict: it waits for what the first one has started. */
+static void test_run_with(void)
+{
+    engine_script_mode(&fixture.script, SCRIPT_COMPLETE);
+    fixture_check("version", run_with("rw-1", (thole_start_options){.version = 2}), "Completed #1 in");
+    thole_start_options const own = {.request_id = THOLE_STR("mine")};
+    fixture_check("own id", run_with("rw-2", own), "Completed #1 in");
+    fixture_check("repeated", run_with("rw-2", own), "Completed #1 in");
+    thole_start_options const event = {.event = THOLE_STR("paid"), .event_data = THOLE_STR("x")};
+    fixture_check("event", run_with("rw-3", event), "Completed #1 in");
+    fixture_check("bad event", run_with("rw-4", (thole_start_options){.event = THOLE_STR("pa.id")}),
+                  "INVALID");
+    thole_outcome outcome;
+    thole_start_options const unset = {.size = 0};
+    CHECK_STATUS(thole_client_run_with(fixture.client, THOLE_STR("rw-5"), THOLE_STR("order"), nothing, &unset,
+                                       FIXTURE_WAIT_MS, &outcome, &fixture.err),
+                 THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fixture.err.text, "thole_start_options.size"));
+}
+
 static void test_start_with(void)
 {
     bool accepted = false;
@@ -206,6 +236,10 @@ static void test_start_with_event_again(void)
     engine_script_mode(&fixture.script, SCRIPT_REJECT);
     CHECK_STATUS(start_with("again-1", "paid", &accepted), THOLE_CONFLICT);
     CU_ASSERT_PTR_NOT_NULL(strstr(fixture.err.text, "has ended"));
+    engine_script_mode(&fixture.script, SCRIPT_REJECT_FULL);
+    CHECK_STATUS(start_with("again-1", "paid", &accepted), THOLE_LIMIT);
+    CHECK_STR("full", fixture.err.text, "the engine has rejected it: 10000 events wait (too_many)");
+    CU_ASSERT_FALSE(accepted);
 }
 
 /* ---- the ends ---- */
@@ -356,6 +390,7 @@ static const struct thole_test tests[] = {
     {"signal", test_signal},
     {"tokens", test_tokens},
     {"start_with", test_start_with},
+    {"run with options", test_run_with},
     {"start_with_event_again", test_start_with_event_again},
     {"ends", test_ends},
     {"continued", test_continued},

@@ -95,9 +95,10 @@ static const char *row_of(const char *id)
 /* The projection follows. */
 static void row_becomes(const char *id, const char *want)
 {
-    for (int i = 0; i < 1000 && strcmp(row_of(id), want) != 0; i++)
+    const char *row = row_of(id);
+    for (int i = 0; i < 1000 && strcmp(row, want) != 0; i++, row = row_of(id))
         pause_ms(10);
-    check(id, row_of(id), want);
+    check(id, row, want); /* not read once more: it goes on following */
 }
 
 static const char *list_of(const thole_list_filter *filter)
@@ -291,6 +292,39 @@ static void test_signal(void)
     check("with", end_of("with"), "Completed #1 second");
 }
 
+static thole_status start_gate(const char *id, const char *event, thole_slice data, const char *request)
+{
+    bool accepted = true;
+    thole_start_options const options = {
+        .size = sizeof options, .event = text(event), .event_data = data, .request_id = text(request)};
+    thole_status const status =
+        thole_client_start_with(client, text(id), text("gate"), nothing, &options, &accepted, &stack.err);
+    CU_ASSERT_TRUE(status != THOLE_OK || accepted);
+    return status;
+}
+
+/* What is said of the event is so: it was taken, or it was not. */
+static void test_signal_with_start_is_decided(void)
+{
+    enum { DATA = 262144, FULL = 8 * 1024 * 1024 / DATA };
+    static uint8_t const data[DATA];
+    CHECK_STATUS(start_gate("decided", "go", text("in"), "one"), THOLE_OK);
+    check("decided", end_of("decided"), "Completed #1 in");
+    CHECK_STATUS(start_gate("decided", "go", text("late"), "two"), THOLE_CONFLICT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "has ended; the event was dropped"));
+    CHECK_STATUS(start_gate("decided", "go", text("in"), "one"), THOLE_OK); /* it was taken */
+    start("crowded", "gate", "2");
+    CHECK_STATUS(start_gate("crowded", "go", text("first"), "of two"), THOLE_OK);
+    for (int i = 0; i < FULL; i++)
+        CHECK_STATUS(start_gate("crowded", "other", (thole_slice){data, DATA}, ""), THOLE_OK);
+    CHECK_STATUS(start_gate("crowded", "other", text("x"), ""), THOLE_LIMIT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "(too_many)"));
+    CHECK_STATUS(start_gate("crowded", "go", text("second"), "of them"),
+                 THOLE_OK); /* it waits for this one */
+    CHECK_STATUS(start_gate("crowded", "go", text("third"), ""), THOLE_CONFLICT);
+    CHECK_STATUS(start_gate("crowded", "go", text("first"), "of two"), THOLE_OK);
+}
+
 static void test_signal_once(void)
 {
     start("once", "gate", "2");
@@ -326,6 +360,47 @@ static void test_pause(void)
     check("resumed", end_of("paused"), "Completed #1 meanwhile");
     CHECK_STATUS(thole_client_pause(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
     CHECK_STATUS(thole_client_resume(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
+}
+
+typedef thole_status asks_fn(thole_client *asker, thole_slice instance, thole_slice reason,
+                             thole_error *reterr);
+
+static void conflicts(asks_fn *call, const char *id, const char *with)
+{
+    CHECK_STATUS(call(client, text(id), nothing, &stack.err), THOLE_CONFLICT);
+    if (strstr(stack.err.text, with) == NULL)
+        printf("  got %s\n", stack.err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, with));
+}
+
+/* What would change nothing is no success; what comes right behind another request is not judged by what was
+ * before it. */
+static void test_what_changes_nothing(void)
+{
+    start("nothing", "gate", "");
+    row_becomes("nothing", "nothing Running v1 [waits for go 1] <>");
+    conflicts(thole_client_retry, "nothing", "is not Stuck, so there is nothing to try again; it runs");
+    conflicts(thole_client_resume, "nothing", "is not paused, so there is nothing to resume; it runs");
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(thole_client_pause(client, text("nothing"), text("look"), &stack.err), &stack.err);
+        CHECK_OK(thole_client_resume(client, text("nothing"), nothing, &stack.err), &stack.err);
+    }
+    CHECK_OK(thole_client_pause(client, text("nothing"), text("look"), &stack.err), &stack.err);
+    for (int i = 0; i < 1000 && strstr(stack_history(client, "nothing"), "14:Paused") == NULL; i++)
+        pause_ms(10); /* the sixth: the row was Paused before */
+    conflicts(thole_client_pause, "nothing",
+              "is paused already: nothing was changed. It is paused (look): thole resume");
+    conflicts(thole_client_retry, "nothing", "is not Stuck");
+    CHECK_OK(thole_client_resume(client, text("nothing"), nothing, &stack.err), &stack.err);
+    signal_go("nothing", "end");
+    check("nothing", end_of("nothing"), "Completed #1 end");
+    conflicts(thole_client_resume, "nothing", "ended as Completed");
+    start("no-code", "nobody-has-it", "");
+    row_becomes("no-code", "no-code Waiting v0 [] <>");
+    conflicts(thole_client_resume, "no-code", "it waits for code (engine verbs-1, which owned partition");
+    conflicts(thole_client_retry, "no-code",
+              "is not Stuck, so there is nothing to try again; it waits for code");
+    CHECK_OK(thole_client_terminate(client, text("no-code"), nothing, &stack.err), &stack.err);
 }
 
 static void test_terminate(void)
@@ -523,6 +598,31 @@ static void test_complete(void)
     CHECK_STATUS(thole_client_complete(client, THOLE_STR("no token"), nothing, &stack.err), THOLE_INVALID);
 }
 
+/* A name that no engine knows is refused where that is asked for, and starts nothing. */
+static void test_require_known(void)
+{
+    thole_start_options options = {.size = sizeof options, .require_known = true};
+    thole_outcome outcome;
+    CHECK_STATUS(thole_client_start_with(client, THOLE_STR("known-1"), THOLE_STR("faling"), nothing, &options,
+                                         NULL, &stack.err),
+                 THOLE_NOT_FOUND);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "did you mean failing?"));
+    CHECK_STATUS(thole_client_run_with(client, THOLE_STR("known-1"), THOLE_STR("faling"), nothing, &options,
+                                       WAIT_MS, &outcome, &stack.err),
+                 THOLE_NOT_FOUND);
+    CHECK_STATUS(thole_client_wait(client, THOLE_STR("known-1"), 0, &outcome, &stack.err), THOLE_NOT_FOUND);
+    options.version = 9;
+    CHECK_STATUS(thole_client_start_with(client, THOLE_STR("known-1"), THOLE_STR("failing"), nothing,
+                                         &options, NULL, &stack.err),
+                 THOLE_NOT_FOUND);
+    options.version = 0;
+    CHECK_OK(thole_client_run_with(client, THOLE_STR("known-1"), THOLE_STR("failing"), THOLE_STR("x"),
+                                   &options, WAIT_MS, &outcome, &stack.err),
+             &stack.err);
+    CU_ASSERT_EQUAL(outcome.status, THOLE_INSTANCE_FAILED);
+    thole_outcome_release(&outcome);
+}
+
 static void test_failure(void)
 {
     thole_outcome outcome;
@@ -541,6 +641,7 @@ static void test_list(void)
 {
     start("list-a", "gate", "");
     row_becomes("list-a", "list-a Running v1 [waits for go 1] <>");
+    pause_ms(2); /* of two in the same millisecond none is newer */
     start("list-b", "gate", "");
     row_becomes("list-b", "list-b Running v1 [waits for go 1] <>");
     thole_list_filter filter = {.size = sizeof filter, .id_prefix = THOLE_STR("list-")};
@@ -653,9 +754,11 @@ static const struct thole_test tests[] = {
     {"many_queries", test_many_queries},
     {"hostile_queries", test_hostile_queries},
     {"signal", test_signal},
+    {"signal_with_start_is_decided", test_signal_with_start_is_decided},
     {"signal_once", test_signal_once},
     {"raise", test_raise},
     {"pause", test_pause},
+    {"what_changes_nothing", test_what_changes_nothing},
     {"terminate", test_terminate},
     {"ended", test_ended},
     {"cancel", test_cancel},
@@ -666,6 +769,7 @@ static const struct thole_test tests[] = {
     {"versions", test_versions},
     {"complete", test_complete},
     {"failure", test_failure},
+    {"require known", test_require_known},
     {"list", test_list},
     {"nobody_owns_it", test_nobody_owns_it},
     {"right_code", test_right_code},

@@ -32,3 +32,20 @@ says() {
 }
 
 lacks() { ! says "$@"; }
+# own_words FILE: the lines of a stderr that are the command's own; what AddressSanitizer says of coroutines is not.
+own_words() { sed -E '/^==[0-9]+==WARNING: ASan/d' "$1"; }
+
+# full CODE ARGUMENT...: stdout is a full disk, which is said once, with the reason; as JSON when -o json is asked for.
+full() {
+    local code=$1 got said
+    shift
+    "$thole" "$@" 2>"$log.err" >/dev/full
+    got=$?
+    said=$(own_words "$log.err")
+    case $said in
+        *$'\n'*) echo "$* on a full disk: more than one line: $said" && bad=1 ;;
+        *'cannot write to stdout: No space left on device'*) ;;
+        *) echo "$* on a full disk: $said" && bad=1 ;;
+    esac
+    [ "$got" -eq "$code" ] || { echo "$* on a full disk: exit code $got instead of $code" && bad=1; }
+}

@@ -48,8 +48,8 @@ await 60 says '"role":"worker","queue":"default","slots":16,"activities":["' nod
 expect 0 'worker    answers  -                         queue default, 16 slots, 5 activities' nodes
 
 expect 0 'PARTITION  OWNER' partitions
-expect 0 '        4  n-1                                            1  20' partitions
-expect 0 '{"schema":"thole.partition.v1","partition":4,"owner":"n-1","epoch":1,"opened_by":"n-1","opened":"20' partitions -o jsonl
+expect 0 '        4  n-1                                   open              1  20' partitions
+expect 0 '{"schema":"thole.partition.v1","partition":4,"owner":"n-1","epoch":1,"state":"open","closed_lately":0,"opened_by":"n-1","opened":"20' partitions -o jsonl
 [ "$("$thole" partitions | wc -l)" -eq 6 ] || { echo "partitions: $("$thole" partitions)" && bad=1; }
 expect 0 ' INBOX LAG  PROJECTION LAG  OPENED' partitions --lag
 expect 0 '           0               0  20' partitions --lag
@@ -60,7 +60,7 @@ kill -TERM "$engine" && wait "$engine"
 engine=
 lacks n-1 nodes || { echo 'nodes: an engine that has stopped' && bad=1; }
 expect 0 'queue default' nodes
-expect 0 '        0  no owner                                       1  20' partitions
+expect 0 '        0  no owner                              ?                 1  20' partitions
 expect 0 '{"schema":"thole.partition_list.v1","partitions":[{"partition":0,"owner":null,"epoch":1,"opened_by":"n-1",' partitions -o json
 kill -TERM "$worker" && wait "$worker"
 worker=
@@ -71,7 +71,7 @@ expect 0 '"nodes":[],"complete":true}' nodes -o json
 
 # Who opens a partition next has the next epoch.
 start_engine
-expect 0 '        0  n-1                                            2  20' partitions
+await 20 says '        0  n-1                                   open              2  20' partitions
 # What waits there without a worker: since when.
 await 20 says '"waiting":1,' queue list -o json
 await 20 fits '"oldest_ms":[1-9][0-9]*,"delivered":' queue list -o json
@@ -106,9 +106,13 @@ for line in 'OK    nats             nats-server 2.' 'OK    jetstream        ' 'O
     'SKIP  sync_interval    this user cannot see it' 'OK    engines          1 with a heartbeat, ' \
     'OK    partitions       each of 5 has an owner' 'OK    workers          1 answer' 'OK    postgres         Postgres 1' \
     'OK    tables           namespace shop is at migration ' 'OK    postgres_clock   the clock of Postgres is 0 ms ' \
-    '11 OK, 0 WARN, 0 FAIL, 4 SKIP' 'SKIP  audit ' 'SKIP  storage '; do
+    'OK    rows             those of 5 partitions are as new as the histories' ' OK, 0 WARN, 0 FAIL, 4 SKIP' 'OK    room             account: ' \
+    'OK    room             hist (5 streams, ' 'SKIP  audit ' 'SKIP  storage '; do
     expect 0 "$line" doctor
 done
+# There is a line about room for each kind of stream, and one for the database when an engine has looked at it.
+checks=$("$thole" doctor | grep '^OK ' | grep -vc '^OK    room ')
+[ "$checks" -eq 21 ] || { echo "thole doctor: $checks checks beside room are OK, instead of 21" && bad=1; }
 expect 0 '{"schema":"thole.doctor.v1","checks":[{"check":"nats","result":"OK","seen":"nats-server 2.' doctor -o json
 expect 0 '{"schema":"thole.check.v1","check":"partitions","result":"OK","seen":"each of 5 has an owner"}' doctor -o jsonl
 THOLE_POSTGRES='' expect 0 'SKIP  postgres         Postgres was not looked at' doctor

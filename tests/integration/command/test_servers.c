@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -365,6 +366,64 @@ static void test_die_with_parent(void)
     server_dir_remove(dir);
 }
 
+/* Starts Postgres in @p dir, lets one of its processes work, and waits to be killed. */
+_Noreturn static void be_killed_parent(const char *dir, uint16_t port, int ready)
+{
+    thole_error err = {0};
+    struct server server;
+    thole_status const status =
+        server_postgres_start(&(struct postgres_server_options){.dir = dir, .port = port}, &server, &err);
+    PGconn *const connection = status == THOLE_OK ? PQconnectdb(server.url) : NULL;
+    bool const works = connection != NULL &&
+                       PQsendQuery(connection, "SELECT count(*) FROM generate_series(1, 1000000000)") == 1 &&
+                       PQflush(connection) == 0;
+    usleep(100000);
+    if (write(ready, works ? "+" : "-", 1) != 1)
+        _exit(2);
+    for (;;)
+        pause();
+}
+
+/* thole dev that is killed and started again at once: Postgres would say "another postmaster", or that a
+ * segment is still in use. The port is the same each time, as is its socket; and, as in a container whose
+ * first process reaps nobody, what was killed stays as a zombie. */
+static void test_start_behind_a_kill(void)
+{
+    uint16_t const port = server_free_port();
+    char dir[SERVER_PATH_BYTES], said = 0;
+    int ends[2];
+    thole_error err = {0};
+    struct server server;
+    CHECK_OK(server_dir_create("thole-test", dir, &err), &err);
+    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    for (int round = 0; round < 3; round++) {
+        CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+        pid_t const pid = fork();
+        if (pid == 0)
+            be_killed_parent(dir, port, ends[1]);
+        close(ends[1]);
+        CU_ASSERT_EQUAL(read(ends[0], &said, 1), 1);
+        CU_ASSERT_EQUAL(said, '+');
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        close(ends[0]);
+    }
+    CHECK_OK(
+        server_postgres_start(&(struct postgres_server_options){.dir = dir, .port = port}, &server, &err),
+        &err);
+    CU_ASSERT(query(&server, "SELECT 1", "1"));
+    /* one that lives is left alone */
+    struct server other;
+    CU_ASSERT_EQUAL(server_postgres_start(&(struct postgres_server_options){.dir = dir}, &other, &err),
+                    THOLE_UNAVAILABLE);
+    CU_ASSERT(query(&server, "SELECT 1", "1"));
+    server_stop(&server);
+    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    server_dir_remove(dir);
+}
+
 static const struct thole_test tests[] = {
     {"servers: nats is killed and comes back", test_nats},
     {"servers: a cluster of three", test_nats_cluster},
@@ -375,6 +434,7 @@ static const struct thole_test tests[] = {
     {"servers: postgres wants its password", test_postgres_password},
     {"servers: pause and resume", test_pause},
     {"servers: they die with their parent", test_die_with_parent},
+    {"servers: start behind a kill", test_start_behind_a_kill},
     {"servers: refusals", test_refusals},
 };
 THOLE_INTEGRATION_MAIN("servers", tests)

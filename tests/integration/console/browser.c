@@ -23,6 +23,14 @@ static int connect_to(const struct browser *browser)
     return -1;
 }
 
+int browser_begin(const struct browser *browser, const char *text)
+{
+    int const fd = connect_to(browser);
+    if (fd >= 0)
+        (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+    return fd;
+}
+
 static int send_request(const struct browser *browser, const char *method, const char *path,
                         const char *headers, const char *body, const char *connection)
 {

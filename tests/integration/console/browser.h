@@ -21,6 +21,8 @@ void browser_ask(struct browser *browser, const char *method, const char *path, 
                  const char *body);
 bool browser_said(const struct browser *browser, const char *text);
 
+/* Sends the begin of a request. -1: there is no connection. */
+int browser_begin(const struct browser *browser, const char *text);
 /* Opens a stream. -1: not. */
 int browser_listen(const struct browser *browser, const char *path, const char *headers);
 /* Reads, behind what @p to has, until that has @p text. False: not within @p wait_ms, or it has ended. */

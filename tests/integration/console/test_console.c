@@ -47,8 +47,14 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
     return THOLE_OK;
 }
 
-static const thole_orchestration_entry orchestrations[] = {{.name = "waits", .run = waits},
-                                                           {.name = "works", .run = works}};
+static thole_status throws(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    return thole_throw_as(ctx, THOLE_STR("declined"), "no money");
+}
+
+static const thole_orchestration_entry orchestrations[] = {
+    {.name = "waits", .run = waits}, {.name = "works", .run = works}, {.name = "throws", .run = throws}};
 static const thole_activity_entry activities[] = {{.name = "echo", .run = echo}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "console",
@@ -162,6 +168,9 @@ static void test_reads(void)
         (void)snprintf(path + strlen(path), sizeof path - strlen(path), *at == '%' ? "%%25" : "%c", *at);
     get(path, 200, "\"instance\":\"done\"");
     get("/api/v1/instances?status=running", 200, "\"instance\":\"a/\xc3\xbc 1\"");
+    get("/api/v1/instances?status=OPEN", 200, "\"instance\":\"a/\xc3\xbc 1\"");
+    get("/api/v1/instances?status=stuck,paused", 200, "\"instances\":[]");
+    get("/api/v1/instances?status=stuck,Running", 200, "\"instances\":[{\"instance\":\"a/\xc3\xbc 1\"");
     get("/api/v1/instances?custom_status=%7B%22n%22%3A1%7D", 200, "\"custom_status\":\"{\\\"n\\\":1}\"");
     get("/api/v1/instances?custom_status=other", 200, "\"instances\":[],\"complete\":true");
     get("/api/v1/instances?prefix=do&orchestration=works&after=1h", 200, "\"instance\":\"done\"");
@@ -180,9 +189,12 @@ static void test_reads(void)
     get("/api/v1/quarantine", 200, "\"poisoned\":[]");
     get("/api/v1/nodes", 200, "\"role\":\"engine\"");
     get("/api/v1/nodes", 200, "\"role\":\"worker\"");
+    get("/api/v1/defects", 200, "\"defects\":[]");
+    get("/api/v1/mended", 200, "\"mended\":[]");
+    get("/api/v1/room", 200, "\"what\":\"hist\",\"streams\":");
     get("/api/v1/partitions", 200, "\"partition\":1,\"owner\":\"");
     get("/api/v1/rejected", 200, "\"rejected\":[");
-    get("/api/v1/orchestrations", 200, "[\"waits\",\"works\"]");
+    get("/api/v1/orchestrations", 200, "[\"waits\",\"works\",\"throws\"]");
     get("/healthz", 200, "ok");
     get("/", 200, "<!doctype html>");
     get("/instances/a%2Fb", 200, "<!doctype html>");
@@ -197,6 +209,8 @@ static void test_errors(void)
     get("/api/v1/instances/%00", 400, "\"code\":\"INVALID\"");
     get("/api/v1/instances/%zz", 400, "not followed by two digits");
     get("/api/v1/instances?status=odd", 400, "there is no status \\\"odd\\\"");
+    get("/api/v1/instances?status=stuck,", 400, "there is no status \\\"\\\"");
+    get("/api/v1/instances?status=running%00", 400, "there is no status");
     get("/api/v1/instances?stauts=running", 400,
         "there is no argument \\\"stauts\\\" here; there are: orchestration prefix parent custom_status "
         "after "
@@ -226,6 +240,12 @@ static void test_errors(void)
     post("/api/v1/instances/nobody/cancel", "{}", 404, "NOT_FOUND");
     post("/api/v1/instances/done/cancel", "{}", 409, "ended as Completed");
     post("/api/v1/quarantine/retry", "{\"instance\":\"done\"}", 400, "numbers from 1");
+    post("/api/v1/quarantine/retry", "{\"instance\":\"done\",\"execution\":1,\"activity_id\":2}", 404,
+         "is not in quarantine");
+    post("/api/v1/quarantine/fail", "{\"instance\":\"nobody\",\"execution\":1,\"activity_id\":2}", 404,
+         "NOT_FOUND");
+    get("/api/v1/queues?queue=typo", 404, "nothing is in a queue typo, and no worker has served it");
+    get("/api/v1/quarantine?queue=typo", 404, "nothing is in a queue typo");
     char *const big = malloc(CONSOLE_BODY_BYTES_MAX + 2);
     memset(big, ' ', CONSOLE_BODY_BYTES_MAX + 1);
     big[CONSOLE_BODY_BYTES_MAX + 1] = '\0';
@@ -265,12 +285,38 @@ static void test_actions(void)
     get_until("/api/v1/instances/a%2F%C3%BC%201", "\"status\":\"Paused\"");
     post("/api/v1/instances/a%2F%C3%BC%201/resume", "{}", 200, "\"accepted\":true");
     post("/api/v1/instances/a%2F%C3%BC%201/signal", "{\"name\":\"go\",\"data_base64\":\"/wA=\"}", 200,
-         "\"accepted\":true");
+         "\"stored\":true");
     get_until("/api/v1/instances/a%2F%C3%BC%201", "\"output_base64\":\"/wA=\"");
     post("/api/v1/instances/later/signal", "{\"name\":\"go\"}", 200, "\"kept\":true");
     post("/api/v1/instances", "{\"orchestration\":\"waits\",\"id\":\"t\"}", 200, "\"accepted\":true");
     post("/api/v1/instances/t/terminate", "{\"reason\":\"why\"}", 200, "\"accepted\":true");
     get_until("/api/v1/instances/t", "\"status\":\"Terminated\"");
+}
+
+/* What `thole show` says of an instance is in its document, too. */
+static void test_one(void)
+{
+    post("/api/v1/instances", "{\"orchestration\":\"throws\",\"id\":\"threw\"}", 200, "\"accepted\":true");
+    get_until("/api/v1/instances/threw", "\"status\":\"Failed\"");
+    get("/api/v1/instances/threw", 200, "\"error_type\":\"declined\"");
+    post("/api/v1/instances", "{\"orchestration\":\"waits\",\"id\":\"p\"}", 200, "\"accepted\":true");
+    post("/api/v1/instances/p/signal", "{\"name\":\"gone\"}", 200, "\"stored\":true");
+    post("/api/v1/instances/p/signal", "{\"name\":\"gone\"}", 200, "\"stored\":true");
+    get_until("/api/v1/instances/p", "\"events_kept\":[{\"name\":\"gone\",\"count\":2}]");
+    get("/api/v1/instances/p", 200, "\"status\":\"Running\"");
+    CU_ASSERT_FALSE(browser_said(&browser, "hindrances"));
+    post("/api/v1/instances/p/pause", "{\"reason\":\"look\"}", 200, "\"accepted\":true");
+    get_until("/api/v1/instances/p", "\"status\":\"Paused\"");
+    get("/api/v1/instances/p", 200, "\"hindrances\":[{\"kind\":\"paused\",\"text\":\"");
+    get_until("/api/v1/instances?prefix=p&status=stuck,paused", "[{\"instance\":\"p\"");
+    post("/api/v1/batch",
+         "{\"action\":\"terminate\",\"filter\":{\"prefix\":\"p\",\"status\":\"stuck,paused\"},"
+         "\"preview\":true}",
+         200, "\"count\":1,\"sample\":[{\"instance\":\"p\"");
+    post("/api/v1/batch",
+         "{\"action\":\"terminate\",\"filter\":{\"prefix\":\"p\",\"status\":\"open\"},\"expect\":1}", 200,
+         "\"done\":1,\"failed\":0");
+    get_until("/api/v1/instances/p", "\"status\":\"Terminated\"");
 }
 
 static void test_batch(void)
@@ -397,6 +443,37 @@ static void test_many_streams(void)
     get("/api/v1/instances", 200, "instances");
 }
 
+/* Far more connections than there are places, whose requests never end, in their headers or in their body:
+ * each request beside is answered at once, and a stream that was there before stays. */
+static void test_slow_requests(void)
+{
+    enum { SLOW = CONSOLE_CONNECTIONS_MAX * 3 / 2, BESIDE = 32 };
+    static int fds[SLOW];
+    char text[256];
+    int const stream = listen_to("/api/v1/stream", "");
+    for (size_t i = 0; i < SLOW; i++) {
+        fds[i] = browser_begin(&browser, i % 2 == 0 ? "GET /api/v1/inst"
+                                                    : "POST /api/v1/instances HTTP/1.1\r\nHost: x\r\n"
+                                                      "Content-Length: 1000\r\n\r\n{");
+        CU_ASSERT_FATAL(fds[i] >= 0);
+        if (i % BESIDE == 0) {
+            uint64_t const began = clock_monotonic_ms();
+            get("/api/v1/session", 200, "csrf");
+            CU_ASSERT_TRUE(clock_monotonic_ms() - began < CONSOLE_IDLE_S * 1000 / 3);
+        }
+    }
+    CU_ASSERT_EQUAL(recv(fds[0], text, sizeof text, 0), 0); /* the oldest was closed */
+    CHECK_OK(thole_client_start(client, THOLE_STR("beside"), THOLE_STR("works"), (thole_slice){NULL, 0}, NULL,
+                                &err),
+             &err);
+    heard[0] = '\0';
+    CU_ASSERT_TRUE(browser_heard(stream, heard, sizeof heard, "\"beside\"", WAIT_MS));
+    for (size_t i = 0; i < SLOW; i++)
+        (void)close(fds[i]);
+    (void)close(stream);
+    get("/api/v1/instances", 200, "instances");
+}
+
 static void test_refusals(void)
 {
     char headers[512];
@@ -477,11 +554,13 @@ static const struct thole_test tests[] = {
     {"errors", test_errors},
     {"headers", test_headers},
     {"actions", test_actions},
+    {"one instance", test_one},
     {"batch", test_batch},
     {"big data", test_big_data},
     {"stream", test_stream},
     {"slow reader", test_slow_reader},
     {"many streams", test_many_streams},
+    {"slow requests", test_slow_requests},
     {"refusals", test_refusals},
     {"other consoles", test_other_consoles},
     {"NATS returns", test_nats_returns},

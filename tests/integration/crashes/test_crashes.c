@@ -452,6 +452,30 @@ static void test_trial_without_a_turn_limit(void)
     start_one();
 }
 
+/* A larger stack holds what a small one does not; and code that runs when an instance leaves memory is the
+ * instance's, too. */
+static void test_stacks_and_drops(void)
+{
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    one = stack_program_with(&stack, CRASHES, "evicting", "engine", "--parked-max=1", STEADY_OPTIONS);
+    start("roomy", "roomy", "large");
+    CU_ASSERT_TRUE(becomes("roomy", THOLE_INSTANCE_COMPLETED, "mended"));
+    start("drops", "drops", "null");
+    for (int i = 0; i < 100 && strncmp(detail("drops"), "3 ", 2) != 0; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "beside-%d", i); /* some of them in its partition */
+        start(id, "asked", "well");
+        thole_status const said = thole_client_signal(client, THOLE_STR("drops"), THOLE_STR("go"),
+                                                      THOLE_STR("well"), (thole_slice){0}, NULL, &stack.err);
+        CU_ASSERT_TRUE(said == THOLE_OK || said == THOLE_UNAVAILABLE);
+        pause_ms(100);
+    }
+    CU_ASSERT_TRUE(
+        becomes_stuck("drops", "SIGSEGV at address 0x0 in write_null (*program_crashes.c:*), in a drop of"));
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    start_one();
+}
+
 /* Where a sanitizer has the signals, the first three. */
 static const struct thole_test tests[] = {
     {"kill9 of the child", test_kill9_of_the_child},
@@ -464,6 +488,7 @@ static const struct thole_test tests[] = {
     {"a query that crashes", test_query},
     {"sigterm", test_sigterm},
     {"a trial without a turn limit", test_trial_without_a_turn_limit},
+    {"stacks and drops", test_stacks_and_drops},
     {"two engines", test_two_engines},
 };
 

@@ -16,14 +16,21 @@ static struct tcp_proxy *ways[2];
 static thole_client *client;
 static char direct[128], proxied[128];
 
-static struct stack_program *start_program(const char *name)
+static struct stack_program *start_limited(const char *name, const char *limit)
 {
     setenv("THOLE_NATS_URL", proxied, 1);
     jumping_clock_use(&jumping);
-    struct stack_program *program = stack_program(&stack, name, "run", "--node-ttl=3s", "--lease=10s", NULL);
+    struct stack_program *program =
+        stack_program(&stack, name, "run", "--node-ttl=3s", "--lease=10s", limit, NULL);
     jumping_clock_use(NULL);
     setenv("THOLE_NATS_URL", direct, 1);
     return program;
+}
+
+/* It goes by its clock, whatever that says. */
+static struct stack_program *start_program(const char *name)
+{
+    return start_limited(name, "--clock-offset-max=0s");
 }
 
 static void check_order(const char *id)
@@ -64,6 +71,108 @@ static void test_it_shows(void)
                                 "FROM thole_default.instances WHERE instance = 'shows'"),
               "10");
     jumping_clock_set(&jumping, 0);
+    CU_ASSERT_EQUAL(stack_terminate(program, STOP_MS), 0);
+}
+
+/* Hours by which the instance was created later than now. */
+static void created_now(const char *id)
+{
+    char statement[256];
+    (void)snprintf(statement, sizeof statement,
+                   "SELECT round((created_ms / 1000.0 - extract(epoch FROM now())) / 3600) FROM "
+                   "thole_default.instances WHERE instance = '%s'",
+                   id);
+    CHECK_STR(id, stack_sql(&stack, statement), "0");
+}
+
+static void test_it_is_wrong_from_the_start(void)
+{
+    jumping_clock_set(&jumping, INT64_C(10) * 365 * 24 * JUMPING_CLOCK_HOUR_MS);
+    struct stack_program *program = start_limited("wrong", "--clock-offset-max=60s");
+    CU_ASSERT_TRUE(stack_logged(program, "owns no partition until it is right", 1, SERVE_MS));
+    CU_ASSERT_TRUE(
+        stack_logged(program, "ms ahead; keep both with NTP", 2, SERVE_MS)); /* of NATS and of Postgres */
+    CU_ASSERT_FALSE(stack_logged(program, "open, epoch", 1, 1500));
+    jumping_clock_set(&jumping, 0);
+    CU_ASSERT_TRUE(stack_logged(program, "clock is right again", 1, SERVE_MS));
+    check_order("right-again");
+    created_now("right-again");
+    CU_ASSERT_EQUAL(stack_terminate(program, STOP_MS), 0);
+}
+
+static void test_it_becomes_wrong(void)
+{
+    jumping_clock_set(&jumping, 0);
+    struct stack_program *program = start_limited("becomes-wrong", "--clock-offset-max=60s");
+    check_order("before");
+    jumping_clock_set(&jumping, INT64_C(10) * 365 * 24 * JUMPING_CLOCK_HOUR_MS);
+    CU_ASSERT_TRUE(stack_logged(program, "clock has jumped by 3153", 1, SERVE_MS));
+    CU_ASSERT_TRUE(stack_logged(program, "owns no partition until it is right", 1, SERVE_MS));
+    struct stack_program *other = stack_program(&stack, "other", "run", "--node-ttl=3s", "--lease=10s", NULL);
+    check_order("by-the-other");
+    created_now("by-the-other");
+    CU_ASSERT_EQUAL(stack_terminate(other, STOP_MS), 0);
+    jumping_clock_set(&jumping, -JUMPING_CLOCK_HOUR_MS); /* wrong in another way */
+    pause_ms(1000);
+    jumping_clock_set(&jumping, 0);
+    CU_ASSERT_TRUE(stack_logged(program, "clock is right again", 1, SERVE_MS));
+    check_order("after");
+    created_now("after");
+    CU_ASSERT_EQUAL(stack_terminate(program, STOP_MS), 0);
+}
+
+/* What a command of the user prints. */
+static void command_says(const char *arguments, const char *part)
+{
+    static char text[64 * 1024];
+    char command[256];
+    (void)snprintf(command, sizeof command, THOLE_COMMAND " %s 2>&1", arguments);
+    FILE *from = popen(command, "r");
+    size_t const n = from == NULL ? 0 : fread(text, 1, sizeof text - 1, from);
+    text[n] = '\0';
+    CU_ASSERT(from != NULL && pclose(from) == 0);
+    if (strstr(text, part) == NULL)
+        CHECK_STR(arguments, text, part);
+}
+
+/* Set while the clock was ten years ahead: one command, when it is right again. */
+static void test_timers_of_a_wrong_clock(void)
+{
+    static const char *const ids[] = {"nap-1", "nap-2", "nap-3"};
+    thole_instance_status status = THOLE_INSTANCE_UNKNOWN;
+    jumping_clock_set(&jumping, 0);
+    struct stack_program *program = start_program("naps");
+    check_order("naps-serve");
+    jumping_clock_set(&jumping, INT64_C(10) * 365 * 24 * JUMPING_CLOCK_HOUR_MS);
+    pause_ms(1500); /* connections find it */
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        CHECK_OK(thole_client_start(client, thole_slice_from(ids[i]), THOLE_STR("long_nap"), THOLE_STR(""),
+                                    NULL, &stack.err),
+                 &stack.err);
+    CHECK_OK(thole_client_start(client, THOLE_STR("insist"), THOLE_STR("insist"), THOLE_STR("7"), NULL,
+                                &stack.err),
+             &stack.err);
+    for (int i = 0;
+         i < 500 && strcmp(stack_sql(&stack, "SELECT count(*) FROM thole_default.timers"), "4") != 0; i++)
+        pause_ms(20);
+    jumping_clock_set(&jumping, 0);
+    command_says("timer list --due-after 365d", "nap-3");
+    command_says("timer list insist", "try 2");
+    command_says("timer fire --all --due-after 365d --dry-run", "4 timers would fire, nothing was changed");
+    command_says("timer fire nap-2 --due-after 365d --actor ops", "1 timers fire now");
+    CHECK_STR("nap-2", stack_outcome(client, "nap-2", ENDS_MS, &status), "");
+    CU_ASSERT_EQUAL(status, THOLE_INSTANCE_COMPLETED);
+    command_says("history nap-2 -o wide", "stated:ops");
+    command_says("timer fire --all --due-after 365d", "3 timers fire now");
+    CHECK_STR("insist", stack_outcome(client, "insist", ENDS_MS, &status),
+              "activity 'decline' failed: card 7 declined");
+    CU_ASSERT_EQUAL(status, THOLE_INSTANCE_FAILED);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        status = THOLE_INSTANCE_UNKNOWN;
+        (void)stack_outcome(client, ids[i], ENDS_MS, &status);
+        CU_ASSERT_EQUAL(status, THOLE_INSTANCE_COMPLETED);
+    }
+    command_says("timer list --due-after 365d", "no timer is due then");
     CU_ASSERT_EQUAL(stack_terminate(program, STOP_MS), 0);
 }
 
@@ -112,6 +221,9 @@ static void test_back_before_nats_is_silent(void)
 }
 
 static const struct thole_test tests[] = {
+    {"it_is_wrong_from_the_start", test_it_is_wrong_from_the_start},
+    {"it_becomes_wrong", test_it_becomes_wrong},
+    {"timers_of_a_wrong_clock", test_timers_of_a_wrong_clock},
     {"it_shows", test_it_shows},
     {"while_it_starts", test_while_it_starts},
     {"back_while_nats_is_silent", test_back_while_nats_is_silent},

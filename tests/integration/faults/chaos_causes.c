@@ -9,9 +9,12 @@ enum {
     KILL_MS = 1000,      /* an end is noted before it is brought about */
 };
 
-const char *const chaos_cause_names[CHAOS_CAUSES] = {
-    "its worker ended before the result was stored", "its worker had lost its lease or claim",
-    "the database was killed", "the engine failed over", "NOTHING EXPLAINS IT"};
+const char *const chaos_cause_names[CHAOS_CAUSES] = {"its worker ended before the result was stored",
+                                                     "its worker had lost its lease or claim",
+                                                     "the database was killed, or lost rows",
+                                                     "the engine failed over",
+                                                     "it was cancelled, and the stores of NATS were away",
+                                                     "NOTHING EXPLAINS IT"};
 
 static int compare_runs(const void *a, const void *b)
 {
@@ -41,7 +44,7 @@ struct chaos_run *chaos_runs(const struct chaos *chaos, const char *prefix, size
     return runs;
 }
 
-/* An end of @p pid; 0: of Postgres, by kill -9. */
+/* An end of @p pid: see chaos_note_end(). */
 static bool ended(const struct chaos *chaos, int pid, uint64_t from_ms, uint64_t to_ms)
 {
     for (size_t i = 0; i < chaos->ends_len; i++)
@@ -50,17 +53,15 @@ static bool ended(const struct chaos *chaos, int pid, uint64_t from_ms, uint64_t
     return false;
 }
 
-/* KEY is INSTANCE.EXECUTION.ID. */
-static bool says_lost(const struct chaos *chaos, const struct chaos_run *run)
+/* Whether its worker's log says one of the texts of it. KEY is INSTANCE.EXECUTION.ID. */
+static bool log_says(const struct chaos *chaos, const struct chaos_run *run, const char *const *texts,
+                     size_t len)
 {
-    static const char *const texts[] = {"lease lost, it will run again",
-                                        "result refused, it was cancelled or another worker was first",
-                                        "result refused, another worker has taken it over"};
     char instance[64], line[256];
     unsigned execution = 0, id = 0;
     if (sscanf(run->key, "%63[^.].%u.%u", instance, &execution, &id) != 3)
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    for (size_t i = 0; i < len; i++) {
         (void)snprintf(line, sizeof line, "instance=%s execution=%u activity=%s activity_id=%u *%s", instance,
                        execution, run->name, id, texts[i]);
         for (size_t k = 0; k < CHAOS_PROGRAMS; k++)
@@ -68,6 +69,20 @@ static bool says_lost(const struct chaos *chaos, const struct chaos_run *run)
                 return true;
     }
     return false;
+}
+
+static bool says_lost(const struct chaos *chaos, const struct chaos_run *run)
+{
+    static const char *const texts[] = {"lease lost, it will run again",
+                                        "result refused, it was cancelled or another worker was first",
+                                        "result refused, another worker has taken it over"};
+    return log_says(chaos, run, texts, ARRAY_LEN(texts));
+}
+
+static bool says_cancelled(const struct chaos *chaos, const struct chaos_run *run)
+{
+    static const char *const texts[] = {"msg=cancelled"};
+    return log_says(chaos, run, texts, ARRAY_LEN(texts));
 }
 
 static uint64_t stored_ms(natsMsg *message, bool *ret_last)
@@ -128,5 +143,8 @@ enum chaos_cause chaos_cause(struct chaos *chaos, const struct chaos_run *first,
     if (opened(subject_partition(instance, partitions), wall_ms + first->at_ms - FAILOVER_MS,
                wall_ms + second->at_ms))
         return CAUSE_FAILOVER;
+    if (says_cancelled(chaos, first) &&
+        ended(chaos, CHAOS_NATS_STORES, first->at_ms - KILL_MS, second->at_ms))
+        return CAUSE_CANCELLED;
     return CAUSE_NONE;
 }

@@ -11,6 +11,7 @@ enum chaos_cause {
     CAUSE_LEASE_LOST,    /* it says that it has lost its lease or its claim */
     CAUSE_DATABASE_LOST, /* Postgres was killed between the runs */
     CAUSE_FAILOVER,      /* the partition was opened between them, or right before */
+    CAUSE_CANCELLED, /* the first run was cancelled, and NATS' stores were away before its row was removed */
     CAUSE_NONE,
     CHAOS_CAUSES
 };

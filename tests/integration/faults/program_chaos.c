@@ -1,5 +1,5 @@
 /*
- * Rounds of faults on a cluster: program_chaos [--minutes N | --rounds N] [--seed N] [--only TEXT].
+ * Rounds of faults: program_chaos [--minutes N | --rounds N] [--seed N] [--only TEXT] [--servers 1|3].
  * scripts/chaos builds and runs it. While a client starts instances all the time, one kind of fault is done
  * several times; then the faults end, and
  *   - no engine and no worker has ended by itself,
@@ -26,6 +26,8 @@ enum {
     FAULT_MS_MORE = 4500,
     COMPLETE_MS = 120000,
     EMPTY_MS = 90000,
+    DOCTOR_MS = 30000,
+    DOCTOR_BYTES = 64 * 1024,
     ROUNDS_MAX = 100000,
     KINDS_MAX = 32,
     SHOWN_MAX = 5
@@ -55,9 +57,11 @@ struct kind_sum {
 static struct chaos chaos;
 static struct load loads[CLIENTS];
 static thole_client *client;
+static const struct chaos_fault *kinds[KINDS_MAX]; /* that can be done here */
+static size_t kinds_len;
 static struct kind_sum sums[KINDS_MAX];
 static uint64_t causes[CHAOS_CAUSES]; /* how often something ran again because of each */
-static uint64_t minutes = 0, rounds_max = ROUNDS_MAX, seed;
+static uint64_t minutes = 0, rounds_max = ROUNDS_MAX, servers = CHAOS_NATS, seed;
 static const char *only = "";
 
 /* ---- the load ---- */
@@ -96,7 +100,8 @@ static void *start_all(void *arg)
         next->kind = n % 5 == 3 ? 'n' : n % 5 == 4 ? 'r' : 'o';
         if (start_one(to, next->id, next->kind))
             to->starts_len++;
-        pause_ms(START_PAUSE_MS);
+        if (!atomic_load(&chaos.bursts))
+            pause_ms(START_PAUSE_MS);
     }
     return NULL;
 }
@@ -271,11 +276,28 @@ static unsigned check_emptiness(void)
     return bad + 1;
 }
 
+/* What was done is healed, and nothing is wrong that thole doctor knows of. */
+static unsigned check_doctor(void)
+{
+    static char output[DOCTOR_BYTES];
+    for (uint64_t const end = clock_monotonic_ms() + DOCTOR_MS; clock_monotonic_ms() < end; pause_ms(500))
+        if (stage_command(THOLE_COMMAND " doctor 2>&1", output, sizeof output) == 0)
+            return 0;
+    fprintf(stderr, "    doctor:\n%s\n", output);
+    return 1;
+}
+
 /* ---- rounds ---- */
 
-static bool is_chosen(const struct chaos_fault *fault)
+static void choose_kinds(const struct chaos_fault *faults, size_t n)
 {
-    return strstr(fault->name, only) != NULL && (fault->possible == NULL || fault->possible(&chaos));
+    for (size_t i = 0; i < n; i++)
+        if (strstr(faults[i].name, only) == NULL)
+            continue;
+        else if (faults[i].possible != NULL && !faults[i].possible(&chaos))
+            fprintf(stderr, "chaos: %s is left out: it needs root, or three servers\n", faults[i].name);
+        else if (kinds_len < KINDS_MAX)
+            kinds[kinds_len++] = &faults[i];
 }
 
 static void disturb(const struct chaos_fault *fault)
@@ -291,10 +313,13 @@ static void disturb(const struct chaos_fault *fault)
 
 static void play_round(unsigned round, size_t kind)
 {
-    const struct chaos_fault *fault = &chaos_faults[kind];
+    const struct chaos_fault *fault = kinds[kind];
     struct kind_sum *sum = &sums[kind];
     struct kind_sum const before = *sum;
     unsigned const alone = chaos.ended_alone;
+    for (size_t k = 0; k < CLIENTS; k++)
+        for (size_t i = 0; i < loads[k].starts_len; i++)
+            chaos_removal_offer(loads[k].starts[i].id);
     begin_load(round);
     disturb(fault);
     chaos_heal(&chaos);
@@ -304,6 +329,8 @@ static void play_round(unsigned round, size_t kind)
     uint64_t const recovery_ms = clock_monotonic_ms() - healed_ms;
     bad += check_emptiness();
     bad += check_effects(round, sum);
+    bad += chaos_removal_check(&chaos);
+    bad += check_doctor();
     bad += chaos.ended_alone - alone;
     sum->rounds++;
     sum->failed += bad > 0;
@@ -323,14 +350,13 @@ static void print_summary(void)
 {
     fprintf(stderr, "\n  %-30s %7s %7s %7s %11s %10s %12s\n", "kind", "rounds", "failed", "starts",
             "activities", "run again", "slowest (ms)");
-    for (size_t i = 0; i < chaos_faults_len; i++)
+    for (size_t i = 0; i < kinds_len; i++)
         if (sums[i].rounds > 0)
             fprintf(stderr, "  %-30s %7u %7u %7" PRIu64 " %11" PRIu64 " %10" PRIu64 " %12" PRIu64 "\n",
-                    chaos_faults[i].name, sums[i].rounds, sums[i].failed, sums[i].starts, sums[i].activities,
+                    kinds[i]->name, sums[i].rounds, sums[i].failed, sums[i].starts, sums[i].activities,
                     sums[i].runs - sums[i].activities, sums[i].recovery_ms_max);
-        else if (strstr(chaos_faults[i].name, only) != NULL)
-            fprintf(stderr, "  %-30s not done%s\n", chaos_faults[i].name,
-                    is_chosen(&chaos_faults[i]) ? "" : ": it needs root");
+        else
+            fprintf(stderr, "  %-30s not done\n", kinds[i]->name);
 }
 
 static void print_causes(void)
@@ -347,7 +373,7 @@ static void print_complaints(void)
                                         "Resetting stream cluster state"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         size_t n = 0;
-        for (size_t k = 0; k < CHAOS_NATS; k++) {
+        for (size_t k = 0; k < chaos.nats_len; k++) {
             char path[256];
             (void)snprintf(path, sizeof path, "%s/nats.log", chaos.nats[k].dir);
             n += stack_count(path, texts[i]);
@@ -359,14 +385,15 @@ static void print_complaints(void)
 /* Every kind once, in an order that the seed gives, then again. */
 static void test_rounds(void)
 {
-    size_t order[KINDS_MAX], kinds = 0;
+    size_t order[KINDS_MAX];
     uint64_t const end_ms = minutes == 0 ? UINT64_MAX : clock_monotonic_ms() + minutes * 60000;
-    for (size_t i = 0; i < chaos_faults_len; i++)
-        if (is_chosen(&chaos_faults[i]))
-            order[kinds++] = i;
-    CU_ASSERT_FATAL(kinds > 0 && chaos_faults_len <= KINDS_MAX);
+    choose_kinds(chaos_faults, chaos_faults_len);
+    choose_kinds(chaos_store_faults, chaos_store_faults_len);
+    for (size_t i = 0; i < kinds_len; i++)
+        order[i] = i;
+    CU_ASSERT_FATAL(kinds_len > 0 && chaos_faults_len + chaos_store_faults_len <= KINDS_MAX);
     for (unsigned round = 0; round < rounds_max && clock_monotonic_ms() < end_ms; round++) {
-        size_t const at = round % kinds, with = at + chaos_random(&chaos, kinds - at);
+        size_t const at = round % kinds_len, with = at + chaos_random(&chaos, kinds_len - at);
         size_t const kind = order[with];
         order[with] = order[at];
         order[at] = kind;
@@ -388,9 +415,11 @@ static bool read_options(int argc, char **argv)
             seed = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--only") == 0)
             only = argv[i + 1];
+        else if (strcmp(argv[i], "--servers") == 0)
+            servers = strtoull(argv[i + 1], NULL, 10);
         else
             return false;
-    return argc % 2 == 1;
+    return argc % 2 == 1 && (servers == 1 || servers == CHAOS_NATS);
 }
 
 int main(int argc, char **argv)
@@ -398,12 +427,13 @@ int main(int argc, char **argv)
     static const struct thole_test tests[] = {{"rounds", test_rounds}};
     seed = (uint64_t)time(NULL);
     if (!read_options(argc, argv)) {
-        fprintf(stderr, "usage: %s [--minutes N | --rounds N] [--seed N] [--only TEXT]\n", argv[0]);
+        fprintf(stderr, "usage: %s [--minutes N | --rounds N] [--seed N] [--only TEXT] [--servers 1|3]\n",
+                argv[0]);
         return 2;
     }
     skip_without_nats();
     skip_without_postgres();
-    chaos_start(&chaos, seed);
+    chaos_start(&chaos, seed, (size_t)servers);
     fprintf(stderr, "chaos: seed %" PRIu64 ", folder %s\n", seed, chaos.stack.dir);
     for (size_t i = 0; i < CLIENTS; i++)
         loads[i].client = stack_client(&chaos.stack);

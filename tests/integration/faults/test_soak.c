@@ -29,8 +29,9 @@ enum {
         100, /* of a round: an engine's shard refuses more than 256 at once, counted from first to last */
     MEMORY_KIB = 12 * 1024, /* what a process may grow by */
     WAIT_MS = 30000,
-    CONNECTIONS = 6, /* of the engine and its two shards, the worker, the client and the hand */
-    SESSIONS = 4     /* of the engine's two shards, and of the worker's claims and completions */
+    CONNECTIONS = 7, /* of the engine, its queries and its two shards, the worker, the client and the hand */
+    SESSIONS = 5     /* of the engine's two shards and its look at the tables, and of the worker's claims and
+                        completions */
 };
 
 static struct stack stack;
@@ -381,6 +382,14 @@ static void delete_children(void)
     }
 }
 
+/* A session that was cut is opened again when it is needed: the look at the tables, in ten seconds. */
+static void wait_for_sessions(void)
+{
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    while (served().sessions < SESSIONS && clock_monotonic_ms() < end)
+        pause_ms(200);
+}
+
 /* One process of an activity waits for the next one: so it is before, so it has to be after. */
 static void come_to_rest(void)
 {
@@ -388,6 +397,7 @@ static void come_to_rest(void)
     check_ends(begin("in_process", "x"), "x");
     delete_all();
     delete_children();
+    wait_for_sessions();
 }
 
 static unsigned least(unsigned a, unsigned b)

@@ -517,7 +517,9 @@ static void test_a_queue_that_cannot_be_served(void)
     same("text", answer_at(answer, "text"),
          "this gateway cannot serve queue default: consumer q_default of stream THOLE_lease_differs_WORK has "
          "ack_wait 4s, but 3s is "
-         "needed: stop the queue's workers, remove the consumer with `nats consumer rm` and start again");
+         "needed: take the lease that the queue has, by leaving out --lease, or change it with `thole queue "
+         "lease "
+         "default`");
     struct buf told;
     buf_init(&told, 4096);
     CHECK_OK(api_call(stage.connection, "CONSUMER.DELETE", "THOLE_lease_differs_WORK.q_default",

@@ -7,6 +7,7 @@
 #include "core_dumps.h"
 #include "drift_job.h"
 #include "engine.h"
+#include "engine_clock.h"
 #include "forkserver.h"
 #include "handlers.h"
 #include "history_file.h"
@@ -17,6 +18,7 @@
 #include "notice.h"
 #include "process_parts.h"
 #include "projector_store.h"
+#include "queue_wish.h"
 #include "reader.h"
 #include "replayer.h"
 #include "row_calls.h"
@@ -123,7 +125,7 @@ static void show_arrived(const char *place)
 thole_status __real_connection_open(const struct connection_options *, struct connection **, thole_error *);
 thole_status __real_postgres_open(const struct postgres_options *, struct postgres **, thole_error *);
 thole_status __real_topology_ensure(struct connection *, const struct topology_options *, struct topology *, thole_error *);
-thole_status __real_topology_ensure_queue(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
+thole_status __real_queue_wish(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
 struct partition *__real_partition_create(const struct partition_options *);
 thole_status __real_forkserver_start(const struct forkserver_options *, struct forkserver **, thole_error *);
 struct worker_machine *__real_worker_create(const struct worker_options *);
@@ -131,13 +133,14 @@ thole_status __real_worker_input(struct worker_machine *, const struct worker_in
 thole_status __real_row_calls_create(const struct row_calls_options *, struct row_calls **, thole_error *);
 thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
 thole_status __real_shard_start(struct shard *, thole_error *);
+struct engine_clock *__real_engine_clock_create(struct engine_host *engine, engine_clock_fn *changed);
 thole_status __real_drift_job_start(struct engine_host *, struct drift_job **, thole_error *);
 thole_status __real_audit_job_create(struct engine_host *, struct audit_job **, thole_error *);
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, enum log_format, const char *);
 void __real_core_dumps_choose(bool);
-thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
+thole_status __real_projector_store_orphans(struct postgres *, const struct rows_owner *, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
 thole_status __real_monitor_start(const struct sockaddr_storage *, const struct metrics *, struct monitor **, thole_error *);
 struct replayer *__real_replayer_create(const struct replay_options *);
@@ -155,6 +158,8 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     arrived("connection_open.key %s", options->key == NULL ? "none" : options->key);
     arrived("connection_open.server_name %s", options->server_name == NULL ? "none" : options->server_name);
     arrived("connection_open.inbox %s %s", options->name, options->inbox);
+    arrived("connection_open.api_prefix %s %s", options->name,
+            options->api_prefix == NULL ? "none" : options->api_prefix);
     return __real_connection_open(options, ret, reterr);
 }
 
@@ -178,13 +183,12 @@ thole_status __wrap_topology_ensure(struct connection *connection, const struct 
     return __real_topology_ensure(connection, options, ret, reterr);
 }
 
-thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
-                                          thole_error *reterr)
+thole_status __wrap_queue_wish(struct connection *connection, const char *ns, thole_slice queue,
+                               uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew, thole_error *reterr)
 {
-    arrived("topology_ensure_queue.queue %.*s", THOLE_FMT(queue));
-    arrived("topology_ensure_queue.lease_ms %" PRIu64, lease_ms);
-    return __real_topology_ensure_queue(connection, ns, queue, lease_ms, ret_lease_ms, ret_anew, reterr);
+    arrived("queue_wish.queue %.*s", THOLE_FMT(queue));
+    arrived("queue_wish.lease_ms %" PRIu64, lease_ms);
+    return __real_queue_wish(connection, ns, queue, lease_ms, ret_lease_ms, ret_anew, reterr);
 }
 
 struct partition *__wrap_partition_create(const struct partition_options *options)
@@ -194,7 +198,11 @@ struct partition *__wrap_partition_create(const struct partition_options *option
     arrived("partition_create.instance_memory_max %zu", options->instance_memory_max);
     arrived("partition_create.parked_max %zu", options->parked_max);
     arrived("partition_create.parked_memory_max %zu", options->parked_memory_max);
+    arrived("partition_create.early_memory_max %zu", options->early_memory_max);
+    arrived("partition_create.burst_max %zu", options->burst_max);
+    arrived("partition_create.executions_max %" PRIu64, options->executions_max);
     arrived("partition_create.early_event_ms %" PRIu64, options->early_event_ms);
+    arrived("partition_create.deleted_keep_ms %" PRIu64, options->deleted_keep_ms);
     arrived("partition_create.events %d", (int)options->events);
     arrived("partition_create.quarantine_ms %" PRIu64, options->quarantine_ms);
     arrived("partition_create.crash_limit %" PRIu64, options->crash_limit);
@@ -237,6 +245,7 @@ thole_status __wrap_forkserver_start(const struct forkserver_options *options, s
                                      thole_error *reterr)
 {
     arrived("forkserver_start.memory_max %" PRIu64, options->memory_max);
+    arrived("forkserver_start.env %s", options->env);
     return __real_forkserver_start(options, ret, reterr);
 }
 
@@ -247,6 +256,12 @@ thole_status __wrap_shard_start(struct shard *shard, thole_error *reterr)
     arrived("shard_start.events_mode %d", engine->options.events_mode);
     arrived("shard_start.index %u of %zu", shard->index, engine->shards_len);
     return __real_shard_start(shard, reterr);
+}
+
+struct engine_clock *__wrap_engine_clock_create(struct engine_host *engine, engine_clock_fn *changed)
+{
+    arrived("engine_clock_create.limit_ms %" PRIu64, engine->options.clock_offset_max_ms);
+    return __real_engine_clock_create(engine, changed);
 }
 
 thole_status __wrap_drift_job_start(struct engine_host *engine, struct drift_job **ret, thole_error *reterr)
@@ -308,12 +323,13 @@ void __wrap_log_configure(enum log_level level, enum log_format format, const ch
     __real_log_configure(level, format, program);
 }
 
-thole_status __wrap_projector_store_orphans(struct postgres *pg, uint32_t partition, uint64_t older_than_ms,
-                                            size_t limit, struct arena *arena, struct batch_activity **ret,
-                                            size_t *ret_len, uint64_t *ret_next_in_ms, thole_error *reterr)
+thole_status __wrap_projector_store_orphans(struct postgres *pg, const struct rows_owner *owner,
+                                            uint64_t older_than_ms, size_t limit, struct arena *arena,
+                                            struct batch_activity **ret, size_t *ret_len,
+                                            uint64_t *ret_next_in_ms, thole_error *reterr)
 {
     arrived("projector_store_orphans.older_than_ms %" PRIu64, older_than_ms);
-    return __real_projector_store_orphans(pg, partition, older_than_ms, limit, arena, ret, ret_len,
+    return __real_projector_store_orphans(pg, owner, older_than_ms, limit, arena, ret, ret_len,
                                           ret_next_in_ms, reterr);
 }
 
@@ -371,6 +387,7 @@ static const struct option_arrival {
     {"nats-key", "/nowhere/key", RUN_CREDS, "connection_open.key /nowhere/key"},
     {"nats-server-name", "n.example", RUN_CREDS, "connection_open.server_name n.example"},
     {"nats-inbox", "_INBOX_own", RUN_FIRST, "connection_open.inbox thole-engine _INBOX_own"},
+    {"nats-api-prefix", "$JS.API", RUN_FIRST, "connection_open.api_prefix thole-engine $JS.API"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-engine %s"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-worker %s"},
     {"namespace", "arrives", RUN_FIRST, "topology_ensure.ns arrives"},
@@ -389,10 +406,12 @@ static const struct option_arrival {
     {"node-ttl", "9s", RUN_FIRST, "topology_ensure.nodes_ttl_ms 9000"},
     {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
     {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
+    {"clock-offset-max", "90s", RUN_FIRST, "engine_clock_create.limit_ms 90000"},
     {"drift", "12h", RUN_FIRST, "drift_job_start.drift_ms 43200000"},
     {"audit-key", "%s/audit.key", RUN_FIRST, "audit_job_create.key %s/audit.key"},
     {"audit-every", "1300ms", RUN_FIRST, "audit_job_create.every_ms 1300"},
     {"audit-records", "777", RUN_FIRST, "audit_job_create.records 777"},
+    {"deletions-keep", "49h", RUN_FIRST, "partition_create.deleted_keep_ms 176400000"},
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"events", "all", RUN_FIRST, "partition_create.events 2"},
     {"events-mode", "structured", RUN_FIRST, "shard_start.events_mode 1"},
@@ -403,21 +422,27 @@ static const struct option_arrival {
     {"turn-limit", "12s", RUN_FIRST, "shard_start.turn_limit_ms 12000"},
     {"parked-max", "77", RUN_FIRST, "partition_create.parked_max 77"},
     {"parked-memory-max", "5MiB", RUN_FIRST, "partition_create.parked_memory_max 1048576"},
+    {"early-memory-max", "10MiB", RUN_FIRST, "partition_create.early_memory_max 2097152"},
+    {"burst-max", "77", RUN_FIRST, "partition_create.burst_max 77"},
+    {"executions-max", "77", RUN_FIRST, "partition_create.executions_max 77"},
     {"instance-memory-max", "3MiB", RUN_FIRST, "partition_create.instance_memory_max 3145728"},
-    {"queue", "own", RUN_FIRST, "topology_ensure_queue.queue own"},
+    {"queue", "own", RUN_FIRST, "queue_wish.queue own"},
     {"slots", "7", RUN_FIRST, "worker_create.slots 7"},
     {"slots", "7", RUN_FIRST, "handlers_create.slots 7"},
-    {"lease", "2500ms", RUN_FIRST, "topology_ensure_queue.lease_ms 2500"},
+    {"lease", "2500ms", RUN_FIRST, "queue_wish.lease_ms 2500"},
     {"lease", "2500ms", RUN_FIRST, "worker_create.lease_ms 2500"},
     {"renew-every", "700ms", RUN_FIRST, "worker_create.renew_ms 700"},
     {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
     {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
     {"poison-after", "9", RUN_FIRST, "row_calls_create.candidate_after+strikes_max 9"},
     {"postgres-connections", NULL, RUN_NOT, NULL}, /* integration.gateway_pool */
+    {"queue-sessions", NULL, RUN_NOT, NULL},       /* unit.gateway_transcript */
     {"process-memory-max", "3GiB", RUN_FIRST, "forkserver_start.memory_max 3221225472"},
+    {"process-env", "APP_*,MODE", RUN_FIRST, "forkserver_start.env APP_*,MODE"},
     {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
     {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */
     {"nats-inbox", "_INBOX_own", RUN_REPLAY, "connection_open.inbox thole-replay _INBOX_own"},
+    {"nats-api-prefix", "$JS.API", RUN_REPLAY, "connection_open.api_prefix thole-replay $JS.API"},
     {"all", NULL, RUN_REPLAY, "stream_read_deliveries.stream THOLE_arrives_HIST_4"},
     {"threads", "3", RUN_REPLAY, "replayer_create.stacks_max 10000"},
     {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},

@@ -171,7 +171,7 @@ static void whose_message_is_looked_for(void)
     uint64_t next_in_ms = 0;
     arena_init(&arena, 1 << 20);
     usleep(20000);
-    CHECK_OK(projector_store_orphans(pg, 1, 1, 10, &arena, &orphans, &n, &next_in_ms, &store_err));
+    CHECK_OK(projector_store_orphans(pg, &store_owner, 1, 10, &arena, &orphans, &n, &next_in_ms, &store_err));
     CHECK_INT(n, 2);
     for (size_t i = 0; i < n; i++)
         CU_ASSERT_TRUE(
@@ -329,12 +329,14 @@ static void check_missing(struct postgres *pg, enum row_state want)
 
 static void open_again(struct postgres *pg, uint64_t epoch)
 {
-    struct projected projected;
-    CHECK_OK(projector_store_open(pg, 1, epoch, &projected, NULL, &store_err));
+    struct rows_state rows;
+    CHECK_OK(projector_store_open(pg, 1, epoch, &rows, NULL, &store_err));
 }
 
 static void missing_is_believed_where_rows_are_complete(void)
 {
+    struct rows_owner const second = {.partition = 1, .epoch = 2};
+    struct rows_state rows;
     struct postgres *pg = store_with_activities("missing", 1);
     struct claim other = for_ms(9, LONG_MS);
     check_missing(pg, ROW_MISSING);
@@ -344,14 +346,60 @@ static void missing_is_believed_where_rows_are_complete(void)
     check_missing(pg, ROW_UNKNOWN);
     open_again(pg, 2);
     check_missing(pg, ROW_UNKNOWN);
-    CHECK_OK(projector_store_complete(pg, 1, 1, &store_err)); /* of an owner that is none any more */
+    CHECK_OK(projector_store_complete(pg, &store_owner, &store_err)); /* of an owner that is none any more */
     check_missing(pg, ROW_UNKNOWN);
-    CHECK_OK(projector_store_complete(pg, 1, 2, &store_err));
+    CHECK_OK(projector_store_complete(pg, &second, &store_err));
     check_missing(pg, ROW_MISSING);
-    CHECK_OK(projector_store_reset(pg, 1, 2, &store_err));
+    CHECK_OK(projector_store_reset(pg, 1, 2, &rows, &store_err));
     check_missing(pg, ROW_UNKNOWN);
-    CHECK_OK(projector_store_complete(pg, 1, 2, &store_err));
+    CHECK_OK(projector_store_complete(pg, &second, &store_err));
     check_missing(pg, ROW_MISSING);
+    postgres_close(pg);
+}
+
+/* Of a backup from before the claim: nobody can have cancelled what is not there. */
+static void rows_that_are_older_than_a_claim(void)
+{
+    struct postgres *pg = store_with_activities("older", 4);
+    struct claim claims[] = {for_ms(1, LONG_MS), for_ms(2, LONG_MS), for_ms(3, LONG_MS), for_ms(4, LONG_MS)};
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+        CHECK_INT(store_claim_one(pg, ME, &claims[i]), ROW_MINE);
+    (void)store_sql("older", "CREATE TABLE before AS SELECT * FROM worker_queue;"
+                             " DELETE FROM worker_queue WHERE activity_id <> 4;"
+                             " UPDATE worker_queue SET try_number = 2;"
+                             " UPDATE partitions SET epoch = 1, projected_seq = 1, projected_mark = 1001");
+    CHECK_INT(store_renew_one(pg, ME, &claims[0]), ROW_UNKNOWN);
+    CHECK_INT(store_complete_one(pg, ME, &claims[1]), ROW_UNKNOWN);
+    CHECK_INT(leave_one(pg, ME, &claims[2]), ROW_UNKNOWN);
+    CHECK_INT(store_renew_one(pg, ME, &claims[3]), ROW_MISSING); /* a later try is no older row */
+    (void)store_sql("older", "INSERT INTO worker_queue SELECT * FROM before WHERE activity_id = 3");
+    CHECK_INT(store_renew_one(pg, ME, &claims[2]), ROW_MINE);
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
+    CHECK_INT(store_renew_one(pg, ME, &claims[0]), ROW_MISSING);
+    postgres_close(pg);
+}
+
+/* What is quick is claimed as well, by its deletion, also where that was rolled back. */
+static void rows_that_are_older_than_what_ran_quick(void)
+{
+    struct postgres *pg = store_with_activities("older_quick", 1);
+    struct claim claim = for_ms(1, LONG_MS);
+    struct arena arena;
+    arena_init(&arena, 4096);
+    claim.quick = true;
+    CHECK_OK(worker_store_complete_quick(pg, ME, &claim, 1, &arena, &store_err));
+    CHECK_INT(claim.state, ROW_MINE);
+    worker_store_complete_rollback(pg);
+    claim.quick = false;
+    (void)store_sql("older_quick",
+                    "DELETE FROM worker_queue;"
+                    " UPDATE partitions SET epoch = 1, projected_seq = 1, projected_mark = 1001");
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_UNKNOWN);
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_UNKNOWN);
+    CHECK_INT(leave_one(pg, ME, &claim), ROW_UNKNOWN);
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MISSING);
+    arena_release(&arena);
     postgres_close(pg);
 }
 
@@ -368,16 +416,19 @@ static void a_crash_is_noticed_and_a_restart_is_none(void)
     store_restart();
     CHECK_STATUS(worker_store_renew(pg, ME, &nobody, 1, &store_err), THOLE_UNAVAILABLE);
     check_missing(pg, ROW_UNKNOWN);
-    CHECK_STATUS(projector_store_complete(pg, 1, 1, &store_err), THOLE_FENCED); /* what did it forget? */
+    CHECK_STATUS(projector_store_complete(pg, &store_owner, &store_err),
+                 THOLE_FENCED); /* what did it forget? */
     check_missing(pg, ROW_UNKNOWN);
     open_again(pg, 1);
-    CHECK_OK(projector_store_complete(pg, 1, 1, &store_err));
+    CHECK_OK(projector_store_complete(pg, &store_owner, &store_err));
     check_missing(pg, ROW_MISSING);
     postgres_close(pg);
 }
 
 static const struct thole_test tests[] = {
     {"a lease that lasts is respected", a_lease_that_lasts_is_respected},
+    {"rows that are older than a claim", rows_that_are_older_than_a_claim},
+    {"rows that are older than what ran quick", rows_that_are_older_than_what_ran_quick},
     {"a message that says something else", a_message_that_says_something_else},
     {"whose message is looked for", whose_message_is_looked_for},
     {"a claim goes on", a_claim_goes_on},

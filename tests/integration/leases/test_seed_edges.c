@@ -5,10 +5,13 @@
 #include "requests.h"
 #include "seed_stage.h"
 #include "work.h"
+#include "work_heard.h"
+#include "wrap_moved_clock.h"
 #include <signal.h>
 #include <stdatomic.h>
 
 enum { LEASE_MS = 2000, GRACE_MS = 300, RACERS = 40 };
+enum { ROBBED_LEASE_MS = 600000, ROBBED_GRACE_MS = 120000 }; /* of a moved clock */
 
 static struct actor_worker live,
     single; /* queues "live" (many slots) and "single" (one, with a short grace) */
@@ -20,6 +23,7 @@ static void release(const char *id)
 
 static void begin_all(void)
 {
+    work_heard_open(seed.stack.nats.url);
     actor_options(&live, &seed.stack, "live", LEASE_MS);
     live.options.slots = RACERS;
     actor_start(&live, 'A');
@@ -33,6 +37,7 @@ static void end_all(void)
 {
     actor_stop(&live);
     actor_stop(&single);
+    work_heard_close();
 }
 
 /* Its only slot serves, whatever became of those before. */
@@ -239,19 +244,14 @@ static void retryable_errors(void)
     retryable_errors_of_nats();
 }
 
-/* The row says that another has it: the token fires, and a handler that does not mind loses its slot. */
-static void non_retryable_error(void)
+/* Its try, whose message is delivered once more, and whose row is free: its thief's lease is over. */
+static void check_robbed_again(uint64_t message)
 {
     struct actor_run run;
-    seed_start("robbed", "rude", "single");
-    CU_ASSERT_TRUE(actors_wait_runs("robbed", 1));
-    (void)seed_sql("UPDATE thole_default.worker_queue SET attempt = attempt + 1, worker = 'thief'"
-                   " WHERE instance = 'robbed'");
-    CU_ASSERT_TRUE(actors_wait_fired("robbed", 0));
-    CU_ASSERT_TRUE(actors_run("robbed", 0, &run));
-    CHECK_STR("kind", thole_cancel_kind_name(run.kind), "lease_lost");
-    CU_ASSERT_FALSE(run.returned);
-    check_single_serves("after-robbed"); /* while it still runs */
+    struct work_heard const heard = work_heard_of(message);
+    CU_ASSERT_EQUAL(heard.acks + heard.naks + heard.delayed, 0); /* it is the other one's */
+    seed_rows_age("robbed", ROBBED_LEASE_MS);
+    work_heard_redeliver("robbed", message);
     CU_ASSERT_TRUE(actors_wait_attempt("robbed", 3));
     CU_ASSERT_TRUE(actors_run("robbed", 0, &run));
     CU_ASSERT_FALSE(run.returned);
@@ -259,6 +259,33 @@ static void non_retryable_error(void)
     seed_check_outcome("robbed", "attempt 3 by B");
     seed_check_one_result("robbed");
     CU_ASSERT_TRUE(actors_wait_returned("robbed", 0));
+}
+
+/* The row says that another has it: the token fires with the next renewal, long before the lease would be
+ * over, and a handler that does not mind loses its slot with its grace. */
+static void non_retryable_error(void)
+{
+    struct actor_worker robbed;
+    struct actor_run run;
+    actor_options(&robbed, &seed.stack, "robbed", ROBBED_LEASE_MS);
+    robbed.options.slots = 1;
+    robbed.options.grace_ms = ROBBED_GRACE_MS;
+    actor_start(&robbed, 'B');
+    seed_start("robbed", "rude", "robbed");
+    CU_ASSERT_TRUE(actors_wait_runs("robbed", 1));
+    uint64_t const message = seed_message("robbed", "robbed", 2);
+    (void)seed_sql("UPDATE thole_default.worker_queue SET attempt = attempt + 1, worker = 'thief'"
+                   " WHERE instance = 'robbed'");
+    moved_clock_pass(ROBBED_LEASE_MS / 3);
+    CU_ASSERT_TRUE_FATAL(actors_wait_fired("robbed", 0));
+    CU_ASSERT_TRUE(actors_run("robbed", 0, &run));
+    CHECK_STR("kind", thole_cancel_kind_name(run.kind), "lease_lost");
+    CU_ASSERT_FALSE(run.returned);
+    seed_start("after-robbed", "echo", "robbed");
+    moved_clock_pass(ROBBED_GRACE_MS);
+    seed_check_outcome("after-robbed", "attempt 1 by B"); /* while the first one still runs */
+    check_robbed_again(message);
+    actor_stop(&robbed);
 }
 
 /* ---- several at once, and what handlers start ---- */

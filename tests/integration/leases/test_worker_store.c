@@ -31,6 +31,9 @@ static void claim_grows_attempt_and_takes_over(void)
     CHECK_INT(store_renew_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(store_count("claim", "worker_queue"), 0);
+    CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_UNKNOWN); /* the rows are older than the claim */
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_UNKNOWN);
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0))); /* what has come of it */
     CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_MISSING);
     CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MISSING);
     postgres_close(pg);
@@ -246,6 +249,7 @@ static void completion_races_deletion_first_committer_wins(void)
     CHECK_OK(worker_store_complete_begin(worker, ME, &claim, 1, &store_err));
     racer.batch = store_batch(1, 5);
     store_remove_activities(racer.batch, "i", 1, 1);
+    fixture_follow(racer.pg, racer.batch);
     CU_ASSERT_FATAL(pthread_create(&racer.thread, NULL, run_apply, &racer) == 0);
     wait_for_waiter();
     CHECK_INT(claim.state, ROW_MINE);
@@ -264,55 +268,131 @@ static void completion_races_deletion_first_committer_wins(void)
     (void)store_sql("race", "COMMIT");
     pthread_join(racer.thread, NULL);
     CHECK_OK(racer.status);
-    CHECK_INT(racer.claim.state, ROW_MISSING);
+    CHECK_INT(racer.claim.state, ROW_UNKNOWN); /* it was no projector */
     worker_store_complete_rollback(worker);
     postgres_close(worker);
     postgres_close(projector);
 }
 
-enum { RACERS = 6, RACES = 60 };
+/*
+ * Races of several workers for each row. While the lease of a claim lasts (LASTS) one of them has the row,
+ * and the others have not. When it is over at once (OVER) each takes the row from the one before; all of them
+ * ask to complete it, those that have lost it first, and the last one's completion is the one that counts.
+ */
+enum { RACERS = 6, RACES = 60, RACE_LEASE_MS = 60000 };
 
-static void *claim_and_complete(void *arg)
+struct race {
+    struct racer racers[RACERS];
+    pthread_barrier_t all; /* of them have come so far */
+    uint64_t lease_ms;
+    unsigned claimed[RACES], completed[RACES], early[RACES]; /* early: by one that has lost it */
+    pthread_mutex_t lock;
+};
+
+struct race_seat {
+    struct race *race;
+    struct racer *racer;
+};
+
+static void race_count(struct race *race, unsigned *count, bool counts)
 {
-    struct racer *self = arg;
-    uint64_t won = 0;
-    for (uint64_t id = 1; id <= RACES && self->status == THOLE_OK; id++) {
-        struct claim claim = store_claim_of("i", id);
-        self->status =
-            worker_store_claim(self->pg, self->claim.key.instance, NULL, &claim, 1, NULL, &self->err);
-        if (self->status == THOLE_OK && claim.state == ROW_MINE)
-            self->status =
-                worker_store_complete_begin(self->pg, self->claim.key.instance, &claim, 1, &self->err);
-        else
-            continue;
-        won += self->status == THOLE_OK && claim.state == ROW_MINE;
+    (void)pthread_mutex_lock(&race->lock);
+    *count += counts;
+    (void)pthread_mutex_unlock(&race->lock);
+}
+
+static bool race_completes(struct racer *self, struct claim *claim)
+{
+    if (self->status == THOLE_OK)
+        self->status = worker_store_complete_begin(self->pg, self->claim.key.instance, claim, 1, &self->err);
+    if (self->status != THOLE_OK)
+        return false;
+    bool const mine = claim->state == ROW_MINE;
+    self->status = worker_store_complete_commit(self->pg, &self->err);
+    return mine;
+}
+
+/* Whether the row names this worker; asked before anybody completes it. */
+static bool race_holds(struct racer *self, struct claim *claim)
+{
+    if (self->status == THOLE_OK)
+        self->status = worker_store_renew(self->pg, self->claim.key.instance, claim, 1, &self->err);
+    return self->status == THOLE_OK && claim->state == ROW_MINE;
+}
+
+static void *race_for_all(void *arg)
+{
+    const struct race_seat *const seat = arg;
+    struct race *const race = seat->race;
+    struct racer *const self = seat->racer;
+    for (size_t i = 0; i < RACES; i++) {
+        struct claim claim = store_claim_of("i", i + 1);
+        claim.lease_ms = race->lease_ms;
         if (self->status == THOLE_OK)
-            self->status = worker_store_complete_commit(self->pg, &self->err);
+            self->status =
+                worker_store_claim(self->pg, self->claim.key.instance, NULL, &claim, 1, NULL, &self->err);
+        bool const claimed = self->status == THOLE_OK && claim.state == ROW_MINE;
+        race_count(race, &race->claimed[i], claimed);
+        (void)pthread_barrier_wait(&race->all);
+        bool const holds = claimed && race_holds(self, &claim);
+        (void)pthread_barrier_wait(&race->all);
+        if (claimed && !holds)
+            race_count(race, &race->early[i], race_completes(self, &claim));
+        (void)pthread_barrier_wait(&race->all);
+        if (holds)
+            race_count(race, &race->completed[i], race_completes(self, &claim));
     }
-    self->claim.attempt = won;
     return NULL;
+}
+
+static void race_run(struct race *race, const char *ns)
+{
+    static const char *const names[RACERS] = {"w1", "w2", "w3", "w4", "w5", "w6"};
+    struct race_seat seats[RACERS];
+    postgres_close(store_with_activities(ns, RACES));
+    (void)pthread_mutex_init(&race->lock, NULL);
+    (void)pthread_barrier_init(&race->all, NULL, RACERS);
+    for (size_t i = 0; i < RACERS; i++) {
+        struct racer *const racer = &race->racers[i];
+        seats[i] = (struct race_seat){race, racer};
+        racer->pg = fixture_open(ns);
+        racer->claim.key.instance = thole_slice_from(names[i]);
+        CU_ASSERT_FATAL(pthread_create(&racer->thread, NULL, race_for_all, &seats[i]) == 0);
+    }
+    for (size_t i = 0; i < RACERS; i++) {
+        pthread_join(race->racers[i].thread, NULL);
+        store_err = race->racers[i].err;
+        CHECK_OK(race->racers[i].status);
+        postgres_close(race->racers[i].pg);
+    }
+    (void)pthread_barrier_destroy(&race->all);
+    (void)pthread_mutex_destroy(&race->lock);
+    CHECK_INT(store_count(ns, "worker_queue"), 0);
+}
+
+static unsigned race_sum(const unsigned counts[RACES])
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < RACES; i++)
+        sum += counts[i];
+    return sum;
 }
 
 static void two_workers_race_only_one_completion_counts(void)
 {
-    static const char *const names[RACERS] = {"w1", "w2", "w3", "w4", "w5", "w6"};
-    struct racer racers[RACERS] = {0};
-    uint64_t won = 0;
-    postgres_close(store_with_activities("workers", RACES));
-    for (size_t i = 0; i < RACERS; i++) {
-        racers[i].pg = fixture_open("workers");
-        racers[i].claim.key.instance = thole_slice_from(names[i]);
-        CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL, claim_and_complete, &racers[i]) == 0);
+    static struct race lasts = {.lease_ms = RACE_LEASE_MS}, over;
+    race_run(&lasts, "lasts_race");
+    CHECK_INT(race_sum(lasts.early), 0);
+    for (size_t i = 0; i < RACES; i++) {
+        CHECK_INT(lasts.claimed[i], 1);
+        CHECK_INT(lasts.completed[i], 1);
     }
-    for (size_t i = 0; i < RACERS; i++) {
-        pthread_join(racers[i].thread, NULL);
-        store_err = racers[i].err;
-        CHECK_OK(racers[i].status);
-        won += racers[i].claim.attempt;
-        postgres_close(racers[i].pg);
+    race_run(&over, "over_race");
+    CHECK_INT(race_sum(over.early), 0);
+    for (size_t i = 0; i < RACES; i++) {
+        CHECK_INT(over.claimed[i], RACERS);
+        CHECK_INT(over.completed[i], 1);
     }
-    CHECK_INT(won, RACES);
-    CHECK_INT(store_count("workers", "worker_queue"), 0);
 }
 
 /* -- quick ones: what is deleted is claimed -- */
@@ -442,6 +522,7 @@ static void *claim_in_all_orders(void *arg)
 static void *remove_and_add_in_all_orders(void *arg)
 {
     struct racer *self = arg;
+    struct rows_state rows = {{1, 1001}, 1}; /* store_with_activities() */
     for (uint64_t round = 0; round < 2 * ROUNDS && self->status == THOLE_OK; round++) {
         struct batch *batch = store_batch(1, round + 1);
         if (round % 2 == 0)
@@ -450,7 +531,9 @@ static void *remove_and_add_in_all_orders(void *arg)
             store_add_activities(batch, "i", 1, CROWD);
         for (size_t i = 0; round % 2 == 0 && i < CROWD; i++)
             batch->activities_removed[i].activity_id = 1 + (i * 59 + round * 13) % CROWD;
+        batch->follows = rows;
         self->status = projector_store_apply(self->pg, &batch, 1, &self->err);
+        fixture_followed(&rows, batch);
         batch_destroy(batch);
     }
     return NULL;
@@ -504,6 +587,7 @@ static void measure(struct postgres *projector, struct postgres *worker, size_t 
         store_add_activities(batch, "speed-of-an-instance", 1 + round * rows, rows);
         for (size_t i = 0; i < rows; i++)
             claims[i] = store_claim_of("speed-of-an-instance", 1 + round * rows + i);
+        fixture_follow(projector, batch);
         double start = store_now_us();
         CHECK_OK(projector_store_apply(projector, &batch, 1, &store_err));
         us[0] += store_now_us() - start;

@@ -7,11 +7,12 @@
 #include "thole_cunit.h"
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-enum { WAIT_MS = 20000, PARTITIONS = 8, MANY = 1500 };
+enum { WAIT_MS = 20000, PARTITIONS = 8, MANY = 1500, TOGETHER = 40 };
 
 static struct stack stack;
 static struct stack_program *engine;
@@ -125,9 +126,10 @@ static const char *row(const char *id)
 
 static void row_becomes(const char *id, const char *want)
 {
-    for (int i = 0; i < 2000 && strcmp(row(id), want) != 0; i++)
+    const char *got = row(id);
+    for (int i = 0; i < 2000 && strcmp(got, want) != 0; i++, got = row(id))
         pause_ms(10);
-    check(id, row(id), want);
+    check(id, got, want);
 }
 
 static void is_gone(const char *id)
@@ -271,7 +273,7 @@ static void what_is_held_stays(void)
                         .time_ms = 1};
     uint64_t revision = 0;
     run_to_its_end("held");
-    CHECK_STATUS(holds_ensure(connection, "default", 0, &stack.err), THOLE_OK);
+    CHECK_STATUS(holds_require(connection, "default", &stack.err), THOLE_OK);
     CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_OK);
     CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_CONFLICT);
     CHECK_STATUS(delete_it("held", false), THOLE_CONFLICT);
@@ -292,6 +294,100 @@ static void what_is_held_stays(void)
     CU_ASSERT(revision > 1);
     CHECK_STATUS(delete_it("held", false), THOLE_OK);
     is_gone("held");
+}
+
+struct deleting {
+    const char *prefix;
+    atomic_int next;
+    atomic_int refused;
+};
+
+static void *delete_next(void *arg)
+{
+    struct deleting *const deleting = arg;
+    for (int i; (i = atomic_fetch_add(&deleting->next, 1)) < TOGETHER;) {
+        char id[32];
+        bool accepted = true;
+        (void)snprintf(id, sizeof id, "%s-%d", deleting->prefix, i);
+        thole_status const status = thole_client_delete(client, text(id), NULL, &accepted, NULL);
+        CU_ASSERT(status == THOLE_OK || status == THOLE_CONFLICT);
+        atomic_fetch_add(&deleting->refused, status == THOLE_CONFLICT || !accepted);
+    }
+    return NULL;
+}
+
+/* The engine asks once for many; that one is held is seen all the same. */
+static void many_at_once_one_is_held(void)
+{
+    struct hold hold = {.instance = text("together-17"),
+                        .held = true,
+                        .by = text("legal@example.com"),
+                        .reason = text("case 4711"),
+                        .time_ms = 1};
+    struct deleting deleting = {.prefix = "together"};
+    pthread_t threads[TOGETHER];
+    uint64_t revision = 0;
+    char id[32];
+    for (int i = 0; i < TOGETHER; i++) {
+        (void)snprintf(id, sizeof id, "together-%d", i);
+        run_to_its_end(id);
+    }
+    CHECK_STATUS(holds_put(connection, "default", &hold, &revision, &stack.err), THOLE_OK);
+    stack_kill9(engine); /* so that they wait in the inboxes */
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        CU_ASSERT_EQUAL(pthread_create(&threads[i], NULL, delete_next, &deleting), 0);
+    pause_ms(300);
+    engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    CU_ASSERT_EQUAL(atomic_load(&deleting.refused), 1);
+    for (int i = 0; i < TOGETHER; i++) {
+        (void)snprintf(id, sizeof id, "together-%d", i);
+        if (i != 17)
+            is_gone(id);
+    }
+    check("it is there", row("together-17"), "Completed #1");
+}
+
+enum { DEATHS = 4, DEATH_MS = 120 };
+
+/* Each deletion has just read where the records stand, and removes these; owners die in the midst of it. Of
+ * those between them nothing goes. */
+static void owners_die_while_many_go(void)
+{
+    struct deleting deleting = {.prefix = "fallen"};
+    char *histories[TOGETHER], id[32];
+    size_t records[TOGETHER];
+    pthread_t threads[TOGETHER / 4];
+    for (int i = 0; i < TOGETHER; i++) {
+        (void)snprintf(id, sizeof id, "fallen-%d", i);
+        run_to_its_end(id);
+        (void)snprintf(id, sizeof id, "standing-%d", i);
+        run_to_its_end(id);
+        histories[i] = strdup(stack_history(client, id));
+        records[i] = records_of(id);
+        CU_ASSERT(records[i] > 1);
+    }
+    stack_kill9(engine); /* what it remembers of them, too */
+    engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        CU_ASSERT_EQUAL(pthread_create(&threads[i], NULL, delete_next, &deleting), 0);
+    for (unsigned i = 1; i <= DEATHS; i++) {
+        pause_ms(DEATH_MS * i);
+        stack_kill9(engine);
+        engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < TOGETHER; i++) {
+        (void)snprintf(id, sizeof id, "fallen-%d", i);
+        is_gone(id);
+        (void)snprintf(id, sizeof id, "standing-%d", i);
+        check(id, stack_history(client, id), histories[i]);
+        CU_ASSERT_EQUAL(records_of(id), records[i]);
+        free(histories[i]);
+    }
+    replays("--all", 0, "0 diverged, 0 unreadable");
 }
 
 /* A value that is longer than any of thole's: whether it holds the instance cannot be found out. */
@@ -317,8 +413,10 @@ static const struct thole_test tests[] = {
     {"force deletes whatever it is", force_deletes_whatever_it_is},
     {"what is held stays", what_is_held_stays},
     {"the id lives again", the_id_lives_again},
+    {"many at once, one is held", many_at_once_one_is_held},
     {"a waiter does not hang", a_waiter_does_not_hang},
     {"an owner dies on the way", an_owner_dies_on_the_way},
+    {"owners die while many go", owners_die_while_many_go},
     {"a hold that cannot be read", a_hold_that_cannot_be_read},
 };
 

@@ -163,8 +163,11 @@ static void test_each_kind_with_its_reason(void)
     m.data = (thole_slice){reason, sizeof reason};
     publish_to("long-reason", &m);
     CU_ASSERT_TRUE(appears("malformed", "long-reason", 5000));
-    CU_ASSERT_EQUAL(thole_client_wait(client, THOLE_STR("kind"), 10, &(thole_outcome){0}, &stack.err),
-                    THOLE_NOT_FOUND);
+    /* Starts that were rejected are pending until the log says that they are done with. */
+    thole_status status = THOLE_TIMEOUT;
+    for (int i = 0; i < 1000 && status == THOLE_TIMEOUT; i++)
+        status = thole_client_wait(client, THOLE_STR("kind"), 10, &(thole_outcome){0}, &stack.err);
+    CHECK_STR("rejected starts", thole_status_name(status), "NOT_FOUND");
 }
 
 /* Each is an id that the client library refuses (test_bad_input.c); engines have the same rule. */
@@ -392,9 +395,9 @@ static void test_without_the_stream_nobody_waits(void)
     uint64_t const us = finish_orders("without-stream");
     fprintf(stderr, "  %.0f ms\n", (double)us / 1000);
     CU_ASSERT_TRUE(us < 20000000);
-    CU_ASSERT_TRUE(stack_logged(&stack.programs[0], "stream THOLE_default_REJECTED takes nothing", 1, 10000));
-    CU_ASSERT_EQUAL(thole_client_rejected(client, 0, 1, see, &(struct seen){.in_subject = ""}, &stack.err),
-                    THOLE_NOT_FOUND);
+    /* Engines look at what there is, and make it again. */
+    CU_ASSERT_TRUE(
+        stack_logged(&stack.programs[0], "THOLE_default_REJECTED was missing and is made again", 1, 20000));
     CU_ASSERT_EQUAL(stack_terminate(&stack.programs[0], 20000), 0);
     (void)stack_program(&stack, "run", "run", "--node-ttl=3s", NULL);
     (void)finish_orders("stream-again");

@@ -5,10 +5,9 @@
  */
 #include "connection.h"
 #include "header_names.h"
-#include "live_nodes.h"
 #include "message_route.h"
 #include "nodes.h"
-#include "presence.h"
+#include "old_engine.h"
 #include "reader.h"
 #include "result_list.h"
 #include "stack.h"
@@ -225,28 +224,6 @@ static bool is_marked(const char *id)
     return marked;
 }
 
-static void ignore(void *arg, thole_slice node, thole_slice hash)
-{
-    (void)arg, (void)node, (void)hash;
-}
-
-/* It has a heartbeat and answers for it, as an engine of a version before does; it opens nothing. */
-static struct presence *join_old_engine(void)
-{
-    struct presence *presence = NULL;
-    struct heartbeat const heartbeat = {.node = THOLE_STR("old"), .started_ms = 1};
-    struct buf bytes;
-    buf_init(&bytes, HEARTBEAT_BYTES_MAX);
-    CU_ASSERT_EQUAL(heartbeat_encode(&heartbeat, &bytes), THOLE_OK);
-    struct tagged_hash const hash = live_hash(buf_bytes(&bytes));
-    CHECK_OK(presence_open(bare, "default", "old", ignore, NULL, &presence, &stack.err), &stack.err);
-    presence_stand_by(presence, hash.text);
-    CHECK_OK(presence_answer(presence, &stack.err), &stack.err);
-    CHECK_OK(nodes_put(bare, "default", heartbeat.node, buf_bytes(&bytes), &stack.err), &stack.err);
-    buf_release(&bytes);
-    return presence;
-}
-
 static void test_only_if_all_engines_take_them(void)
 {
     struct stack_program *engine = &stack.programs[0];
@@ -254,7 +231,7 @@ static void test_only_if_all_engines_take_them(void)
     CU_ASSERT_TRUE(is_marked("mark-before"));
     size_t const joined = stack_count(engine->log, "node old joined"),
                  left = stack_count(engine->log, "node old left");
-    struct presence *const old = join_old_engine();
+    struct presence *const old = old_engine_join(bare, (struct heartbeat){.takes_results = false});
     CU_ASSERT_TRUE(stack_logged(engine, "node old joined", joined + 1, 10000));
     start("mark-beside");
     CU_ASSERT_FALSE(is_marked("mark-beside"));

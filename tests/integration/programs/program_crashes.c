@@ -116,6 +116,20 @@ static thole_status later(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
+static void release(void *arg)
+{
+    crash(thole_slice_from(arg));
+}
+
+/* Crashes when it leaves memory. */
+static thole_status drops(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    THOLE_TRY(thole_on_drop(ctx, release, (void *)(uintptr_t)thole_cstr(ctx, input)));
+    for (int i = 0; i < 1000; i++)
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output));
+    return THOLE_OK;
+}
+
 static thole_status answer(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
 {
     (void)ctx, (void)arg;
@@ -168,7 +182,8 @@ static thole_status work(thole_activity *act, thole_slice input, thole_slice *re
 int main(int argc, char **argv)
 {
     static const thole_orchestration_entry all[] = {
-        {"at_once", at_once}, {"later", later}, {"asked", asked}, {"steady", steady}};
+        {"at_once", at_once}, {"later", later},   {"roomy", later, .stack_bytes = 256 * 1024},
+        {"asked", asked},     {"steady", steady}, {"drops", drops}};
     static const thole_activity_entry activities[] = {{"work", work}};
     thole_program const program = {.size = sizeof program,
                                    .name = "crashes",

@@ -3,6 +3,7 @@
  * worker between tries, or both. $LANGUAGE_EFFECTS is a file that gets "key activity try attempt" for each
  * time an activity runs.
  */
+#include "dropped.h"
 #include "thole/program.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,6 +117,39 @@ static thole_status teller(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return THOLE_OK;
 }
 
+/* A child under an id that its input names, which somebody else may have; it does not wait for the answer. */
+static thole_status hasty(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_child_options const options = {
+        .size = sizeof options, .instance = input, .close = THOLE_CLOSE_TERMINATE};
+    drop_task(thole_child(ctx, THOLE_STR("lives"), THOLE_STR("3"), &options));
+    *ret_output = THOLE_STR("away");
+    return THOLE_OK;
+}
+
+/* Does not end when it is asked to: its cleaning up takes for ever. */
+static thole_status tidy(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    thole_status const status = thole_await(ctx, thole_event(ctx, THOLE_STR("tick")), ret_output);
+    thole_status const cleaned = thole_await(ctx, thole_timer(ctx, 3600 * 1000), NULL);
+    return status == THOLE_OK ? cleaned : status;
+}
+
+/* Its child loses a race, and is cleaning up when it ends. */
+static thole_status hurried(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    size_t winner;
+    thole_child_options const options = {
+        .size = sizeof options, .instance = input, .close = THOLE_CLOSE_TERMINATE};
+    thole_task const tasks[] = {thole_child(ctx, THOLE_STR("tidy"), THOLE_STR(""), &options),
+                                thole_timer(ctx, 200)};
+    THOLE_TRY(thole_await_any(ctx, tasks, 2, &winner));
+    THOLE_TRY(thole_await(ctx, thole_timer(ctx, 500), NULL));
+    *ret_output = THOLE_STR("gone");
+    return THOLE_OK;
+}
+
 /* ---- activities ---- */
 
 static void effect(thole_activity *act)
@@ -173,7 +207,8 @@ int main(int argc, char **argv)
         {.name = "stubborn", .run = stubborn}, {.name = "late", .run = late},
         {.name = "leaf", .run = leaf},         {.name = "family", .run = family},
         {.name = "lives", .run = lives},       {.name = "teller", .run = teller},
-        {.name = "rounds", .run = rounds}};
+        {.name = "rounds", .run = rounds},     {.name = "hasty", .run = hasty},
+        {.name = "tidy", .run = tidy},         {.name = "hurried", .run = hurried}};
     static const thole_activity_entry activities[] = {{"flaky", flaky}, {"hang", hang}, {"count", count}};
     thole_program const program = {.size = sizeof program,
                                    .name = "language",

@@ -86,6 +86,14 @@ static thole_status fail(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return thole_await(ctx, thole_call(ctx, THOLE_STR("decline"), input), ret_output);
 }
 
+/* Once more, after as long as a long nap. */
+static thole_status insist(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const options = {.size = sizeof options,
+                                        .retry = {.tries_max = 2, .first_delay_ms = 6000}};
+    return thole_await(ctx, thole_call_with(ctx, THOLE_STR("decline"), input, &options), ret_output);
+}
+
 static thole_status lost(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     return thole_await(ctx, thole_call(ctx, THOLE_STR("nobody-knows-me"), input), ret_output);
@@ -170,9 +178,10 @@ static thole_status decline(thole_activity *act, thole_slice input, thole_slice 
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry all[] = {
-        {"order", order}, {"one", one}, {"race", race}, {"hold", hold}, {"saga", saga},
-        {"fan", fan},     {"nap", nap}, {"fail", fail}, {"lost", lost}, {"long_nap", long_nap}};
+    static const thole_orchestration_entry all[] = {{"order", order},       {"one", one},      {"race", race},
+                                                    {"hold", hold},         {"saga", saga},    {"fan", fan},
+                                                    {"nap", nap},           {"fail", fail},    {"lost", lost},
+                                                    {"long_nap", long_nap}, {"insist", insist}};
     static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
     static const thole_activity_entry activities[] = {{"reserve", step_at_once, &quick},
                                                       {"charge", step},

@@ -4,6 +4,7 @@
  * $VERBS_CHANGED set `steps` and `halts` decide differently than before, as a careless change of code would;
  * with $VERBS_OLD `versioned` has only its first version; with $VERBS_WITHOUT there is no `halts`.
  */
+#include "dropped.h"
 #include "remote_worker.h"
 #include "thole/program.h"
 #include <fcntl.h>
@@ -31,7 +32,7 @@ static thole_status answer_badly(thole_ctx *ctx, void *arg, thole_slice input, t
 {
     (void)arg;
     (void)ret_output;
-    (void)thole_call(ctx, THOLE_STR("echo"), input);
+    drop_task(thole_call(ctx, THOLE_STR("echo"), input));
     return THOLE_OK;
 }
 

@@ -469,11 +469,13 @@ static void lists_use_an_index_for_each_filter(void)
     static const struct plan_case {
         const char *name, *arguments, *index;
     } cases[] = {
-        {"all", "0, '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'", "using instances_newest"},
-        {"failed", "5, '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'", "using instances_status"},
-        {"terminated", "7, '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'", "using instances_status"},
-        {"children", "0, '', '', 9223372036854775807, '', 100, 'p7', 0, '{\"\"}'", "using instances_parent"},
-        {"in between", "0, '', '', 200, '', 100, '', 100, '{\"\"}'", "using instances_newest"},
+        {"all", "'{}', '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'", "using instances_newest"},
+        {"failed", "'{5}', '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'", "using instances_status"},
+        {"terminated", "'{7}', '', '', 9223372036854775807, '', 100, '', 0, '{\"\"}'",
+         "using instances_status"},
+        {"children", "'{}', '', '', 9223372036854775807, '', 100, 'p7', 0, '{\"\"}'",
+         "using instances_parent"},
+        {"in between", "'{}', '', '', 200, '', 100, '', 100, '{\"\"}'", "using instances_newest"},
     };
     struct postgres *pg = store_partition("plans");
     struct list_seen seen = {.ids = ""};

@@ -117,7 +117,7 @@ static void test_nothing_is_left(void)
         {"SELECT count(*) FROM pg_listening_channels()", "0"},
     };
     struct postgres *direct, *pooled;
-    struct projected projected;
+    struct rows_state opened;
     uint64_t now_ms;
     CHECK_OK(open_at(stack.postgres.url, &direct), &stack.err);
     CU_ASSERT_FALSE(postgres_is_pooled(direct));
@@ -127,8 +127,8 @@ static void test_nothing_is_left(void)
     CHECK_OK(postgres_migrate(pooled, &stack.err), &stack.err);
     CHECK_OK(postgres_listen(pooled, &stack.err), &stack.err);
     CHECK_OK(postgres_now_ms(pooled, &now_ms, &stack.err), &stack.err);
-    CHECK_OK(projector_store_open(pooled, 0, 1, &projected, NULL, &stack.err), &stack.err);
-    CHECK_OK(projector_store_complete(pooled, 0, 1, &stack.err), &stack.err);
+    CHECK_OK(projector_store_open(pooled, 0, 1, &opened, NULL, &stack.err), &stack.err);
+    CHECK_OK(projector_store_complete(pooled, &(struct rows_owner){0, 1, 0}, &stack.err), &stack.err);
     PGconn *const other = PQconnectdb(pooler.conninfo);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *const got = seen_by_others(other, rows[i].sql);
@@ -142,27 +142,29 @@ static void test_nothing_is_left(void)
 static void test_lost_transactions(void)
 {
     struct postgres *pg, *other;
-    struct projected projected;
+    struct rows_state rows;
     struct batch batch = {.partition = 1, .epoch = 1, .projected = {.seq = 5}};
     struct batch *const batches[] = {&batch};
     CHECK_OK(open_at(pooler.conninfo, &pg), &stack.err);
-    CHECK_OK(projector_store_open(pg, 1, 1, &projected, NULL, &stack.err), &stack.err);
+    CHECK_OK(projector_store_open(pg, 1, 1, &rows, NULL, &stack.err), &stack.err);
     CHECK_OK(projector_store_apply(pg, batches, 1, &stack.err), &stack.err);
     (void)stack_sql(&stack, "TRUNCATE thole_calls.incarnation");
+    batch.follows = (struct rows_state){batch.projected, 1};
     batch.projected.seq = 6;
     CU_ASSERT_EQUAL(projector_store_apply(pg, batches, 1, &stack.err), THOLE_UNAVAILABLE);
     CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "may have lost its last transactions"));
     const char *const seq = stack_sql(&stack, "SELECT projected_seq FROM thole_calls.partitions WHERE p = 1");
     CHECK_STR("nothing was applied", seq, "5");
     CU_ASSERT_EQUAL(projector_store_apply(pg, batches, 1, &stack.err), THOLE_FENCED); /* not open any more */
-    CHECK_OK(projector_store_open(pg, 1, 1, &projected, NULL, &stack.err), &stack.err);
+    CHECK_OK(projector_store_open(pg, 1, 1, &rows, NULL, &stack.err), &stack.err);
     CHECK_OK(projector_store_apply(pg, batches, 1, &stack.err), &stack.err);
     /* Another one has noticed before, and made a new incarnation. */
     (void)stack_sql(&stack, "TRUNCATE thole_calls.incarnation");
     CHECK_OK(open_at(pooler.conninfo, &other), &stack.err);
-    CHECK_OK(projector_store_open(other, 2, 1, &projected, NULL, &stack.err), &stack.err);
-    CU_ASSERT_EQUAL(projector_store_complete(pg, 1, 1, &stack.err), THOLE_UNAVAILABLE);
-    CHECK_OK(projector_store_complete(other, 2, 1, &stack.err), &stack.err);
+    CHECK_OK(projector_store_open(other, 2, 1, &rows, NULL, &stack.err), &stack.err);
+    CU_ASSERT_EQUAL(projector_store_complete(pg, &(struct rows_owner){1, 1, 0}, &stack.err),
+                    THOLE_UNAVAILABLE);
+    CHECK_OK(projector_store_complete(other, &(struct rows_owner){2, 1, 0}, &stack.err), &stack.err);
     postgres_close(other);
     postgres_close(pg);
 }

@@ -170,7 +170,7 @@ static void migrated_twice_changes_nothing(void)
     struct postgres *pg = store_migrated("twice");
     uint64_t before = postgres_statements(pg);
     CHECK_OK(postgres_migrate(pg, &store_err));
-    CHECK_INT(postgres_statements(pg) - before, 2);
+    CHECK_INT(postgres_statements(pg) - before, 3);
     postgres_close(pg);
 }
 
@@ -443,7 +443,7 @@ static void a_call_whose_thread_goes_on(void)
 
 static void killed_in_a_transaction(void)
 {
-    struct projected projected;
+    struct rows_state rows;
     struct postgres *pg = store_partition("killed"), *worker = fixture_open("killed");
     struct claim claim = store_claim_of("i", 1);
     struct batch *batch = store_batch(1, 7);
@@ -455,8 +455,8 @@ static void killed_in_a_transaction(void)
     CHECK_INT(claim.state, ROW_MINE);
     store_kill9();
     CHECK_STATUS(worker_store_complete_commit(worker, &store_err), THOLE_UNAVAILABLE);
-    CHECK_STATUS(projector_store_open(pg, 1, 1, &projected, NULL, &store_err), THOLE_UNAVAILABLE);
-    CHECK_STATUS(projector_store_open(pg, 1, 1, &projected, NULL, &store_err),
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &rows, NULL, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &rows, NULL, &store_err),
                  THOLE_UNAVAILABLE); /* nothing listens */
     store_restart();
     CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
@@ -465,8 +465,8 @@ static void killed_in_a_transaction(void)
     batch = store_batch(1, 8);
     CHECK_STATUS(fixture_apply(pg, batch), THOLE_FENCED); /* not opened since the connection was made */
     CHECK_HAS(store_err.text, "open it again");
-    CHECK_OK(projector_store_open(pg, 1, 1, &projected, NULL, &store_err));
-    CHECK_INT(projected.seq, 7);
+    CHECK_OK(projector_store_open(pg, 1, 1, &rows, NULL, &store_err));
+    CHECK_INT(rows.projected.seq, 7);
     CHECK_OK(fixture_apply(pg, store_batch(1, 8)));
     postgres_close(pg);
     postgres_close(worker);
@@ -501,6 +501,23 @@ static void silent_server_is_noticed(void)
     CHECK_INT(postgres_socket(pg), -1); /* the answer may still come: to nobody */
     store_resume();
     CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    postgres_close(pg);
+}
+
+/* An administrator ends sessions that rest; an engine's session rests whenever nothing is to do. */
+static void idle_timeout_of_the_server_is_not_ours(void)
+{
+    uint64_t ms;
+    struct postgres *pg = NULL;
+    struct postgres_options const options = {
+        .conninfo = store_conninfo(NULL, NULL, NULL), .ns = "rests", .statement_timeout_ms = 5000};
+    (void)store_sql("rests", "ALTER ROLE CURRENT_USER SET idle_session_timeout = 200");
+    CHECK_OK(postgres_open(&options, &pg, &store_err));
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    (void)store_sql("rests", "SELECT pg_sleep(0.6)"); /* of another session */
+    CHECK_OK(postgres_check_idle(pg, &store_err));
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    (void)store_sql("rests", "ALTER ROLE CURRENT_USER RESET idle_session_timeout");
     postgres_close(pg);
 }
 
@@ -565,6 +582,7 @@ static const struct thole_test tests[] = {
     {"killed in a transaction", killed_in_a_transaction},
     {"rollback after a loss is quiet", rollback_after_a_loss_is_quiet},
     {"silent server is noticed", silent_server_is_noticed},
+    {"an idle timeout of the server is not ours", idle_timeout_of_the_server_is_not_ours},
     {"statement timeout is an outage", statement_timeout_is_an_outage},
     {"transaction left open is ended", transaction_left_open_is_ended},
 };

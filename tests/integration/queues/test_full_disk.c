@@ -1,9 +1,11 @@
 /*
  * A worker that starts while the disk of nats-server is full: its queue's consumer cannot be stored. It
- * waits, says so, and serves the queue when there is room. As root: the disk is a small one of this process.
+ * waits, says so, and serves the queue when there is room. And a start under an engine that runs: it is
+ * refused with what is full, and taken when there is room. As root: the disk is a small one of this process.
  */
 #include "stack.h"
 #include <sched.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -58,17 +60,32 @@ static bool completes(const char *id)
 
 static void test_a_new_queue(void)
 {
+    struct stack_program *const engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
+    CU_ASSERT(stack_logged(engine, "msg=serving", engine->lives, WAIT_MS));
     fill_disk();
     struct stack_program *const worker = stack_program(&stack, "worker", "worker", "--queue=default", NULL);
-    CU_ASSERT(stack_logged(worker, "waiting: CONSUMER.CREATE*(10012)", 1, WAIT_MS));
+    CU_ASSERT(stack_logged(worker, "waiting: *CONSUMER.CREATE*(10012)", 1, WAIT_MS));
     CU_ASSERT_EQUAL(stack_ended(worker), -1);
     free_disk();
     CU_ASSERT(stack_logged(worker, "serves queue default", 1, WAIT_MS));
-    (void)stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     CU_ASSERT(completes("after"));
 }
 
-static const struct thole_test tests[] = {{"a worker of a new queue", test_a_new_queue}};
+static void test_a_start(void)
+{
+    static char input[4096];
+    memset(input, 'x', sizeof input - 1);
+    fill_disk();
+    CU_ASSERT_NOT_EQUAL(thole_client_start(client, THOLE_STR("full"), THOLE_STR("order"),
+                                           thole_slice_from(input), NULL, &stack.err),
+                        THOLE_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "nats-server cannot store it: its disk is full"));
+    free_disk();
+    CU_ASSERT(completes("full"));
+}
+
+static const struct thole_test tests[] = {{"a worker of a new queue", test_a_new_queue},
+                                          {"a start under an engine", test_a_start}};
 
 int main(void)
 {

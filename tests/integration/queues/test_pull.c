@@ -3,6 +3,7 @@
 #include "nonces.h"
 #include "notice.h"
 #include "push_consumer.h"
+#include "range.h"
 #include "reader.h"
 #include "streams_fixture.h"
 #include "subject.h"
@@ -551,7 +552,7 @@ static void test_cancel_notices(void)
     size_t seen = 0;
     arena_init(&notices.arena, 1024 * 1024);
     for (size_t i = 0; i < IDS; i++)
-        ids[i] = i < CANCEL_NOTICE_IDS_MAX ? UINT64_MAX - i : i; /* the longest that one can be */
+        ids[i] = i < CANCEL_NOTICE_IDS_MAX ? RANGE_EXACT - i : i; /* the longest that one can be */
     CHECK_OK(
         connection_subscribe(connection, "thole.n1.cancel.>", take_cancel, &notices, &subscription, &err),
         &err);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { WAIT_MS = 20000, INSTANCES = 40, OUTPUT_BYTES = 64 * 1024 };
+enum { WAIT_MS = 20000, INSTANCES = 40 };
 
 static struct stack stack;
 static thole_client *client;
@@ -67,24 +67,11 @@ static void test_histories(void)
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0); /* replay needs no engine */
 }
 
-/* "CODE: output" of a shell command line; $V is the verbs program, $T the thole command. Static. */
-static const char *run(const char *line)
-{
-    static char said[OUTPUT_BYTES];
-    char output[OUTPUT_BYTES - 16];
-    FILE *from = popen(line, "r");
-    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
-    int const status = from == NULL ? -1 : pclose(from);
-    output[len] = '\0';
-    (void)snprintf(said, sizeof said, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
-    return said;
-}
-
 /* The row passes when the outcome begins with the code and holds the words, in order. */
 static void check(const char *line, int code, const char *first, const char *second)
 {
     char want[32];
-    const char *got = run(line), *at;
+    const char *got = stack_shell(line), *at;
     (void)snprintf(want, sizeof want, "%d: ", code);
     at = strstr(got, first);
     bool const good = strncmp(got, want, strlen(want)) == 0 && at != NULL && strstr(at, second) != NULL;
@@ -129,20 +116,25 @@ static void test_missing_code(void)
 /* A program that can compare nothing must not look as if all were well. */
 static void test_no_code(void)
 {
-    check("$T replay --all -- $C 2>&1", 11, "0 instances, 0 executions, ",
-          "checkout has code for none of these");
+    check("$T replay --all -- $C 2>&1", 11, "0 instances, 0 executions, ", "");
+    check("$T replay --all -- $C 2>&1", 11, "checkout has code for none of these", "");
     check("$C replay steps-1 2>&1", 11, "1 without code here (steps)", "nothing was compared");
     check("$C replay nobody 2>&1", 3, "there is no instance \"nobody\"", "0 without code");
     check("$T replay --all -o json -- $C", 11,
-          "{\"schema\":\"thole.replay.v1\",\"reports\":[],\"instances\":0,",
-          "\"without_code\":48,\"unknown\":[\"");
+          "{\"schema\":\"thole.replay.v1\",\"reports\":[{\"kind\":\"NO_CODE\",\"instance\":\"open\",",
+          "\"without_code\":48,\"running_without_code\":1,\"unknown\":[\"");
+    check("$T replay open -- $C 2>&1", 11,
+          "NO_CODE open execution 1 turn 1: it runs, and checkout has no version 1 of orchestration gate",
+          "");
+    check("$T replay open -- true 2>&1", 126, "true has not said what it has replayed", "");
 }
 
 static void test_json(void)
 {
     check("$V replay --all -o json 2>&1", 0,
           "{\"schema\":\"thole.replay.v1\",\"reports\":[],\"instances\":46,",
-          "\"diverged\":0,\"unreadable\":0,\"without_code\":0,\"unknown\":[],\"missing\":0,\"complete\":true}"
+          "\"diverged\":0,\"unreadable\":0,\"without_code\":0,\"running_without_code\":0,\"unknown\":[],"
+          "\"missing\":0,\"complete\":true}"
           "\n");
     check("VERBS_CHANGED=1 $T replay steps-3 nobody -o json -- $V 2>&1", 5,
           "\"reports\":[{\"kind\":\"DIVERGED\",\"instance\":\"steps-3\",\"execution\":1,\"turn\":2,\"text\":"
@@ -156,7 +148,7 @@ static void test_json(void)
           "\"replay\"",
           "namespace nowhere");
     check("$V replay --file /nowhere/at/all -o json 2>&1", 3, "{\"schema\":\"thole.error.v1\"",
-          "cannot open");
+          "cannot read");
 }
 
 static void test_files(void)
@@ -177,7 +169,7 @@ static void test_files(void)
           "this is not what thole export or history --raw writes", "");
     check("sed 's/history 1/history 2/' $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 6,
           "a history in form 2, this program knows 1", "");
-    check("$V replay --file /nowhere/at/all 2>&1", 3, "cannot open /nowhere/at/all", "");
+    check("$V replay --file /nowhere/at/all 2>&1", 3, "cannot read /nowhere/at/all", "");
     check("$T history nobody --raw $D/nobody 2>&1; ls $D/nobody 2>&1", 2, "there is no instance", "/nobody");
 }
 
@@ -193,7 +185,7 @@ static void test_audit(void)
     check("sed 's/counter/kounter/g' $D/audited >$D/forged; $T audit "
           "verify --file $D/forged",
           5, "replayed    partition ", "or all were changed");
-    check("$T audit verify --file /nowhere/at/all 2>&1", 3, "cannot open /nowhere/at/all", "");
+    check("$T audit verify --file /nowhere/at/all 2>&1", 3, "cannot read /nowhere/at/all", "");
     check("head -c 400 $D/audited | $T audit verify --file - 2>&1", 5, "at byte", "");
     check("$T audit verify nobody 2>&1", 3, "there is no instance \"nobody\"", "");
     check("$T audit verify 2>&1", 2, "what is to be verified? IDs, --all or --file", "");

@@ -139,7 +139,7 @@ static void elsewhere(void)
     rights_expect(USER_SERVICE, 0, "far", "run steps --id far-1 --input far --timeout 60s");
     rights_nats_url(USER_REMOTE_CLIENT, url);
     struct connection_options const options = {.url = url,
-                                               .inbox = "_INBOX_remote-client",
+                                               .inbox = rights_inbox(USER_REMOTE_CLIENT),
                                                .name = "remote client",
                                                .connect_timeout_ms = 5000,
                                                .request_timeout_ms = 30000};
@@ -152,6 +152,15 @@ static void elsewhere(void)
     CU_ASSERT_EQUAL(ask(client, CLIENT "start.gate", "{\"instance\":\"far-3\"}"), THOLE_OK);
     CU_ASSERT_EQUAL(ask(client, CLIENT "cancel", "{\"instance\":\"far-3\"}"), THOLE_OK);
     CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-3\",\"waitMs\":20000}"), THOLE_CANCELLED);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "describe", "{\"instance\":\"far-3\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(
+        ask(client, CLIENT "start_event.gate~go", "{\"instance\":\"far-4\",\"requireKnown\":true}"),
+        THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-4\",\"waitMs\":20000}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "start.gate", "{\"instance\":\"far-5\"}"), THOLE_OK);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "wait", "{\"instance\":\"far-5\",\"waitMs\":900,\"explain\":true}"),
+                    THOLE_TIMEOUT);
+    CU_ASSERT_EQUAL(ask(client, CLIENT "complete_activity", "{\"token\":\"x\"}"), THOLE_INVALID);
     connection_close(client);
     rights_expect(USER_AUDITOR, 0, "\"actor\":\"anna\",\"actor_authenticated\":false,\"client\":\"desk 7\"",
                   "history far-3 -o jsonl");

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SQL_ATTEMPTS_LEAST = 80 };
+enum { SQL_ATTEMPTS_LEAST = 80, CONNECTIONS_MOST = 120, LOCKED_MS_MAX = 90000 };
 
 #define M 1u
 #define E 2u
@@ -160,10 +160,102 @@ static size_t attempts_of(size_t role)
     return tried;
 }
 
+/* Opens all the connections that the role can, and says how many there were. Meanwhile an engine has room. */
+static size_t hold_connections(const char *role)
+{
+    char url[RIGHTS_URL_BYTES], engine[RIGHTS_URL_BYTES];
+    PGconn *held[CONNECTIONS_MOST];
+    size_t n = 0;
+    rights_postgres_url(role, url);
+    rights_postgres_url("engine", engine);
+    while (n < CONNECTIONS_MOST) {
+        held[n] = PQconnectdb(url);
+        bool const open = PQstatus(held[n]) == CONNECTION_OK;
+        n++;
+        if (!open)
+            break;
+    }
+    const char *const why = PQerrorMessage(held[n - 1]);
+    bool const limited = strstr(why, "too many connections for role") != NULL;
+    CU_ASSERT(limited);
+    if (!limited)
+        fprintf(stderr, "%s after %zu connections: %s\n", role, n, why);
+    PGconn *const other = PQconnectdb(engine);
+    CU_ASSERT_EQUAL(PQstatus(other), CONNECTION_OK);
+    PQfinish(other);
+    for (size_t i = 0; i < n; i++)
+        PQfinish(held[i]);
+    return n - 1;
+}
+
+/* Shares of the server's 100: nobody but an engine can have all of them. */
+static void check_connections(void)
+{
+    CU_ASSERT_EQUAL(hold_connections("reader"), 20);
+    CU_ASSERT_EQUAL(hold_connections("worker"), 60);
+    CU_ASSERT_EQUAL(hold_connections("migrate"), 5);
+}
+
+/* What a session that sets nothing has. */
+static void check_settings(void)
+{
+    static const char *const settings[][2] = {{"lock_timeout", "10s"},
+                                              {"statement_timeout", "1min"},
+                                              {"idle_in_transaction_session_timeout", "30s"}};
+    for (size_t role = 2; role < ARRAY_LEN(roles); role++) {
+        char url[RIGHTS_URL_BYTES], sql[80];
+        rights_postgres_url(roles[role], url);
+        PGconn *const conn = PQconnectdb(url);
+        CU_ASSERT_EQUAL_FATAL(PQstatus(conn), CONNECTION_OK);
+        for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+            (void)snprintf(sql, sizeof sql, "SHOW %s", settings[i][0]);
+            PGresult *const result = PQexec(conn, sql);
+            CHECK_STR(settings[i][0], PQgetvalue(result, 0, 0), settings[i][1]);
+            PQclear(result);
+        }
+        PQfinish(conn);
+    }
+}
+
+/* A session of the role runs the statements, and leaves its transaction open: an engine ends it. */
+static void hold_locks(const char *role, const char *sql)
+{
+    char url[RIGHTS_URL_BYTES];
+    uint64_t const began = clock_monotonic_ms();
+    rights_postgres_url(role, url);
+    PGconn *const conn = PQconnectdb(url);
+    CU_ASSERT_EQUAL_FATAL(PQstatus(conn), CONNECTION_OK);
+    PQclear(PQexec(conn, "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0; BEGIN"));
+    PGresult *const locked = PQexec(conn, sql);
+    CU_ASSERT(PQresultStatus(locked) == PGRES_COMMAND_OK || PQresultStatus(locked) == PGRES_TUPLES_OK);
+    PQclear(locked);
+    rights_expect(USER_SERVICE, 0, "l-2", "start steps --id l-2 --input locked");
+    while (PQstatus(conn) == CONNECTION_OK && clock_monotonic_ms() - began < LOCKED_MS_MAX) {
+        pause_ms(500);
+        PQclear(PQexec(conn, "SELECT 1"));
+    }
+    bool const ended = PQstatus(conn) != CONNECTION_OK;
+    CU_ASSERT(ended);
+    printf("%s: %s: ended after %llu ms\n", role, sql, (unsigned long long)(clock_monotonic_ms() - began));
+    PQfinish(conn);
+}
+
+void rights_postgres_locks(void)
+{
+    struct stack_program *const before = &rights_stack.programs[rights_stack.programs_len - 1];
+    (void)rights_program("program_verbs", USER_ENGINE, "e-9", "--node-ttl=2s");
+    CU_ASSERT_EQUAL(stack_terminate(before, 30000), 0); /* it knows other orchestrations */
+    rights_expect(USER_SERVICE, 0, "before", "run steps --id l-1 --input before --timeout 60s");
+    hold_locks("worker", "LOCK TABLE worker_queue IN ACCESS EXCLUSIVE MODE");
+    rights_expect(USER_SERVICE, 0, "locked", "wait l-2 --timeout 60s");
+}
+
 void rights_postgres_attempts(void)
 {
     struct buf before, after;
     size_t tried = 0;
+    check_connections();
+    check_settings();
     buf_init(&before, 16 * 1024);
     buf_init(&after, 16 * 1024);
     fingerprint(&before);

@@ -1,10 +1,18 @@
 #include "rights_stage.h"
+#include "connection.h"
+#include "jscan.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-enum { CONFIG_BYTES = 4096, OUTPUT_BYTES = 60000, COMMAND_BYTES = 4096 };
+enum {
+    CONFIG_BYTES = 4096,
+    OUTPUT_BYTES = 60000,
+    COMMAND_BYTES = 4096,
+    LINE_BYTES = 1024,
+    ANSWER_BYTES = 256 * 1024
+};
 
 static const char password[] = "geheim";
 /* The worker has an NKey, the others a password. */
@@ -12,7 +20,7 @@ static const char worker_seed[] = "SUAPUTCCHXSTHNBASBA6HBNFFJ2DFDQEUFEDQPBG2H2ZT
                   worker_public[] = "UANNP4UVODEYGGMJR44NTZGGOHPGGHZMVCQJWQVGFC4EQUIJ4KRPLUOH";
 const char *const rights_user_names[USERS] = {"engine",        "worker",    "client",  "service",
                                               "auditor",       "console",   "gateway", "remote-worker",
-                                              "remote-client", "archivist", "notary"};
+                                              "remote-client", "archivist", "notary",  "worker-gpu"};
 
 /* What narrows each. */
 static const char *const options[USERS] = {
@@ -29,11 +37,13 @@ static const char *const options[USERS] = {
     [USER_REMOTE_CLIENT] = "--orchestration gate --event go --query passed",
     [USER_ARCHIVIST] = "--verb archive,hold",
     [USER_NOTARY] = "",
+    [USER_WORKER_GPU] = "--queue gpu",
 };
 static const char *const postgres_roles[USERS] = {"engine", "worker", "reader", "reader", "reader", "reader",
-                                                  "worker", "reader", "reader", "reader", "reader"};
+                                                  "worker", "reader", "reader", "reader", "reader", "worker"};
 
 struct stack rights_stack;
+static enum rights_stage stage;
 static char folder[SERVER_PATH_BYTES]; /* of the permissions, and of the worker's seed */
 static char seed_file[SERVER_PATH_BYTES + 16];
 
@@ -57,16 +67,65 @@ const char *rights_shell(int *ret_code, const char *fmt, ...)
 
 /* ---- NATS ---- */
 
+bool rights_is_apart(enum right_user user)
+{
+    return user != USER_ENGINE && user != USER_AUDITOR && user != USER_ARCHIVIST && user != USER_NOTARY;
+}
+
+const char *rights_role(enum right_user user)
+{
+    return rights_user_names[user == USER_WORKER_GPU ? USER_WORKER : user];
+}
+
+const char *rights_inbox(enum right_user user)
+{
+    static char text[64];
+    bool const of_queue = user == USER_WORKER || user == USER_WORKER_GPU || user == USER_REMOTE_WORKER;
+    (void)snprintf(text, sizeof text, "_INBOX_default_%s%s", rights_role(user),
+                   !of_queue                 ? ""
+                   : user == USER_WORKER_GPU ? "_gpu"
+                                             : "_default");
+    return text;
+}
+
+void rights_permissions_path(enum right_user user, char ret[RIGHTS_PATH_BYTES])
+{
+    (void)snprintf(ret, RIGHTS_PATH_BYTES, "%s/%s.conf", folder, rights_user_names[user]);
+}
+
+const char *rights_api_prefix(enum right_user user)
+{
+    return stage == RIGHTS_ACCOUNTS && rights_is_apart(user) ? "JS.thole.API" : NULL;
+}
+
+/* What passes between the two accounts: of all users that are apart. */
+static void write_crossing(const char *option, const char *file)
+{
+    int code;
+    (void)rights_shell(
+        &code,
+        "%s doctor --nats-permissions worker,client,service,console,gateway,remote-worker,remote-client"
+        " --partitions %d --queue default,gpu --verb start,start-many,run,wait,signal,query,cancel,complete,"
+        "fail,list,show,history,rejected,terminate,pause,resume,retry,delete,prune,queue,queue-limit,console"
+        " --nats-api-prefix JS.thole.API %s >%s/%s.conf",
+        THOLE_COMMAND, RIGHTS_PARTITIONS, option, folder, file);
+    CU_ASSERT_EQUAL_FATAL(code, 0);
+}
+
 /* A file for each user, which the server's configuration includes. */
 static void write_permissions(void)
 {
     for (int user = 0; user < USERS; user++) {
         int code;
-        (void)rights_shell(&code, "%s doctor --nats-permissions %s --partitions %d %s >%s/%s.conf",
-                           THOLE_COMMAND, rights_user_names[user], RIGHTS_PARTITIONS, options[user], folder,
-                           rights_user_names[user]);
+        const char *const prefix = rights_api_prefix((enum right_user)user);
+        (void)rights_shell(&code, "%s doctor --nats-permissions %s --partitions %d %s %s %s >%s/%s.conf",
+                           THOLE_COMMAND, rights_role((enum right_user)user), RIGHTS_PARTITIONS,
+                           options[user], prefix == NULL ? "" : "--nats-api-prefix",
+                           prefix == NULL ? "" : prefix, folder, rights_user_names[user]);
         CU_ASSERT_EQUAL_FATAL(code, 0);
     }
+    write_crossing("--exports-to APP", "exports");
+    write_crossing("--imports-from THOLE", "imports");
     (void)snprintf(seed_file, sizeof seed_file, "%s/worker.nk", folder);
     FILE *const file = fopen(seed_file, "we");
     CU_ASSERT_FATAL(file != NULL && fprintf(file, "%s\n", worker_seed) > 0 && fclose(file) == 0);
@@ -79,20 +138,45 @@ static int write_login(char *text, size_t room, int user)
                : snprintf(text, room, "user: %s, password: %s", rights_user_names[user], password);
 }
 
-/* Who connects without a name is the hand of the test, who may do everything. A path is relative to the
- * folder of the configuration: nats in that of the stack, or one below. */
-static const char *config(bool cluster)
+/* A path is relative to the folder of the configuration: nats in that of the stack, or one below. */
+static const char *above(void)
+{
+    return stage == RIGHTS_CLUSTER ? "../../.." : "../..";
+}
+
+static int write_users(char *text, size_t room, bool apart)
+{
+    int n = 0;
+    for (int user = 0; user < USERS; user++) {
+        if (stage == RIGHTS_ACCOUNTS && rights_is_apart((enum right_user)user) != apart)
+            continue;
+        n += snprintf(text + n, room - (size_t)n, "  { ");
+        n += write_login(text + n, room - (size_t)n, user);
+        n += snprintf(text + n, room - (size_t)n, "\n    include \"%s%s/%s.conf\" }\n", above(),
+                      strrchr(folder, '/'), rights_user_names[user]);
+    }
+    return n;
+}
+
+/* Who connects without a name is the hand of the test, who may do everything. */
+static const char *config(void)
 {
     static char text[CONFIG_BYTES];
-    int n = snprintf(text, sizeof text,
-                     "no_auth_user: hand\nauthorization { users: [\n  { user: hand, password: hand }\n");
-    for (int user = 0; user < USERS; user++) {
-        n += snprintf(text + n, sizeof text - (size_t)n, "  { ");
-        n += write_login(text + n, sizeof text - (size_t)n, user);
-        n += snprintf(text + n, sizeof text - (size_t)n, "\n    include \"%s%s/%s.conf\" }\n",
-                      cluster ? "../../.." : "../..", strrchr(folder, '/'), rights_user_names[user]);
+    bool const two = stage == RIGHTS_ACCOUNTS;
+    int n = snprintf(text, sizeof text, "no_auth_user: hand\n%s users: [\n  { user: hand, password: hand }\n",
+                     two ? "accounts { THOLE: { jetstream: enabled," : "authorization {");
+    n += write_users(text + n, sizeof text - (size_t)n, false);
+    if (two) {
+        n += snprintf(
+            text + n, sizeof text - (size_t)n,
+            "]\n include \"%s%s/exports.conf\" }\n APP: { include \"%s%s/imports.conf\"\n users: [\n",
+            above(), strrchr(folder, '/'), above(), strrchr(folder, '/'));
+        n += write_users(text + n, sizeof text - (size_t)n, true);
+        n += snprintf(text + n, sizeof text - (size_t)n, "] }");
+    } else {
+        n += snprintf(text + n, sizeof text - (size_t)n, "]");
     }
-    n += snprintf(text + n, sizeof text - (size_t)n, "] }\n");
+    n += snprintf(text + n, sizeof text - (size_t)n, " }\n");
     CU_ASSERT_FATAL((size_t)n < sizeof text);
     return text;
 }
@@ -115,6 +199,22 @@ const char *rights_creds(enum right_user user)
     return user == USER_WORKER ? seed_file : NULL;
 }
 
+struct connection *rights_connect(enum right_user user, const char *name)
+{
+    char url[RIGHTS_URL_BYTES];
+    struct connection *connection = NULL;
+    rights_nats_url(user, url);
+    struct connection_options const with = {.url = url,
+                                            .creds = rights_creds(user),
+                                            .inbox = rights_inbox(user),
+                                            .api_prefix = rights_api_prefix(user),
+                                            .name = name,
+                                            .connect_timeout_ms = 5000,
+                                            .request_timeout_ms = 5000};
+    CU_ASSERT_EQUAL_FATAL(connection_open(&with, &connection, &rights_stack.err), THOLE_OK);
+    return connection;
+}
+
 size_t rights_violations(void)
 {
     const struct server *const servers[] = {&rights_stack.nats, &rights_stack.others[0],
@@ -127,6 +227,50 @@ size_t rights_violations(void)
         found += stack_count(path, "Violation");
     }
     return found;
+}
+
+/* ---- walks ---- */
+
+void rights_each_publish(enum right_user user, rights_subject_fn *each, void *arg)
+{
+    char path[RIGHTS_PATH_BYTES], line[LINE_BYTES];
+    bool publishes = false;
+    rights_permissions_path(user, path);
+    FILE *const file = fopen(path, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *const from = strchr(line, '"');
+        publishes = strstr(line, "publish:") != NULL || (publishes && strstr(line, "subscribe:") == NULL);
+        if (!publishes || from == NULL)
+            continue;
+        from[1 + strcspn(from + 1, "\"")] = '\0';
+        for (char *at = from + 1; *at != '\0'; at++)
+            if (*at == '*' || *at == '>')
+                *at = '0';
+        each(arg, from + 1);
+    }
+    (void)fclose(file);
+}
+
+void rights_each_stream(struct connection *hand, rights_stream_fn *each, void *arg)
+{
+    thole_error *const err = &rights_stack.err;
+    struct buf listed, answer;
+    thole_slice names = THOLE_STR(""), name;
+    char subject[300];
+    size_t at = 0;
+    buf_init(&listed, ANSWER_BYTES);
+    buf_init(&answer, ANSWER_BYTES);
+    CHECK_OK(connection_request(hand, "$JS.API.STREAM.NAMES", THOLE_STR(""), &listed, err), err);
+    CU_ASSERT_TRUE(json_find(buf_bytes(&listed), "streams", &names));
+    while (json_item(names, &at, &name)) {
+        thole_slice const bare = {name.ptr + 1, name.len - 2};
+        (void)snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%.*s", THOLE_FMT(bare));
+        CHECK_OK(connection_request(hand, subject, THOLE_STR(""), &answer, err), err);
+        each(arg, bare, buf_bytes(&answer));
+    }
+    buf_release(&listed);
+    buf_release(&answer);
 }
 
 /* ---- Postgres ---- */
@@ -248,15 +392,16 @@ static void make_tables(void)
 
 /* ---- the stack ---- */
 
-void rights_start(bool cluster)
+void rights_start(enum rights_stage wanted)
 {
+    stage = wanted;
     char tokens[SERVER_PATH_BYTES + 16];
     CHECK_OK(server_dir_create("thole-rights", folder, &rights_stack.err), &rights_stack.err);
     write_permissions();
-    if (cluster)
-        stack_start_cluster_configured(&rights_stack, config(true));
+    if (stage == RIGHTS_CLUSTER)
+        stack_start_cluster_configured(&rights_stack, config());
     else
-        stack_start_configured(&rights_stack, config(false));
+        stack_start_configured(&rights_stack, config());
     (void)snprintf(tokens, sizeof tokens, "%s/tokens", rights_stack.dir);
     setenv("VERBS_TOKENS", tokens, 1);
     make_tables();
@@ -272,7 +417,7 @@ struct stack_program *rights_program(const char *file, enum right_user user, con
                                      const char *option)
 {
     char nats[RIGHTS_URL_BYTES], postgres[RIGHTS_URL_BYTES], url[RIGHTS_URL_BYTES + 16],
-        conninfo[RIGHTS_URL_BYTES + 16], inbox[64], creds[SERVER_PATH_BYTES + 32];
+        conninfo[RIGHTS_URL_BYTES + 16], creds[SERVER_PATH_BYTES + 32];
     static const char *const roles[USERS] = {[USER_ENGINE] = "engine",
                                              [USER_WORKER] = "worker",
                                              [USER_GATEWAY] = "gateway",
@@ -283,12 +428,15 @@ struct stack_program *rights_program(const char *file, enum right_user user, con
     rights_postgres_url(postgres_roles[user], postgres);
     (void)snprintf(url, sizeof url, "--nats=%s", nats);
     (void)snprintf(conninfo, sizeof conninfo, "--postgres=%s", postgres);
-    (void)snprintf(inbox, sizeof inbox, "--nats-inbox=_INBOX_%s", rights_user_names[user]);
     (void)snprintf(creds, sizeof creds, "--nats-creds=%s", seed_file);
     const char *const own = engine ? replicas : user == USER_WORKER ? creds : option;
-    return stack_program_with(&rights_stack, file, name, roles[user], url, conninfo, inbox,
-                              engine ? "--partitions=2" : "--lease=2s", own, own == option ? NULL : option,
-                              NULL);
+    if (rights_api_prefix(user) != NULL)
+        (void)setenv("THOLE_NATS_API_PREFIX", rights_api_prefix(user), 1);
+    struct stack_program *const program = stack_program_with(
+        &rights_stack, file, name, roles[user], url, conninfo, engine ? "--partitions=2" : "--lease=2s", own,
+        own == option ? NULL : option, NULL);
+    (void)unsetenv("THOLE_NATS_API_PREFIX");
+    return program;
 }
 
 void rights_expect(enum right_user user, int code, const char *words, const char *fmt, ...)
@@ -301,9 +449,11 @@ void rights_expect(enum right_user user, int code, const char *words, const char
     va_end(args);
     rights_nats_url(user, nats);
     rights_postgres_url(postgres_roles[user], postgres);
-    const char *const said =
-        rights_shell(&exited, "THOLE_NATS_URL='%s' THOLE_NATS_INBOX=_INBOX_%s THOLE_POSTGRES='%s' %s %s 2>&1",
-                     nats, rights_user_names[user], postgres, THOLE_COMMAND, arguments);
+    const char *const said = rights_shell(
+        &exited, "THOLE_NATS_URL='%s' THOLE_NATS_INBOX=%s %s%s THOLE_POSTGRES='%s' %s %s 2>&1", nats,
+        user == USER_CLIENT ? "" : rights_inbox(user),
+        rights_api_prefix(user) == NULL ? "" : "THOLE_NATS_API_PREFIX=",
+        rights_api_prefix(user) == NULL ? "" : rights_api_prefix(user), postgres, THOLE_COMMAND, arguments);
     bool const good = exited == code && strstr(said, words) != NULL;
     CU_ASSERT(good);
     if (!good)

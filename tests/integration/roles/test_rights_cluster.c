@@ -3,7 +3,7 @@
 
 static void test_cluster(void)
 {
-    rights_start(true);
+    rights_start(RIGHTS_CLUSTER);
     rights_day();
     rights_programs_end();
     rights_nats_attempts();

@@ -116,8 +116,7 @@ static void expect(const char *user, int code, const char *words, const char *ar
     int exited;
     const char *const said = shell(
         &exited, "THOLE_NATS_CREDS=%s/%s.creds %s %s %s 2>&1", folder, user,
-        strcmp(user, "engine") == 0 ? "" : "THOLE_NATS_INBOX=_INBOX_client THOLE_POSTGRES=", THOLE_COMMAND,
-        arguments);
+        strcmp(user, "engine") == 0 ? "" : "THOLE_NATS_INBOX= THOLE_POSTGRES=", THOLE_COMMAND, arguments);
     bool const good = exited == code && strstr(said, words) != NULL;
     CU_ASSERT(good);
     if (!good)

@@ -227,6 +227,44 @@ static void test_own_authority(void)
     server_dir_remove(dir);
 }
 
+/* Who asks for TLS in any way sends nothing to a server that has none. */
+static void test_never_in_plain_text(void)
+{
+    static const struct {
+        const char *scheme, *ca;
+        thole_status want;
+        const char *text;
+    } rows[] = {
+        {"nats://", NULL, THOLE_OK, ""},
+        {"", NULL, THOLE_OK, ""},
+        {"tls://", NULL, THOLE_DENIED, "--nats-ca"},
+        {"TLS://", NULL, THOLE_DENIED, "--nats-ca"},
+        {"nats://", "/etc/ssl/certs/ca-certificates.crt", THOLE_DENIED, "--nats-ca"},
+        {"tsl://", NULL, THOLE_INVALID, "neither nats:// nor tls://"},
+        {"https://", NULL, THOLE_INVALID, "neither nats:// nor tls://"},
+    };
+    struct server server;
+    char program[1024], url[TEXT_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CU_ASSERT_FATAL(start_configured(&server, program, ""));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct connection *connection = NULL;
+        put_text(url, "%s127.0.0.1:%u", rows[i].scheme, server.port);
+        struct connection_options const options = {.url = url,
+                                                   .ca = rows[i].ca,
+                                                   .name = "test",
+                                                   .connect_timeout_ms = 1000,
+                                                   .request_timeout_ms = 1000};
+        err.text[0] = '\0';
+        CU_ASSERT_EQUAL(connection_open(&options, &connection, &err), rows[i].want);
+        CHECK_STR(rows[i].scheme, strstr(err.text, rows[i].text) != NULL ? "named" : err.text, "named");
+        connection_close(connection);
+    }
+    server_stop(&server);
+    server_dir_remove(server.dir);
+}
+
 static thole_status try_name(const char *url, const char *ca, const char *name, thole_error *err)
 {
     struct connection *connection = NULL;
@@ -342,6 +380,7 @@ static const struct thole_test tests[] = {
     {"a credentials file that is none", test_credentials_file_that_is_none},
     {"TLS", test_tls},
     {"an own authority", test_own_authority},
+    {"never in plain text", test_never_in_plain_text},
     {"a server's other name", test_server_name},
 };
 FIXTURE_MAIN("logins", tests)

@@ -584,7 +584,7 @@ static void make_anew(const struct place *place)
 {
     struct topology t;
     thole_error err = {0};
-    struct topology_options const again = {.ns = place->t.ns};
+    struct topology_options const again = {.ns = place->t.ns, .accept_loss = true};
     delete_stream(place->hist);
     CHECK_OK(topology_ensure(connection, &again, &t, &err), &err);
 }

@@ -44,6 +44,10 @@ static void test_made_and_read(void)
     CU_ASSERT(memcmp(&again.nonce_key, &none, sizeof none) == 0); /* clients have no business with it */
     CU_ASSERT(memcmp(&t.nonce_key, &none, sizeof none) != 0);
     again.nonce_key = t.nonce_key;
+    CU_ASSERT(again.id.text[0] == '\0' && strlen(t.id.text) == NAMESPACE_ID_BYTES);
+    again.id = t.id;
+    CU_ASSERT(t.ensured && !again.ensured);
+    again.ensured = true;
     CU_ASSERT(memcmp(&t, &again, sizeof t) == 0);
     for (int p = 0; p < 3; p++) {
         put_text(name, "THOLE_%s_IN_%d", ns, p);
@@ -53,6 +57,55 @@ static void test_made_and_read(void)
     }
     put_text(name, "THOLE_%s_IN_3", ns);
     CU_ASSERT_EQUAL(stream_bounds(connection, name, &bounds, &err), THOLE_NOT_FOUND);
+}
+
+static void remove_stream(const char *name)
+{
+    char subject[TEXT_BYTES];
+    thole_error err = {0};
+    struct buf answer;
+    put_text(subject, "$JS.API.STREAM.DELETE.%s", name);
+    buf_init(&answer, 4096);
+    CHECK_OK(connection_request(connection, subject, THOLE_STR(""), &answer, &err), &err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&answer), "\"success\":true"));
+    buf_release(&answer);
+}
+
+/* What was there and is gone: only what can be made again is made. */
+static void test_parts_that_are_gone(void)
+{
+    static const struct {
+        const char *before, *after; /* of its name */
+        const char *text;           /* NULL: it is made again */
+    } rows[] = {{"THOLE", "HIST_0", "and with it the histories"},
+                {"THOLE", "IN_0", "and with it starts, events and results"},
+                {"KV_THOLE", "SECRET", "and with it the key"},
+                {"KV_THOLE", "CONFIG", "and with it the number of partitions"},
+                {"KV_THOLE", "NODES", NULL},
+                {"KV_THOLE", "CRASHES", NULL},
+                {"THOLE", "WORK", NULL},
+                {"THOLE", "REJECTED", NULL}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct topology t;
+        struct stream_bounds bounds;
+        thole_error err = {0};
+        char ns[32], name[TEXT_BYTES], subject[TEXT_BYTES];
+        snprintf(ns, sizeof ns, "%s", fresh_ns());
+        put_text(name, "%s_%s_%s", rows[i].before, ns, rows[i].after);
+        CHECK_OK(ensure(ns, 1, &err), &err);
+        put_text(subject, "thole.%s.ctl.0.epoch", ns);
+        CHECK_OK(connection_publish(connection, subject, NULL, 0, THOLE_STR("x"), &err), &err);
+        remove_stream(name);
+        CU_ASSERT_EQUAL(ensure(ns, 1, &err), rows[i].text == NULL ? THOLE_OK : THOLE_CONFLICT);
+        CU_ASSERT_EQUAL(stream_bounds(connection, name, &bounds, NULL),
+                        rows[i].text == NULL ? THOLE_OK : THOLE_NOT_FOUND);
+        if (rows[i].text != NULL)
+            CU_ASSERT(has(err.text, rows[i].text) && has(err.text, "estore NATS's data, or, when") &&
+                      has(err.text, "thole recover"));
+        struct topology_options const accepts = {.ns = ns, .partitions = 1, .accept_loss = true};
+        CHECK_OK(topology_ensure(connection, &accepts, &t, &err), &err);
+        CHECK_OK(stream_bounds(connection, name, &bounds, &err), &err);
+    }
 }
 
 static void test_defaults(void)
@@ -597,6 +650,7 @@ static void test_wrong_consumers_are_refused(void)
 
 static const struct thole_test tests[] = {
     {"made, and read", test_made_and_read},
+    {"parts that are gone", test_parts_that_are_gone},
     {"defaults", test_defaults},
     {"payload max is one for a namespace", test_payload_max},
     {"options that are refused", test_bad_options},

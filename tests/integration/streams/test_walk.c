@@ -1,4 +1,5 @@
 /* Reads without a consumer: they find what reads with a consumer find. */
+#include "finder.h"
 #include "reader.h"
 #include "streams_fixture.h"
 
@@ -69,6 +70,58 @@ static void test_walk(void)
     connection_close(connection);
 }
 
-static const struct thole_test tests[] = {{"as with a consumer", test_walk}};
+/* Questions of one round find what one after the other finds. */
+static void compare_round(struct connection *connection, struct finder *finder, const char *stream,
+                          const char *subject, uint64_t from)
+{
+    struct finder_question questions[FINDER_QUESTIONS_MAX];
+    struct finder_answer answers[FINDER_QUESTIONS_MAX];
+    thole_error err = {0};
+    for (size_t i = 0; i < FINDER_QUESTIONS_MAX; i++)
+        questions[i] = (struct finder_question){thole_slice_from(subject), i == 0 ? 0 : from + i};
+    CHECK_OK(finder_ask(finder, questions, FINDER_QUESTIONS_MAX, answers, &err), &err);
+    for (size_t i = 0; i < FINDER_QUESTIONS_MAX; i++) {
+        struct stored_message one;
+        struct buf body;
+        buf_init(&body, MESSAGE_BYTES_MAX);
+        CHECK_OK(stream_find(connection, stream, subject, questions[i].from, &one, &body, &err), &err);
+        CU_ASSERT_EQUAL(answers[i].sequence, one.sequence);
+        CU_ASSERT(one.sequence == 0 ||
+                  (thole_slice_equal(answers[i].body, buf_bytes(&body)) && answers[i].subject.len > 0));
+        buf_release(&body);
+    }
+}
+
+static void test_finder(void)
+{
+    struct connection *const connection = connect_here();
+    struct topology const t = fresh_topology(connection, 1);
+    char stream[TEXT_BYTES], subject[TEXT_BYTES], all[TEXT_BYTES];
+    thole_error err = {0};
+    struct finder *finder = NULL;
+    put_text(stream, "THOLE_%s_HIST_0", t.ns);
+    put_text(subject, "thole.%s.hist.0.a", t.ns);
+    put_text(all, "thole.%s.hist.0.a.*", t.ns);
+    CHECK_OK(finder_open(connection, stream, &finder, &err), &err);
+    compare_round(connection, finder, stream, all, 1);
+    fill_stream(connection, subject, MESSAGES, SUBJECTS);
+    compare_round(connection, finder, stream, all, 1);
+    compare_round(connection, finder, stream, all, MESSAGES - 4);
+    for (uint64_t sequence = 10; sequence <= 20; sequence++)
+        CHECK_OK(stream_delete(connection, stream, sequence, &err), &err);
+    compare_round(connection, finder, stream, all, 8);
+    finder_close(finder);
+    CHECK_OK(finder_open(connection, "NONE", &finder, &err), &err);
+    struct finder_question const question = {thole_slice_from(all), 0};
+    struct finder_answer answer;
+    CU_ASSERT_EQUAL(finder_ask(finder, &question, 1, &answer, &err), THOLE_NOT_FOUND);
+    finder_close(finder);
+    connection_close(connection);
+}
+
+static const struct thole_test tests[] = {
+    {"as with a consumer", test_walk},
+    {"many at a time", test_finder},
+};
 
 FIXTURE_MAIN("walk", tests)

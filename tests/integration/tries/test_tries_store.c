@@ -184,7 +184,7 @@ static size_t expire(struct postgres *pg, uint64_t since_ms, size_t limit, struc
                      struct expired_try **ret)
 {
     size_t len = 99;
-    CHECK_OK(projector_store_expire_begin(pg, 1, since_ms, limit, arena, ret, &len, &store_err));
+    CHECK_OK(projector_store_expire_begin(pg, &store_owner, since_ms, limit, arena, ret, &len, &store_err));
     return len;
 }
 
@@ -256,7 +256,9 @@ static void expired_tries_are_ended_together_with_what_is_said(void)
     CHECK_STR("details", (const char *)rows[one].row.details.ptr, "at 7");
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
     CHECK_STR("left", store_sql("expire", "SELECT activity_id FROM worker_queue ORDER BY 1"), "3\n4");
-    CHECK_INT(store_complete_one(pg, ME, &claims[0]), ROW_MISSING); /* too late */
+    CHECK_INT(store_complete_one(pg, ME, &claims[0]), ROW_UNKNOWN); /* too late, once a batch has come */
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
+    CHECK_INT(store_complete_one(pg, ME, &claims[0]), ROW_MISSING);
     CHECK_INT(store_complete_one(pg, ME, &claims[2]), ROW_MINE);
     projector_store_expire_rollback(pg); /* nothing is open: nothing happens */
     arena_release(&arena);
@@ -281,6 +283,7 @@ static void completion_and_deadline_do_not_both_count(void)
     worker_store_complete_rollback(worker);
     CHECK_INT(expire(pg, 0, 10, &arena, &rows), 1);
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
     CHECK_INT(store_complete_one(worker, ME, &claim), ROW_MISSING);
     arena_release(&arena);
     postgres_close(pg);
@@ -307,7 +310,7 @@ static void deadlines_are_found_by_index(void)
     CHECK_HAS(plan, "using worker_queue_timed");
     CHECK_HAS(plan, "rows=1 loops=1");
     CU_ASSERT(strstr(plan, "Seq Scan") == NULL && strstr(plan, "Sort") == NULL);
-    plan = store_own_sql(pg, "EXPLAIN EXECUTE expire(1, 0, 10)");
+    plan = store_own_sql(pg, "EXPLAIN EXECUTE expire(1, 0, 10, 1, 0, 0)");
     CHECK_HAS(plan, "using worker_queue_deadline");
     CHECK_HAS(plan, "Tid Scan");
     CU_ASSERT(strstr(plan, "Seq Scan") == NULL);
@@ -368,7 +371,8 @@ static size_t orphans(struct postgres *pg, uint32_t *ret_try, uint64_t *ret_time
     size_t len = 0;
     arena_init(&arena, 1 << 20);
     uint64_t next_in_ms = 0;
-    CHECK_OK(projector_store_orphans(pg, 1, 60000, 10, &arena, &rows, &len, &next_in_ms, &store_err));
+    CHECK_OK(
+        projector_store_orphans(pg, &store_owner, 60000, 10, &arena, &rows, &len, &next_in_ms, &store_err));
     if (len > 0) {
         *ret_try = rows[0].try_number;
         *ret_timeout_ms = rows[0].try_timeout_ms;
@@ -406,6 +410,7 @@ static void left_rows_need_no_worker(void)
     CHECK_INT(next_deadline(pg), 0);
     CHECK_INT(expire(pg, 500, 10, &arena, &rows), 1); /* it does end */
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
     CHECK_OK(worker_store_leave(pg, ME, &mine, 1, &store_err));
     CHECK_INT(mine.state, ROW_MISSING);
     arena_release(&arena);

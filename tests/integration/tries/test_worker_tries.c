@@ -211,9 +211,9 @@ static void test_heartbeats_survive_an_outage(void)
     CHECK_OK(server_restart(&stage.postgres, &stage.err), &stage.err);
     stage_pause_ms(2500);
     CU_ASSERT_EQUAL(atomic_load(&stage_notes.fired), 0);
-    struct projected projected;
-    CU_ASSERT_EQUAL(projector_store_open(stage.pg, 0, 1, &projected, NULL, &stage.err), THOLE_UNAVAILABLE);
-    CHECK_OK(projector_store_open(stage.pg, 0, 1, &projected, NULL, &stage.err), &stage.err);
+    struct rows_state rows;
+    CU_ASSERT_EQUAL(projector_store_open(stage.pg, 0, 1, &rows, NULL, &stage.err), THOLE_UNAVAILABLE);
+    CHECK_OK(projector_store_open(stage.pg, 0, 1, &rows, NULL, &stage.err), &stage.err);
     CHECK_STR("stored after all", row_details(1, 1), "page 1.1");
     stage_row(&stage, "i", 1, "paged", false);
     stage_push(&stage, "i", 1);

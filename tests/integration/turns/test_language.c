@@ -90,6 +90,36 @@ static void test_children(void)
     CU_ASSERT_EQUAL(events("family-1", "ChildFailed"), 1);
 }
 
+/* A parent that ends with close = TERMINATE ends its child, and not a stranger with the id of one. */
+static void test_whom_a_parent_ends(void)
+{
+    thole_error err = {0};
+    thole_instance_status status;
+    start("stranger-1", "lives", "3");
+    start("hasty-1", "hasty", "stranger-1");
+    start("hasty-2", "hasty", "own-1");
+    check_outcome("hasty-1", "away");
+    check_outcome("hasty-2", "away");
+    (void)stack_outcome(client, "own-1", 60000, &status);
+    CHECK_STR("its child", thole_instance_status_name(status), "Terminated");
+    pause_ms(300); /* the other one is asked to end at the same time */
+    CHECK_OK(thole_client_signal(client, THOLE_STR("stranger-1"), THOLE_STR("tick"), THOLE_STR("z"),
+                                 THOLE_STR(""), NULL, &err),
+             &err);
+    check_outcome("stranger-1", "z");
+}
+
+/* A child that is cleaning up, because it was cancelled, when its parent ends with close = TERMINATE. */
+static void test_what_cleans_up_is_ended(void)
+{
+    thole_instance_status status;
+    start("hurried-1", "hurried", "tidy-1");
+    check_outcome("hurried-1", "gone");
+    (void)stack_outcome(client, "tidy-1", 60000, &status);
+    CHECK_STR("its child", thole_instance_status_name(status), "Terminated");
+    CU_ASSERT_EQUAL(events("tidy-1", "CancelRequested"), 1);
+}
+
 static void test_events_before_their_instance(void)
 {
     thole_error err = {0};
@@ -207,6 +237,8 @@ static const struct thole_test tests[] = {
     {"tries on another queue", test_tries_on_another_queue},
     {"time is over", test_time_is_over},
     {"children", test_children},
+    {"whom a parent ends", test_whom_a_parent_ends},
+    {"what cleans up is ended", test_what_cleans_up_is_ended},
     {"events before their instance", test_events_before_their_instance},
     {"old instance loads its newest lives", test_old_instance_loads_its_newest_lives},
     {"kill -9 of everything", test_kill9},

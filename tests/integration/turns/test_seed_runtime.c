@@ -4,17 +4,20 @@
  * time is begun first and looked at last.
  */
 #include "seed_stage.h"
+#include "work_heard.h"
+#include "wrap_moved_clock.h"
 #include <libpq-fe.h>
 #include <stdatomic.h>
 
 enum { LEASE_MS = 5000, SHORT_LEASE_MS = 2000, POOL = 3, POOL_SLOTS = 4, TASKS = 60 };
+enum { POOL_RUNS = POOL * POOL_SLOTS, CONTENDED = POOL_RUNS / 2, LONG_LEASE_MS = 600000 };
 
 /* Within a tenth of a second: the database's clock goes on between the two. */
 #define COUNTS_FROM_CLAIM(id)                                                                                \
     "SELECT deadline_at - claimed_at BETWEEN interval '2.9 s' AND interval '3.1 s'"                          \
     " FROM thole_default.worker_queue WHERE instance = '" id "'"
 
-static struct actor_worker pool[POOL], holder, waiting, queued;
+static struct actor_worker pool[POOL], holder, queued;
 static char runs[128];
 
 static bool ran(const char *line, size_t times)
@@ -56,13 +59,10 @@ static void look_for_deadline(const thole_activity *act)
 
 static void begin_all(void)
 {
+    work_heard_open(seed.stack.nats.url);
     actors_on_begin(look_for_deadline);
     actor_options(&holder, &seed.stack, "held", LEASE_MS);
     actor_start(&holder, 'A');
-    actor_options(&waiting, &seed.stack, "held", LEASE_MS);
-    seed_start("extended", "polite", "held");
-    CU_ASSERT_TRUE(actors_wait_runs("extended", 1));
-    actor_start(&waiting, 'B');               /* would take it if it could */
     seed_start("queued", "limited", "later"); /* nobody serves that queue yet */
     CU_ASSERT_TRUE(seed_wait_rows("queued", 1));
     seed_start("in-time", "limited", "held");
@@ -98,47 +98,102 @@ static void single_process(void)
     setenv("THOLE_NAMESPACE", "default", 1);
 }
 
-/* As many as there are slots run at the same time; each of many more is run once. */
+/* Another worker that has a slot gets the message of an activity that runs, as often as it takes until one
+ * says that it waits for the lease (its holder may get it, and has it already). Until then it has run once.
+ */
+static void contend_for_run(const char *queue, const char *id)
+{
+    enum { STEP_MS = 20 };
+    uint64_t const message = seed_message(queue, id, 2);
+    for (int i = 0; i < ACTOR_WAIT_MS / STEP_MS && actors_runs(id, NULL) == 1; i++) {
+        if (work_heard_of(message).delayed > 0)
+            break;
+        work_heard_redeliver(queue, message);
+        pause_ms(STEP_MS);
+    }
+    CU_ASSERT_TRUE(work_heard_of(message).delayed > 0);
+    CU_ASSERT_EQUAL(actors_runs(id, NULL), 1);
+}
+
+static const char *task_id(size_t i)
+{
+    static char id[ACTOR_ID_BYTES];
+    snprintf(id, sizeof id, "task-%zu", i);
+    return id;
+}
+
+static void start_tasks(size_t first, size_t n, const char *orchestration)
+{
+    for (size_t i = first; i < first + n; i++)
+        seed_start(task_id(i), orchestration, "pool");
+}
+
+/* Half of the slots are taken, and all that runs there is contended for. Then as many as there are slots run
+ * at the same time; and each of many more is run once. */
 static void pooled_workers(void)
 {
-    char id[ACTOR_ID_BYTES];
     for (size_t i = 0; i < POOL; i++) {
-        actor_options(&pool[i], &seed.stack, "pool", LEASE_MS * 10);
+        actor_options(&pool[i], &seed.stack, "pool", LONG_LEASE_MS);
         pool[i].options.slots = POOL_SLOTS;
         actor_start(&pool[i], i % 2 == 0 ? 'A' : 'B');
     }
-    for (size_t i = 0; i < POOL * POOL_SLOTS + TASKS; i++) {
-        snprintf(id, sizeof id, "task-%zu", i);
-        seed_start(id, i < POOL * POOL_SLOTS ? "polite" : "echo", "pool");
-        if (i < POOL * POOL_SLOTS)
-            CU_ASSERT_TRUE(actors_wait_runs(id, 1)); /* none of them has returned */
-    }
-    for (size_t i = 0; i < POOL * POOL_SLOTS; i++) {
-        snprintf(id, sizeof id, "task-%zu", i);
-        actors_release(id, UINT32_MAX);
-    }
-    for (size_t i = 0; i < POOL * POOL_SLOTS + TASKS; i++) {
-        snprintf(id, sizeof id, "task-%zu", i);
-        check_completed(id);
-    }
+    start_tasks(0, CONTENDED, "polite");
+    for (size_t i = 0; i < CONTENDED; i++)
+        CU_ASSERT_TRUE(actors_wait_runs(task_id(i), 1));
+    for (size_t i = 0; i < CONTENDED; i++)
+        contend_for_run("pool", task_id(i));
+    start_tasks(CONTENDED, POOL_RUNS - CONTENDED, "polite");
+    for (size_t i = CONTENDED; i < POOL_RUNS; i++)
+        CU_ASSERT_TRUE(actors_wait_runs(task_id(i), 1)); /* none of them has returned */
+    start_tasks(POOL_RUNS, TASKS, "echo");
+    for (size_t i = 0; i < POOL_RUNS; i++)
+        actors_release(task_id(i), UINT32_MAX);
+    for (size_t i = 0; i < POOL_RUNS + TASKS; i++)
+        check_completed(task_id(i));
     for (size_t i = 0; i < POOL; i++)
         actor_stop(&pool[i]);
 }
 
+/* Its lease, in its row and at the broker, is as long as its option says. */
+static void check_lease(const char *queue, const char *id)
+{
+    char want[32];
+    snprintf(want, sizeof want, "%u", (unsigned)SHORT_LEASE_MS / 1000);
+    CHECK_STR("lease in seconds",
+              seed_sql("SELECT round(extract(epoch FROM lease_until - greatest(claimed_at, renewed_at)))"
+                       " FROM thole_default.worker_queue WHERE instance = '%s'",
+                       id),
+              want);
+    CU_ASSERT_EQUAL(work_heard_ack_wait_ms(queue), SHORT_LEASE_MS);
+}
+
+/* Its worker is killed: another one has it when the lease that the row shows then is over, and not before.
+ * Two leases are left to a busy machine; by the database's clock. */
 static void worker_dies(void)
 {
-    char lease[16];
+    char lease[16], until[64];
     snprintf(lease, sizeof lease, "%dms", SHORT_LEASE_MS);
     setenv("THOLE_LEASE", lease, 1);
     setenv("THOLE_QUEUE", "dies", 1);
     struct stack_program *const first = seed_program("first", "worker");
     seed_start("inherited", "polite", "dies");
     CU_ASSERT_TRUE(ran("inherited attempt 1 begins", 1));
+    check_lease("dies", "inherited");
     struct stack_program *const heir = seed_program("heir", "worker");
     CU_ASSERT_TRUE(stack_logged(heir, "serves queue dies", 1, ACTOR_WAIT_MS));
+    CU_ASSERT_TRUE(seed_wait_sql("t", "SELECT renewed_at IS NOT NULL FROM thole_default.worker_queue"
+                                      " WHERE instance = 'inherited'"));
+    check_lease("dies", "inherited");
     CU_ASSERT_EQUAL(stack_count(runs, "inherited attempt 2 begins"), 0);
     stack_kill9(first);
+    snprintf(until, sizeof until, "%s",
+             seed_sql("SELECT lease_until FROM thole_default.worker_queue WHERE instance = 'inherited'"));
     CU_ASSERT_TRUE(ran("inherited attempt 2 begins", 1));
+    CHECK_STR("taken over in time",
+              seed_sql("SELECT claimed_at BETWEEN '%s' AND timestamptz '%s' + interval '%d ms'"
+                       " FROM thole_default.worker_queue WHERE instance = 'inherited'",
+                       until, until, 2 * SHORT_LEASE_MS),
+              "t");
     seed_touch("inherited.all");
     seed_check_attempt("inherited", 2);
     seed_check_one_result("inherited");
@@ -193,6 +248,7 @@ static void persisted(void)
 /* The deadline of "in-time" is over by now, and nobody has acted upon it. */
 static void cleared(void)
 {
+    CU_ASSERT_TRUE(seed_drained()); /* results come before their rows go, messages after that */
     CHECK_STR("rows",
               seed_sql("SELECT count(*) FROM thole_default.worker_queue WHERE deadline_at IS NOT NULL"), "0");
     CU_ASSERT_EQUAL(stack_count(seed.engine->log, "past their deadline"), 0);
@@ -201,19 +257,44 @@ static void cleared(void)
     CU_ASSERT_EQUAL(actors_runs("in-time", NULL), 1);
 }
 
-/* Held for longer than a lease, under the eyes of a worker that has a slot for it. */
+/* A third of the lease passes, for its worker and its row; the worker renews it. */
+static void pass_third(const char *id)
+{
+    seed_rows_age(id, LONG_LEASE_MS / 3);
+    moved_clock_pass(LONG_LEASE_MS / 3);
+    CU_ASSERT_TRUE(seed_wait_sql("t",
+                                 "SELECT renewed_at > clock_timestamp() - interval '%d ms'"
+                                 " FROM thole_default.worker_queue WHERE instance = '%s'",
+                                 LONG_LEASE_MS / 6, id));
+}
+
+/* Held for longer than a lease. Then another worker gets its message, claims it, and is refused: the holder
+ * has no second slot that it could come to. */
 static void extended(void)
 {
-    CU_ASSERT_TRUE(seed_wait_sql("t",
-                                 "SELECT renewed_at > claimed_at + interval '%d ms'"
-                                 " FROM thole_default.worker_queue WHERE instance = 'extended'",
-                                 LEASE_MS + 500));
+    struct actor_worker keeper, rival;
+    actor_options(&keeper, &seed.stack, "kept", LONG_LEASE_MS);
+    keeper.options.slots = 1;
+    actor_start(&keeper, 'A');
+    seed_start("extended", "polite", "kept");
+    CU_ASSERT_TRUE(actors_wait_runs("extended", 1));
+    actor_options(&rival, &seed.stack, "kept", LONG_LEASE_MS);
+    actor_start(&rival, 'B');
+    for (int i = 0; i < 4; i++)
+        pass_third("extended");
+    contend_for_run("kept", "extended");
     actors_release("extended", UINT32_MAX);
     seed_check_outcome("extended", "attempt 1 by A");
     CU_ASSERT_EQUAL(actors_runs("extended", NULL), 1);
-    CU_ASSERT_TRUE(seed_drained());
-    actor_stop(&waiting);
+    CU_ASSERT_TRUE(seed_wait_queued("kept", "extended", 2, false));
+    actor_stop(&rival);
+    actor_stop(&keeper);
+}
+
+static void end_all(void)
+{
     actor_stop(&holder);
+    work_heard_close();
 }
 
 static const struct thole_test tests[] = {
@@ -224,8 +305,9 @@ static const struct thole_test tests[] = {
     {"deadline_refreshed_just_before_handler_starts", refreshed},
     {"fork_branches_run_concurrently_and_join", branches},
     {"deadline_persisted_before_execution", persisted},
-    {"claim_extended_by_heartbeat", extended},
     {"deadline_cleared_on_completion", cleared},
+    {"claim_extended_by_heartbeat", extended},
+    {"end", end_all},
 };
 
 static void begin(void)

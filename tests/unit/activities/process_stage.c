@@ -8,6 +8,7 @@ struct process_pool *process_stage_pool;
 struct forkserver *process_stage_forkserver;
 char process_stage_argument[] = "--postgres=secret";
 atomic_uint process_stage_lost;
+const char *process_stage_env = "STAGE";
 static const thole_program *stage_program;
 
 void process_note(pid_t pid)
@@ -36,6 +37,7 @@ void process_stage_open(const thole_program *program, uint32_t max)
     struct forkserver_options const options = {.program = program,
                                                .argv = argv,
                                                .payload_max = 100000,
+                                               .env = process_stage_env,
                                                .lost = on_lost,
                                                .secrets = {NULL, process_stage_argument + 11}};
     thole_error error = {.status = THOLE_OK};

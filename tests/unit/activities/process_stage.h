@@ -23,6 +23,8 @@ unsigned process_alive(void);
 /* First in main(): no thread has been started. */
 void process_stage_open(const thole_program *program, uint32_t max);
 void process_stage_close(void);
+extern const char
+    *process_stage_env; /* names of variables that processes may have, too; set before it is opened */
 extern char process_stage_argument[]; /* of the program: an option with a secret */
 extern struct process_pool *process_stage_pool;
 extern struct forkserver *process_stage_forkserver;

@@ -1,6 +1,7 @@
 /* What a handler may call, without a worker: facts, token, heartbeats, failures, what is reported. */
 #include "activity_run.h"
 #include "clock.h"
+#include "dropped.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
 #include <poll.h>
@@ -221,13 +222,13 @@ static thole_status fails_as(thole_activity *act, thole_slice input, thole_slice
 static thole_status fails_for_good(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)input, (void)ret_output;
-    (void)thole_activity_fail_final(act, THOLE_STR("declined"), "first");
+    drop_status(thole_activity_fail_final(act, THOLE_STR("declined"), "first"));
     return thole_activity_fail_final(act, THOLE_STR("not a type"), "no");
 }
 
 static thole_status changes_its_mind(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
-    (void)thole_activity_fail_final(act, THOLE_STR("declined"), "no");
+    drop_status(thole_activity_fail_final(act, THOLE_STR("declined"), "no"));
     *ret_output = input;
     return THOLE_OK;
 }

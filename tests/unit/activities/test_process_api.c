@@ -1,4 +1,5 @@
 /* What a handler in a process of its own sees, can do and returns is what one on a thread does. */
+#include "dropped.h"
 #include "process_stage.h"
 #include "wrap_mutexes.h"
 #include <errno.h>
@@ -137,10 +138,10 @@ static thole_status waits(thole_activity *act, thole_slice input, thole_slice *r
     atomic_fetch_add(&process_notes->started, 1);
     thole_status const status = thole_activity_wait(act, 60000);
     uint64_t const left_ms = thole_activity_grace_left_ms(act);
-    (void)thole_activity_fail(
+    drop_status(thole_activity_fail(
         act, "%d %s %.*s %d %d", status, thole_cancel_kind_name(thole_activity_cancel_kind(act)),
         THOLE_FMT(thole_activity_cancel_reason(act)), left_ms > 20000 && left_ms <= 30000,
-        thole_activity_heartbeat(act, THOLE_STR("late")));
+        thole_activity_heartbeat(act, THOLE_STR("late"))));
     return status;
 }
 

@@ -19,12 +19,13 @@ static struct record_hash hash_of(thole_slice record)
     return record_hash_make(THOLE_STR("ns"), 3, record);
 }
 
-static void encode(const struct event *events, size_t n, struct buf *to)
+static void encode_as(bool refers, const struct event *events, size_t n, struct buf *to)
 {
     struct record const record = {.kind = RECORD_TURN,
                                   .epoch = 2,
                                   .n = 5,
                                   .salts = &salts,
+                                  .refers = refers,
                                   .turn = {.instance = THOLE_STR("i"),
                                            .execution = 1,
                                            .number = 1,
@@ -33,6 +34,11 @@ static void encode(const struct event *events, size_t n, struct buf *to)
                                            .events_len = n}};
     buf_init(to, 1 << 20);
     CU_ASSERT_EQUAL(record_encode(&record, to), THOLE_OK);
+}
+
+static void encode(const struct event *events, size_t n, struct buf *to)
+{
+    encode_as(false, events, n, to);
 }
 
 static thole_status redact(thole_slice record, uint64_t event, const char *field, struct buf *to)
@@ -121,6 +127,93 @@ static void test_one_field(void)
     buf_release(&bytes);
 }
 
+/* ---- a payload that several events have ---- */
+
+enum { LONG = 300 };
+static char one_secret[LONG + 1], two_secret[LONG + 1];
+
+/* Started, and two activities with its input; the second one was tried before, and has details. Then what the
+ * last one returned, and an end with that. */
+static void encode_references(struct buf *to)
+{
+    thole_slice const one = {(const uint8_t *)one_secret, LONG}, two = {(const uint8_t *)two_secret, LONG};
+    memset(one_secret, '1', LONG);
+    memset(two_secret, '2', LONG);
+    struct event const events[] = {
+        {.id = 1, .kind = EVENT_STARTED, .code = 1, .name = THOLE_STR("o"), .data = one},
+        {.id = 2,
+         .kind = EVENT_ACTIVITY_COMPLETED,
+         .ref = 9,
+         .try_number = 1,
+         .data = two,
+         .source = &(struct event_source){.place.worker = THOLE_STR("w")}},
+        {.id = 3,
+         .kind = EVENT_ACTIVITY_TRY_STARTED,
+         .ref = 9,
+         .try_number = 2,
+         .name = THOLE_STR("a"),
+         .queue = THOLE_STR("q"),
+         .data = one,
+         .details = THOLE_STR("some details")},
+        {.id = 4, .kind = EVENT_CUSTOM_STATUS_SET, .data = THOLE_STR("a status")},
+        {.id = 5, .kind = EVENT_COMPLETED, .data = two}};
+    encode_as(true, events, 5, to);
+    CU_ASSERT_TRUE(to->len < 3 * LONG);
+}
+
+/* What is left of each event of the record: its payload, or (erased); then its details. */
+static void check_left(const char *name, const struct buf *bytes, const char *want)
+{
+    struct arena arena;
+    struct record record;
+    char text[200] = "";
+    arena_init(&arena, 1 << 20);
+    CU_ASSERT_EQUAL_FATAL(record_decode(buf_bytes(bytes), &arena, &record, NULL), THOLE_OK);
+    for (size_t i = 0, at = 0; i < record.turn.events_len; i++) {
+        const struct event *const e = &record.turn.events[i];
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%c%s", i == 0 ? "" : " ",
+                               e->data_erased ? '-' : e->data.ptr[0], e->details_erased ? "-" : "");
+        CU_ASSERT_EQUAL(e->data_erased, e->data.len == 0);
+    }
+    CHECK_STR(name, text, want);
+    arena_release(&arena);
+}
+
+static void test_references(void)
+{
+    struct {
+        uint64_t event;
+        const char *field;
+        thole_status status;
+        const char *left;
+    } const rows[] = {
+        {1, "input", THOLE_OK, "- 2 - a 2"},    {3, "input", THOLE_OK, "- 2 - a 2"},
+        {3, "details", THOLE_OK, "1 2 1- a 2"}, {3, "", THOLE_OK, "- 2 -- a 2"},
+        {2, "output", THOLE_OK, "1 - 1 a -"},   {2, "", THOLE_OK, "1 - 1 a -"},
+        {5, "output", THOLE_OK, "1 - 1 a -"},   {4, "", THOLE_OK, "1 2 1 - 2"},
+        {0, "input", THOLE_OK, "- 2 - a 2"},    {0, "", THOLE_OK, "- - -- - -"},
+        {2, "input", THOLE_INVALID, NULL},      {6, "", THOLE_NOT_FOUND, NULL},
+    };
+    struct buf bytes;
+    encode_references(&bytes);
+    struct record_hash const before = hash_of(buf_bytes(&bytes));
+    check_left("as it was written", &bytes, "1 2 1 a 2");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf redacted, again;
+        CU_ASSERT_EQUAL(redact(buf_bytes(&bytes), rows[i].event, rows[i].field, &redacted), rows[i].status);
+        if (rows[i].status == THOLE_OK) {
+            struct record_hash const after = hash_of(buf_bytes(&redacted));
+            CU_ASSERT_TRUE(record_hash_equal(&before, &after));
+            check_left(rows[i].field, &redacted, rows[i].left);
+            CU_ASSERT_EQUAL(redact(buf_bytes(&redacted), rows[i].event, rows[i].field, &again),
+                            rows[i].event == 0 ? THOLE_NOT_FOUND : THOLE_CONFLICT);
+            buf_release(&again);
+        }
+        buf_release(&redacted);
+    }
+    buf_release(&bytes);
+}
+
 /* The same payload has another salt, and so another hash, in each place. */
 static void test_salts(void)
 {
@@ -197,6 +290,9 @@ static void test_flipped_bits(void)
     CU_ASSERT_EQUAL(redact(buf_bytes(&bytes), 2, "", &redacted), THOLE_OK);
     flip_all(buf_bytes(&redacted));
     buf_release(&redacted);
+    buf_release(&bytes);
+    encode_references(&bytes);
+    flip_all(buf_bytes(&bytes));
     buf_release(&bytes);
 }
 
@@ -280,6 +376,7 @@ static void test_log(void)
 static const struct thole_test tests[] = {
     {"every kind of event", test_every_kind},
     {"one field of several", test_one_field},
+    {"a payload of several events", test_references},
     {"salts", test_salts},
     {"without salts", test_without_salts},
     {"flipped bits", test_flipped_bits},

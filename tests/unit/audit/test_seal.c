@@ -241,7 +241,38 @@ static void test_seals(void)
     story_end(log);
 }
 
+/* Answers of a server, at each place of the stream and under each subject, change nothing and are counted. */
+static void test_answers(void)
+{
+    static const thole_slice answer =
+        THOLE_STR_INIT("{\"type\":\"io.nats.jetstream.api.v1.account_info_response\",\"memory\":0}");
+    struct published published;
+    struct log *log = story_written();
+    publish(&published, log);
+    log->seal = seal_of(&published, &published.key);
+    for (size_t i = 0; i < 3; i++) {
+        seal_take_leaves(log->seal, 10 * i, answer);
+        seal_take_checkpoint(log->seal, 10 * i + 1, answer);
+        seal_take_list(log->seal, 10 * i + 2, answer);
+        if (i == 0)
+            seal_take_leaves(log->seal, 5, buf_bytes(&published.leaves));
+        if (i == 1)
+            seal_take_checkpoint(log->seal, 15, buf_bytes(&published.checkpoint));
+    }
+    seal_end(log->seal);
+    (void)story_check(log);
+    want(log, "answers of a server", "");
+    CU_ASSERT_EQUAL(published.wrong, 0);
+    CU_ASSERT_EQUAL(seal_foreign(log->seal), 9);
+    CU_ASSERT(seal_signed(log->seal) > 0);
+    seal_destroy(log->seal);
+    log->seal = NULL;
+    release(&published);
+    story_end(log);
+}
+
 static const struct thole_test tests[] = {
+    {"answers of a server", test_answers},
     {"what is right", test_right},
     {"the end of a log", test_the_end},
     {"under cover of a deletion", test_cover},

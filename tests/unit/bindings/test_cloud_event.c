@@ -176,70 +176,6 @@ static void test_memory(void)
     CU_ASSERT_EQUAL(status, THOLE_OK);
 }
 
-static void test_json(void)
-{
-    static const char *const good[] = {"1",
-                                       "-0.5e+3",
-                                       "\"\"",
-                                       "\"\\u00e4\\\"\"",
-                                       "[]",
-                                       "{}",
-                                       " [1 , {\"a\" : []}] ",
-                                       "true",
-                                       "null",
-                                       "{\"a\":1,\"b\":{\"c\":[[]]}}",
-                                       "[[],[]]"};
-    static const char *const bad[] = {"",
-                                      " ",
-                                      "01",
-                                      "1.",
-                                      "+1",
-                                      "[1,]",
-                                      "{\"a\":}",
-                                      "{a:1}",
-                                      "[1",
-                                      "]",
-                                      "{]",
-                                      "tru",
-                                      "\"\n\"",
-                                      "\"\\x\"",
-                                      "\"\\u12\"",
-                                      "1 2",
-                                      "{\"a\" 1}",
-                                      "{,}",
-                                      "\"\xff\"",
-                                      "{\"a\":1,}",
-                                      "[1 2]",
-                                      "{\"a\":1 \"b\":2}",
-                                      "{\"a\":1,b:2}",
-                                      "{\"a\":1,\"b\" 2}",
-                                      "\"\\",
-                                      "\"\\u",
-                                      "\"\\u123",
-                                      "\"a",
-                                      "{\"a",
-                                      "{\"a\":",
-                                      "{\"a\":1,",
-                                      "-",
-                                      "1e",
-                                      "[1}",
-                                      "{\"a\":1]",
-                                      "[]]",
-                                      "{}}"};
-    for (size_t i = 0; i < ARRAY_LEN(good); i++)
-        if (!event_json_is_valid(thole_slice_from(good[i])))
-            CHECK_STR(good[i], "refused", "valid");
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        if (event_json_is_valid(thole_slice_from(bad[i])))
-            CHECK_STR(bad[i], "taken", "refused");
-    char deep[2 * (EVENT_JSON_DEPTH_MAX + 1) + 1] = "";
-    memset(deep, '[', EVENT_JSON_DEPTH_MAX + 1);
-    memset(deep + EVENT_JSON_DEPTH_MAX + 1, ']', EVENT_JSON_DEPTH_MAX + 1);
-    CU_ASSERT_FALSE(event_json_is_valid(thole_slice_from(deep)));
-    deep[2 * EVENT_JSON_DEPTH_MAX + 1] = '\0';
-    CU_ASSERT_TRUE(event_json_is_valid(thole_slice_from(deep + 1)));
-}
-
 static void test_header_values(void)
 {
     struct buf text;
@@ -254,7 +190,6 @@ int main(void)
     static const struct thole_test tests[] = {{"reading", test_reading},
                                               {"bounds", test_bounds},
                                               {"memory", test_memory},
-                                              {"json", test_json},
                                               {"header values", test_header_values}};
     return thole_run_suite("cloud_event", tests, ARRAY_LEN(tests));
 }

@@ -95,7 +95,7 @@ thole_status __wrap_connection_serve(struct connection *connection, const char *
                                      thole_error *reterr)
 {
     is_ours(connection);
-    SAY_ALWAYS("listens to %s in the group %s", subject, group);
+    SAY_ALWAYS("listens to %s in the group %s", subject, group == NULL ? "of none" : group);
     THOLE_TRY(played_ends(CALL_LISTEN, reterr));
     opened++;
     serves = each;
@@ -267,11 +267,10 @@ thole_status __wrap_topology_read(struct connection *connection, const char *ns,
     return THOLE_OK;
 }
 
-thole_status __wrap_bindings_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                                    thole_error *reterr)
+thole_status __wrap_bindings_require(struct connection *connection, const char *ns, thole_error *reterr)
 {
     is_ours(connection);
-    SAY_ALWAYS("makes the bucket of %s, %u replicas", ns, replicas);
+    SAY_ALWAYS("needs the bucket of %s", ns);
     return played_ends(CALL_BUCKET, reterr);
 }
 

@@ -2,6 +2,7 @@
  * Each request for memory of an arena is refused once, one after the other, and all that come behind it are
  * granted: who asked must say so, and pass it on to the end. Nothing may succeed with a part left out.
  */
+#include "dropped.h"
 #include "play.h"
 #include "query_message.h"
 #include "samples.h"
@@ -76,10 +77,12 @@ static void of_record(struct record *record)
 
 static void records(void)
 {
-    static uint64_t above[] = {9, 11};
-    struct position const position = {.floor = 7, .above = above, .above_len = 2, .seen = 12, .seen_ns = 5};
+    static const struct sequence_range above[] = {{9, 9}, {11, 12}};
+    struct position const position = {.floor = 7, .ranges = above, .ranges_len = 2, .seen = 12, .seen_ns = 5};
     struct record record = {.kind = RECORD_EPOCH_OPENED, .epoch = 2, .n = 0, .node = THOLE_STR("n")};
     record.position = position;
+    of_record(&record);
+    record.position.listed = true;
     of_record(&record);
     record = (struct record){.kind = RECORD_DELETED, .epoch = 2, .n = 3};
     record.position = position;
@@ -212,7 +215,7 @@ static thole_status all_kinds(thole_ctx *ctx, thole_slice input, thole_slice *re
     thole_state_set(ctx, THOLE_STR("other"), THOLE_STR("value"));
     thole_state_remove(ctx, THOLE_STR("other"));
     thole_task const charge = thole_call_with(ctx, THOLE_STR("charge"), input, &options);
-    (void)thole_child(ctx, THOLE_STR("kid"), input, NULL);
+    drop_task(thole_child(ctx, THOLE_STR("kid"), input, NULL));
     thole_start(ctx, THOLE_STR("mail"), input, NULL);
     thole_raise(ctx, THOLE_STR("other"), THOLE_STR("news"), input);
     thole_saga_add(ctx, &saga, THOLE_STR("undo"), input, &options);

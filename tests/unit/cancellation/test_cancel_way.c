@@ -4,6 +4,7 @@
  * told; then its message is withdrawn. Each waits for the answer to the one before, and a new owner goes on
  * wherever the old one was cut off.
  */
+#include "dropped.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static thole_status limited(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 static thole_status mother(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_child_options const options = {.size = sizeof options, .instance = THOLE_STR("kid")};
-    (void)thole_child(ctx, THOLE_STR("waits"), input, &options);
+    drop_task(thole_child(ctx, THOLE_STR("waits"), input, &options));
     return thole_await(ctx, event(ctx), ret_output);
 }
 
@@ -126,12 +127,22 @@ static void much_later(struct stage *s)
     stage_timer(s, s->now_ms + 1000);
 }
 
+static void start_kid(struct stage *s)
+{
+    struct message const message = {.kind = MESSAGE_START,
+                                    .instance = THOLE_STR("kid"),
+                                    .orchestration = THOLE_STR("waits"),
+                                    .parent = {THOLE_STR("i"), 1, 2}};
+    stage_message(s, &message);
+}
+
 static void kid_is_asked(struct stage *s)
 {
     struct message const message = {.kind = MESSAGE_CANCEL,
                                     .instance = THOLE_STR("kid"),
                                     .data = THOLE_STR("ended"),
-                                    .request_id = THOLE_STR("<1.2.i")};
+                                    .request_id = THOLE_STR("<1.5.i"),
+                                    .parent = {THOLE_STR("i"), 1, 2}};
     stage_message(s, &message);
 }
 
@@ -160,9 +171,9 @@ static const struct row rows[] = {
     {"cancelled by its handle", "drops", NULL, raise_item, "ActivityCancelled #3 explicit (too late)", BOTH,
      "push i.1 explicit 'too dear' 2\npush i.1 explicit 'too late' 3\n", MESSAGES},
     {"a try is over", "limited", NULL, time_out, "ActivityTryFailed #2 try 1 TIMEOUT", "rows gone: i.1.2\n",
-     "push i.1 timeout 'timeout' 2 try 1\n", "withdraw 1\n"},
+     "push i.1 timeout 'the try's timeout of 500 ms is over' 2 try 1\n", "withdraw 1\n"},
     {"all tries are over", "limited", NULL, much_later, "ActivityFailed #2 TIMEOUT", "rows gone: i.1.2\n",
-     "push i.1 timeout 'the total timeout is over' 2\n", "withdraw 1\n"},
+     "push i.1 timeout 'the total timeout of 1000 ms is over' 2\n", "withdraw 1\n"},
     {"its parent is cancelled", "mother", NULL, kid_is_asked, "ActivityCancelled #2 requested (ended)",
      "rows gone: kid.1.2,kid.1.3\n", "push kid.1 requested 'ended' 2,3\n", MESSAGES},
     {"paused, then cancelled", "waits", pause, cancel, "ActivityCancelled #2 requested (no more)", BOTH,
@@ -176,7 +187,7 @@ static struct stage *begun(const struct row *row)
     struct stage *const s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", row->orchestration);
     if (strcmp(row->orchestration, "mother") == 0)
-        stage_start(s, "kid", "waits"); /* as the message says that is sent to it */
+        start_kid(s); /* as the message says that is sent to it */
     if (row->before != NULL)
         row->before(s);
     (void)stage_said(s);
@@ -334,8 +345,9 @@ static void test_a_row_that_is_replaced(void)
     stage_timer(s, s->now_ms + 1);
     CU_ASSERT_PTR_NULL(strstr(stage_said(s), "push"));
     stage_release(s);
-    const char *const said = stage_said(s), *const push =
-                                                strstr(said, "push i.1 timeout 'timeout' 2 try 1\n");
+    const char *const said = stage_said(s),
+                      *const push =
+                          strstr(said, "push i.1 timeout 'the try's timeout of 500 ms is over' 2 try 1\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(push);
     CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(said, "instances"));
     CU_ASSERT(push > strstr(said, "instances"));

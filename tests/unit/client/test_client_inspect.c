@@ -1,6 +1,7 @@
 /* What thole_client_inspect() makes of a history: what is waited for, what counts and what does not. The
  * streams are played. */
 #include "client_restored.h"
+#include "pending_start.h"
 #include "play.h"
 #include "thole_cunit.h"
 
@@ -14,6 +15,8 @@ static struct {
     thole_status latest_status, read_status, restored_status;
     uint64_t restored; /* its last execution, when the log has only a deletion; 0: nothing is restored */
     bool deleted;
+    struct pending_start start;
+    uint64_t begun; /* the latest execution when the inbox was looked at */
     char log[1024];
 } play;
 
@@ -27,6 +30,15 @@ thole_status __wrap_history_latest(struct thole_client *client, thole_slice inst
     *ret_execution = play.deleted ? 0 : play.latest;
     *ret_deleted = play.deleted;
     return play.latest_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.latest_status, "no answer");
+}
+
+thole_status __wrap_pending_start_find(struct thole_client *client, thole_slice instance, struct arena *arena,
+                                       struct pending_start *ret, thole_error *reterr)
+{
+    (void)client, (void)instance, (void)arena, (void)reterr;
+    *ret = play.start;
+    play.latest = play.begun;
+    return THOLE_OK;
 }
 
 thole_status __wrap_client_restored_find(struct thole_client *client, thole_slice instance,
@@ -152,6 +164,23 @@ static void test_what_does_not_count(void)
     check("the latest", "sells@3#2 Running in=in out=");
 }
 
+static void test_what_is_pending(void)
+{
+    begin(NULL, NULL);
+    play.start = (struct pending_start){
+        .is = true, .message = {.orchestration = THOLE_STR("sells"), .version = 3, .data = THOLE_STR("in")}};
+    check("a start that waits", "sells@3#0 Pending in=in out=");
+    begin(NULL, NULL);
+    play.start.begun = true;
+    play.begun = 1;
+    play.histories[0] = STARTED;
+    check("one that was taken meanwhile", HEAD "Running in=in out=");
+    begin(NULL, NULL);
+    play.start.unknown = true;
+    CU_ASSERT_EQUAL(inspect(), THOLE_NOT_FOUND);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "NATS forbids this user to read the inbox"));
+}
+
 static void test_what_fails(void)
 {
     begin(NULL, NULL);
@@ -185,6 +214,7 @@ static void test_what_is_restored(void)
 
 static const struct thole_test tests[] = {{"what is waited for", test_what_is_waited_for},
                                           {"what does not count", test_what_does_not_count},
+                                          {"what is pending", test_what_is_pending},
                                           {"what fails", test_what_fails},
                                           {"what is restored", test_what_is_restored}};
 THOLE_TEST_MAIN("client_inspect", tests)

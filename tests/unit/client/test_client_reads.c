@@ -74,6 +74,13 @@ thole_status __wrap_query_store_activities(struct postgres *pg, thole_slice inst
     READ(each(arg, &(thole_activity_info){0}));
 }
 
+thole_status __wrap_query_store_set_aside(struct postgres *pg, thole_slice instance, thole_set_aside_fn *each,
+                                          void *arg, thole_error *reterr)
+{
+    (void)instance;
+    READ(each(arg, &(thole_set_aside_info){.execution = 0}));
+}
+
 static thole_status on_instance(void *arg, const thole_instance_info *info)
 {
     (void)arg, (void)info;
@@ -102,7 +109,14 @@ static thole_status on_activity(void *arg, const thole_activity_info *info)
     return THOLE_OK;
 }
 
-static const char *const reads[] = {"show", "list", "executions", "poisoned", "activities"};
+static thole_status on_set_aside(void *arg, const thole_set_aside_info *info)
+{
+    (void)arg, (void)info;
+    play.rows++;
+    return THOLE_OK;
+}
+
+static const char *const reads[] = {"show", "list", "executions", "poisoned", "activities", "set aside"};
 
 static thole_status read_by(size_t way)
 {
@@ -112,6 +126,7 @@ static thole_status read_by(size_t way)
     case 1: return thole_client_list(client, NULL, on_instance, NULL, NULL);
     case 2: return thole_client_executions(client, THOLE_STR("order"), on_execution, NULL, NULL);
     case 3: return thole_client_poisoned(client, NULL, on_poisoned, NULL, NULL);
+    case 4: return thole_client_set_aside(client, THOLE_STR("order"), on_set_aside, NULL, NULL);
     default: return thole_client_activities(client, THOLE_STR("order"), on_activity, NULL, NULL);
     }
 }
@@ -165,11 +180,13 @@ static void test_what_is_refused(void)
     (void)pthread_mutex_init(&client->postgres_lock, NULL);
     client->conninfo = (char *)"x";
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-        thole_error errors[3] = {{.status = THOLE_OK}};
+        thole_error errors[4] = {{.status = THOLE_OK}};
         CU_ASSERT_EQUAL(thole_client_show(client, ids[i], on_instance, NULL, &errors[0]), THOLE_INVALID);
         CU_ASSERT_EQUAL(thole_client_executions(client, ids[i], on_execution, NULL, &errors[1]),
                         THOLE_INVALID);
         CU_ASSERT_EQUAL(thole_client_activities(client, ids[i], on_activity, NULL, &errors[2]),
+                        THOLE_INVALID);
+        CU_ASSERT_EQUAL(thole_client_set_aside(client, ids[i], on_set_aside, NULL, &errors[3]),
                         THOLE_INVALID);
         for (size_t k = 0; k < ARRAY_LEN(errors); k++)
             CU_ASSERT_NOT_EQUAL(errors[k].text[0], '\0');

@@ -68,15 +68,18 @@ static size_t events_of(const char *word, const char *kind, struct event *to)
                 {"event", EVENT_EVENT_RECEIVED},       {"activity", EVENT_ACTIVITY_SCHEDULED},
                 {"tryfailed", EVENT_ACTIVITY_FAILED},  {"timeroff", EVENT_TIMER_CANCELLED},
                 {"pruned", EVENT_HISTORY_PRUNED},      {"timer", EVENT_TIMER_CREATED}};
-    const char *const id = option(word, "req", request), *const text = option(word, "data", data);
+    const char *const id = option(word, "req", request), *text = option(word, "data", data);
+    bool const own = id != NULL && strcmp(id, "own") == 0, event = strcmp(kind, "event") == 0;
+    if (text == NULL && own) /* what the calls ask for */
+        text = event ? "99" : strcmp(kind, "started") == 0 ? "in" : NULL;
     to[0] = (struct event){.kind = EVENT_STARTED,
                            .id = 1,
-                           .name = THOLE_STR("checkout"),
+                           .name = event ? THOLE_STR("paid") : THOLE_STR("checkout"),
                            .code = SEMANTICS_VERSION,
                            .data = thole_slice_from(text),
-                           .request_id = thole_slice_from(id == NULL               ? "other"
-                                                          : strcmp(id, "own") == 0 ? OWN_REQUEST
-                                                                                   : id)};
+                           .request_id = thole_slice_from(id == NULL ? "other"
+                                                          : own      ? OWN_REQUEST
+                                                                     : id)};
     to[0].parent = option(word, "parent", parent) == NULL
                        ? (struct origin){0}
                        : (struct origin){.instance = thole_slice_from(parent), .execution = 3, .event = 4};

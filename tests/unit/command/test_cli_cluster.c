@@ -4,17 +4,21 @@
  * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. What there
  * is: engines=NODE:STARTED_S:AGE_MS:ORCHESTRATIONS,…   owners=NODE:EPOCH:OPENED_S,… (-: nobody ever)
  *   workers=NODE:QUEUE:SLOTS:ACTIVITY+…,…            namespaces=NAME,…   KEY=N, of settings and clocks
+ *   opens=NODE:P,…   the engine says that partition P is open
  *   fails=N:STATUS   the n-th request to NATS fails   says=N:ANSWER   it is answered with that, with * for :
  */
 #include "captured.h"
 #include "client_internal.h"
 #include "clock.h"
 #include "command.h"
+#include "doctor_checks.h"
 #include "event.h"
 #include "message.h"
 #include "migrations.h"
 #include "postgres.h"
+#include "query_store.h"
 #include "roll_call.h"
+#include "schema_look.h"
 #include "text.h"
 #include "thole_cunit.h"
 #include "transcript.h"
@@ -161,7 +165,10 @@ static void answer_heartbeat(const char *body, struct buf *to)
     struct heartbeat const heartbeat = {.node = thole_slice_from(fields[0]),
                                         .started_ms = strtoull(fields[1], NULL, 10) * 1000,
                                         .orchestrations = names,
-                                        .orchestrations_len = strtoul(fields[3], NULL, 10)};
+                                        .orchestrations_len = strtoul(fields[3], NULL, 10),
+                                        .reads_ranges = true,
+                                        .reads_references = true,
+                                        .reads_lists = true};
     buf_init(&bytes, RECORD_BYTES_MAX);
     if (fields[0][0] == '?')
         buf_text(&bytes, "newer");
@@ -189,6 +196,22 @@ static void answer_info(struct buf *to)
         buf_printf(to, "]}");
     }
     buf_printf(to, "}");
+}
+
+/* What an engine says of its partitions. */
+static void answer_state(const char *subject, struct buf *to)
+{
+    char fields[4][NAME_MAX_BYTES], sought[NAME_MAX_BYTES + 20];
+    const char *before = "{\"now_ms\":1000000000000,\"partitions\":[";
+    for (size_t i = 0; item_of("opens", i, fields); i++) {
+        (void)snprintf(sought, sizeof sought, ".engines.%s.state", fields[0]);
+        if (strstr(subject, sought) == NULL)
+            continue;
+        buf_printf(to, "%s{\"partition\":%s,\"state\":\"open\"}", before, fields[1]);
+        before = ",";
+    }
+    if (to->len > 0)
+        buf_printf(to, "]}");
 }
 
 static void answer_names(const char *body, struct buf *to)
@@ -244,6 +267,8 @@ thole_status __wrap_connection_request(struct connection *connection, const char
         answer_heartbeat(text, ret);
     else if (strstr(subject, "HIST_") != NULL)
         answer_epoch(subject, ret);
+    else if (strstr(subject, ".engines.") != NULL)
+        answer_state(subject, ret);
     return THOLE_OK;
 }
 
@@ -384,6 +409,19 @@ int __wrap_postgres_server_version(const struct postgres *pg)
     return 150004;
 }
 
+/* test_doctor has what it says. */
+void __wrap_doctor_identity(struct doctor_report *report)
+{
+    (void)report;
+}
+
+void __wrap_doctor_room(struct doctor_report *report, struct connection *connection,
+                        const struct topology *topology, const struct cluster *cluster,
+                        const struct overview_room *server)
+{
+    (void)report, (void)connection, (void)topology, (void)cluster, (void)server;
+}
+
 thole_status __wrap_postgres_migrate(struct postgres *pg, thole_error *reterr)
 {
     (void)pg;
@@ -397,6 +435,26 @@ thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_err
     (void)pg;
     *ret = number_of("tables", 1) == 0 ? 0 : migrations_len - number_of("behind", 0);
     return fails_of("applied", 0, reterr);
+}
+
+thole_status __wrap_schema_look(struct postgres *pg, defect_fn *each, void *arg, thole_error *reterr)
+{
+    (void)pg, (void)each, (void)arg;
+    return fails_of("shape", 0, reterr);
+}
+
+thole_status __wrap_postgres_only_reads(struct postgres *pg, bool *ret, thole_error *reterr)
+{
+    (void)pg;
+    *ret = number_of("only-reads", 0) == 1;
+    return fails_of("only-reads", 0, reterr);
+}
+
+thole_status __wrap_postgres_try_write(struct postgres *pg, uint32_t *ret_tables, thole_error *reterr)
+{
+    *ret_tables = 7;
+    (void)pg;
+    return fails_of("write", 0, reterr);
 }
 
 /* --grants */
@@ -415,6 +473,16 @@ thole_status __wrap_postgres_rights(struct postgres *pg, size_t *ret_roles, stru
     *ret_roles = number_of("roles", 3);
     buf_text(lacking, number_of("lacking", 0) == 0 ? "" : "thole_shop_worker on worker_queue");
     return fails_of("rights", 0, reterr);
+}
+
+/* aside=N: so many rows. */
+thole_status __wrap_query_store_set_aside_total(struct postgres *pg, struct set_aside_total *ret,
+                                                thole_error *reterr)
+{
+    (void)pg;
+    *ret = (struct set_aside_total){.rows = number_of("aside", 0), .instances = 2};
+    (void)snprintf(ret->first, sizeof ret->first, "timers of order, column due_ms: too late");
+    return fails_of("set_aside", 0, reterr);
 }
 
 thole_status __wrap_postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)

@@ -1,9 +1,11 @@
 /* What the command asks the client for: each option and word at its far end. The client is the test's. */
 #include "captured.h"
+#include "client_holds.h"
 #include "command.h"
 #include "said.h"
 #include "thole/client.h"
 #include "thole_cunit.h"
+#include "wrap_standing.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,6 +17,10 @@ static struct {
     thole_status open_status;
     unsigned events, events_max; /* of a history: given, and how many there are beside its first two */
 } play;
+
+/* After a deletion: which children stay. */
+#define CHILDREN_ASKED                                                                                       \
+    "; list size=1 status=any orchestration= prefix= parent=order after=0 before=0 limit=1000"
 
 static thole_client *const some_client = (thole_client *)&play;
 
@@ -29,7 +35,7 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
     if (play.open_status != THOLE_OK)
         return thole_fail(reterr, play.open_status, "nobody is there");
     said_add(&play.said, "%s %s %s,%s,%s,%s,%s %s %s %llu %zu: ", options->nats_url,
-             shown(options->nats_creds), options->nats_inbox, shown(options->nats_ca),
+             shown(options->nats_creds), shown(options->nats_inbox), shown(options->nats_ca),
              shown(options->nats_cert), shown(options->nats_key), shown(options->nats_server_name),
              shown(options->postgres), options->ns, (unsigned long long)options->timeout_ms,
              (size_t)options->payload_max);
@@ -72,13 +78,13 @@ thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instan
     return THOLE_OK;
 }
 
-thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                        thole_slice data, thole_slice request_id, bool *ret_kept,
-                                        thole_error *reterr)
+thole_status __wrap_thole_client_signal_with(thole_client *client, thole_slice instance, thole_slice name,
+                                             thole_slice data, const thole_signal_options *options,
+                                             bool *ret_kept, thole_error *reterr)
 {
     (void)client, (void)reterr;
     said_add(&play.said, "signal %.*s %.*s(%.*s) id=%.*s", THOLE_FMT(instance), THOLE_FMT(name),
-             THOLE_FMT(data), THOLE_FMT(request_id));
+             THOLE_FMT(data), THOLE_FMT(options->request_id));
     *ret_kept = false;
     return THOLE_OK;
 }
@@ -106,8 +112,10 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
     said_add(&play.said, "%swait %.*s %s", strstr(play.said.text, ": wait ") != NULL ? "; " : "",
              THOLE_FMT(instance),
              wait_ms == UINT64_MAX                 ? "for ever"
-             : wait_ms > 59000 && wait_ms <= 60000 ? "a minute"
+             : wait_ms > 29000 && wait_ms <= 30000 ? "half a minute"
                                                    : "for some time");
+    if (wait_ms > 29000)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "gone away");
     return thole_fail(reterr, THOLE_TIMEOUT, "has not ended yet");
 }
 
@@ -127,6 +135,14 @@ thole_status __wrap_thole_client_executions(thole_client *client, thole_slice in
     return THOLE_OK;
 }
 
+thole_status __wrap_client_prune_check(thole_client *client, thole_slice instance, thole_slice reason,
+                                       thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    said_add(&play.said, "prune? %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    return THOLE_OK;
+}
+
 thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
                                        thole_slice reason, thole_error *reterr)
 {
@@ -140,14 +156,16 @@ thole_status __wrap_thole_client_list(thole_client *client, const thole_list_fil
                                       thole_instance_fn *each, void *arg, thole_error *reterr)
 {
     (void)client, (void)each, (void)arg, (void)reterr;
-    said_add(
-        &play.said,
-        "list size=%d status=%s orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu limit=%llu",
-        filter->size == sizeof *filter,
-        filter->status == THOLE_INSTANCE_UNKNOWN ? "any" : thole_instance_status_name(filter->status),
-        THOLE_FMT(filter->orchestration), THOLE_FMT(filter->id_prefix), THOLE_FMT(filter->parent),
-        (unsigned long long)filter->created_after_ms, (unsigned long long)filter->created_before_ms,
-        (unsigned long long)filter->limit);
+    said_add(&play.said,
+             "%slist size=%d status=%s orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu "
+             "limit=%llu",
+             strstr(play.said.text, ": delete ") != NULL ? "; " : "", filter->size == sizeof *filter,
+             filter->statuses == 0                            ? "any"
+             : filter->statuses == 1 << THOLE_INSTANCE_FAILED ? "Failed"
+                                                              : "several",
+             THOLE_FMT(filter->orchestration), THOLE_FMT(filter->id_prefix), THOLE_FMT(filter->parent),
+             (unsigned long long)filter->created_after_ms, (unsigned long long)filter->created_before_ms,
+             (unsigned long long)filter->limit);
     return THOLE_OK;
 }
 
@@ -219,8 +237,9 @@ static void test_far_end(void)
         {SERVERS "cancel order --reason why", OPENED "5000 0: cancel order (why)", 0},
         {SERVERS "--timeout 2s cancel order", OPENED "2000 0: cancel order ()", 0},
         {SERVERS "--timeout 60s terminate order --reason x", OPENED "60000 0: terminate order (x)", 0},
-        {SERVERS "delete order", OPENED "5000 0: delete order force=0 ()", 0},
-        {SERVERS "delete order --force --reason x", OPENED "5000 0: delete order force=1 (x)", 0},
+        {SERVERS "delete order", OPENED "5000 0: delete order force=0 ()" CHILDREN_ASKED, 0},
+        {SERVERS "delete order --force --reason x", OPENED "5000 0: delete order force=1 (x)" CHILDREN_ASKED,
+         0},
         {SERVERS "signal order paid 99 --request-id r1", OPENED "5000 262144: signal order paid(99) id=r1",
          0},
         {SERVERS "signal order paid --payload-max 1MiB", OPENED "5000 1048576: signal order paid() id=", 0},
@@ -228,18 +247,18 @@ static void test_far_end(void)
         {SERVERS "complete 3.1.5.1.order", OPENED "5000 262144: complete 3.1.5.1.order ()", 0},
         {SERVERS "fail 3.1.5.1.order stolen --type card",
          OPENED "5000 262144: fail 3.1.5.1.order card (stolen)", 0},
-        {SERVERS "wait order", OPENED "5000 0: wait order for some time; wait order for ever", 8},
-        {SERVERS "wait order --timeout 60s", OPENED "5000 0: wait order for some time; wait order a minute",
-         8},
+        {SERVERS "wait order", OPENED "5000 0: wait order for some time; wait order half a minute", 6},
+        {SERVERS "wait order --timeout 60s",
+         OPENED "5000 0: wait order for some time; wait order half a minute", 6},
         {SERVERS "wait order --timeout 2s", OPENED "2000 0: wait order for some time", 8},
         {SERVERS "prune order --executions-before 4", OPENED "5000 0: prune order before 4 ()", 0},
         {SERVERS "prune order --executions-before 1970-01-01T00:00:05Z --reason x",
          OPENED "5000 0: prune order before 5 (x)", 0},
-        {SERVERS "prune order --executions-before 4 --dry-run", OPENED "5000 0: ", 0},
+        {SERVERS "prune order --executions-before 4 --dry-run", OPENED "5000 0: prune? order ()", 0},
         {SERVERS "prune order --executions-before nonsense", "", 2},
         {SERVERS "prune order --executions-before 0", "", 2},
         {SERVERS "prune order", "", 2},
-        {SERVERS "start-many /", OPENED "5000 0: ", 2},
+        {SERVERS "start-many /", OPENED "5000 0: ", 3},
         {SERVERS "start-many /nonexistent", "", 3},
         {SERVERS "rejected --next nonsense", "", 2},
         {SERVERS "list --next nonsense", "", 2},

@@ -6,6 +6,9 @@
 #include "thole_cunit.h"
 #include "transcript.h"
 #include "wrap_command_world.h"
+#include "wrap_queue_settings.h"
+#include "wrap_standing.h"
+#include "wrap_timers.h"
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,239 +1,12 @@
 /* What the doctor makes of what servers say: each finding, and the exit code. Servers are played. */
-#include "audit_stream.h"
 #include "captured.h"
-#include "clock.h"
-#include "cluster.h"
 #include "doctor_checks.h"
 #include "migrations.h"
-#include "nats_connection.h"
-#include "overview.h"
-#include "postgres.h"
-#include "roll_call.h"
 #include "thole_cunit.h"
-#include "topology.h"
+#include "wrap_doctor_world.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NOW_MS = 1000000, TRIP_MS = 10, TTL_MS = 9000, PARTITIONS_OF_ALL = 12 };
-
-/* An answer that is not as usual. */
-enum failing {
-    NOTHING,
-    OPEN,
-    VERSION,
-    JETSTREAM,
-    NAMESPACE,
-    TOPOLOGY,
-    SERVER,
-    ACCOUNT,
-    CLUSTER,
-    ROLL,
-    AUDIT,
-    PG_OPEN,
-    APPLIED,
-    RIGHTS,
-    PG_NOW
-};
-
-static struct play {
-    enum failing fails;
-    thole_status with;
-    uint64_t nats_ms, postgres_ms; /* their clocks; 0: as this one */
-    uint64_t replicas, offline, servers, sync_ms;
-    bool clustered, sync_always, no_engine, pooled;
-    struct overview_room account, server;
-    uint64_t heartbeat_ms;
-    uint32_t unowned;
-    uint64_t checkpoints, waits_ms; /* of the histories; how long a record has waited for one */
-    size_t workers, behind;         /* migrations that are not applied; SIZE_MAX: all */
-    bool no_roles;                  /* of deploy/postgres */
-    const char *lacking;            /* what they lack; NULL: nothing */
-    /* the world */
-    uint64_t now_ms;
-    unsigned open;
-} play;
-
-static struct connection *const some_connection = (void *)&play;
-static struct postgres *const some_postgres = (void *)&play;
-
-static thole_status may_fail(enum failing what, thole_error *reterr)
-{
-    if (play.fails != what)
-        return THOLE_OK;
-    return thole_fail(reterr, play.with, "it says no");
-}
-
-/* Each look at it is a part of a round trip later. */
-uint64_t __wrap_clock_wall_ms(void)
-{
-    return play.now_ms += TRIP_MS;
-}
-
-thole_status __wrap_nats_connection_open(const struct cli_options *options, struct connection **ret,
-                                         thole_error *reterr)
-{
-    (void)options;
-    THOLE_TRY(may_fail(OPEN, reterr));
-    play.open++;
-    *ret = some_connection;
-    return THOLE_OK;
-}
-
-void __wrap_connection_close(struct connection *connection)
-{
-    play.open -= connection == some_connection;
-}
-
-thole_slice __wrap_connection_server_version(const struct connection *connection)
-{
-    (void)connection;
-    return THOLE_STR("2.10.27");
-}
-
-thole_status __wrap_topology_check_version(struct connection *connection, thole_error *reterr)
-{
-    (void)connection;
-    return may_fail(VERSION, reterr);
-}
-
-thole_status __wrap_topology_check_jetstream(struct connection *connection, thole_error *reterr)
-{
-    (void)connection;
-    return may_fail(JETSTREAM, reterr);
-}
-
-thole_status __wrap_overview_namespace(struct connection *connection, const char *ns,
-                                       struct overview_namespace *ret, thole_error *reterr)
-{
-    (void)connection, (void)ns;
-    THOLE_TRY(may_fail(NAMESPACE, reterr));
-    *ret = (struct overview_namespace){.format = 2,
-                                       .replicas = play.replicas == 0 ? 1 : play.replicas,
-                                       .offline = play.offline,
-                                       .clustered = play.clustered,
-                                       .now_ms = play.nats_ms == 0 ? play.now_ms : play.nats_ms};
-    return THOLE_OK;
-}
-
-thole_status __wrap_topology_read(struct connection *connection, const char *ns, struct topology *ret,
-                                  thole_error *reterr)
-{
-    (void)connection, (void)ns;
-    THOLE_TRY(may_fail(TOPOLOGY, reterr));
-    *ret = (struct topology){.partitions = PARTITIONS_OF_ALL, .nodes_ttl_ms = TTL_MS, .payload_max = 1024};
-    return THOLE_OK;
-}
-
-thole_status __wrap_overview_server(struct connection *connection, struct overview_server *ret,
-                                    thole_error *reterr)
-{
-    (void)connection;
-    *ret = (struct overview_server){.sync_always = play.sync_always,
-                                    .sync_ms = play.sync_ms,
-                                    .servers = play.servers,
-                                    .room = play.server};
-    return may_fail(SERVER, reterr);
-}
-
-thole_status __wrap_overview_account(struct connection *connection, struct overview_room *ret,
-                                     thole_error *reterr)
-{
-    (void)connection;
-    *ret = play.account;
-    return may_fail(ACCOUNT, reterr);
-}
-
-thole_status __wrap_cluster_read(struct cluster *ret, struct connection *connection, const char *ns,
-                                 uint32_t partitions, thole_error *reterr)
-{
-    static struct cluster_engine engine;
-    static struct cluster_partition owners[PARTITIONS_OF_ALL];
-    (void)connection, (void)ns;
-    *ret = (struct cluster){.engines = NULL};
-    THOLE_TRY(may_fail(CLUSTER, reterr));
-    engine = (struct cluster_engine){.heartbeat_ms = play.heartbeat_ms};
-    for (uint32_t p = 0; p < partitions; p++)
-        owners[p] = (struct cluster_partition){.owned = p >= play.unowned};
-    ret->engines = play.no_engine ? NULL : &engine;
-    ret->engines_len = play.no_engine ? 0 : 1;
-    ret->partitions = owners;
-    ret->partitions_len = partitions;
-    return THOLE_OK;
-}
-
-void __wrap_cluster_release(struct cluster *cluster)
-{
-    *cluster = (struct cluster){.engines = NULL};
-}
-
-thole_status __wrap_roll_call(struct connection *connection, const char *ns, struct arena *arena,
-                              struct roll_answer **ret, size_t *ret_len, thole_error *reterr)
-{
-    (void)connection, (void)ns, (void)arena, (void)ret;
-    *ret_len = play.workers;
-    return may_fail(ROLL, reterr);
-}
-
-thole_status __wrap_audit_stream_waiting(struct connection *connection, const char *ns, uint32_t partitions,
-                                         struct audit_waiting *ret, thole_error *reterr)
-{
-    (void)connection, (void)ns, (void)partitions;
-    ret->checkpoints = play.checkpoints;
-    ret->p = 3;
-    ret->stored_ms = play.waits_ms == 0 ? 0 : NOW_MS - play.waits_ms;
-    return may_fail(AUDIT, reterr);
-}
-
-thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
-                                  thole_error *reterr)
-{
-    (void)options;
-    THOLE_TRY(may_fail(PG_OPEN, reterr));
-    play.open++;
-    *ret = some_postgres;
-    return THOLE_OK;
-}
-
-void __wrap_postgres_close(struct postgres *pg)
-{
-    play.open -= pg == some_postgres;
-}
-
-int __wrap_postgres_server_version(const struct postgres *pg)
-{
-    (void)pg;
-    return 150014;
-}
-
-bool __wrap_postgres_is_pooled(const struct postgres *pg)
-{
-    (void)pg;
-    return play.pooled;
-}
-
-thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr)
-{
-    (void)pg;
-    *ret = play.behind > migrations_len ? 0 : migrations_len - play.behind;
-    return may_fail(APPLIED, reterr);
-}
-
-thole_status __wrap_postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking,
-                                    thole_error *reterr)
-{
-    (void)pg;
-    *ret_roles = play.no_roles ? 0 : 3;
-    buf_text(lacking, play.lacking == NULL ? "" : play.lacking);
-    return may_fail(RIGHTS, reterr);
-}
-
-thole_status __wrap_postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
-{
-    (void)pg;
-    *ret_ms = play.postgres_ms == 0 ? play.now_ms : play.postgres_ms;
-    return may_fail(PG_NOW, reterr);
-}
 
 /* ---- one look ---- */
 
@@ -245,7 +18,7 @@ struct look {
 static void look(void *arg)
 {
     struct look *const look = arg;
-    struct cli const cli = {.options = {.ns = "shop", .postgres = look->postgres}};
+    struct cli const cli = {.options = {.ns = "shop", .postgres = look->postgres, .fix = doctor_played.fix}};
     struct doctor_report report;
     report_begin(&report, &cli);
     doctor_nats(&report);
@@ -253,15 +26,15 @@ static void look(void *arg)
     look->code = report_end(&report);
 }
 
-static char *looked(const struct play *as, const char *postgres, int *ret_code)
+static char *looked(const struct doctor_play *as, const char *postgres, int *ret_code)
 {
     struct look arg = {.postgres = postgres};
-    play = *as;
-    play.now_ms = NOW_MS;
-    if (play.sync_ms == 0)
-        play.sync_ms = 120000;
+    doctor_played = *as;
+    doctor_played.now_ms = NOW_MS;
+    if (doctor_played.sync_ms == 0)
+        doctor_played.sync_ms = 120000;
     char *const said = captured(1, look, &arg);
-    CU_ASSERT_EQUAL(play.open, 0);
+    CU_ASSERT_EQUAL(doctor_played.open, 0);
     *ret_code = arg.code;
     return said;
 }
@@ -269,7 +42,7 @@ static char *looked(const struct play *as, const char *postgres, int *ret_code)
 /* The machine's clock is at NOW_MS + 10 when NATS is asked, + 20 when it has answered; at + 30 and + 40
  * when Postgres is and has. */
 static const struct {
-    struct play as;
+    struct doctor_play as;
     const char *line; /* with the check's name behind the finding */
     const char *todo; /* in the line below; NULL: there is none */
     int code;
@@ -366,8 +139,121 @@ static const struct {
      "--nats-permissions client",
      12},
     {{.fails = TOPOLOGY, .with = THOLE_NOT_FOUND},
-     "FAIL  namespace        namespace shop has not been set up",
-     "start an engine",
+     "FAIL  namespace        the bucket NODES of the namespace is not as it must be",
+     "the checks named defect",
+     12},
+    {{.fails = TOPOLOGY, .with = THOLE_INVALID},
+     "FAIL  namespace        the bucket CONFIG or NODES of the namespace is not as it must be",
+     "the checks named defect",
+     12},
+    {{.dropped = false}, "OK    shape            tables, columns", NULL, 0},
+    {{.dropped = true}, "FAIL  defect           table timers is missing\n", "thole migrate", 12},
+    {{.dropped = true, .warns = true}, "WARN  defect           table timers", "thole migrate", 0},
+    {{.dropped = true, .fix = true}, "OK    shape            tables, columns", NULL, 0},
+    {{.dropped = true, .fix = true, .fails = MIGRATE, .with = THOLE_DENIED},
+     "FAIL  fix              it says no",
+     "thole migrate --grants",
+     12},
+    {{.fails = SHAPE, .with = THOLE_UNAVAILABLE}, "FAIL  shape            it says no", NULL, 12},
+    {{.fails = NOTHING}, "OK    write            a row of each of 7 tables", NULL, 0},
+    {{.fails = PG_WRITE, .with = THOLE_DENIED}, "SKIP  write            this user may not", NULL, 0},
+    {{.only_reads = true}, "SKIP  write            nobody may write here: a hot standby", NULL, 0},
+    {{.fails = PG_WRITE, .with = THOLE_UNAVAILABLE}, "FAIL  write            it says no", "the disk", 12},
+    {{.told = false}, "SKIP  open             1 of 1 engines do not say", "earlier version", 0},
+    {{.told = true}, "OK    open             the engines say that their partitions are open", NULL, 0},
+    {{.told = true, .closed_lately = 3}, "OK    open             the engines say", NULL, 0},
+    {{.told = true, .closed_lately = 4, .why = "a rival"},
+     "WARN  open             1 of 12 partitions work now, and were closed several times: 7 is open, was "
+     "closed 4 "
+     "times in 5 minutes: a rival\n",
+     "thole partitions",
+     0},
+    {{.told = true, .closed_lately = 4, .since_ms = NOW_MS - 9000, .why = "a rival"},
+     "FAIL  open             1 of 12 partitions do not work: 7 is open, was closed 4 times in 5 minutes: a "
+     "rival\n",
+     "thole partitions",
+     12},
+    {{.told = true, .state = CLUSTER_CLOSED, .closed_lately = 1, .why = "sealed"},
+     "FAIL  open             1 of 12 partitions do not work: 7 is closed, was closed 1 times in 5 minutes: "
+     "sealed\n",
+     "thole partitions",
+     12},
+    {{.told = true, .state = CLUSTER_OPENING},
+     "FAIL  open             1 of 12 partitions do not work: 7 is opening\n",
+     "thole partitions",
+     12},
+    {{.told = true}, "OK    engine_clock     the clock of engine e1 is 0 ms away from", NULL, 0},
+    {{.told = true, .engine_ms = NOW_MS + 100000},
+     "FAIL  engine_clock     the clock of engine e1 is ",
+     "chrony",
+     12},
+    {{.told = true}, "OK    defects          9 streams and buckets are as they must be", NULL, 0},
+    {{.defective = true}, "FAIL  defect           stream THOLE_shop_WORK is missing\n", "this", 12},
+    {{.defective = true, .fix = true},
+     "FAIL  defect           stream THOLE_shop_WORK is missing\n",
+     "this",
+     12},
+    {{.defective = true, .fix = true, .cure = CURE_FIX},
+     "OK    fix              put right: stream THOLE_shop_WORK is missing\n",
+     NULL,
+     0},
+    {{.defective = true, .fix = true, .cure = CURE_FIX, .fails = MEND, .with = THOLE_DENIED},
+     "FAIL  fix              it says no",
+     "--nats-permissions engine",
+     12},
+    {{.told = true, .hidden = true}, "OK    defects          the engines say that the streams", NULL, 0},
+    {{.hidden = true}, "SKIP  defects          this user cannot see the streams", "--nats-permissions", 0},
+    {{.told = true, .hidden = true, .told_defect = "hist stream X has max_age 1s, but no limit is needed"},
+     "FAIL  defect           stream X has max_age 1s, but no limit is needed\n",
+     "the remedy",
+     12},
+    {{.told = true,
+      .defective = true,
+      .told_defect = "config bucket C has key partitions 9, but 8 is needed"},
+     "FAIL  defect           bucket C has key partitions 9, but 8 is needed\n",
+     "the remedy",
+     12},
+    {{.fails = LOOK, .with = THOLE_UNAVAILABLE}, "FAIL  defects          it says no", NULL, 12},
+    {{.mended = true},
+     "OK    mended           stream THOLE_shop_WORK was missing and was made again at",
+     "who",
+     0},
+    {{.grown = 2},
+     "OK    room             account: 3.0 GB, without a limit, 48.0 GB a day more, by",
+     NULL,
+     0},
+    {{.grown = 2, .limit = 338}, "WARN  room             account: 3.0 GB of at most 338.0 GB, ", "raise", 0},
+    {{.grown = 2, .server = {.file_bytes = 9 * GB, .file_bytes_max = 99 * GB}},
+     "WARN  room             server (max_file): 9.0 GB of at most 99.0 GB, 48.0 GB a day more",
+     "raise the limit, or make room",
+     0},
+    {{.grown = 0},
+     "OK    room             hist (12 streams, 0 messages): 24.0 GB, 24.0 GB a day more, by",
+     NULL,
+     0},
+    {{.grown = 0}, "WARN  room             THOLE_shop_IN_0: 10.0 GB of at most 30.0 GB, 10.0 GB", "raise", 0},
+    {{.hidden = true}, "SKIP  room             no engine tells how much is stored", "auditor", 0},
+    {{.fails = QUEUES, .with = THOLE_DENIED}, "OK    defects          9 streams", NULL, 0},
+    {{.fails = STORES, .with = THOLE_DENIED}, "OK    defects          9 streams", NULL, 0},
+    {{.fails = STORES, .with = THOLE_CORRUPT}, "FAIL  defects          it says no", NULL, 12},
+    {{.crowded = true},
+     "WARN  defect           stream THOLE_shop_HIST_0 has consumers 900 of at most 1000: 880 x_* (inboxes "
+     "of auditor), but room for those of engines is needed\n",
+     "remove those",
+     0},
+    {{.crowded = true, .told = true, .told_defect = "limits the account is full"},
+     "FAIL  defect           the account is full\n",
+     "the remedy",
+     12},
+    {{.fix = true, .told = true, .told_defect = "secret stream S has discard_new_per_subject false"},
+     "OK    fix              put right: stream KV_THOLE__SECRET has discard_new_per_subject false, but",
+     NULL,
+     0},
+    {{.fails = CROWD, .with = THOLE_DENIED}, "OK    defects          9 streams", NULL, 0},
+    {{.fails = CROWD, .with = THOLE_CORRUPT}, "FAIL  defects          it says no", NULL, 12},
+    {{.holds_gone = true},
+     "FAIL  defect           stream KV_THOLE_shop_HOLDS is missing\n",
+     "thole recover -n shop",
      12},
     {{.fails = TOPOLOGY, .with = THOLE_UNSUPPORTED}, "FAIL  namespace        it says no", NULL, 12},
     {{.replicas = 1}, "OK    replicas         the server is alone, and the namespace has 1 replica", NULL, 0},
@@ -398,6 +284,10 @@ static const struct {
     {{.heartbeat_ms = TTL_MS / 3 * 2 + 1},
      "WARN  engines          1 with a heartbeat, the oldest one 6001 ms old",
      "thole nodes",
+     0},
+    {{.older = true},
+     "WARN  engines          1 of 1 are older: e1; while they run, payloads are stored more than once and",
+     "finish the upgrade",
      0},
     {{.server = {.file_bytes = 5}},
      "OK    storage          JetStream uses 5 bytes of files, and has no",
@@ -475,6 +365,17 @@ static const struct {
      NULL,
      0},
     {{.fails = APPLIED, .with = THOLE_DENIED}, "OK    rights           ", NULL, 12},
+    {{.set_aside = 0}, "OK    set_aside        Postgres has taken all rows", NULL, 0},
+    {{.set_aside = 3},
+     "FAIL  set_aside        Postgres refuses 3 rows of 1 instances, and what they are for does not happen: "
+     "a row of "
+     "instances of bad, column version: too large",
+     "thole show ID says which; remove the cause, then thole projections verify tries them again",
+     12},
+    {{.fails = SET_ASIDE, .with = THOLE_UNAVAILABLE},
+     "FAIL  set_aside        it says no",
+     "thole migrate --grants",
+     12},
     {{.fails = RIGHTS, .with = THOLE_UNAVAILABLE}, "FAIL  rights           it says no", NULL, 12},
     {{.fails = PG_NOW, .with = THOLE_UNAVAILABLE}, "FAIL  postgres_clock   it says no", NULL, 12},
 };
@@ -503,7 +404,7 @@ static void test_findings(void)
 static void test_left_out(void)
 {
     static const struct {
-        enum failing fails;
+        enum doctor_failing fails;
         const char *last, *postgres;
     } rows[] = {
         {OPEN, "FAIL  nats ", "somewhere"},  {JETSTREAM, "FAIL  jetstream ", "somewhere"},
@@ -511,7 +412,7 @@ static void test_left_out(void)
         {NOTHING, "SKIP  postgres ", ""},    {NOTHING, "SKIP  postgres ", NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct play const as = {.fails = rows[i].fails, .with = THOLE_UNAVAILABLE, .workers = 1};
+        struct doctor_play const as = {.fails = rows[i].fails, .with = THOLE_UNAVAILABLE, .workers = 1};
         int code;
         char *const said = looked(&as, rows[i].postgres, &code);
         CU_ASSERT_PTR_NOT_NULL(strstr(said, rows[i].last));

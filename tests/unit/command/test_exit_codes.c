@@ -182,6 +182,12 @@ static const struct {
     {"activity a is declared quick and isolated in a process, it cannot be both",
      {{"a", nothing, 0}},
      {{"a", does, &both}}},
+    {"orchestration a: stack_bytes is 65535, which is not in 65536 to 8388608 (0: 65536)",
+     {{"a", nothing, .stack_bytes = 65535}},
+     {{NULL}}},
+    {"orchestration a: stack_bytes is 8388609, which is not in 65536 to 8388608 (0: 65536)",
+     {{"a", nothing, .stack_bytes = 8388609}},
+     {{NULL}}},
     {"orchestration a is registered twice as version 1", {{"a", nothing, 0}, {"a", nothing, 1}}, {{NULL}}},
     {"orchestration a is registered twice as version 3",
      {{"a", nothing, 3}, {"b", nothing, 3}, {"a", nothing, 3}},
@@ -211,14 +217,24 @@ static const struct {
 
 static void test_programs(void)
 {
-    thole_program wrong[] = {program, program, program}; /* each would serve, but for one field */
+    static const char *const flaws[] = {"thole_program.size is not set", "thole_program.size is not set",
+                                        "thole_program.name is not set", "THOLE_ACTIVITIES() sets both",
+                                        "THOLE_ORCHESTRATIONS() sets both"};
+    static const thole_activity_entry some[] = {{"a", does, NULL}};
+    thole_program wrong[] = {program, program, program, program,
+                             program}; /* each serves, but for one field */
     wrong[0].size = 0;
     wrong[1].size--;
     wrong[2].name = NULL;
+    wrong[3].activities = some;
+    wrong[3].activities_len = 0;
+    wrong[4].orchestrations_len = 0;
     started = THOLE_OK;
     check("no program", code_of(NULL, "engine", NULL), 2);
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         check("a program that is none", code_of(&wrong[i], "engine", NULL), 2);
+        CHECK_STR("what it says", strstr(said, flaws[i]) != NULL ? flaws[i] : said, flaws[i]);
+    }
     for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
         thole_program of = {.size = sizeof of,
                             .name = "codes",

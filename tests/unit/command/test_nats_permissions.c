@@ -49,7 +49,7 @@ struct row {
     struct permission_wish wish;
     enum permission_side side;
     const char *has[8];
-    const char *lacks[8]; /* no subject holds this text */
+    const char *lacks[10]; /* no subject holds this text */
 };
 
 static const struct row rows[] = {
@@ -93,7 +93,7 @@ static const struct row rows[] = {
      {"start", "terminate", "force"}},
     {{.roles = "client"},
      PERMISSION_SUBSCRIBE,
-     {"_INBOX_client.>", "thole.ns.event.*.*.*"},
+     {"_INBOX_ns_client.>", "thole.ns.event.*.*.*"},
      {"cancel", "work"}},
     {{.roles = "client", .inbox = "_INBOX.x"}, PERMISSION_SUBSCRIBE, {"_INBOX.x.>"}, {"_INBOX_client"}},
     {{.roles = "worker", .queues = "gpu"},
@@ -114,28 +114,30 @@ static const struct row rows[] = {
      {".start."}},
     {{.roles = "auditor"},
      PERMISSION_PUBLISH,
-     {"$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>", "$JS.API.CONSUMER.CREATE.THOLE_ns_REJECTED.>"},
-     {"thole.ns.in.", "CONSUMER.DELETE", "MSG.NEXT", "SECRET", "$KV", "$JS.ACK"}},
+     {"$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>", "$JS.API.STREAM.MSG.GET.THOLE_ns_REJECTED"},
+     {"thole.ns.in.", "CONSUMER.CREATE.THOLE_ns_REJECTED", "CONSUMER.DELETE", "MSG.NEXT", "SECRET", "$KV",
+      "$JS.ACK"}},
     {{.roles = "notary"},
      PERMISSION_PUBLISH,
-     {"thole.ns.audit.*.*", "$JS.API.STREAM.CREATE.THOLE_ns_AUDIT",
-      "$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>"},
-     {"thole.ns.in.", "thole.ns.hist.", "CONSUMER.DELETE", "STREAM.UPDATE", "MSG.DELETE", "PURGE", "SECRET",
-      "$KV"}},
+     {"thole.ns.audit.*.*", "$JS.API.CONSUMER.CREATE.THOLE_ns_HIST_0.>"},
+     {"STREAM.CREATE", "thole.ns.in.", "thole.ns.hist.", "CONSUMER.DELETE", "STREAM.UPDATE", "MSG.DELETE",
+      "PURGE", "SECRET", "CONFIG.*"}},
     {{.roles = "archivist"},
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.control.delete.*", "$JS.API.STREAM.MSG.GET.KV_THOLE_ns_HOLDS",
       "$JS.API.CONSUMER.CREATE.THOLE_ns_AUDIT.>"},
      {"force_delete", "thole.ns.hist.", "thole.ns.audit", "STREAM.UPDATE", "MSG.DELETE",
-      "PURGE.THOLE_ns_HIST", "$KV"}},
+      "PURGE.THOLE_ns_HIST", "$KV.THOLE_ns_HOLDS", "CONFIG.*"}},
     {{.roles = "archivist", .verbs = "hold"},
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_HOLDS.*", "$JS.API.STREAM.MSG.GET.KV_THOLE_ns_HOLDS"},
-     {"thole.ns.", "STREAM.UPDATE", "MSG.DELETE", "PURGE"}},
+     {"thole.ns.", "STREAM.UPDATE", "MSG.DELETE", "PURGE", "CONFIG.*"}},
     {{.roles = "console", .verbs = "queue-limit", .queues = "gpu"},
      PERMISSION_PUBLISH,
-     {"$KV.THOLE_ns_CONFIG.queue_gpu"},
-     {"CONFIG.*", "q_*", "q_default", "thole.ns.in."}},
+     {"thole.ns.queues.gpu.settings"},
+     {"$KV.", "q_*", "q_default", "thole.ns.in.", "CONSUMER.CREATE"}},
+    {{.roles = "client", .verbs = "run"}, PERMISSION_PUBLISH, {"thole.ns.workers"}, {"CONSUMER.CREATE"}},
+    {{.roles = "client", .verbs = "wait"}, PERMISSION_PUBLISH, {"thole.ns.workers"}, {"thole.ns.in."}},
     {{.roles = "client", .verbs = "console"},
      PERMISSION_PUBLISH,
      {"$JS.API.STREAM.MSG.GET.THOLE_ns_HIST_0", "$JS.API.CONSUMER.INFO.THOLE_ns_WORK.*", "thole.ns.workers"},
@@ -144,14 +146,18 @@ static const struct row rows[] = {
      PERMISSION_SUBSCRIBE,
      {"thole.ns.event.*.*.*", "thole.ns.hist.>"},
      {"thole.ns.in."}},
-    {{.roles = "console"}, PERMISSION_PUBLISH, {"thole.ns.in.*.start.*.*"}, {"force_delete"}},
+    {{.roles = "console"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.in.*.start.*.*", "$JS.API.STREAM.MSG.GET.THOLE_ns_REJECTED"},
+     {"force_delete", "CONSUMER.CREATE"}},
     {{.roles = "service"},
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.result.outside.*"},
      {"result.worker", "terminate", "CONSUMER"}},
     {{.roles = "gateway"},
      PERMISSION_PUBLISH,
-     {"thole.ns.in.*.result.worker.*", "_INBOX_remote-worker.>", "thole.ns.in.*.control.terminate.*"},
+     {"thole.ns.in.*.result.worker.*", "_INBOX_ns_remote-worker_default.>",
+      "thole.ns.in.*.control.terminate.*"},
      {"gateway", "force_delete", "STREAM.CREATE", "thole.ns.hist", "thole.ns.cancel", "SECRET"}},
     {{.roles = "gateway"}, PERMISSION_SUBSCRIBE, {"thole.ns.gateway.>", "$SRV.>"}, {"thole.ns.query"}},
     {{.roles = "remote-worker", .queues = "gpu"},
@@ -162,10 +168,11 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"thole.ns.in.*.start.checkout.*", "thole.ns.in.*.event.paid.*", "$JS.API.CONSUMER.CREATE.ORDERS.>",
       "$JS.ACK.ORDERS.>", "thole.ns.rejected.*"},
-     {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV", "control", "hist", "STREAM.NAMES"}},
+     {"start.*", "event.*", "CONSUMER.CREATE.*", "$KV.THOLE_ns_BINDINGS", "CONFIG.*", "control", "hist",
+      "STREAM.NAMES"}},
     {{.roles = "client", .verbs = "events", .orchestrations = "checkout"},
      PERMISSION_SUBSCRIBE,
-     {"thole.ns.event.checkout.*.ce.>", "_INBOX_client.>"},
+     {"thole.ns.event.checkout.*.ce.>", "_INBOX_ns_client.>"},
      {"event.*"}},
     {{.roles = "client", .verbs = "events"},
      PERMISSION_PUBLISH,
@@ -183,11 +190,16 @@ static const struct row rows[] = {
      PERMISSION_PUBLISH,
      {"$KV.THOLE_ns_BINDINGS.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.ORDERS"},
      {"CONSUMER.CREATE", "MSG.NEXT", "$JS.ACK", "thole.ns.in"}},
-    {{.roles = "remote-worker"}, PERMISSION_SUBSCRIBE, {"_INBOX_remote-worker.>"}, {"thole."}},
+    {{.roles = "remote-worker"}, PERMISSION_SUBSCRIBE, {"_INBOX_ns_remote-worker_default.>"}, {"thole."}},
     {{.roles = "remote-client", .orchestrations = "checkout"},
      PERMISSION_PUBLISH,
      {"thole.ns.gateway.client.start.checkout", "thole.ns.gateway.client.wait"},
-     {"open", "session", "$JS", "thole.ns.in.", "start.*", "terminate"}},
+     {"open", "session", "$JS", "thole.ns.in.", "start.*", "terminate", "start_event", "client.list"}},
+    {{.roles = "remote-client", .orchestrations = "cart", .events = "add"},
+     PERMISSION_PUBLISH,
+     {"thole.ns.gateway.client.start_event.cart~add", "thole.ns.gateway.client.describe",
+      "thole.ns.gateway.client.complete_activity"},
+     {"start_event.*", "client.list"}},
 };
 
 static void test_rows(void)
@@ -200,7 +212,7 @@ static void test_rows(void)
                 fprintf(stderr, "row %zu lacks %s\n", i, rows[i].has[k]);
             CU_ASSERT(has(rows[i].has[k]));
         }
-        for (size_t k = 0; k < 8 && rows[i].lacks[k] != NULL; k++) {
+        for (size_t k = 0; k < 10 && rows[i].lacks[k] != NULL; k++) {
             if (strstr(said.text, rows[i].lacks[k]) != NULL)
                 fprintf(stderr, "row %zu has %s\n", i, rows[i].lacks[k]);
             CU_ASSERT_PTR_NULL(strstr(said.text, rows[i].lacks[k]));
@@ -223,6 +235,36 @@ static void test_nothing_wide(void)
             for (size_t w = 0; w < sizeof wide / sizeof wide[0]; w++)
                 CU_ASSERT_PTR_NULL(strstr(said.text, wide[w]));
         }
+}
+
+/* Who may create a stream may have it copy any other one, or send its messages anywhere. */
+static void test_engines_make_streams(void)
+{
+    static const char *const roles[] = {"worker",        "client",  "auditor",  "console",
+                                        "service",       "gateway", "binder",   "remote-worker",
+                                        "remote-client", "notary",  "archivist"};
+    static const char verbs[] = "start,start-many,run,wait,show,history,export,diff,list,rejected,signal,"
+                                "query,cancel,terminate,pause,"
+                                "resume,retry,delete,force-delete,prune,complete,fail,nodes,partitions,"
+                                "doctor,timer,queue,queue-limit,"
+                                "replay,projections,audit,hold,archive,bind,console,call,events";
+    CU_ASSERT_EQUAL(ask((struct permission_wish){.roles = "engine"}, PERMISSION_PUBLISH, NULL), THOLE_OK);
+    CU_ASSERT(has("$JS.API.STREAM.CREATE.KV_THOLE_ns_HOLDS") && has("$JS.API.STREAM.CREATE.THOLE_ns_AUDIT") &&
+              has("$JS.API.STREAM.CREATE.KV_THOLE_ns_BINDINGS") &&
+              has("$JS.API.STREAM.CREATE.THOLE_ns_RESTORED"));
+    for (size_t r = 0; r <= sizeof roles / sizeof roles[0]; r++) {
+        bool const all = r == sizeof roles / sizeof roles[0];
+        CU_ASSERT_EQUAL(ask((struct permission_wish){.roles = all ? "client" : roles[r],
+                                                     .verbs = all ? verbs : NULL,
+                                                     .queues = "gpu",
+                                                     .bound = "ORDERS"},
+                            PERMISSION_PUBLISH, NULL),
+                        THOLE_OK);
+        CU_ASSERT_PTR_NULL(strstr(said.text, "$KV.THOLE_ns_CONFIG")); /* a header empties all of a bucket */
+        CU_ASSERT_PTR_NULL(strstr(said.text, "STREAM.CREATE"));
+        CU_ASSERT_PTR_NULL(strstr(said.text, "STREAM.UPDATE"));
+        CU_ASSERT_PTR_NULL(strstr(said.text, "STREAM.RESTORE"));
+    }
 }
 
 static void test_refused(void)
@@ -269,19 +311,88 @@ static void test_refused(void)
         "rejected, "
         "signal, "
         "query, cancel, terminate, pause, resume, retry, delete, force-delete, prune, complete, fail, nodes, "
-        "partitions, doctor, queue, queue-limit, replay, projections, audit, hold, archive, bind, console, "
+        "partitions, doctor, timer, queue, queue-limit, replay, projections, audit, hold, archive, bind, "
+        "console, "
         "call, "
         "events");
+}
+
+static void passes(const char *roles, const char *queues, enum permission_side side)
+{
+    static struct permissions permissions;
+    thole_error err = {.status = THOLE_OK};
+    struct permission_wish const wish = {
+        .roles = roles, .ns = "ns", .partitions = 2, .queues = queues, .api_prefix = "JS.thole.API"};
+    said.len = (size_t)snprintf(said.text, sizeof said.text, " ");
+    CU_ASSERT_EQUAL(permissions_make(&wish, &permissions, &err), THOLE_OK);
+    CU_ASSERT_TRUE(permissions_may_cross(&permissions));
+    permissions_each_crossing(&permissions, side, say, NULL);
+}
+
+/* Between two accounts: under the server's own names, without what another pattern covers, and without what
+ * programs of one account say to each other. */
+static void test_crossing(void)
+{
+    static const char *const not_there[] = {
+        " $JS.API.CONSUMER.INFO.THOLE_ns_WORK.q_gpu ", /* the console's * covers it */
+        " thole.ns.workers ",
+        " _INBOX",
+        " thole.ns.gateway",
+        " $SRV",
+        " JS.thole.API"};
+    passes("worker,console,gateway,remote-worker,remote-client", "gpu", PERMISSION_PUBLISH);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " $JS.API.CONSUMER.INFO.THOLE_ns_WORK.* "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " $JS.API.CONSUMER.MSG.NEXT.THOLE_ns_WORK.q_gpu "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " thole.ns.in.*.start.*.* "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " thole.ns.in.*.start.*.*.by.* "));
+    for (size_t i = 0; i < ARRAY_LEN(not_there); i++) {
+        CU_ASSERT_PTR_NULL(strstr(said.text, not_there[i]));
+        if (strstr(said.text, not_there[i]) != NULL)
+            fprintf(stderr, "passes: %s\n", not_there[i]);
+    }
+    passes("worker,console", NULL, PERMISSION_SUBSCRIBE);
+    CHECK_STR("what is heard", said.text, " thole.ns.cancel.> thole.ns.event.*.*.* thole.ns.hist.> ");
+    passes("worker", "gpu", PERMISSION_PUBLISH);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " $JS.API.CONSUMER.INFO.THOLE_ns_WORK.q_gpu "));
+}
+
+/* Who makes streams, or has the server deliver to subjects, is in their account. */
+static void test_not_apart(void)
+{
+    static const char *const roles[] = {"engine", "binder",    "auditor",
+                                        "notary", "archivist", "client,engine"};
+    static struct permissions permissions;
+    thole_error err = {.status = THOLE_OK};
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+        struct permission_wish const wish = {
+            .roles = roles[i], .ns = "ns", .partitions = 2, .bound = "ORDERS"};
+        CU_ASSERT_EQUAL(permissions_make(&wish, &permissions, &err), THOLE_OK);
+        CU_ASSERT_FALSE(permissions_may_cross(&permissions));
+    }
+}
+
+/* A user says JetStream's subjects as its account imports them. */
+static void test_own_names(void)
+{
+    thole_error err = {.status = THOLE_OK};
+    CU_ASSERT_EQUAL(ask((struct permission_wish){.roles = "client", .api_prefix = "JS.thole.API"},
+                        PERMISSION_PUBLISH, &err),
+                    THOLE_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " JS.thole.API.STREAM.MSG.GET.THOLE_ns_HIST_1 "));
+    CU_ASSERT_PTR_NULL(strstr(said.text, "$JS.API"));
     CU_ASSERT_EQUAL(
-        ask((struct permission_wish){.roles = "console", .verbs = "queue-limit"}, PERMISSION_PUBLISH, &err),
+        ask((struct permission_wish){.roles = "client", .api_prefix = "JS."}, PERMISSION_PUBLISH, &err),
         THOLE_INVALID);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "name the queues whose limit it may set"));
 }
 
 static const struct thole_test tests[] = {
     {"what each may and may not", test_rows},
     {"nothing beyond the namespace", test_nothing_wide},
+    {"engines make streams", test_engines_make_streams},
     {"what is refused", test_refused},
+    {"what passes between accounts", test_crossing},
+    {"who is not apart", test_not_apart},
+    {"JetStream's own names", test_own_names},
 };
 
 THOLE_TEST_MAIN("nats_permissions", tests)

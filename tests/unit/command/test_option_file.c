@@ -1,5 +1,6 @@
 /* Options from a YAML file: what wins over what, and a sentence for every mistake in the file. */
 #include "host_options.h"
+#include "option_file.h"
 #include "thole_cunit.h"
 #include <fcntl.h>
 #include <inttypes.h>
@@ -127,12 +128,12 @@ static void test_files(void)
     thole_error err = {.status = THOLE_OK};
     static char large[OPTION_FILE_BYTES_MAX + 1];
     (void)snprintf(path, sizeof path, "/nonexistent/config");
-    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_INVALID);
-    CHECK_STR("none", err.text, "--config: cannot open /nonexistent/config: No such file or directory");
+    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_NOT_FOUND);
+    CHECK_STR("none", err.text, "cannot read /nonexistent/config: No such file or directory");
     host_command_free(&command);
     (void)snprintf(path, sizeof path, "/tmp");
-    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_INVALID);
-    CHECK_STR("a folder", err.text, "--config: cannot read /tmp: Is a directory");
+    CU_ASSERT_EQUAL(parse("", &command, &err), THOLE_NOT_FOUND);
+    CHECK_STR("a folder", err.text, "cannot read /tmp: Is a directory");
     host_command_free(&command);
     memset(large, '#', sizeof large);
     for (int more = 0; more < 2; more++) {
@@ -173,6 +174,46 @@ static void test_secrets(void)
     }
 }
 
-static const struct thole_test tests[] = {
-    {"values", test_values}, {"secrets", test_secrets}, {"mistakes", test_mistakes}, {"files", test_files}};
+/* As many rows as there may be: each is itself, in the file, in the command line and for its readers. */
+static void test_many_rows(void)
+{
+    enum { COUNT = OPTION_ROWS_MAX, GIVEN = OPTION_ROWS_MAX - 20, READER = 1, OTHER = 2 };
+    static struct option_row rows[COUNT];
+    static char names[COUNT][8], text[COUNT * 16], flag[16];
+    static uint64_t values[COUNT];
+    size_t len = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        (void)snprintf(names[i], sizeof names[i], "o%zu", i);
+        rows[i] = (struct option_row){.flag = names[i],
+                                      .env = "THOLE_NOT_SET",
+                                      .kind = OPTION_NUMBER,
+                                      .readers = i == GIVEN ? READER : OTHER,
+                                      .offset = i * sizeof values[0],
+                                      .width = sizeof values[0]};
+        len += (size_t)snprintf(text + len, sizeof text - len, "o%zu: %zu\n", i, i + 1);
+    }
+    struct option_set const set = {.rows = rows, .len = COUNT, .target = values};
+    struct option_given given;
+    struct option_file file = {.len = 0};
+    thole_error err = {.status = THOLE_OK};
+    unsigned readers = 0;
+    int first;
+    (void)snprintf(flag, sizeof flag, "--o%d", GIVEN);
+    char *words[] = {"p", flag, "7", NULL};
+    write_file(text, len);
+    CU_ASSERT_EQUAL(options_read(&set, 1, false, 3, words, &first, &given, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(option_file_read(&set, 1, path, &given, &file, &err), THOLE_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        CU_ASSERT_EQUAL(values[i], i == GIVEN ? 7 : i + 1);
+    CU_ASSERT_PTR_NULL(options_unread(&set, 1, &given, READER, &readers));
+    CU_ASSERT_PTR_EQUAL(options_unread(&set, 1, &given, OTHER, &readers), &rows[GIVEN]);
+    option_file_free(&file);
+    (void)unlink(path);
+}
+
+static const struct thole_test tests[] = {{"values", test_values},
+                                          {"secrets", test_secrets},
+                                          {"mistakes", test_mistakes},
+                                          {"files", test_files},
+                                          {"many rows", test_many_rows}};
 THOLE_TEST_MAIN("option_file", tests)

@@ -26,7 +26,7 @@ static bool is_ns(const char *name)
 }
 
 /* How each call ends. */
-static thole_status end(thole_error *reterr)
+thole_status command_world_ends(thole_error *reterr)
 {
     for (int status = THOLE_OK + 1; status <= THOLE_LATER; status++)
         if (is_ns(thole_status_name((thole_status)status)))
@@ -87,7 +87,7 @@ void __wrap_thole_outcome_release(thole_outcome *outcome)
 static thole_status asked(const char *what, thole_slice instance, thole_slice more, thole_error *reterr)
 {
     (void)printf("< %s %.*s (%.*s)\n", what, THOLE_FMT(instance), THOLE_FMT(more));
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
@@ -133,6 +133,13 @@ thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instanc
     return asked("prune", instance, reason, reterr);
 }
 
+thole_status __wrap_client_prune_check(thole_client *client, thole_slice instance, thole_slice reason,
+                                       thole_error *reterr)
+{
+    (void)client;
+    return asked("prune?", instance, reason, reterr);
+}
+
 thole_status __wrap_client_check_hold(thole_client *client, thole_slice instance, thole_error *reterr)
 {
     (void)client;
@@ -149,13 +156,14 @@ thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instan
     return asked(options->force ? "force" : "delete", instance, options->reason, reterr);
 }
 
-thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                        thole_slice data, thole_slice request_id, bool *ret_kept,
-                                        thole_error *reterr)
+thole_status __wrap_thole_client_signal_with(thole_client *client, thole_slice instance, thole_slice name,
+                                             thole_slice data, const thole_signal_options *options,
+                                             bool *ret_kept, thole_error *reterr)
 {
     (void)client;
     *ret_kept = !thole_slice_equal(instance, THOLE_STR("order"));
-    (void)printf("< as %.*s %.*s: ", THOLE_FMT(request_id), THOLE_FMT(name));
+    (void)printf("< as %.*s %.*s%s: ", THOLE_FMT(options->request_id), THOLE_FMT(name),
+                 options->confirm ? ", confirmed" : "");
     return asked("signal", instance, data, reterr);
 }
 
@@ -217,7 +225,7 @@ static thole_status outcome(thole_slice instance, thole_outcome *ret, thole_erro
                 {"lines", THOLE_INSTANCE_COMPLETED, "a\nb\x1b[1m\n", ""},
                 {"bytes", THOLE_INSTANCE_COMPLETED, "\xff", ""},
                 {"", THOLE_INSTANCE_COMPLETED, "paid", ""}};
-    thole_status const status = end(reterr);
+    thole_status const status = command_world_ends(reterr);
     if (status != THOLE_OK)
         return status;
     size_t i = 0;
@@ -272,7 +280,7 @@ thole_status __wrap_thole_client_start_many(thole_client *client, thole_start_so
             (void)thole_fail(&error, THOLE_LIMIT, "too large");
         status = answer(arg, item.token, item.instance, &error);
     }
-    return status == THOLE_NOT_FOUND ? end(reterr) : status;
+    return status == THOLE_NOT_FOUND ? command_world_ends(reterr) : status;
 }
 
 /* ---- lists ---- */
@@ -290,7 +298,7 @@ thole_status __wrap_thole_client_engines(thole_client *client, thole_engine_fn *
         THOLE_TRY(each(arg, &(thole_engine_info){
                                 .node = THOLE_STR("b"), .orchestrations = other, .orchestrations_len = 1}));
     }
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *each, void *arg,
@@ -351,15 +359,16 @@ thole_status __wrap_thole_client_list(thole_client *client, const thole_list_fil
         {.instance = {(const uint8_t *)"an-id-that-is-longer-than-the-column-for-it", 43},
          .status = THOLE_INSTANCE_COMPLETED}};
     (void)client;
-    (void)printf("< list status=%d orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu "
+    (void)printf("< list statuses=%x orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu "
                  "limit=%llu behind=%.*s,%llu\n",
-                 filter->status, THOLE_FMT(filter->orchestration), THOLE_FMT(filter->id_prefix),
+                 filter->statuses, THOLE_FMT(filter->orchestration), THOLE_FMT(filter->id_prefix),
                  THOLE_FMT(filter->parent), (unsigned long long)filter->created_after_ms,
                  (unsigned long long)filter->created_before_ms, (unsigned long long)filter->limit,
                  THOLE_FMT(filter->behind_instance), (unsigned long long)filter->behind_created_ms);
     for (size_t i = 0; i < ARRAY_LEN(rows) && !is_ns("none"); i++)
-        THOLE_TRY(each(arg, &rows[i]));
-    return end(reterr);
+        if (filter->parent.len < 2 || thole_slice_equal(filter->parent, rows[i].parent))
+            THOLE_TRY(each(arg, &rows[i]));
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_thole_client_rejected(thole_client *client, uint64_t behind, uint64_t limit,
@@ -379,7 +388,7 @@ thole_status __wrap_thole_client_rejected(thole_client *client, uint64_t behind,
                                                    .sequence = 50 - i,
                                                    .number = 9 - i,
                                                    .partition = 3}));
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
@@ -396,7 +405,7 @@ thole_status __wrap_thole_client_executions(thole_client *client, thole_slice in
                                                     .ended_ms = ended ? execution * 1000000 + 500 : 0,
                                                     .turns = 10 + execution}));
     }
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 #define TEXT(text)                                                                                           \
@@ -493,7 +502,7 @@ thole_status __wrap_thole_client_history(thole_client *client, thole_slice insta
     (void)printf("< history %.*s\n", THOLE_FMT(instance));
     for (size_t i = 0; i < ARRAY_LEN(events) && !is_ns("none"); i++)
         THOLE_TRY(each(arg, &events[i]));
-    return is_ns("none") ? thole_fail(reterr, THOLE_NOT_FOUND, "there is none") : end(reterr);
+    return is_ns("none") ? thole_fail(reterr, THOLE_NOT_FOUND, "there is none") : command_world_ends(reterr);
 }
 
 /* Nothing new once, then the rest. */
@@ -506,7 +515,7 @@ thole_status __wrap_thole_client_history_follow(thole_client *client, thole_slic
         THOLE_TRY(each(arg, &events[i]));
         THOLE_TRY(each(arg, NULL));
     }
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_client_history_records(struct thole_client *client, thole_slice instance,
@@ -516,7 +525,7 @@ thole_status __wrap_client_history_records(struct thole_client *client, thole_sl
     (void)printf("< history_records %.*s\n", THOLE_FMT(instance));
     THOLE_TRY(each(arg, 7, THOLE_STR("one")));
     THOLE_TRY(each(arg, 9, THOLE_STR("three")));
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 thole_status __wrap_client_history_ids(struct thole_client *client, client_id_fn *each, void *arg,
@@ -527,7 +536,7 @@ thole_status __wrap_client_history_ids(struct thole_client *client, client_id_fn
     each(arg, THOLE_STR("order"));
     each(arg, THOLE_STR("b\x1bl\xc3\xb6"));
     each(arg, THOLE_STR("order"));
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 /* ---- queues ---- */
@@ -554,7 +563,7 @@ thole_status __wrap_thole_client_poisoned(thole_client *client, const thole_pois
                                              .reason = THOLE_STR("signal\n11"),
                                              .since_ms = 1000000 - i,
                                              .until_ms = i == 1 ? 2000000 : 0}));
-    return end(reterr);
+    return command_world_ends(reterr);
 }
 
 static thole_status decided(const char *what, thole_slice instance, uint64_t execution, uint64_t id,
@@ -616,23 +625,7 @@ thole_status __wrap_thole_client_queues(thole_client *client, thole_slice queue,
             arg,
             &(thole_queue_info){
                 .queue = THOLE_STR("a.\x1b"), .foreign = true, .waiting = 20, .running = 3, .outside = 400}));
-    return end(reterr);
-}
-
-thole_status __wrap_topology_queue_limit(struct connection *connection, const char *ns, thole_slice queue,
-                                         uint64_t *ret, thole_error *reterr)
-{
-    (void)connection;
-    *ret = thole_slice_equal(queue, THOLE_STR("gpu")) ? 10 : 0;
-    return asked("limit?", queue, thole_slice_from(ns), reterr);
-}
-
-thole_status __wrap_topology_limit_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                         uint64_t limit, thole_error *reterr)
-{
-    (void)connection;
-    (void)printf("< %llu: ", (unsigned long long)limit);
-    return asked("limit", queue, thole_slice_from(ns), reterr);
+    return command_world_ends(reterr);
 }
 
 /* ---- the system ---- */
@@ -687,6 +680,7 @@ int __wrap_execvp(const char *file, char *const *argv)
         (void)printf("< %s=%s\n", settings[i], getenv(settings[i]) == NULL ? "" : getenv(settings[i]));
         (void)unsetenv(settings[i]);
     }
+    (void)fflush(stdout); /* of a process of its own */
     errno = strcmp(file, "missing") == 0 ? ENOENT : EACCES;
     return -1;
 }
@@ -707,11 +701,10 @@ static const char *const rules[][2] = {
              "\"in_flight\":1}"},
 };
 
-thole_status __wrap_bindings_ensure(struct connection *connection, const char *ns, uint32_t replicas,
-                                    thole_error *reterr)
+thole_status __wrap_bindings_require(struct connection *connection, const char *ns, thole_error *reterr)
 {
     (void)connection, (void)reterr;
-    (void)printf("< bucket of %s, %u replicas\n", ns, replicas);
+    (void)printf("< bucket of %s\n", ns);
     return THOLE_OK;
 }
 

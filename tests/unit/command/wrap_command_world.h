@@ -1,6 +1,7 @@
 /* The client and the system that the command is given, played. */
 #ifndef THOLE_WRAP_COMMAND_WORLD_H
 #define THOLE_WRAP_COMMAND_WORLD_H
+#include "thole/types.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,4 +13,6 @@ struct played_command {
     bool tty;
 };
 extern struct played_command play;
+/* What a call comes to: the namespace's name is a status, or it is well. */
+thole_status command_world_ends(thole_error *reterr);
 #endif

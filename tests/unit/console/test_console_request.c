@@ -1,6 +1,7 @@
 /* What the web console reads from an address and a body, the routes that there are, and how errors look. */
 #include "answer.h"
 #include "body.h"
+#include "jscan.h"
 #include "routes.h"
 #include "thole_cunit.h"
 
@@ -106,7 +107,7 @@ static void test_bodies(void)
     CHECK_STR("unknown", err.text, "there is no \"inptu\"; there are: a b");
     check_body("{\"\":1}", THOLE_INVALID);
     check_body("{\"a b\":1}", THOLE_INVALID);
-    CU_ASSERT_EQUAL(body_check_names(THOLE_STR("{\"c\":1}"), "filter: ", "a b", &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(json_members_check(THOLE_STR("{\"c\":1}"), "filter: ", "a b", &err), THOLE_INVALID);
     CHECK_STR("within", err.text, "filter: there is no \"c\"; there are: a b");
     static const struct {
         const char *object, *want;

@@ -1,16 +1,22 @@
 /* The start of an engine and its end, whole: engine_host.transcript has starts ("$ …") with what is there and
  * which step fails, and behind each all that the engine called and logged, in order.
  *   fails=CALL:STATUS[:N]   such calls fail so often (1)
- *   threads= cores= partitions= payload= room= heartbeat= ttl= page connected   options, and what the servers
- * say patience=N              a stop is requested after so many pauses up down epoch=P:KIND    what happens
- * while it runs */
+ *   verdict= applied= rows= noted=   what is compared: an enum namespace_verdict, migrations, identities in
+ * Postgres threads= cores= partitions= payload= room= heartbeat= ttl= page connected   options, and what the
+ * servers say patience=N              a stop is requested after so many pauses up down epoch=P:KIND    what
+ * happens while it runs */
 #include "connection.h"
 #include "engine.h"
 #include "loader.h"
 #include "logged.h"
+#include "lookout.h"
 #include "membership.h"
 #include "message.h"
+#include "namespace_check.h"
 #include "postgres.h"
+#include "queue_maker.h"
+#include "read_places.h"
+#include "remover.h"
 #include "store.h"
 #include "thole_cunit.h"
 #include "topology.h"
@@ -28,12 +34,15 @@ static struct {
     char fails[32];
     thole_status status;
     unsigned times, patience, naps, asked;
+    unsigned verdict; /* an enum namespace_verdict */
+    size_t applied;   /* migrations */
+    char rows_id[64], noted_id[64];
     struct host_options options;
     struct topology topology;
     size_t room;
     uint64_t cores; /* that the process may use; 0: that is not known */
     bool is_up, has_page;
-    connection_state_fn *on_state, *on_shard_state;
+    connection_state_fn *on_state, *on_shard_state, *on_queries_state;
     delivery_fn *on_epoch;
     void *arg, *epoch_arg;
 } play;
@@ -87,9 +96,15 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
          options->url, options->name, options->creds, options->ca, options->cert, options->key,
          options->server_name, options->inbox, (uint64_t)options->connect_timeout_ms,
          (uint64_t)options->request_timeout_ms);
-    THOLE_TRY(step(play.on_state == NULL ? "connection_open" : "connection_open_shard", reterr));
+    bool const queries = strcmp(options->name, "thole-engine-queries") == 0;
+    THOLE_TRY(step(queries                 ? "connection_open_queries"
+                   : play.on_state == NULL ? "connection_open"
+                                           : "connection_open_shard",
+                   reterr));
     options->on_state(options->arg, false, 0); /* nothing runs that could be told */
-    if (play.on_state == NULL) {               /* the first one is the engine's */
+    if (queries) {
+        play.on_queries_state = options->on_state;
+    } else if (play.on_state == NULL) { /* the first one is the engine's */
         play.on_state = options->on_state;
         play.arg = options->arg;
     } else {
@@ -144,6 +159,60 @@ thole_status __wrap_postgres_migrate(struct postgres *pg, thole_error *reterr)
     return step("postgres_migrate", reterr);
 }
 
+thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    *ret = play.applied;
+    return step("postgres_applied", reterr);
+}
+
+thole_status __wrap_namespace_check_rows(struct namespace_check *check, struct postgres *pg,
+                                         thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    said("rows of %s are looked at\n", check->ns);
+    check->tables = play.applied > 0;
+    return step("namespace_check_rows", reterr);
+}
+
+thole_status __wrap_namespace_check_nats(struct namespace_check *check, struct connection *connection,
+                                         enum namespace_depth depth, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    CU_ASSERT_EQUAL(depth, NAMESPACE_BOUNDS);
+    said("streams of %s are looked at\n", check->ns);
+    check->verdict = (enum namespace_verdict)play.verdict;
+    check->nats.made = play.verdict != NAMESPACE_NEW;
+    (void)namespace_id_read(thole_slice_from(play.rows_id), &check->rows.id);
+    check->partitions = 1;
+    free(check->logs);
+    check->logs = calloc(1, sizeof *check->logs);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(check->logs);
+    check->logs[0].fit = check->verdict == NAMESPACE_LOST ? LOG_FIT_GONE : LOG_FIT_OLDER;
+    check->logs[0].there.last = check->verdict == NAMESPACE_EMPTIED ? 9 : 0;
+    check->nats.secret = check->logs[0].inbox = true;
+    check->known[0].kept = 5;
+    return step("namespace_check_nats", reterr);
+}
+
+thole_status __wrap_topology_write_id(struct connection *connection, const char *ns,
+                                      const struct namespace_id *id, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    said("identity of %s: %s\n", ns, id->text);
+    return step("topology_write_id", reterr);
+}
+
+thole_status __wrap_namespace_store_adopt(struct postgres *pg, const struct namespace_id *id,
+                                          struct namespace_id *ret, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(pg, (struct postgres *)&play);
+    said("adopts\n");
+    *ret = *id;
+    (void)namespace_id_read(thole_slice_from(play.noted_id), ret);
+    return step("namespace_store_adopt", reterr);
+}
+
 void __wrap_postgres_close(struct postgres *pg)
 {
     said("postgres_close%s\n", pg == NULL ? " of none" : "");
@@ -192,6 +261,20 @@ void __wrap_loader_stop(struct loader *loader)
     said("loader_stop%s\n", loader == NULL ? " of none" : "");
 }
 
+thole_status __wrap_remover_start(struct engine_host *engine, struct remover **ret, thole_error *reterr)
+{
+    (void)engine;
+    said("remover_start\n");
+    THOLE_TRY(step("remover_start", reterr));
+    *ret = (struct remover *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_remover_stop(struct remover *remover)
+{
+    said("remover_stop%s\n", remover == NULL ? " of none" : "");
+}
+
 thole_status __wrap_shard_start(struct shard *shard, thole_error *reterr)
 {
     struct engine_host *const engine = shard->engine;
@@ -222,7 +305,7 @@ void __wrap_shard_stop(struct shard *shard)
 void __wrap_shard_release(struct shard *shard)
 {
     said("shard_release\n");
-    (void)shard;
+    read_places_destroy(shard->read_places);
 }
 
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
@@ -246,6 +329,30 @@ thole_status __wrap_watchdog_start(struct engine_host *engine, struct watchdog *
 void __wrap_watchdog_stop(struct watchdog *watchdog)
 {
     said("watchdog_stop%s\n", watchdog == NULL ? " of none" : "");
+}
+
+thole_status __wrap_lookout_start(struct lookout *lookout, thole_error *reterr)
+{
+    (void)lookout;
+    said("lookout_start\n");
+    return step("lookout_start", reterr);
+}
+
+void __wrap_lookout_end(struct lookout *lookout)
+{
+    said("lookout_end%s\n", lookout == NULL ? " of none" : "");
+}
+
+thole_status __wrap_queue_maker_start(struct engine_host *engine, struct queue_maker **ret,
+                                      thole_error *reterr)
+{
+    (void)engine, (void)ret;
+    return step("queue_maker_start", reterr);
+}
+
+void __wrap_queue_maker_stop(struct queue_maker *maker)
+{
+    CU_ASSERT_PTR_NULL(maker);
 }
 
 thole_status __wrap_connection_subscribe(struct connection *connection, const char *subject,
@@ -312,6 +419,14 @@ static void set(const char *key, const char *value)
             if (strcmp(thole_status_name((thole_status)i), status) == 0)
                 play.status = (thole_status)i;
         CU_ASSERT_NOT_EQUAL_FATAL(play.status, THOLE_OK);
+    } else if (strcmp(key, "verdict") == 0) {
+        play.verdict = (unsigned)n;
+    } else if (strcmp(key, "applied") == 0) {
+        play.applied = n;
+    } else if (strcmp(key, "rows") == 0) {
+        (void)snprintf(play.rows_id, sizeof play.rows_id, "%s", value);
+    } else if (strcmp(key, "noted") == 0) {
+        (void)snprintf(play.noted_id, sizeof play.noted_id, "%s", value);
     } else if (strcmp(key, "threads") == 0) {
         play.options.engine_threads = (uint32_t)n;
     } else if (strcmp(key, "partitions") == 0) {
@@ -343,6 +458,8 @@ static void happens(const char *key, const char *value)
     const struct engine_host *const engine = play.arg;
     if (strcmp(key, "epoch") == 0)
         publish_epoch(value);
+    else if (strncmp(key, "queries", 7) == 0)
+        play.on_queries_state(play.arg, strcmp(key, "queriesup") == 0, 2);
     else if (strncmp(key, "shard", 5) == 0)
         play.on_shard_state(&engine->shards[strtoull(value, NULL, 10)], strcmp(key, "shardup") == 0, 1);
     else
@@ -359,7 +476,8 @@ static void each_word(const char *text, bool now)
         if (value != NULL)
             *value++ = '\0';
         bool const event = strcmp(word, "up") == 0 || strcmp(word, "down") == 0 ||
-                           strcmp(word, "epoch") == 0 || strncmp(word, "shard", 5) == 0;
+                           strcmp(word, "epoch") == 0 || strncmp(word, "shard", 5) == 0 ||
+                           strncmp(word, "queries", 7) == 0;
         if (event && now)
             happens(word, value == NULL ? "" : value);
         else if (!event && !now)

@@ -1,6 +1,7 @@
 /* How an instance is loaded, record by record from its newest one: a stream of the test's answers, and the
  * machine is given what counts, or a consumer reads all. */
 #include "codec.h"
+#include "read_places.h"
 #include "reader.h"
 #include "subject.h"
 #include "thole_cunit.h"
@@ -184,18 +185,19 @@ static void test_what_is_given(void)
         const char *kinds; /* executions; D: a deletion, of execution 1 */
         const char *given; /* "load": by a consumer */
         size_t gets;
+        size_t places; /* that are known when it is removed: of a history that begins there */
     } rows[] = {
-        {"1", "10:1 ", 0},
-        {"11", "10:1 20:1 ", 1},
-        {"111111", "10:1 20:1 30:1 40:1 50:1 60:1 ", 5},
-        {"0", "10:0 ", 0},
-        {"0011", "10:0 20:0 30:1 40:1 ", 3},
-        {"1011", "10:1 20:0 30:1 40:1 ", 3}, /* behind an incomplete first turn */
-        {"112", "10:1 20:1 30:2 ", 2},       /* what the next execution takes over */
+        {"1", "10:1 ", 0, 1},
+        {"11", "10:1 20:1 ", 1, 2},
+        {"111111", "10:1 20:1 30:1 40:1 50:1 60:1 ", 5, 6},
+        {"0", "10:0 ", 0, 1},
+        {"0011", "10:0 20:0 30:1 40:1 ", 3, 4},
+        {"1011", "10:1 20:0 30:1 40:1 ", 3, 4}, /* behind an incomplete first turn */
+        {"112", "10:1 20:1 30:2 ", 2},          /* what the next execution takes over */
         {"10122", "10:1 30:1 40:2 50:2 ", 4},
         {"112233", "30:2 40:2 50:3 60:3 ", 3},
         {"123", "20:2 30:3 ", 1},
-        {"12D", "30:0 ", 0},
+        {"12D", "30:0 ", 0, 1},
         {"1D02", "20:0 30:0 40:2 ", 2}, /* it was deleted, had events, and was started again */
         {"1D23", "30:2 40:3 ", 1},
         {"0D01", "20:0 30:0 40:1 ", 2},
@@ -214,6 +216,14 @@ static void test_what_is_given(void)
         CU_ASSERT_EQUAL(play.inputs, loads ? 0 : 1);
         CHECK_STR(rows[i].kinds, play.given, loads ? "" : rows[i].given);
         CU_ASSERT_EQUAL(play.gets, rows[i].gets);
+        struct removing_place places[REMOVING_KNOWN];
+        size_t const n = read_places_take(world.shard.read_places, world.owned.p, world.generation,
+                                          THOLE_STR("order"), places);
+        if (n != rows[i].places)
+            fprintf(stderr, "\n  %s: %zu places\n", rows[i].kinds, n);
+        CU_ASSERT_EQUAL(n, rows[i].places);
+        for (size_t k = 0; k < n; k++)
+            CU_ASSERT(places[k].sequence == 10 * (k + 1) || n == 1);
         if (loads)
             CU_ASSERT_EQUAL(request->history.to, play.len * 10);
         CHECK_STR("no failure", play.stepped_down, "");
@@ -256,12 +266,10 @@ static void test_the_look_up(void)
     CU_ASSERT_EQUAL(play.inputs, 1); /* the machine learns that there is none */
     CHECK_STR("nothing", play.given, "");
     end();
-    for (int broken = 1; broken < 4; broken++) {
+    for (int broken = 1; broken < 3; broken++) {
         begin();
         add_records("1");
         play.broken = broken;
-        if (broken == 3)
-            (void)snprintf(play.subjects[0], sizeof play.subjects[0], "thole.shop.hist.0.order.one");
         CU_ASSERT_PTR_NULL(look_up());
         CHECK_STR("stepped down", play.stepped_down, "a history could not be looked up");
         CU_ASSERT_EQUAL(play.inputs, 0);
@@ -277,6 +285,20 @@ static void test_the_look_up(void)
     walk_answered(&world.owned, request);
     CU_ASSERT_EQUAL(play.inputs, 0);
     CU_ASSERT_FALSE(request->again);
+    end();
+}
+
+/* The instance alone has it: all of its records are read. */
+static void test_a_subject_that_nobody_writes(void)
+{
+    begin();
+    add_records("11");
+    (void)snprintf(play.subjects[1], sizeof play.subjects[1], "thole.shop.hist.0.order.one");
+    struct request *const request = look_up();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(request);
+    CU_ASSERT_EQUAL(request->kind, REQ_LOAD);
+    CU_ASSERT_EQUAL(request->history.execution, 1);
+    CU_ASSERT_EQUAL(play.inputs, 0);
     end();
 }
 
@@ -339,9 +361,13 @@ static void test_older_records(void)
 }
 
 static const struct thole_test tests[] = {
-    {"what is given", test_what_is_given},       {"long histories", test_long_histories},
-    {"the look-up", test_the_look_up},           {"what is not there", test_what_is_not_there},
-    {"what was removed", test_what_was_removed}, {"one that waits", test_one_that_waits},
+    {"what is given", test_what_is_given},
+    {"long histories", test_long_histories},
+    {"the look-up", test_the_look_up},
+    {"a subject that nobody writes", test_a_subject_that_nobody_writes},
+    {"what is not there", test_what_is_not_there},
+    {"what was removed", test_what_was_removed},
+    {"one that waits", test_one_that_waits},
     {"older records", test_older_records},
 };
 THOLE_TEST_MAIN("history_walk", tests)

@@ -11,6 +11,7 @@ static struct {
     unsigned asked, said[LIVE_FULL + 1];
     char last[THOLE_NAME_BYTES_MAX + 1]; /* who was asked */
     bool cut_off, takes_results;         /* the latter of those whose heartbeats are made now */
+    bool reads_ranges, reads_references; /* likewise */
 } play;
 
 static bool on_ask(void *arg, thole_slice node)
@@ -37,7 +38,9 @@ static struct buf beat(const char *node, uint64_t started_ms, size_t names_len)
                                         .started_ms = started_ms,
                                         .orchestrations = names,
                                         .orchestrations_len = names_len,
-                                        .takes_results = play.takes_results};
+                                        .takes_results = play.takes_results,
+                                        .reads_ranges = play.reads_ranges,
+                                        .reads_references = play.reads_references};
     buf_init(&body, 4096);
     CU_ASSERT_EQUAL(heartbeat_encode(&heartbeat, &body), THOLE_OK);
     return body;
@@ -370,6 +373,7 @@ static void test_dead_before_we_came(void)
 
 static void check_takes(const char *row, bool want)
 {
+    CU_ASSERT_FALSE(live_read_ranges(play.live)); /* which they do not say */
     CHECK_STR(row, live_take_results(play.live) ? "take them" : "do not", want ? "take them" : "do not");
 }
 
@@ -426,6 +430,40 @@ static void test_who_takes_results(void)
     end();
 }
 
+/* Which says nothing of results, and nothing of the other. */
+static void check_who_reads(bool *said, bool (*read)(const struct live_nodes *live),
+                            bool (*other)(const struct live_nodes *live))
+{
+    memset(&play, 0, sizeof play);
+    play.now_ms = 100000;
+    play.live =
+        live_create(THOLE_STR("a"), PARTITIONS, TTL_MS, ASK_MS, &(struct live_calls){on_ask, on_say, NULL});
+    CU_ASSERT_FALSE(read(play.live));
+    *said = true;
+    struct buf own = beat("a", 1, 1);
+    struct tagged_hash const hash = live_hash(buf_bytes(&own));
+    buf_release(&own);
+    live_stand_by(play.live, &hash);
+    hear("a", 1, 1);
+    CU_ASSERT(read(play.live) && !other(play.live) && !live_take_results(play.live));
+    *said = false;
+    comes("b", 7, true);
+    CU_ASSERT_FALSE(read(play.live));
+    goes("b");
+    CU_ASSERT_TRUE(read(play.live));
+    end();
+}
+
+static void test_who_reads_ranges(void)
+{
+    check_who_reads(&play.reads_ranges, live_read_ranges, live_read_references);
+}
+
+static void test_who_reads_references(void)
+{
+    check_who_reads(&play.reads_references, live_read_references, live_read_ranges);
+}
+
 static const struct thole_test tests[] = {
     {"who answers is there", test_who_answers_is_there},
     {"who does not answer is not there", test_who_does_not_answer_is_not_there},
@@ -442,5 +480,7 @@ static const struct thole_test tests[] = {
     {"a flood", test_a_flood},
     {"dead before we came", test_dead_before_we_came},
     {"who takes results", test_who_takes_results},
+    {"who reads ranges", test_who_reads_ranges},
+    {"who reads references", test_who_reads_references},
 };
 THOLE_TEST_MAIN("live_nodes", tests)

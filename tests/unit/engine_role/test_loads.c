@@ -7,6 +7,7 @@
 #include "subject_list.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_log_fits.h"
 #include "wrap_mutexes.h"
 #include "wrap_shard_world.h"
 #include <inttypes.h>
@@ -185,7 +186,7 @@ static void of_log(struct request *request)
 
 static void of_tail(struct request *request)
 {
-    request->tail = (struct out_read_tail){.count = 2};
+    request->tail.of = (struct out_read_tail){.count = 2};
 }
 
 static void of_deletion(struct request *request)
@@ -198,11 +199,6 @@ static void of_deletion(struct request *request)
 static void of_ids(struct request *request)
 {
     request->ids = (struct out_read_ids){.since = 3, .most = 40};
-}
-
-static void of_removal(struct request *request)
-{
-    request->removal.of = (struct out_remove_history){.instance = THOLE_STR("order"), .below = 21};
 }
 
 static void of_inbox(struct request *request)
@@ -237,7 +233,6 @@ static const struct {
              {"a first execution", REQ_LOAD, of_first_execution},
              {"one execution", REQ_LOAD, of_one_execution},
              {"ids", REQ_READ_IDS, of_ids},
-             {"a removal", REQ_REMOVE_HISTORY, of_removal},
              {"an input", REQ_FIND_INPUT, of_input},
              {"the inbox is opened", REQ_OPEN_INBOX, of_inbox},
              {"an unread inbox is opened", REQ_OPEN_INBOX, of_inbox_unseen},

@@ -2,9 +2,9 @@
  * ("$ … | …", a step for each wait), and behind each what the loop did, with which time, and until when it
  * waits. Machines and the other parts are played. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file
  * is written anew, to be read and committed.
- *   link+ link- shared+ shared- store+ store- own=P:MS disown=P rows=P epoch=P:N stop inbox lost query answer
- * mails state=P:STATE touch=P reader=P:1   what the machine of partition P, and its reader, have become
- *   anything else: NAME=N   what that function answers, or the time */
+ *   link+ link- shared+ shared- store+ store- older own=P:MS disown=P rows=P epoch=P:N stop inbox lost query
+ * answer mails state=P:STATE touch=P reader=P:1   what the machine of partition P, and its reader, have
+ * become anything else: NAME=N   what that function answers, or the time */
 #include "coro.h"
 #include "deadlines.h"
 #include "engine.h"
@@ -29,7 +29,8 @@ static struct {
     struct engine_host engine;
     struct shard shard;
     struct crash_page *page;
-    uint64_t now_ms, machine, sweep, watch, requests, limits, counts; /* what is due next, from NOW_MS */
+    uint64_t now_ms, machine, sweep, watch, looks, requests, limits,
+        counts; /* what is due next, from NOW_MS */
     uint64_t pending, calling;
     enum partition_state states[PARTITIONS];
     char names[64]; /* that the live instances need, a letter each */
@@ -150,6 +151,12 @@ enum partition_state __wrap_partition_state(const struct partition *p)
     return play.states[partition_of(p)];
 }
 
+uint64_t __wrap_partition_open_activities(const struct partition *p)
+{
+    (void)p;
+    return 0;
+}
+
 uint64_t __wrap_partition_epoch(const struct partition *p)
 {
     (void)p;
@@ -175,6 +182,17 @@ size_t __wrap_partition_pending_bytes(const struct partition *p)
 uint64_t __wrap_partition_deadline_ms(const struct partition *p)
 {
     return play.machine == 0 || partition_of(p) != 1 ? UINT64_MAX : WALL_MS + play.machine;
+}
+
+/* Said while it is so. */
+void __wrap_partition_forms_read(struct partition *p, struct record_forms by_all)
+{
+    if (by_all.ranges && !is_over())
+        (void)fprintf(play.said, "  %" PRIu64 " may write ranges\n", partition_of(p));
+    if (by_all.references && !is_over())
+        (void)fprintf(play.said, "  %" PRIu64 " may write references\n", partition_of(p));
+    if (by_all.lists && !is_over())
+        (void)fprintf(play.said, "  %" PRIu64 " may write lists\n", partition_of(p));
 }
 
 bool __wrap_partition_flush(struct partition *p, uint64_t now_ms, bool rows)
@@ -264,6 +282,11 @@ void __wrap_inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_m
     looks_after(shard, owned, now_ms, 'i');
 }
 
+void __wrap_rows_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
+{
+    looks_after(shard, owned, now_ms, 'r');
+}
+
 void __wrap_queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     looks_after(shard, owned, now_ms, 'q');
@@ -277,6 +300,11 @@ uint64_t __wrap_sweeper_deadline_ms(const struct owned *owned)
 uint64_t __wrap_inbox_watch_ms(const struct owned *owned)
 {
     return owned->p == 3 ? due(play.watch) : UINT64_MAX;
+}
+
+uint64_t __wrap_rows_watch_ms(const struct owned *owned)
+{
+    return owned->p == 3 ? due(play.looks) : UINT64_MAX;
 }
 
 void __wrap_queries_close(struct shard *shard, struct owned *owned)
@@ -330,10 +358,11 @@ void __wrap_shard_count_store(struct shard *shard, bool up)
         (void)fprintf(play.said, "  Postgres is %s\n", up ? "up" : "down");
 }
 
-void __wrap_inbox_take(struct shard *shard, const struct shard_mail *mail)
+void __wrap_inbox_take(struct shard *shard, struct shard_mail *mail)
 {
     (void)shard;
     (void)fprintf(play.said, "  a message for %u\n", mail->p);
+    free(mail);
 }
 
 void __wrap_inbox_lost(struct shard *shard, const struct shard_mail *mail)
@@ -376,6 +405,8 @@ static bool mail_comes(const char *name, uint64_t p, uint64_t value)
         shard_tell_link(&play.shard, name[6] == '+', true);
     else if (strcmp(name, "store+") == 0 || strcmp(name, "store-") == 0)
         send(SHARD_STORE_LINK, 0)->up = name[5] == '+';
+    else if (strcmp(name, "older") == 0)
+        send(SHARD_STORE_LINK, 0)->restored = true;
     else if (strcmp(name, "own") == 0)
         send(SHARD_OWN, p)->since_ms = NOW_MS + value;
     else if (strcmp(name, "epoch") == 0)
@@ -405,9 +436,9 @@ static void becomes(const char *word)
     const struct {
         const char *name;
         uint64_t *to;
-    } times[] = {{"machine", &play.machine},   {"sweep", &play.sweep},    {"watch", &play.watch},
-                 {"requests", &play.requests}, {"limits", &play.limits},  {"counts", &play.counts},
-                 {"pending", &play.pending},   {"calling", &play.calling}};
+    } times[] = {{"machine", &play.machine}, {"sweep", &play.sweep},       {"watch", &play.watch},
+                 {"looks", &play.looks},     {"requests", &play.requests}, {"limits", &play.limits},
+                 {"counts", &play.counts},   {"pending", &play.pending},   {"calling", &play.calling}};
     char name[32] = "", text[32] = "";
     uint64_t p = 0, value = 0;
     (void)sscanf(word, "%31[^=]=%31s", name, text);
@@ -461,7 +492,7 @@ void __wrap_connection_read(struct connection *connection, struct pollfd *also, 
     awake(arg);
     if (is_over())
         return;
-    CHECK_STR("looked after", play.cared, "1s1i1q3s3i3q");
+    CHECK_STR("looked after", play.cared, "1s1i1r1q3s3i3r3q");
     play.cared[0] = '\0';
     (void)fprintf(play.said, "  waits until %s", time_text(deadline_ms));
     for (size_t i = 0; i < play.shard.owned_len; i++)

@@ -8,6 +8,7 @@
 #include "subject_list.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include "wrap_log_fits.h"
 #include "wrap_shard_world.h"
 #include "wrap_submitted.h"
 #include <inttypes.h>
@@ -357,6 +358,7 @@ static void tails(void)
         play.refused = rows[i].refused;
         play.records = i % 3;
         answer(ASK(.kind = PARTITION_OUT_READ_TAIL, .read_tail = {.count = rows[i].count}));
+        answer(carry_out());
     }
 }
 
@@ -450,27 +452,24 @@ static void ids(void)
     (void)ASK(.kind = PARTITION_OUT_READ_IDS, .read_ids = {.since = 4, .most = 1000});
 }
 
+static struct request *ask_for_removal(void)
+{
+    return ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
+               .remove_history = {.instance = THOLE_STR("order"), .executions = {1, 3}, .below = 50});
+}
+
 static void removals(void)
 {
-    static const size_t numbers[] = {6, 999, 1000, 1001};
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        play.records = numbers[i];
-        answer(ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
-                   .remove_history = {.instance = THOLE_STR("order"), .below = 50}));
-        submitted_clear();
-    }
-    play.records = 6;
-    struct request *const request =
-        ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
-            .remove_history = {.instance = THOLE_STR("order"), .executions = {1, 3}, .below = 50});
+    struct request *request = ask_for_removal();
+    answer(request);
+    submitted_clear();
+    request = ask_for_removal();
+    request->status = thole_fail(request_error(request), THOLE_UNAVAILABLE, "no answer");
+    answer(request);
+    submitted_clear();
+    request = ask_for_removal();
     request->mail.generation--;
     answer(request);
-    play.refused = "delete";
-    answer(ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
-               .remove_history = {.instance = THOLE_STR("order"), .below = 50}));
-    play.refused = "read";
-    answer(ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
-               .remove_history = {.instance = THOLE_STR("order"), .below = 50}));
 }
 
 static struct request *ask_for_work(bool again, uint32_t try_number)

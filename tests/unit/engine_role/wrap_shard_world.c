@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "partition.h"
+#include "read_places.h"
 #include <string.h>
 
 struct shard_world world;
@@ -17,11 +18,14 @@ uint64_t __wrap_partition_generation(const struct partition *p)
     return world.generation;
 }
 
+static struct read_places *places;
 static struct log_limits *lines; /* of the last world */
 
 void shard_world_begin(const struct request_rule *rules)
 {
     log_limits_destroy(lines);
+    read_places_destroy(places);
+    places = read_places_create();
     lines = log_limits_create(engine_lines, ENGINE_LINES, 8);
     memset(&world, 0, sizeof world);
     world.now_ms = WORLD_NOW_MS;
@@ -31,6 +35,7 @@ void shard_world_begin(const struct request_rule *rules)
     world.engine.shards_len = 1;
     world.shard.engine = &world.engine;
     world.shard.rules = rules;
+    world.shard.read_places = places;
     world.shard.owned = &world.owned;
     world.shard.owned_len = 1;
 }

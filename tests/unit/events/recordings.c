@@ -8,7 +8,7 @@ const struct event *every_kind(void)
     return events;
 }
 
-static const uint64_t above[] = {9, 11, UINT64_MAX};
+static const struct sequence_range above[] = {{9, 9}, {11, 11}, {UINT64_MAX, UINT64_MAX}};
 
 struct record turn_record(const struct event *events, size_t n)
 {
@@ -16,7 +16,7 @@ struct record turn_record(const struct event *events, size_t n)
                            .epoch = 3,
                            .n = 7,
                            .committed = 5,
-                           .position = {.floor = 7, .above = above, .above_len = 3},
+                           .position = {.floor = 7, .ranges = above, .ranges_len = 3, .listed = true},
                            .turn = {.instance = S("order/1 \xe2\x82\xac"),
                                     .execution = 2,
                                     .number = 4,

@@ -158,10 +158,10 @@ static void above_floor(struct record *r, struct event *e)
 {
     (void)e, r->position.floor = 8;
 }
-static const uint64_t unordered[] = {10, 12, 12};
+static const struct sequence_range unordered[] = {{10, 10}, {12, 12}, {12, 12}};
 static void above_twice(struct record *r, struct event *e)
 {
-    (void)e, r->position.above = unordered;
+    (void)e, r->position.ranges = unordered;
 }
 static void above_the_last(struct record *r, struct event *e)
 {

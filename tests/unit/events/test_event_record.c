@@ -14,9 +14,10 @@ static bool same_slice(thole_slice a, thole_slice b)
 static void check_position(const struct position *a, const struct position *b)
 {
     CU_ASSERT_EQUAL(a->floor, b->floor);
-    CU_ASSERT_EQUAL(a->above_len, b->above_len);
+    CU_ASSERT_EQUAL(a->ranges_len, b->ranges_len);
+    CU_ASSERT_EQUAL(a->listed && a->ranges_len > 0, b->listed);
     CU_ASSERT(a->seen == b->seen && a->seen_ns == b->seen_ns);
-    CU_ASSERT(a->above_len == 0 || memcmp(a->above, b->above, a->above_len * sizeof *a->above) == 0);
+    CU_ASSERT(a->ranges_len == 0 || memcmp(a->ranges, b->ranges, a->ranges_len * sizeof *a->ranges) == 0);
 }
 
 static void round_trip_of_every_kind(void)
@@ -87,7 +88,7 @@ static void who_and_where(void)
 
 static void round_trip_of_other_records(void)
 {
-    static const uint64_t above[] = {9, 11};
+    static const struct sequence_range above[] = {{9, 9}, {11, 400}};
     struct record const rows[] = {
         {.kind = RECORD_EPOCH_OPENED,
          .epoch = 4,
@@ -101,7 +102,7 @@ static void round_trip_of_other_records(void)
          .n = 1,
          .committed = 1,
          .published = UINT64_MAX,
-         .position = {.floor = 7, .above = above, .above_len = 2}},
+         .position = {.floor = 7, .ranges = above, .ranges_len = 2}},
         {.kind = RECORD_TURN,
          .epoch = 1,
          .n = 1,
@@ -151,7 +152,8 @@ static void the_bytes_are_for_ever(void)
     struct record record = turn_record(events, 2);
     record.turn.instance = (thole_slice)S("i");
     record.turn.more = false;
-    record.position = (struct position){.floor = 7, .above = (const uint64_t[]){9}, .above_len = 1};
+    record.position = (struct position){
+        .floor = 7, .ranges = (const struct sequence_range[]){{9, 9}}, .ranges_len = 1, .listed = true};
     check_bytes(
         "turn", &record,
         "08011003180720052a0508071201093a220a01691002180420633001420b08ac0210022a040a026f6b420808ad02420308"
@@ -235,28 +237,31 @@ static void sizes(void)
 static void too_much(void)
 {
     struct event *events = calloc(RECORD_EVENTS_MAX + 1, sizeof *events);
-    uint64_t *many = calloc(POSITION_ABOVE_MAX + 1, sizeof *many);
+    struct sequence_range *many = calloc(POSITION_ABOVE_MAX + 1, sizeof *many);
     for (size_t i = 0; i <= RECORD_EVENTS_MAX; i++)
         events[i] = (struct event){.kind = EVENT_TIMER_CREATED, .id = i + 1};
     for (size_t i = 0; i <= POSITION_ABOVE_MAX; i++)
-        many[i] = 9 + i * 2;
+        many[i] = (struct sequence_range){9 + i * 2, 9 + i * 2};
     struct record record = turn_record(events, RECORD_EVENTS_MAX), to;
-    record.position = (struct position){.floor = 7, .above = many, .above_len = POSITION_ABOVE_MAX};
+    record.position =
+        (struct position){.floor = 7, .ranges = many, .ranges_len = POSITION_ABOVE_MAX, .listed = true};
     struct buf bytes;
     struct arena arena;
     record_bytes(&record, &bytes);
     CU_ASSERT_EQUAL(record_read(&bytes, &arena, &to, NULL), THOLE_OK); /* the largest that may be written */
     CU_ASSERT_EQUAL(to.turn.events_len, RECORD_EVENTS_MAX);
-    CU_ASSERT_EQUAL(to.position.above_len, POSITION_ABOVE_MAX);
+    CU_ASSERT_EQUAL(to.position.ranges_len, POSITION_ABOVE_MAX);
     arena_release(&arena);
     buf_clear(&bytes);
     record.turn.events_len++;
     CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_LIMIT);
     record.turn.events_len = 0;
-    record.position.above_len++;
+    record.position.ranges_len++;
+    CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_LIMIT);
+    record.position.listed = false;
     CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_LIMIT);
     record.kind = RECORD_UNKNOWN;
-    record.position.above_len = 0;
+    record.position.ranges_len = 0;
     CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_INVALID);
     buf_release(&bytes);
     free(events);

@@ -1,6 +1,7 @@
 /* The codecs of inbox messages and heartbeats. */
 #include "message.h"
 #include "messages.pb-c.h"
+#include "range.h"
 #include "samples.h"
 #include "torture.h"
 
@@ -366,7 +367,7 @@ static void damaged_bytes(void)
 static const thole_slice names[] = {S("checkout"), S("refund@2"), S("x")};
 static const struct partition_needs needs[] = {
     {.partition = 3, .orchestrations = names, .orchestrations_len = 2},
-    {.partition = UINT32_MAX, .orchestrations = NULL, .orchestrations_len = 0},
+    {.partition = PARTITIONS_MOST - 1, .orchestrations = NULL, .orchestrations_len = 0},
 };
 static const struct heartbeat full = {.node = S("node-1"),
                                       .started_ms = 77,
@@ -374,7 +375,8 @@ static const struct heartbeat full = {.node = S("node-1"),
                                       .orchestrations_len = 3,
                                       .needs = needs,
                                       .needs_len = 2,
-                                      .takes_results = true};
+                                      .takes_results = true,
+                                      .reads_ranges = true};
 
 static thole_status heartbeat_touch(thole_slice bytes, struct arena *arena, thole_error *reterr)
 {
@@ -407,8 +409,9 @@ static void heartbeat_round_trip(void)
         CU_ASSERT(thole_slice_equal(to.orchestrations[i], names[i]));
     CU_ASSERT(to.needs[0].partition == 3 && to.needs[0].orchestrations_len == 2);
     CU_ASSERT(thole_slice_equal(to.needs[0].orchestrations[1], names[1]));
-    CU_ASSERT(to.needs[1].partition == UINT32_MAX && to.needs[1].orchestrations_len == 0);
+    CU_ASSERT(to.needs[1].partition == PARTITIONS_MOST - 1 && to.needs[1].orchestrations_len == 0);
     CU_ASSERT_TRUE(to.takes_results);
+    CU_ASSERT_TRUE(to.reads_ranges);
     arena_release(&arena);
     torture_garbage(heartbeat_touch, 20000);
 }

@@ -2,7 +2,9 @@
  * with "|" between them, and behind each what the gateway did, by its clock in milliseconds. With
  * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed.
  *   MS STEP                       when it is so late; before it, what is due
- *   connect, client, listen, host, asked, publish WORD…   how such calls end, in order; then well
+ *   connect, client, listen, host, asked, publish, shown, told WORD…   how such calls end, in order; then
+ *                                 well. asked rows:N: a list has so many; shown: the state of an instance, by
+ *                                 its row, then its history; told: what keeps it from going on
  *   payload N; nothreads; threads; stopping
  *   start, stop                   the gateway; up: start, and say nothing of connections and listeners
  *   ask, binary, plain, tell SUBJECT BODY    a request in JSON, in protobuf (hex digits), without a
@@ -12,8 +14,8 @@
  *   wants                                    whether the session claims what its worker role has got
  *   run ID ACTIVITY INPUT [TIMEOUT_MS [DETAILS]]; fire ID REASON; hurry ID; ended ID stored|lost; stopped
  *                                 the worker role
- * In subjects ~ is thole.shop.gateway. and @N the session whose random bytes are N. In bodies #N is so many
- * bytes of base64. */
+ * In subjects ~ at the begin is thole.shop.gateway. and @N the session whose random bytes are N. In bodies #N
+ * is so many bytes of base64. */
 #include "activity_run.h"
 #include "gateway_host.h"
 #include "remote_handlers.h"
@@ -30,6 +32,7 @@ enum { BODY_BYTES = 9 << 20, SUBJECT_BYTES = 256 };
 
 static struct gateway_host *gateway;
 static unsigned requests;
+static uint32_t queue_sessions; /* the option; 0: no limit */
 static char body[BODY_BYTES];
 
 /* ---- the gateway ---- */
@@ -58,9 +61,11 @@ static void *start_main(void *arg)
                                                 .postgres_connections = 3,
                                                 .grace_ms = 1500,
                                                 .stop_limit_ms = 2500};
+    struct host_options with = options;
     thole_error error = {.status = THOLE_OK};
     (void)arg;
-    thole_status const status = gateway_host_start(&options, &stop, &gateway, &error);
+    with.queue_sessions = queue_sessions;
+    thole_status const status = gateway_host_start(&with, &stop, &gateway, &error);
     if (status != THOLE_OK)
         played_say("did not start: %s %s", thole_status_name(status), error.text);
     CU_ASSERT_EQUAL(status == THOLE_OK, gateway != NULL);
@@ -80,9 +85,10 @@ static void *stop_main(void *arg)
 
 static void expand_subject(const char *text, char ret[SUBJECT_BYTES])
 {
+    const char *const begin = text;
     size_t len = 0;
     for (; *text != '\0' && len < SUBJECT_BYTES - 80; text++) {
-        if (*text == '~') {
+        if (*text == '~' && text == begin) {
             len += (size_t)snprintf(ret + len, SUBJECT_BYTES - len, "thole.shop.gateway.");
         } else if (*text == '@') {
             len += (size_t)snprintf(ret + len, SUBJECT_BYTES - len,
@@ -211,7 +217,8 @@ static bool world_step(const char *verb, const char *rest)
 {
     static const char *const names[CALLS] = {
         [CALL_CONNECT] = "connect", [CALL_CLIENT] = "client", [CALL_LISTEN] = "listen",
-        [CALL_HOST] = "host",       [CALL_ASKED] = "asked",   [CALL_PUBLISH] = "publish"};
+        [CALL_HOST] = "host",       [CALL_ASKED] = "asked",   [CALL_PUBLISH] = "publish",
+        [CALL_SHOWN] = "shown",     [CALL_TOLD] = "told"};
     for (size_t i = 0; i < CALLS; i++)
         if (strcmp(verb, names[i]) == 0) {
             play.ends[i] = rest;
@@ -333,6 +340,36 @@ static void test_limits(void)
                 "the gateway has 512 requests under way: ask again");
     check_limit(1000, "ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]}", "",
                 "this gateway has 1000 sessions: start another gateway");
+    check_limit(5, "ask ~open.default {\"worker\":\"py\",\"slots\":10000,\"activities\":[\"pay\"]}", "",
+                "the sessions of this gateway have 50000 slots, of at most 50000: ask for fewer, or start "
+                "another gateway");
+}
+
+/* Of one queue, and no matter how many there are of another. Who goes on with what a dead gateway has left
+ * may be one of twice as many. */
+static void test_limits_of_queues(void)
+{
+    static const char *const want =
+        "this gateway has %d sessions of queue default, as many as --queue-sessions "
+        "allows: use fewer workers with more slots, or start another gateway";
+    char text[256];
+    queue_sessions = 3;
+    (void)snprintf(text, sizeof text, want, 3);
+    check_limit(3, "ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]}", "", text);
+    (void)snprintf(text, sizeof text, want, 6);
+    check_limit(6,
+                "ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"],"
+                "\"resume\":\"00000000000000000000000000000001\"}",
+                "", text);
+    char *const said =
+        played("up | ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]} | "
+               "ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]} | "
+               "ask ~open.default {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]} | "
+               "ask ~open.other {\"worker\":\"py\",\"slots\":2,\"activities\":[\"pay\"]} | stop");
+    CU_ASSERT_PTR_NULL(strstr(said, "--queue-sessions"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "to _INBOX.r4: "));
+    free(said);
+    queue_sessions = 0;
 }
 
 /* The first claim is still known when there were so many that another one has its place in the table, and is
@@ -364,8 +401,11 @@ static void test_many_claims(void)
 }
 
 static const struct thole_test tests[] = {
-    {"many claims", test_many_claims},       {"limits", test_limits},
-    {"large requests", test_large_requests}, {"transcript", test_transcript},
+    {"many claims", test_many_claims},
+    {"limits", test_limits},
+    {"limits of queues", test_limits_of_queues},
+    {"large requests", test_large_requests},
+    {"transcript", test_transcript},
     {"nothing stays", test_nothing_stays},
 };
 THOLE_TEST_MAIN("gateway_transcript", tests)

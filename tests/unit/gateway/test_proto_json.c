@@ -120,6 +120,8 @@ static void test_what_is_refused(void)
         {"{\"input\":\"a\"}", "input is not base64"},
         {"{\"input\":\"a b=\"}", "input is not base64"},
         {"{\"input\":[1]}", "input is not base64"},
+        {"{\"claim\":\"1\",\"claim\":\"2\"}", "claim is there twice"},
+        {"{\"tryNumber\":1,\"try_number\":1}", "try_number is there twice"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         CU_ASSERT_PTR_NULL(decode(&thole__v1__task__descriptor, rows[i].json));
@@ -135,6 +137,40 @@ static void test_what_is_refused(void)
     CU_ASSERT_PTR_NULL(decode(&thole__v1__outcome__descriptor, "{\"cancelled\":1}"));
     CHECK_STR("bool", error.text, "cancelled is not true or false");
     codec_release(&scratch);
+}
+
+/* The strict way: where the member stands that a message has not. */
+static void test_what_is_not_known(void)
+{
+    static const struct {
+        const char *json, *message, *member; /* NULL: it is read, or refused for something else */
+    } rows[] = {
+        {"{\"token\":\"t\",\"failure\":{\"type\":\"x\"},\"output\":null}", NULL, ""},
+        {"{\"token\":\"t\",\"tokn\":\"u\"}", "CompleteActivity", "tokn"},
+        {"{\"tokn\":null}", "CompleteActivity", "tokn"},
+        {"{\"failure\":{\"txt\":\"\"}}", "TaskFailure", "txt"},
+        {"{\"\":1}", "CompleteActivity", ""},
+        {"{\"Token\":\"t\"}", "CompleteActivity", "Token"},
+        {"{\"token\":1}", NULL, ""},
+        {"[]", NULL, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct proto_json_unknown unknown;
+        ProtobufCMessage *message = NULL;
+        char member[32];
+        codec_init(&scratch);
+        thole_status const status =
+            proto_json_decode_known(&thole__v1__complete_activity__descriptor, thole_slice_from(rows[i].json),
+                                    &scratch, &unknown, &message, &error);
+        CU_ASSERT_EQUAL(status == THOLE_OK, i == 0);
+        CU_ASSERT_EQUAL(unknown.message != NULL, rows[i].message != NULL);
+        if (unknown.message != NULL && rows[i].message != NULL) {
+            (void)snprintf(member, sizeof member, "%.*s", THOLE_FMT(unknown.member));
+            CHECK_STR(rows[i].json, unknown.message->short_name, rows[i].message);
+            CHECK_STR(rows[i].json, member, rows[i].member);
+        }
+        codec_release(&scratch);
+    }
 }
 
 /* Lists of each kind of value that a message has, as long as they may be. */
@@ -223,7 +259,8 @@ static void test_around(void)
         {"{\"a\":}", false},
         {"{\"status\":\"9\"}", true},
         {"{\"status\":\"9}", false},
-        {"{\"status\":9,\"status\":8}", true},
+        {"{\"status\":9,\"status\":8}", false},
+        {"{\"status\":null,\"status\":8}", true},
         {"{\"status\":4294967295}", true},
         {"{\"status\":\"4294967296\"}", false},
         {"{\"text\":null}", true},
@@ -338,6 +375,7 @@ int main(void)
     static const struct thole_test tests[] = {{"there and back", test_there_and_back},
                                               {"what is read", test_what_is_read},
                                               {"what is refused", test_what_is_refused},
+                                              {"what is not known", test_what_is_not_known},
                                               {"lists", test_lists},
                                               {"bytes", test_bytes},
                                               {"around", test_around},

@@ -1,5 +1,6 @@
 #include "wrap_gateway_world.h"
 #include "activity_run.h"
+#include "client_notes.h"
 #include "jscan.h"
 #include "link.h"
 #include "memory.h"
@@ -11,6 +12,7 @@
 #include "wrap_played.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <strings.h>
 
 struct listened {
     char subject[160];
@@ -382,13 +384,27 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
                THOLE_FMT(instance), THOLE_FMT(orchestration), THOLE_FMT(input), o->version,
                THOLE_FMT(o->request_id), THOLE_FMT(o->traceparent), THOLE_FMT(o->tracestate),
                said_by(&o->sender));
+    if (o->event.len > 0 || o->event_data.len > 0)
+        played_say("with event %.*s: %.*s", THOLE_FMT(o->event), THOLE_FMT(o->event_data));
+    if (o->require_known)
+        played_say("if it is known");
     return played_ends(CALL_ASKED, reterr);
 }
 
-thole_status __wrap_thole_client_signal_with(thole_client *client, thole_slice instance, thole_slice name,
-                                             thole_slice data, const thole_signal_options *o, bool *ret_kept,
-                                             thole_error *reterr)
+/* The instance "stuck" is. */
+static void played_standing(thole_slice instance, struct standing *ret)
 {
+    struct turn const turn = {.blocked = BLOCKED_CRASHED, .blocked_text = THOLE_STR("its code crashed")};
+    *ret = (struct standing){.known = false};
+    if (thole_slice_equal(instance, THOLE_STR("stuck")))
+        standing_note(ret, instance, &turn);
+}
+
+thole_status __wrap_client_signal_noted(thole_client *client, thole_slice instance, thole_slice name,
+                                        thole_slice data, const thole_signal_options *o, bool *ret_kept,
+                                        struct standing *ret_standing, thole_error *reterr)
+{
+    played_standing(instance, ret_standing);
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_EQUAL(o->size, sizeof *o);
     (void)ret_kept;
@@ -397,9 +413,11 @@ thole_status __wrap_thole_client_signal_with(thole_client *client, thole_slice i
     return played_ends(CALL_ASKED, reterr);
 }
 
-thole_status __wrap_thole_client_cancel_with(thole_client *client, thole_slice instance,
-                                             const thole_end_options *options, thole_error *reterr)
+thole_status __wrap_client_cancel_noted(thole_client *client, thole_slice instance,
+                                        const thole_end_options *options, struct standing *ret_standing,
+                                        thole_error *reterr)
 {
+    played_standing(instance, ret_standing);
     CU_ASSERT_PTR_EQUAL(client, &some_client);
     CU_ASSERT_EQUAL(options->size, sizeof *options);
     played_say("cancels %.*s: %.*s request=%.*s%s", THOLE_FMT(instance), THOLE_FMT(options->reason),
@@ -458,6 +476,134 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
                 .error_type = thole_slice_from(rows[i].status == THOLE_INSTANCE_FAILED ? "card" : "")};
             return THOLE_OK;
         }
+    return played_ends(CALL_ASKED, reterr);
+}
+
+/* A word of how it is shown; false: it names a status. */
+static bool shown_state(thole_instance_status *ret, thole_status *ret_status, thole_error *reterr)
+{
+    static const thole_instance_status states[] = {THOLE_INSTANCE_RUNNING, THOLE_INSTANCE_WAITING,
+                                                   THOLE_INSTANCE_STUCK, THOLE_INSTANCE_PENDING,
+                                                   THOLE_INSTANCE_CONTINUED_AS_NEW};
+    char room[64];
+    const char *const word = played_word(CALL_SHOWN, room);
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        if (strcasecmp(word, thole_instance_status_name(states[i])) == 0) {
+            *ret = states[i];
+            return true;
+        }
+    *ret = THOLE_INSTANCE_RUNNING;
+    *ret_status = played_status(word, reterr);
+    return *ret_status == THOLE_OK;
+}
+
+static thole_instance_info played_row(thole_slice instance, thole_instance_status status)
+{
+    bool const stands = status == THOLE_INSTANCE_WAITING || status == THOLE_INSTANCE_STUCK;
+    return (thole_instance_info){.instance = instance,
+                                 .orchestration = THOLE_STR("checkout"),
+                                 .execution = 1,
+                                 .status = status,
+                                 .created_ms = 1700000000000,
+                                 .updated_ms = 1700000000001,
+                                 .detail = stands ? THOLE_STR("why\xc3") : (thole_slice){0},
+                                 .open_activities = 2,
+                                 .open_timers = 3,
+                                 .version = 4,
+                                 .custom_status = THOLE_STR("half"),
+                                 .parent = THOLE_STR("p"),
+                                 .turns = 5,
+                                 .reason = status == THOLE_INSTANCE_WAITING ? "no_code"
+                                           : status == THOLE_INSTANCE_STUCK ? "divergence"
+                                                                            : NULL};
+}
+
+thole_status __wrap_thole_client_show(thole_client *client, thole_slice instance, thole_instance_fn *each,
+                                      void *arg, thole_error *reterr)
+{
+    thole_instance_status state;
+    thole_status status = THOLE_OK;
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    if (!shown_state(&state, &status, reterr))
+        return status;
+    thole_instance_info const row = played_row(instance, state);
+    return each(arg, &row);
+}
+
+thole_status __wrap_thole_client_inspect(thole_client *client, thole_slice instance,
+                                         thole_inspection_fn *each, void *arg, thole_error *reterr)
+{
+    thole_instance_status state;
+    thole_status status = THOLE_OK;
+    static const thole_pending pending[] = {{.kind = THOLE_PENDING_ACTIVITY}, {.kind = THOLE_PENDING_TIMER}};
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    played_say("reads the history of %.*s", THOLE_FMT(instance));
+    if (!shown_state(&state, &status, reterr))
+        return status;
+    return each(arg, &(thole_inspection){.orchestration = THOLE_STR("checkout"),
+                                         .execution = 1,
+                                         .status = state,
+                                         .pending = pending,
+                                         .pending_len = ARRAY_LEN(pending),
+                                         .turns = 6,
+                                         .time_ms = 7});
+}
+
+thole_status __wrap_thole_client_explain(thole_client *client, thole_slice instance, thole_hindrance_fn *each,
+                                         void *arg, thole_error *reterr)
+{
+    char room[64];
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    played_say("explains %.*s", THOLE_FMT(instance));
+    const char *const kind = played_word(CALL_TOLD, room);
+    if (strchr(kind, '_') != NULL || strcmp(kind, "divergence") == 0)
+        return each(arg, &(thole_hindrance){.kind = strcmp(kind, "no_code") == 0      ? "no_code"
+                                                    : strcmp(kind, "divergence") == 0 ? "divergence"
+                                                                                      : "no_worker",
+                                            .text = THOLE_STR("nobody serves it"),
+                                            .remedy = THOLE_STR("start one")});
+    thole_status status = strcmp(kind, "many") == 0 ? THOLE_OK : played_status(kind, reterr);
+    for (int i = 0; strcmp(kind, "many") == 0 && i < 40 && status == THOLE_OK; i++)
+        status = each(arg, &(thole_hindrance){.kind = "quarantined"});
+    return status;
+}
+
+thole_status __wrap_thole_client_list(thole_client *client, const thole_list_filter *f,
+                                      thole_instance_fn *each, void *arg, thole_error *reterr)
+{
+    char room[64];
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    CU_ASSERT_EQUAL(f->size, sizeof *f);
+    played_say("lists: statuses=%x of=%.*s prefix=%.*s parent=%.*s custom=%.*s after=%" PRIu64
+               " before=%" PRIu64 " limit=%" PRIu64 " behind=%.*s,%" PRIu64,
+               f->statuses, THOLE_FMT(f->orchestration), THOLE_FMT(f->id_prefix), THOLE_FMT(f->parent),
+               THOLE_FMT(f->custom_status), f->created_after_ms, f->created_before_ms, f->limit,
+               THOLE_FMT(f->behind_instance), f->behind_created_ms);
+    const char *const how = played_word(CALL_ASKED, room);
+    if (strncmp(how, "rows:", 5) != 0)
+        return played_status(how, reterr);
+    thole_status status = THOLE_OK;
+    for (uint64_t i = 0; i < strtoull(how + 5, NULL, 10) && status == THOLE_OK; i++) {
+        thole_instance_info row = played_row(THOLE_STR("i"), THOLE_INSTANCE_COMPLETED);
+        row.foreign = i == 1;
+        status = each(arg, &row);
+    }
+    return status;
+}
+
+thole_status __wrap_thole_client_complete(thole_client *client, thole_slice token, thole_slice output,
+                                          thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    played_say("completes %.*s: %.*s", THOLE_FMT(token), THOLE_FMT(output));
+    return played_ends(CALL_ASKED, reterr);
+}
+
+thole_status __wrap_thole_client_fail(thole_client *client, thole_slice token, thole_slice type,
+                                      thole_slice message, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(client, &some_client);
+    played_say("fails %.*s: %.*s type=%.*s", THOLE_FMT(token), THOLE_FMT(message), THOLE_FMT(type));
     return played_ends(CALL_ASKED, reterr);
 }
 

@@ -11,7 +11,17 @@ struct worker_host;
 struct thole_activity;
 
 enum { LISTENED_MAX = 1100, ACTS_MAX = 26 };
-enum played_call { CALL_CONNECT, CALL_CLIENT, CALL_LISTEN, CALL_HOST, CALL_ASKED, CALL_PUBLISH, CALLS };
+enum played_call {
+    CALL_CONNECT,
+    CALL_CLIENT,
+    CALL_LISTEN,
+    CALL_HOST,
+    CALL_ASKED,
+    CALL_PUBLISH,
+    CALL_SHOWN,
+    CALL_TOLD,
+    CALLS
+};
 
 struct played_gateway {
     size_t max_payload;

@@ -47,8 +47,28 @@ static thole_status well(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return THOLE_OK;
 }
 
-static const thole_orchestration_entry all[] = {
-    {"large", large}, {"recursion", recursion}, {"null", null}, {"leaves", leaves}, {"well", well}};
+static void release_wrongly(void *arg)
+{
+    (void)arg;
+    *nowhere = 1;
+}
+
+static thole_status drops(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    THOLE_TRY(thole_on_drop(ctx, release_wrongly, NULL));
+    return thole_sleep(ctx, 1000);
+}
+
+static const thole_orchestration_entry all[] = {{"drops", drops},
+                                                {"drops_later", drops},
+                                                {"large", large},
+                                                {"large_of_more", large, .stack_bytes = 256 * 1024},
+                                                {"recursion_of_more", recursion, .stack_bytes = 200 * 1024},
+                                                {"recursion", recursion},
+                                                {"null", null},
+                                                {"leaves", leaves},
+                                                {"well", well}};
 static const thole_program program = {
     .size = sizeof program, .name = "crashes", .orchestrations = all, .orchestrations_len = ARRAY_LEN(all)};
 
@@ -58,8 +78,12 @@ _Noreturn static void run_it(const char *name, int to)
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)dup2(to, STDERR_FILENO);
     thole_test_env *const env = thole_test_create(&program);
+    if (strcmp(name, "drops_later") == 0)
+        thole_test_keep_parked(env); /* until the kit goes */
     if (thole_test_start(env, THOLE_STR("order-1"), thole_slice_from(name), THOLE_STR("x")) == THOLE_OK)
         (void)thole_test_run(env, THOLE_STR("order-1"));
+    if (strcmp(name, "drops_later") == 0)
+        thole_test_destroy(env);
     if (strcmp(name, "well") == 0)
         *nowhere = 1; /* not in an orchestration's code */
     _exit(0);
@@ -105,7 +129,24 @@ static void names_the_orchestration(void)
                         ", in a turn of orchestration recursion, at event 1"));
     CU_ASSERT_TRUE(says("null", SIGSEGV, "SIGSEGV in orchestration null; instance order-1\n",
                         "SIGSEGV at address 0x0 in null"));
+    CU_ASSERT_TRUE(
+        says("drops", SIGSEGV, "SIGSEGV in orchestration drops; instance order-1\n", "release_wrongly"));
+    CU_ASSERT_TRUE(says("drops_later", SIGSEGV, "SIGSEGV in orchestration drops_later; instance order-1\n",
+                        ", in a drop of orchestration drops_later, at event 4"));
     CU_ASSERT_TRUE(says("leaves", 0, "exit(3) was called in orchestration leaves", "in leaves"));
+}
+
+/* The size is the entry's, rounded up. */
+static void stacks_of_other_sizes(void)
+{
+    thole_test_env *const env = thole_test_create(&program);
+    CU_ASSERT_EQUAL(thole_test_start(env, THOLE_STR("i"), THOLE_STR("large_of_more"), THOLE_STR("x")),
+                    THOLE_OK);
+    CU_ASSERT_EQUAL(thole_test_run(env, THOLE_STR("i")), THOLE_INSTANCE_COMPLETED);
+    thole_test_destroy(env);
+    CU_ASSERT_TRUE(says("recursion_of_more", SIGSEGV,
+                        "stack overflow in orchestration recursion_of_more: 256 KiB",
+                        "stack overflow: 256 KiB, SIGSEGV in recursion"));
 }
 
 static void says_nothing_of_others(void)
@@ -117,6 +158,7 @@ static void says_nothing_of_others(void)
 
 static const struct thole_test tests[] = {
     {"a test that dies names the orchestration", names_the_orchestration},
+    {"stacks of other sizes", stacks_of_other_sizes},
     {"a test that dies elsewhere dies as ever", says_nothing_of_others},
 };
 

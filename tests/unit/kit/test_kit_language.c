@@ -1,4 +1,5 @@
 /* The whole language in the test kit: what a user can rely on when a test is green. */
+#include "dropped.h"
 #include "thole/testing.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static thole_status lets_go(thole_ctx *ctx, thole_slice input, thole_slice *ret_
         thole_child_options const options = {.size = sizeof options,
                                              .instance = thole_format(ctx, "kid-%d", close),
                                              .close = (thole_close)close};
-        (void)thole_child(ctx, THOLE_STR("listens"), THOLE_STR("a"), &options);
+        drop_task(thole_child(ctx, THOLE_STR("listens"), THOLE_STR("a"), &options));
     }
     thole_child_options const options = {.size = sizeof options, .instance = THOLE_STR("other")};
     thole_start(ctx, THOLE_STR("listens"), THOLE_STR("a"), &options);
@@ -171,7 +172,7 @@ static thole_status answer(thole_ctx *ctx, void *arg, thole_slice input, thole_s
 static thole_status bad_answer(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
 {
     (void)arg, (void)ret_output;
-    (void)thole_call(ctx, THOLE_STR("work"), input);
+    drop_task(thole_call(ctx, THOLE_STR("work"), input));
     return THOLE_OK;
 }
 

@@ -56,7 +56,7 @@ static void test_timers_before(void)
 
 static void apply(thole_test_env *env, struct batch_instance row)
 {
-    struct batch const batch = {.instances = &row, .instances_len = 1};
+    struct batch const batch = {.follows = env->rows, .instances = &row, .instances_len = 1};
     row.instance = (thole_slice)INSTANCE;
     kit_rows_apply(env, &batch);
 }

@@ -89,6 +89,13 @@ thole_status __wrap_worker_store_leave(struct postgres *pg, thole_slice worker, 
     return called("leave", claims, n, reterr);
 }
 
+thole_status __wrap_worker_store_shelve(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                        size_t n, thole_error *reterr)
+{
+    (void)pg, (void)worker;
+    return called("shelve", claims, n, reterr);
+}
+
 thole_status __wrap_worker_store_not_lost(struct postgres *pg, thole_slice worker, struct claim *claims,
                                           size_t n, thole_error *reterr)
 {
@@ -224,7 +231,8 @@ static void test_each_kind(void)
     }
     said_check(&play.said, "kinds",
                "by w1, 6000 ms of order 2.7.3 isolated=1 settled=0: claim 2; unknown=0\nrenew 2; unknown=0\n"
-               "release 2; unknown=0\nleave 2; unknown=0\nnot lost 2; unknown=0\nbegin 2; unknown=0\ncommit "
+               "release 2; unknown=0\nleave 2; unknown=0\nnot lost 2; unknown=0\nshelve 2; unknown=0\nbegin "
+               "2; unknown=0\ncommit "
                "0; unknown=0\n");
     end(calls);
 }

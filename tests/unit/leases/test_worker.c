@@ -712,7 +712,7 @@ static void test_many_pushes(void)
 }
 
 /* Activities that this program does not know wait here, so that they do not come again at once; those for
- * which there is no more room are left to their lease. */
+ * which there is no more room are handed back with that time. */
 static void test_so_many_unknown_ones_wait(void)
 {
     struct worker_options options;
@@ -727,8 +727,8 @@ static void test_so_many_unknown_ones_wait(void)
         while (worker_poll(w, &out)) {
             if (out.kind == WORKER_OUT_WANT)
                 continue;
-            CU_ASSERT(id > WORKER_PARKED_MAX && out.id == id && out.kind == WORKER_OUT_DROP &&
-                      out.end == WORKER_END_UNKNOWN);
+            CU_ASSERT(id > WORKER_PARKED_MAX && out.id == id && out.kind == WORKER_OUT_NAK &&
+                      out.delay_ms == 100 && out.end == WORKER_END_UNKNOWN);
         }
     }
     CU_ASSERT_EQUAL(worker_held(w), WORKER_PARKED_MAX);

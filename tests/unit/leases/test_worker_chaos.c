@@ -13,7 +13,7 @@ enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 }
 
 struct fate {
     bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later,
-        hurried, candidate, poisoned, held;
+        hurried, candidate, poisoned, held, unserved, shelved;
     struct worker_key key;
 };
 struct pending { /* a call or a publish in flight */
@@ -29,7 +29,7 @@ struct chaos {
     bool stopping, stopped;
     uint32_t wish;
     int running, slots_owed;
-    struct pending claim, renew, begin, commit, release, leave, not_lost;
+    struct pending claim, renew, begin, commit, release, leave, shelve, not_lost;
     uint64_t isolated;                            /* runs isolated and has not settled; 0 = none */
     uint64_t publishing[IDS_MAX], quick[IDS_MAX]; /* quick: handlers that run in the batch */
     size_t publishing_len, quick_len;
@@ -80,7 +80,8 @@ static void ended(struct chaos *c, const struct worker_out *out)
     if (fate->lost)
         CU_ASSERT_EQUAL(out->kind, WORKER_OUT_DROP); /* nothing is sent after the lease */
     if (acked)                                       /* only when it is sure that the row is gone, or left */
-        CU_ASSERT_TRUE(fate->missing || out->end == WORKER_END_COMPLETED || out->end == WORKER_END_LATER);
+        CU_ASSERT_TRUE(fate->missing || out->end == WORKER_END_COMPLETED || out->end == WORKER_END_LATER ||
+                       fate->shelved);
     if (out->end == WORKER_END_LATER)
         CU_ASSERT_TRUE(fate->later && !fate->timed_out);
     if (out->end == WORKER_END_COMPLETED)
@@ -137,6 +138,11 @@ static void obey(struct chaos *c, const struct worker_out *out)
         break;
     case WORKER_OUT_COMPLETE_RUN: run_quick(c, out); break;
     case WORKER_OUT_LEAVE: hold(&c->leave, WORKER_IN_LEFT, out); break;
+    case WORKER_OUT_SHELVE:
+        for (size_t i = 0; i < out->rows_len; i++)
+            CU_ASSERT_TRUE(c->fates[out->rows[i].id].unserved);
+        hold(&c->shelve, WORKER_IN_SHELVED, out);
+        break;
     case WORKER_OUT_EXPIRED:
         CU_ASSERT_FALSE(fate->runs || fate->timed_out);
         CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
@@ -186,7 +192,7 @@ static enum worker_row_state any_state(struct chaos *c, enum worker_in_kind kind
         return WORKER_ROW_MISSING;
     if (roll == 3)
         return WORKER_ROW_UNKNOWN;
-    if (roll == 4 && kind == WORKER_IN_CLAIMED)
+    if (roll == 4 && (kind == WORKER_IN_CLAIMED || kind == WORKER_IN_SHELVED))
         return WORKER_ROW_HELD;
     return roll == 2 && kind != WORKER_IN_CLAIMED ? WORKER_ROW_STOLEN : WORKER_ROW_MINE;
 }
@@ -222,6 +228,10 @@ static void reply(struct chaos *c, struct pending *call)
                 fate->candidate = true;
                 fate->held = false;
             }
+        }
+        if (call->kind == WORKER_IN_SHELVED) {
+            fate->held = row->state == WORKER_ROW_HELD;
+            fate->shelved = row->state == WORKER_ROW_MINE;
         }
         fate->claimed |= call->kind == WORKER_IN_CLAIMED && row->state == WORKER_ROW_MINE;
     }
@@ -306,6 +316,7 @@ static void deliver_one(struct chaos *c)
                                  .id = c->next_id,
                                  .key = key_of(letter),
                                  .known = letter != 'a',
+                                 .unserved = letter == 'a' && c->next_id % 3 != 0,
                                  .quick = letter >= 'd',
                                  .deliveries = dice(c, 4)};
     if (c->next_id + 1 >= IDS || (c->wish == 0 && dice(c, 30) != 0))
@@ -322,6 +333,7 @@ static void deliver_one(struct chaos *c)
     if (status != THOLE_OK)
         return;
     c->fates[c->next_id].key = in.key;
+    c->fates[c->next_id].unserved = in.unserved;
     c->fates[c->next_id++].held = same != NULL && in.known; /* by a handler that has grace */
 }
 
@@ -347,7 +359,10 @@ static void anything(struct chaos *c)
     case 3: reply(c, &c->begin); break;
     case 4: reply(c, &c->commit); break;
     case 5: reply(c, &c->release); break;
-    case 13: reply(c, &c->leave); break;
+    case 13:
+        reply(c, &c->shelve);
+        reply(c, &c->leave);
+        break;
     case 14: reply(c, &c->not_lost); break;
     case 6:
     case 7:
@@ -398,6 +413,7 @@ static bool chaos_run(uint64_t seed, FILE *to, uint64_t *ret_told)
         reply(&c, &c.commit);
         reply(&c, &c.release);
         reply(&c, &c.leave);
+        reply(&c, &c.shelve);
         reply(&c, &c.not_lost);
         finish_quick(&c);
         publish_one(&c);

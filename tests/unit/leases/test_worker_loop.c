@@ -73,6 +73,7 @@ void __wrap_connection_leave(struct connection *connection)
     play.left++;
 }
 
+bool __real_worker_poll(struct worker_machine *w, struct worker_out *ret);
 bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     (void)w;
@@ -149,7 +150,8 @@ struct worker_counters __wrap_worker_counters(const struct worker_machine *w)
                                     .forged = 22,
                                     .unproven = 23,
                                     .resumed = 24,
-                                    .quick = 25};
+                                    .quick = 25,
+                                    .shelved = 26};
 }
 
 static const char *const in_names[] = {
@@ -157,9 +159,9 @@ static const char *const in_names[] = {
     [WORKER_IN_RENEWED] = "renewed",     [WORKER_IN_RELEASED] = "released",
     [WORKER_IN_BEGUN] = "begun",         [WORKER_IN_COMMITTED] = "committed",
     [WORKER_IN_LEFT] = "left",           [WORKER_IN_NOT_LOST] = "not lost",
-    [WORKER_IN_FINISHED] = "finished",   [WORKER_IN_PUBLISHED] = "published",
-    [WORKER_IN_PUSHED] = "pushed",       [WORKER_IN_SLOT] = "slot",
-    [WORKER_IN_STOP] = "stop",
+    [WORKER_IN_SHELVED] = "shelved",     [WORKER_IN_FINISHED] = "finished",
+    [WORKER_IN_PUBLISHED] = "published", [WORKER_IN_PUSHED] = "pushed",
+    [WORKER_IN_SLOT] = "slot",           [WORKER_IN_STOP] = "stop",
 };
 
 void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
@@ -182,8 +184,8 @@ void __wrap_puller_want(struct puller *puller, uint32_t free_slots)
 
 void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
 {
-    static const char *const kinds[] = {"claim",    "renew", "release", "leave",
-                                        "not lost", "begin", "commit",  "rollback"};
+    static const char *const kinds[] = {"claim",  "renew", "release", "leave",   "not lost",
+                                        "shelve", "begin", "commit",  "rollback"};
     CU_ASSERT_PTR_EQUAL(call, &play.host.calls[call->kind]);
     said_add(&play.said, "%s %s rows=%zu\n",
              calls == play.host.claims ? "claims:" : "completions:", kinds[call->kind], call->len);
@@ -219,6 +221,28 @@ void __wrap_work_message_destroy(struct work_message *message)
 {
     said_add(&play.said, "freed\n");
     free(message);
+}
+
+/* ---- who knows what ---- */
+
+static enum served served_play;
+static unsigned asked_play;
+
+enum served __wrap_served_names_look(struct served_names *served, thole_slice queue, thole_slice name,
+                                     uint64_t now_ms, bool *ret_asks)
+{
+    (void)served;
+    CU_ASSERT_TRUE(thole_slice_equal(queue, THOLE_STR("q")));
+    CU_ASSERT_TRUE(thole_slice_equal(name, THOLE_STR("stranger")));
+    CU_ASSERT_EQUAL(now_ms, play.now_ms);
+    *ret_asks = served_play == SERVED_UNKNOWN;
+    return served_play;
+}
+
+void __wrap_queue_keeper_ask(struct queue_keeper *keeper)
+{
+    (void)keeper;
+    asked_play++;
 }
 
 static thole_status nothing(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -400,7 +424,7 @@ static void test_counters(void)
               "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
               " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
               " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21 "
-              "forged=22 unproven=23 resumed=24 quick=25\"\n");
+              "forged=22 unproven=23 resumed=24 quick=25 shelved=26\"\n");
     free(text);
     end();
 }
@@ -514,6 +538,37 @@ static void test_one_that_still_runs(void)
     end();
 }
 
+/* ---- what this program does not know ---- */
+
+static struct thole_activity *stranger;
+
+static void stranger_comes(void)
+{
+    atomic_fetch_add(&play.host.arriving, 1);
+    mailbox_push(&play.host.inbox, &stranger->delivered.mail);
+}
+
+static void test_what_it_does_not_know(void)
+{
+    static const enum served rows[] = {SERVED_UNKNOWN, SERVED_BY_SOME, SERVED_BY_NONE};
+    asked_play = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        served_play = rows[i];
+        stranger = activity(9);
+        stranger->message->item.activity = THOLE_STR("stranger");
+        free(run((void (*const[])(void)){stranger_comes}, 1));
+        struct worker_out out;
+        bool shelved = false;
+        while (__real_worker_poll(play.host.machine, &out))
+            shelved |= out.kind == WORKER_OUT_SHELVE;
+        CU_ASSERT_EQUAL(shelved, rows[i] == SERVED_BY_NONE);
+        CU_ASSERT_EQUAL(asked_play, 1); /* when nothing was known */
+        activity_destroy(stranger);
+        end();
+    }
+}
+
 /* ---- rows ---- */
 
 static void test_who_is_asked(void)
@@ -526,6 +581,7 @@ static void test_who_is_asked(void)
                 {WORKER_OUT_RELEASE, "claims: release"},
                 {WORKER_OUT_LEAVE, "claims: leave"},
                 {WORKER_OUT_NOT_LOST, "claims: not lost"},
+                {WORKER_OUT_SHELVE, "claims: shelve"},
                 {WORKER_OUT_COMPLETE_BEGIN, "completions: begin"},
                 {WORKER_OUT_COMPLETE_COMMIT, "completions: commit"},
                 {WORKER_OUT_COMPLETE_ROLLBACK, "completions: rollback"}};
@@ -564,10 +620,9 @@ static void test_answers(void)
     static const struct {
         enum row_call_kind kind;
         const char *given;
-    } rows[] = {{ROW_CALL_CLAIM, "claimed"},     {ROW_CALL_RENEW, "renewed"},
-                {ROW_CALL_RELEASE, "released"},  {ROW_CALL_LEAVE, "left"},
-                {ROW_CALL_NOT_LOST, "not lost"}, {ROW_CALL_BEGIN, "begun"},
-                {ROW_CALL_COMMIT, "committed"}};
+    } rows[] = {{ROW_CALL_CLAIM, "claimed"}, {ROW_CALL_RENEW, "renewed"},     {ROW_CALL_RELEASE, "released"},
+                {ROW_CALL_LEAVE, "left"},    {ROW_CALL_NOT_LOST, "not lost"}, {ROW_CALL_SHELVE, "shelved"},
+                {ROW_CALL_BEGIN, "begun"},   {ROW_CALL_COMMIT, "committed"}};
     for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
         bool const unknown = i % 2 == 1;
         char want[128];
@@ -713,6 +768,7 @@ static const struct thole_test tests[] = {
     {"ends", test_ends},
     {"a forged message", test_a_forged_message},
     {"one that still runs", test_one_that_still_runs},
+    {"what it does not know", test_what_it_does_not_know},
     {"who is asked", test_who_is_asked},
     {"answers", test_answers},
     {"published", test_published},

@@ -271,6 +271,7 @@ static const struct {
             {"release", WORKER_OUT_RELEASE},
             {"leave", WORKER_OUT_LEAVE},
             {"not_lost", WORKER_OUT_NOT_LOST},
+            {"shelve", WORKER_OUT_SHELVE},
             {"begin", WORKER_OUT_COMPLETE_BEGIN},
             {"commit", WORKER_OUT_COMPLETE_COMMIT},
             {"rollback", WORKER_OUT_COMPLETE_ROLLBACK},

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "crash_reporter.h"
 #include "queue_keeper.h"
+#include "queue_wish.h"
 #include "requests.h"
 #include "row_calls.h"
 #include "thole_cunit.h"
@@ -84,9 +85,8 @@ thole_status __wrap_topology_read(struct connection *connection, const char *ns,
     return step("topology", false, reterr);
 }
 
-thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
-                                          thole_error *reterr)
+thole_status __wrap_queue_wish(struct connection *connection, const char *ns, thole_slice queue,
+                               uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew, thole_error *reterr)
 {
     (void)connection, (void)ns, (void)queue, (void)lease_ms, (void)ret_anew;
     *ret_lease_ms = play.lease_ms;

@@ -72,6 +72,43 @@ static void test_text(void)
     metrics_destroy(metrics);
 }
 
+static size_t lines_in(const char *text, const char *words)
+{
+    size_t n = 0;
+    for (const char *at = strstr(text, words); at != NULL; at = strstr(at + 1, words))
+        n++;
+    return n;
+}
+
+/* Two labels, of which one has names that come as they are met: few, whatever comes. */
+static void test_named(void)
+{
+    struct metrics *const metrics = registry(METRIC_ENGINE);
+    struct metric_cells *const cells = metrics_cells(metrics);
+    char name[32];
+    enum { REASONS = 9 };
+    CHECK_STR("none yet", strstr(lines_of(metrics, "thole_engine_standing_instances"), "gauge"), "gauge\n");
+    metric_set(cells, METRIC_ENGINE_STANDING, metrics_named(cells, METRIC_ENGINE_STANDING, "checkout", 2), 7);
+    metric_set(cells, METRIC_ENGINE_STANDING, metrics_named(cells, METRIC_ENGINE_STANDING, "checkout", 6), 1);
+    const char *text = lines_of(metrics, "thole_engine_standing_instances");
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        text, "thole_engine_standing_instances{orchestration=\"checkout\",reason=\"divergence\"} 7\n"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "thole_engine_standing_instances{orchestration=\"checkout\",reason=\"paused\"} 1\n"));
+    CU_ASSERT_EQUAL(lines_in(text, "orchestration="), REASONS);
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(name, sizeof name, "name-%d", i);
+        size_t const at = metrics_named(cells, METRIC_ENGINE_STANDING, name, 1);
+        CU_ASSERT_EQUAL(at, metrics_named(cells, METRIC_ENGINE_STANDING, name, 1));
+        CU_ASSERT((i < METRIC_NAMES_MAX - 2) == (at < (METRIC_NAMES_MAX - 1) * REASONS));
+    }
+    text = lines_of(metrics, "thole_engine_standing_instances");
+    CU_ASSERT_EQUAL(lines_in(text, "orchestration="), METRIC_NAMES_MAX * REASONS);
+    CU_ASSERT_EQUAL(lines_in(text, "orchestration=\"<other>\""), REASONS);
+    CU_ASSERT_EQUAL(metrics_named(NULL, METRIC_ENGINE_STANDING, "x", 1), 0); /* nothing is counted */
+    metrics_destroy(metrics);
+}
+
 static void test_histogram(void)
 {
     struct metrics *const metrics = registry(METRIC_WORKER);
@@ -130,6 +167,8 @@ static void test_roles(void)
 /* Names and helps as promtool wants them, whatever is added to the table. */
 static void test_rules(void)
 {
+    static const char *const units[] = {"_milliseconds", "_minutes", "_hours",     "_days",
+                                        "_kilobytes",    "_kib",     "_megabytes", "_percent"};
     for (int m = 0; m < METRICS; m++) {
         const struct metric_rule *const rule = &metric_rules[m];
         CU_ASSERT_PTR_NOT_NULL_FATAL(rule->name);
@@ -145,6 +184,8 @@ static void test_rules(void)
             rule->help != NULL && strpbrk(rule->help, "\n|\\") == NULL &&
             (rule->join == METRIC_SUM || rule->kind == METRIC_GAUGE);
         CHECK_STR(rule->name, good ? "good" : "bad", "good");
+        for (size_t i = 0; i < ARRAY_LEN(units); i++) /* those that have a base unit */
+            CU_ASSERT_PTR_NULL(strstr(rule->name, units[i]));
         for (size_t i = 1; rule->bounds != NULL && rule->bounds[i] != 0; i++)
             CU_ASSERT_TRUE(rule->bounds[i - 1] < rule->bounds[i]);
         for (int k = 0; k < m; k++)
@@ -160,9 +201,9 @@ static void test_values(void)
     for (int i = 0; i <= WORKER_PATH_TIMEOUT; i++)
         CHECK_STR("path", paths[i], worker_path_name((enum worker_path)i));
     CU_ASSERT_PTR_NULL(paths[WORKER_PATH_TIMEOUT + 1]);
-    for (int i = 0; i <= WORKER_END_FORGED; i++)
+    for (int i = 0; i <= WORKER_END_UNSERVED; i++)
         CHECK_STR("end", ends[i], worker_end_name((enum worker_end)i));
-    CU_ASSERT_PTR_NULL(ends[WORKER_END_FORGED + 1]);
+    CU_ASSERT_PTR_NULL(ends[WORKER_END_UNSERVED + 1]);
     const char *const *const events = metric_rules[METRIC_ENGINE_EVENTS].values;
     for (int i = 0; i < ENGINE_LINES; i++)
         CHECK_STR("event", events[i], engine_lines[i].name);
@@ -373,6 +414,7 @@ static void test_gateway_ready(void)
 
 static const struct thole_test tests[] = {
     {"text", test_text},
+    {"two labels", test_named},
     {"histograms", test_histogram},
     {"roles", test_roles},
     {"the table", test_rules},

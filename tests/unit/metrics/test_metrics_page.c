@@ -11,6 +11,8 @@ static void labels_text(const struct metric_rule *rule, struct buf *to)
 {
     if (rule->label == NULL)
         return;
+    if (rule->named != NULL)
+        buf_printf(to, "`%s`; ", rule->named);
     buf_printf(to, "`%s`: ", rule->label);
     if (rule->values == NULL)
         buf_text(to, "each that the program registers");

@@ -56,7 +56,9 @@ struct partition_facts __wrap_partition_facts(const struct partition *p)
                                     .appends = n * 1000000,
                                     .append_bytes = n * 100000000,
                                     .instances = n * 10000000000,
-                                    .parked = n * 1000000000000};
+                                    .parked = n * 1000000000000,
+                                    .early = n * 10000000000000,
+                                    .early_bytes = n * 100000000000000};
 }
 
 size_t __wrap_partition_pending(const struct partition *p)

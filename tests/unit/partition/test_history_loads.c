@@ -1,4 +1,4 @@
-/* What the engine role finds and removes in a history, from a stream that the test plays. */
+/* What the engine role finds in a history, from a stream that the test plays. */
 #include "reader.h"
 #include "subject.h"
 #include "thole_cunit.h"
@@ -11,7 +11,6 @@ static struct {
     const char *stored[RECORDS_MAX]; /* the last tokens of the subjects, from sequence 1 */
     char filter[64];
     uint64_t read_to;
-    char removed[64];
     int bufs; /* begun and not released */
 } play;
 
@@ -48,6 +47,19 @@ thole_status __wrap_stream_read(struct connection *connection, const char *strea
     return THOLE_OK;
 }
 
+/* The newest record, which is not the one that is looked for. */
+thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
+                                           const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
+                                           thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    CHECK_STR("stream", stream, "HIST");
+    CHECK_STR("newest of", subject, "thole.shop.hist.0.order.2");
+    buf_clear(ret_body);
+    *ret_sequence = 0;
+    return THOLE_OK;
+}
+
 thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
                                   struct stream_bounds *ret, thole_error *reterr)
 {
@@ -57,52 +69,12 @@ thole_status __wrap_stream_bounds(struct connection *connection, const char *str
     return THOLE_OK;
 }
 
-thole_status __wrap_stream_delete_all(struct connection *connection, const char *stream,
-                                      const uint64_t *sequences, size_t n, thole_error *reterr)
-{
-    (void)connection, (void)reterr;
-    CHECK_STR("stream", stream, "HIST");
-    for (size_t i = 0; i < n; i++)
-        (void)snprintf(play.removed + strlen(play.removed), sizeof play.removed - strlen(play.removed),
-                       "%llu ", (unsigned long long)sequences[i]);
-    return THOLE_OK;
-}
-
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
     shard_world_begin(request_rules);
     (void)snprintf(world.engine.topology.ns, sizeof world.engine.topology.ns, "shop");
     world.owned.hist_stream = (char *)"HIST";
-}
-
-/* ---- removal ---- */
-
-static void test_whose_records_are_removed(void)
-{
-    static const struct {
-        struct executions executions;
-        const char *removed;
-    } rows[] = {{{.above = 0, .upto = 0}, "1 2 3 4 5 "}, /* all, with the record of a deletion before */
-                {{.above = 0, .upto = 1}, "1 "},
-                {{.above = 1, .upto = 2}, "2 3 "},
-                {{.above = 2, .upto = 9}, "5 "},
-                {{.above = 3, .upto = 9}, ""}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        begin();
-        memcpy(play.stored, (const char *[]){"1", "2", "2", "deleted", "3"}, 5 * sizeof play.stored[0]);
-        struct request *const request = request_create(REQ_REMOVE_HISTORY, &world.shard, &world.owned);
-        request->removal.of = (struct out_remove_history){
-            .instance = THOLE_STR("order"), .executions = rows[i].executions, .below = BELOW};
-        int const bufs = play.bufs;
-        CU_ASSERT_EQUAL(removal_load(&world.engine, request), THOLE_OK);
-        CU_ASSERT_EQUAL(play.bufs, bufs);
-        CHECK_STR("filter", play.filter, "thole.shop.hist.0.order.*");
-        CHECK_STR("removed", play.removed, rows[i].removed);
-        CU_ASSERT_EQUAL(play.read_to, BELOW - 1);
-        CU_ASSERT_FALSE(request->removal.more);
-        request_destroy(request);
-    }
 }
 
 /* ---- the input of an activity ---- */
@@ -123,7 +95,6 @@ static void test_an_input_that_is_not_there(void)
 }
 
 static const struct thole_test tests[] = {
-    {"whose records are removed", test_whose_records_are_removed},
     {"an input that is not there", test_an_input_that_is_not_there},
 };
 THOLE_TEST_MAIN("history_loads", tests)

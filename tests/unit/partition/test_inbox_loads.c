@@ -27,6 +27,8 @@ static struct {
     char subjects[STORED_MAX][128];
     uint64_t read_from, read_to;
     size_t reads;
+    size_t room, inputs; /* of the machine; what it was given */
+    uint64_t last_input;
     struct { /* what the machine was given last */
         char instance[32], route[32], subject[64], bytes[32], actor[48];
         enum reject_code refused;
@@ -119,12 +121,21 @@ uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
     return STORED_NS;
 }
 
+size_t __wrap_partition_room(const struct partition *p)
+{
+    CU_ASSERT_PTR_EQUAL(p, world.owned.machine);
+    return play.room;
+}
+
 void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
 {
     const struct in_message *const message = &in->message;
     CU_ASSERT_PTR_EQUAL(owned, &world.owned);
     if (in->kind != PARTITION_IN_MESSAGE)
         return;
+    play.inputs++;
+    play.last_input = message->sequence;
+    play.room -= message->part + 1 >= message->parts && play.room > 0;
     CU_ASSERT_EQUAL(in->generation, world.generation);
     (void)snprintf(play.given.instance, sizeof play.given.instance, "%.*s", THOLE_FMT(message->instance));
     (void)snprintf(play.given.route, sizeof play.given.route, "%.*s", THOLE_FMT(message->route));
@@ -169,6 +180,7 @@ static void begin(void)
     (void)pthread_mutex_init(&world.shard.backlog.lock, NULL);
     (void)pthread_cond_init(&world.shard.backlog.room, NULL);
     play.bounds = (struct stream_bounds){.first = FIRST, .last = FIRST - 1};
+    play.room = 1;
 }
 
 static void end(void)
@@ -299,6 +311,22 @@ static void waits_when_so_much_is_held(size_t messages, size_t bytes, size_t wai
     end();
 }
 
+/* Another partition's may go on. */
+static void test_a_partition_with_enough(void)
+{
+    begin();
+    open_reader();
+    world.owned.inbox.mails = INBOX_PARTITION_MAX - 1;
+    CU_ASSERT_TRUE(has_room("event.item"));
+    world.owned.inbox.mails++;
+    CU_ASSERT_FALSE(has_room("event.item"));
+    world.owned.inbox.mails = 0;
+    world.owned.inbox.mail_bytes = INBOX_PARTITION_BYTES_MAX;
+    CU_ASSERT_FALSE(has_room("event.item"));
+    world.owned.inbox.mail_bytes = 0;
+    end();
+}
+
 static void test_a_reader_without_room(void)
 {
     waits_when_so_much_is_held(INBOX_BACKLOG_MAX, 1, 1);
@@ -371,8 +399,53 @@ static void take_mail(void)
     CU_ASSERT_PTR_NULL(mail->node.next);
     CU_ASSERT_EQUAL(mail->kind, SHARD_INBOX);
     inbox_take(&world.shard, mail);
+    inbox_give(&world.shard, &world.owned);
     CU_ASSERT(world.shard.backlog.mails == 0 && world.shard.backlog.mail_bytes == 0);
-    free(mail);
+    CU_ASSERT(world.owned.inbox.messages == 0 && world.owned.inbox.bytes == 0);
+    CU_ASSERT(world.owned.inbox.mails == 0 && world.owned.inbox.mail_bytes == 0);
+}
+
+/* What the machine has no room for waits, in order, and counts as read but not as taken; what an older reader
+ * has read is not given. */
+static void test_a_message_waits_for_room(void)
+{
+    begin();
+    open_reader();
+    for (uint64_t i = 0; i < 3; i++)
+        message_comes(FIRST + i);
+    for (struct mail *mail = mailbox_take_all(&world.shard.mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        inbox_take(&world.shard, (struct shard_mail *)mail);
+    }
+    CU_ASSERT_TRUE(world.owned.touched);
+    play.room = 0;
+    CU_ASSERT_FALSE(inbox_may_give(&world.owned));
+    inbox_give(&world.shard, &world.owned);
+    CU_ASSERT(play.inputs == 0 && world.owned.inbox.messages == 3 && world.shard.backlog.mails == 3);
+    play.room = 2;
+    CU_ASSERT_TRUE(inbox_may_give(&world.owned));
+    inbox_give(&world.shard, &world.owned);
+    CU_ASSERT(play.inputs == 2 && play.last_input == FIRST + 1);
+    CU_ASSERT(world.owned.inbox.messages == 1 && world.shard.backlog.mails == 1);
+    world.generation++; /* without room: nobody will have it */
+    CU_ASSERT_TRUE(inbox_may_give(&world.owned));
+    inbox_give(&world.shard, &world.owned);
+    CU_ASSERT(play.inputs == 2 && world.owned.inbox.messages == 0 && world.owned.inbox.bytes == 0);
+    CU_ASSERT(world.shard.backlog.mails == 0 && world.shard.backlog.mail_bytes == 0);
+    end();
+}
+
+/* What waits goes with the partition. */
+static void test_what_waits_is_dropped_with_the_reader(void)
+{
+    begin();
+    open_reader();
+    message_comes(FIRST);
+    inbox_take(&world.shard, (struct shard_mail *)mailbox_take_all(&world.shard.mailbox));
+    inbox_drop(&world.shard, &world.owned);
+    CU_ASSERT(play.inputs == 0 && world.owned.inbox.messages == 0 && world.shard.backlog.mails == 0);
+    CU_ASSERT_FALSE(inbox_may_give(&world.owned));
+    end();
 }
 
 static void test_a_message_is_passed_on_whole(void)
@@ -690,6 +763,9 @@ static const struct thole_test tests[] = {
     {"several results are passed on", test_several_results_are_passed_on},
     {"results are passed on whole", test_results_are_passed_on_whole},
     {"what is no list of results", test_what_is_no_list_of_results},
+    {"a partition with enough", test_a_partition_with_enough},
+    {"a message waits for room", test_a_message_waits_for_room},
+    {"what waits is dropped with the reader", test_what_waits_is_dropped_with_the_reader},
     {"other messages are for one instance", test_other_messages_are_for_one_instance},
     {"results that came together", test_results_that_came_together},
     {"which results are read", test_which_results_are_read},

@@ -1,5 +1,6 @@
 /* Deleting instances: what is recorded, when the records go, who goes on after a crash, and the id's next
  * life. */
+#include "dropped.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -26,7 +27,17 @@ static thole_status twice(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return input.len > 0 ? THOLE_OK : thole_continue_as_new(ctx, THOLE_STR("last"), 0);
 }
 
-static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"twice", twice, 0}};
+/* Each execution waits for an activity, with a timer beside it. */
+static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task const work = thole_call(ctx, THOLE_STR("work"), input);
+    drop_task(thole_timer(ctx, 3600 * 1000));
+    THOLE_TRY(thole_await(ctx, work, ret_output));
+    return thole_continue_as_new(ctx, input, 0);
+}
+
+static const thole_orchestration_entry entries[] = {
+    {"plain", plain, 0}, {"twice", twice, 0}, {"rounds", rounds, 0}};
 
 static void delete_it(struct stage *s, const char *instance, uint64_t execution, bool force)
 {
@@ -461,6 +472,76 @@ static void test_a_redo_of_what_is_left(void)
     stage_end(s);
 }
 
+/* A removal takes no order, and may be cut off after any record. */
+static void remove_some(struct stage *s, uint64_t execution, bool begin)
+{
+    for (size_t i = s->log_len; i > 0; i--) {
+        struct stage_record *const record = &s->log[i - 1];
+        if (record->kind != RECORD_TURN || strcmp(record->instance, "i") != 0 ||
+            record->execution != execution || record->deleted)
+            continue;
+        record->deleted = true; /* its end; then what it began with */
+        if (!begin)
+            return;
+    }
+}
+
+/* The rows are lost before the removal goes on: those of the executions that are left go with the deletion,
+ * also beside more rows of others than it has executions. */
+static void test_a_redo_of_executions_that_are_left(void)
+{
+    for (int others = 0; others <= 3; others += 3) {
+        struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
+        for (int i = 0; i < others; i++)
+            start(s, (const char *const[]){"a", "b", "c"}[i], "plain", "first");
+        start(s, "i", "twice", "first");
+        complete(s, "i", 1);
+        complete(s, "i", 2);
+        s->hold_removed = true;
+        delete_it(s, "i", 2, false);
+        CU_ASSERT_EQUAL(s->removals, 1);
+        remove_some(s, 2, true);
+        s->works = s->activities = s->deletions = 0;
+        stage_again(s); /* the stage looks for rows from before a deletion in its batch */
+        CU_ASSERT_EQUAL(s->deletions, 1);
+        CU_ASSERT_EQUAL(s->works, (size_t)others);
+        stage_end(s);
+    }
+}
+
+static size_t pruned_rows;
+
+static void see_pruned_rows(struct stage *s, const struct batch *batch)
+{
+    (void)s;
+    for (size_t i = 0; i < batch->instances_len; i++)
+        pruned_rows += batch->instances[i].execution == 2 || batch->instances[i].execution == 3;
+}
+
+/* The same of executions that were pruned: no work is done again, no timer is left. */
+static void test_a_redo_of_what_a_prune_has_left(void)
+{
+    struct message const prune = {
+        .kind = MESSAGE_PRUNE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("prune"), .execution = 4};
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
+    start(s, "i", "rounds", "first");
+    for (uint64_t execution = 1; execution <= 3; execution++)
+        complete(s, "i", execution);
+    s->hold_removed = true;
+    stage_message(s, &prune);
+    CU_ASSERT_EQUAL(s->removals, 1);
+    remove_some(s, 3, true);
+    remove_some(s, 2, false);
+    s->see = see_pruned_rows;
+    s->works = s->activities = s->timers = pruned_rows = 0;
+    stage_again(s);
+    CU_ASSERT_EQUAL(pruned_rows, 0);
+    CU_ASSERT_EQUAL(s->works, 1); /* of the execution that runs */
+    CU_ASSERT_EQUAL(s->activities, 1);
+    CU_ASSERT_EQUAL(s->timers, 1);
+    stage_end(s);
+}
+
 /* Who was refused because of it has heard so, and its start counts as incorporated with the deletion: the
  * next owner, to whom the start would come again, must not begin it. */
 static void test_whoever_it_was_in_the_way_of(void)
@@ -534,6 +615,8 @@ static const struct thole_test tests[] = {
     {"deletion: whoever it was in the way of", test_whoever_it_was_in_the_way_of},
     {"deletion: a redo brings nothing back", test_a_redo_brings_nothing_back},
     {"deletion: a redo of what is left", test_a_redo_of_what_is_left},
+    {"deletion: a redo of executions that are left", test_a_redo_of_executions_that_are_left},
+    {"deletion: a redo of what a prune has left", test_a_redo_of_what_a_prune_has_left},
     {"deletion: a tail that is read while records go", test_a_tail_that_is_read_while_records_go},
 };
 THOLE_TEST_MAIN("partition deletion", tests)

@@ -2,6 +2,7 @@
  * What a partition does besides its instances' turns: it saves its position, purges its inbox, forgets what
  * is at rest, removes records a few at a time, and closes. When, in which order, and how often.
  */
+#include "dropped.h"
 #include "heap.h"
 #include "partition_env.h"
 #include "partition_stage.h"
@@ -15,7 +16,7 @@ static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 {
     (void)ret_output;
     if (input.len > 0) {
-        (void)thole_call(ctx, THOLE_STR("work"), input);
+        drop_task(thole_call(ctx, THOLE_STR("work"), input));
         return THOLE_OK;
     }
     THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
@@ -340,6 +341,39 @@ static void a_timer_that_fires_too_early_fires_again(void)
     stage_end(s);
 }
 
+/* They displace one another, and no instance; what was put out of memory is read again for the start. */
+static void early_events_have_memory_of_their_own(void)
+{
+    enum { LARGE = 200 * 1000, IDS = 6 };
+    static uint8_t text[LARGE];
+    struct stage *s = begin();
+    s->options.parked_memory_max = 150 * 1000;
+    s->options.early_memory_max = 3 * LARGE;
+    stage_again(s);
+    memset(text, 'x', LARGE);
+    stage_start(s, "lives", "plain");
+    for (unsigned i = 0; i < IDS; i++) {
+        char const id[] = {(char)('a' + (int)i), '\0'};
+        stage_message(s, &(struct message){.kind = MESSAGE_EVENT,
+                                           .instance = thole_slice_from(id),
+                                           .request_id = thole_slice_from(id),
+                                           .event_name = THOLE_STR("item"),
+                                           .event_data = {text, LARGE}});
+    }
+    struct partition_facts const facts = partition_facts(s->p);
+    CU_ASSERT_EQUAL(facts.early, 2); /* a third one does not fit with what is around it */
+    CU_ASSERT_TRUE(facts.early_bytes >= (size_t)2 * LARGE && facts.early_bytes <= (size_t)3 * LARGE);
+    s->loads = 0;
+    stage_tell(s, "lives", MESSAGE_EVENT, "e");
+    stage_start(s, "f", "plain");
+    CU_ASSERT_EQUAL(s->loads, 0);
+    stage_start(s, "a", "plain");
+    CU_ASSERT_EQUAL(s->loads, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "a"), "EventReceived"));
+    CU_ASSERT_EQUAL(partition_facts(s->p).early, 1);
+    stage_end(s);
+}
+
 /* ---- rows that are ahead of the log ---- */
 
 /* By one record already; also when nobody has kept which one it was. */
@@ -359,35 +393,37 @@ static void rows_ahead_of_the_log_are_made_again(void)
 
 /* ---- removals ---- */
 
-static const char *const many[] = {"a", "b", "c", "d", "e"};
+enum { MANY = 70, OUT_MAX = 64 };
 
 static void delete_many(struct stage *s)
 {
-    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
-        stage_start(s, many[i], "plain");
-        stage_complete(s, many[i], 2, THOLE_STR("done"));
+    char id[16], text[32];
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i%zu", i);
+        stage_start(s, id, "plain");
+        stage_complete(s, id, 2, THOLE_STR("done"));
     }
     stage_settle(s);
     s->removals = s->durables = 0;
     s->hold_removed = true;
-    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
-        char text[16];
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i%zu", i);
         (void)snprintf(text, sizeof text, "delete %zu", i);
-        stage_tell(s, many[i], MESSAGE_DELETE, text);
+        stage_tell(s, id, MESSAGE_DELETE, text);
     }
     stage_settle(s);
 }
 
-static void two_at_a_time(void)
+static void so_many_at_a_time(void)
 {
     struct stage *s = begin();
     delete_many(s);
-    CU_ASSERT_EQUAL(s->removals, 2);
+    CU_ASSERT_EQUAL(s->removals, OUT_MAX);
     give_held(s);
-    CU_ASSERT_EQUAL(s->removals, 3);
+    CU_ASSERT_EQUAL(s->removals, OUT_MAX + 1);
     while (s->held_len > 0)
         stage_release(s);
-    CU_ASSERT_EQUAL(s->removals, ARRAY_LEN(many));
+    CU_ASSERT_EQUAL(s->removals, MANY);
     stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
@@ -421,13 +457,48 @@ static void what_is_durable_stays_so(void)
     struct stage *s = begin();
     delete_many(s);
     size_t const durables = s->durables;
-    CU_ASSERT(durables >= 1 && durables <= ARRAY_LEN(many));
+    CU_ASSERT(durables >= 1 && durables <= MANY);
     for (int i = 0; i < 6; i++) { /* the deletions still wait */
         char id[2] = {(char)('p' + i), 0};
         stage_start(s, id, "plain");
         stage_settle(s);
     }
     CU_ASSERT_EQUAL(s->durables, durables);
+    stage_end(s);
+}
+
+static void delete_at(struct stage *s, const char *id, const char *request, uint64_t now_ms)
+{
+    stage_tell(s, id, MESSAGE_DELETE, request);
+    for (int i = 0; i < 4; i++)
+        stage_timer(s, now_ms);
+}
+
+/* Rows of others wait for the disk behind it: of deletions one after the other not each has one. */
+static void what_is_durable_is_not_so_at_once(void)
+{
+    enum { PAUSE_MS = 50 };
+    struct stage *s = begin();
+    for (int i = 0; i < 3; i++) {
+        char id[2] = {(char)('i' + i), 0};
+        stage_start(s, id, "plain");
+        stage_complete(s, id, 2, THOLE_STR("done"));
+    }
+    stage_settle(s);
+    uint64_t const begun_ms = s->now_ms;
+    s->removals = s->durables = 0;
+    delete_at(s, "i", "first", begun_ms);
+    CU_ASSERT_EQUAL(s->removals, 1);
+    size_t const durables = s->durables;
+    delete_at(s, "j", "second", begun_ms + 1);
+    delete_at(s, "k", "third", begun_ms + PAUSE_MS - 1);
+    CU_ASSERT_EQUAL(s->durables, durables);
+    CU_ASSERT_EQUAL(s->removals, 1);
+    CU_ASSERT_EQUAL(partition_deadline_ms(s->p), begun_ms + PAUSE_MS);
+    for (int i = 0; i < 4; i++)
+        stage_timer(s, begun_ms + PAUSE_MS);
+    CU_ASSERT_EQUAL(s->durables, durables + 1);
+    CU_ASSERT_EQUAL(s->removals, 3);
     stage_end(s);
 }
 
@@ -606,8 +677,29 @@ static void it_steps_down_when_all_is_answered(void)
     stage_end(s);
 }
 
+/* What the host said while it was closed may have been of a clock that was wrong: timers are not set by it.
+ */
+static void a_time_from_before_the_opening_is_forgotten(void)
+{
+    enum { HOUR_MS = 3600 * 1000 };
+    struct record record;
+    struct stage *s = begin();
+    stage_settle(s);
+    ask(s, PARTITION_IN_CLOSE);
+    CU_ASSERT_EQUAL_FATAL(partition_state(s->p), PARTITION_CLOSED);
+    (void)partition_flush(s->p, s->now_ms + HOUR_MS, true);
+    ask(s, PARTITION_IN_OPEN);
+    stage_start(s, "i", "plain");
+    CU_ASSERT_EQUAL_FATAL(record_decode(s->log[s->log_len - 1].bytes, &s->arena, &record, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(record.kind, RECORD_TURN);
+    CU_ASSERT_EQUAL(record.turn.time_ms, s->now_ms);
+    stage_end(s);
+}
+
 static const struct thole_test tests[] = {
+    {"a time from before the opening is forgotten", a_time_from_before_the_opening_is_forgotten},
     {"a timer that fires too early fires again", a_timer_that_fires_too_early_fires_again},
+    {"early events have memory of their own", early_events_have_memory_of_their_own},
     {"one thing at a time", one_thing_at_a_time},
     {"an opening saves nothing twice", an_opening_saves_nothing_twice},
     {"an inbox that went back is said once", an_inbox_that_went_back_is_said_once},
@@ -621,7 +713,8 @@ static const struct thole_test tests[] = {
     {"a name is counted once for an instance", a_name_is_counted_once_for_an_instance},
     {"what changes while it is counted is counted again", what_changes_while_it_is_counted_is_counted_again},
     {"rows ahead of the log are made again", rows_ahead_of_the_log_are_made_again},
-    {"two at a time", two_at_a_time},
+    {"so many at a time", so_many_at_a_time},
+    {"what is durable is not so at once", what_is_durable_is_not_so_at_once},
     {"not before the deletion is confirmed", not_before_the_deletion_is_confirmed},
     {"what is durable stays so", what_is_durable_stays_so},
     {"what is removed is not removed again", what_is_removed_is_not_removed_again},

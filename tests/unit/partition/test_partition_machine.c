@@ -97,7 +97,10 @@ static void test_queries(void)
     stage_start(s, "stranger", "nobody-knows-it");
     (void)stage_said(s);
     stage_query(s, "stranger", "where");
-    stage_check_said(s, "no code", "answer INVALID: no live engine knows orchestration 'nobody-knows-it'\n");
+    stage_check_said(
+        s, "no code",
+        "answer INVALID: engine stage, which owned partition 0 then, does not have orchestration "
+        "'nobody-knows-it': all engines of a namespace must have the same orchestrations\n");
     stage_complete(s, "i", 3, THOLE_STR("done"));
     (void)stage_said(s);
     stage_query(s, "i", "where");
@@ -436,7 +439,9 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_EVENT, "late");
     stage_query(s, "i", "where");
-    stage_check_said(s, "ended", "answer INVALID: it has ended, and its history cannot be read here\n");
+    stage_check_said(s, "ended",
+                     "notice rejected i\n"
+                     "answer INVALID: it has ended, and its history cannot be read here\n");
     CHECK_STR("nothing more", stage_history(s, "i"),
               "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n"
               "1.3 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");

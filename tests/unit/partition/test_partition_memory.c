@@ -3,6 +3,7 @@
  * Either the process ends, with the words of memory_give_up(), or the partition steps down and is opened
  * again; what it was given is done then, as if nothing had been.
  */
+#include "dropped.h"
 #include "lent.h"
 #include "partition_stage.h"
 #include "sanitized.h"
@@ -103,7 +104,7 @@ static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     thole_task const work = thole_call(ctx, THOLE_STR("work"), input);
     thole_raise(ctx, THOLE_STR("other"), THOLE_STR("news"), input);
     thole_start(ctx, THOLE_STR("plain"), input, NULL);
-    (void)thole_timer(ctx, 3600 * 1000);
+    drop_task(thole_timer(ctx, 3600 * 1000));
     THOLE_TRY(thole_await(ctx, thole_child(ctx, THOLE_STR("plain"), input, NULL), ret_output));
     return thole_await(ctx, work, NULL);
 }
@@ -186,8 +187,10 @@ static void deliver(struct stage *s, size_t upto)
 {
     static const size_t tries = 5;
     for (size_t i = 0; i < tries; i++) {
-        if (partition_state(s->p) == PARTITION_CLOSED)
+        if (partition_state(s->p) == PARTITION_CLOSED) {
             stage_open(s);
+            stage_query(s, "c", "how"); /* the rows name it: it may have to continue as new */
+        }
         for (size_t k = i == 0 ? upto - 1 : 0; k < upto && partition_state(s->p) == PARTITION_OPEN; k++) {
             s->inbox = k;
             stage_message(s, &inbox[k]);

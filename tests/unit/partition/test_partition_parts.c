@@ -19,22 +19,32 @@ static const char *render(const struct progress *progress)
 {
     static char text[256];
     int n = snprintf(text, sizeof text, "%llu", (unsigned long long)progress->floor);
-    for (size_t i = 0; i < progress->above_len; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " %llu", (unsigned long long)progress->above[i]);
+    struct position const position = progress_position(progress);
+    for (size_t i = 0; i < position.ranges_len; i++) {
+        unsigned long long const first = position.ranges[i].first, last = position.ranges[i].last;
+        n += snprintf(text + n, sizeof text - (size_t)n, first == last ? " %llu" : " %llu-%llu", first, last);
+    }
     return text;
 }
 
 static const struct progress_case {
     const char *name;
-    uint64_t floor, above[4], above_len, add[8], add_len;
+    uint64_t floor;
+    struct sequence_range above[4];
+    uint64_t above_len, add[8], add_len;
     const char *expected;
 } progress_cases[] = {
-    {"in order", 0, {0}, 0, {1, 2, 3}, 3, "3"},
-    {"out of order", 0, {0}, 0, {3, 1}, 2, "1 3"},
-    {"a gap closes", 0, {0}, 0, {3, 2, 1}, 3, "3"},
-    {"a gap closes up to the next", 0, {0}, 0, {5, 3, 2, 1}, 4, "3 5"},
-    {"twice is once", 4, {6}, 1, {6, 4, 3}, 3, "4 6"},
-    {"taken over", 10, {12, 14}, 2, {11, 13}, 2, "14"},
+    {"in order", 0, {{0, 0}}, 0, {1, 2, 3}, 3, "3"},
+    {"out of order", 0, {{0, 0}}, 0, {3, 1}, 2, "1 3"},
+    {"a gap closes", 0, {{0, 0}}, 0, {3, 2, 1}, 3, "3"},
+    {"a gap closes up to the next", 0, {{0, 0}}, 0, {5, 3, 2, 1}, 4, "3 5"},
+    {"twice is once", 4, {{6, 6}}, 1, {6, 4, 3}, 3, "4 6"},
+    {"taken over", 10, {{12, 12}, {14, 14}}, 2, {11, 13}, 2, "14"},
+    {"behind a range", 10, {{12, 14}}, 1, {15}, 1, "10 12-15"},
+    {"before a range", 10, {{13, 14}}, 1, {12}, 1, "10 12-14"},
+    {"between two", 10, {{12, 14}, {16, 18}}, 2, {15}, 1, "10 12-18"},
+    {"before, between and behind", 10, {{14, 14}}, 1, {12, 16, 18, 13}, 4, "10 12-14 16 18"},
+    {"within a range", 10, {{12, 14}}, 1, {13}, 1, "10 12-14"},
 };
 
 static void test_progress_table(void)
@@ -42,7 +52,7 @@ static void test_progress_table(void)
     for (size_t i = 0; i < ARRAY_LEN(progress_cases); i++) {
         const struct progress_case *c = &progress_cases[i];
         struct progress progress = {0};
-        struct position const position = {.floor = c->floor, .above = c->above, .above_len = c->above_len};
+        struct position const position = {.floor = c->floor, .ranges = c->above, .ranges_len = c->above_len};
         progress_set(&progress, &position);
         for (size_t k = 0; k < c->add_len; k++)
             progress_add(&progress, c->add[k], 0);
@@ -67,6 +77,8 @@ static void test_what_answers_an_output(void)
                  {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
                  {PARTITION_OUT_READ_IDS, PARTITION_IN_IDS},
                  {PARTITION_OUT_REMOVE_HISTORY, PARTITION_IN_REMOVED},
+                 {PARTITION_OUT_REMOVE_RECORDS, PARTITION_IN_REMOVED},
+                 {PARTITION_OUT_FIND_DISPENSABLE, PARTITION_IN_DISPENSABLE},
                  {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
                  {PARTITION_OUT_STORE_RESET, PARTITION_IN_STORE_RESET},
                  {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
@@ -88,6 +100,41 @@ static void test_what_answers_an_output(void)
         CU_ASSERT(in.kind == pairs[i].in && in.generation == 3 && in.token == 7);
         CU_ASSERT(in.live.blocked == NULL && in.live.names_len == 0 && in.live.activities == 0);
     }
+}
+
+/* ---- removals ---- */
+
+/* Thousands of histories may wait to be removed: what a record lists goes beside them, or it would be listed
+ * more slowly than instances are deleted. */
+static void test_lists_do_not_wait_for_histories(void)
+{
+    enum { HISTORIES = 1000, LIST = 2000, SENT_UP_TO = 3000 };
+    static const uint64_t listed[] = {5, 7};
+    static struct env env;
+    static struct projection p = {.env = &env};
+    size_t histories = 0, lists = 0;
+    for (uint64_t i = 1; i <= HISTORIES; i++)
+        removals_owe(&p, THOLE_STR("i"), (struct executions){0, 0}, i);
+    removals_owe_listed(&p, &(struct folded){.sequences = listed, .len = ARRAY_LEN(listed)}, LIST);
+    CU_ASSERT_EQUAL(removals_first(&p.removals), 1);
+    CU_ASSERT_EQUAL(removals_last(&p.removals), LIST);
+    p.projector.durable = SENT_UP_TO;
+    removals_pump(&p, LIST - 1);
+    removals_pump(&p, SENT_UP_TO);
+    for (struct partition_out out; env_poll(&env, &out);) {
+        histories += out.kind == PARTITION_OUT_REMOVE_HISTORY;
+        lists += out.kind == PARTITION_OUT_REMOVE_RECORDS && out.token == LIST && out.remove_records.len == 2;
+    }
+    CU_ASSERT_EQUAL(histories, REMOVALS_OUT_MAX);
+    CU_ASSERT_EQUAL(lists, 1);
+    removals_check(&p.removals);
+    CU_ASSERT(projection_removed(&p, LIST) && !projection_removed(&p, LIST) && projection_removed(&p, 1));
+    CU_ASSERT_FALSE(projection_removed(&p, HISTORIES)); /* it is not under way */
+    CU_ASSERT_EQUAL(removals_first(&p.removals), 2);
+    CU_ASSERT_EQUAL(removals_last(&p.removals), HISTORIES);
+    removals_check(&p.removals);
+    removals_release(&p.removals);
+    env_release(&env);
 }
 
 static void test_progress_any_order_ends_at_the_top(void)
@@ -124,7 +171,7 @@ static void test_progress_gaps(void)
  * read. */
 static void test_progress_knows_what_it_has_seen(void)
 {
-    uint64_t const above[] = {12, 14};
+    struct sequence_range const above[] = {{12, 12}, {14, 14}};
     static const struct {
         uint64_t seen, seen_ns, read, sequence, stored_ns;
     } rows[] = {
@@ -135,7 +182,7 @@ static void test_progress_knows_what_it_has_seen(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct progress progress = {0};
-        struct position const position = {10, above, 2, rows[i].seen, rows[i].seen_ns};
+        struct position const position = {10, above, 2, rows[i].seen, rows[i].seen_ns, false};
         progress_set(&progress, &position);
         if (rows[i].read > 0)
             CU_ASSERT_TRUE(progress_receive(
@@ -198,7 +245,7 @@ static void test_progress_parts(void)
         {"the first waits", {3, 3}, {1, 2, 1, 2, 2}, 5, "0 2"},
         {"the second waits", {3, 3}, {2, 1, 2, 1, 1}, 5, "1"},
         {"both are there", {3, 3}, {2, 1, 2, 1, 2, 1}, 6, "2"},
-        {"others between them", {2, 1, 2, 0}, {3, 4, 1, 2, 3}, 5, "0 2 3 4"},
+        {"others between them", {2, 1, 2, 0}, {3, 4, 1, 2, 3}, 5, "0 2-4"},
         {"all of them", {2, 1, 2, 0}, {3, 4, 1, 2, 3, 1}, 6, "4"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -238,8 +285,8 @@ static void test_progress_parts_and_gaps(void)
 /* Who begins anew at a position reads all parts again, and of what is incorporated none. */
 static void test_progress_forgets_parts(void)
 {
-    uint64_t const above[] = {12};
-    struct position const position = {.floor = 10, .above = above, .above_len = 1};
+    struct sequence_range const above[] = {{12, 12}};
+    struct position const position = {.floor = 10, .ranges = above, .ranges_len = 1};
     struct progress progress = {0};
     progress_set(&progress, &position);
     receive(&progress, 11, 3);
@@ -251,7 +298,7 @@ static void test_progress_forgets_parts(void)
     add_all(&progress, (const uint64_t[]){11, 12, 13}, 3);
     CHECK_STR("anew", render(&progress), "10 12");
     add_all(&progress, (const uint64_t[]){11, 13}, 2);
-    CHECK_STR("one is left", render(&progress), "10 12 13");
+    CHECK_STR("one is left", render(&progress), "10 12-13");
     add_part(&progress, 11);
     CHECK_STR("none is left", render(&progress), "13");
     CU_ASSERT_EQUAL(progress.several_len, 0);
@@ -408,6 +455,7 @@ static void test_null_is_nothing(void)
 
 static const struct thole_test tests[] = {
     {"what_answers_an_output", test_what_answers_an_output},
+    {"lists do not wait for histories", test_lists_do_not_wait_for_histories},
     {"partition: inbox position table", test_progress_table},
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
     {"partition: inbox position, gaps", test_progress_gaps},

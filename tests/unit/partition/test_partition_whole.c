@@ -2,6 +2,7 @@
  * Nothing is left out on the way: what a message says is in its record, what happened is in the rows, and an
  * answer that comes twice counts once. Every field is shown.
  */
+#include "dropped.h"
 #include "history.pb-c.h"
 #include "partition_stage.h"
 #include "samples.h"
@@ -27,8 +28,8 @@ static thole_status all_kinds(thole_ctx *ctx, thole_slice input, thole_slice *re
                                         .retry = {.tries_max = 2, .first_delay_ms = 50}};
     thole_child_options const child = {.size = sizeof child, .instance = THOLE_STR("kid")};
     thole_set_status(ctx, THOLE_STR("half way"));
-    (void)thole_timer(ctx, 3600 * 1000);
-    (void)thole_child(ctx, THOLE_STR("waits"), input, &child);
+    drop_task(thole_timer(ctx, 3600 * 1000));
+    drop_task(thole_child(ctx, THOLE_STR("waits"), input, &child));
     THOLE_TRY(thole_await(ctx, thole_call_with(ctx, THOLE_STR("draw"), input, &options), ret_output));
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
@@ -37,7 +38,7 @@ static thole_status all_kinds(thole_ctx *ctx, thole_slice input, thole_slice *re
 static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)ret_output;
-    (void)thole_call(ctx, THOLE_STR("work"), input);
+    drop_task(thole_call(ctx, THOLE_STR("work"), input));
     THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
     return thole_continue_as_new(ctx, input, 0);
 }
@@ -49,7 +50,7 @@ static thole_status two_tries(thole_ctx *ctx, thole_slice input, thole_slice *re
     for (uint64_t delay_ms = 50; delay_ms <= 5000; delay_ms *= 100) {
         thole_call_options const options = {.size = sizeof options,
                                             .retry = {.tries_max = 2, .first_delay_ms = delay_ms}};
-        (void)thole_call_with(ctx, THOLE_STR("draw"), input, &options);
+        drop_task(thole_call_with(ctx, THOLE_STR("draw"), input, &options));
     }
     return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
 }
@@ -135,7 +136,7 @@ static void a_message_is_recorded_whole(void)
         struct stage *s = begin();
         stage_message(s, &start);
         check_recorded(s, "start",
-                       "#1 Started waits@1(in) of p:5#6\ncode: 2\nversion: 1\nname: \"waits\"\ndata: \"in\"\n"
+                       "#1 Started waits@1(in) of p:5#6\ncode: 3\nversion: 1\nname: \"waits\"\ndata: \"in\"\n"
                        "request_id: \"r\"\nparent.instance: \"p\"\nparent.execution: 5\nparent.event: 6\n");
         size_t const at = s->log_len;
         stage_message(s, &rows[i].message);
@@ -296,21 +297,73 @@ static void the_rows_are_whole(void)
                      "- activity i.1.5 try 2 / 0 ''\n+ timer i.1.5 4600050\n"
                      "+ quarantine i.1.5 gpu/draw try 2 lost 5 w 'it kills' 1000050 4600050\n"
                      "+ instance i.1 @0 status 1 turns 4 at 5 created 0 updated 1000050 ''\n");
-    stage_message(
-        s,
-        &(struct message){
-            .kind = MESSAGE_RELEASE, .instance = THOLE_STR("i"), .execution = 1, .task = 5, .try_number = 2});
+    stage_message(s, &(struct message){.kind = MESSAGE_RELEASE,
+                                       .instance = THOLE_STR("i"),
+                                       .execution = 1,
+                                       .task = 5,
+                                       .try_number = 2,
+                                       .source = {.actor = {.name = THOLE_STR("ops")}}});
     stage_check_said(s, "released",
                      "+ activity i.1.5 try 3 gpu/draw 700 'half'\n- timer i.1.5 0\n"
                      "- quarantine i.1.5 / try 0 lost 0  '' 0 0\n"
                      "+ instance i.1 @0 status 1 turns 5 at 6 created 0 updated 1000050 ''\n");
+    check_recorded(s, "by whom",
+                   "#9 ActivityTryStarted #5 try 3 draw() from quarantine\nref: 5\ntry_number: 3\n"
+                   "quarantined: 1\nname: \"draw\"\nqueue: \"gpu\"\ndetails: \"half\"\n"
+                   "retry.try_timeout_ms: 700\nactor: \"ops\"\n");
     stage_tell(s, "i", MESSAGE_TERMINATE, "over");
     stage_check_said(s, "terminated",
                      "notice terminated i\n- activity i.1.5 try 0 / 0 ''\n- timer i.1.3 0\n"
                      "+ instance i.1 @0 status 7 turns 6 at 7 created 0 updated 1000050 'over'\n"
-                     "send kind 5 to kid.0.0: OK  'over' by <1.12.i\n");
+                     "send kind 5 to kid.0.0: OK  'over' by <1.12.i to its child 1#4\n");
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
     stage_check_said(s, "deleted", "notice deleted i\ndeletion i.1 pruned 0-0 at 8\n");
+    stage_end(s);
+}
+
+static void fire(struct stage *s, uint64_t execution, uint64_t task)
+{
+    stage_message(s, &(struct message){.kind = MESSAGE_RELEASE,
+                                       .instance = THOLE_STR("i"),
+                                       .execution = execution,
+                                       .task = task,
+                                       .timer = true,
+                                       .source = {.actor = {.name = THOLE_STR("ops")}}});
+}
+
+/* Somebody has a timer fire that is due in an hour, or a try start that waits: once, in its execution, and
+ * nothing else. */
+static void a_timer_is_fired(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "all_kinds");
+    struct message failed = result(5, 1);
+    failed.status = THOLE_APP;
+    stage_message(s, &failed); /* its next try waits */
+    s->see = see;
+    (void)stage_said(s);
+    fire(s, 1, 4);
+    fire(s, 1, 100);
+    fire(s, 2, 3);
+    fire(s, 2, 5);
+    stage_check_said(s, "nothing that waits for a time", "");
+    fire(s, 1, 3);
+    stage_check_said(s, "fired",
+                     "- timer i.1.3 0\n"
+                     "+ instance i.1 @0 status 1 turns 3 at 4 created 0 updated 1000000 ''\n");
+    check_recorded(s, "who", "#7 TimerFired #3\nref: 3\nactor: \"ops\"\n");
+    fire(s, 1, 5);
+    stage_check_said(s, "the next try",
+                     "+ activity i.1.5 try 2 gpu/draw 700 ''\n"
+                     "- timer i.1.5 0\n"
+                     "+ instance i.1 @0 status 1 turns 4 at 5 created 0 updated 1000000 ''\n");
+    check_recorded(s, "who asked for it",
+                   "#8 ActivityTryStarted #5 try 2 draw()\nref: 5\ntry_number: 2\nname: \"draw\"\n"
+                   "queue: \"gpu\"\nretry.try_timeout_ms: 700\nactor: \"ops\"\n");
+    fire(s, 1, 3);
+    fire(s, 1, 5);
+    stage_check_said(s, "again", "");
+    stage_timer(s, s->now_ms + 3600 * 1000);
     stage_end(s);
 }
 
@@ -550,6 +603,7 @@ static const struct thole_test tests[] = {
     {"a message is recorded whole", a_message_is_recorded_whole},
     {"a deletion is recorded whole", a_deletion_is_recorded_whole},
     {"the rows are whole", the_rows_are_whole},
+    {"partition: a timer is fired", a_timer_is_fired},
     {"an answer that comes twice counts once", an_answer_that_comes_twice_counts_once},
     {"an answer is not that of another", an_answer_is_not_that_of_another},
     {"rows of one batch", rows_of_one_batch},

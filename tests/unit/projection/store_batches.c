@@ -73,6 +73,7 @@ static struct batch *make_batch(const char *word, size_t rows)
     struct fields const f = fields_of(word);
     struct batch *const batch = batch_create((uint32_t)field_number(&f, 0), field_number(&f, 1));
     batch->projected = (struct projected){field_number(&f, 2), field_number(&f, 3)};
+    batch->follows = (struct rows_state){{field_number(&f, 4), field_number(&f, 5)}, field_number(&f, 6)};
 #define ROOM(kind) batch->kind = arena_array(&batch->arena, rows, sizeof *batch->kind);
     ROOM(activities_added)
     ROOM(activities_removed)

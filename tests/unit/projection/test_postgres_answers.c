@@ -240,15 +240,16 @@ static void test_what_an_error_means(void)
                 {"53300", THOLE_UNAVAILABLE, true, "max_connections"},
                 {"53100", THOLE_UNAVAILABLE, false, "out of a resource"},
                 {"58030", THOLE_UNAVAILABLE, false, "disk or system"},
-                {"42P01", THOLE_UNAVAILABLE, false, "start an engine, which makes them"},
+                {"42P01", THOLE_UNAVAILABLE, true, "start an engine, which makes them"},
                 {"3F000", THOLE_UNAVAILABLE, false, "start an engine, which makes it"},
-                {"42703", THOLE_UNAVAILABLE, false, "an engine is just making the tables, or they are older"},
+                {"42703", THOLE_UNAVAILABLE, true, "an engine is just making the tables, or they are older"},
                 {"42501", THOLE_DENIED, false, "grant the role the privilege"},
                 {"28P01", THOLE_DENIED, true, "pg_hba.conf"},
                 {"3D000", THOLE_DENIED, true, "create the database"},
-                {"22012", THOLE_FENCED, false, ")"},
+                {"22012", THOLE_INVALID, false, ")"},
                 {"22021", THOLE_INVALID, false, ")"},
-                {"23505", THOLE_CORRUPT, false, ")"},
+                {"23505", THOLE_INVALID, false, ")"},
+                {"P0001", THOLE_INVALID, false, ")"},
                 {"XX001", THOLE_CORRUPT, false, ")"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char answers[40], want[80];

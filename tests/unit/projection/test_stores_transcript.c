@@ -38,6 +38,8 @@ static thole_status on_instance(void *arg, const thole_instance_info *info)
     put_text("custom", info->custom_status);
     put_text("parent", info->parent);
     put_number("turns", info->turns);
+    if (info->reason != NULL)
+        put_text("reason", thole_slice_from(info->reason));
     put_end();
     return line_row_status();
 }
@@ -219,6 +221,11 @@ static thole_status call_leave(struct postgres *pg)
     return with_claims(pg, worker_store_leave);
 }
 
+static thole_status call_shelve(struct postgres *pg)
+{
+    return with_claims(pg, worker_store_shelve);
+}
+
 static thole_status call_not_lost(struct postgres *pg)
 {
     return with_claims(pg, worker_store_not_lost);
@@ -298,18 +305,37 @@ static thole_status call_apply(struct postgres *pg)
     return status;
 }
 
+static thole_status call_apart(struct postgres *pg)
+{
+    struct projector_refused refused = {.rows = 0};
+    size_t const batches_len = line_batches(batches);
+    CU_ASSERT_EQUAL(batches_len, 1);
+    thole_status const status = projector_store_apply_apart(pg, batches[0], &refused, &line.err);
+    (void)fprintf(line.to, "  refused %zu %s\n", refused.rows, refused.first);
+    for (size_t i = 0; i < batches_len; i++)
+        batch_destroy(batches[i]);
+    return status;
+}
+
 /* ---- the projector's other calls ---- */
+
+/* Of the partition that the line names, with as many batches as it says behind "batches". */
+static struct rows_owner line_owner(uint64_t epoch)
+{
+    return (struct rows_owner){(uint32_t)line_number(0), epoch, line_number_of("batches")};
+}
 
 static thole_status call_partition(struct postgres *pg)
 {
-    struct projected projected = {0};
+    struct rows_state rows = {.batches = 0};
     uint64_t epoch = 0;
     bool const told = !line_has("untold");
-    thole_status const status = projector_store_open(pg, (uint32_t)line_number(0), line_number(1), &projected,
+    thole_status const status = projector_store_open(pg, (uint32_t)line_number(0), line_number(1), &rows,
                                                      told ? &epoch : NULL, &line.err);
     (void)fputs(" ", line.to);
-    put_number("seq", projected.seq);
-    put_number("mark", projected.mark);
+    put_number("seq", rows.projected.seq);
+    put_number("mark", rows.projected.mark);
+    put_number("batches", rows.batches);
     put_number("epoch", epoch);
     put_end();
     return status;
@@ -317,12 +343,19 @@ static thole_status call_partition(struct postgres *pg)
 
 static thole_status call_rows_complete(struct postgres *pg)
 {
-    return projector_store_complete(pg, (uint32_t)line_number(0), line_number(1), &line.err);
+    struct rows_owner const owner = line_owner(line_number(1));
+    return projector_store_complete(pg, &owner, &line.err);
 }
 
 static thole_status call_reset(struct postgres *pg)
 {
-    return projector_store_reset(pg, (uint32_t)line_number(0), line_number(1), &line.err);
+    struct rows_state rows = {.batches = 0};
+    thole_status const status =
+        projector_store_reset(pg, (uint32_t)line_number(0), line_number(1), &rows, &line.err);
+    (void)fputs(" ", line.to);
+    put_number("batches", rows.batches);
+    put_end();
+    return status;
 }
 
 static thole_status call_timers(struct postgres *pg)
@@ -351,16 +384,46 @@ static thole_status call_live(struct postgres *pg)
 
 static thole_status call_orphans(struct postgres *pg)
 {
+    struct rows_owner const owner = line_owner(7);
     struct batch_activity *rows = NULL;
     size_t n = 0;
     uint64_t next = 0;
-    thole_status const status =
-        projector_store_orphans(pg, (uint32_t)line_number(0), line_number(1), line_number(2), &line.arena,
-                                &rows, &n, &next, &line.err);
+    thole_status const status = projector_store_orphans(pg, &owner, line_number(1), line_number(2),
+                                                        &line.arena, &rows, &n, &next, &line.err);
     put_activities(rows, n, sizeof *rows, NULL);
     (void)fputs(" ", line.to);
     put_number("next", next);
     put_end();
+    return status;
+}
+
+static thole_status call_shelved(struct postgres *pg)
+{
+    uint32_t const partitions[] = {(uint32_t)line_number(0), (uint32_t)line_number(1)};
+    struct shelved_name *names = NULL;
+    size_t n = 0;
+    thole_status const status = projector_store_shelved(pg, partitions, ARRAY_LEN(partitions), line_number(2),
+                                                        &line.arena, &names, &n, &line.err);
+    for (size_t i = 0; i < n; i++) {
+        put_number("p", names[i].partition);
+        put_text("queue", names[i].queue);
+        put_text("activity", names[i].activity);
+        put_number("rows", names[i].rows);
+        put_end();
+    }
+    return status;
+}
+
+static thole_status call_unshelve(struct postgres *pg)
+{
+    struct rows_owner const owner = line_owner(7);
+    struct shelved_name const names[] = {{.queue = THOLE_STR("q"), .activity = THOLE_STR("new")},
+                                         {.queue = THOLE_STR("q2"), .activity = THOLE_STR("act")}};
+    struct batch_activity *rows = NULL;
+    size_t n = 0;
+    thole_status const status = projector_store_unshelve(pg, &owner, names, ARRAY_LEN(names), line_number(1),
+                                                         line_number(2), &line.arena, &rows, &n, &line.err);
+    put_activities(rows, n, sizeof *rows, NULL);
     return status;
 }
 
@@ -378,8 +441,9 @@ static thole_status call_expire(struct postgres *pg)
 {
     struct expired_try *rows = NULL;
     size_t n = 0;
-    thole_status const status = projector_store_expire_begin(
-        pg, (uint32_t)line_number(0), line_number(1), line_number(2), &line.arena, &rows, &n, &line.err);
+    struct rows_owner const owner = line_owner(7);
+    thole_status const status = projector_store_expire_begin(pg, &owner, line_number(1), line_number(2),
+                                                             &line.arena, &rows, &n, &line.err);
     if (n > 0)
         put_activities(&rows->row, n, sizeof *rows, &rows->attempt);
     return status;
@@ -412,6 +476,7 @@ static thole_status call_list(struct postgres *pg)
                                       .created_after_ms = line_number_of("after"),
                                       .created_before_ms = line_number_of("before"),
                                       .limit = line_number_of("limit"),
+                                      .statuses = (uint32_t)line_number_of("statuses"),
                                       .behind_instance = line_text_of("behind"),
                                       .behind_created_ms = line_number_of("created")};
     return query_store_list(pg, &filter, on_instance, &line, &line.err);
@@ -563,11 +628,13 @@ static const struct {
     {"renew", call_renew},
     {"release", call_release},
     {"leave", call_leave},
+    {"shelve", call_shelve},
     {"not_lost", call_not_lost},
     {"complete", call_complete},
     {"commit", call_commit_completions},
     {"roll_back", call_roll_back},
     {"died", call_died},
+    {"apart", call_apart},
     {"apply", call_apply},
     {"partition", call_partition},
     {"rows_complete", call_rows_complete},
@@ -575,6 +642,8 @@ static const struct {
     {"timers", call_timers},
     {"live", call_live},
     {"orphans", call_orphans},
+    {"shelved", call_shelved},
+    {"unshelve", call_unshelve},
     {"waiting", call_waiting},
     {"next_deadline", call_next_deadline},
     {"expire", call_expire},
@@ -624,14 +693,14 @@ static struct postgres *begin(bool fresh)
     static const struct postgres_options options = {
         .conninfo = "host=db", .ns = "shop", .application = "thole-test"};
     struct postgres *pg = NULL;
-    struct projected projected;
+    struct rows_state rows;
     played_libpq_begin();
     CU_ASSERT_EQUAL_FATAL(postgres_open(&options, &pg, NULL), THOLE_OK);
     if (!fresh)
         memset(pg->prepared, true, sizeof pg->prepared);
     for (uint32_t p = 1; p <= 3 && !fresh; p++) {
-        played.answers = "-; ; 0 0 7";
-        CU_ASSERT_EQUAL_FATAL(projector_store_open(pg, p, 7, &projected, NULL, NULL), THOLE_OK);
+        played.answers = "-; ; 0 0 7 0";
+        CU_ASSERT_EQUAL_FATAL(projector_store_open(pg, p, 7, &rows, NULL, NULL), THOLE_OK);
     }
     return pg;
 }
@@ -707,7 +776,7 @@ static void play_line(const char *text, FILE *to)
         return;
     torture(words, "lost", to);
     torture(words, "42501", to);
-    torture(words, "22012", to);
+    torture(words, "40P01", to);
     torture(words, "shape", to);
 }
 

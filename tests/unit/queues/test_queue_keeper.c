@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "logged.h"
 #include "queue_keeper.h"
+#include "queue_wish.h"
 #include "said.h"
 #include "thole_cunit.h"
 #include "wrap_mutexes.h"
@@ -30,9 +31,8 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return atomic_load(&play.now_ms);
 }
 
-thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
-                                          thole_error *reterr)
+thole_status __wrap_queue_wish(struct connection *connection, const char *ns, thole_slice queue,
+                               uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew, thole_error *reterr)
 {
     (void)connection, (void)ns, (void)queue;
     *ret_lease_ms = lease_ms;
@@ -74,6 +74,31 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
     return ETIMEDOUT;
 }
 
+/* ---- what the workers know ---- */
+
+static struct {
+    atomic_bool asks; /* it is time to */
+    atomic_uint asked;
+    thole_status status;
+} served;
+
+bool __wrap_served_names_asks(struct served_names *names, uint64_t now_ms)
+{
+    (void)names, (void)now_ms;
+    return atomic_load(&served.asks);
+}
+
+thole_status __wrap_served_names_ask(struct served_names *names, struct connection *connection,
+                                     const char *ns, thole_slice queue, thole_slice self, thole_error *reterr)
+{
+    (void)names, (void)connection;
+    CHECK_STR("namespace", ns, "test");
+    CU_ASSERT_TRUE(thole_slice_equal(queue, THOLE_STR("q")));
+    CU_ASSERT_TRUE(thole_slice_equal(self, THOLE_STR("w-1")));
+    atomic_fetch_add(&served.asked, 1);
+    return served.status == THOLE_OK ? THOLE_OK : thole_fail(reterr, served.status, "may not ask");
+}
+
 static void wait_idle(size_t times)
 {
     while (atomic_load(&play.idle) < times && atomic_load(&play.looks) < LOOKS_MAX)
@@ -92,6 +117,7 @@ static struct queue_keeper *begin(size_t fail)
     play.anew = false;
     said_clear(&play.said);
     CU_ASSERT_PTR_NOT_NULL_FATAL(keeper);
+    queue_keeper_listen(keeper, (struct served_names *)&served, THOLE_STR("w-1"));
     CU_ASSERT_EQUAL_FATAL(queue_keeper_start(keeper, NULL, "test", "q", 30000, NULL), THOLE_OK);
     wait_idle(1);
     return keeper;
@@ -151,7 +177,37 @@ static void test_what_is_said(void)
     end(keeper);
 }
 
+/* Not again and again: each question goes to all workers. */
+static void test_the_workers_are_asked(void)
+{
+    struct queue_keeper *const keeper = begin(0);
+    atomic_store(&served.asks, true);
+    atomic_store(&served.asked, 0);
+    served.status = THOLE_OK;
+    queue_keeper_ask(keeper);
+    wait_idle(2);
+    CU_ASSERT_EQUAL(atomic_load(&served.asked), 1);
+    atomic_store(&served.asks, false);
+    queue_keeper_ask(keeper);
+    wait_idle(3);
+    CU_ASSERT_EQUAL(atomic_load(&served.asked), 1);
+    atomic_store(&served.asks, true);
+    served.status = THOLE_DENIED;
+    queue_keeper_ask(keeper);
+    wait_idle(4);
+    queue_keeper_ask(keeper);
+    wait_idle(5);
+    CU_ASSERT_EQUAL(atomic_load(&served.asked), 3);
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), 0); /* that is another matter */
+    said_check(&play.said, "once",
+               "worker: queue q: this user may not ask which activities other workers know, so those that no "
+               "worker knows stay in the queue before the others; give it what thole doctor "
+               "--nats-permissions worker prints: may not ask\n");
+    end(keeper);
+}
+
 static const struct thole_test tests[] = {
+    {"the workers are asked", test_the_workers_are_asked},
     {"what is said", test_what_is_said},
     {"one wish is one look", test_one_wish_is_one_look},
     {"what fails is tried again", test_what_fails_is_tried_again},

@@ -1,5 +1,6 @@
 /* Damaged histories, one way each: CORRUPT or NONDETERMINISM with a text, with and without code; never a
  * crash. test_instance_random.c damages histories at random. */
+#include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
 
@@ -7,11 +8,11 @@
 static thole_status busy(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_call_options const options = {.size = sizeof options, .retry = {.tries_max = 3}};
-    (void)thole_call_with(ctx, THOLE_STR("a"), input, &options);
-    (void)thole_timer(ctx, 10);
-    (void)thole_event(ctx, THOLE_STR("go"));
-    (void)thole_child(ctx, THOLE_STR("c"), input, NULL);
-    (void)thole_call(ctx, THOLE_STR("plain"), input);
+    drop_task(thole_call_with(ctx, THOLE_STR("a"), input, &options));
+    drop_task(thole_timer(ctx, 10));
+    drop_task(thole_event(ctx, THOLE_STR("go")));
+    drop_task(thole_child(ctx, THOLE_STR("c"), input, NULL));
+    drop_task(thole_call(ctx, THOLE_STR("plain"), input));
     return thole_await(ctx, thole_event(ctx, THOLE_STR("never")), ret_output);
 }
 

@@ -249,7 +249,7 @@ static void check_turn(const char *row, struct turn turn, const char *expected)
 
 static void damaged_turns(void)
 {
-    struct event const start = {.kind = EVENT_STARTED, .id = 1, .name = THOLE_STR("t"), .code = 3};
+    struct event const start = {.kind = EVENT_STARTED, .id = 1, .name = THOLE_STR("t"), .code = 4};
     struct turn const turn = {.instance = THOLE_STR("order-1"),
                               .execution = 1,
                               .number = 1,
@@ -257,7 +257,7 @@ static void damaged_turns(void)
                               .events = &start,
                               .events_len = 1};
     struct turn wrong = turn;
-    check_turn("newer semantics", turn, "execution of semantics 3, this engine knows 2");
+    check_turn("newer semantics", turn, "execution of semantics 4, this engine knows 3");
     wrong.number = 2;
     check_turn("turn 1 is missing", wrong, "turn 2 follows turn 0");
     wrong = turn, wrong.number = 0;

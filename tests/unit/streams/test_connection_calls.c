@@ -37,6 +37,13 @@ thole_status __wrap_link_message(const char *subject, const char *reply, const s
     return status;
 }
 
+static const char *prefix = "$JS.API";
+const char *__wrap_connection_api_prefix(const struct connection *connection)
+{
+    (void)connection;
+    return prefix;
+}
+
 void __real_link_message_free(natsMsg *message);
 void __wrap_link_message_free(natsMsg *message)
 {
@@ -367,7 +374,28 @@ static void test_reading(void)
     }
 }
 
+/* JetStream is asked under the connection's own prefix, and what the server forbids is known by it. */
+static void test_api_prefix(void)
+{
+    struct buf answer;
+    prefix = "JS.thole.API";
+    begin();
+    buf_init(&answer, 9);
+    CU_ASSERT_EQUAL(connection_request(NULL, "$JS.API.INFO", THOLE_STR(""), &answer, &err), THOLE_OK);
+    CHECK_STR("asked", play.asked, "JS.thole.API.INFO: ");
+    end();
+    begin();
+    play.status = NATS_TIMEOUT;
+    play.violates = true;
+    play.violation = "Permissions Violation for Publish to \"JS.thole.API.INFO\"";
+    CU_ASSERT_EQUAL(connection_request(NULL, "$JS.API.INFO", THOLE_STR(""), &answer, &err), THOLE_DENIED);
+    buf_release(&answer);
+    end();
+    prefix = "$JS.API";
+}
+
 static const struct thole_test tests[] = {{"requests", test_requests},
+                                          {"JetStream's prefix", test_api_prefix},
                                           {"reads", test_reads},
                                           {"turns", test_turns},
                                           {"reading", test_reading},

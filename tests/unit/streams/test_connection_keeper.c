@@ -164,6 +164,13 @@ bool __wrap_natsConnection_IsClosed(natsConnection *nc)
     return false;
 }
 
+thole_status __wrap_link_check_inbox(struct link *link, const char *inbox, uint64_t timeout_ms,
+                                     thole_error *reterr)
+{
+    (void)link, (void)inbox, (void)timeout_ms, (void)reterr;
+    return THOLE_OK;
+}
+
 void __wrap_natsConnection_Destroy(natsConnection *nc)
 {
     CU_ASSERT_PTR_EQUAL(nc, some_nc);

@@ -414,6 +414,15 @@ bool __wrap_natsConnection_IsClosed(natsConnection *nc)
     return play.ncs[number_of_nc(nc)].closed;
 }
 
+thole_status __wrap_link_check_inbox(struct link *link, const char *inbox, uint64_t timeout_ms,
+                                     thole_error *reterr)
+{
+    bool const deaf = strcmp(play.fails, "inbox") == 0;
+    say("may hear %s, asks nc%u at most %" PRIu64 " ms: %s", inbox, number_of_nc(link->nc), timeout_ms,
+        deaf ? "no" : "yes");
+    return deaf ? thole_fail(reterr, THOLE_DENIED, "it may not") : THOLE_OK;
+}
+
 void __wrap_natsConnection_Destroy(natsConnection *nc)
 {
     struct played_nc *const at = &play.ncs[number_of_nc(nc)];

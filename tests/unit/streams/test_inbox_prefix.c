@@ -35,6 +35,32 @@ static void test_prefixes(void)
     }
 }
 
+/* No two owners have one prefix, whatever their names are; and each is taken. */
+static void test_owners(void)
+{
+    static const struct inbox_owner owners[] = {
+        {"shop", "engine", NULL},      {"shop", "worker", "mail"},    {"shop", "worker", "gpu"},
+        {"a", "worker", "b"},          {"a_worker", "engine", NULL},  {"a", "worker", "engine"},
+        {"a", "worker", "x_worker_y"}, {"a_worker_x", "worker", "y"}, {"a_", "worker", "b"},
+        {"a", "worker", "_b"},         {"a", "worker", "b_"},         {"a__worker", "client", NULL},
+        {"a_", "worker", "_b"},        {"a", "gateway", "worker_b"},  {"a", "gateway", NULL},
+        {"a", "remote-worker", "b"},   {"a", "remote-client", NULL},  {"A", "worker", "b"},
+    };
+    static char made[ARRAY_LEN(owners)][INBOX_PREFIX_BYTES_MAX + 1];
+    char room[INBOX_PREFIX_BYTES_MAX + 1];
+    for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
+        inbox_prefix_of(&owners[i], made[i]);
+        CU_ASSERT_EQUAL(inbox_prefix_check(made[i], NULL), THOLE_OK);
+        for (size_t k = 0; k < i; k++)
+            CU_ASSERT_NOT_EQUAL(strcmp(made[i], made[k]), 0);
+    }
+    CHECK_STR("a role", made[0], "_INBOX_shop_engine");
+    CHECK_STR("a queue", made[1], "_INBOX_shop_worker_mail");
+    CHECK_STR("underscores", made[7], "_INBOX_a__worker__x_worker_y");
+    CHECK_STR("chosen", inbox_prefix_or_own("_INBOX_x", &owners[0], room), "_INBOX_x");
+    CHECK_STR("own", inbox_prefix_or_own(NULL, &owners[1], room), "_INBOX_shop_worker_mail");
+}
+
 static void test_length(void)
 {
     char prefix[INBOX_PREFIX_BYTES_MAX + 2] = "_INBOX_", made[INBOX_OF_CONNECTION_BYTES];
@@ -71,6 +97,7 @@ static void test_connections(void)
 
 static const struct thole_test tests[] = {
     {"prefixes", test_prefixes},
+    {"each owner's own", test_owners},
     {"length", test_length},
     {"a name for each connection", test_connections},
 };

@@ -12,6 +12,12 @@ static struct {
     size_t destroyed;
 } play;
 
+const char *__wrap_connection_api_prefix(const struct connection *connection)
+{
+    (void)connection;
+    return "$JS.API";
+}
+
 void __real_natsMsg_Destroy(natsMsg *message);
 void __wrap_natsMsg_Destroy(natsMsg *message);
 void __wrap_natsMsg_Destroy(natsMsg *message)

@@ -60,6 +60,20 @@ static void test_longest_address(void)
     CU_ASSERT_FALSE(nats_url_address(url, address));
 }
 
+static void test_schemes(void)
+{
+    static const struct {
+        const char *url;
+        enum nats_scheme scheme;
+    } rows[] = {{"h", NATS_SCHEME_NATS},          {"nats://h", NATS_SCHEME_NATS},
+                {"NATS://h", NATS_SCHEME_NATS},   {"tls://h", NATS_SCHEME_TLS},
+                {"TLS://h", NATS_SCHEME_TLS},     {"Tls://u:p@h", NATS_SCHEME_TLS},
+                {"tsl://h", NATS_SCHEME_UNKNOWN}, {"https://h", NATS_SCHEME_UNKNOWN},
+                {"://h", NATS_SCHEME_UNKNOWN},    {"tls1://h", NATS_SCHEME_UNKNOWN}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK_STR(rows[i].url, nats_url_scheme(rows[i].url) == rows[i].scheme ? "" : "another", "");
+}
+
 static void test_lists(void)
 {
     static const struct {
@@ -70,7 +84,17 @@ static void test_lists(void)
         {",a,,", "a|"},
         {"nats://u:p@a,b", "nats://u:p@a|b|"},
         {"nats://u:p@a,tls://u:p@b", "nats://u:p@a|tls://u:p@b|"},
-        {"u:p@a", "u:p@a|"},
+        {"u:p@a", NULL}, /* and each that was to be tls:// */
+        {"tls:/u:p@a", NULL},
+        {"tls//u:p@a", NULL},
+        {"tls;//u:p@a", NULL},
+        {"tls:u:p@a", NULL},
+        {"//u:p@a", NULL},
+        {"nats://a,token@b", NULL},
+        {"TLS://u:p@a", "TLS://u:p@a|"},
+        {"tsl://u:p@a", NULL},
+        {"nats://a,https://b", NULL},
+        {"u:a://b@h", NULL},
         {"nats://u:12,34@a", NULL}, /* a password with a comma */
         {"u:12,34@a", NULL},
         {"nats://u:12 34@a", NULL},
@@ -178,10 +202,8 @@ static void test_no_message_shows_a_secret(void)
 }
 
 static const struct thole_test tests[] = {
-    {"addresses", test_addresses},
-    {"longest_address", test_longest_address},
-    {"lists", test_lists},
-    {"how_many", test_how_many},
-    {"no_message_shows_a_secret", test_no_message_shows_a_secret},
+    {"addresses", test_addresses}, {"longest_address", test_longest_address},
+    {"schemes", test_schemes},     {"lists", test_lists},
+    {"how_many", test_how_many},   {"no_message_shows_a_secret", test_no_message_shows_a_secret},
 };
 THOLE_TEST_MAIN("NATS URLs and secrets", tests)

@@ -34,6 +34,12 @@ static struct {
 
 static thole_error err;
 
+const char *__wrap_connection_api_prefix(const struct connection *connection)
+{
+    (void)connection;
+    return "$JS.API";
+}
+
 /* ---- the connection ---- */
 
 void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)

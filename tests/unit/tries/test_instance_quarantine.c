@@ -139,8 +139,9 @@ static void policies(void)
     struct play_row const rows[] = {
         {"the total timeout ends it", timed, BEGIN " / @3000 TimerFired #2",
          TIMED " / #3 ActivityQuarantined #2 try 1 resize(5 lost) due 3000 [lost=5 worker=w input=x] / "
-               "#4 ActivityFailed #2 TIMEOUT timeout (the total timeout is over) from quarantine [timed] | "
-               "#5 Completed (TIMEOUT '' timeout 'the total timeout is over' 1)"},
+               "#4 ActivityFailed #2 TIMEOUT timeout (the total timeout of 2000 ms is over; it was in "
+               "quarantine: 5 lo...) from quarantine [timed] | "
+               "#5 Completed (TIMEOUT '' timeout 'the total timeout of 2000 ms is over; it was...)"},
         {"another life has the same timeouts", timed, BEGIN " / ActivityTryStarted #2 (-)",
          TIMED " / #3 ActivityQuarantined #2 try 1 resize(5 lost) due 3000 [lost=5 worker=w input=x] / "
                "#4 ActivityTryStarted #2 try 2 resize(x) due 3000 from quarantine [try_ms=50]"},

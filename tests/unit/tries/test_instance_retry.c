@@ -182,13 +182,15 @@ static void between_tries(void)
 #define TOTAL                                                                                                \
     "#1 Started t(x) | #2 ActivityScheduled charge(x) [queue=cards tries=3 delay=100 factor=2000 "           \
     "finals=declined,gone try_ms=50 total_ms=250]"
-#define OVER "TIMEOUT timeout (the total timeout is over) [timed]"
+#define OVER_TEXT "the total timeout of 250 ms is over"
+#define OVER "TIMEOUT timeout (" OVER_TEXT ") [timed]"
+#define OVER_AFTER(cause) "TIMEOUT timeout (" OVER_TEXT "; " cause ") [timed]"
 static void timeouts(void)
 {
     struct play_row const rows[] = {
         {"total: it is over", total, "@1000 Started t(x) / @1249 TimerFired #2 / @1250 TimerFired #2",
-         TOTAL " / - / #3 ActivityFailed #2 " OVER
-               " | #4 Completed (TIMEOUT '' TIMEOUT timeout 'the total timeout is over' 1)"},
+         TOTAL " / - / #3 ActivityFailed #2 " OVER " | #4 Completed (TIMEOUT '' TIMEOUT timeout '" OVER_TEXT
+               "'...)"},
         {"total: a success belongs to a timer row", total, "@1000 Started t(x) / ActivityCompleted #2 (ok)",
          TOTAL " / #3 ActivityCompleted #2 (ok) [timed] | #4 Completed (OK 'ok' OK  '' 1)"},
         {"total: the next try has what is left", total,
@@ -210,11 +212,18 @@ static void timeouts(void)
          TOTAL " / #3 ActivityTryFailed #2 try 1 APP (a) due 1249"},
         {"total: over when the wake is late", total,
          "@1000 Started t(x) / @1010 ActivityFailed #2 APP (a) / @2000 TimerFired #2",
-         TOTAL " / #3 ActivityTryFailed #2 try 1 APP (a) due 1110 / #4 ActivityFailed #2 " OVER
-               " | #5 Completed (TIMEOUT '' TIMEOUT timeout 'the total timeout is over' 1)"},
+         TOTAL " / #3 ActivityTryFailed #2 try 1 APP (a) due 1110 / #4 ActivityFailed #2 " OVER_AFTER(
+             "try 1 had failed: a") " | #5 Completed (TIMEOUT '' TIMEOUT timeout '" OVER_TEXT ";...)"},
+        {"total: the cause is the last failure that was no timeout", total,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP busy (no) / @1110 TimerFired #2 / "
+         "@1160 ActivityFailed #2 try 2 TIMEOUT timeout (timeout)",
+         TOTAL " / #3 ActivityTryFailed #2 try 1 APP busy (no) due 1110 / #4 ActivityTryStarted #2 try 2 "
+               "charge(x) due 1250 [queue=cards try_ms=50] / #5 ActivityFailed #2 try 2 TIMEOUT timeout (the "
+               "try's timeout of 50 ms is over; try 1 had failed (busy): no) [timed] | #6 Completed (TIMEOUT "
+               "'' TIMEOUT timeout 'the try's timeout of 50 ms is over; ...)"},
         {"total alone", only_total, "@1000 Started t(x) / @1250 TimerFired #2",
          "#1 Started t(x) | #2 ActivityScheduled charge(x) [total_ms=250] / #3 ActivityFailed #2 " OVER
-         " | #4 Completed (TIMEOUT '' TIMEOUT timeout 'the total timeout is over' 1)"},
+         " | #4 Completed (TIMEOUT '' TIMEOUT timeout '" OVER_TEXT "'...)"},
         {"of a try alone", only_try, "@1000 Started t(x) / ActivityFailed #2 TIMEOUT (50 ms)",
          "#1 Started t(x) | #2 ActivityScheduled charge(x) [try_ms=50] / #3 ActivityFailed #2 TIMEOUT "
          "timeout (50 "
@@ -228,6 +237,73 @@ static void timeouts(void)
          "#1 Started t(x) | #2 ActivityScheduled charge(x) / #3 ActivityFailed #2 INVALID poison (9 claims) "
          "| "
          "#4 Completed (APP '' INVALID poison '9 claims' 1)"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+}
+
+/* ---- a clock that was years ahead ---- */
+
+#define YEARS "@315360000000 Paused () / @1005 Resumed () / "
+static void a_clock_that_was_wrong(void)
+{
+    struct play_row const rows[] = {
+        {"the next try is due by the clock", retried,
+         "@1000 Started t(x) / " YEARS "@1010 ActivityFailed #2 APP busy (no) / @1109 TimerFired #2 due 1109 "
+         "/ @1110 TimerFired #2 due 1110",
+         CALL " / ~#3 Paused () / #4 Resumed () / #5 ActivityTryFailed #2 try 1 APP busy (no) due 1110 / - / "
+              "#6 ActivityTryStarted #2 try 2 charge(x)"},
+        {"total: it is over by the clock", total,
+         "@1000 Started t(x) / " YEARS
+         "@1010 ActivityFailed #2 APP (a) / @1110 TimerFired #2 / @1250 TimerFired "
+         "#2",
+         TOTAL " / ~#3 Paused () / #4 Resumed () / #5 ActivityTryFailed #2 try 1 APP (a) due 1110 / "
+               "#6 ActivityTryStarted #2 try 2 charge(x) due 1250 [queue=cards try_ms=50] / "
+               "#7 ActivityFailed #2 try 2 " OVER_AFTER(
+                   "try 1 had failed: a") " | #8 Completed (TIMEOUT '' TIMEOUT "
+                                          "timeout '" OVER_TEXT ";...)"},
+        {"a quarantine ends by the clock", retried,
+         "@1000 Started t(x) / " YEARS
+         "@1010 ActivityFailed #2 APP poison (no) [queue=default lost=5 worker=w final]",
+         CALL
+         " / ~#3 Paused () / #4 Resumed () / #5 ActivityQuarantined #2 try 1 charge(no) due 6010 [lost=5 "
+         "worker=w]"},
+        {"little ahead: by the execution's time", retried,
+         "@1000 Started t(x) / @601000 Paused () / @1005 Resumed () / @1010 ActivityFailed #2 APP busy (no)",
+         CALL " / ~#3 Paused () / #4 Resumed () / #5 ActivityTryFailed #2 try 1 APP busy (no) due 601100"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+}
+
+static void asked_for(void)
+{
+    struct play_row const rows[] = {
+        {"the next try starts", retried,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP busy (no) / @1020 TimerFired #2 due 1 | "
+         "TimerFired #2 "
+         "due 1 / @1110 TimerFired #2 due 1110",
+         FAILED1 " / #4 ActivityTryStarted #2 try 2 charge(x) / -"},
+        {"while a try runs nothing does", retried, "@1000 Started t(x) / @1020 TimerFired #2 due 1",
+         CALL " / -"},
+        {"nor when it is over", retried,
+         "@1000 Started t(x) / ActivityCompleted #2 (ok) | TimerFired #2 due 1",
+         CALL " / #3 ActivityCompleted #2 (ok) | #4 Completed (OK 'ok' OK  '' 1)"},
+        {"nor when its total time is", total,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP (a) / @1250 TimerFired #2 due 1",
+         TOTAL " / #3 ActivityTryFailed #2 try 1 APP (a) due 1110 / #4 ActivityFailed #2 " OVER_AFTER(
+             "try 1 had failed: a") " | #5 Completed (TIMEOUT '' TIMEOUT timeout '" OVER_TEXT ";...)"},
+        {"total: the cause is the last failure that was no timeout", total,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP busy (no) / @1110 TimerFired #2 / "
+         "@1160 ActivityFailed #2 try 2 TIMEOUT timeout (timeout)",
+         TOTAL " / #3 ActivityTryFailed #2 try 1 APP busy (no) due 1110 / #4 ActivityTryStarted #2 try 2 "
+               "charge(x) due 1250 [queue=cards try_ms=50] / #5 ActivityFailed #2 try 2 TIMEOUT timeout (the "
+               "try's timeout of 50 ms is over; try 1 had failed (busy): no) [timed] | #6 Completed (TIMEOUT "
+               "'' TIMEOUT timeout 'the try's timeout of 50 ms is over; ...)"},
+        {"in quarantine somebody decides", retried,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP poison (no) [queue=default lost=5 worker=w final] "
+         "/ @1020 TimerFired "
+         "#2 "
+         "due 1",
+         CALL " / #3 ActivityQuarantined #2 try 1 charge(no) due 6010 [lost=5 worker=w] / -"},
     };
     play_check_live(rows, ARRAY_LEN(rows));
 }
@@ -509,6 +585,8 @@ static const struct thole_test tests[] = {
     {"tries", tries},
     {"between tries", between_tries},
     {"timeouts", timeouts},
+    {"a clock that was wrong", a_clock_that_was_wrong},
+    {"somebody asks for the next try", asked_for},
     {"thrown", thrown},
     {"options", options},
     {"policy from history", policy_from_history},

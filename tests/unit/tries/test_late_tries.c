@@ -39,12 +39,13 @@ thole_status __wrap_projector_store_next_deadline(struct postgres *pg, uint32_t 
     return called(play.asked == 1 ? "look" : "look again", reterr);
 }
 
-thole_status __wrap_projector_store_expire_begin(struct postgres *pg, uint32_t partition, uint64_t since_ms,
-                                                 size_t limit, struct arena *arena, struct expired_try **ret,
-                                                 size_t *ret_len, thole_error *reterr)
+thole_status __wrap_projector_store_expire_begin(struct postgres *pg, const struct rows_owner *owner,
+                                                 uint64_t since_ms, size_t limit, struct arena *arena,
+                                                 struct expired_try **ret, size_t *ret_len,
+                                                 thole_error *reterr)
 {
     (void)pg, (void)arena;
-    CU_ASSERT_TRUE(partition == 3 && since_ms == 700 && limit == 256);
+    CU_ASSERT_TRUE(owner->partition == 3 && since_ms == 700 && limit == 256);
     *ret = tries;
     *ret_len = play.expired;
     return called("begin", reterr);
@@ -107,6 +108,7 @@ static thole_error request_err;
 static thole_status store(const char *refused, size_t expired, uint64_t first_ms, enum request_result result)
 {
     memset(&request, 0, sizeof request);
+    request.expiry.owner.partition = 3;
     request_err = (thole_error){.status = THOLE_OK};
     request.err = &request_err;
     request.mail.p = 3;

@@ -31,6 +31,11 @@ size_t __wrap_partition_open_activities(const struct partition *p)
     return play.open_activities;
 }
 
+struct rows_owner __wrap_request_owner(const struct owned *owned)
+{
+    return (struct rows_owner){.partition = owned->p, .epoch = 7};
+}
+
 void __wrap_request_put_aside(struct request *request)
 {
     play.aside++;
@@ -243,9 +248,11 @@ static void test_an_orphan_of_an_earlier_life(void)
 /* What is freed changes; small blocks are kept by their thread as they are. */
 enum { PERTURB = 0x5a, INPUT_BYTES = 4000 };
 static char long_input[INPUT_BYTES + 1];
+static bool newest_has_it;
 
 static struct {
     const char *fails; /* NULL: nothing */
+    bool newest;       /* it is in the newest record */
     char subject[64];
     thole_status status; /* of the record's callback */
     unsigned records;
@@ -262,18 +269,23 @@ thole_status __wrap_stream_bounds(struct connection *connection, const char *str
     return THOLE_OK;
 }
 
+static struct record turn_of(uint64_t execution, const struct event *events, size_t n)
+{
+    return (struct record){.kind = RECORD_TURN,
+                           .epoch = 1,
+                           .n = 1,
+                           .turn = {.instance = THOLE_STR("order"),
+                                    .execution = execution,
+                                    .number = 1,
+                                    .ran = true,
+                                    .events = events,
+                                    .events_len = n}};
+}
+
 static void give_turn(stream_read_fn *each, void *arg, uint64_t execution, const struct event *events,
                       size_t n)
 {
-    struct record const record = {.kind = RECORD_TURN,
-                                  .epoch = 1,
-                                  .n = 1,
-                                  .turn = {.instance = THOLE_STR("order"),
-                                           .execution = execution,
-                                           .number = 1,
-                                           .ran = true,
-                                           .events = events,
-                                           .events_len = n}};
+    struct record const record = turn_of(execution, events, n);
     struct buf body;
     buf_init(&body, RECORD_BYTES_MAX);
     CU_ASSERT_EQUAL_FATAL(record_encode(&record, &body), THOLE_OK);
@@ -289,6 +301,24 @@ static struct event scheduled(uint64_t id, const char *input)
                           .name = THOLE_STR("charge"),
                           .queue = THOLE_STR("q"),
                           .data = thole_slice_from(input)};
+}
+
+/* Of what waits for the activity it is the newest record. */
+thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
+                                           const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
+                                           thole_error *reterr)
+{
+    (void)connection;
+    CHECK_STR("stream", stream, "HIST");
+    CHECK_STR("subject", subject, "thole.s.hist.0.order.2");
+    if (history.fails != NULL && strcmp(history.fails, "newest") == 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no newest");
+    struct event const its[] = {scheduled(8, "of another activity"),
+                                scheduled(history.newest ? 9 : 10, long_input)};
+    struct record const record = turn_of(2, its, ARRAY_LEN(its));
+    *ret_sequence = 41;
+    buf_clear(ret_body);
+    return record_encode(&record, ret_body);
 }
 
 /* What is not the activity's scheduling comes too: of another execution, of another id, of another kind. */
@@ -323,6 +353,7 @@ static struct request *load_input(const char *fails, thole_status want)
     world.engine.topology.ns[0] = 's';
     memset(&history, 0, sizeof history);
     history.fails = fails;
+    history.newest = newest_has_it;
     answer_orphan();
     find_work_answered(&world.owned, submitted_last(REQ_FIND_WORK));
     struct request *const find = submitted_last(REQ_FIND_INPUT);
@@ -343,9 +374,24 @@ static void test_its_input_is_read(void)
     end();
 }
 
+/* Then nothing else is read. */
+static void test_its_input_is_in_the_newest_record(void)
+{
+    memset(long_input, 'i', INPUT_BYTES);
+    newest_has_it = true;
+    struct request *const find = load_input("bounds", THOLE_OK);
+    newest_has_it = false;
+    CU_ASSERT_TRUE(find->find.found);
+    CU_ASSERT_TRUE(thole_slice_equal(find->find.input, thole_slice_from(long_input)));
+    CHECK_STR("not asked", history.subject, "");
+    end();
+}
+
 static void test_its_input_is_not_there(void)
 {
     CU_ASSERT_FALSE(load_input("unknown", THOLE_OK)->find.found);
+    end();
+    CHECK_STR("why", request_error_text(load_input("newest", THOLE_UNAVAILABLE)), "no newest");
     end();
     CHECK_STR("why", request_error_text(load_input("bounds", THOLE_UNAVAILABLE)), "no bounds");
     CHECK_STR("not asked", history.subject, "");
@@ -455,6 +501,7 @@ static const struct thole_test tests[] = {
     {"when the next sweep is", test_when_the_next_sweep_is},
     {"an orphan is queued again", test_an_orphan_is_queued_again},
     {"its input is read", test_its_input_is_read},
+    {"its input is in the newest record", test_its_input_is_in_the_newest_record},
     {"its input is not there", test_its_input_is_not_there},
     {"an orphan that is left alone", test_an_orphan_that_is_left_alone},
     {"an orphan of an earlier life", test_an_orphan_of_an_earlier_life},

@@ -138,6 +138,118 @@ static void no_more_are_kept_than_said(void)
     }
 }
 
+/* ---- stacks of several sizes ---- */
+
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+static __attribute__((noinline)) uint8_t touch(size_t bytes)
+{
+    enum { STEP = 16 * KIB };
+    volatile uint8_t frame[STEP];
+    memset((uint8_t *)frame, 1, sizeof frame);
+    return (uint8_t)(frame[bytes % STEP] + (bytes > STEP ? touch(bytes - STEP) : 0));
+}
+
+struct toucher {
+    struct coro *co;
+    size_t bytes;
+    uint8_t sum;
+};
+
+static void touch_and_wait(void *arg)
+{
+    struct toucher *t = arg;
+    t->sum = touch(t->bytes);
+    coro_yield(t->co);
+}
+
+static size_t resident_after(struct stack_pool *pool, size_t stack_bytes, size_t touched)
+{
+    struct toucher t = {.bytes = touched};
+    t.co = coro_create_sized(pool, stack_bytes, touch_and_wait, &t);
+    CU_ASSERT(coro_resume(t.co) && t.sum != 0);
+    size_t const resident = coro_stack_resident(t.co);
+    coro_destroy(t.co);
+    return resident;
+}
+
+static void a_stack_has_the_size_that_is_asked_for(void)
+{
+    static const size_t rows[][2] = {/* asked for, got */
+                                     {0, 64 * KIB},          {1, 64 * KIB},
+                                     {64 * KIB, 64 * KIB},   {64 * KIB + 1, 128 * KIB},
+                                     {1500 * 1000, 2 * MIB}, {8 * MIB, 8 * MIB}};
+    struct stack_pool *pool = stack_pool_create(16, 16), *large = stack_pool_create_sized(1 * MIB, 1, 1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct counter c = {.limit = 1};
+        c.co = coro_create_sized(pool, rows[i][0], count, &c);
+        CU_ASSERT_EQUAL(coro_stack_bytes(c.co), rows[i][1]);
+        CU_ASSERT(coro_resume(c.co) && !coro_resume(c.co));
+        coro_destroy(c.co);
+    }
+    CU_ASSERT_EQUAL(stack_pool_kept(pool), 4);
+    struct counter c = {.limit = 1};
+    c.co = coro_create(large, count, &c);
+    CU_ASSERT_EQUAL(coro_stack_bytes(c.co), 1 * MIB);
+    coro_destroy(c.co);
+    stack_pool_destroy(pool);
+    stack_pool_destroy(large);
+}
+
+static void what_is_used_of_a_stack_is_known(void)
+{
+    struct stack_pool *pool = stack_pool_create(1, 1);
+    size_t const little = resident_after(pool, 4 * MIB, 1), much = resident_after(pool, 4 * MIB, 2 * MIB);
+    CU_ASSERT(little > 0 && little <= 64 * KIB);
+    CU_ASSERT(much >= 2 * MIB && much <= 2 * MIB + 256 * KIB);
+    /* one that was used before is given back to the system, but for as much as a small one has */
+    CU_ASSERT_EQUAL(stack_pool_kept(pool), 1);
+    CU_ASSERT(resident_after(pool, 4 * MIB, 1) <= 128 * KIB);
+    stack_pool_destroy(pool);
+}
+
+/* All sizes together: each is two mappings, whatever its size is. */
+static void bounds_hold_for_all_sizes_together(void)
+{
+    enum { STACKS = 4 };
+    static const size_t sizes[] = {64 * KIB, 256 * KIB, 1 * MIB, 8 * MIB};
+    struct stack_pool *pool = stack_pool_create(2, STACKS);
+    struct counter *c[STACKS];
+    for (size_t round = 0; round < 8; round++) {
+        for (size_t i = 0; i < STACKS; i++) {
+            c[i] = calloc(1, sizeof *c[i]);
+            c[i]->co = coro_create_sized(pool, sizes[(i + round) % ARRAY_LEN(sizes)], count, c[i]);
+            CU_ASSERT_PTR_NOT_NULL(c[i]->co);
+        }
+        CU_ASSERT_PTR_NULL(coro_create_sized(pool, sizes[round % ARRAY_LEN(sizes)], count, c[0]));
+        for (size_t i = 0; i < STACKS; i++)
+            counter_destroy(c[i]);
+        CU_ASSERT_EQUAL(stack_pool_in_use(pool), 0);
+        CU_ASSERT_EQUAL(stack_pool_kept(pool), 2);
+    }
+    stack_pool_destroy(pool);
+}
+
+/* A burst of one size does not keep room from the size that is used afterwards. */
+static void the_newer_size_is_kept(void)
+{
+    struct stack_pool *pool = stack_pool_create(2, 4);
+    struct counter *c[2];
+    for (int i = 0; i < 2; i++)
+        c[i] = counter_create(pool, 1);
+    counter_destroy(c[0]);
+    counter_destroy(c[1]);
+    struct counter large = {.limit = 1};
+    large.co = coro_create_sized(pool, 1 * MIB, count, &large);
+    struct coro *const first = large.co;
+    coro_destroy(large.co);
+    CU_ASSERT_EQUAL(stack_pool_kept(pool), 2);
+    large.co = coro_create_sized(pool, 1 * MIB, count, &large);
+    CU_ASSERT_PTR_EQUAL(large.co, first);
+    coro_destroy(large.co);
+    stack_pool_destroy(pool);
+}
+
 /* ---- a stack that is dropped in the middle of deep frames ---- */
 
 struct digger {
@@ -249,6 +361,10 @@ static const struct thole_test tests[] = {
     {"two take turns", two_take_turns},
     {"the pool has a bound and reuses", the_pool_has_a_bound_and_reuses},
     {"no more are kept than said", no_more_are_kept_than_said},
+    {"a stack has the size that is asked for", a_stack_has_the_size_that_is_asked_for},
+    {"what is used of a stack is known", what_is_used_of_a_stack_is_known},
+    {"bounds hold for all sizes together", bounds_hold_for_all_sizes_together},
+    {"the newer size is kept", the_newer_size_is_kept},
     {"a dropped stack is clean", a_dropped_stack_is_clean},
     {"moves between threads", moves_between_threads},
     {"a pool for each thread", a_pool_for_each_thread},

@@ -1,4 +1,5 @@
 /* Children with their close policies, detached starts, continue-as-new and what it carries. */
+#include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
 
@@ -88,7 +89,7 @@ static void three_children(thole_ctx *ctx, thole_slice input)
     thole_child_options options = {.size = sizeof options};
     for (int close = THOLE_CLOSE_CANCEL; close <= THOLE_CLOSE_TERMINATE; close++) {
         options.close = (thole_close)close;
-        (void)thole_child(ctx, THOLE_STR("c"), input, &options);
+        drop_task(thole_child(ctx, THOLE_STR("c"), input, &options));
     }
 }
 
@@ -135,7 +136,9 @@ static void closing(void)
          PARENT
          " / #6 CancelRequested (why) | #7 ChildCancelled #2 requested (why) -> order-1:1:2 | "
          "#8 ChildCancelled #3 requested (why) -> order-1:1:3 | #9 ChildCancelled #4 requested (why) -> "
-         "order-1:1:4 | #10 EventAwaitCancelled #5 requested (why) | #11 Cancelled (why)"},
+         "order-1:1:4 | #10 EventAwaitCancelled #5 requested (why) | #11 ChildCancelled #4 requested (why) "
+         "-> "
+         "order-1:1:4 terminate | #12 Cancelled (why)"},
         {"scheduled after a request, left at the end", compensates_with_children,
          "Started t() / CancelRequested (why)",
          "#1 Started t() | #2 EventAwaited go / #3 CancelRequested (why) | #4 EventAwaitCancelled #2 "
@@ -147,9 +150,85 @@ static void closing(void)
          PARENT
          " / #6 CancelRequested (why) | #7 ChildCancelled #2 requested (why) -> order-1:1:2 | "
          "#8 ChildCancelled #3 requested (why) -> order-1:1:3 | #9 ChildCancelled #4 requested (why) -> "
-         "order-1:1:4 | #10 EventAwaitCancelled #5 requested (why) | #11 Cancelled (why)"},
+         "order-1:1:4 | #10 EventAwaitCancelled #5 requested (why) | #11 ChildCancelled #4 requested (why) "
+         "-> "
+         "order-1:1:4 terminate | #12 Cancelled (why)"},
     };
     play_check_live(rows, ARRAY_LEN(rows));
+}
+
+/* Cancels all, in one way or another, goes on, and ends. */
+static thole_status cancels_first(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_child_options options = {.size = sizeof options};
+    thole_task tasks[4] = {thole_timer(ctx, 10)};
+    size_t winner;
+    for (int close = THOLE_CLOSE_CANCEL; close <= THOLE_CLOSE_TERMINATE; close++) {
+        options.close = (thole_close)close;
+        tasks[1 + close] = thole_child(ctx, THOLE_STR("c"), input, &options);
+    }
+    if (thole_slice_equal(input, THOLE_STR("race")))
+        THOLE_TRY(thole_await_any(ctx, tasks, 4, &winner));
+    else
+        for (int i = 1; i < 4; i++)
+            thole_cancel(ctx, tasks[i], THOLE_STR("no"));
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output);
+}
+
+#define RACED(a, b, c)                                                                                       \
+    "ChildScheduled c(race) -> order-1:1:" #a " | #" #b " ChildScheduled c(race) -> order-1:1:" #b           \
+    " [close=1] | #" #c " ChildScheduled c(race) -> order-1:1:" #c " [close=2]"
+#define LOST "select_loser (timer 2 won) -> order-1:1:"
+#define RACE                                                                                                 \
+    "#1 Started t(race) | #2 TimerCreated due 1010 | #3 " RACED(3, 4, 5) " / #6 TimerFired #2 | "            \
+                                                                         "#7 ChildCancelled #3 " LOST        \
+                                                                         "3 | #8 ChildCancelled #4 " LOST    \
+                                                                         "4 | #9 ChildCancelled #5 " LOST    \
+                                                                         "5 | #10 EventAwaited go"
+
+/* A child that was asked to cancel may still run when its parent ends: it is terminated if that was asked
+ * for. */
+static void closing_what_was_cancelled(void)
+{
+    struct play_row const rows[] = {
+        {"losers", cancels_first, "Started t(race) / TimerFired #2 / EventReceived go(x)",
+         RACE " / #11 EventReceived go(x) | #12 ChildCancelled #5 ended (ended) -> order-1:1:5 terminate | "
+              "#13 Completed (x)"},
+        {"losers, and what ended comes too late", cancels_first,
+         "Started t(race) / TimerFired #2 / ChildFailed #5 CANCELLED (no) | EventReceived go(x)",
+         RACE " / #11 EventReceived go(x) | #12 ChildCancelled #5 ended (ended) -> order-1:1:5 terminate | "
+              "#13 Completed (x)"},
+        {"cancelled one by one, then terminated", cancels_first, "Started t() / TerminateRequested (stop)",
+         "#1 Started t() | #2 TimerCreated due 1010 | " KIDS(
+             3, 4, 5) " | #6 ChildCancelled #3 explicit (no) -> "
+                      "order-1:1:3 | #7 ChildCancelled #4 explicit (no) -> order-1:1:4 | #8 ChildCancelled "
+                      "#5 explicit (no) -> "
+                      "order-1:1:5 | #9 EventAwaited go / #10 TerminateRequested (stop) | #11 TimerCancelled "
+                      "#2 terminated "
+                      "(stop) | #12 ChildCancelled #5 terminated (stop) -> order-1:1:5 terminate | #13 "
+                      "EventAwaitCancelled #9 "
+                      "terminated (stop) | #14 Terminated (stop)"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+}
+
+#define OLD_RACE                                                                                             \
+    "#1 Started t(race) [code=2] | #2 TimerCreated due 1010 | #3 " RACED(                                    \
+        3, 4, 5) " / #6 TimerFired #2 | "                                                                    \
+                 "#7 ChildCancelled #3 " LOST "3 | #8 ChildCancelled #4 " LOST                               \
+                 "4 | #9 ChildCancelled #5 " LOST "5 | #10 EventAwaited go / #11 EventReceived go(x)"
+
+/* What began before that goes on as it was: in replay, and live. */
+static void closing_in_older_executions(void)
+{
+    struct play_row const rows[] = {
+        {"an older one", cancels_first, OLD_RACE " | #12 Completed (x)", "ok, ended"},
+        {"a newer one", cancels_first,
+         RACE " / #11 EventReceived go(x) | #12 ChildCancelled #5 ended (ended) -> order-1:1:5 terminate | "
+              "#13 Completed (x)",
+         "ok, ended"},
+    };
+    play_check_replay(rows, ARRAY_LEN(rows));
 }
 
 /* ---- wrong arguments ---- */
@@ -227,6 +306,33 @@ static void the_id_that_is_made(void)
     }
 }
 
+/* An older engine took a version that is refused now: what it has recorded replays. */
+static thole_status asks_far(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_child_options const options = {
+        .size = sizeof options, .instance = THOLE_STR("far"), .version = UINT32_C(2147483648)};
+    (void)ret_output;
+    thole_start(ctx, THOLE_STR("ship"), input, &options);
+    THOLE_TRY(thole_await(ctx, thole_child(ctx, THOLE_STR("ship"), input, &options), NULL));
+    return thole_continue_as_new(ctx, input, options.version);
+}
+
+static void versions_of_older_engines(void)
+{
+    struct play_row const rows[] = {
+        {"recorded", asks_far,
+         "#1 Started t(x) | #2 DetachedStarted ship@2147483648(x) -> far | #3 ChildScheduled "
+         "ship@2147483648(x) -> far / #4 ChildCompleted #3 (y) | #5 ContinuedAsNew @2147483648(x)",
+         "ok, ended"},
+    };
+    struct play_row const live[] = {
+        {"asked for now", asks_far, "Started t(x)",
+         "#1 Started t(x) | #2 Failed INVALID (a child's options are out of range)"},
+    };
+    play_check_replay(rows, ARRAY_LEN(rows));
+    play_check_live(live, ARRAY_LEN(live));
+}
+
 /* ---- detached ---- */
 
 static thole_status starts(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -258,7 +364,7 @@ static thole_status again(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
 {
     thole_slice data;
     (void)ret_output;
-    (void)thole_call(ctx, THOLE_STR("left"), input);
+    drop_task(thole_call(ctx, THOLE_STR("left"), input));
     thole_state_set(ctx, THOLE_STR("b"), THOLE_STR("2"));
     thole_state_set(ctx, THOLE_STR("a"), THOLE_STR("1"));
     thole_state_set(ctx, THOLE_STR("c"), THOLE_STR("3"));
@@ -336,7 +442,7 @@ static thole_status thinks_again(thole_ctx *ctx, thole_slice input, thole_slice 
 static thole_status looks_away(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_task const a = thole_event(ctx, THOLE_STR("a"));
-    (void)thole_event(ctx, THOLE_STR("a"));
+    drop_task(thole_event(ctx, THOLE_STR("a")));
     (void)ret_output;
     THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL));
     if (thole_slice_equal(input, THOLE_STR("look")))
@@ -513,8 +619,11 @@ static void little_memory_for_what_is_carried(void)
 static const struct thole_test tests[] = {
     {"results", results},
     {"closing", closing},
+    {"closing what was cancelled", closing_what_was_cancelled},
+    {"closing in older executions", closing_in_older_executions},
     {"wrong arguments", wrong_arguments},
     {"the id that is made", the_id_that_is_made},
+    {"versions of older engines", versions_of_older_engines},
     {"detached", detached},
     {"carried", carried},
     {"continues", continues},

@@ -174,6 +174,24 @@ static thole_status child_close(thole_ctx *ctx, uint64_t n)
     return thole_await(ctx, thole_child(ctx, A_NAME, A_NAME, &options), NULL);
 }
 
+static thole_status child_version(thole_ctx *ctx, uint64_t n)
+{
+    thole_child_options const options = {.size = sizeof options, .version = (uint32_t)n};
+    return thole_await(ctx, thole_child(ctx, A_NAME, A_NAME, &options), NULL);
+}
+
+static thole_status started_version(thole_ctx *ctx, uint64_t n)
+{
+    thole_child_options const options = {.size = sizeof options, .version = (uint32_t)n};
+    thole_start(ctx, A_NAME, A_NAME, &options);
+    return told(ctx);
+}
+
+static thole_status next_version(thole_ctx *ctx, uint64_t n)
+{
+    return thole_continue_as_new(ctx, A_NAME, (uint32_t)n);
+}
+
 static thole_status started_input(thole_ctx *ctx, uint64_t n)
 {
     thole_start(ctx, A_NAME, bytes(n), NULL);
@@ -279,6 +297,9 @@ static const struct edge edges[] = {
     {"child input", child_input, PAYLOAD, "Failed LIMIT (a child's input"},
     {"child id", child_id, 200, "Failed INVALID (a child's instance id"},
     {"child close", child_close, THOLE_CLOSE_TERMINATE, "Failed INVALID (a child's options"},
+    {"child version", child_version, INT32_MAX, "Failed INVALID (a child's options"},
+    {"version of a start", started_version, INT32_MAX, "Failed INVALID (a child's options"},
+    {"version of the next execution", next_version, INT32_MAX, "Failed INVALID"},
     {"input of a start", started_input, PAYLOAD, "Failed LIMIT (a child's input"},
     {"state key", state_key, 64, "Failed INVALID (a key of the state"},
     {"state value", state_value, PAYLOAD - 1, "Failed LIMIT (the state is larger"},

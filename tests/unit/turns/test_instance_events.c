@@ -1,4 +1,5 @@
 /* External events: queues of waits and of kept events, what a lost race gives back, repetitions. */
+#include "dropped.h"
 #include "message.h"
 #include "play.h"
 #include "thole/orchestration.h"
@@ -488,9 +489,9 @@ static thole_status charges(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 
 static thole_status many_kinds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    (void)thole_call(ctx, THOLE_STR("charge"), input);
-    (void)thole_timer(ctx, 10);
-    (void)thole_event(ctx, THOLE_STR("go"));
+    drop_task(thole_call(ctx, THOLE_STR("charge"), input));
+    drop_task(thole_timer(ctx, 10));
+    drop_task(thole_event(ctx, THOLE_STR("go")));
     return thole_await(ctx, thole_call(ctx, THOLE_STR("wait"), input), ret_output);
 }
 

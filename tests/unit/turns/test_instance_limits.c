@@ -1,5 +1,6 @@
 /* Memory ceilings: every smaller one ends the turn with THOLE_LIMIT and nothing else; the smallest that is
  * enough gives the same bytes as a large one. */
+#include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
 
@@ -52,15 +53,15 @@ static void schedule_some(thole_ctx *ctx, thole_slice input, thole_saga *saga)
         .queue = THOLE_STR("cards"),
         .retry = {.tries_max = 3, .first_delay_ms = 5, .final_types = &final, .final_types_len = 1}};
     char name[32];
-    (void)thole_call_with(ctx, THOLE_STR("charge"), input, &options);
-    (void)thole_child(ctx, THOLE_STR("kid"), input, NULL);
+    drop_task(thole_call_with(ctx, THOLE_STR("charge"), input, &options));
+    drop_task(thole_child(ctx, THOLE_STR("kid"), input, NULL));
     thole_start(ctx, THOLE_STR("mail"), input, NULL);
     thole_raise(ctx, THOLE_STR("other"), THOLE_STR("news"), input);
     thole_saga_add(ctx, saga, THOLE_STR("undo"), input, &options);
     thole_on_query(ctx, THOLE_STR("how"), answer, NULL);
     for (int i = 0; i < 12; i++) {
         (void)snprintf(name, sizeof name, "event-%d", i);
-        (void)thole_event(ctx, thole_slice_from(name));
+        drop_task(thole_event(ctx, thole_slice_from(name)));
         thole_state_set(ctx, thole_slice_from(name), input);
     }
     thole_state_remove(ctx, THOLE_STR("event-3"));
@@ -99,7 +100,7 @@ static thole_status leaves_timers(thole_ctx *ctx, thole_slice input, thole_slice
 {
     (void)ret_output;
     for (int i = 0; i < 17; i++)
-        (void)thole_timer(ctx, 9);
+        drop_task(thole_timer(ctx, 9));
     return thole_continue_as_new(ctx, input, 0);
 }
 

@@ -1,4 +1,5 @@
 /* Queries, sagas, call sites, and what an orchestration may ask about itself. */
+#include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
 
@@ -32,12 +33,12 @@ static thole_status forbidden(thole_ctx *ctx, void *arg, thole_slice input, thol
     (void)arg;
     *ret_output = input;
     switch (input.ptr[0] - 'a') {
-    case 0: (void)thole_call(ctx, input, input); break;
-    case 1: (void)thole_call_with(ctx, input, input, NULL); break;
-    case 2: (void)thole_timer(ctx, 1); break;
-    case 3: (void)thole_event(ctx, input); break;
+    case 0: drop_task(thole_call(ctx, input, input)); break;
+    case 1: drop_task(thole_call_with(ctx, input, input, NULL)); break;
+    case 2: drop_task(thole_timer(ctx, 1)); break;
+    case 3: drop_task(thole_event(ctx, input)); break;
     case 4: thole_raise(ctx, input, input, input); break;
-    case 5: (void)thole_child(ctx, input, input, NULL); break;
+    case 5: drop_task(thole_child(ctx, input, input, NULL)); break;
     case 6: thole_start(ctx, input, input, NULL); break;
     case 7: play_ignore(thole_await(ctx, one, NULL)); break;
     case 8: play_ignore(thole_await_first(ctx, &one, 1, &index)); break;
@@ -346,7 +347,7 @@ static thole_status asks_itself(thole_ctx *ctx, thole_slice input, thole_slice *
     *ret_output = thole_format(ctx, "%d%d%d%d%d %d%u %d %d%.*s", before, reason_before, ready, fault_ready,
                                no_ready, none.status, none.tries, wrong.status, thole_is_cancelled(ctx),
                                THOLE_FMT(thole_cancel_reason(ctx)));
-    (void)thole_call(ctx, THOLE_STR("said"), *ret_output);
+    drop_task(thole_call(ctx, THOLE_STR("said"), *ret_output));
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
 

@@ -1,5 +1,6 @@
 /* What orchestrations ask for, in which order, and what the turns look like. Each row is also replayed at
  * every prefix and continued from there, with the same bytes: see play.h. */
+#include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
 
@@ -32,9 +33,9 @@ static thole_status sleeps(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 
 static thole_status forgets(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    (void)thole_call(ctx, THOLE_STR("a"), input);
-    (void)thole_timer(ctx, 60000);
-    (void)thole_call(ctx, THOLE_STR("b"), input);
+    drop_task(thole_call(ctx, THOLE_STR("a"), input));
+    drop_task(thole_timer(ctx, 60000));
+    drop_task(thole_call(ctx, THOLE_STR("b"), input));
     return thole_await(ctx, thole_call(ctx, THOLE_STR("c"), input), ret_output);
 }
 
@@ -438,7 +439,7 @@ static thole_status bad_task(thole_ctx *ctx, thole_slice input, thole_slice *ret
 
 static thole_status too_large_an_output(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    (void)thole_timer(ctx, 1);
+    drop_task(thole_timer(ctx, 1));
     uint8_t *p = thole_alloc(ctx, 257);
     (void)input;
     *ret_output = (thole_slice){p, 257};

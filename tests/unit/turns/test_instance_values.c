@@ -1,4 +1,5 @@
 /* State, status, side effects, randomness, log lines, versions and patches. */
+#include "dropped.h"
 #include "instance_state.h"
 #include "play.h"
 #include "thole/orchestration.h"
@@ -277,7 +278,7 @@ static thole_status make(thole_ctx *ctx, void *arg, thole_slice *ret_value)
     *ret_value = (thole_slice){bytes, e->len};
     switch (e->does) {
     case GIVES: break;
-    case SCHEDULES: (void)thole_call(ctx, THOLE_STR("a"), *ret_value); break;
+    case SCHEDULES: drop_task(thole_call(ctx, THOLE_STR("a"), *ret_value)); break;
     case AWAITS: play_ignore(thole_await_all(ctx, NULL, 0, NULL)); break;
     case AWAITS_FOR_EVER:
         while (thole_await_all(c, NULL, 0, NULL) != THOLE_OK)
@@ -478,6 +479,41 @@ static void refused_type(void)
     CU_ASSERT(thole_slice_equal(
         out.logs[0].text, THOLE_STR("thole_emit: the type 'order shipped' is refused: event type has byte "
                                     "0x20, allowed is [A-Za-z0-9_.-]")));
+    CU_ASSERT(out.ended);
+    instance_destroy(live);
+    play_release(&play);
+}
+
+static thole_status calls_without_size(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const forgotten = {.queue = THOLE_STR("gpu")};
+    thole_call_options const wrong = {.size = sizeof wrong, .retry = {.tries_max = 2, .factor = -1}};
+    thole_child_options const child = {.version = 2};
+    (void)ret_output;
+    (void)thole_call_with(ctx, THOLE_STR("charge"), input, &wrong).id;
+    (void)thole_child(ctx, THOLE_STR("ship"), input, &child).id;
+    return thole_await(ctx, thole_call_with(ctx, THOLE_STR("charge"), input, &forgotten), NULL);
+}
+
+/* Which option it is, and of which call, is in the log: the failure's text is the same in each history. */
+static void refused_options(void)
+{
+    static const char *const want[] = {
+        "the options of a call of activity 'charge' are refused: retry.factor is not between 0 and 1,000",
+        "the options of a child 'ship' are refused: thole_child_options.size is not set",
+        "the options of a call of activity 'charge' are refused: thole_call_options.size is not set"};
+    struct play play = play_of(calls_without_size);
+    struct instance *live = play_instance(&play);
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t"), .data = THOLE_STR("x")};
+    struct turn_in const in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out;
+    CU_ASSERT_EQUAL(instance_turn(live, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(out.logs_len, ARRAY_LEN(want));
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        char got[512];
+        (void)snprintf(got, sizeof got, "%.*s", THOLE_FMT(out.logs[i].text));
+        CHECK_STR("line", got, want[i]);
+    }
     CU_ASSERT(out.ended);
     instance_destroy(live);
     play_release(&play);
@@ -703,6 +739,7 @@ static const struct thole_test tests[] = {
     {"randomness", randomness},
     {"log lines", log_lines},
     {"a refused type", refused_type},
+    {"refused options", refused_options},
     {"versions", versions},
     {"version chosen later", version_chosen_later},
     {"patches", patches},

@@ -32,6 +32,7 @@ static const struct {
      "control.force_delete",
      "engine.force_delete"},
     {{.kind = MESSAGE_RELEASE, I}, "control.release", "control.release", "engine.release"},
+    {{.kind = MESSAGE_RELEASE, I, .timer = true}, "control.fire", "control.fire", "engine.fire"},
     {{.kind = MESSAGE_PRUNE, I}, "control.prune", "control.prune", "engine.prune"},
     {{.kind = MESSAGE_RETRY, I}, "control.retry", "control.retry", "engine.retry"},
     /* what only workers send */

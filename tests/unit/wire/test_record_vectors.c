@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { TEXT_BYTES = 1024 * 1024, VECTORS_MIN = 21, SHELL_CANNOT = 127 };
+enum { TEXT_BYTES = 1024 * 1024, VECTORS_MIN = 24, SHELL_CANNOT = 127 };
 #define FOLDER THOLE_SOURCE_DIR "/proto/golden/records/"
 
 struct vector {

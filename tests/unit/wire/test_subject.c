@@ -369,7 +369,33 @@ static void test_several_results(void)
     buf_release(&id);
 }
 
+/* What may stand in the history stream of partition 1 of namespace s. */
+static void test_of_log(void)
+{
+    static const struct {
+        const char *subject;
+        bool is;
+    } rows[] = {{"thole.s.hist.1.a.1", true},
+                {"thole.s.ctl.1.epoch", true},
+                {"thole.s.hist.0.a.1", false},
+                {"thole.s.hist.10.a.1", false},
+                {"thole.s.hist.01.a.1", false},
+                {"thole.t.hist.1.a.1", false},
+                {"thole.s.work.q.a.1.2.1", false},
+                {"thole.s.in.1.start.a.b", false},
+                {"x.s.hist.1.a.1", false},
+                {"thole.s.hist", false},
+                {"", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool const got = subject_is_of_log(slice(rows[i].subject), "s", 1);
+        CU_ASSERT_EQUAL(got, rows[i].is);
+        if (got != rows[i].is)
+            fprintf(stderr, "%s\n", rows[i].subject);
+    }
+}
+
 static const struct thole_test tests[] = {
+    {"what is published to a log", test_of_log},
     {"the partition of an id is frozen", test_partition_is_frozen},
     {"partitions are used evenly", test_partition_spreads},
     {"ids become tokens and come back", test_tokens},

@@ -210,6 +210,7 @@ static const struct {
     {"retry", {.kind = MESSAGE_RELEASE, ORDER, .execution = 1, .task = 2}},
     {"prune", {.kind = MESSAGE_PRUNE, ORDER, .execution = 10, .request_id = S("r-11")}},
     {"retry instance", {.kind = MESSAGE_RETRY, ORDER, .request_id = S("r-12")}},
+    {"fire timer", {.kind = MESSAGE_RELEASE, ORDER, .execution = 1, .task = 2, .timer = true}},
     {"hostile id", {.kind = MESSAGE_CANCEL, .instance = S("a.b/c:\xc3\xa4"), .request_id = S("r-10")}},
 };
 

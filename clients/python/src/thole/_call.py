@@ -38,12 +38,14 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """What a gateway answered; UNAVAILABLE or TIMEOUT also when no final answer came in time."""
+    """What a gateway answered; UNAVAILABLE or TIMEOUT also when no final answer came in time. TIMEOUT of Client.wait() has the `state` of
+    the instance, the `reason` why it does not go on, if it is known, and the `next_step` that would help."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"{text} (status {status})")
+    def __init__(self, status: int, text: str, state: str = "", reason: str = "", next_step: str = "") -> None:
+        super().__init__(f"{text} (status {status})" + (next_step and f"; try: {next_step}"))
         self.status = status
         self.text = text
+        self.state, self.reason, self.next_step = state, reason, next_step
 
 
 class Backoff:
@@ -72,11 +74,14 @@ def _text(value: Any) -> str:
 FIELDS = {  # name: (the JSON mapping's, default, how it is read)
     name: (re.sub("_(.)", lambda m: m[1].upper(), name), default, read)
     for names, default, read in (
-        ("status lease_ms renew_ms grace_ms payload_max details_max execution activity_id try_number attempt version timeout_ms", 0, int),
-        ("text session subject gateway claim activity instance key orchestration queue traceparent tracestate kind reason state error_type", "", _text),
+        ("status lease_ms renew_ms grace_ms payload_max details_max execution activity_id try_number attempt version timeout_ms created_ms updated_ms turns"
+         " open_activities open_timers", 0, int),
+        ("text session subject gateway claim activity instance key orchestration queue traceparent tracestate kind reason state error_type"
+         " token next_step detail custom_status parent note", "", _text),
         ("input details output", b"", base64.b64decode),
-        ("tasks cancelled results", (), lambda value: [Message(item) for item in value]),
+        ("tasks cancelled results hindrances instances", (), lambda value: [Message(item) for item in value]),
         ("gone", (), lambda value: [_text(item) for item in value]),
+        ("info", None, lambda value: Message(value)),
     )
     for name in names.split()
 }

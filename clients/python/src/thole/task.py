@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import json
 import logging
 import re
 import threading
@@ -40,6 +41,28 @@ class Failure(Exception):
         self.final = final  # no other try
 
 
+LATER = object()  # returned by a handler whose task is completed later, by who has its token
+
+
+def json_handler(function: Any) -> Any:
+    """Makes a handler of one that takes the task and a value, and returns one. An input that is no JSON is a final failure of type
+    bad_input."""
+
+    def read(task: "Task") -> Any:
+        try:
+            return json.loads(task.input)
+        except (ValueError, RecursionError) as error:
+            raise Failure(f"the input cannot be read: {error}", "bad_input", final=True) from None
+
+    def write(value: Any) -> Any:
+        return value if value is LATER else json.dumps(value, ensure_ascii=False).encode()
+
+    async def on_loop(task: "Task") -> Any:
+        return write(await function(task, read(task)))
+
+    return on_loop if inspect.iscoroutinefunction(function) else lambda task: write(function(task, read(task)))
+
+
 @dataclass
 class Task:
     """One activity to run. An async handler is cancelled (asyncio.CancelledError) when the task is to end, and finds the reason in
@@ -59,6 +82,7 @@ class Task:
     queue: str
     traceparent: str  # W3C Trace Context of the start; empty: it had none
     tracestate: str
+    token: str  # for Client.complete_activity(), when the handler has returned LATER; empty: it must not be completed later
     timeout: Optional[float] = None  # seconds until this try's deadline, when it was claimed; None: it has none
     cancel: Optional[Cancelled] = None
     _event: threading.Event = field(default_factory=threading.Event, repr=False)
@@ -135,6 +159,10 @@ class Held:
         if error is not None:
             log.error("activity %s of %s failed", self.task.activity, self.task.instance, exc_info=error)
             return self.failed(str(error) or type(error).__name__, type(error).__name__)
+        if output is LATER and not self.task.token:
+            return self.failed("this task cannot be completed later: it has no token", "no_token", True)
+        if output is LATER:
+            return {"claim": self.claim, "later": True}
         output = b"" if output is None else output
         if not isinstance(output, (bytes, bytearray, memoryview)):
             return self.failed(f"the handler returned {type(output).__name__}, not bytes", "TypeError")

@@ -9,6 +9,7 @@ import io.nats.client.impl.Headers;
 import java.net.URLEncoder;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
@@ -21,28 +22,36 @@ import java.util.function.Consumer;
 public final class Client {
     private static final long ANSWER_MS = 5_000;
     private static final long WAIT_MS = 10_000;
+    private static final Set<String> ENDS = Set.of("completed", "failed", "cancelled", "terminated");
 
     private final Link link;
     private final String prefix;
     private final Duration timeout;
     private final Who who;
+    private final Duration waitLimit;
 
-    /** With 30 s for each call, all repetitions together. */
+    /** With 30 s for each call, all repetitions together, and 10 minutes for {@link #wait}. */
     public Client(Connection nats, String namespace) {
         this(new Link(nats), "thole." + Worker.checked(namespace) + ".gateway.client.", Duration.ofSeconds(30),
-            new Who(ownActor(), "", "thole for Java", carrier -> {}));
+            new Who(ownActor(), "", "thole for Java", carrier -> {}), Duration.ofMinutes(10));
     }
 
-    private Client(Link link, String prefix, Duration timeout, Who who) {
+    private Client(Link link, String prefix, Duration timeout, Who who, Duration waitLimit) {
+        this.waitLimit = waitLimit;
         this.link = link;
         this.prefix = prefix;
         this.timeout = timeout;
         this.who = who;
     }
 
-    /** The same client with another time for each call. */
+    /** The same client with another time for each call, {@link #wait} among them. */
     public Client withTimeout(Duration value) {
-        return new Client(link, prefix, value, who);
+        return new Client(link, prefix, value, who, value);
+    }
+
+    /** The same client with another time for {@link #wait}. */
+    public Client withWaitLimit(Duration value) {
+        return new Client(link, prefix, timeout, who, value);
     }
 
     /**
@@ -50,7 +59,7 @@ public final class Client {
      * $THOLE_ACTOR, else USER@HOST.
      */
     public Client withActor(String value) {
-        return new Client(link, prefix, timeout, new Who(value, who.vouched, who.name, who.trace));
+        return new Client(link, prefix, timeout, new Who(value, who.vouched, who.name, who.trace), waitLimit);
     }
 
     /**
@@ -58,17 +67,17 @@ public final class Client {
      * says does not count. At most 200 bytes; empty: none.
      */
     public Client withVouchedActor(String value) {
-        return new Client(link, prefix, timeout, new Who(who.actor, value, who.name, who.trace));
+        return new Client(link, prefix, timeout, new Who(who.actor, value, who.name, who.trace), waitLimit);
     }
 
     /** The same client as part of another program, whose name has at most 64 bytes. */
     public Client withName(String value) {
-        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, value, who.trace));
+        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, value, who.trace), waitLimit);
     }
 
     /** The same client with what adds the W3C Trace Context of a request: {@code carrier -> propagator.inject(Context.current(), carrier, Map::put)}. */
     public Client withTrace(Consumer<Map<String, String>> value) {
-        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, who.name, value));
+        return new Client(link, prefix, timeout, new Who(who.actor, who.vouched, who.name, value), waitLimit);
     }
 
     private static String ownActor() {
@@ -117,32 +126,54 @@ public final class Client {
      * @param instance its id; empty: a random one.
      * @param version 0: the newest.
      * @param requestId the same for every repetition of one start; empty: a new one.
+     * @param requireKnown {@link Status#NOT_FOUND}, and nothing is started, when no engine knows the orchestration.
+     * @param event is delivered in any case, whether the instance is started now or was before: signal with start. Empty: none.
      */
-    public record Start(String instance, byte[] input, int version, String requestId) {
+    public record Start(String instance, byte[] input, int version, String requestId, boolean requireKnown, String event, byte[] eventData) {
         public Start(String instance, byte[] input) {
             this(instance, input, 0, "");
+        }
+
+        public Start(String instance, byte[] input, int version, String requestId) {
+            this(instance, input, version, requestId, false, "", null);
+        }
+
+        public Start onlyKnown() {
+            return new Start(instance, input, version, requestId, true, event, eventData);
+        }
+
+        public Start withEvent(String name, byte[] data) {
+            return new Start(instance, input, version, requestId, requireKnown, name, data);
         }
     }
 
     /**
      * Starts an instance and returns its id.
      *
-     * @throws TholeException {@link Status#CONFLICT}: the id is in use by another start.
+     * @throws TholeException {@link Status#CONFLICT}: the id is in use by another start; with an event: by an instance that has ended.
      */
     public String start(String orchestration, Start start) throws TholeException, InterruptedException {
         String requestId = start.requestId.isEmpty() ? newId() : start.requestId;
-        Answer answer = call("start", orchestration, new Ask(start.instance, start.input, null, null, requestId, start.version, 0));
+        Ask asked = new Ask(start.instance, start.input, null, null, requestId, start.version, 0, false, start.requireKnown, start.eventData);
+        Answer answer = start.event.isEmpty() ? call("start", orchestration, asked)
+            : answered("start_event." + TholeException.name("orchestration", orchestration) + "~" + TholeException.name("event", start.event), asked);
         return answer.instance().isEmpty() ? start.instance : answer.instance();
     }
 
-    /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. */
-    public void signal(String instance, String event, byte[] data) throws TholeException, InterruptedException {
-        call("signal", event, new Ask(instance, null, data, null, newId(), 0, 0));
+    /**
+     * @return a note when the instance's code does not run: why, and what would help; empty when it does.
+     * @throws TholeException {@link Status#CONFLICT}: the instance has ended.
+     */
+    public String signal(String instance, String event, byte[] data) throws TholeException, InterruptedException {
+        return call("signal", event, new Ask(instance, null, data, null, newId(), 0, 0)).note();
     }
 
-    /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
-    public void cancel(String instance, String reason) throws TholeException, InterruptedException {
-        call("cancel", null, new Ask(instance, null, null, reason, newId(), 0, 0));
+    /**
+     * @return a note, as of {@link #signal}.
+     * @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none.
+     */
+    public String cancel(String instance, String reason) throws TholeException, InterruptedException {
+        return call("cancel", null, new Ask(instance, null, null, reason, newId(), 0, 0)).note();
     }
 
     /** @throws TholeException {@link Status#CONFLICT}: the instance has ended. {@link Status#NOT_FOUND}: there is none. */
@@ -157,34 +188,70 @@ public final class Client {
     /**
      * Waits until the instance has ended, however it did.
      *
-     * @throws TholeException {@link Status#TIMEOUT}: it still runs. {@link Status#NOT_FOUND}: there is none.
+     * @throws TholeException {@link Status#TIMEOUT}: it has not; {@link TholeException#state} and its like say how it stands, why, and what
+     *     would help. {@link Status#NOT_FOUND}: there is none.
      */
     public Ended wait(String instance) throws TholeException, InterruptedException {
         Answer answer = ask("wait", new Ask(instance, null, null, null, null, 0, WAIT_MS));
-        if (answer.state().isEmpty() || answer.state().equals("running")) throw new TholeException(answer.status(), answer.text());
+        if (!ENDS.contains(answer.state())) throw new TholeException(answer);
         return new Ended(answer.state(), (int) answer.status(), answer.output(), answer.text(), answer.errorType());
+    }
+
+    /**
+     * How an instance stands, and what keeps it from going on.
+     *
+     * @throws TholeException {@link Status#NOT_FOUND}: there is none.
+     */
+    public Instance describe(String instance) throws TholeException, InterruptedException {
+        Answer answer = call("describe", null, new Ask(instance, null, null, null, null, 0, 0));
+        Instance i = answer.info() != null ? answer.info() : Link.read("{\"instances\":[{}]}".getBytes(UTF_8)).instances().get(0);
+        return new Instance(i.instance(), i.orchestration(), i.version(), i.execution(), i.state(), i.reason(), i.detail(), i.customStatus(),
+            i.parent(), i.createdMs(), i.updatedMs(), i.turns(), i.openActivities(), i.openTimers(), answer.hindrances());
+    }
+
+    /** Instances, newest first: one page. The next one is {@link Instance.Filter#behind} its last one; an empty one is the end. */
+    public List<Instance> list(Instance.Filter filter) throws TholeException, InterruptedException {
+        return answered("list", filter).instances();
+    }
+
+    /** Completes a task whose activity has returned {@link Task#LATER}, by its token. Too late, or again, it changes nothing. */
+    public void completeActivity(String token, byte[] output) throws TholeException, InterruptedException {
+        answered("complete_activity", new Wire.CompleteActivity(token, output, null));
+    }
+
+    /** Fails such a task. */
+    public void failActivity(String token, ActivityFailure failure) throws TholeException, InterruptedException {
+        Wire.Failure told = new Wire.Failure(failure.getMessage(), failure.type(), failure.isLast());
+        answered("complete_activity", new Wire.CompleteActivity(token, null, told));
     }
 
     /** @param name the last part of the subject; null: none. */
     private Answer call(String operation, String name, Ask body) throws TholeException, InterruptedException {
-        Answer answer = ask(name == null ? operation : operation + "." + TholeException.name(operation, name), body);
-        if (answer.status() != Status.OK) throw new TholeException(answer.status(), answer.text());
+        return answered(name == null ? operation : operation + "." + TholeException.name(operation, name), body);
+    }
+
+    private Answer answered(String operation, Object body) throws TholeException, InterruptedException {
+        Answer answer = ask(operation, body);
+        if (answer.status() != Status.OK) throw new TholeException(answer);
         return answer;
     }
 
     /** Repeats until there is an answer that counts, or no time. */
-    private Answer ask(String operation, Ask asked) throws TholeException, InterruptedException {
-        long deadline = Link.nowMs() + timeout.toMillis();
+    private Answer ask(String operation, Object asked) throws TholeException, InterruptedException {
+        boolean waits = operation.equals("wait");
+        long deadline = Link.nowMs() + (waits ? waitLimit : timeout).toMillis();
         Headers sender = who.headers();
         String subject = prefix + operation + who.by();
         Pause pause = new Pause();
         Answer last = Answer.none(Status.UNAVAILABLE, "no answer");
         for (;;) {
             long leftMs = deadline - Link.nowMs();
-            if (leftMs <= 0) throw new TholeException(last.status() == Status.NO_ANSWER ? Status.UNAVAILABLE : last.status(), last.text());
-            long waitMs = asked.waitMs() == 0 ? 0 : Math.max(1, Math.min(leftMs / 2, asked.waitMs())); // leaves time for a repetition
+            if (leftMs <= 0 && last.status() == Status.NO_ANSWER) throw new TholeException(Status.UNAVAILABLE, last.text());
+            if (leftMs <= 0) throw new TholeException(last);
+            long waitMs = !waits ? 0 : Math.max(1, Math.min(leftMs - Math.min(leftMs / 10, 300), WAIT_MS)); // the answer comes in time
+            Object body = waits ? ((Ask) asked).waiting(waitMs, leftMs <= WAIT_MS) : asked;
             long timeoutMs = Math.min(leftMs, waitMs + Math.min(Math.max(leftMs / 2, 500), ANSWER_MS));
-            Answer answer = link.ask(subject, Wire.bytes(asked.waiting(waitMs)), timeoutMs, sender, () -> false);
+            Answer answer = link.ask(subject, Wire.bytes(body), timeoutMs, sender, () -> false);
             if (answer.status() != Status.NO_ANSWER || last.status() != Status.TIMEOUT) last = answer;
             if (waitMs > 0 && answer.status() == Status.TIMEOUT) {
                 pause.reset(); // it still runs

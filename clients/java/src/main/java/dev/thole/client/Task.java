@@ -11,6 +11,9 @@ import java.util.concurrent.CompletionStage;
 
 /** One try of an activity. */
 public final class Task {
+    /** Returned by an activity whose task is completed later, by who has its {@link #token}. This very array counts. */
+    public static final byte[] LATER = "completed later".getBytes(StandardCharsets.UTF_8);
+
     private final Wire.Task message;
     private final Worker worker; // its lock is that of what follows
     private final CompletableFuture<Cancellation> cancelled = new CompletableFuture<>();
@@ -45,6 +48,9 @@ public final class Task {
     /** W3C Trace Context of the start; empty: it had none. */
     public String traceparent() { return message.traceparent(); }
     public String tracestate() { return message.tracestate(); }
+
+    /** For {@link Client#completeActivity}, when the activity has returned {@link #LATER}; empty: it must not be completed later. */
+    public String token() { return message.token(); }
 
     /** The input as UTF-8. */
     public String inputText() {

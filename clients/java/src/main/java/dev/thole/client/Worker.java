@@ -459,6 +459,9 @@ public final class Worker implements AutoCloseable {
         task.runsOn(Thread.currentThread());
         try {
             byte[] output = activity.run(task);
+            if (output == Task.LATER && task.token().isEmpty())
+                return failure(task, "this task cannot be completed later: it has no token", "no_token", true);
+            if (output == Task.LATER) return new Outcome(task.claim(), null, null, false, null, false, true);
             long max = payloadMax;
             if (output == null || output.length <= max) return new Outcome(task.claim(), output, null, false, null, false);
             return failure(task, "the output has " + output.length + " bytes; the limit is " + max, "too_large", true);

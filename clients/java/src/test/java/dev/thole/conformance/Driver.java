@@ -2,8 +2,10 @@ package dev.thole.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.thole.client.Activity;
 import dev.thole.client.ActivityFailure;
 import dev.thole.client.Client;
+import dev.thole.client.Instance;
 import dev.thole.client.Status;
 import dev.thole.client.Task;
 import dev.thole.client.TholeException;
@@ -18,9 +20,11 @@ import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -44,6 +48,8 @@ public final class Driver {
             String vouched = System.getenv("CONF_VOUCHED");
             if (vouched != null) client = client.withVouchedActor(vouched);
             if (name != null && !name.isEmpty()) client = client.withName(name);
+            String waitMs = System.getenv("CONF_WAIT_MS");
+            if (waitMs != null && !waitMs.isEmpty()) client = client.withWaitLimit(Duration.ofMillis(Long.parseLong(waitMs)));
             if ("client".equals(System.getenv("CONF_MODE"))) commands(client);
             else work(nats);
         } catch (TholeException err) {
@@ -77,6 +83,12 @@ public final class Driver {
             .activity("key", task -> bytes(task.key()))
             .activity("resume", Task::details)
             .activity("trace", task -> bytes(task.traceparent() + " " + task.tracestate()))
+            .activity("json", Activity.json(Value.class, (value, task) -> new Value(value.n() + 1, value.text() + "!")))
+            .activity("later", task -> {
+                print(Map.of("event", "later", "instance", task.instance(), "token", task.token()));
+                return Task.LATER;
+            })
+            .activity("deadline", task -> bytes(task.timeout().map(left -> String.valueOf(left.toMillis())).orElse("none")))
             .activity("sleep", task -> {
                 pause(task, number(task));
                 return task.input();
@@ -91,6 +103,8 @@ public final class Driver {
         });
         worker.run();
     }
+
+    private record Value(long n, String text) {}
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
@@ -173,10 +187,12 @@ public final class Driver {
             result.put("id", asked.get("id"));
             long timeoutMs = asked.path("timeout_ms").asLong(10_000);
             try {
-                command(client.withTimeout(Duration.ofMillis(timeoutMs)).withTrace(carrier -> trace(asked, carrier)), asked, result);
+                Client limited = timeoutMs == 0 ? client : client.withTimeout(Duration.ofMillis(timeoutMs));
+                command(limited.withTrace(carrier -> trace(asked, carrier)), asked, result);
             } catch (TholeException err) {
                 result.put("status", err.status());
                 result.put("text", err.getMessage());
+                result.putAll(Map.of("state", err.state(), "reason", err.reason(), "next_step", err.nextStep()));
             }
             print(result);
         }
@@ -196,10 +212,13 @@ public final class Driver {
         switch (text(asked, "op")) {
             case "start" -> {
                 int version = asked.path("version").asInt();
-                result.put("instance", client.start(text(asked, "orchestration"), new Client.Start(instance, input, version, "")));
+                Client.Start start = new Client.Start(instance, input, version, "");
+                if (asked.path("require_known").asBoolean()) start = start.onlyKnown();
+                if (asked.has("event")) start = start.withEvent(text(asked, "event"), Base64.getDecoder().decode(text(asked, "event_data")));
+                result.put("instance", client.start(text(asked, "orchestration"), start));
             }
-            case "signal" -> client.signal(instance, text(asked, "event"), input);
-            case "cancel" -> client.cancel(instance, text(asked, "reason"));
+            case "signal" -> result.put("note", client.signal(instance, text(asked, "event"), input));
+            case "cancel" -> result.put("note", client.cancel(instance, text(asked, "reason")));
             case "terminate" -> client.terminate(instance, text(asked, "reason"));
             case "query" -> result.put("output", Base64.getEncoder().encodeToString(client.query(instance, text(asked, "query"), input)));
             case "wait" -> {
@@ -207,6 +226,20 @@ public final class Driver {
                 result.putAll(Map.of("status", ended.status(), "text", ended.text(), "state", ended.state(), "error_type", ended.errorType(),
                     "output", Base64.getEncoder().encodeToString(ended.output())));
             }
+            case "describe" -> {
+                Instance found = client.describe(instance);
+                String nextStep = found.hindrances().isEmpty() ? "" : found.hindrances().get(0).nextStep();
+                result.putAll(Map.of("state", found.state(), "reason", found.reason(), "next_step", nextStep));
+            }
+            case "list" -> {
+                List<String> states = new ArrayList<>();
+                asked.path("states").forEach(state -> states.add(state.asText()));
+                Instance.Filter filter = new Instance.Filter(states, text(asked, "orchestration"), text(asked, "id_prefix"), text(asked, "parent"), "", 0,
+                    0, asked.path("limit").asInt(), text(asked, "behind_instance"), asked.path("behind_created_ms").asLong());
+                result.put("instances", client.list(filter).stream().map(Instance::instance).toList());
+            }
+            case "complete" -> client.completeActivity(text(asked, "token"), Base64.getDecoder().decode(text(asked, "output")));
+            case "fail" -> client.failActivity(text(asked, "token"), new ActivityFailure(text(asked, "error_type"), text(asked, "text")));
             default -> result.put("status", Status.INVALID);
         }
     }

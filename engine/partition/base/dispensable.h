@@ -1,0 +1,59 @@
+/*
+ * Which records of a log are dispensable (docs/architecture.md, "What goes after its time"): a later record
+ * says what they say, or no repetition can ask for it any more.
+ *
+ *   a position          when a later record has one: that is the record that lists it
+ *   a list (Folded)     when it is older than deletions are kept, and not the newest: auditors read it
+ *   an EpochOpened      when no record of its epoch is there, and the next one says how many records counted
+ *                       before it; the log's first one stays, as its beginning
+ *   a deletion          when it is older than deletions are kept, and the last record of its instance
+ *
+ * The host reads records and asks here; the machine (folding.c) lists them in a record, and removes them when
+ * that one is committed. Pure.
+ *
+ *   dispensable_control() for each record under ctl.<p>.*, in order, while it says so
+ *   dispensable_next_epoch() while there is one: dispensable_epoch() when no record of an instance is in it
+ *   dispensable_deletion() for each deletion, in order, while it is not YOUNG or FULL
+ *   dispensable_list()
+ */
+#ifndef THOLE_DISPENSABLE_H
+#define THOLE_DISPENSABLE_H
+#include "partition_io.h"
+#include "record_hash.h"
+
+enum {
+    DISPENSABLE_CONTROLS_MAX = FOLDED_MAX / 2,
+    DISPENSABLE_DELETIONS_MAX = FOLDED_MAX / 2,
+    DISPENSABLE_LOOKS_MAX = 4 * DISPENSABLE_DELETIONS_MAX, /* deletions that are looked at at a time */
+};
+
+struct dispensable;
+/* What @p asked points to is not kept; @p ns is borrowed. */
+struct dispensable *dispensable_create(const struct out_find_dispensable *asked, thole_slice ns,
+                                       uint32_t partition);
+void dispensable_destroy(struct dispensable *d); /* NULL-safe */
+
+/* False: enough. */
+bool dispensable_control(struct dispensable *d, uint64_t sequence, thole_slice bytes);
+
+/* The next epoch that may go, unless a record of an instance stands behind @p ret_from and before
+ * @p ret_until. False: there is none. */
+bool dispensable_next_epoch(struct dispensable *d, uint64_t *ret_from, uint64_t *ret_until);
+void dispensable_epoch(struct dispensable *d); /* the one that was just returned: there is no such record */
+
+enum dispensable_verdict {
+    DISPENSABLE_YOUNG,  /* those behind it are, too */
+    DISPENSABLE_FULL,   /* it is looked at the next time */
+    DISPENSABLE_PASSED, /* it stays: it cannot be read, or its instance lives again */
+    DISPENSABLE_LISTED,
+};
+/* @p last: nothing of its instance stands behind it. */
+enum dispensable_verdict dispensable_deletion(struct dispensable *d, uint64_t sequence, thole_slice bytes,
+                                              bool last);
+/* Of an old one it is worth asking for what stands behind it. */
+enum dispensable_age { DISPENSABLE_AGE_UNREADABLE, DISPENSABLE_AGE_YOUNG, DISPENSABLE_AGE_OLD };
+enum dispensable_age dispensable_age(const struct dispensable *d, thole_slice bytes);
+
+/* Borrowed from @p d. */
+struct in_dispensable dispensable_list(struct dispensable *d);
+#endif

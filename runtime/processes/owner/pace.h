@@ -1,0 +1,28 @@
+/*
+ * How long a thread rests that has much to ask of a server which others need as well: after each burst, for
+ * as many quarters of its time as keep what others wait within a fifth more than when it asks for nothing. It
+ * never rests longer than three bursts, so that it ends although it is not the reason. Pure.
+ */
+#ifndef THOLE_PACE_H
+#define THOLE_PACE_H
+#include <stdint.h>
+
+enum {
+    PACE_BURST_US = 2000,
+    PACE_QUARTERS_MAX = 12,
+    PACE_OUTLIER =
+        4, /* times the mean: what waited longer, waited for something else, and counts as so much */
+};
+
+struct pace {
+    uint32_t quarters; /* of a burst, between two of them */
+    uint32_t silent;   /* bursts without others, one after the other */
+};
+/* What others wait, as a moving mean: @p mean_us (0: not known yet) and one of them more. One that waited for
+ * something else does not count for much. */
+uint64_t pace_mean_us(uint64_t mean_us, uint64_t us);
+/* After a burst, beside which @p n of others have waited @p us in all; alone it is @p alone_us for each, 0:
+ * not known. */
+void pace_judge(struct pace *pace, uint64_t n, uint64_t us, uint64_t alone_us);
+uint64_t pace_rest_us(const struct pace *pace, uint64_t burst_us);
+#endif
