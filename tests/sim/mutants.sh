@@ -19,13 +19,13 @@ seed_table=$root/tests/integration/mutants
 # read_mutants CALLBACK: calls it for each, with name, rule, file, first, seeds, tests, programs, seed_tests, old and new set.
 read_mutants() {
     local callback=$1 line number=0
-    name='' rule='' file='' first=1 seeds=100 tests='' programs='' seed_tests='' old='' new=''
+    name='' rule='' file='' first=1 seeds=4000 tests='' programs='' seed_tests='' old='' new=''
     while IFS= read -r line || [ -n "$line" ]; do
         number=$((number + 1))
         case $line in
             'mutant '*)
                 [ -z "$name" ] || "$callback"
-                name=${line#mutant } rule='' file='' first=1 seeds=100 tests='' programs='' seed_tests='' old='' new='' ;;
+                name=${line#mutant } rule='' file='' first=1 seeds=4000 tests='' programs='' seed_tests='' old='' new='' ;;
             'rule '*) rule=${line#rule } ;;
             'file '*) file=${line#file } ;;
             'first '*) first=${line#first } ;;
