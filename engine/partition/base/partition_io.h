@@ -270,6 +270,7 @@ struct out_remove_history {
     thole_slice instance;
     struct executions executions; /* whose records are removed */
     uint64_t below;               /* sequence of the record that asks for the removal; also the token */
+    bool urgent; /* so many histories wait for their removal that turns will soon pause for them */
 };
 /* Without a time limit: nothing waits for it. */
 struct out_find_dispensable {

@@ -10,6 +10,7 @@ enum {
     UNPROJECTED_BYTES_MAX = 32 * 1024 * 1024, /* the same, by the memory of their batches */
     ROOT_INSTANCES_MAX = 1000000,
     REMOVALS_MAX = 10000,       /* removals that wait, before turns pause */
+    REMOVALS_URGENT = 2500,     /* histories that wait, from which on their removal leaves nobody time */
     REMOVALS_OUT_MAX = 64,      /* REMOVE_HISTORYs at a time */
     REMOVALS_LISTS_OUT_MAX = 4, /* REMOVE_RECORDSs at a time */
     /* Other rows wait for the disk behind a watermark that is to be durable; removals wait for that one. */

@@ -66,7 +66,8 @@ static void removal_emit(struct projection *p, const struct removal *r)
         out->remove_records = (struct out_remove_records){r->sequences, r->sequences_len};
     else
         out->remove_history = (struct out_remove_history){
-            env_copy(p->env, (thole_slice){r->instance, r->instance_len}), r->executions, r->sequence};
+            env_copy(p->env, (thole_slice){r->instance, r->instance_len}), r->executions, r->sequence,
+            p->removals.histories.len >= REMOVALS_URGENT};
 }
 
 uint64_t removals_first(const struct removals *removals)

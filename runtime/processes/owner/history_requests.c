@@ -186,6 +186,7 @@ void history_remove(struct shard *shard, struct owned *owned, const struct parti
     request->removal = (struct asked_removal){.instance = request_keep(request, asked->instance),
                                               .executions = asked->executions,
                                               .below = asked->below,
+                                              .urgent = asked->urgent,
                                               .places = places,
                                               .places_len = n};
     request_submit(request);

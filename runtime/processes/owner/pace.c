@@ -38,7 +38,12 @@ void pace_judge(struct pace *pace, uint64_t n, uint64_t us, uint64_t alone_us)
     }
 }
 
+bool pace_is_free(const struct pace *pace)
+{
+    return pace->urgent || pace->quarters == 0;
+}
+
 uint64_t pace_rest_us(const struct pace *pace, uint64_t burst_us)
 {
-    return (burst_us < BURST_US_MAX ? burst_us : BURST_US_MAX) / 4 * pace->quarters;
+    return pace_is_free(pace) ? 0 : (burst_us < BURST_US_MAX ? burst_us : BURST_US_MAX) / 4 * pace->quarters;
 }

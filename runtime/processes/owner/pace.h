@@ -5,6 +5,7 @@
  */
 #ifndef THOLE_PACE_H
 #define THOLE_PACE_H
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -17,6 +18,7 @@ enum {
 struct pace {
     uint32_t quarters; /* of a burst, between two of them */
     uint32_t silent;   /* bursts without others, one after the other */
+    bool urgent;       /* others will wait for this thread if it rests: it does not */
 };
 /* What others wait, as a moving mean: @p mean_us (0: not known yet) and one of them more. One that waited for
  * something else does not count for much. */
@@ -24,5 +26,6 @@ uint64_t pace_mean_us(uint64_t mean_us, uint64_t us);
 /* After a burst, beside which @p n of others have waited @p us in all; alone it is @p alone_us for each, 0:
  * not known. */
 void pace_judge(struct pace *pace, uint64_t n, uint64_t us, uint64_t alone_us);
+bool pace_is_free(const struct pace *pace); /* it need not rest */
 uint64_t pace_rest_us(const struct pace *pace, uint64_t burst_us);
 #endif

@@ -16,7 +16,8 @@
 #include <string.h>
 
 enum {
-    IN_FLIGHT_MAX = 16,  /* requests to the server, of all removals */
+    IN_FLIGHT_MAX = 64,  /* requests to the server, of all removals, while one of them is urgent */
+    IN_FLIGHT_FREE = 16, /* while nobody waits longer for it */
     IN_FLIGHT_PACED = 4, /* while others wait longer for their answers */
     JOBS_MAX = 64,       /* removals under way; others wait */
     ANSWER_TIMEOUT_MS = 10000,
@@ -60,7 +61,7 @@ struct remover {
     struct flight flights[IN_FLIGHT_MAX];
     size_t flights_len; /* in use */
     struct job *jobs;
-    size_t jobs_len;
+    size_t jobs_len, urgent_len;
     struct buf subject, body;
     struct pace pace;
     uint64_t burst_us; /* when it began; monotonic, 0: there is none */
@@ -108,7 +109,9 @@ static void burst_end(struct remover *remover, uint64_t now_us)
 static bool burst_goes(struct remover *remover)
 {
     uint64_t const now_us = clock_monotonic_us();
-    if (remover->burst_us == 0 || (remover->rests_us != 0 && now_us >= remover->rests_us))
+    remover->pace.urgent = remover->urgent_len > 0;
+    bool const rested = remover->rests_us != 0 && (remover->pace.urgent || now_us >= remover->rests_us);
+    if (remover->burst_us == 0 || rested)
         burst_begin(remover, now_us);
     else if (remover->rests_us == 0 && now_us >= remover->burst_us + PACE_BURST_US)
         burst_end(remover, now_us);
@@ -352,6 +355,7 @@ static void job_begin(struct remover *remover, struct request *request)
         buf_append(&job->prefix, all.ptr, all.len - 1);
     remover->jobs = job;
     remover->jobs_len++;
+    remover->urgent_len += request->removal.urgent;
 }
 
 static void job_end(struct remover *remover, struct job *job)
@@ -359,6 +363,7 @@ static void job_end(struct remover *remover, struct job *job)
     if (job->status == THOLE_OK && removing_state(job->removing) == REMOVING_STUCK)
         job->status = thole_fail(request_error(job->request), THOLE_UNAVAILABLE,
                                  "nats-server lists records, and does not remove them");
+    remover->urgent_len -= job->request->removal.urgent;
     job->request->status = job->status;
     request_finish(job->request);
     removing_destroy(job->removing);
@@ -401,7 +406,9 @@ static bool job_send(struct remover *remover, struct job *job)
 /* Of each in turn, so that a long one does not hold up the others. */
 static void send_asks(struct remover *remover)
 {
-    size_t const most = remover->pace.quarters == 0 ? IN_FLIGHT_MAX : IN_FLIGHT_PACED;
+    size_t const most = remover->pace.urgent           ? IN_FLIGHT_MAX
+                        : pace_is_free(&remover->pace) ? IN_FLIGHT_FREE
+                                                       : IN_FLIGHT_PACED;
     for (bool sent = true; sent;) {
         sent = false;
         for (struct job *job = remover->jobs; job != NULL && remover->flights_len < most; job = job->next)

@@ -109,6 +109,7 @@ struct asked_removal {
     thole_slice instance;
     struct executions executions;
     uint64_t below;
+    bool urgent;
     const struct removing_place *places; /* that are known of its records */
     size_t places_len;
 };

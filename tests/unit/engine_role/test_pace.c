@@ -24,6 +24,18 @@ static void test_others_wait(void)
     CU_ASSERT_EQUAL(pace_rest_us(&pace, PACE_BURST_US), 0);
 }
 
+/* Who rests makes others wait: it does not, and begins where it was when that is over. */
+static void test_urgent(void)
+{
+    struct pace pace = {.quarters = PACE_QUARTERS_MAX, .urgent = true};
+    CU_ASSERT(pace_is_free(&pace));
+    CU_ASSERT_EQUAL(pace_rest_us(&pace, PACE_BURST_US), 0);
+    CU_ASSERT_EQUAL(quarters_after(&pace, BURSTS, 2 * ALONE_US), PACE_QUARTERS_MAX);
+    pace.urgent = false;
+    CU_ASSERT_FALSE(pace_is_free(&pace));
+    CU_ASSERT_EQUAL(pace_rest_us(&pace, PACE_BURST_US), 3 * PACE_BURST_US);
+}
+
 /* One that waits for the disk does not make it rest. */
 static void test_long_bursts(void)
 {
@@ -63,10 +75,8 @@ static void test_mean(void)
 }
 
 static const struct thole_test tests[] = {
-    {"others wait", test_others_wait},
-    {"long bursts", test_long_bursts},
-    {"nobody waits", test_nobody_waits},
-    {"it is not known", test_not_known},
-    {"the mean", test_mean},
+    {"others wait", test_others_wait},   {"urgent", test_urgent},
+    {"long bursts", test_long_bursts},   {"nobody waits", test_nobody_waits},
+    {"it is not known", test_not_known}, {"the mean", test_mean},
 };
 THOLE_TEST_MAIN("pace", tests)

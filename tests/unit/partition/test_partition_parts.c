@@ -137,6 +137,31 @@ static void test_lists_do_not_wait_for_histories(void)
     env_release(&env);
 }
 
+/* How many of the removals that go out are urgent, when so many histories wait. */
+static size_t urgent_of(size_t waiting)
+{
+    static struct env env;
+    static struct projection p = {.env = &env};
+    size_t urgent = 0;
+    for (uint64_t i = 1; i <= waiting; i++)
+        removals_owe(&p, THOLE_STR("i"), (struct executions){0, 0}, i);
+    p.projector.durable = waiting;
+    removals_pump(&p, waiting);
+    for (struct partition_out out; env_poll(&env, &out);)
+        urgent += out.kind == PARTITION_OUT_REMOVE_HISTORY && out.remove_history.urgent;
+    removals_release(&p.removals);
+    env_release(&env);
+    return urgent;
+}
+
+/* Long before turns pause: who removes rests as long as others wait for the server. */
+static void test_many_histories_are_urgent(void)
+{
+    CU_ASSERT(REMOVALS_URGENT <= REMOVALS_MAX / 2);
+    CU_ASSERT_EQUAL(urgent_of(REMOVALS_URGENT - 1), 0);
+    CU_ASSERT_EQUAL(urgent_of(REMOVALS_URGENT), REMOVALS_OUT_MAX);
+}
+
 static void test_progress_any_order_ends_at_the_top(void)
 {
     struct progress progress = {0};
@@ -456,6 +481,7 @@ static void test_null_is_nothing(void)
 static const struct thole_test tests[] = {
     {"what_answers_an_output", test_what_answers_an_output},
     {"lists do not wait for histories", test_lists_do_not_wait_for_histories},
+    {"many histories are urgent", test_many_histories_are_urgent},
     {"partition: inbox position table", test_progress_table},
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
     {"partition: inbox position, gaps", test_progress_gaps},
