@@ -1,7 +1,9 @@
 /*
  * One order after the other, each with one activity: the time from thole_client_run() to its return.
- *   thole dev -- latency [N [threads]]   an engine and a worker run in this process's child; default 2000
- * orders. Their activity is declared quick, unless it is to run on threads.
+ *
+ *   thole dev -- latency [N [threads]]   N orders, 2000 by default; a child of this process runs an engine
+ *                                        and a worker. The activity is declared quick; `threads`: it is not.
+ *
  * Prints p50, p90, p99 and the largest, in milliseconds.
  */
 #include "thole/client.h"

@@ -1,32 +1,36 @@
 /*
- * Postgres connections. One connection belongs to one thread at a time. Secrets (the connection string) never
- * appear in an error text or a log.
+ * Postgres connections. One thread at a time uses a connection. No error text and no line of the log contains
+ * a secret of the connection string.
  *
- * Every call in projections/ blocks until the server has answered, at most for the statement timeout and two
- * seconds; on a coroutine it lets its thread go on, see postgres_set_wait(). A call that finds no connection
- * makes one first (at most the connect timeout for each host).
+ * Every call in projections/ blocks until the server has answered, at most for the statement timeout plus two
+ * seconds. A call on a coroutine lets its thread go on meanwhile: see postgres_set_wait(). A call without a
+ * connection first makes one, which takes at most the connect timeout for each host.
  *
  * Statuses of every call:
  *  THOLE_OK
- *  THOLE_UNAVAILABLE  connection lost, server starting or shutting down, too many connections, timeout,
- * deadlock or serialization failure, out of disk, a read-only replica, tables that are not there (yet) or
- * older than this program. The caller may try again, later. Whether a change was made is then unknown: all
- * changes may be repeated. THOLE_DENIED       wrong password, role or database, missing privilege
- *  THOLE_UNSUPPORTED  server older than 14, encoding other than UTF8, a schema newer than this program
- *  THOLE_INVALID      malformed connection string or namespace; ids that are not UTF-8 or hold a NUL, numbers
- * above INT64_MAX. Nothing was changed, the connection is good. THOLE_LIMIT        more than 64 MiB of
- * parameters, or no room in the caller's arena THOLE_NOMEM THOLE_CORRUPT      an answer of unexpected shape,
- * or a failure that no other status fits The error text says what was tried, the host, port and database, the
- * server's message and what to try.
+ *  THOLE_UNAVAILABLE  The connection was lost, the server is starting or stopping, it has too many
+ *                     connections, a timeout passed, a deadlock or a serialization failure occurred, the disk
+ *                     is full, the server is a read-only replica, or the tables do not exist yet or are older
+ *                     than this program. The caller may try again later. Whether the change was made is
+ *                     unknown; every change may be repeated.
+ *  THOLE_DENIED       The password, the role or the database is wrong, or a privilege is missing.
+ *  THOLE_UNSUPPORTED  The server is older than version 14, its encoding is not UTF8, or its schema is newer
+ *                     than this program.
+ *  THOLE_INVALID      The connection string or the namespace is malformed, an id is not UTF-8 or contains a
+ *                     NUL, or a number exceeds INT64_MAX. Nothing was changed; the connection stays usable.
+ *  THOLE_LIMIT        The parameters exceed 64 MiB, or the caller's arena is full.
+ *  THOLE_NOMEM
+ *  THOLE_CORRUPT      An answer has an unexpected shape, or the failure fits no other status.
+ * The error text says what was tried, the host, the port, the database, the server's message and what to try.
  *
- * A lost connection is reported by one call as THOLE_UNAVAILABLE; the call after it connects again by itself.
- * Between a program and the server may be a pooler (pgbouncer) that gives each transaction another session of
- * the server. That is noticed when connecting: then nothing is left in sessions, statements are not prepared,
- * each transaction of an engine looks whether the server has lost transactions since (table incarnation), and
- * nothing is heard of removals.
+ * One call reports a lost connection as THOLE_UNAVAILABLE; the next call connects again. A pooler (pgbouncer)
+ * between program and server may give each transaction another session of the server. Each connect detects
+ * that. Then a session keeps no state, statements are not prepared, each transaction of an engine checks
+ * whether the server has lost transactions since the last one (table incarnation), and notifications of
+ * removed rows do not arrive.
  *
- * Commits are asynchronous by default: a server that crashed may have forgotten the last of them. That is why
- * a partition has to be opened again on every new connection (projector_store.h).
+ * Commits are asynchronous by default, so a server that crashed may have lost the last ones. That is why each
+ * partition must be opened again on every new connection (projector_store.h).
  */
 #ifndef THOLE_POSTGRES_H
 #define THOLE_POSTGRES_H

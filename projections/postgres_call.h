@@ -1,14 +1,16 @@
 /*
- * Inside projections/: calls of statements with binary parameters and binary results: prepared, or behind a
- * pooler parsed each time, after the settings of the transaction.
+ * Inside projections/: calls of statements with binary parameters and binary results. Statements are
+ * prepared; through a pooler they are parsed each time, after the settings of the transaction.
  *
  * A call is a pipeline: any number of statements, one transaction, one round trip.
+ *
  *     call_begin(pg, "claiming activities");
  *     call_text(pg, worker);                    parameters of the first statement, in order
- *     call_send(pg, STATEMENT_CLAIM);           queues it
+ *     call_send(pg, STATEMENT_CLAIM);           queues the statement
  *     THOLE_TRY(call_run(pg, reterr));          sends, waits, checks
  *     call_rows(pg, 0) ...                      results by number of the statement, until the next call
- * Failures before call_run() are sticky and reported by it.
+ *
+ * A failure before call_run() is kept, and call_run() reports it.
  */
 #ifndef THOLE_POSTGRES_CALL_H
 #define THOLE_POSTGRES_CALL_H

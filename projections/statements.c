@@ -2,14 +2,14 @@
 #include "statement_parts.h"
 
 /*
- * What all of them keep to:
- *  - Changes of many rows are one statement over arrays (unnest). The caller has sorted them by the rows'
- *    keys (row_order.h), and rows are locked in that order.
+ * Rules that all statements keep:
+ *  - A change of many rows is one statement over arrays (unnest). The caller has sorted the arrays by the
+ *    rows' keys (row_order.h), and rows are locked in that order.
  *  - All unnest() are in one SELECT list, where they advance together, row by row. In FROM the rows of each
  *    would be stored first: 16 KiB an array, which malloc gives back to the system after each statement.
  *  - Only the database's clock is written.
  *  - Plans are made once for each connection (generic), perhaps while a table is empty. So a plan must be
- * right for every size: key by key is looked up in the primary key.
+ *    right for every size: rows are looked up key by key in the primary key.
  */
 
 const struct statement_text statement_texts[STATEMENTS] = {

@@ -56,9 +56,7 @@ THOLE_NODISCARD thole_status subject_actor(thole_slice subject, size_t by, struc
                                            thole_error *reterr);
 /* thole.<ns>.hist.<p>.<instance>.<execution>; EXECUTIONS_ALL gives the wildcard * */
 #define EXECUTIONS_ALL UINT64_MAX
-#define EXECUTION_DELETED                                                                                    \
-    (UINT64_MAX - 1) /* where its deletion stands: SUBJECT_DELETED for the execution                         \
-                      */
+#define EXECUTION_DELETED (UINT64_MAX - 1) /* gives SUBJECT_DELETED: the subject of a deletion */
 #define SUBJECT_DELETED "deleted"
 THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                                              uint64_t execution, thole_error *reterr);

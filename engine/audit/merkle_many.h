@@ -1,11 +1,11 @@
 /*
  * A proof of many leaves of a Merkle tree (merkle.h) at once: the hashes of the largest parts of the tree
- * that have none of them, from left to right. With the leaves they give the root. Pure.
+ * that contain none of these leaves, from left to right. The leaves and the proof give the root. Pure.
  *
  *   many(first, size):  no leaf in it: the next hash of the proof
  *                       size 1:        the leaf
- *                       else:          node(many(first, k), many(first + k, size - k)), k the largest power
- * of two below size
+ *                       else:          node(many(first, k), many(first + k, size - k)), where k is the
+ *                                      largest power of two below size
  */
 #ifndef THOLE_MERKLE_MANY_H
 #define THOLE_MERKLE_MANY_H

@@ -1,17 +1,18 @@
 /*
- * Checkpoints of a log while it grows: given the records that count, in order, and what is published of the
- * log, it makes the leaves and the signed checkpoints that come next (docs/audit.md). It goes on from the
- * last checkpoint of its keys, and holds the tree's peaks and the leaves behind that checkpoint, nothing of
- * what is before. Others may publish leaves too: the one message that the stream takes at a place is what
- * holds, and this room takes it over. Pure.
+ * Checkpoints of a log while it grows. The sealer takes the records that count, in order, and the messages
+ * that are published about the log, and makes the next leaves and signed checkpoints (docs/audit.md). It
+ * continues from the last checkpoint of its keys; it holds the tree's peaks and the leaves after that
+ * checkpoint, and nothing older. Others may publish leaves too: the stream takes one message for each place,
+ * and the sealer adopts the one that was taken. Pure.
  *
- *   sealer_take_checkpoint() and sealer_take_leaves(): what is published, when it is opened and when a
- * message was refused, since another one came before it sealer_take(): records behind sealer_place()
- *   sealer_leaves_message() while there are any; sealer_published() when it is stored
- *   sealer_checkpoint_message() while there is one; sealer_signed() when it is stored
+ *   sealer_take_checkpoint(), sealer_take_leaves()  take published messages: when the sealer is opened, and
+ *                                                   when a message was refused since another one came first
+ *   sealer_take()                takes the records after sealer_place()
+ *   sealer_leaves_message()      gives the next message of leaves; sealer_published() when it is stored
+ *   sealer_checkpoint_message()  gives the next checkpoint; sealer_signed() when it is stored
  *
- * It checks less than `thole audit verify` does, and nothing twice: the order of the records, that each names
- * the one before it, and that they are those of which others have published leaves.
+ * The sealer checks less than `thole audit verify`, and nothing twice: the order of the records, that each
+ * one names the one before it, and that published leaves are those of the records.
  */
 #ifndef THOLE_SEALER_H
 #define THOLE_SEALER_H

@@ -1,9 +1,10 @@
 /*
  * The conductor of the rooms of a partition: the only file that includes more than one of them. It gives
- * inputs to their room, and what a room returns to the next one:
+ * inputs to their room, and gives what a room returns to the next one:
  *
- *   messages, timers → instances → a record to append → log → committed, in order → projection (rows,
- * messages, timers) → instances (counts, who may hear now)
+ *   messages, timers → instances → a record to append → log → committed records, in order
+ *     → projection (rows, messages, timers)
+ *     → instances (counts, and who may be told now)
  */
 #include "partition.h"
 #include "folding.h"

@@ -1,12 +1,15 @@
 /*
- * What must hold. model.c is the independent reader: it sees every record at the moment it is stored, applies
- * the log rule, joins the parts of turns, replays each instance, and knows which inbox messages must have had
- * which effect. Everything outside (rows, messages, pushes, notices) is compared to it.
+ * The invariants of the simulation. model.c is the independent reader: it sees every record when it is
+ * stored, applies the log rule, joins the parts of turns, replays each instance, and knows which effect each
+ * inbox message must have had. Everything outside (rows, messages, pushes, notices) is compared to it.
  *
- *   model.c        the log rule, parts, inbox positions      checks.c      what writers give away
- *   model_turn.c   what a turn may say, and what follows     checks_end.c  the store's promises, and the end
- *   model_mail.c   messages between instances        model_poison.c  what waits in quarantine
- *   model_events.c CloudEvents
+ *   model.c         the log rule, parts, inbox positions
+ *   model_turn.c    which events a turn may have, and their effects
+ *   model_mail.c    messages between instances
+ *   model_poison.c  activities in quarantine
+ *   model_events.c  CloudEvents
+ *   checks.c        what writers give away
+ *   checks_end.c    the store's promises, and the end
  */
 #ifndef THOLE_CHECKS_H
 #define THOLE_CHECKS_H

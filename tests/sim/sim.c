@@ -1,13 +1,14 @@
 /*
  * A deterministic world around the partition and worker machines; see world.h.
  *
- *   sim SEED                    one seed, with a readable trace and its hash
- *   sim FIRST COUNT             many, silent unless one fails; every 64th runs twice and must not differ
+ *   sim SEED                          one seed, with a readable trace and its hash
+ *   sim FIRST COUNT                   many, silent unless one fails; every 64th runs twice and must not
+ *                                     differ
  *   sim --mutation NAME FIRST COUNT   breaks a rule of the world: succeeds when a seed notices
- *   sim --mutation NAME SEED          the trace of that
+ *   sim --mutation NAME SEED          the trace of one seed with the rule broken
  *   sim --until-broken FIRST COUNT    the same for machines that are broken themselves: see mutants
- *   sim --told FIRST COUNT      many, and what the machines say in each is what tests/told/sim has (told.h)
- *   sim --told SEED             one seed, with all that the machines say
+ *   sim --told FIRST COUNT            many: the machines' outputs must equal those in tests/told/sim (told.h)
+ *   sim --told SEED                   one seed, with all outputs of the machines
  */
 #include "world.h"
 #include <stdio.h>

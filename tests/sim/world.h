@@ -2,13 +2,17 @@
  * A deterministic world in one thread: PRNG, virtual clock, event queue, durable fakes, nodes that crash. One
  * seed decides every delay, loss, crash and interleaving, so that `sim SEED` shows any failure again.
  *
- *   world.h / world.c    seed, clock, queue, trace, faults       net_fake.c    links, requests, lost answers
- *   log_fake.c           HIST and IN streams                     store_fake.c  Postgres
- *   work_fake.c          the WORK stream                         engine_node.c, worker_node.c, client_fake.c
- *   restores.c    older rows are put back                    clock_fake.c  clocks that are years ahead
- *   losses.c      what truly became of claims, and who kills his worker
- *   model.c, checks.c    the independent reader and what must hold      sim_faults.c  which faults happen,
- * and when
+ *   world.h, world.c                               seed, clock, queue, trace, faults
+ *   log_fake.c                                     HIST and IN streams
+ *   work_fake.c                                    the WORK stream
+ *   store_fake.c                                   Postgres
+ *   net_fake.c                                     links, requests, lost answers
+ *   clock_fake.c                                   clocks that are years ahead
+ *   engine_node.c, worker_node.c, client_fake.c    the nodes
+ *   restores.c                                     older rows replace the current ones
+ *   losses.c                                       how each claim really ended, and who kills the worker
+ *   model.c, checks.c                              the independent reader and what must hold
+ *   sim_faults.c                                   which faults happen, and when
  */
 #ifndef THOLE_WORLD_H
 #define THOLE_WORLD_H

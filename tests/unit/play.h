@@ -8,12 +8,13 @@
  *
  *   #1 Started t(in) | #2 ActivityScheduled charge(card) / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)
  *
- * What event_render() does not show comes behind the event, in brackets, when it is not what it mostly is:
+ * Fields that event_render() does not show follow the event in brackets, unless they have their usual value:
  *
- *   [timed] [final] [id=request] [queue=name] [details=bytes] [close=2] [tries=5 delay=100 factor=2000
- * max=900 jitter=500 finals=a,b try_ms=10 total_ms=99 poison=1] [lost=5 worker=name input=bytes]
+ *   [timed] [final] [id=request] [queue=name] [details=bytes] [close=2]
+ *   [tries=5 delay=100 factor=2000 max=900 jitter=500 finals=a,b try_ms=10 total_ms=99 poison=1]
+ *   [lost=5 worker=name input=bytes]
  *
- * A play that ends with ContinuedAsNew also shows what the next execution begins with, after " => ".
+ * A play that ends with ContinuedAsNew also shows the beginning of the next execution, after " => ".
  */
 #ifndef THOLE_PLAY_H
 #define THOLE_PLAY_H

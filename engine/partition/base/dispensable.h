@@ -1,20 +1,21 @@
 /*
  * Which records of a log are dispensable (docs/architecture.md, "What goes after its time"): a later record
- * says what they say, or no repetition can ask for it any more.
+ * says what they say, or no repetition can ask for them any more.
  *
  *   a position          when a later record has one: that is the record that lists it
  *   a list (Folded)     when it is older than deletions are kept, and not the newest: auditors read it
- *   an EpochOpened      when no record of its epoch is there, and the next one says how many records counted
+ *   an EpochOpened      when its epoch has no other record, and the next one says how many records counted
  *                       before it; the log's first one stays, as its beginning
  *   a deletion          when it is older than deletions are kept, and the last record of its instance
  *
- * The host reads records and asks here; the machine (folding.c) lists them in a record, and removes them when
- * that one is committed. Pure.
+ * The host reads records and asks here. The machine (folding.c) lists them in a record, and removes them when
+ * that record is committed. Pure.
  *
- *   dispensable_control() for each record under ctl.<p>.*, in order, while it says so
- *   dispensable_next_epoch() while there is one: dispensable_epoch() when no record of an instance is in it
- *   dispensable_deletion() for each deletion, in order, while it is not YOUNG or FULL
- *   dispensable_list()
+ *   dispensable_control()     for each record under ctl.<p>.*, in order, while it returns true
+ *   dispensable_next_epoch()  while it gives an epoch; dispensable_epoch() when that epoch has no record of
+ *                             an instance
+ *   dispensable_deletion()    for each deletion, in order, while the answer is neither YOUNG nor FULL
+ *   dispensable_list()        the result
  */
 #ifndef THOLE_DISPENSABLE_H
 #define THOLE_DISPENSABLE_H

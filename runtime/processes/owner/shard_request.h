@@ -1,15 +1,19 @@
 /*
- * A request of a partition, or of its shard, to NATS or Postgres, from its creation to its answer.
+ * A request of a partition, or of its shard, to NATS or Postgres, from its creation to its answer:
  *
- *     request_of() from an output: the union's member is set, and the machine's input that answers it is
- *     begun. (request_create(): for the shard itself) request_submit() to its executor: a window of
- *     asynchronous requests, a loader, the store ... carried out there: send, load, store of its rule
- *     request_answered() back on the shard's thread, by mail, exactly once: the answer of its rule
+ *     request_of()        makes the request for an output of the machine: sets the union's member, and begins
+ *                         the input that will answer the output
+ *     request_create()    makes a request of the shard itself instead
+ *     request_submit()    gives it to its executor: a window of asynchronous requests, a loader, the remover
+ *                         or the store, which calls `send`, `load` or `store` of its rule
+ *     request_answered()  runs on the shard's thread, exactly once for each request that was carried out: a
+ *                         mail brings the request back, and `answer` of its rule takes the answer
  *
- * The rule of its kind (request_table.c) says who carries it out, what a failure means, and who takes the
- * answer. One thread at a time owns a request: the shard's, then its executor's, then the shard's.
+ * Each kind of request has a rule (request_table.c). The rule says who carries the request out, what a
+ * failure means, and who takes the answer. One thread at a time owns a request: the shard's, then its
+ * executor's, then the shard's again.
  *
- * A request of an older generation of the partition is not sent any more; its failure has no effect, and the
+ * A request of an older generation of the partition is not sent any more. Its failure has no effect, and the
  * machine ignores its answer.
  */
 #ifndef THOLE_SHARD_REQUEST_H

@@ -1,16 +1,15 @@
 /*
- * Files of histories, without loss: written by `thole export` and `thole history --raw`, read by `thole
- * history
- * --file`, `thole diff`, `thole show --file`, the replay role and the test kit. docs/wire.md has both forms.
- * In the binary one a file holds any number of histories, each of
+ * Files of histories, without loss. `thole export` and `thole history --raw` write them; `thole history
+ * --file`, `thole diff`, `thole show --file`, the replay role and the test kit read them. docs/wire.md
+ * describes both forms. A file in the binary form holds any number of histories. Each history consists of
  *
  *   thole history 1 NAMESPACE PARTITION INSTANCE  the instance percent-encoded as in subjects
  *   SEQUENCE LENGTH                               of one record that counts, then its bytes and a line end
  *   end RECORDS                                   their number
  *
- * and of sections "thole NAME 1 LENGTH", LENGTH bytes and a line end, between them: `export` in front,
- * `manifest` behind; others may come. In JSON lines each line is a document with a `schema`. Files may be
- * joined with cat.
+ * Sections "thole NAME 1 LENGTH", followed by LENGTH bytes and a line end, stand between histories: `export`
+ * before them, `manifest` after them; later versions may add others. In JSON lines each line is a document
+ * with a `schema`. Files may be joined with cat.
  */
 #ifndef THOLE_HISTORY_FILE_H
 #define THOLE_HISTORY_FILE_H

@@ -1,9 +1,12 @@
 /*
- * The program behind the test of damaged rows: instances that have a row of every kind, and load.
- *   victim   input: a queue. An activity, a timer of an hour; when the event "end" comes it waits for the
- * activity again    continues as new once; the next execution waits for "end" breaks   fails at once load two
- * activities and a timer The activity `hold` ends when the file $ROWS_GO is there, or its token fires; each
- * run appends a line to $ROWS_RUNS.
+ * The program of the test of damaged rows: instances that have a row of every kind, and load.
+ *   victim   has an activity on the queue that its input names, and a timer of an hour; after the event "end"
+ *            it waits for the activity
+ *   again    continues as new once; the next execution waits for "end"
+ *   breaks   fails at once
+ *   load     runs two activities and a timer
+ * The activity `hold` ends when the file $ROWS_GO exists, or when its token fires. Each run of it appends a
+ * line to $ROWS_RUNS.
  */
 #include "thole/program.h"
 #include <fcntl.h>

@@ -1,11 +1,16 @@
-/* The guard of a process, with every call to the system played: process_guard.transcript has scripts ("$ …")
- * of what happens, with "|" between them, and behind each what the guard did. With THOLE_WRITE_TRANSCRIPT=1
- * in the environment the file is written anew, to be read and committed. without fork|list|wait        before
- * it begins ends CODE; dies SIGNAL        the process, which is 42 and used 1.25 s orphan PID; zombie PID a
- * child of the guard that lives; that has ended forks PID PID2                a child whose child becomes the
- * guard's when it is killed hidden PID                    a child that the next list does not have yet wish
- * t|x|none|hangup          the worker interrupted                   the next wait is crowd N so many children
- */
+/* The guard of a process, with every call to the system played. process_guard.transcript has scripts ("$ …")
+ * of steps with "|" between them, each followed by the calls of the guard. With THOLE_WRITE_TRANSCRIPT=1 in
+ * the environment the file is written again, to be read and committed. Steps:
+ *   without fork|list|wait   before the guard begins: such calls fail
+ *   ends CODE [PID]          the process (42) ends; it has used 1.25 s, and leaves the zombie PID
+ *   dies SIGNAL [PID]        the process dies of a signal
+ *   orphan PID               the guard has another child, which lives
+ *   zombie PID               the guard has another child, which has ended
+ *   forks PID PID2           a child whose child PID2 becomes the guard's when PID is killed
+ *   hidden PID               a child that the next list of children lacks
+ *   wish t|x|none|hangup     what the worker asks for
+ *   interrupted              a signal interrupts the next wait
+ *   crowd N                  the guard gets N more children */
 #include "process_early.h"
 #include "process_parts.h"
 #include "thole_cunit.h"

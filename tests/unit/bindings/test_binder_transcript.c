@@ -1,16 +1,20 @@
-/* A binder, whole, from what the rules and messages say to what it sends and answers: binder.transcript has
- * scripts
- * ("$ …") of steps with "|" between them, and behind each what the binder did, by its clock in milliseconds.
- * With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. MS
- * STEP                       when it is so late; before it, what is due connect, topology, bucket, client,
- * requests, listen, watch, get, consumer, pull, state, forget, send, signal, asked, publish WORD… how such
- * calls end, in order; then well payload N; inputs N; nothreads; threads; stopping; down; up; die N (for
- * --test-die-at) start, stop                   the binder; brief: start, and say nothing of what is always
- * the same rule NAME REVISION ACTION STREAM [new]; text NAME REVISION [VALUE]     what the bucket says take
- * RULE SEQUENCE SUBJECT [BODY]; with NAME: VALUE    a header of the next message or call done SEQUENCE
- * stored|busy|unknown|failed|refused; refused RULE call ORCHESTRATION [BODY]; tell ORCHESTRATION           a
- * call, and one without a reply counts                        what its metrics say In bodies #N is so many
- * bytes. */
+/* A whole binder, from what the rules and messages say to what the binder sends and answers.
+ * binder.transcript has scripts ("$ …") of steps with "|" between them, each followed by what the binder did,
+ * by its clock in milliseconds. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written again,
+ * to be read and committed. Steps:
+ *   MS STEP                       the clock goes to MS, with all that is due before, then STEP
+ *   connect, topology, bucket, client, requests, listen, watch, get, consumer, pull, state, forget, send,
+ *   signal, asked, publish WORD…  how the next such calls end, in order; later ones succeed
+ *   payload N; inputs N; nothreads; threads; stopping; down; up; die N (for --test-die-at)
+ *   start; stop                   the binder starts, stops; brief: it starts, without the lines that are
+ *                                 always the same
+ *   rule NAME REVISION ACTION STREAM [new]; text NAME REVISION [VALUE]    an entry of the bucket
+ *   take RULE SEQUENCE SUBJECT [BODY]         a message of a stream
+ *   with NAME: VALUE                          a header of the next message or call
+ *   done SEQUENCE stored|busy|unknown|failed|refused; refused RULE
+ *   call ORCHESTRATION [BODY]                 a call; tell: one without a reply subject
+ *   counts                                    what its metrics show
+ * In bodies #N stands for N bytes. */
 #include "bind_rule.h"
 #include "binder_host.h"
 #include "memory.h"

@@ -1,12 +1,15 @@
-/* What the command makes of what NATS, Postgres and the workers say of a whole cluster (nodes, partitions,
- * namespaces, doctor, migrate): cluster.transcript has command lines ("$ thole … | what there is"), and
- * behind each what was asked ("<"), stdout, stderr ("!") and the exit code ("="). With
- * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. What there
- * is: engines=NODE:STARTED_S:AGE_MS:ORCHESTRATIONS,…   owners=NODE:EPOCH:OPENED_S,… (-: nobody ever)
- *   workers=NODE:QUEUE:SLOTS:ACTIVITY+…,…            namespaces=NAME,…   KEY=N, of settings and clocks
- *   opens=NODE:P,…   the engine says that partition P is open
- *   fails=N:STATUS   the n-th request to NATS fails   says=N:ANSWER   it is answered with that, with * for :
- */
+/* Verbs that read a whole cluster (nodes, partitions, namespaces, doctor, migrate), with the answers of NATS,
+ * Postgres and the workers played. cluster.transcript has command lines ("$ thole … | KEY=VALUE …"), each
+ * followed by the requests ("<"), stdout, stderr ("!") and the exit code ("="). With THOLE_WRITE_TRANSCRIPT=1
+ * in the environment the file is written again, to be read and committed. Keys:
+ *   engines=NODE:STARTED_S:AGE_MS:ORCHESTRATIONS,…
+ *   owners=NODE:EPOCH:OPENED_S,…              "-": the partition never had an owner
+ *   workers=NODE:QUEUE:SLOTS:ACTIVITY+…,…
+ *   namespaces=NAME,…
+ *   opens=NODE:P,…                            the engine says that partition P is open
+ *   fails=N:STATUS                            the n-th request to NATS fails
+ *   says=N:ANSWER                             the n-th request gets this answer, with * for :
+ *   KEY=N                                     a setting or a clock */
 #include "captured.h"
 #include "client_internal.h"
 #include "clock.h"

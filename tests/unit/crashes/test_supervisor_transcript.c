@@ -1,12 +1,16 @@
-/* A supervisor, whole, with every call to the system played: supervisor.transcript has scripts ("$ …") of
- * what happens, with "|" between them, and behind each what the supervisor did, by its clock in milliseconds.
- * With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed.
- *   MS WHAT                       when it is so late; else at once
- *   limits STOP_MS GRACE_MS; without threads|page|socket|signals|fork N; child [orphaned]     before it
- * begins exits N; dies N               the engine; it is process 100 in its first life reporter N; reporter
- * dies     the one that runs orphan                        another process ends byte; hangup on the engine's
- * socket reports KIND NUMBER PLACE     what the engine writes into its page runs PLACE SINCE; returns     the
- * same signal N                      to the supervisor */
+/* A whole supervisor, with every call to the system played. supervisor.transcript has scripts ("$ …") of
+ * steps with "|" between them, each followed by what the supervisor did, by its clock in milliseconds. With
+ * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written again, to be read and committed. Steps:
+ *   MS STEP                       the step happens at MS; else at once
+ *   limits STOP_MS GRACE_MS; without threads|page|socket|signals|fork N; child [orphaned]
+ *                                 before the supervisor begins
+ *   exits N; dies N               the engine's process ends; the first one is process 100
+ *   reporter N; reporter dies     the running crash reporter ends
+ *   orphan                        another process ends
+ *   byte; hangup                  on the engine's socket
+ *   reports KIND NUMBER PLACE     the engine writes into its page
+ *   runs PLACE SINCE; returns     likewise
+ *   signal N                      the supervisor gets the signal */
 #include "clock.h"
 #include "crash_page.h"
 #include "crash_report.h"

@@ -1,10 +1,12 @@
-/* The start of an engine and its end, whole: engine_host.transcript has starts ("$ …") with what is there and
- * which step fails, and behind each all that the engine called and logged, in order.
- *   fails=CALL:STATUS[:N]   such calls fail so often (1)
- *   verdict= applied= rows= noted=   what is compared: an enum namespace_verdict, migrations, identities in
- * Postgres threads= cores= partitions= payload= room= heartbeat= ttl= page connected   options, and what the
- * servers say patience=N              a stop is requested after so many pauses up down epoch=P:KIND    what
- * happens while it runs */
+/* The whole start and end of an engine. engine_host.transcript has starts ("$ …") with what the servers have
+ * and which step fails, each followed by all that the engine called and logged, in order:
+ *   fails=CALL:STATUS[:N]                the next N such calls fail (default 1)
+ *   verdict= applied= rows= noted=       the comparison's result (enum namespace_verdict), migrations, and
+ *                                        identities in Postgres
+ *   threads= cores= partitions= payload= room= heartbeat= ttl= page connected
+ *                                        options, and what the servers say
+ *   patience=N                           a stop is requested after N pauses
+ *   up down epoch=P:KIND queriesup queriesdown shardup=N sharddown=N      events while the engine runs */
 #include "connection.h"
 #include "engine.h"
 #include "loader.h"

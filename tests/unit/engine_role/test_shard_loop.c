@@ -1,10 +1,11 @@
-/* A shard's start and its loop, whole: shard_loop.transcript has what happens while its thread waits
- * ("$ … | …", a step for each wait), and behind each what the loop did, with which time, and until when it
+/* A shard's whole start and loop. shard_loop.transcript has the events that happen while its thread waits
+ * ("$ … | …", a step for each wait), each followed by what the loop did, with which time, and until when it
  * waits. Machines and the other parts are played. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file
- * is written anew, to be read and committed.
+ * is written again, to be read and committed. Words of a step:
  *   link+ link- shared+ shared- store+ store- older own=P:MS disown=P rows=P epoch=P:N stop inbox lost query
- * answer mails state=P:STATE touch=P reader=P:1   what the machine of partition P, and its reader, have
- * become anything else: NAME=N   what that function answers, or the time */
+ *   answer                            mails to the shard
+ *   state=P:STATE touch=P reader=P:1  the new state of partition P's machine, and of its reader
+ *   NAME=N                            what the function NAME returns from now on, or a time */
 #include "coro.h"
 #include "deadlines.h"
 #include "engine.h"

@@ -1,21 +1,21 @@
-/* A gateway, whole, from what it is asked to what it answers: gateway.transcript has scripts ("$ …") of steps
- * with "|" between them, and behind each what the gateway did, by its clock in milliseconds. With
- * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed.
- *   MS STEP                       when it is so late; before it, what is due
- *   connect, client, listen, host, asked, publish, shown, told WORD…   how such calls end, in order; then
- *                                 well. asked rows:N: a list has so many; shown: the state of an instance, by
- *                                 its row, then its history; told: what keeps it from going on
+/* A whole gateway, from requests to answers. gateway.transcript has scripts ("$ …") of steps with "|" between
+ * them, each followed by what the gateway did, by its clock in milliseconds. With THOLE_WRITE_TRANSCRIPT=1 in
+ * the environment the file is written again, to be read and committed. Steps:
+ *   MS STEP                       the clock goes to MS, with all that is due before, then STEP
+ *   connect, client, listen, host, asked, publish, shown, told WORD…   how the next such calls end, in order;
+ *                                 later ones succeed. asked rows:N: a list has N rows; shown: the state of an
+ *                                 instance, by its row, then its history; told: its hindrance
  *   payload N; nothreads; threads; stopping
- *   start, stop                   the gateway; up: start, and say nothing of connections and listeners
+ *   start, stop                   the gateway; up: start, without the lines of connections and listeners
  *   ask, binary, plain, tell SUBJECT BODY    a request in JSON, in protobuf (hex digits), without a
  *                                 Content-Type, or without a reply; "as TYPE SUBJECT BODY"
  *   with NAME: VALUE              a header of the requests that follow
- *   unheard SUBJECT                          nobody has heard what was sent with that reply subject
- *   wants                                    whether the session claims what its worker role has got
+ *   unheard SUBJECT               an answer on this reply subject had no subscriber
+ *   wants                         whether the session claims activities for its worker role
  *   run ID ACTIVITY INPUT [TIMEOUT_MS [DETAILS]]; fire ID REASON; hurry ID; ended ID stored|lost; stopped
  *                                 the worker role
- * In subjects ~ at the begin is thole.shop.gateway. and @N the session whose random bytes are N. In bodies #N
- * is so many bytes of base64. */
+ * In subjects a leading ~ stands for thole.shop.gateway. and @N for the session whose random bytes are N. In
+ * bodies #N stands for N bytes of base64. */
 #include "activity_run.h"
 #include "gateway_host.h"
 #include "remote_handlers.h"

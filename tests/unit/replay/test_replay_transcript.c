@@ -1,5 +1,5 @@
-/* The replay role, whole: replay.transcript has runs ("$ …") with what is stored and which calls fail, and
- * behind each the calls that it made, what it printed, its exit code and its error.
+/* The whole replay role. replay.transcript has runs ("$ …") with what is stored and which calls fail, each
+ * followed by the calls of the role, its output, its exit code and its error.
  *
  *   ID=KIND[.EXECUTION[.TURN]][,epoch=N] …   records in their partition's history; KIND is a key of `bodies`
  *   epochP, emptyP       a new epoch of partition P, or a message there that cannot be read

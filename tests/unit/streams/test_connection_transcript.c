@@ -1,10 +1,12 @@
-/* A connection's life, whole: connection.transcript has steps ("$ … | …"), and behind each what nats.c was
- * asked for, what the owner was told, and the state. nats.c, the servers, clocks and waits are played; the
+/* A connection's whole life. connection.transcript has steps ("$ … | …"), each followed by the calls of
+ * nats.c, the callbacks of the owner, and the state. nats.c, the servers, clocks and waits are played; the
  * keeper's thread is real, and runs only while the test waits for it. With THOLE_WRITE_TRANSCRIPT=1 in the
- * environment the file is written anew, to be read and committed. open URL KEY=VALUE …   servers=, connects=:
- * what becomes of each try, with "," between them; behind the last: ok fail=CALL              nats.c's CALL
- * fails; status=N: so (of natsStatus); said=TEXT: its words wait                   time passes until the
- * keeper wakes up by itself */
+ * environment the file is written again, to be read and committed. Steps:
+ *   open URL KEY=VALUE …   servers=, connects=: how each connect ends, with "," between them; later ones: ok
+ *                          fails=CALL: nats.c's CALL fails; status=N: with this natsStatus; said=TEXT: with
+ *                          this text
+ *   wait                   time passes until the keeper wakes up by itself
+ * The table `steps` has all steps. */
 #include "clock.h"
 #include "inbox_prefix.h"
 #include "link.h"
