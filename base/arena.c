@@ -55,7 +55,7 @@ static struct arena_block *block_push(struct arena *arena, size_t cap)
     return block;
 }
 
-/* A block for one allocation, behind the head, so that the rest of the head stays usable. */
+/* A block for one allocation, inserted after the head, so that the rest of the head stays usable. */
 static struct arena_block *block_insert(struct arena *arena, size_t cap)
 {
     if (arena->head == NULL)

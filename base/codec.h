@@ -134,7 +134,7 @@ uint32_t codec_field_number(const struct codec_message *table, const struct code
 
 /* A protobuf field that borrows the slice. */
 ProtobufCBinaryData codec_bytes(thole_slice slice);
-/* The same the other way. */
+/* The inverse of codec_bytes(). */
 thole_slice codec_slice(ProtobufCBinaryData bytes);
 /* Copies a field into @p arena; empty stays empty. THOLE_LIMIT, THOLE_NOMEM. */
 THOLE_NODISCARD thole_status codec_dup(struct arena *arena, ProtobufCBinaryData bytes, thole_slice *ret,

@@ -36,7 +36,7 @@ struct coro {
     struct coro *next_free;
     uint8_t *map; /* guard, then stack */
     uint8_t *stack;
-    size_t size; /* its index in the pool's list of sizes */
+    size_t size; /* index in the pool's list of sizes */
     bool done, running;
 #if SANITIZED_ADDRESS
     void *fake_caller, *fake_self;

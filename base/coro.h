@@ -21,7 +21,8 @@ enum {
  */
 struct stack_pool;
 struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max); /* of CORO_STACK_BYTES each */
-/* Its coroutines have stacks of @p stack_bytes, at most CORO_STACK_BYTES_MAX, unless they ask for others. */
+/* A pool whose coroutines have stacks of @p stack_bytes, at most CORO_STACK_BYTES_MAX, unless they ask for
+ * others. */
 struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max);
 void stack_pool_destroy(struct stack_pool *pool); /* all coroutines must be destroyed first; NULL-safe */
 size_t stack_pool_in_use(const struct stack_pool *pool);
@@ -38,7 +39,7 @@ size_t stack_pool_running_bytes(const struct stack_pool *pool);
 struct coro;
 /* NULL: stacks_max are in use, or the system has no mapping left for another. */
 struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg);
-/* The same with a stack of @p stack_bytes, at most CORO_STACK_BYTES_MAX; 0: of the pool's size. */
+/* Like coro_create(), with a stack of @p stack_bytes, at most CORO_STACK_BYTES_MAX; 0: of the pool's size. */
 struct coro *coro_create_sized(struct stack_pool *pool, size_t stack_bytes, void (*entry)(void *arg),
                                void *arg);
 size_t coro_stack_bytes(const struct coro *co); /* as rounded up */

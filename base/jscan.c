@@ -15,7 +15,7 @@ static size_t skip_blank(thole_slice s, size_t at)
     return at;
 }
 
-/* s.ptr[at] is the opening quote; the index behind the closing one, or 0. */
+/* s.ptr[at] is the opening quote. Returns the index after the closing one, or 0. */
 static size_t string_end(thole_slice s, size_t at)
 {
     for (at++; at < s.len; at++) {
@@ -33,7 +33,7 @@ static bool scalar_byte(uint8_t c)
            c == '+' || c == '.';
 }
 
-/* s.ptr[at] is { or [; the index behind the matching bracket, or 0. */
+/* s.ptr[at] is { or [. Returns the index after the matching bracket, or 0. */
 static size_t nested_end(thole_slice s, size_t at)
 {
     uint8_t open[JSCAN_DEPTH_MAX];
@@ -61,7 +61,7 @@ static size_t nested_end(thole_slice s, size_t at)
     return 0;
 }
 
-/* Index behind the value that begins at @p at, or 0. */
+/* Returns the index after the value that begins at @p at, or 0. */
 static size_t value_end(thole_slice s, size_t at)
 {
     if (at >= s.len)
@@ -76,7 +76,7 @@ static size_t value_end(thole_slice s, size_t at)
     return at > start ? at : 0;
 }
 
-/* Where the next element of an object or array begins: behind its bracket or a comma. 0: there is none. */
+/* Where the next element of an object or array begins: after its bracket or a comma. 0: no more elements. */
 static size_t element_at(thole_slice s, char bracket, size_t at)
 {
     size_t const i = skip_blank(s, at);
@@ -287,7 +287,7 @@ static void append_utf8(struct buf *to, uint32_t c)
     buf_append(to, out, len);
 }
 
-/* p is behind \u; returns the bytes used (4 or, for a surrogate pair, 10), 0 = malformed. */
+/* p is after \u. Returns the bytes used (4 or, for a surrogate pair, 10), 0 = malformed. */
 static size_t append_escaped_rune(struct buf *to, const uint8_t *p, size_t left)
 {
     int32_t const first = jscan_hex4(p, left);

@@ -15,14 +15,14 @@ enum { JSCAN_DEPTH_MAX = 64 };
 bool json_find(thole_slice object, const char *key, thole_slice *ret);
 /* Whether @p name is one of @p names, which blanks separate, and at which place, from 0. */
 bool json_name_among(const char *names, thole_slice name, size_t *ret_place);
-/* Whether each member of @p object is one of @p names (64 at most), and none is there twice. THOLE_INVALID:
- * the error begins with @p where and names the member. @p object has passed json_check(). A name that is
- * written with an escape is unknown. */
+/* Whether each member of @p object is one of @p names (64 at most), and none occurs twice. THOLE_INVALID: the
+ * error begins with @p where and names the member. @p object has passed json_check(). A name that is written
+ * with an escape is unknown. */
 THOLE_NODISCARD thole_status json_members_check(thole_slice object, const char *where, const char *names,
                                                 thole_error *reterr);
-/* Whether no member of @p object is there twice, whatever their names are: other readers take another one.
- * THOLE_INVALID: one is, or is written with an escape, it has more than 64, or it is none; the error begins
- * with @p where. */
+/* Whether no member of @p object occurs twice, whatever the names are: other readers take another one of the
+ * two. THOLE_INVALID: one occurs twice, or is written with an escape, or @p object has more than 64, or is no
+ * object; the error begins with @p where. */
 THOLE_NODISCARD thole_status json_members_once(thole_slice object, const char *where, thole_error *reterr);
 /* json_find() through nested objects: "config.subjects". */
 bool json_path(thole_slice object, const char *path, thole_slice *ret);
@@ -30,8 +30,8 @@ bool json_path(thole_slice object, const char *path, thole_slice *ret);
  * written between its quotes. */
 bool json_field(thole_slice object, size_t *at, thole_slice *ret_key, thole_slice *ret);
 bool json_item(thole_slice array, size_t *at, thole_slice *ret);
-/* After json_field() or json_item() said that there is no other: whether the value ends there as it must,
- * with nothing but blanks behind its bracket. 0: it has no element. */
+/* After json_field() or json_item() returned false: whether the value ends there as it must, with nothing but
+ * blanks after its bracket. 0: the value has no element. */
 bool json_ends(thole_slice value, size_t at);
 
 /* A non-negative integer that fits; false for anything else. */

@@ -5,10 +5,10 @@
 
 enum json_expected {
     JSON_EXPECT_VALUE,
-    JSON_EXPECT_VALUE_OR_END, /* right behind [ */
+    JSON_EXPECT_VALUE_OR_END, /* right after [ */
     JSON_EXPECT_NAME,
-    JSON_EXPECT_NAME_OR_END, /* right behind { */
-    JSON_EXPECT_MORE,        /* behind a value: a comma, a bracket, or the end of the text */
+    JSON_EXPECT_NAME_OR_END, /* right after { */
+    JSON_EXPECT_MORE,        /* after a value: a comma, a bracket, or the end of the text */
 };
 
 struct json_checker {

@@ -17,7 +17,7 @@ void *memory_array(size_t n, size_t bytes);
 /* Room for at least @p n objects in a growing array, which may move; new room is not zeroed. At first @p
  * items is NULL and *cap 0. */
 void *memory_reserve(void *items, size_t *cap, size_t n, size_t bytes);
-/* A copy with a NUL behind it. @p from may be NULL when @p bytes is 0. */
+/* A copy with a NUL after it. @p from may be NULL when @p bytes is 0. */
 void *memory_copy(const void *from, size_t bytes);
 char *memory_text(const char *text);
 /* Prints the message and aborts; also for a small allocation from an arena for which malloc failed. */

@@ -220,7 +220,7 @@ enum range_field range_find(const char *message, const char *field);
 
 /* THOLE_INVALID, and a text with the field, the number and the end of the range. */
 THOLE_NODISCARD thole_status range_check(enum range_field field, uint64_t number, thole_error *reterr);
-/* The same of a number that is in no message of proto/: @p what names it. */
+/* Like range_check(), for a number that is in no message of proto/; @p what names it in the error. */
 THOLE_NODISCARD thole_status range_check_as(enum range range, const char *what, uint64_t number,
                                             thole_error *reterr);
 /* The nearest number of the range. */

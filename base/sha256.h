@@ -12,11 +12,11 @@ enum { SHA256_BYTES = 32, SHA256_KEY_BYTES_MAX = 64 };
 struct sha256 {
     SHA256_CTX context;
 };
-void sha256_begin(struct sha256 *sha); /* what was added before is forgotten */
+void sha256_begin(struct sha256 *sha); /* forgets all bytes added before */
 void sha256_add(struct sha256 *sha, const void *bytes, size_t len);
 void sha256_end(struct sha256 *sha, uint8_t ret[SHA256_BYTES]); /* begin it before it is used again */
 
-/* Of @p n pieces, one behind the other. */
+/* The hash of @p n pieces, joined in order. */
 void sha256_of(const thole_slice *pieces, size_t n, uint8_t ret[SHA256_BYTES]);
 /* @p key: at most SHA256_KEY_BYTES_MAX. */
 void sha256_hmac(thole_slice key, thole_slice bytes, uint8_t ret[SHA256_BYTES]);

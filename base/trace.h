@@ -23,7 +23,7 @@ struct trace {
 bool trace_parent_valid(thole_slice text);
 /* At most 32 members KEY=VALUE with commas, and TRACESTATE_BYTES_MAX bytes. */
 bool trace_state_valid(thole_slice text);
-/* What of it may be passed on: all, the parent alone, or nothing. Borrows. */
+/* The part of @p given that may be passed on: all, the parent alone, or nothing. Borrows. */
 struct trace trace_valid(const struct trace *given);
 /* Of a valid parent. */
 thole_slice trace_id(thole_slice parent);

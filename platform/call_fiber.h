@@ -21,7 +21,7 @@ bool call_fiber_runs(const struct call_fiber *fiber);
  * is ready for, of poll(2). */
 short call_fiber_wait(void *fiber, int socket, short events, uint64_t deadline_ms);
 
-/* What the call that runs waits for, for poll(2); descriptor -1: no call runs. */
+/* The descriptor and events that the running call waits for, for poll(2); descriptor -1: no call runs. */
 struct pollfd call_fiber_socket(const struct call_fiber *fiber);
 uint64_t call_fiber_deadline_ms(const struct call_fiber *fiber); /* UINT64_MAX: no call runs */
 /* Continues the call that runs, if @p revents are not 0 or its time has come, until it waits again or

@@ -65,7 +65,7 @@ void call_site_text(const void *address, struct buf *to)
         return;
     }
     const Elf64_Ehdr *elf = info.dli_fbase;        /* the first page of a loaded object */
-    uintptr_t const call = (uintptr_t)address - 1; /* within the call, not behind it */
+    uintptr_t const call = (uintptr_t)address - 1; /* within the call, not after it */
     uintptr_t const offset = elf->e_type == ET_DYN ? call - (uintptr_t)info.dli_fbase : call;
     const char *path = path_of(&info, elf, self), *slash = strrchr(path, '/');
     const char *file = slash == NULL ? path : slash + 1;

@@ -15,7 +15,7 @@ bool core_dumps_forbid(void)
     if (getrlimit(RLIMIT_CORE, &limit) != 0)
         return false;
     if (limit.rlim_max == 0)
-        return true; /* it cannot be raised to 1; no files, and the usual programs heed it */
+        return true; /* cannot be raised to 1; no files, and the usual programs heed it */
     limit.rlim_cur = 1;
     return setrlimit(RLIMIT_CORE, &limit) == 0;
 }

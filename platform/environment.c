@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What programs and the C library need to run, and what says nothing about anybody. Proxies are not in it:
- * their URLs have passwords. THOLE_PROCESS_ENV is in it since it is read as long as there are processes. */
+/* Variables that programs and the C library need to run, and that identify nobody. Proxies are not among
+ * them: their URLs contain passwords. THOLE_PROCESS_ENV is among them since it is read as long as processes
+ * run. */
 static const char always[] =
     "THOLE_PROCESS_ENV,HOME,HOSTNAME,LANG,LANGUAGE,LC_*,LOGNAME,PATH,PWD,SHELL,TERM,TMPDIR,TEMP,TMP,TZ,TZDIR,"
     "USER,"

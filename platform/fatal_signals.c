@@ -14,7 +14,7 @@ enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 /* One for the process, as signals are. */
 static struct {
     _Atomic(fatal_fn *) listeners[FATAL_LISTENERS_MAX];
-    atomic_size_t listeners_len; /* that there are */
+    atomic_size_t listeners_len; /* number of listeners */
     bool ours[CRASHES];
 } fatal;
 
@@ -45,7 +45,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
                                          .context = context});
     (void)sigaction(number, &as_before, NULL);
     if (!again)
-        (void)raise(number); /* it waits until this handler returns */
+        (void)raise(number); /* pending until this handler returns */
     errno = before;
 }
 
@@ -66,7 +66,7 @@ static bool take_signal(int number)
 
 static void fatal_signals_install(void)
 {
-    static bool hooked; /* it cannot be taken back */
+    static bool hooked; /* handlers stay installed for good */
     for (size_t i = 0; i < CRASHES; i++)
         fatal.ours[i] = take_signal(crashes[i]);
     if (!hooked)

@@ -9,7 +9,7 @@
 
 /* Errors are the stream's: ferror(out). */
 void json_to_file(struct json *json, FILE *out);
-/* The same, and begins a document that says which it is: {"schema":"thole.start.v1", ... */
+/* Like json_to_file(); begins a document that names its schema: {"schema":"thole.start.v1", ... */
 void json_document(struct json *json, FILE *out, const char *schema);
 /* Milliseconds since 1970 as ISO 8601; 0 as null. */
 void json_member_time(struct json *json, const char *key, uint64_t time_ms);

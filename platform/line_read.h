@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 enum line_read {
-    LINE_READ_WHOLE, /* with a line end behind it, which is not in the buffer */
-    LINE_READ_CUT,   /* the file ends behind it, without a line end */
+    LINE_READ_WHOLE, /* a line with its line end, which is not in the buffer */
+    LINE_READ_CUT,   /* the file's last line, without a line end */
     LINE_READ_NONE,  /* the file has ended before, or cannot be read: ferror() */
 };
 

@@ -15,7 +15,7 @@ enum {
     TIME_BYTES = 40,
     PROGRAM_BYTES = 64,
     AREA_BYTES = 32,
-    AROUND_MSG_BYTES = 11, /* its key, its quotes and the end of the line */
+    AROUND_MSG_BYTES = 11, /* the key, the quotes and the end of the line */
     ESCAPE_BYTES = 6,      /* the longest escape of one byte */
     ID_BYTES = ESCAPE_BYTES * THOLE_ID_BYTES_MAX,
     NAME_BYTES = ESCAPE_BYTES * THOLE_NAME_BYTES_MAX,

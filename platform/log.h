@@ -16,13 +16,13 @@ enum log_format {
     LOG_FORMAT_JSON
 };
 
-/* What a line is about. What is 0 or empty is not known, and not written. */
+/* The subject of a line. A field that is 0 or empty is not known, and not written. */
 struct log_fields {
     bool of_partition;
     uint32_t partition;
     thole_slice instance;
     uint64_t execution;
-    thole_slice activity; /* its name */
+    thole_slice activity; /* the activity's name */
     uint64_t activity_id, try_number, attempt;
     thole_slice traceparent; /* valid: trace_id and span_id */
 };
@@ -34,7 +34,7 @@ enum {
 
 /* Before any thread starts. Default: INFO, logfmt. */
 void log_configure(enum log_level level, enum log_format format, const char *program);
-/* The same, unless that has been done before. */
+/* Like log_configure(); does nothing if the log has been configured before. */
 void log_configure_once(enum log_level level, enum log_format format, const char *program);
 /* Lines go there, without their ends, instead of to stderr. Before any thread starts. */
 typedef void log_sink_fn(void *arg, int level, const char *line, size_t len);
@@ -45,7 +45,7 @@ void log_line_of(enum log_level level, const char *area, const struct log_fields
                  ...) THOLE_PRINTF(4, 5);
 #define log_line(level, area, ...) log_line_of(level, area, NULL, __VA_ARGS__)
 bool log_enabled(enum log_level level);
-/* The fields as logfmt, each with a space behind it, and a NUL. */
+/* The fields as logfmt, each followed by a space, and a NUL. */
 void log_fields_text(const struct log_fields *fields, char ret[LOG_FIELDS_BYTES_MAX]);
 
 /* Fields for a call of log_line_of(). Execution 0: not known. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 2048, TOTALS_BYTES = 1400 }; /* what log_line_of() cuts at */
+enum { LINE_BYTES = 2048, TOTALS_BYTES = 1400 }; /* log_line_of() cuts there */
 
 /* Of one kind in one partition. An interval begins with its first line. */
 struct place {

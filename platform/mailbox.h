@@ -21,7 +21,7 @@ struct mailbox {
     size_t len;
     bool sleeping; /* the owner waits */
     int wakeup;    /* an eventfd that wakes it; -1: `filled` does */
-    bool woken;    /* that can be read */
+    bool woken;    /* the eventfd is readable */
     size_t held;   /* pushers that wait in mailbox_put() */
     bool closed;
 };
@@ -35,7 +35,8 @@ void mailbox_release(struct mailbox *mb);
 
 /* Never blocks for long, never fails, closed or not. */
 void mailbox_push(struct mailbox *mb, struct mail *node);
-/* The same unless @p max nodes wait already, or it is closed: then false, and the node stays the caller's. */
+/* Like mailbox_push(), unless @p max nodes wait already, or the mailbox is closed: then false, and the node
+ * stays the caller's. */
 THOLE_NODISCARD bool mailbox_offer(struct mailbox *mb, struct mail *node, size_t max);
 /* Waits for room; false only when it is closed. Never from the owner's thread. */
 THOLE_NODISCARD bool mailbox_put(struct mailbox *mb, struct mail *node, size_t max);

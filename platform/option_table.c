@@ -84,7 +84,7 @@ static thole_status check_range(const struct option_row *row, const char *text, 
     return thole_fail(reterr, THOLE_INVALID, "%s is not between %s and %s", text, low, high);
 }
 
-/* What was given before stays. */
+/* Choices given before stay. */
 static thole_status add_choices(const struct option_row *row, void *target, const char *text,
                                 thole_error *reterr)
 {

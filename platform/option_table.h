@@ -10,7 +10,7 @@
 
 enum option_kind {
     OPTION_TEXT,     /* const char *, borrowed from argv, the environment or the table */
-    OPTION_NAME,     /* the same, checked with name_check() */
+    OPTION_NAME,     /* like OPTION_TEXT, checked with name_check() */
     OPTION_DURATION, /* uint64_t milliseconds */
     OPTION_SIZE,     /* uint64_t bytes */
     OPTION_NUMBER,   /* uint32_t or uint64_t */
@@ -55,7 +55,7 @@ struct option_set {
     unsigned readers; /* of rows that say nothing themselves; 0: each role */
 };
 
-/* It is a setting: it can stand in the environment, and in a file (option_file.h). */
+/* Whether the option is a setting: it may stand in the environment, and in a file (option_file.h). */
 bool option_in_file(const struct option_row *row);
 /* Reads @p text as the row's value; @p origin stands in front of the error text. @p text is borrowed. */
 THOLE_NODISCARD thole_status option_set_from(const struct option_row *row, void *target, const char *origin,

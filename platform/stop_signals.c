@@ -21,7 +21,7 @@ static void on_signal(int number)
         _exit(EXIT_INTERRUPTED);
     atomic_store(&requested, true);
     ssize_t const written = write(wake, &one, sizeof one);
-    (void)written; /* it can only be full, which wakes as well */
+    (void)written; /* can only be full, which wakes as well */
     errno = before;
 }
 

@@ -9,6 +9,6 @@ THOLE_NODISCARD thole_status stop_signals_install(thole_error *reterr);
 bool stop_requested(void); /* any thread */
 void stop_request(void);   /* as SIGTERM does; any thread */
 void stop_wait(void);      /* returns when a stop has been requested */
-/* The same; or false when the other end of this socket is closed before that. */
+/* Like stop_wait(); returns false when the other end of @p socket is closed before a stop is requested. */
 bool stop_wait_beside(int socket);
 #endif

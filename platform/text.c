@@ -79,7 +79,7 @@ void text_time(uint64_t time_ms, char ret[TIME_TEXT_BYTES])
     (void)snprintf(ret, TIME_TEXT_BYTES, "%s.%03uZ", text, (unsigned)(time_ms % 1000));
 }
 
-/* Exactly @p digits digits at *at, which moves behind them. */
+/* Takes exactly @p digits digits at *at, and moves *at past them. */
 static bool take_digits(const char **at, size_t digits, int *ret)
 {
     *ret = 0;
@@ -99,7 +99,8 @@ static bool text_take_part(const char **at, char before, size_t digits, int *ret
     return take_digits(at, digits, ret);
 }
 
-/* What stands behind a day: nothing, or "T09:30", "T09:30:01", "T09:30:01.250", each with or without a Z. */
+/* Takes the time after a day: nothing, or "T09:30", "T09:30:01", "T09:30:01.250", each with or without a
+ * Z. */
 static bool take_time_of_day(const char **at, struct tm *ret, int *ret_millis)
 {
     if (**at == '\0')

@@ -8,7 +8,7 @@ enum { TIME_TEXT_BYTES = 40 };
 /* Appends @p text on one line, at most @p columns columns of a terminal wide: control characters and bytes
  * that are not UTF-8 as \n, \t, \xNN, a cut as an ellipsis; so that the text cannot steer a terminal. */
 void text_safe(struct buf *to, thole_slice text, size_t columns);
-/* The same, at most @p columns wide with escapes and the ellipsis. @p to is empty before. */
+/* Like text_safe(), at most @p columns wide with escapes and the ellipsis. @p to is empty before. */
 void text_fit(struct buf *to, thole_slice text, size_t columns);
 /* All of it, with its line ends and tabs; otherwise as text_safe(). */
 void text_lines(struct buf *to, thole_slice text);

@@ -38,7 +38,7 @@ static const struct unit *find_unit(const struct unit *units, size_t n, const ch
     return NULL;
 }
 
-/* What follows the point, in thousandths; anything finer than that is refused. */
+/* Reads the digits after the point, in thousandths; refuses anything finer. */
 static bool read_thousandths(const char **text, uint64_t *ret)
 {
     uint64_t digits;

@@ -9,7 +9,7 @@ int write_flaw(FILE *file)
         return errno;
     if (!ferror(file))
         return 0;
-    /* What has failed is not in the buffer any more. */
+    /* The bytes that could not be written are not in the buffer any more. */
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : WRITE_FLAW_UNKNOWN;
 }
 

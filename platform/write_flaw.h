@@ -12,9 +12,9 @@ enum { WRITE_FLAW_UNKNOWN = -1 };
 /* Writes what is buffered. 0: all of it was written; else an errno, of a reader that went away EPIPE, or
  * WRITE_FLAW_UNKNOWN: an earlier write failed, and this one did not. */
 int write_flaw(FILE *file);
-/* The same, and closes the file. */
+/* Like write_flaw(), and closes the file. */
 int write_flaw_close(FILE *file);
-/* Writes all of it. 0, or an errno: a short write says none, and the one behind it does. */
+/* Writes all bytes. Returns 0, or an errno: a short write gives none, but the next write does. */
 int write_whole(int fd, const void *bytes, size_t len);
 /* For people. */
 const char *write_flaw_text(int flaw);

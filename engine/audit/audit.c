@@ -65,7 +65,7 @@ static void audit_count(struct audit *audit, const struct audit_scan *scan, cons
         audit_account_for_holes(audit);
 }
 
-/* It is under the subject that its body names. */
+/* Whether the record is under the subject that its body names. */
 static bool subject_fits(const struct audit *audit, const struct audit_record *record,
                          const struct audit_scan *scan)
 {

@@ -18,13 +18,14 @@
 
 enum audit_fault {
     AUDIT_UNREADABLE, /* the bytes are no record */
-    AUDIT_CHANGED,    /* its bytes are not those that later records name */
+    AUDIT_CHANGED,    /* the bytes are not those that later records name */
     AUDIT_MISSING,    /* records that others name are not there, and no deletion or pruning accounts for it */
-    AUDIT_ADDED,      /* it stands where no record belongs */
-    AUDIT_REORDERED,  /* it belongs at another place of this stream */
+    AUDIT_ADDED,      /* stands where no record belongs */
+    AUDIT_REORDERED,  /* belongs at another place of this stream */
     AUDIT_TRUNCATED,  /* the beginning, or what a checkpoint has seen, is not there */
-    AUDIT_CHECKPOINT, /* what was published of the log is not what was signed, or not there */
-    AUDIT_REPLAYED,   /* it is of another stream, or of another subject */
+    AUDIT_CHECKPOINT, /* checkpoints or leaves that were published are missing, or differ from those that
+                         were signed */
+    AUDIT_REPLAYED,   /* belongs to another stream, or to another subject */
 };
 const char *audit_fault_name(enum audit_fault fault); /* "unreadable", "changed", … */
 
@@ -34,7 +35,7 @@ struct audit_finding {
         sequence; /* of the record that is wrong; of MISSING: of the first that is not there, 0: unknown */
     thole_slice instance; /* empty: of none, or not known */
     uint64_t execution;
-    const char *text; /* what was found, where, and by what it is known */
+    const char *text; /* the finding, its place, and the evidence */
 };
 
 enum audit_scope {
@@ -57,10 +58,10 @@ struct audit_options {
 
 struct audit_record {
     uint64_t sequence;
-    enum record_kind
-        kind;             /* what its subject says: TURN, DELETED, EPOCH_OPENED, POSITION; UNKNOWN: nothing */
-    thole_slice instance; /* likewise; of TURN and DELETED */
-    uint64_t execution;   /* likewise; of TURN */
+    enum record_kind kind; /* the kind that the subject names: TURN, DELETED, EPOCH_OPENED, POSITION;
+                             UNKNOWN: none */
+    thole_slice instance;  /* likewise; of TURN and DELETED */
+    uint64_t execution;    /* likewise; of TURN */
     thole_slice bytes;
 };
 
@@ -75,16 +76,16 @@ bool audit_is_clean(struct audit *audit);
 struct log_place audit_place_of_last(const struct audit *audit); /* AUDIT_PARTITION; sequence 0: none */
 
 struct audit_summary {
-    uint64_t records;        /* that count */
+    uint64_t records;        /* records that count */
     uint64_t voids;          /* at the end of the log, that do not count */
-    uint64_t removed;        /* that are not there, as deletions and prunings say */
+    uint64_t removed;        /* records that deletions and prunings have removed */
     uint64_t redacted;       /* of which payloads were erased */
     uint64_t unchained;      /* written by a version without hashes */
     uint64_t chained_from;   /* sequence of the first record that names the one before; 0: none does */
     uint64_t last_sequence;  /* of the last that counts */
     uint64_t last_time_ms;   /* of the last that says a time */
     struct record_hash last; /* of the last that counts: nothing in the log names it */
-    uint64_t unchained_from, unchained_until; /* of those behind chained_from; 0: there are none */
+    uint64_t unchained_from, unchained_until; /* records after chained_from; 0: none */
     uint64_t findings;
 };
 struct audit_summary audit_summary(const struct audit *audit);

@@ -6,7 +6,7 @@
 
 /* ---- which of two records is wrong ---- */
 
-/* The link behind the doubtful ones holds, or there is none any more. */
+/* The link after the doubtful ones holds, or the history ends. */
 static void settle_doubt(struct audit *audit)
 {
     struct audit_doubt *doubt = &audit->doubt;
@@ -106,7 +106,7 @@ static void link_of_instance(struct audit *audit, const struct audit_scan *scan,
     bool const has = record_hash_known(&instance->newest);
     bool const removes = scan->prunes || scan->kind == RECORD_DELETED;
     if (record_hash_equal(said, &instance->newest)) {
-        /* it names it, or there is none */
+        /* names the instance's newest record, or there is none */
     } else if (audit->trouble > instance->sequence) {
         if (record_hash_known(said) && instance->gap == 0 && audit->hole_at > instance->sequence) {
             instance->gap = place->sequence;

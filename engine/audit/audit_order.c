@@ -30,8 +30,8 @@ static uint64_t opened_by(const struct audit_place *place)
     return place->sequence - place->n;
 }
 
-/* A writer stores its record n at n behind its own opening or not at all, so what an older one has stored at
- * the end of the log does not count, but no forger need have put it there. */
+/* A writer stores its record n at n sequences after its own opening or not at all. So records that an older
+ * writer has stored at the end of the log do not count, but nobody need have forged them. */
 void audit_stray(struct audit *audit, enum audit_fault fault, const struct audit_place *place)
 {
     if (audit->stray.count++ == 0) {
@@ -43,7 +43,7 @@ void audit_stray(struct audit *audit, enum audit_fault fault, const struct audit
     audit->trouble = place->sequence;
 }
 
-/* They were not void: a later record, at @p shift behind its number, counts. */
+/* The strays were not void: a later record, stored @p shift sequences after its number, counts. */
 static void accuse_strays(struct audit *audit, uint64_t shift)
 {
     const struct audit_place *first = &audit->stray.first;
@@ -76,7 +76,7 @@ void audit_strays_end(struct audit *audit)
                   NUMBER(first->sequence));
     } else if (audit->stray.forged) {
         accuse_strays(audit, audit->opened);
-    } else { /* they do not count, nor does what is behind them */
+    } else { /* neither this record nor those after it count */
         summary->voids = audit->stray.count + audit->stray.since;
         summary->records -= audit->stray.since;
     }
@@ -177,7 +177,7 @@ static void shift_to(struct audit *audit, const struct audit_scan *scan, const s
 static enum audit_fault out_of_place(const struct audit *audit, const struct audit_scan *scan,
                                      const struct audit_place *place)
 {
-    if (opened_by(place) == audit->opened) /* its place, but for the epoch */
+    if (opened_by(place) == audit->opened) /* in its place, except for the epoch */
         return AUDIT_CHANGED;
     bool const later =
         scan->epoch > audit->last.epoch || (scan->epoch == audit->last.epoch && scan->n > audit->last.n);
@@ -216,7 +216,7 @@ bool audit_place_of_log(struct audit *audit, const struct audit_scan *scan, cons
 
 /* ---- the records of one instance ---- */
 
-/* Its turns are numbered, and some may be removed with their executions by a pruning. */
+/* An instance's turns are numbered; a pruning may remove some together with their executions. */
 static bool audit_order_note_turn(struct audit *audit, const struct audit_scan *scan,
                                   const struct audit_place *place)
 {
@@ -229,7 +229,7 @@ static bool audit_order_note_turn(struct audit *audit, const struct audit_scan *
     if (scan->execution > audit->started)
         audit->started = scan->execution;
     audit->deleted = scan->kind != RECORD_TURN;
-    if (audit->deleted) { /* what it names may be removed */
+    if (audit->deleted) { /* the records that it names may have been removed */
         audit->turn = 1;
         return !first && record_hash_equal(&scan->previous_of_instance, &audit->last.hash);
     }

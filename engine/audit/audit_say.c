@@ -1,4 +1,4 @@
-/* What is found, in words. */
+/* The findings, in words. */
 #include "audit_state.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -73,8 +73,7 @@ static bool take_of_instance(struct audit *audit, const struct audit_scan *scan,
     if (scan->prunes || scan->kind == RECORD_DELETED)
         audit_instances_at(&audit->removals, audit_sealed_key_of(&instance))->sequence = at;
     if (at == len && scan->kind == RECORD_DELETED) {
-        skip_leaves(audit, &instance,
-                    len); /* it came behind the last leaf, and may have removed all before it */
+        skip_leaves(audit, &instance, len); /* came after the last leaf, and may have removed all before it */
         return false;
     }
     if (at == len && next < len) {
@@ -83,7 +82,7 @@ static bool take_of_instance(struct audit *audit, const struct audit_scan *scan,
         at = next;
     }
     if (at == len)
-        return false; /* it came behind the last leaf */
+        return false; /* came after the last leaf */
     skip_leaves(audit, &instance, at);
     return true;
 }
@@ -96,7 +95,7 @@ static void end_of_instance(struct audit *audit)
     uint64_t missing = 0, at = next_of_instance(audit, &instance, audit->next_leaf);
     for (; at < end; at = next_of_instance(audit, &instance, at + 1)) {
         struct leaf const leaf = seal_leaf(audit->options.seal, at);
-        missing += !audit_sealed_is_listed(audit, &leaf.record); /* its deletion, after its time */
+        missing += !audit_sealed_is_listed(audit, &leaf.record); /* an expired deletion */
     }
     if (missing > 0)
         audit_say(audit, AUDIT_TRUNCATED, audit->last.sequence, NULL,
@@ -146,7 +145,8 @@ void audit_sealed_hole(struct audit *audit, uint64_t first, uint64_t count)
     }
 }
 
-/* A deletion that was listed as dispensable has removed what is before it, as one that is there. */
+/* A deletion that was listed as dispensable has removed the records before it, like a deletion that still
+ * exists. */
 static void take_listed_deletions(struct audit *audit)
 {
     for (size_t i = 0; i < audit->gaps_len; i++) {
@@ -167,7 +167,7 @@ static bool is_accounted_for(struct audit *audit, const struct audit_gap *gap)
 {
     struct leaf const leaf = seal_leaf(audit->options.seal, gap->index);
     if (!record_hash_known(&leaf.record))
-        return true; /* it was removed before it was seen */
+        return true; /* was removed before any reader saw it */
     if (audit_sealed_is_listed(audit, &leaf.record))
         return true;
     return record_hash_known(&gap->instance) &&

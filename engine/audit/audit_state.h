@@ -15,13 +15,13 @@ struct audit_place { /* a record that was taken */
 
 /* How a record names the one before it. */
 enum audit_link {
-    LINK_NAMES,  /* it names it */
-    LINK_BROKEN, /* it names another */
-    LINK_ABSENT, /* it names none */
-    LINK_ACROSS, /* what it names is not there */
+    LINK_NAMES,  /* names the record */
+    LINK_BROKEN, /* names another record */
+    LINK_ABSENT, /* names no record */
+    LINK_ACROSS, /* names a record that is missing */
 };
 
-/* Links that are broken, one behind the other: the next one that holds tells which record is wrong. */
+/* Consecutive broken links: the next one that holds shows which record is wrong. */
 struct audit_doubt {
     unsigned broken;
     uint64_t before, at; /* the records of the first broken link */
@@ -33,7 +33,7 @@ struct audit_stray { /* records that stand where none of that number belongs: vo
     enum audit_fault fault;
     struct audit_place first;
     bool forged;    /* no writer has stored one of them there */
-    uint64_t since; /* records that were counted behind them */
+    uint64_t since; /* records that were counted since */
 };
 
 struct audit_hole { /* records that are not there, and that no deletion or pruning accounts for yet */
@@ -45,7 +45,7 @@ struct audit {
     uint8_t ns[THOLE_NAME_BYTES_MAX], instance[THOLE_ID_BYTES_MAX];
     struct audit_place last; /* sequence 0: none */
     uint64_t opened;         /* sequence of the EpochOpened of last.epoch */
-    uint64_t base;           /* its index */
+    uint64_t base;           /* index of `opened` */
     bool whole;              /* the log was given from its beginning */
     struct audit_doubt doubt;
     struct audit_stray stray;
@@ -56,12 +56,12 @@ struct audit {
     /* AUDIT_INSTANCE: of the last record; turn: of the next one; started: the newest */
     uint64_t execution, turn, started;
     bool deleted;       /* AUDIT_INSTANCE: the last record was its deletion */
-    uint64_t next_leaf; /* AUDIT_INSTANCE: behind the last one that fitted */
+    uint64_t next_leaf; /* AUDIT_INSTANCE: after the last one that fitted */
     struct audit_gap *gaps;
     size_t gaps_len, gaps_cap;
     struct audit_instances removals; /* by leaf_instance(): index of the last deletion or pruning */
     struct listed listed;            /* by records of this log */
-    bool lists;                      /* it has such records */
+    bool lists;                      /* this log has such records */
     struct audit_summary summary;
 };
 

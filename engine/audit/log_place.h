@@ -1,6 +1,6 @@
 /*
- * Where a log stood when a checkpoint of it was made: a line behind the checkpoint's root, which is signed
- * with it. A program that has the key can go on from there without what was published before. Pure.
+ * Where a log stood when a checkpoint of it was made: a line after the checkpoint's root, which is signed
+ * with it. A program that has the key can continue from there without what was published before. Pure.
  */
 #ifndef THOLE_LOG_PLACE_H
 #define THOLE_LOG_PLACE_H
@@ -10,7 +10,7 @@
 
 struct log_place { /* of the last record in the checkpoint */
     uint64_t sequence, epoch, n;
-    struct record_hash last; /* its hash */
+    struct record_hash last; /* hash of that record */
 };
 enum { LOG_PLACE_BYTES_MAX = 4096 };
 /* Appends the line: "thole.place.v1 SEQUENCE EPOCH N HASH PEAK…", those of the tree from the largest on. */

@@ -173,7 +173,7 @@ size_t merkle_prove_consistency(const struct merkle_hash *leaves, uint64_t size,
                                 struct merkle_hash ret[MERKLE_PROOF_MAX])
 {
     size_t n = 0;
-    bool whole = true; /* what is left of the old tree is the old tree */
+    bool whole = true; /* the rest of the old tree is the whole old tree */
     assert(before > 0 && before <= size);
     while (before < size) {
         uint64_t const part = left_part(size);

@@ -1,5 +1,5 @@
 /*
- * The Merkle tree of RFC 6962 over the records of a log: SHA-256, leaves behind a byte 0, nodes behind a
+ * The Merkle tree of RFC 6962 over the records of a log: SHA-256, leaves prefixed with a byte 0, nodes with a
  * byte 1. Of a tree that grows only the roots of its perfect parts are kept. Pure.
  */
 #ifndef THOLE_MERKLE_H

@@ -149,7 +149,7 @@ void note_key_forget(struct note_key *key)
 
 /* ---- notes ---- */
 
-/* Where the signatures begin, behind the empty line; 0: the note has none. */
+/* Where the signatures begin, after the empty line; 0: the note has none. */
 static size_t signatures_at(thole_slice note)
 {
     for (size_t at = note.len; at >= 2; at--)
@@ -182,7 +182,7 @@ thole_status note_sign(struct buf *note, const struct note_key *key, thole_error
     return buf_status(note);
 }
 
-/* The next line of signatures, without its end. False: there is none, or what is there is no line. */
+/* The next line of signatures, without its end. False: no more lines, or the rest is no line. */
 static bool next_line(thole_slice *rest, thole_slice *ret)
 {
     const uint8_t *end = rest->len == 0 ? NULL : memchr(rest->ptr, '\n', rest->len);

@@ -284,7 +284,7 @@ void seal_take_list(struct seal *seal, uint64_t sequence, thole_slice record)
                       .len = scan.listed.len};
 }
 
-/* What anybody may have published counts when it is the record of a leaf. */
+/* Anybody may publish lists; one counts when it is the record of a leaf. */
 static void count_lists(struct seal *seal)
 {
     struct listed leaves = {.len = 0};

@@ -1,7 +1,7 @@
 /*
- * What was published of a partition's log: a leaf for each of its records that count, in order, and signed
+ * The published seal of a partition's log: a leaf for each record that counts, in order, and signed
  * checkpoints of the Merkle tree over them (docs/audit.md). The leaves stay when a deletion removes records,
- * so it is still known what stood where. Pure: messages of the audit stream go in.
+ * so a reader still knows which record stood where. Pure: messages of the audit stream go in.
  */
 #ifndef THOLE_SEAL_H
 #define THOLE_SEAL_H
@@ -42,10 +42,10 @@ struct seal_options {
 };
 struct seal;
 /*
- * An answer of a server, JSON, which somebody had stored in the audit stream by asking with a reply subject
- * (docs/operations.md, "Accounts"). It says nothing of a history: who reads the stream leaves it out. No
- * message of thole's begins as it does: leaves begin with their format, checkpoints with a name, lists with a
- * field of protobuf.
+ * Whether a message is a server's answer, JSON, which a client had stored in the audit stream by asking with
+ * a reply subject (docs/operations.md, "Accounts"). Readers of the stream skip it, since it says nothing of a
+ * history. No message of thole begins like it: leaves begin with their format, checkpoints with a name, lists
+ * with a field of protobuf.
  */
 bool audit_message_is_foreign(thole_slice message);
 struct seal *seal_create(const struct seal_options *options);
@@ -55,18 +55,18 @@ void seal_take_checkpoint(struct seal *seal, uint64_t sequence, thole_slice mess
 /* A copy of a record that lists dispensable ones (Folded): such records go too, after their time. It counts
  * if a leaf of it is published. */
 void seal_take_list(struct seal *seal, uint64_t sequence, thole_slice record);
-bool seal_has_list(const struct seal *seal, thole_slice record); /* it was taken */
+bool seal_has_list(const struct seal *seal, thole_slice record); /* whether it was taken */
 /* After seal_end(): whether the record was listed in one that counts. */
 bool seal_lists(struct seal *seal, const struct record_hash *record);
-/* There are no more messages: compares the checkpoints with the leaves. Messages that are published later may
- * be taken behind that, and then this called again. */
+/* Compares the checkpoints with the leaves, when no more messages exist. Messages that are published later
+ * may be taken afterwards; then call this again. */
 void seal_end(struct seal *seal);
 
 uint64_t seal_leaves(const struct seal *seal);    /* number of leaves */
 uint64_t seal_published(const struct seal *seal); /* of which messages were taken */
 struct leaf seal_leaf(const struct seal *seal, uint64_t index);
 void seal_note_published(struct seal *seal, uint64_t leaves); /* of a message that was made here */
-/* The leaf behind the last one, which no message had yet. */
+/* Adds the leaf after the last one; no message has contained it yet. */
 void seal_add(struct seal *seal, const struct leaf *leaf);
 /* Records of the largest checkpoint that one of the keys has signed and that fits; 0: there is none. */
 uint64_t seal_signed(const struct seal *seal);

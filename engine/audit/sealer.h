@@ -46,18 +46,18 @@ THOLE_NODISCARD thole_status sealer_take(struct sealer *sealer, uint64_t sequenc
 /* Records were missing before some that were taken, and no deletion or pruning was taken since. One must be
  * in the log: it is stored before the records are removed. */
 bool sealer_lacks(const struct sealer *sealer);
-bool sealer_accounts(thole_slice record); /* whether a record behind the last one is such a one */
+bool sealer_accounts(thole_slice record); /* Whether a record after the last one is such a record. */
 /* Whether a copy of the record is to be published before its leaf: it lists dispensable ones, and goes
  * itself. */
 bool sealer_is_list(thole_slice record);
-size_t sealer_held(const struct sealer *sealer); /* leaves behind the last checkpoint */
+size_t sealer_held(const struct sealer *sealer); /* leaves after the last checkpoint */
 
 /* Appends the next message of leaves. False: all that are known are published. */
 bool sealer_leaves_message(const struct sealer *sealer, struct buf *to);
-void sealer_published(struct sealer *sealer); /* that message is stored */
+void sealer_published(struct sealer *sealer); /* to be called when that message is stored */
 /* Appends a checkpoint over all records that were taken: their leaves are published. *ret_any: there is one,
  * since the last that is stored has less. */
 THOLE_NODISCARD thole_status sealer_checkpoint_message(const struct sealer *sealer, struct buf *to,
                                                        bool *ret_any, thole_error *reterr);
-void sealer_signed(struct sealer *sealer); /* it is stored */
+void sealer_signed(struct sealer *sealer); /* to be called when it is stored */
 #endif

@@ -79,10 +79,10 @@ enum cancel_kind {
     CANCEL_TERMINATED = THOLE_CANCEL_TERMINATED,
 };
 
-/* What happens to a child whose parent ends first. Stored; append only. */
+/* Treatment of a child whose parent ends first. Stored; append only. */
 enum close_policy { CLOSE_CANCEL = 0, CLOSE_ABANDON = 1, CLOSE_TERMINATE = 2 };
 
-/* What happens to an activity whose claims were lost too often. Stored; append only. */
+/* Treatment of an activity whose claims were lost too often. Stored; append only. */
 enum poison_policy { POISON_QUARANTINE = 0, POISON_FAIL = 1, POISON_RETRY = 2 };
 #define POISON_TYPE THOLE_STR("poison") /* the error type */
 
@@ -105,7 +105,7 @@ struct retry {
 
 enum { ACTOR_NAME_BYTES_MAX = 200, ACTOR_CLIENT_BYTES_MAX = 64, RUN_HOST_BYTES_MAX = 255 };
 
-/* Who asked for something. Zeroed: it is not known. No orchestration sees it. */
+/* The user or service that asked for something. Zeroed: not known. No orchestration sees it. */
 struct actor {
     thole_slice name;
     thole_slice client;
@@ -120,7 +120,7 @@ struct activity_place {
     uint64_t started_ms, ended_ms;
 };
 
-/* What is recorded of where an event comes from. It decides nothing. */
+/* The recorded origin of an event. No decision depends on it. */
 struct event_source {
     struct actor actor;          /* of what a client asked for */
     struct activity_place place; /* of a result */
@@ -132,7 +132,7 @@ struct event {
     uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
                       of STARTED, close_policy of CHILD_SCHEDULED */
     uint64_t id;   /* position in the execution's history, from 1 */
-    uint64_t ref;  /* what this resolves or cancels; 0 = none */
+    uint64_t ref;  /* the event that this one resolves or cancels; 0 = none */
     union {
         uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when
                             the total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
@@ -218,7 +218,7 @@ enum blocked_kind {
     BLOCKED_LIMIT = 5,
     BLOCKED_PAUSED = 6,
     BLOCKED_NOT_STARTED = 7, /* execution 0 */
-    BLOCKED_CRASHED = 8,     /* its code crashes the engine */
+    BLOCKED_CRASHED = 8,     /* the code crashes the engine */
 };
 enum { BLOCKED_KINDS = BLOCKED_CRASHED + 1 };
 /* "no_code", "divergence", …: a label of metrics and a word of documents. NULL: BLOCKED_NOT, or none of them.
@@ -230,7 +230,7 @@ struct turn {
     uint64_t execution, number; /* from 1; execution 0 holds events that came before the instance did */
     uint64_t time_ms;
     bool more; /* the next record of the same number continues this one */
-    bool ran;  /* what was received has been delivered; what was asked for follows it */
+    bool ran;  /* received events have been delivered; requested events follow */
     enum blocked_kind blocked;
     thole_slice blocked_text;
     const struct event *events;
@@ -243,12 +243,12 @@ struct turn {
 /* An instance was deleted. The next incarnation of the id begins with execution + 1. */
 struct deletion {
     thole_slice instance;
-    uint64_t execution; /* its last one; 0: only events waited for it */
+    uint64_t execution; /* the last execution; 0: only events waited for the instance */
     uint64_t time_ms;
     thole_slice orchestration, reason, request_id;
     thole_slice started_by; /* request id of its STARTED */
-    struct origin parent;   /* its parent's event; instance empty: a root instance */
-    struct actor actor;     /* who asked for it */
+    struct origin parent;   /* the parent's event; instance empty: a root instance */
+    struct actor actor;     /* the actor that asked for the start */
 };
 
 enum record_kind {

@@ -1,4 +1,4 @@
-/* What an event that is stored says of its payloads (payload_hash.h), and the payloads themselves. Pure. */
+/* The notes of a stored event about its payloads (payload_hash.h), and the payloads themselves. Pure. */
 #ifndef THOLE_EVENT_NOTES_H
 #define THOLE_EVENT_NOTES_H
 #include "payload_hash.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    FORECAST_LEAST_MS = 10 * 60 * 1000,      /* what grew in less says nothing of days */
+    FORECAST_LEAST_MS = 10 * 60 * 1000,      /* growth within less says nothing of days */
     FORECAST_WINDOW_MS = 3 * 60 * 60 * 1000, /* growth is that of one to two of these */
     FORECAST_WARN_DAYS = 7,
     FORECAST_NEVER = 36500, /* days: it does not grow, has no limit, or it is too early to say */
@@ -19,7 +19,7 @@ struct forecast {
     uint64_t later_ms, later_bytes;   /* and from here next */
     uint64_t at_ms, bytes, bytes_max; /* bytes_max 0: it has no limit */
 };
-/* What it is now. Time that goes back begins again. */
+/* Adds the present size. Time that goes back begins again. */
 void forecast_take(struct forecast *forecast, uint64_t now_ms, uint64_t bytes, uint64_t bytes_max);
 /* For how long growth has been looked at. */
 uint64_t forecast_span_ms(const struct forecast *forecast);

@@ -32,8 +32,8 @@ struct instance_options {
      * live turns only: a replay takes the recorded time */
     uint64_t quarantine_ms;
     struct stack_pool *stacks;
-    /* For debuggers, in a replay: called once, on the code's stack, when this event is behind it: from the
-     * call that asked for it, or before the await returns that follows its receipt. 0: never. */
+    /* For debuggers, in a replay: called once, on the code's stack, right after this event: from the call
+     * that asked for it, or before the await returns that follows its receipt. 0: never. */
     uint64_t stop_event;
     void (*stop)(void *arg, const struct instance *instance);
     void *stop_arg;
@@ -75,7 +75,7 @@ struct turn_out {
     uint64_t time_ms;           /* logical time that was used */
     const struct event *events; /* received, then new; ids set; valid until the next call on the instance */
     size_t events_len;
-    bool ran;   /* what was received has been delivered; false: recorded only */
+    bool ran;   /* received events have been delivered; false: recorded only */
     bool ended; /* the last event is terminal */
     const struct turn_log *logs;
     size_t logs_len;
@@ -177,7 +177,8 @@ struct kept_name {
 size_t instance_kept_names(const struct instance *instance, struct kept_name *ret, size_t cap);
 
 /* Facts; slices are borrowed from the instance. */
-const struct instance_options *instance_options_of(const struct instance *instance); /* it was made with */
+const struct instance_options *instance_options_of(const struct instance *instance); /* the options it was
+                                                                                        created with */
 bool instance_started(const struct instance *instance);
 bool instance_ended(const struct instance *instance);
 bool instance_paused(const struct instance *instance);
@@ -195,7 +196,7 @@ uint64_t instance_turns(const struct instance *instance);            /* number o
 uint64_t instance_events(const struct instance *instance);           /* and of the last event */
 uint64_t instance_time_ms(const struct instance *instance);
 size_t instance_memory(const struct instance *instance); /* bytes held, its stack counted in full */
-/* The same while its code waits: of its stack a few pages, of one that is larger than others what it uses. */
+/* Like instance_memory(), while the code waits: of its stack a few pages, of a larger stack the used part. */
 size_t instance_parked_memory(const struct instance *instance);
 /* Whether a received event waits for a turn that runs. */
 bool instance_has_undelivered(const struct instance *instance);

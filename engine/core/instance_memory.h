@@ -13,7 +13,7 @@ thole_status instance_break(struct instance *in, thole_status status, const char
 thole_status instance_full(struct instance *in);
 /* Copies into the execution's arena; empty stays empty. */
 THOLE_NODISCARD thole_status instance_keep(struct instance *in, thole_slice from, thole_slice *ret);
-/* The same into the turn's arena, for the turn's events; in a replayed turn @p from is only compared and not
- * copied. */
+/* Like instance_keep(), into the turn's arena, for the turn's events; in a replayed turn @p from is only
+ * compared and not copied. */
 THOLE_NODISCARD thole_status instance_keep_for_turn(struct instance *in, thole_slice from, thole_slice *ret);
 #endif

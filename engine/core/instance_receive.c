@@ -265,7 +265,7 @@ static thole_status receive_resolution(struct instance *in, struct event *event)
 {
     struct task *task = task_resolved_by(in, event);
     if (task == NULL && in->facts.unchecked)
-        return THOLE_OK; /* it was recorded unchecked */
+        return THOLE_OK; /* was recorded unchecked */
     if (task == NULL)
         return instance_break(
             in, THOLE_CORRUPT, "event %llu: %s for event %llu, which scheduled no such thing",

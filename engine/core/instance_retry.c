@@ -164,8 +164,8 @@ static void say_over(struct instance *in, const struct task *task, const char *w
         event->data = said;
 }
 
-/* It was not run because too many claims were lost. The event's queue and input are kept for another try,
- * unless the task has them already. */
+/* Converts an activity that was not run because too many claims were lost. The event's queue and input are
+ * kept for another try, unless the task has them already. */
 static bool convert_poison(const struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;

@@ -28,7 +28,7 @@ enum event_kind retry_wake(const struct task *task, uint64_t now_ms);
 /* Whether its next try waits for its time, and may be started before. */
 bool retry_may_start(const struct task *task);
 
-/* Converts a wake, or that somebody asks for the next try now, into the event that is recorded. */
+/* Converts a wake, or a request to make the next try now, into the event that is recorded. */
 void retry_convert_wake(struct instance *in, const struct task *task, struct event *event);
 /* Converts a failure into ACTIVITY_TRY_FAILED if another try follows, or into ACTIVITY_QUARANTINED. */
 void retry_convert_failure(struct instance *in, const struct task *task, struct event *event);

@@ -1,4 +1,4 @@
-/* What an orchestration may schedule, start, raise and cancel. */
+/* The calls of an orchestration that schedule, start, raise and cancel. */
 #include "instance_schedule.h"
 #include "instance_cancel.h"
 #include "instance_code.h"
@@ -47,7 +47,7 @@ static thole_task instance_schedule_scheduled(const struct task *task, thole_sta
 
 /* ---- activities ---- */
 
-/* What is wrong with options, in the log: a failure's text cannot have it, see log_refused_type(). */
+/* Logs the error in options: a failure's text cannot have it, see log_refused_type(). */
 static void log_refused_options(struct instance *in, const char *what, thole_slice name, const char *flaw)
 {
     char text[512];

@@ -1,4 +1,5 @@
-/* What orchestrations write again and again, in one call: the same events as the calls that it is made of. */
+/* Frequent combinations of an orchestration's calls, as one call each: with the events of the calls they
+ * consist of. */
 #include "instance_awaits.h"
 #include "instance_code.h"
 #include "instance_schedule.h"

@@ -42,7 +42,7 @@ enum {
     TASKS_AWAITED_MAX = 1000000,
     BROKEN_AWAITS_MAX =
         64, /* awaits that return after the turn has failed; then the code is parked for good */
-    BROKEN_CALLS_MAX = 100000, /* the same for calls that do not wait: the code may never reach an await */
+    BROKEN_CALLS_MAX = 100000, /* likewise for calls that do not wait: the code may never reach an await */
     TRIES_MAX = 10000,
     FINAL_TYPES_MAX = 64,
     FACTOR_MAX = 1000,
@@ -236,7 +236,7 @@ struct cancellation {
 /* How the execution ends. Written by instance_end.c. */
 struct ending {
     bool continuing; /* the code has asked to continue as new */
-    bool continued;  /* it has ended with continue-as-new */
+    bool continued;  /* has ended with continue-as-new */
     bool ended;
     uint32_t next_version;
     thole_slice next_input;
@@ -257,7 +257,7 @@ struct code {
     struct coro *coro;
     const struct drop *drops; /* the last one first */
     size_t waits_left; /* resolutions that the suspended await still needs; 0 = the code can continue */
-    bool interrupted;  /* that await returns THOLE_CANCELLED when resumed */
+    bool interrupted;  /* the suspended await returns THOLE_CANCELLED when resumed */
     bool returned;
     thole_status returned_status;
     thole_slice output;
@@ -298,7 +298,7 @@ struct queries {
 /* The current turn, and the state of the execution. Written by instance_turn.c. */
 struct turn_at_hand {
     uint64_t number, time_ms, next_event, event_bytes;
-    uint64_t clock_ms; /* what the engine's clock said: time_ms does not go back with it */
+    uint64_t clock_ms; /* reading of the engine's clock: time_ms does not go back with it */
     bool replaying;
     const struct event *expected; /* replaying: recorded new events that the code has yet to ask for */
     size_t expected_len;

@@ -22,7 +22,7 @@ void instance_reached(struct instance *in);
 
 /* The id that the next event will have. */
 uint64_t instance_next_id(struct instance *in);
-/* The same, and assigns it. */
+/* Like instance_next_id(), and assigns the id. */
 uint64_t instance_take_id(struct instance *in);
 /*
  * A new event, by the code or its end: appended to the turn, or when replaying compared to the recorded one.

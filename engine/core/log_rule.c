@@ -12,7 +12,7 @@ void log_rule_learn(struct log_rule *rule, const struct record *record)
         rule->known = record->committed;
 }
 
-/* Behind the EpochOpened, and known to be stored by its owner. */
+/* Whether the record is after the EpochOpened, and known to be stored by its owner. */
 static bool log_rule_is_known(const struct log_rule *rule, uint64_t sequence)
 {
     return sequence > rule->opened && sequence - rule->opened <= rule->known;
@@ -31,7 +31,7 @@ enum log_verdict log_rule_judge(const struct log_rule *rule, const struct record
     if (sequence <= rule->opened)
         return record->epoch < rule->epoch ? LOG_COUNTS : LOG_VOID;
     if (!log_rule_in_place(rule, record, sequence) && log_rule_is_known(rule, sequence))
-        return LOG_DAMAGED; /* what was stored there said something else */
+        return LOG_DAMAGED; /* the record that was stored there said something else */
     if (record->epoch > rule->epoch)
         return LOG_RIVAL;
     if (!log_rule_in_place(rule, record, sequence))
@@ -56,7 +56,7 @@ enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *recor
 
 enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
-    if (record == NULL) /* it damages only its instance; it proves nothing about other records */
+    if (record == NULL) /* damages only its instance, and proves nothing about other records */
         return LOG_DAMAGED;
     if (record->kind == RECORD_EPOCH_OPENED) {
         *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence};

@@ -49,7 +49,7 @@ struct message {
     thole_slice orchestration, data, request_id, event_name, event_data, error_type, details, child;
     struct origin parent;
     struct trace trace;         /* START: valid */
-    struct event_source source; /* who says that it sends it: authenticated is not in the message;
+    struct event_source source; /* the sender by its own account: authenticated is not in the message;
                                    ACTIVITY_RESULT: where it ran */
     uint64_t execution, task;   /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;

@@ -25,7 +25,7 @@ struct message_route {
 /* The message must be valid. What only engines or workers may send has their route, also from another sender.
  */
 struct message_route message_route(const struct message *message, enum message_sender sender);
-/* Who sends messages with that route; a client for what is no route. */
+/* The kind of sender that uses this route; a client if it is no route. */
 enum message_sender message_route_sender(thole_slice route);
 /* THOLE_INVALID, with a text: the message has another route. */
 THOLE_NODISCARD thole_status message_route_check(const struct message *message, thole_slice route,

@@ -22,7 +22,7 @@ bool namespace_id_is(const struct namespace_id *a, const struct namespace_id *b)
 enum namespace_part {
     PART_CONFIG,   /* settings; without them an id has no partition */
     PART_SECRET,   /* the key of nonces: activities under way are known by it */
-    PART_INBOX,    /* what was acknowledged and is not in a history yet */
+    PART_INBOX,    /* acknowledged messages that no history has yet */
     PART_HISTORY,  /* the histories */
     PART_NODES,    /* heartbeats */
     PART_CRASHES,  /* how often code has crashed */
@@ -30,19 +30,19 @@ enum namespace_part {
     PART_REJECTED, /* the newest messages that could not be taken */
 };
 enum part_verdict {
-    PART_THERE, /* it is to be used, and may be brought up to date */
-    PART_NEW,   /* it is to be made */
-    PART_LOST,  /* it was there, and what it held is nowhere else: it must not be made in silence */
+    PART_THERE, /* exists: use it; it may need an upgrade */
+    PART_NEW,   /* new: make it */
+    PART_LOST,  /* lost: it existed, and its contents are nowhere else; never make it silently */
 };
 /* @p made: the namespace was set up completely, so each of its parts was there. */
 enum part_verdict part_judge(enum namespace_part part, bool there, bool made);
-/* What is lost with a lost part: ends a sentence. */
+/* The data lost with a lost part: ends a sentence. */
 const char *part_loss(enum namespace_part part);
 
 /* ---- the stores that not every namespace has ---- */
 
-/* Who makes one marks it in the settings before it is used, so that one that is not there was lost, or was
- * never made. */
+/* The maker of a store marks it in the settings before its first use. So a store that is missing was lost, or
+ * was never made. */
 enum namespace_store {
     STORE_HOLDS,    /* legal holds */
     STORE_BINDINGS, /* rules of thole bind */
@@ -57,37 +57,37 @@ struct store_mark {
 };
 enum store_verdict {
     STORE_NEVER,    /* there is none, and there never was */
-    STORE_UNMARKED, /* it is there, and nobody has marked it: an earlier version made it */
+    STORE_UNMARKED, /* exists, without a mark: an earlier version made it */
     STORE_FITS,
     STORE_GONE,
-    STORE_OLDER, /* it ends before what was in it: another store, or an older one */
+    STORE_OLDER, /* ends before its former contents: another store, or an older one */
 };
 enum store_verdict store_judge(const struct store_mark *mark, bool there, uint64_t last);
 bool store_is_lost(enum store_verdict verdict);
 /* "holds", "bindings", … */
 const char *store_name(enum namespace_store store);
-/* What is lost with a lost store: ends a sentence. */
+/* The data lost with a lost store: ends a sentence. */
 const char *store_loss(enum namespace_store store);
 
 /* ---- the log of a partition ---- */
 
-/* What Postgres knows of it: sequences and marks (batch.h) of two records, 0: none. The kept one had been in
- * the log for ten minutes or more while the log was written and read. */
+/* Postgres's knowledge of the log: sequences and marks (batch.h) of two records, 0: none. The kept one had
+ * been in the log for ten minutes or more while the log was written and read. */
 struct log_known {
     uint64_t projected, projected_mark, kept, kept_mark;
     uint64_t written_ms; /* when Postgres last heard of the log; by its clock */
 };
-/* What NATS has of it. The marks of the records at these two sequences; 0: no such record, or not looked at.
- */
+/* NATS's part of the comparison. The marks of the records at these two sequences; 0: no such record, or not
+ * looked at. */
 struct log_there {
     bool there; /* the stream */
     uint64_t last, projected_mark, kept_mark;
 };
 enum log_fit {
-    LOG_FIT_SAME, /* nothing says that it lacks anything */
-    LOG_FIT_CUT,  /* it lacks its last records, none of which need be older than a quarter of an hour or so: a
-                     server that lost its power loses those that it had not synced */
-    LOG_FIT_OLDER, /* it lacks records that had been kept for long: another store, or an older one */
+    LOG_FIT_SAME,  /* nothing says that it lacks anything */
+    LOG_FIT_CUT,   /* lacks its last records, none of them older than some 15 minutes: a server that lost
+                     its power loses those that it had not synced */
+    LOG_FIT_OLDER, /* lacks records that had been kept for long: another store, or an older one */
     LOG_FIT_GONE,  /* there is no stream */
 };
 enum log_fit log_fit_judge(const struct log_known *known, const struct log_there *there);
@@ -105,7 +105,7 @@ struct namespace_sides {
 };
 enum namespace_verdict {
     NAMESPACE_NEW,     /* there was nothing: it is to be set up */
-    NAMESPACE_SAME,    /* it goes on; an identity that one side lacks is the other's */
+    NAMESPACE_SAME,    /* unchanged; an identity that one side lacks is the other's */
     NAMESPACE_EMPTIED, /* Postgres has nothing of it: its rows are made again */
     NAMESPACE_OTHER,   /* Postgres has the rows of another one */
     NAMESPACE_LOST,    /* NATS has nothing of it, or lacks parts of it */

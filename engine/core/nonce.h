@@ -1,8 +1,9 @@
 /*
- * What only the worker knows that was given an activity: its message in WORK carries the nonce, each result
- * of the activity must carry it too, so that a client that may write to the inbox cannot complete it. The
- * nonce is an HMAC of the activity's place under the namespace's key, which only engines can read: nothing is
- * stored for an activity, and every engine checks alike. All tries of an activity have the same one. Pure.
+ * The nonce of an activity: a secret of the worker that was given the activity. The activity's message in
+ * WORK has it, and each result of the activity must have it too, so a client that may write to the inbox
+ * cannot complete the activity. The nonce is an HMAC of the activity's place under the namespace's key, which
+ * only engines can read: nothing is stored for an activity, and every engine checks alike. All tries of an
+ * activity have the same nonce. Pure.
  */
 #ifndef THOLE_NONCE_H
 #define THOLE_NONCE_H

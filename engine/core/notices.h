@@ -1,4 +1,4 @@
-/* What others are told of an instance. Pushes and live events are sent at most once, and nothing depends on
+/* Notices about an instance to others. Pushes and live events are sent at most once, and nothing depends on
  * their arrival: streams/notice.h sends and reads them. CloudEvents are sent until they are stored:
  * streams/emitted.h. */
 #ifndef THOLE_NOTICES_H

@@ -18,7 +18,7 @@ enum {
 /* SHA-256 of the salt and the payload. */
 struct record_hash payload_hash_make(thole_slice salt, thole_slice payload);
 
-/* What an event says of one of its payloads: the message Payload. */
+/* An event's note about one of its payloads: the message Payload. */
 struct payload_note {
     uint32_t field;     /* number in the event's body */
     thole_slice salt;   /* SALT_BYTES, or */

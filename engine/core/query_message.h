@@ -21,7 +21,7 @@ struct query_answer {
     thole_slice data; /* THOLE_OK: the output; else the error text */
 };
 THOLE_NODISCARD thole_status query_answer_encode(const struct query_answer *answer, struct buf *to);
-/* The same. */
+/* The inverse of query_answer_encode(), with the statuses of query_decode(). */
 THOLE_NODISCARD thole_status query_answer_decode(thole_slice bytes, struct arena *arena,
                                                  struct query_answer *ret, thole_error *reterr);
 #endif

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What stands before the record's bytes, or its outline: no other use of SHA-256 begins so, and names have no
- * NUL. With their NUL. */
+/* Prefixes of a record's bytes and of its outline: no other use of SHA-256 begins like them, and names have
+ * no NUL. With their NUL. */
 static const char purpose[] = "thole.record.v1", purpose_of_outline[] = "thole.record.v2";
 
 /* Then namespace, NUL and partition. */

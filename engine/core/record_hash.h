@@ -1,8 +1,8 @@
 /*
  * The hash of a record of a partition's log, by which later records name it: SHA-256 over its bytes as they
- * are stored, or over its outline (record_outline.h), behind the namespace and the partition, so that a
- * record of another stream has another hash. The record says which of both. docs/audit.md has the bytes and
- * examples. It is stored, so the function must never change. Pure.
+ * are stored, or over its outline (record_outline.h), preceded by the namespace and the partition, so that a
+ * record of another stream has another hash. The record says which of the two. docs/audit.md has the bytes
+ * and examples. The hash is stored, so the function must never change. Pure.
  */
 #ifndef THOLE_RECORD_HASH_H
 #define THOLE_RECORD_HASH_H
@@ -24,6 +24,6 @@ struct record_link {
 struct record_hash record_hash_said(thole_slice bytes);
 bool record_hash_known(const struct record_hash *hash); /* not none */
 bool record_hash_equal(const struct record_hash *a, const struct record_hash *b);
-/* Its bytes, borrowed; empty: none. */
+/* The bytes of @p hash, borrowed; empty: none. */
 thole_slice record_hash_slice(const struct record_hash *hash);
 #endif

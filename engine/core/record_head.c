@@ -23,7 +23,8 @@ static void read_turn(thole_slice turn, struct record_head *to)
     }
 }
 
-/* A record of an instance also names the one of its partition: at least the opening of its epoch is there. */
+/* A record of an instance also names the record before it in its partition: the opening of its epoch at
+ * least. */
 bool record_head_read(thole_slice record, struct record_head *ret)
 {
     struct wire_message message = wire_message_of(record);

@@ -1,4 +1,4 @@
-/* What every record says of itself, before its body is read. Pure. */
+/* The fields that every record has, read before its body. Pure. */
 #ifndef THOLE_RECORD_HEADER_H
 #define THOLE_RECORD_HEADER_H
 #include "event.h"

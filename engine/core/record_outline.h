@@ -1,6 +1,6 @@
 /*
- * What the hash of form 2 of a record is over (docs/audit.md): the record as it is stored, but for its
- * payloads, for which their salted hashes stand. So it is the same before and behind a redaction. Pure.
+ * The input of a record's hash of form 2 (docs/audit.md): the record as it is stored, with the salted hash of
+ * each payload in place of the payload. So it is the same before and after a redaction. Pure.
  */
 #ifndef THOLE_RECORD_OUTLINE_H
 #define THOLE_RECORD_OUTLINE_H

@@ -115,7 +115,7 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
             "event %llu was written by a version without salts, or has no payload: its bytes are "
             "part of the record's hash",
             NUMBER(notes.event));
-    if (!asked || r->home == 0) /* what it has itself may be nothing, or erased */
+    if (!asked || r->home == 0) /* its own payload may be empty, or erased */
         THOLE_TRY(redaction_check(r, &notes));
     buf_init(&event, RECORD_BYTES_MAX);
     redaction_put_event(&event, r, &notes, stored);
@@ -126,7 +126,7 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
 
 /* ---- a payload that stands in another event ---- */
 
-/* What the event says, if it is the one that is meant; else 0. */
+/* The value that the event has, if it is the selected one; else 0. */
 static uint64_t home_of_event(const struct redaction *what, thole_slice stored)
 {
     struct wire_message message = wire_message_of(stored);

@@ -7,7 +7,7 @@
 #include "event.h"
 
 struct redaction {
-    uint64_t event;    /* its id; 0: all events, those without such a payload passed over */
+    uint64_t event;    /* id of the event; 0: all events, except those without such a payload */
     thole_slice field; /* name in history.proto, such as "output"; empty: all payloads of the event */
 };
 /*

@@ -1,4 +1,4 @@
-/* What to try next, with the id of the instance that it is said of: it can be pasted into a shell. */
+/* Advice on what to try next, with the id of the instance concerned, ready to be pasted into a shell. */
 #ifndef THOLE_REMEDY_H
 #define THOLE_REMEDY_H
 #include "thole/types.h"

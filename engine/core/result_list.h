@@ -12,7 +12,7 @@ enum {
     RESULT_LIST_ROOM_BYTES = 32, /* of a message, beside what result_list_add() has written */
 };
 
-/* ---- writing: @p list first has the results, one behind the other, and is then made the message ---- */
+/* ---- writing: @p list first has the results, in order, and is then made the message ---- */
 
 /* @p message: a result, as message_encode() has written it. */
 void result_list_add(struct buf *list, thole_slice message);
@@ -29,7 +29,7 @@ struct result_list {
 };
 struct result_item {
     thole_slice bytes;    /* an InboxMessage; these borrow from the message */
-    thole_slice instance; /* that it names: an id */
+    thole_slice instance; /* the instance that it names: an id */
 };
 /* *ret_len: how many results it has. THOLE_CORRUPT: it is no such message, it has none, too many, or one
  * without a valid instance; THOLE_UNSUPPORTED: of a newer format. */

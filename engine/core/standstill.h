@@ -1,4 +1,4 @@
-/* What is said of an instance that does not go on: by the engine's log, the command and the console alike. */
+/* Texts about an instance that does not go on: for the engine's log, the command and the console alike. */
 #ifndef THOLE_STANDSTILL_H
 #define THOLE_STANDSTILL_H
 #include "event.h"

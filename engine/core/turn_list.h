@@ -10,13 +10,13 @@
 struct turn_list {
     struct record *records; /* the caller's, with room for all records that are given */
     size_t len;
-    size_t held; /* behind them: parts of a newer execution's first turn, which is not complete yet */
+    size_t held; /* number of records after them: parts of a newer execution's incomplete first turn */
 };
 
 /*
- * Takes the next record in stream order. Keeps only the newest execution that has a complete turn. Of a turn
- * that was written twice the one with the higher epoch counts, and records of a lower epoch behind it are
- * void. Memory is shared with @p record.
+ * Takes the next record in stream order. Keeps only the newest execution that has a complete turn. If a turn
+ * was written twice, the one with the higher epoch counts, and records of a lower epoch after it are void.
+ * Memory is shared with @p record.
  */
 void turn_list_take(struct turn_list *list, const struct record *record);
 /*

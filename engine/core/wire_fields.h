@@ -8,7 +8,7 @@ enum wire_type { WIRE_NUMBER = 0, WIRE_EIGHT = 1, WIRE_BYTES = 2, WIRE_FOUR = 5 
 
 struct wire_message {
     const uint8_t *at, *end;
-    bool bad; /* what was read is no message */
+    bool bad; /* the bytes read are no message */
 };
 struct wire_field {
     uint32_t number;

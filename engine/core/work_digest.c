@@ -22,7 +22,7 @@ static uint8_t *put_part(uint8_t *to, thole_slice part)
     return to + part.len;
 }
 
-/* The first half of SHA-256 of the four parts, each behind its length. */
+/* The first half of SHA-256 of the four parts, each preceded by its length. */
 struct work_digest work_digest_make(thole_slice queue, thole_slice activity, thole_slice nonce,
                                     thole_slice input)
 {

@@ -32,15 +32,15 @@ typedef thole_status thole_activity_fn(thole_activity *act, thole_slice input, t
  */
 #define THOLE_CANCEL_KIND_MAP(X)                                                                             \
     X(NONE, 0, "none")                                                                                       \
-    X(REQUESTED, 1, "requested")       /* its instance was cancelled: `thole cancel` */                      \
-    X(SELECT_LOSER, 2, "select_loser") /* it lost a thole_await_any() */                                     \
+    X(REQUESTED, 1, "requested")       /* the instance was cancelled: `thole cancel` */                      \
+    X(SELECT_LOSER, 2, "select_loser") /* lost a thole_await_any() */                                        \
     X(EXPLICIT, 3, "explicit")         /* thole_cancel() of its handle */                                    \
-    X(ENDED, 4, "ended")            /* its execution ended, or continued as new, without waiting for it */   \
-    X(TIMEOUT, 5, "timeout")        /* the timeout of this try, or of all tries, has passed */               \
-    X(TERMINATED, 6, "terminated")  /* its instance was terminated */                                        \
-    X(CANCELLED, 32, "cancelled")   /* one of those above: the message with the kind was lost */             \
-    X(LEASE_LOST, 33, "lease_lost") /* this worker no longer has the lease: it runs elsewhere, or will */    \
-    X(SHUTDOWN, 34, "shutdown")     /* this worker stops: a success still counts, else it runs again */
+    X(ENDED, 4, "ended")               /* the execution ended, or continued as new, without waiting */       \
+    X(TIMEOUT, 5, "timeout")           /* the timeout of this try, or of all tries, has passed */            \
+    X(TERMINATED, 6, "terminated")     /* the instance was terminated */                                     \
+    X(CANCELLED, 32, "cancelled")      /* cancelled for one of these reasons; which one was lost */          \
+    X(LEASE_LOST, 33, "lease_lost")    /* this worker no longer has the lease; another runs it, or will */   \
+    X(SHUTDOWN, 34, "shutdown")        /* this worker stops: a success still counts, else it runs again */
 
 /** Why a token fired; NONE: it has not. */
 typedef enum thole_cancel_kind {
@@ -137,11 +137,11 @@ THOLE_API thole_slice thole_activity_format(thole_activity *act, const char *fmt
  * retry policy decides whether another try follows. */
 THOLE_NODISCARD THOLE_API thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...)
     THOLE_PRINTF(2, 3);
-/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry policies can distinguish.
- */
+/** Like thole_activity_fail(), with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry
+ * policies can distinguish. */
 THOLE_NODISCARD THOLE_API thole_status thole_activity_fail_as(thole_activity *act, thole_slice type,
                                                               const char *fmt, ...) THOLE_PRINTF(3, 4);
-/** The same without another try, whatever the policy is. */
+/** Like thole_activity_fail_as(), but no other try follows, whatever the policy is. */
 THOLE_NODISCARD THOLE_API thole_status thole_activity_fail_final(thole_activity *act, thole_slice type,
                                                                  const char *fmt, ...) THOLE_PRINTF(3, 4);
 

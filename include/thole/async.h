@@ -5,41 +5,43 @@
  *     thole_async *async;
  *     thole_async_open(client, NULL, &async, &err);
  *     thole_async_start(async, THOLE_STR("order-17"), THOLE_STR("checkout"), order, NULL, on_started, shop,
- * NULL, &err); for (;;) { poll(&(struct pollfd){.fd = thole_async_fd(async), .events = POLLIN}, 1, -1);
+ *                       NULL, &err);
+ *     for (;;) {
+ *         poll(&(struct pollfd){.fd = thole_async_fd(async), .events = POLLIN}, 1, -1);
  *         thole_async_dispatch(async); // calls on_started()
  *     }
  *
- * Why so: as in libpq and c-ares the service's own thread does all the work, when its loop has time; there is
- * no thread whose callbacks would need locks. Unlike there it is one descriptor for good: it does not change
- * when a connection is made again, and timeouts make it readable too, so there is no list of descriptors and
- * no "next timeout" to ask for. A request runs the code of the blocking function of the same name on a small
- * stack of its own, so both mean the same, return the same statuses, and repeat themselves in the same way.
+ * Why so: as in libpq and c-ares the service's own thread does all the work, when its loop has time; no
+ * thread exists whose callbacks would need locks. Unlike in those libraries the descriptor never changes: it
+ * survives reconnects, and timeouts make it readable too, so there is no list of descriptors and no "next
+ * timeout" to ask for. A request runs the code of the blocking function of the same name on a small stack of
+ * its own, so both mean the same, return the same statuses, and repeat themselves in the same way.
  *
  * **Rules**
  * - A thole_async belongs to one thread at a time: its functions are not called on two threads at once. Its
- *   client stays usable from all threads; several of these, each with a loop of its own, may share one client
- *   and so one connection.
+ *   client stays usable from all threads. Several thole_async, each with a loop of its own, may share one
+ *   client and so one connection.
  * - Each request whose function returned THOLE_OK gets exactly one callback: from thole_async_dispatch() or
- *   thole_async_close(), never from within the function itself, in no particular order. One whose function
- *   returned anything else gets none, and nothing was sent. What is wrong with a request's arguments is said
- * to its callback, with all other errors.
+ *   thole_async_close(), never from within the function itself, in no particular order. A request whose
+ *   function returned another status gets none, and nothing was sent. Errors in a request's arguments reach
+ *   its callback, like all other errors.
  * - A callback may make requests and abandon them; it must not call thole_async_dispatch() or
- * thole_async_close() of its own thole_async. It should not block: the blocking thole_client_...() work
- * there, but hold up the loop.
- * - Arguments are copied: nothing needs to live longer than the call. What a callback is given is borrowed
- * for it.
+ *   thole_async_close() of its own thole_async. It should not block: the blocking thole_client_...() work
+ *   there, but hold up the loop.
+ * - Arguments are copied: nothing needs to live longer than the call. A callback's arguments are borrowed
+ *   until it returns.
  *
- * **Limits.** in_flight_max requests at a time, the next one is refused with THOLE_LIMIT; each takes some 13
- * KiB and a copy of its arguments while it is under way.
+ * **Limits.** At most in_flight_max requests are under way at a time; the next one is refused with
+ * THOLE_LIMIT. Each takes some 13 KiB and a copy of its arguments.
  *
- * **Time.** Each round trip has the client's timeout_ms. Most requests are one or two; a cancellation, or a
- * start under an id in use, reads the history too, with a round trip for each record that it needs. A message
- * that was not stored is sent again when there is a connection, within that time, under the same request id,
- * so it is done once. What only reads, a query among it, ends with THOLE_UNAVAILABLE when there is no
- * connection at that moment: ask again. A wait lasts as long as it says, through reconnects, but for such a
- * read.
+ * **Time.** Each round trip has the client's timeout_ms. Most requests take one or two; a cancellation, or a
+ * start under an id in use, also reads the history, with a round trip for each record that it needs. A
+ * message that was not stored is sent again when there is a connection, within that time, under the same
+ * request id, so it takes effect once. A request that only reads, such as a query, ends with
+ * THOLE_UNAVAILABLE when there is no connection at that moment: ask again. A wait lasts for its whole time,
+ * through reconnects, except for such a read.
  *
- * **fork().** A child must not use it, nor close it; its descriptors are closed by exec().
+ * **fork().** A child process must neither use nor close a thole_async; exec() closes its descriptors.
  */
 #ifndef THOLE_ASYNC_H
 #define THOLE_ASYNC_H
@@ -58,9 +60,9 @@ typedef struct thole_async_options {
 
 /** How a request ended. Borrowed for the callback. Zeroed: what does not belong to its kind. */
 typedef struct thole_completion {
-    uint64_t request;      /**< its number */
-    thole_status status;   /**< that of the blocking function; THOLE_CANCELLED: it was abandoned, and may have
-                              been   done or not */
+    uint64_t request;      /**< the number of the request */
+    thole_status status;   /**< as of the blocking function; THOLE_CANCELLED: it was abandoned, and may have
+                              taken effect or not */
     const char *text;      /**< why; "" with THOLE_OK */
     bool accepted;         /**< start: an engine has accepted it */
     bool kept;             /**< signal: for an instance that does not exist yet */

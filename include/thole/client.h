@@ -28,8 +28,8 @@ typedef struct thole_client_options {
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */
     size_t payload_max;   /**< bytes of an input; 0, the default: the namespace's limit */
-    /** Where the answers arrive: below this prefix, of at most 288 bytes, which must begin with `_INBOX`. The
-     * user needs the permission to subscribe to it with `.>` behind it: without it thole_client_open() fails
+    /** Prefix of the subjects on which answers arrive, at most 288 bytes, beginning with `_INBOX`. The user
+     * must have the permission to subscribe to the prefix followed by `.>`; else thole_client_open() fails
      * with THOLE_DENIED. Default $THOLE_NATS_INBOX, else `_INBOX_<namespace>_client`, with each underscore of
      * the namespace twice. */
     const char *nats_inbox;
@@ -39,22 +39,21 @@ typedef struct thole_client_options {
     const char *nats_ca;
     const char *nats_cert; /**< the own certificate and its chain; default $THOLE_NATS_CERT, else none */
     const char
-        *nats_key; /**< its key, unencrypted; default $THOLE_NATS_KEY; given with nats_cert or not at all */
-    /** What the servers' certificates must be for: a host name or an address; default
-     * $THOLE_NATS_SERVER_NAME, else the host of the URL. */
+        *nats_key; /**< the certificate's key, unencrypted; default $THOLE_NATS_KEY; only with nats_cert */
+    /** The host name or address that the servers' certificates must be for; default $THOLE_NATS_SERVER_NAME,
+     * else the host of the URL. */
     const char *nats_server_name;
-    /** Who asks, at most 200 bytes: recorded with all that the client asks for, as something that it says of
-     * itself (docs/audit.md). Default $THOLE_ACTOR, else the user and the host of this process. */
+    /** Name of the person or service that asks, at most 200 bytes: recorded with all requests as the client's
+     * own statement (docs/audit.md). Default $THOLE_ACTOR, else the user and the host of this process. */
     const char *actor;
-    /** With which program, at most 64 bytes; default "thole" and the library's version. */
+    /** Name of the program that asks, at most 64 bytes; default "thole" and the library's version. */
     const char *client_name;
-    /** Who asks, in place of `actor`, as NATS vouches for it: it stands in the subjects that the client
-     * publishes on, which it may only with the permission to be called so (docs/audit.md). Default
-     * $THOLE_VOUCHED_ACTOR, else none. */
+    /** Name for which NATS vouches, in place of `actor`: the client publishes on subjects that contain it,
+     * and NATS permits that only to users with this name (docs/audit.md). Default $THOLE_VOUCHED_ACTOR. */
     const char *vouched_actor;
-    /** Where JetStream is asked, at most 64 bytes, without a dot at its end: of an account that imports
-     * JetStream's subjects from the account of the streams (docs/operations.md, "Accounts"), or of a domain
-     * (`$JS.hub.API`). Default $THOLE_NATS_API_PREFIX, else `$JS.API`. */
+    /** Prefix of JetStream's subjects, at most 64 bytes, without a dot at the end: that of an account that
+     * imports JetStream's subjects from the account of the streams (docs/operations.md, "Accounts"), or of a
+     * domain (`$JS.hub.API`). Default $THOLE_NATS_API_PREFIX, else `$JS.API`. */
     const char *nats_api_prefix;
 } thole_client_options;
 
@@ -70,8 +69,7 @@ typedef enum thole_instance_status {
     THOLE_INSTANCE_TERMINATED = 7, /**< terminal too */
     THOLE_INSTANCE_PAUSED = 8,
     THOLE_INSTANCE_CONTINUED_AS_NEW = 9, /**< ended with it; of an instance only for a moment */
-    THOLE_INSTANCE_PENDING =
-        10 /**< its start is stored, and waits for its first turn; never in the projection */
+    THOLE_INSTANCE_PENDING = 10          /**< start stored, first turn not yet run; never in the projection */
 } thole_instance_status;
 
 /** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Terminated", "Paused",
@@ -109,11 +107,11 @@ typedef struct thole_history_event {
     thole_slice instance;     /**< the other one: child, parent, receiver of an event; else empty */
     thole_slice request_id;   /**< of what a client or another instance asked for, else empty */
     uint64_t pruned_before;   /**< of HistoryPruned: executions before it, but the first, are removed */
-    thole_slice actor;        /**< who asked for it; empty: nobody outside did, or it is not known */
+    thole_slice actor;        /**< name of the one who asked; empty: no client did, or not known */
     bool actor_authenticated; /**< false: the sender says so; docs/audit.md says what the other one proves */
-    thole_slice client;       /**< the program of who asked for it, such as "thole 0.9.0"; may be empty */
+    thole_slice client;       /**< the program of the actor, such as "thole 0.9.0"; may be empty */
     thole_slice traceparent;  /**< W3C Trace Context of the request; may be empty */
-    thole_slice worker;       /**< that ran the activity of a result, as it says; empty: not known */
+    thole_slice worker;       /**< the worker of an activity's result, by its own account; or empty */
     thole_slice host;         /**< of that worker */
     uint64_t attempt;         /**< the number of the worker's claim, from 1; 0: not known */
     uint64_t run_started_ms, run_ended_ms; /**< of that run, by its host's clock; 0: not known */
@@ -157,7 +155,7 @@ typedef struct thole_instance_info {
  * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
 typedef thole_status thole_instance_fn(void *arg, const thole_instance_info *info);
 
-/** What thole_client_list() selects. Zeroed = everything, newest first. Slices are borrowed. */
+/** Selection of thole_client_list(). Zeroed = everything, newest first. Slices are borrowed. */
 typedef struct thole_list_filter {
     size_t size;
     thole_instance_status status;                 /**< THOLE_INSTANCE_UNKNOWN = any */
@@ -166,8 +164,7 @@ typedef struct thole_list_filter {
     thole_slice parent;                           /**< children of this instance; empty = any */
     uint64_t created_after_ms, created_before_ms; /**< 0 = any; the first inclusive, the second not */
     uint64_t limit;                               /**< rows at most, not counting foreign ones; 0 = 100 */
-    /** The next page: only what stands behind this row, the last one of the page before. Empty = from the
-     * first. */
+    /** For the next page: only rows after this one, the last of the page before. Empty = from the first. */
     thole_slice behind_instance;
     uint64_t behind_created_ms;
     thole_slice custom_status; /**< exactly this one; empty = any */
@@ -190,14 +187,14 @@ typedef struct thole_standing_info {
 /** As thole_instance_fn. */
 typedef thole_status thole_standing_fn(void *arg, const thole_standing_info *info);
 
-/** Why an instance does not go on until somebody does something. Slices are borrowed for the call. */
+/** Why an instance does not go on until a user acts. Slices are borrowed for the call. */
 typedef struct thole_hindrance {
-    /** A reason of thole_instance_info; or "no_engine"; "not_taken": its start is stored; "not_there":
-     * nobody has started it; "no_worker" serves an activity's queue; "unknown_activity": none of them knows
-     * it; "quarantined"; "child": one that it waits for does not go on. Static text. */
+    /** A reason of thole_instance_info; or "no_engine"; "not_taken": its start is stored; "not_there": no
+     * such instance was started; "no_worker" serves an activity's queue; "unknown_activity": no worker of the
+     * queue knows it; "quarantined"; "child": a child that it waits for does not go on. Static text. */
     const char *kind;
-    thole_slice text;   /**< what is so, as a sentence */
-    thole_slice remedy; /**< what would let it go on */
+    thole_slice text;   /**< the present state, as a sentence */
+    thole_slice remedy; /**< the action that would let it go on */
 } thole_hindrance;
 /** Called on the caller's thread. Anything but THOLE_OK stops and is returned. */
 typedef thole_status thole_hindrance_fn(void *arg, const thole_hindrance *hindrance);
@@ -225,7 +222,7 @@ typedef struct thole_poisoned_info {
 /** As thole_instance_fn. */
 typedef thole_status thole_poisoned_fn(void *arg, const thole_poisoned_info *info);
 
-/** What thole_client_poisoned() selects. Zeroed = everything, newest first. Slices are borrowed. */
+/** Selection of thole_client_poisoned(). Zeroed = everything, newest first. Slices are borrowed. */
 typedef struct thole_poisoned_filter {
     size_t size;
     thole_slice queue;    /**< empty = any */
@@ -285,7 +282,7 @@ typedef struct thole_pending {
     thole_slice instance;  /**< the child's id */
     uint32_t try_number;   /**< of an activity, from 1 */
     bool waiting;          /**< of an activity: for its next try, or in quarantine */
-    bool quarantined;      /**< it waits for thole_client_poisoned_retry() */
+    bool quarantined;      /**< waits for thole_client_poisoned_retry() */
     uint64_t asked_for_ms; /**< logical time of the turn */
     uint64_t due_ms;       /**< when the timer fires, the next try is due, the quarantine ends; 0 = never */
 } thole_pending;
@@ -324,7 +321,7 @@ typedef struct thole_inspect_point {
     size_t size;
     uint64_t execution; /**< 0 = the latest, or the one that ran at time_ms */
     uint64_t event;     /**< id in the execution; 0 = its last one */
-    uint64_t time_ms;   /**< what was recorded up to then, milliseconds since 1970; 0 = up to now */
+    uint64_t time_ms;   /**< records up to this time count, milliseconds since 1970; 0 = now */
 } thole_inspect_point;
 /** Called once, on the caller's thread. Its status is returned. */
 typedef thole_status thole_inspection_fn(void *arg, const thole_inspection *inspection);
@@ -347,7 +344,7 @@ typedef struct thole_set_aside_info {
     thole_slice table;
     uint64_t execution; /**< 0 of the table instances */
     uint64_t id;        /**< activity or timer; 0 of instances and executions */
-    bool removal;       /**< it could not be removed; else it could not be written */
+    bool removal;       /**< true: the row could not be removed; false: not written */
     thole_slice column; /**< the one that is refused, or several that may be; empty = not known */
     thole_slice code;   /**< SQLSTATE; empty: the engine does not send the value */
     thole_slice reason;
@@ -360,7 +357,7 @@ typedef thole_status thole_set_aside_fn(void *arg, const thole_set_aside_info *i
 typedef struct thole_worker_info {
     thole_slice worker, queue;
     uint64_t slots;
-    const thole_slice *activities; /**< that its program registers */
+    const thole_slice *activities; /**< names that its program registers */
     size_t activities_len;
 } thole_worker_info;
 /** Called on the caller's thread. Anything but THOLE_OK stops and is returned. */
@@ -402,13 +399,13 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, 
                                                           thole_slice orchestration, thole_slice input,
                                                           bool *ret_accepted, thole_error *reterr);
 /**
- * Who asks for one request, when that is not the client itself: a service that acts for its users. It is
- * recorded as something that the caller says, unless it is `vouched` (docs/audit.md). With neither actor nor
- * client_name it is what the client's own options say. Slices are borrowed for the call; all may be empty.
+ * The sender of one request, when that is not the client itself: for a service that acts for its users. The
+ * sender is recorded as a statement of the client, unless it is `vouched` (docs/audit.md). Without actor and
+ * client_name, the client's own options are used. Slices are borrowed for the call; all may be empty.
  */
 typedef struct thole_sender {
     thole_slice actor;       /**< at most 200 bytes of UTF-8 */
-    thole_slice client_name; /**< its program; at most 64 bytes of UTF-8 */
+    thole_slice client_name; /**< the actor's program; at most 64 bytes of UTF-8 */
     thole_slice traceparent; /**< W3C Trace Context of the request; what is not valid is ignored */
     thole_slice tracestate;
     bool vouched; /**< the actor, not empty, is in the subject, as that of `vouched_actor`: of a service that
@@ -423,14 +420,14 @@ typedef struct thole_start_options {
                           instance has ended, and THOLE_LIMIT if it keeps no more events: nothing is
                           delivered in both cases. Empty = none */
     thole_slice event_data;
-    /** The same for every repetition of one start, which is then done once: UTF-8 like an instance id, not
+    /** Equal for every repetition of one start, which then takes effect once: UTF-8 like an instance id, not
      * beginning with '<'. Borrowed until the call returns. Empty = a new one. */
     thole_slice request_id;
     thole_slice traceparent; /**< W3C Trace Context, version 00: passed on unchanged to activities, child
                                 orchestrations, live events and log lines. What is not valid is ignored, as
                                 that specification asks for. Not used if the instance exists. Empty = none */
     thole_slice tracestate;  /**< at most 512 bytes; a longer one is ignored. Empty = none */
-    thole_sender sender;     /**< its trace is not looked at: a start has its own, above */
+    thole_sender sender;     /**< its trace is ignored: a start has its own, above */
     /** THOLE_NOT_FOUND, and nothing is started, when no engine that lives knows the orchestration, in this
      * version: one with a mistyped name would wait for ever. Reads the engines' heartbeats before. */
     bool require_known;
@@ -513,12 +510,13 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_run_with(thole_client *clien
 THOLE_API void thole_outcome_release(thole_outcome *outcome);
 
 /**
- * Requests cancellation. Durable when it returns THOLE_OK; the instance sees it in its next turn. Repeating
- * it changes nothing; the first reason wins. The history's last record is read first, and if there is none
- * whether its start waits for its first turn: then the request is taken behind it. None is sent to an
- * instance that has ended. It may still end before its engine takes the request, which then changes nothing.
+ * Requests cancellation. Durable when it returns THOLE_OK; the instance sees the request in its next turn.
+ * Repeating it changes nothing; the first reason wins. Reads the history's last record first; without one,
+ * looks whether the instance's start waits for its first turn: then the request is taken after the start. No
+ * request is sent to an instance that has ended. The instance may still end before its engine takes the
+ * request, which then changes nothing.
  * @param reason  At most 1024 bytes; may be empty.
- * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has ended: the text says how and when);
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (the instance has ended: the text says how and when);
  *         THOLE_INVALID; THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
@@ -527,8 +525,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client,
 typedef struct thole_end_options {
     size_t size;        /**< sizeof(thole_end_options) */
     thole_slice reason; /**< at most 1024 bytes */
-    /** The same for every repetition of one request: UTF-8 like an instance id, not beginning with '<'. An
-     * instance that has ended of this very request is then no conflict. Empty = a new one. */
+    /** Equal for every repetition of one request: UTF-8 like an instance id, not beginning with '<'. An
+     * instance that this very request has ended is then no conflict. Empty = a new one. */
     thole_slice request_id;
     thole_sender sender;
 } thole_end_options;
@@ -609,9 +607,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_executions(thole_client *cli
 THOLE_NODISCARD THOLE_API thole_status thole_client_prune(thole_client *client, thole_slice instance,
                                                           uint64_t before, thole_slice reason,
                                                           thole_error *reterr);
-/** Its code does not run until it is resumed, cancelled or terminated; messages are kept meanwhile, running
- * activities continue. THOLE_CONFLICT also if its history says that it is paused, and no other request about
- * it waits to be taken: nothing is sent then. Else as thole_client_cancel(). */
+/** Pauses the instance: its code does not run until it is resumed, cancelled or terminated; messages are kept
+ * meanwhile, running activities continue. THOLE_CONFLICT also if the history says that it is paused and no
+ * other request about it waits to be taken: nothing is sent then. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,
                                                           thole_slice reason, thole_error *reterr);
 /** Ends a pause. THOLE_CONFLICT also if it is not paused, as of thole_client_pause(). */
@@ -688,8 +686,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_fail(thole_client *
 typedef struct thole_rejected_info {
     thole_slice code;    /**< for programs: "malformed", "too_large", …; see docs/wire.md */
     thole_slice reason;  /**< for people */
-    thole_slice subject; /**< that it was published to; bytes that are not printable ASCII as %XX */
-    thole_slice payload; /**< its first bytes */
+    thole_slice subject; /**< the subject of the message; bytes that are not printable ASCII as %XX */
+    thole_slice payload; /**< the first bytes of the message */
     uint64_t bytes;      /**< of all of it */
     uint64_t stored_ms;  /**< when its inbox stored it */
     uint64_t sequence;   /**< in its inbox */
@@ -700,31 +698,31 @@ typedef thole_status thole_rejected_fn(void *arg, const thole_rejected_info *inf
 /**
  * Lists rejected messages, the newest first. They are kept for a limited time and number: see
  * docs/operations.md.
- * @param behind  0: begin with the newest; else only those with a smaller number.
+ * @param behind  0: begin with the newest; else only messages with a smaller number.
  * @param limit   Largest number of messages; 0 = 100.
- * @return THOLE_OK, also when there is none; what @p each returned unless THOLE_OK; THOLE_NOT_FOUND (the
- *         engines here are older than this); THOLE_UNAVAILABLE; THOLE_LIMIT (more than memory allows).
+ * @return THOLE_OK, also when there is none; the status of @p each unless THOLE_OK; THOLE_NOT_FOUND (the
+ *         engines are older than this function); THOLE_UNAVAILABLE; THOLE_LIMIT (more than memory allows).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_rejected(thole_client *client, uint64_t behind,
                                                              uint64_t limit, thole_rejected_fn *each,
                                                              void *arg, thole_error *reterr);
 /** Frees a slice for which a function's documentation says so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
-/** Reads the instance's history from the stream, in order; nothing is given of one whose start waits for its
- * first turn. THOLE_NOT_FOUND when there is none; THOLE_CORRUPT
- * when a record does not decode, or one before it is missing: what stands in front of it was given. */
+/** Reads the instance's history from the stream, in order; an instance whose start waits for its first turn
+ * has none yet. THOLE_NOT_FOUND when there is no history; THOLE_CORRUPT when a record does not decode, or one
+ * before it is missing: @p each has got the records before it. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,
                                                             thole_error *reterr);
 /**
- * Reads the instance's history as thole_client_history(), then waits, and gives what is recorded from then
- * on, within a few milliseconds of its commit, until the instance has ended. An execution that continues as
- * new is no end. While nothing is recorded, @p each is called with NULL about once a second, so that a caller
- * can stop. Needs the permission to subscribe to histories (`thole doctor --nats-permissions auditor`);
- * without it new events come within a second.
- * @return THOLE_OK (it has ended, and all was given); THOLE_NOT_FOUND (also: it was deleted meanwhile); the
- *         status that @p each returned; THOLE_UNAVAILABLE (no server answers; what was given is not repeated
- * by a call of its own: begin anew).
+ * Reads the instance's history as thole_client_history(), then waits, and gives each further event within a
+ * few milliseconds of its commit, until the instance has ended. An execution that continues as new is no end.
+ * While nothing is recorded, @p each is called with NULL about once a second, so that a caller can stop.
+ * Needs the permission to subscribe to histories (`thole doctor --nats-permissions auditor`); without it new
+ * events come within a second.
+ * @return THOLE_OK (the instance has ended, and all events were given); THOLE_NOT_FOUND (also: it was deleted
+ *         meanwhile); the status that @p each returned; THOLE_UNAVAILABLE (no server answers: call again,
+ *         from the beginning; the function itself does not repeat events).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history_follow(thole_client *client, thole_slice instance,
                                                                    thole_history_fn *each, void *arg,
@@ -740,8 +738,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_history_follow(thole_client 
 THOLE_NODISCARD THOLE_API thole_status thole_client_inspect(thole_client *client, thole_slice instance,
                                                             thole_inspection_fn *each, void *arg,
                                                             thole_error *reterr);
-/** The same for a point in its history, which is read up to there. @param point  NULL = now. THOLE_NOT_FOUND
- * also when it had not begun then, or has no such event. A history that was pruned has only what is left. */
+/** Like thole_client_inspect(), for a point in the history, which is read up to there. @param point NULL =
+ * now. THOLE_NOT_FOUND also when the instance had not begun then, or has no such event. Pruned executions are
+ * missing. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_inspect_at(thole_client *client, thole_slice instance,
                                                                const thole_inspect_point *point,
                                                                thole_inspection_fn *each, void *arg,

@@ -1,17 +1,17 @@
 /**
  * Engines and workers inside a service that has a main() of its own: any number of them in one process, of
  * several queues and namespaces, started and stopped while the service runs. thole_main() (thole/program.h)
- * is for programs that are nothing else, and gives more; here
+ * is for programs that are nothing else, and gives more. Here
  * - no signal handler is installed (but the NATS library lets the process ignore SIGPIPE), no process is
- * forked, and nothing is read but the arguments, THOLE_* variables and the files that they name;
+ *   forked, and nothing is read but the arguments, THOLE_* variables and the files that they name;
  * - there is no crash reporter: when the service dies, its activities run again when their leases end, and
- * the reason is not stored;
- * - there is no supervisor: orchestration code that crashes ends the service. What crashed is not known
+ *   the reason is not stored;
+ * - there is no supervisor: orchestration code that crashes ends the service. Which code crashed is not known
  *   afterwards, so the next owner of the instance runs it again. A turn that does not end is logged
  *   (--turn-limit is not enforced). Run orchestrations that are not trusted to be correct in a program of
  *   thole_main();
  * - activities run on threads; an entry with THOLE_ISOLATION_PROCESS is refused;
- * - --core-dumps does nothing: these are process-wide, and the service's own business.
+ * - --core-dumps does nothing: core dumps concern the whole process, and so the service.
  *
  * All functions may be called from any thread. Each handle has one thread that starts and ends its role,
  * beside the threads of the role: slots of a worker, --engine-threads of an engine, and those of its

@@ -64,14 +64,14 @@ typedef struct thole_retry {
     size_t final_types_len; /**< at most 64 */
 } thole_retry;
 
-/** What happens to an activity that was lost with its workers too often (see `--poison-after`): its handler
- * seems to kill them, so it is not run any more. */
+/** Treatment of an activity that was lost with its workers too often (see `--poison-after`): its handler
+ * seems to kill them, so it does not run any more. */
 typedef enum thole_poison {
-    /** It waits in quarantine for a user's decision: `thole queue retry` runs it again, `thole queue fail`
-     * lets it fail. Without a decision it fails after the engine's `--quarantine` (1 h), with error type
-     * "poison". Timeouts and cancellation still apply. */
+    /** The activity waits in quarantine for a user's decision: `thole queue retry` runs it again, `thole
+     * queue fail` lets it fail. Without a decision it fails after the engine's `--quarantine` (1 h), with
+     * error type "poison". Timeouts and cancellation still apply. */
     THOLE_POISON_QUARANTINE = 0,
-    THOLE_POISON_FAIL = 1, /**< it fails at once, with error type "poison" */
+    THOLE_POISON_FAIL = 1, /**< the activity fails at once, with error type "poison" */
     THOLE_POISON_RETRY =
         2 /**< a failed try with error type "poison", as any other: the retry policy decides */
 } thole_poison;
@@ -121,18 +121,17 @@ THOLE_API void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice nam
  * A wrong type or size is reported as by thole_raise(). */
 THOLE_API void thole_emit(thole_ctx *ctx, thole_slice type, thole_slice data);
 
-/** What happens to a running child when its parent ends or continues as new. */
+/** Treatment of a running child when its parent ends or continues as new. */
 typedef enum thole_close {
-    THOLE_CLOSE_CANCEL = 0,  /**< it is asked to cancel, and may compensate */
-    THOLE_CLOSE_ABANDON = 1, /**< it continues */
-    THOLE_CLOSE_TERMINATE =
-        2 /**< it ends at once, also if it was asked to cancel before and is cleaning up */
+    THOLE_CLOSE_CANCEL = 0,   /**< the child is asked to cancel, and may compensate */
+    THOLE_CLOSE_ABANDON = 1,  /**< the child continues */
+    THOLE_CLOSE_TERMINATE = 2 /**< the child ends at once, also while it cleans up after a cancellation */
 } thole_close;
 
 /** Fill with zeroes, set size, then what differs. */
 typedef struct thole_child_options {
     size_t size;          /**< sizeof(thole_child_options) */
-    thole_slice instance; /**< its id; empty = "<parent>:<execution>:<event id>" */
+    thole_slice instance; /**< the child's id; empty = "<parent>:<execution>:<event id>" */
     uint32_t version;     /**< of its code, at most 2,147,483,647; THOLE_VERSION_NEWEST where it starts */
     thole_close close;
 } thole_child_options;
@@ -221,13 +220,13 @@ THOLE_API thole_slice thole_task_error(thole_ctx *ctx, thole_task task);
 
 /** Sets the failure text of this orchestration and returns THOLE_APP: `return thole_throw(ctx, "…")`. */
 THOLE_NODISCARD THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
-/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read; another one is left out. Static
- * or thole_alloc() memory. */
+/** Like thole_throw(), with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read; any other text is
+ * left out. The type is static or thole_alloc() memory. */
 THOLE_NODISCARD THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
 
-/** What thole_throw() or thole_throw_as() has said last: status THOLE_APP, type and message, also after
- * compensations; status THOLE_OK: neither was called. Borrowed until the return. tries is 0. */
+/** Returns the last failure of thole_throw() or thole_throw_as(): status THOLE_APP, type and message, also
+ * after compensations; status THOLE_OK: neither was called. Borrowed until the return. tries is 0. */
 THOLE_API thole_failure thole_thrown(const thole_ctx *ctx);
 
 /* ---- deterministic values: time, ids, random numbers, side effects ---- */
@@ -355,7 +354,7 @@ THOLE_NODISCARD THOLE_API thole_status thole_saga_compensate(thole_ctx *ctx, tho
  * @return NULL when the instance's memory limit is reached; every later await then returns THOLE_LIMIT.
  */
 THOLE_API void *thole_alloc(thole_ctx *ctx, size_t bytes);
-/** A copy of @p text with a NUL behind it, in such memory; NULL when the limit is reached. */
+/** A copy of @p text that ends with a NUL, in memory as of thole_alloc(); NULL when the limit is reached. */
 THOLE_API const char *thole_cstr(thole_ctx *ctx, thole_slice text);
 /** Releases what thole_on_drop() was given; free() is one. */
 typedef void thole_drop_fn(void *arg);

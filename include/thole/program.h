@@ -55,9 +55,9 @@ typedef struct thole_activity_options {
     thole_isolation isolation;
     /** When the token fires, the process and its group get SIGTERM as well. */
     bool terminate;
-    /** Its environment is the program's, for a thole_client_open(); else it has what every program needs
-     * (PATH, HOME, LANG, …) and what the option --process-env names. docs/process_isolation.md has the list.
-     */
+    /** The process inherits the program's environment, which thole_client_open() may need. Otherwise it has
+     * the variables that every program needs (PATH, HOME, LANG, …) and those that the option --process-env
+     * names. docs/process_isolation.md has the list. */
     bool keep_env;
     /** Largest number of tries of one process; it is reused only for the same activity. 0 = no limit; 1 = a
      * new process for each try, which costs a few milliseconds. */
@@ -77,14 +77,15 @@ typedef struct thole_activity_options {
      * worker's connections, between the deletion of its row and the storing of its result: no other thread is
      * woken, and no claim is written, which is a tenth to a seventh of what an activity costs. Meanwhile the
      * worker does nothing else: it neither renews leases nor takes cancellations. So:
-     * - its token never fires, and a deadline does not end it; if it never returns, its worker does nothing
-     * any more, and is not healthy;
-     * - a handler that was seen to take longer than 100 ms runs like any other from then on, until the
-     * program ends, and a line in the log says so;
+     * - the handler's token never fires, and a deadline does not end the handler; if it never returns, its
+     *   worker does nothing any more, and is not healthy;
+     * - a handler that has taken longer than 100 ms once runs like any other from then on, until the program
+     *   ends, and a line in the log says so;
      * - THOLE_LATER is a failure of type "quick", which is final;
-     * - if it kills its worker, the first time is not counted among the losses after which it runs isolated.
-     * Results, tries, retries and heartbeats' details are as those of any other. A worker behind a gateway
-     * knows no such handlers. */
+     * - if the handler kills its worker, the first time is not counted among the losses after which it runs
+     *   isolated.
+     * Results, tries, retries and heartbeats' details are as those of any other activity. A worker behind a
+     * gateway ignores this field. */
     bool quick;
 } thole_activity_options;
 
@@ -112,7 +113,7 @@ typedef struct thole_activity_entry {
  */
 #define THOLE_ORCHESTRATIONS(...) THOLE_ORCHESTRATIONS_OF(((const thole_orchestration_entry[]){__VA_ARGS__}))
 #define THOLE_ACTIVITIES(...) THOLE_ACTIVITIES_OF(((const thole_activity_entry[]){__VA_ARGS__}))
-/** The same of an array: `THOLE_ACTIVITIES_OF(activities)`. */
+/** Like the two macros above, for an array: `THOLE_ACTIVITIES_OF(activities)`. */
 #define THOLE_ORCHESTRATIONS_OF(array)                                                                       \
     .orchestrations = (array), .orchestrations_len = sizeof(array) / sizeof((array)[0])
 #define THOLE_ACTIVITIES_OF(array) .activities = (array), .activities_len = sizeof(array) / sizeof((array)[0])
@@ -132,17 +133,17 @@ typedef struct thole_program {
  * Runs the role named in @p argv until SIGTERM or SIGINT, then stops gracefully. `PROGRAM engine|worker|run
  * [options]`; `PROGRAM replay ID...|--all|--file FILE [options]` instead runs the orchestrations over
  * recorded histories, prints where they decide differently, and ends. `PROGRAM --help` lists every option
- * with its default and its environment variable. Logs go to stderr.
+ * with its default and its environment variable. Logs go to stderr. Call once, from the main thread.
  * @return Exit code: 0 stopped as asked, 1 failed, 2 wrong usage, 6 cannot connect or configuration refused,
- *         130 on a second SIGINT; replay: 0 the same, 1 a history cannot be read, 3 no such instance, file or
- *         namespace, 7 permission denied,
- *         5 diverged, 11 it has code for none of the histories. Call once, from the main thread.
+ *         130 on a second SIGINT; replay: 0 no difference, 1 a history cannot be read, 3 no such instance,
+ *         file or namespace, 5 diverged, 7 permission denied, 11 the program has code for none of the
+ *         histories.
  *
- * `engine` and `run` fork first: the process that was started is the supervisor, its child serves, is started
- * again when it crashes, and returns from this function; the supervisor ends with its exit code, without
- * running the program's atexit() handlers. Code of main() before this call runs once, code behind it in the
- * child. Code of an orchestration that crashes, or does not end its turn within --turn-limit, first runs in a
- * forked process from then on, and is Stuck after --crash-limit crashes.
+ * `engine` and `run` fork first: the process that was started is the supervisor. Its child serves, is started
+ * again when it crashes, and returns from this function. The supervisor ends with the child's exit code,
+ * without running the program's atexit() handlers. Code of main() before this call runs once, code after it
+ * in the child. An orchestration whose code crashes, or does not end its turn within --turn-limit, first runs
+ * in a forked process from then on, and is Stuck after --crash-limit crashes.
  *
  * A worker, and an engine, handle SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP if the program
  * does not, to report the crash, and then die of the signal as usual. A worker first forks a crash reporter,

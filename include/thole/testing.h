@@ -44,10 +44,11 @@ THOLE_API void thole_test_keep_parked(thole_test_env *env);
  * all. Scripts of one name are used in the order given; one for all calls ends when another is given. Slices
  * are copied. */
 THOLE_API void thole_test_returns(thole_test_env *env, const char *name, thole_slice output, size_t times);
-/** The same: it fails, with error type @p type. */
+/** Scripts @p name like thole_test_returns(): each call fails, with error type @p type. */
 THOLE_API void thole_test_fails(thole_test_env *env, const char *name, thole_slice type, thole_slice message,
                                 size_t times);
-/** The same: it does not end until a timeout, a cancellation or thole_test_complete(). */
+/** Scripts @p name like thole_test_returns(): a call does not end until a timeout, a cancellation or
+ * thole_test_complete(). */
 THOLE_API void thole_test_hangs(thole_test_env *env, const char *name, size_t times);
 /** Delays activity @p name, scripted or not, by @p duration_ms. */
 THOLE_API void thole_test_takes(thole_test_env *env, const char *name, uint64_t duration_ms);
@@ -111,10 +112,11 @@ THOLE_NODISCARD THOLE_API thole_status thole_test_activity(thole_test_env *env, 
  * beyond the last script waits like one of thole_test_child_hangs(). Slices are copied. */
 THOLE_API void thole_test_child_returns(thole_test_env *env, const char *name, thole_slice output,
                                         size_t times);
-/** The same: it fails, with error type @p type. */
+/** Scripts @p name like thole_test_child_returns(): each instance fails, with error type @p type. */
 THOLE_API void thole_test_child_fails(thole_test_env *env, const char *name, thole_slice type,
                                       thole_slice message, size_t times);
-/** The same: it does not end until it is cancelled or terminated, or thole_test_child_complete() ends it. */
+/** Scripts @p name like thole_test_child_returns(): an instance does not end until it is cancelled or
+ * terminated, or thole_test_child_complete() ends it. */
 THOLE_API void thole_test_child_hangs(thole_test_env *env, const char *name, size_t times);
 /** Instances of @p name that start from now on take @p duration_ms before they do what their script says. */
 THOLE_API void thole_test_child_takes(thole_test_env *env, const char *name, uint64_t duration_ms);
@@ -174,8 +176,8 @@ THOLE_API uint64_t thole_test_now_ms(const thole_test_env *env);
 /** The engine crashes and another opens the partition; running activities are lost and begun again. The token
  * of one that is in thole_activity_wait() fires, so that it can free its memory; its result is lost. */
 THOLE_API void thole_test_crash(thole_test_env *env);
-/** The same once, within a later call: after @p steps more steps of the engine and the workers. A loop over
- * 0, 1, 2, … until thole_test_crashes() stays 0 tests a crash at each point. */
+/** Like thole_test_crash(), once, within a later call: after @p steps more steps of the engine and the
+ * workers. A loop over 0, 1, 2, … until thole_test_crashes() stays 0 tests a crash at each point. */
 THOLE_API void thole_test_crash_after(thole_test_env *env, size_t steps);
 THOLE_API size_t thole_test_crashes(const thole_test_env *env);
 /** Deploys another program, which takes over as after a crash, with the same servers: tests whether new code
@@ -192,8 +194,8 @@ THOLE_API thole_slice thole_test_custom_status(thole_test_env *env, thole_slice 
 /** The history of the latest execution as text, one event a line: "#2 ActivityScheduled charge(card)". For
  * comparison with an expected text. NUL-terminated. */
 THOLE_API const char *thole_test_history(thole_test_env *env, thole_slice instance);
-/** What the instance has emitted so far with thole_emit(), in all its executions, one event a line:
- * "com.example.order.shipped(parcel)". Each is there once, as in the stream of events. NUL-terminated. */
+/** Events that the instance has emitted so far with thole_emit(), in all its executions, one event a line:
+ * "com.example.order.shipped(parcel)". Each appears once, as in the stream of events. NUL-terminated. */
 THOLE_API const char *thole_test_events(thole_test_env *env, thole_slice instance);
 
 #ifdef __cplusplus

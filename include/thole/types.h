@@ -71,7 +71,7 @@ typedef struct thole_slice {
 #else
 #define THOLE_STR(literal) ((thole_slice){(const uint8_t *)("" literal), sizeof(literal) - 1})
 #endif
-/** The same where C wants a constant: `static const thole_slice queue = THOLE_STR_INIT("gpu");` */
+/** THOLE_STR() where C requires a constant: `static const thole_slice queue = THOLE_STR_INIT("gpu");` */
 #ifdef __cplusplus
 #define THOLE_STR_INIT(literal) THOLE_STR(literal)
 #else
@@ -99,10 +99,10 @@ static inline thole_slice thole_slice_of(const void *ptr, size_t len)
     slice.len = len;
     return slice;
 }
-/** The number that @p text is in decimal digits, with nothing before or behind. @return THOLE_OK;
- * THOLE_INVALID: it is none, or does not fit: *ret is not written. */
+/** Reads the number that @p text is in decimal digits, without any other byte before or after it. @return
+ * THOLE_OK; THOLE_INVALID (no number, or it does not fit): *ret is not written. */
 THOLE_NODISCARD THOLE_API thole_status thole_slice_u64(thole_slice text, uint64_t *ret);
-/** The same, with a sign or none. */
+/** Like thole_slice_u64(), with an optional sign. */
 THOLE_NODISCARD THOLE_API thole_status thole_slice_i64(thole_slice text, int64_t *ret);
 /** True when both hold the same bytes. */
 THOLE_API bool thole_slice_equal(thole_slice a, thole_slice b);
