@@ -54,7 +54,7 @@ const char *api_full(uint32_t code)
     }
 }
 
-/* What the server's words leave open; NULL: nothing. */
+/* Advice for cases that the server's text leaves open; NULL: none. */
 static const char *api_remedy(uint32_t code)
 {
     switch (code) {

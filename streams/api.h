@@ -25,7 +25,7 @@ enum api_error {
     API_CONSUMER_CREATE_FAILED = 10012,
     API_CONSUMER_STORE_FAILED = 10104,
     API_STREAM_CREATE_FAILED = 10049,
-    /* These last until somebody makes room. */
+    /* These last until a user makes room. */
     API_CONSUMERS_MAX = 10026, /* "maximum consumers limit reached" */
     API_STREAMS_MAX = 10027,
     API_ACCOUNT_FULL = 10002, /* "resource limits exceeded for account" */
@@ -58,7 +58,7 @@ thole_slice api_body_delete(struct api_body *body, uint64_t sequence);
 THOLE_NODISCARD thole_status api_call(struct connection *connection, const char *verb, const char *target,
                                       thole_slice body, struct buf *answer, uint32_t *ret_error,
                                       thole_error *reterr);
-/* The same classification for an answer that was received otherwise. */
+/* Classifies an answer that was received otherwise, in the same way. */
 THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                                        uint32_t *ret_error, thole_error *reterr);
 /* Why a server cannot store and what to do, for the codes that say so; NULL: another code. Static text, which

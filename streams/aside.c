@@ -74,7 +74,8 @@ static bool aside_start(struct aside *aside)
 {
     assert(is_locked(&aside->lock) && !aside->running);
     if (aside->owed)
-        (void)pthread_join(aside->thread, NULL); /* it has found nothing more, and takes no lock again */
+        (void)pthread_join(aside->thread, NULL); /* the thread has found nothing more, and takes no lock
+                                                    again */
     struct thread_name const own = link_name_begin("nats-wait");
     aside->running = aside->owed = pthread_create(&aside->thread, NULL, aside_main, aside) == 0;
     link_name_end(&own);
@@ -84,7 +85,7 @@ static bool aside_start(struct aside *aside)
 bool aside_begin(struct aside *aside, natsMsg **message, uint64_t epoch)
 {
     pthread_mutex_lock(&aside->lock);
-    bool const running = aside->running || aside_start(aside); /* it waits for the lock */
+    bool const running = aside->running || aside_start(aside); /* a new thread waits for the lock */
     if (running)
         aside_append(aside, message, epoch);
     pthread_mutex_unlock(&aside->lock);

@@ -13,8 +13,8 @@ struct aside {
     void *arg;
     pthread_mutex_t lock;
     struct aside_message *first, *last;
-    bool running; /* the thread takes what is there and what comes */
-    bool ending;  /* it drops them instead */
+    bool running; /* the thread takes present and future messages */
+    bool ending;  /* the thread drops them instead */
     bool owed;    /* the thread is to be joined */
     pthread_t thread;
 };

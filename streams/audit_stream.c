@@ -135,7 +135,7 @@ thole_status audit_stream_publish_leaves(struct connection *connection, const ch
     return audit_stream_publish_note(connection, ns, p, AUDIT_LEAVES, &expected, body, sequence, reterr);
 }
 
-/* When the first record behind @p sequence was stored; 0: there is none. */
+/* When the first record after @p sequence was stored; 0: none was. */
 static thole_status stored_behind(struct connection *connection, const char *stream, uint64_t sequence,
                                   uint64_t *ret_ms, thole_error *reterr)
 {

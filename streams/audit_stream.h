@@ -6,8 +6,8 @@
 #define THOLE_AUDIT_STREAM_H
 #include "reader.h"
 
-/* The stream, from which nothing may be removed, is there. THOLE_NOT_FOUND: no engine has made it yet.
- * THOLE_CONFLICT, here and where it is read: it was there and is lost (marked_store.h). */
+/* Checks that the stream, from which nothing may be removed, exists. THOLE_NOT_FOUND: no engine has made it
+ * yet. THOLE_CONFLICT, here and where the stream is read: it existed and is lost (marked_store.h). */
 THOLE_NODISCARD thole_status audit_stream_require(struct connection *connection, const char *ns,
                                                   thole_error *reterr);
 /* All messages about the partition from that sequence on, in order. None when there is no stream. Uses a
@@ -15,7 +15,7 @@ THOLE_NODISCARD thole_status audit_stream_require(struct connection *connection,
 THOLE_NODISCARD thole_status audit_stream_read(struct connection *connection, const char *ns, uint32_t p,
                                                uint64_t from, stream_delivery_fn *each, void *arg,
                                                thole_error *reterr);
-/* The partition whose oldest record behind its last checkpoint has waited longest. */
+/* The partition whose oldest record after its last checkpoint has waited longest. */
 struct audit_waiting {
     uint64_t checkpoints; /* partitions that have one; 0: nobody signs */
     uint32_t p;

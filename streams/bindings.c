@@ -254,7 +254,7 @@ static thole_status takers_read(struct connection *connection, thole_slice subje
     return status;
 }
 
-/* Streams and buckets of a namespace: what somebody binds is elsewhere, if there is something elsewhere. */
+/* Whether the name is that of a namespace's stream or bucket; users may bind all other streams. */
 static bool bindings_is_own(thole_slice name)
 {
     return subject_begins_with(name, "THOLE_") || subject_begins_with(name, "KV_THOLE_");
@@ -320,8 +320,8 @@ thole_status binding_stream_of(struct connection *connection, thole_slice subjec
     return status;
 }
 
-/* It is not among those that take the subject. A mirror, or a stream with sources, has no subjects of its own
- * to be found by. */
+/* Explains why the stream is not among those that take the subject. A mirror, or a stream with sources, has
+ * no subjects of its own to be found by. */
 static thole_status judge_absent(struct connection *connection, thole_slice stream, thole_slice subject,
                                  const char *others, thole_error *reterr)
 {

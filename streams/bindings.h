@@ -1,7 +1,7 @@
 /*
- * What `thole bind` and `thole binder` keep in NATS: the bucket THOLE_<ns>_BINDINGS, with a key for each rule
+ * Data of `thole bind` and `thole binder` in NATS: the bucket THOLE_<ns>_BINDINGS, with a key for each rule
  * and its last STORE_BINDINGS_HISTORY revisions (stream_specs.h), and a durable pull consumer for each rule
- * on the user's stream, thole_<ns>_bind_<rule>. What a rule says is not known here.
+ * on the user's stream, thole_<ns>_bind_<rule>. This file does not know the contents of a rule.
  */
 #ifndef THOLE_BINDINGS_H
 #define THOLE_BINDINGS_H
@@ -10,17 +10,17 @@
 enum {
     BINDINGS_MAX = 1000, /* rules of a namespace */
     BINDING_CONSUMER_BYTES = 160,
-    BINDING_ACK_WAIT_MS = 10000, /* what a dead binder had comes again after it */
+    BINDING_ACK_WAIT_MS = 10000, /* messages of a dead binder come again after it */
     BOUND_HEADERS_MAX = 64,
 };
 
 /* ---- the bucket ---- */
 
-/* It is there. THOLE_NOT_FOUND: no engine has made it yet. */
+/* Checks that the bucket exists. THOLE_NOT_FOUND: no engine has made it yet. */
 THOLE_NODISCARD thole_status bindings_require(struct connection *connection, const char *ns,
                                               thole_error *reterr);
-/* Any revision is replaced with BINDINGS_ANY; 0: only if there is no such key. THOLE_CONFLICT: another one is
- * there. */
+/* Any revision is replaced with BINDINGS_ANY; 0: only if there is no such key. THOLE_CONFLICT: the key has
+ * another revision. */
 #define BINDINGS_ANY UINT64_MAX
 THOLE_NODISCARD thole_status bindings_put(struct connection *connection, const char *ns, thole_slice name,
                                           thole_slice value, uint64_t revision, uint64_t *ret_revision,
@@ -66,8 +66,8 @@ THOLE_NODISCARD thole_status binding_stream_of(struct connection *connection, th
  * none of them; the text names those that do. */
 THOLE_NODISCARD thole_status binding_stream_takes(struct connection *connection, thole_slice stream,
                                                   thole_slice subject, thole_error *reterr);
-/* Makes it, or changes the filter and the limit of the one that is there; its place in the stream stays.
- * THOLE_NOT_FOUND: no such stream. */
+/* Makes the consumer, or changes the filter and the limit of an existing one, whose place in the stream
+ * stays. THOLE_NOT_FOUND: no such stream. */
 THOLE_NODISCARD thole_status binding_consumer_ensure(struct connection *connection, const char *ns,
                                                      thole_slice rule,
                                                      const struct binding_consumer *consumer,

@@ -350,7 +350,7 @@ static thole_status link_handshake(struct connection *connection, const char *ur
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
     wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
     THOLE_TRY(tls_choose(&connection->tls, url, address, info, connection->options, reterr));
-    if (connection->login != NULL) /* anew, so that a password can be replaced while programs run */
+    if (connection->login != NULL) /* read each time, so that a password can be replaced while programs run */
         THOLE_TRY(login_again(connection->login, connection->options, reterr));
     struct link *const link = link_create(connection);
     if (link == NULL)
@@ -383,12 +383,12 @@ static void link_install(struct connection *connection, struct link *link, const
     connection->links = link;
     connection->current = link;
     atomic_store(&connection->epoch, link->epoch);
-    if (natsConnection_IsClosed(link->nc)) /* its callback may have come before it was in the list */
+    if (natsConnection_IsClosed(link->nc)) /* the callback may have come before the link was in the list */
         mark_lost(connection, link);
     pthread_mutex_unlock(&connection->lock);
 }
 
-/* Tries every URL once, beginning behind the one used last. */
+/* Tries every URL once, beginning after the one used last. */
 static thole_status connect_once(struct connection *connection, struct link **ret,
                                  struct server_info *ret_info, thole_error *reterr)
 {

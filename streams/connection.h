@@ -59,7 +59,7 @@ struct connection_options {
     const char *ca;    /* PEM file of the authorities trusted for TLS; NULL = the system's */
     const char *cert;  /* PEM file of the own certificate and its chain; NULL = none */
     const char *key;   /* PEM file of its key; with cert, or NULL */
-    const char *server_name; /* that the servers' certificates must be for; NULL = the URL's host */
+    const char *server_name; /* the name that the servers' certificates must be for; NULL = the URL's host */
     const char *inbox;       /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *api_prefix;  /* instead of $JS.API: see api_prefix.h; NULL = $JS.API */
     const char *name;        /* shown by the server's monitoring */
@@ -94,37 +94,37 @@ struct header {
 THOLE_NODISCARD thole_status connection_publish(struct connection *connection, const char *subject,
                                                 const struct header *headers, size_t headers_len,
                                                 thole_slice body, thole_error *reterr);
-/* The same with a reply subject, which this connection subscribes: it gets a delivery with no_responders when
- * nobody has subscribed @p subject. */
+/* Like connection_publish(), with a reply subject that this connection subscribes: it gets a delivery with
+ * no_responders when @p subject has no subscriber. */
 THOLE_NODISCARD thole_status connection_publish_asking(struct connection *connection, const char *subject,
                                                        const char *reply, const struct header *headers,
                                                        size_t headers_len, thole_slice body,
                                                        thole_error *reterr);
 
 /*
- * What the calling thread publishes on the connection between the two is written with the uncork, in one
- * piece where the socket takes it, or before by another thread that writes: for a thread that publishes
- * several messages one after the other and does not block meanwhile. Harmless when it is not connected, or
+ * Messages that the calling thread publishes on the connection between cork and uncork are written with the
+ * uncork, in one piece where the socket takes it, or before by another thread that writes: for a thread that
+ * publishes several messages in a row and does not block meanwhile. Harmless when the connection is down, or
  * when the epoch changes in between. One connection at a time.
  */
 void connection_cork(struct connection *connection);
 void connection_uncork(struct connection *connection);
 
 /*
- * For a thread that waits for what comes anyway: it reads the connection itself, and needs not be woken up
- * for each message by the connection's own thread. Waits until there is something to read, until one of the
+ * For a thread that waits for events anyway: it reads the connection itself, and needs not be woken up for
+ * each message by the connection's own thread. Waits until the connection is readable, until one of the
  * descriptors @p also (at most 4, as for poll(2), which sets their revents) is ready, or until
  * clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX: none; in the past: does not wait). Then calls
- * @p awake, reads what is there, and calls whom it is for. While it is not connected it waits for the other
- * two alone.
+ * @p awake, reads all received messages, and calls their receivers. Without a connection it waits for the
+ * descriptors and the deadline alone.
  *
- * One thread of a connection at a time. It must not wait for an answer of the server, since nobody reads it
- * meanwhile. When it does not come again for a second or two, the connection's own thread reads.
+ * One thread of a connection at a time. The thread must not wait for an answer of the server, since no other
+ * thread reads it meanwhile. If the thread stays away for a second or two, the connection's own thread reads.
  */
 typedef void connection_awake_fn(void *arg);
 void connection_read(struct connection *connection, struct pollfd *also, size_t n, uint64_t deadline_ms,
                      connection_awake_fn *awake, void *arg);
-/* That thread does not come again: the connection's own thread reads. On that thread, or after it. */
+/* Ends the reading by that thread: the connection's own thread reads again. On that thread, or after it. */
 void connection_leave(struct connection *connection);
 
 /* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. THOLE_DENIED
@@ -135,8 +135,8 @@ THOLE_NODISCARD thole_status connection_request(struct connection *connection, c
 
 /* How many permission violations the server has reported, and the last one's text. */
 uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap);
-/* What to return for @p status, of a message to @p subject that nothing has answered: THOLE_DENIED with a
- * text when the server has reported since that it forbids it. */
+/* Returns the status for a message to @p subject that nothing has answered: @p status, or THOLE_DENIED with a
+ * text if the server has reported since that it forbids the message. */
 THOLE_NODISCARD thole_status connection_explain_silence(struct connection *connection,
                                                         uint64_t violations_before, const char *subject,
                                                         thole_status status, thole_error *reterr);
@@ -153,8 +153,8 @@ struct delivery {
 };
 /* Value of a header, exact case; empty when absent. Borrowed like the delivery. */
 thole_slice delivery_header(const struct delivery *delivery, const char *key);
-/* The same of a name in any case, for requests of programs in other languages: some write headers as HTTP
- * does. One that is written as @p key is wins over others. */
+/* Like delivery_header(), with a name in any case, for requests of programs in other languages: some write
+ * headers as HTTP does. A header written exactly as @p key wins over others. */
 thole_slice delivery_header_any_case(const struct delivery *delivery, const char *key);
 
 typedef void delivery_fn(void *arg, const struct delivery *delivery);
@@ -164,14 +164,15 @@ struct subscription;
 THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection, const char *subject,
                                                   delivery_fn *each, void *arg, struct subscription **ret,
                                                   thole_error *reterr);
-/* The same in a queue group (NULL: none): each message comes to one of the group's subscribers. */
+/* Like connection_subscribe(), in a queue group (NULL: none): each message comes to one of the group's
+ * subscribers. */
 THOLE_NODISCARD thole_status connection_serve(struct connection *connection, const char *subject,
                                               const char *group, delivery_fn *each, void *arg,
                                               struct subscription **ret, thole_error *reterr);
-/* It is not wanted for now: in @p after_ms, unless it is wanted again by then, the server is told to send no
- * more. Messages come until then. */
+/* Marks the subscription as unwanted for now: in @p after_ms, unless it is wanted again by then, the server
+ * is told to send no more. Messages come until then. */
 void subscription_rest(struct subscription *subscription, uint64_t after_ms);
-/* It is wanted again. Both from one thread at a time, not from the callback. */
+/* Marks the subscription as wanted again. Both from one thread at a time, not from the callback. */
 void subscription_wake(struct subscription *subscription);
 /* NULL-safe; no callback runs after it returns. Must not be called from the callback. */
 void subscription_close(struct subscription *subscription);

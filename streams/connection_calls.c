@@ -164,7 +164,7 @@ thole_status connection_request_with(struct connection *connection, const char *
         return not_connected("request to", subject, reterr);
     }
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
-    assert(!loop_is_mine(link->loop)); /* it could not read the answer */
+    assert(!loop_is_mine(link->loop)); /* a loop's own thread could not read the answer */
     loop_flush(link->loop);
     natsStatus const sent = connection_calls_exchange(link, subject, message, &answer);
     link_message_free(message);
@@ -207,7 +207,7 @@ thole_status connection_flush(struct connection *connection, thole_error *reterr
     struct link *link = link_acquire(connection);
     if (link == NULL)
         return not_connected("flush", "to the server", reterr);
-    assert(!loop_is_mine(link->loop)); /* it could not read the answer */
+    assert(!loop_is_mine(link->loop)); /* a loop's own thread could not read the answer */
     loop_flush(link->loop);
     natsStatus const status =
         natsConnection_FlushTimeout(link->nc, (int64_t)connection_request_timeout_ms(connection));
@@ -266,7 +266,7 @@ static void subscription_down(void *arg, uint64_t epoch)
     (void)epoch;
 }
 
-/* Who wants it meanwhile sets `wanted` first and then looks whether it rests. */
+/* A thread that wants it meanwhile first sets `wanted` and then looks whether the subscription rests. */
 static void subscription_fire(void *arg)
 {
     struct subscription *const subscription = arg;

@@ -12,11 +12,11 @@ enum { CRASH_REPORT_BYTES_MAX = 1024 };
 struct crash_entry {
     thole_slice instance;
     uint64_t count;            /* crashes with that build; 0: a retry was requested */
-    uint64_t execution;        /* that crashed last; 0: not known */
+    uint64_t execution;        /* the execution that crashed last; 0: not known */
     thole_slice build;         /* of the code, see build_id() */
     thole_slice orchestration; /* whose code crashed */
     uint64_t version;
-    thole_slice text; /* what is known of the last crash */
+    thole_slice text; /* text about the last crash */
     uint64_t time_ms; /* of it, wall clock */
 };
 

@@ -29,7 +29,7 @@ static void crowd_begin_of(thole_slice name, char ret[CROWD_TEXT_BYTES])
                    (const char *)name.ptr, cut ? "*" : "");
 }
 
-/* What stands behind _INBOX_<ns>_ in the first token: a role, of a worker with its queue. */
+/* The role that follows _INBOX_<ns>_ in the first token; for a worker with its queue. */
 static void crowd_role_of(const char *ns, thole_slice deliver, char ret[CROWD_TEXT_BYTES])
 {
     char prefix[INBOX_PREFIX_BYTES_MAX + 1];

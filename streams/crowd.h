@@ -1,8 +1,8 @@
 /*
- * Who fills what an account may have: so many streams, and so many consumers of each stream (nats-server
- * compares max_consumers of an account with those of one stream). When a stream has nearly as many, engines
- * get none, and its partition does not open. Then their names are counted in groups, by how they begin, with
- * the role in whose inboxes they arrive.
+ * Which programs use up the limits of an account: a number of streams, and of consumers of each stream
+ * (nats-server compares max_consumers of an account with those of one stream). When a stream is close to the
+ * limit, engines get no consumer, and its partition does not open. Then the consumers' names are counted in
+ * groups, by their prefix, with the role in whose inboxes they arrive.
  */
 #ifndef THOLE_CROWD_H
 #define THOLE_CROWD_H

@@ -1,12 +1,12 @@
-/* What is missing or otherwise than a namespace needs it: found by comparing the thing itself with what it
- * is made as. Pure. */
+/* Defects of a namespace: objects that are missing or differ from their specification. Each is found by
+ * comparing the object itself. Pure. */
 #ifndef THOLE_DEFECT_H
 #define THOLE_DEFECT_H
 #include "buf.h"
 #include "thole/types.h"
 #include <stdarg.h>
 
-/* What it is about; in the order of the label of thole_engine_defects. */
+/* The object concerned; in the order of the label of thole_engine_defects. */
 enum defect_object {
     DEFECT_CONFIG,
     DEFECT_SECRET,
@@ -57,6 +57,6 @@ typedef void defect_fn(void *arg, const struct defect *defect);
 
 /* One sentence: "stream X is missing", "stream X has discard old, but new is needed". */
 void defect_text(const struct defect *defect, struct buf *to);
-/* The same thing, field and value. */
+/* Whether both have the same object, field and value. */
 bool defect_equal(const struct defect *a, const struct defect *b);
 #endif

@@ -60,7 +60,7 @@ static void holds_write_value(const struct hold *hold, struct buf *to)
     json_end(&json);
 }
 
-/* What is no value of ours holds the instance: only a release that is whole lets it go. */
+/* An unknown value holds the instance: only a complete release ends a hold. */
 static thole_status give_value(thole_slice instance, uint64_t revision, thole_slice value, bool *ret_held,
                                hold_fn *each, void *arg)
 {
@@ -226,7 +226,7 @@ thole_status holds_mentioned_read(struct connection *connection, const char *ns,
     thole_status const status = stream_last_by_subject(connection, stream, all, &last, NULL, reterr);
     if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* no bucket */
         return status;
-    if (last < mentioned->revision) /* it was made again */
+    if (last < mentioned->revision) /* the bucket was made again */
         holds_mentioned_release(mentioned);
     if (last == mentioned->revision)
         return THOLE_OK;

@@ -20,8 +20,8 @@ struct hold {
 /* Slices are borrowed for the call. Anything but THOLE_OK stops, and is returned. */
 typedef thole_status hold_fn(void *arg, const struct hold *hold);
 
-/* The bucket is there. THOLE_NOT_FOUND: no engine has made it yet. THOLE_CONFLICT, here and in all below:
- * it was there and is lost (marked_store.h), and with it who is held. */
+/* Checks that the bucket exists. THOLE_NOT_FOUND: no engine has made it yet. THOLE_CONFLICT, here and in all
+ * functions below: it existed and is lost (marked_store.h), together with all holds. */
 THOLE_NODISCARD thole_status holds_require(struct connection *connection, const char *ns,
                                            thole_error *reterr);
 /* THOLE_CONFLICT: it is held already, or, for a release, it is not; THOLE_INVALID: no id is so. The revision

@@ -9,7 +9,7 @@
 struct inflow {
     pthread_mutex_t lock;             /* the rest, and all its parts */
     size_t due;                       /* of all parts */
-    struct inflow_part *first, *last; /* that wait */
+    struct inflow_part *first, *last; /* the waiting ones */
 };
 
 struct inflow *inflow_create(void)
@@ -45,7 +45,7 @@ static size_t next_window(const struct inflow_part *part)
     return part->window < INFLOW_WINDOW_MAX ? part->window * 2 : INFLOW_WINDOW_MAX;
 }
 
-/* What may still come once it is granted. */
+/* Bytes that may still come once the part is granted. */
 static size_t next_due(const struct inflow_part *part)
 {
     size_t const window = next_window(part);
@@ -77,7 +77,7 @@ static void leave_queue(struct inflow_part *part)
     part->waits = false;
 }
 
-/* Those that have no consumer yet go first: they need little, and somebody waits for them. */
+/* Parts without a consumer go first: they need little, and their users wait for them. */
 static void join_queue(struct inflow_part *part)
 {
     struct inflow *const inflow = part->inflow;
@@ -109,7 +109,7 @@ bool inflow_ask(struct inflow_part *part)
     if (part->inflow == NULL)
         return true;
     pthread_mutex_lock(&part->inflow->lock);
-    bool const at_end = part->window != 0 && next_due(part) == 0; /* it needs no room */
+    bool const at_end = part->window != 0 && next_due(part) == 0; /* needs no room */
     bool const fits = at_end || (part->inflow->first == NULL && inflow_has_room(part));
     bool const granted = part->granted || (!part->waits && fits);
     if (granted && !part->granted)

@@ -1,18 +1,18 @@
 /*
- * What push consumers may have under way to one connection, all of them together.
+ * The limit for bytes under way to one connection from all its push consumers together.
  *
  * nats-server lets a consumer with flow control send 2 MiB before it waits for the answer to a flow control
  * message, twice as much with each answer, and in the end 32 MiB (consumer.go: setMaxPendingBytes(),
  * processFlowControl(), since 2.2). It also closes a connection for which more than max_pending waits to be
  * written, 64 MiB unless configured (client.go: queueOutbound()). So a few consumers with a long backlog and
- * a reader slower than the server would end the connection, and, as all of them begin anew with the next
- * one, end that as well.
+ * a reader slower than the server would end the connection, and, as all of them start over on the next one,
+ * end that as well.
  *
  * Consumers that share an inflow ask before they are created, and before a flow control message is answered;
- * while more than INFLOW_BYTES could be under way, and is not of one alone, they wait for their turn. What a
- * consumer may still send is known from its window and from what has come of it. One that is at the end of
- * its stream counts as none, whatever its window: what is published later comes as fast as it is
- * published.
+ * while more than INFLOW_BYTES could be under way, and not from one consumer alone, they wait for their turn.
+ * The bytes that a consumer may still send are computed from its window and from the bytes received. A
+ * consumer at the end of its stream counts as none, whatever its window: later messages come as fast as they
+ * are published.
  *
  * Thread-safe; a lock of its own, inside those of the callers.
  */
@@ -38,17 +38,17 @@ struct inflow *inflow_create(void);
 void inflow_destroy(struct inflow *inflow);
 
 /* One consumer's part, in its owner. */
-typedef void inflow_turn_fn(void *arg); /* its turn has come: ask again. With the inflow's lock held */
+typedef void inflow_turn_fn(void *arg); /* the part's turn has come: ask again. With the inflow's lock held */
 struct inflow_part {
     struct inflow *inflow; /* NULL: it is not limited, and all calls do nothing */
     inflow_turn_fn *turn;
     void *arg;
-    size_t window, due; /* what the server may send between two answers; what may still come */
-    size_t behind;      /* what has come behind the flow control message that is to be answered */
+    size_t window, due; /* bytes that the server may send between two answers; that may still come */
+    size_t behind;      /* bytes received after the flow control message to be answered */
     bool at_end;        /* of its stream: nothing is under way */
     bool stopped;       /* a flow control message has come, and is not to be answered yet */
     bool waits, granted;
-    struct inflow_part *prev, *next; /* that wait */
+    struct inflow_part *prev, *next; /* the waiting ones */
 };
 /* True: its consumer may be created, or its flow control message answered, now. False: after @p turn. */
 THOLE_NODISCARD bool inflow_ask(struct inflow_part *part);
@@ -62,6 +62,6 @@ void inflow_stops(struct inflow_part *part);
  * counted exactly: those of headers are not). A stalled one may be older than the answer to its flow control
  * message: it counts only before that. */
 void inflow_rests(struct inflow_part *part, bool stalled);
-/* Its consumer is gone; it does not wait any more. */
+/* The consumer is gone; the part waits no more. */
 void inflow_end(struct inflow_part *part);
 #endif

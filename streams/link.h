@@ -38,7 +38,7 @@ struct link_reads {
 /* One natsConnection: an epoch. Held by reference; closed and destroyed by the connection's own thread. */
 struct link {
     natsConnection *nc;
-    struct loop *loop; /* its thread */
+    struct loop *loop; /* the loop's thread reads nc */
     struct link_listeners listeners;
     struct link_reads reads;
     uint64_t epoch;
@@ -68,8 +68,8 @@ void link_break(struct link *link);
 
 /* natsStatus → thole_status with nats.c's text; @p what begins it. On the thread of the failing call. */
 thole_status link_fail(natsStatus status, const char *what, const char *name, thole_error *reterr);
-/* The same of a failed connect, with what to check. THOLE_UNAVAILABLE only for errors that may be temporary.
- * @p creds: there is a file of them. */
+/* Like link_fail(), for a failed connect, with advice on what to check. THOLE_UNAVAILABLE only for errors
+ * that may be temporary. @p creds: a file of credentials is used. */
 thole_status link_explain_connect(natsStatus status, const char *address, bool creds, thole_error *reterr);
 /* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
 bool link_subject_is_safe(const char *subject);
@@ -97,7 +97,7 @@ THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool
 /* A body without headers; copies nothing but into the socket's buffer. */
 THOLE_NODISCARD thole_status link_send_bytes(struct link *link, const char *subject, const char *reply,
                                              thole_slice body, bool *ret_sent, thole_error *reterr);
-/* The same, best effort. */
+/* Like link_send_bytes(), best effort. */
 void link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
 
 /*
@@ -117,7 +117,7 @@ void connection_attach(struct connection *connection, struct attachment *attachm
 void connection_detach(struct connection *connection, struct attachment *attachment);
 /* Sets the alarm, or takes it off with 0. Monotonic milliseconds, see link_now_ms(). */
 void connection_alarm(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
-/* The same unless an earlier one is set. */
+/* Like connection_alarm(), unless an earlier alarm is set. */
 void connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
 uint64_t link_now_ms(void);
 uint64_t connection_request_timeout_ms(const struct connection *connection);
@@ -170,7 +170,7 @@ void listeners_drain(struct listeners *listeners, uint64_t wait_ms);
 /* Borrowed view of a received message. */
 struct delivery link_delivery(natsMsg *message);
 /* Status header of a message without a body (100, 404, 408, 409, 503); 0: an ordinary message. *ret_text: the
- * words behind the number. */
+ * words after the number. */
 uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text);
 thole_slice link_native_header(natsMsg *message, const char *key);
 #endif

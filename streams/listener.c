@@ -36,7 +36,7 @@ thole_status listener_open(struct link *link, const char *subject, const char *g
 /* The listener's lock is held and is released. */
 static void listener_finish(struct listener *listener)
 {
-    assert(listener->native != NULL && !listener->muted); /* it is closed once */
+    assert(listener->native != NULL && !listener->muted); /* closed only once */
     listener->muted = true;
     struct link *const link = listener->link;
     link_listeners_remove(&link->listeners, listener);

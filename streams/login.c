@@ -8,7 +8,7 @@ enum { FILE_BYTES_MAX = 4096 };
 enum field { USER, PASSWORD, TOKEN, FIELDS };
 static const char *const names[FIELDS] = {"user", "password", "token"};
 
-/* The field that a line begins with; FIELDS: none. @p ret_value behind the colon and spaces. */
+/* The field that a line begins with; FIELDS: none. @p ret_value: the text after the colon and spaces. */
 static enum field field_of(char *line, char **ret_value)
 {
     size_t const len = strcspn(line, ":");

@@ -29,7 +29,7 @@ struct loop {
     pthread_mutex_t who;  /* the five below */
     pthread_cond_t left;
     bool driven;              /* by another thread: the loop's rests */
-    bool waiting;             /* that one waits in loop_run() */
+    bool waiting;             /* another thread waits in loop_run() */
     bool shut;                /* the loop's thread is to end it */
     unsigned runs, runs_seen; /* of loop_run(); seen by the thread that calls loop_is_stalled() */
     /* from the attach callback on, fixed */
@@ -64,7 +64,7 @@ static natsStatus on_attach(void **data, void *arg, natsConnection *nc, natsSock
 {
     struct loop *const loop = arg;
     int const own = fcntl(socket, F_DUPFD_CLOEXEC, 0);
-    assert(!atomic_load(&loop->attached)); /* it does not reconnect */
+    assert(!atomic_load(&loop->attached)); /* a loop does not reconnect */
     if (own < 0)
         return NATS_NO_MEMORY;
     loop->nc = nc;
@@ -115,8 +115,8 @@ natsStatus loop_set_options(struct loop *loop, natsOptions *options)
 
 /* ---- writing ---- */
 
-/* Who cannot have the lock leaves it to the one who has, and who looks again afterwards. nats.c must not be
- * asked to write nothing: it takes that for the end of the connection. */
+/* A thread that does not get the lock leaves the flush to the holder, which looks again afterwards. nats.c
+ * must not be asked to write nothing: it takes that for the end of the connection. */
 static void loop_flush_connection(struct loop *loop)
 {
     while (atomic_load(&loop->unsent) && !atomic_load(&loop->blocked) && !atomic_load(&loop->over)) {
@@ -185,8 +185,7 @@ static void read_some(struct loop *loop)
     natsConnection_ProcessReadEvent(loop->nc);
     pthread_mutex_unlock(&loop->io);
     atomic_fetch_add(&loop->reads, 1);
-    loop_flush_connection(
-        loop); /* what was published meanwhile; it does not wait for those who are called now */
+    loop_flush_connection(loop); /* messages published meanwhile; they do not wait for the callbacks */
 }
 
 static void poll_until(struct pollfd *of, nfds_t n, uint64_t deadline_ms)
@@ -252,7 +251,7 @@ static void loop_rest(struct loop *loop)
     pthread_mutex_unlock(&loop->who);
 }
 
-/* Who drives the loop from now on wakes it up. */
+/* The thread that drives the loop from now on wakes it up. */
 static bool has_turn(struct loop *loop)
 {
     pthread_mutex_lock(&loop->who);
@@ -336,7 +335,7 @@ void loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms)
     poll_until(also, n, deadline_ms);
 }
 
-/* It has not come for as long as from one look to the next. */
+/* Detects that the driving thread has not come between two looks. */
 static void look_at_driver(struct loop *loop)
 {
     pthread_mutex_lock(&loop->who);
@@ -377,7 +376,7 @@ void loop_shut(struct loop *loop)
     pthread_cond_signal(&loop->left);
     pthread_mutex_unlock(&loop->who);
     if (atomic_load(&loop->attached)) {
-        (void)shutdown(loop->socket, SHUT_RDWR); /* its thread reads the end, and nats.c closes */
+        (void)shutdown(loop->socket, SHUT_RDWR); /* nats.c's thread reads the end and closes */
         return;
     }
     atomic_store(&loop->over, true);

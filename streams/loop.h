@@ -36,11 +36,11 @@ void loop_join(struct loop *loop);
 void loop_destroy(struct loop *loop);
 
 /*
- * Runs the loop once, on the calling thread: waits until there is something to do for it, until one of
+ * Runs the loop once, on the calling thread: waits until the socket is ready or an alarm is due, until one of
  * the descriptors @p also (at most LOOP_ALSO_MAX, as for poll(2), which sets their revents) is ready, or
  * until clock_monotonic_ms() has reached @p deadline_ms (UINT64_MAX: none; in the past: does not wait). Then
- * calls @p awake, reads what is there, and delivers it. False: the loop is over, and nothing was done. One
- * thread at a time.
+ * calls @p awake, reads, and delivers the received messages. False: the loop is over, and nothing was done.
+ * One thread at a time.
  */
 enum { LOOP_ALSO_MAX = 4 };
 typedef void loop_awake_fn(void *arg);
@@ -54,10 +54,10 @@ void loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms);
 /* Around each call of nats.c that may send. */
 void loop_begin(struct loop *loop);
 void loop_end(struct loop *loop);
-/* Before a call of nats.c that waits for an answer: writes what has been held back, as what comes behind it
- * would be too. */
+/* To be called before a call of nats.c that waits for an answer: writes the messages that were held back,
+ * since those after them would be held back too. */
 void loop_flush(struct loop *loop);
-/* What the calling thread sends meanwhile is written with the uncork. */
+/* Messages that the calling thread sends between cork and uncork are written with the uncork. */
 void loop_cork(struct loop *loop);
 void loop_uncork(struct loop *loop); /* NULL: its connection has gone */
 

@@ -17,17 +17,17 @@ THOLE_NODISCARD thole_status store_mark_read(struct connection *connection, cons
 /* Marks it as made; one that reaches further stays as it is. */
 THOLE_NODISCARD thole_status store_mark_made(struct connection *connection, const char *ns,
                                              enum namespace_store store, uint64_t last, thole_error *reterr);
-/* It is given up: from now on there never was one; one that is there is marked as it is. */
+/* Gives the store up: from now on it counts as never made; an existing one is marked as it is. */
 THOLE_NODISCARD thole_status store_mark_forget(struct connection *connection, const char *ns,
                                                enum namespace_store store, thole_error *reterr);
 
-/* For engines: makes the store unless it is there, and marks it. One that was lost stays so: see
+/* For engines: makes the store unless it exists, and marks it. A lost store stays lost: see
  * marked_store_look(). */
 THOLE_NODISCARD thole_status marked_store_set_up(struct connection *connection, const char *ns,
                                                  enum namespace_store store, uint32_t replicas,
                                                  thole_error *reterr);
-/* For who writes to it: that it is there, and as it is made. THOLE_CONFLICT: it was lost. THOLE_NOT_FOUND: no
- * engine of this version has started. */
+/* For writers: checks that the store exists and is made as specified. THOLE_CONFLICT: it was lost.
+ * THOLE_NOT_FOUND: no engine of this version has started. */
 THOLE_NODISCARD thole_status marked_store_require(struct connection *connection, const char *ns,
                                                   enum namespace_store store, thole_error *reterr);
 /* THOLE_CONFLICT, with what was lost and the two ways on. A store that was never made is THOLE_OK. Reads the

@@ -96,7 +96,7 @@ thole_status nkey_public(const char *path, char ret[NKEY_PUBLIC_BYTES], thole_er
     char text[FILE_BYTES_MAX];
     FILE *const file = fopen(path, "re");
     if (file == NULL)
-        return THOLE_NOT_FOUND;           /* who reads it as credentials says so */
+        return THOLE_NOT_FOUND;           /* the reader of credentials reports it */
     (void)setvbuf(file, NULL, _IONBF, 0); /* the seed is in no buffer but ours */
     size_t const len = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file);

@@ -215,7 +215,7 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
     if (!json_uint(delivery_header(delivery, HEADER_DECIDED), &notice.decided_ms) ||
         range_check_as(RANGE_TIME_MS, "", notice.decided_ms, NULL) != THOLE_OK)
-        notice.decided_ms = 0; /* it is only measured with */
+        notice.decided_ms = 0; /* used for measurements only */
     notice.early = delivery_header(delivery, HEADER_EARLY).len > 0;
     THOLE_TRY(notice_copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(notice_copy(arena, delivery->body, &notice.reason, reterr));

@@ -25,7 +25,7 @@ THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery
  * orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may
  * be absent); body = output, failure text or reason. */
 
-/* The kinds, from 0; NULL behind the last one. */
+/* The kinds, from 0; NULL after the last one. */
 const char *event_notice_kind(size_t i);
 THOLE_NODISCARD thole_status event_notice_publish(struct connection *connection, const char *ns,
                                                   const struct event_notice *notice, thole_error *reterr);

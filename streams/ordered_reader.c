@@ -184,7 +184,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
     reader->created = reader->opened = true;
     reader->retry_ms = 0;
     reader->heard_ms = link_now_ms();
-    if (reader->waits == WAITS_NOT) /* its turn is an alarm, too */
+    if (reader->waits == WAITS_NOT) /* the reader's turn is an alarm, too */
         connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
 }
 
@@ -240,11 +240,11 @@ static bool ordered_reader_take_message(struct ordered_reader *reader, struct li
     }
     reader->consumer_sequence = meta.consumer_sequence;
     if (meta.stream_sequence < reader->next && !reader->last_per_subject)
-        return false; /* from a replica that has fallen behind */
+        return false; /* from a replica that lags */
     reader->next = meta.stream_sequence + 1;
     reader->opened = true;
     if (!reader->tried ||
-        reader->status != THOLE_OK) /* the answer to the create may come behind it, and each() may block */
+        reader->status != THOLE_OK) /* the answer to the create may come after it, and each() may block */
         ordered_reader_settle(reader, THOLE_OK, &(thole_error){.status = THOLE_OK});
     *ret_sequence = meta.stream_sequence;
     return true;
@@ -403,7 +403,8 @@ static bool ordered_reader_take_turn(struct ordered_reader *reader, struct link 
     return true;
 }
 
-/* Its turn has come, or silence: the create was not answered, heartbeats are missing, or a pause is over. */
+/* The reader's turn has come, or silence: the create was not answered, heartbeats are missing, or a pause is
+ * over. */
 static void reader_fire(void *arg)
 {
     struct ordered_reader *reader = arg;

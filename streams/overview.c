@@ -32,7 +32,7 @@ static thole_status overview_setting(struct connection *connection, const char *
     return status;
 }
 
-/* Those that are away or behind. */
+/* Counts replicas that are offline or lag. */
 static uint64_t count_offline(thole_slice answer)
 {
     thole_slice replicas, item, value;
@@ -45,7 +45,7 @@ static uint64_t count_offline(thole_slice answer)
     return n;
 }
 
-/* Its replicas, and the server's clock, which is in each answer about a stream. */
+/* The bucket's replicas, and the server's clock, which is in each answer about a stream. */
 static thole_status overview_look_at_bucket(struct connection *connection, const char *stream,
                                             struct overview_namespace *ret, thole_error *reterr)
 {

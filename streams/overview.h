@@ -1,6 +1,6 @@
 /*
- * What people ask of a NATS server: which namespaces are there, whose heartbeats, what time is it. Blocking,
- * and without consumers, so that a user needs no right to create any.
+ * Facts about a NATS server for people: its namespaces, their heartbeats, its time. Blocking, and without
+ * consumers, so that a user needs no right to create any.
  */
 #ifndef THOLE_OVERVIEW_H
 #define THOLE_OVERVIEW_H
@@ -13,7 +13,7 @@ struct overview_namespace {
     uint64_t replicas; /* of its bucket CONFIG, which the other streams follow */
     uint64_t now_ms;   /* the server's clock when it answered */
     bool clustered;    /* the server is one of a cluster */
-    uint64_t offline;  /* replicas of the bucket that are away or behind */
+    uint64_t offline;  /* replicas of the bucket that are offline or lag */
 };
 /* THOLE_NOT_FOUND when there is no such bucket. A format that this program does not know is no error. */
 THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, const char *ns,
@@ -23,11 +23,11 @@ THOLE_NODISCARD thole_status overview_namespace(struct connection *connection, c
 struct overview_room {
     uint64_t file_bytes, file_bytes_max, memory_bytes, memory_bytes_max;
 };
-/* That of the account of the connection. Where the account has limits for each number of replicas (tiers, as
- * JWTs give them), that of streams with @p replicas. */
+/* The room of the connection's account. Where the account has limits for each number of replicas (tiers, as
+ * JWTs give them), the room for streams with @p replicas. */
 THOLE_NODISCARD thole_status overview_account(struct connection *connection, uint64_t replicas,
                                               struct overview_room *ret, thole_error *reterr);
-/* The same of the server's answer. */
+/* Like overview_account(), from the server's answer. */
 struct overview_room overview_account_room(thole_slice said, uint64_t replicas);
 
 struct overview_server {
@@ -36,7 +36,7 @@ struct overview_server {
     uint64_t sync_ms;
     uint64_t servers; /* of the cluster; 0: there is none, or it is not said */
 };
-/* What a server says of its JetStream to users of the system account, and to accounts that import
+/* A server's facts about its JetStream, for users of the system account, and for accounts that import
  * $SYS.REQ.SERVER.PING.JSZ from it. All others get an error. */
 THOLE_NODISCARD thole_status overview_server(struct connection *connection, struct overview_server *ret,
                                              thole_error *reterr);

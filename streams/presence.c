@@ -14,7 +14,7 @@ enum {
     NUMBER_DIGITS = 32,
     NUMBER_FOR_MS =
         1000, /* questions within it have the same number; answers with the one before are taken */
-    ASKED_FOR_MS = 60000, /* who is not asked again within it may have gone for good */
+    ASKED_FOR_MS = 60000, /* an engine that is not asked again within it may have gone for good */
     PLACE_BYTES = LINK_INBOX_BYTES + THOLE_NAME_BYTES_MAX + 2,
 };
 
@@ -67,7 +67,7 @@ static void presence_on_question(void *arg, const struct delivery *delivery)
         return;
     if (connection_publish(presence->connection, reply, NULL, 0, (thole_slice){(uint8_t *)body, (size_t)n},
                            NULL) != THOLE_OK)
-        return; /* it is asked again */
+        return; /* will be asked again */
 }
 
 thole_status presence_answer(struct presence *presence, thole_error *reterr)

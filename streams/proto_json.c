@@ -189,7 +189,7 @@ static thole_status new_memory(struct reading *reading, size_t bytes, void **ret
     return THOLE_OK;
 }
 
-/* The text of a JSON string, with a NUL behind it. */
+/* The text of a JSON string, followed by a NUL. */
 static thole_status proto_json_read_text(struct reading *reading, thole_slice json, const char *what,
                                          char **ret, size_t *ret_len)
 {
@@ -431,7 +431,7 @@ static thole_status note_seen(struct reading *reading, size_t field, uint64_t *s
     return THOLE_OK;
 }
 
-/* What is to be read is known, or is to be ignored. */
+/* Whether the field to be read is known, or is to be ignored. */
 static thole_status proto_json_check_known(const struct reading *reading,
                                            const ProtobufCMessageDescriptor *descriptor,
                                            const ProtobufCFieldDescriptor *field, thole_slice key)

@@ -43,15 +43,15 @@ const char *proto_json_name(const ProtobufCFieldDescriptor *field, struct codec_
 /* Whether these are JSON, of a message that may be either: no message in protobuf of thole's begins with this
  * byte, which would be a group. */
 bool proto_json_is(thole_slice bytes);
-/* The same message in protobuf is appended to @p to. Errors as in decoding. */
+/* Appends the same message in protobuf to @p to. Errors as in decoding. */
 THOLE_NODISCARD thole_status proto_json_pack(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
                                              struct buf *to, thole_error *reterr);
 /* The body of a message to an instance in protobuf, in @p converted if it is JSON; released by the caller in
  * any case. What is no message in JSON stays as it is: it is none in protobuf either, and is rejected as it
  * was sent. */
 thole_slice proto_json_inbox_body(thole_slice body, struct buf *converted);
-/* What protobuf-c does not check of an unpacked message: texts are UTF-8. (They have no NUL: they are C
- * strings, cut there.) THOLE_CORRUPT names the field. */
+/* Checks what protobuf-c does not check in an unpacked message: texts are UTF-8. (They have no NUL: they are
+ * C strings, cut there.) THOLE_CORRUPT names the field. */
 THOLE_NODISCARD thole_status proto_texts_check(const ProtobufCMessage *message, thole_error *reterr);
 /* Instead: puts ? for each byte that is not UTF-8, in place. */
 void proto_texts_mend(ProtobufCMessage *message);

@@ -163,7 +163,7 @@ static bool has_sent_its_bytes(uint32_t status, thole_slice text) /* the next me
     return status == 409 && thole_slice_equal(text, THOLE_STR("Message Size Exceeds MaxBytes"));
 }
 
-/* It has expired, or has sent its messages or its bytes. */
+/* The pull has expired, or all its messages or bytes were sent. */
 static bool is_usual_end(uint32_t status, thole_slice text)
 {
     return status == 408 || has_sent_its_bytes(status, text) ||
@@ -352,7 +352,7 @@ thole_status puller_open(struct connection *connection, const char *ns, thole_sl
     return THOLE_OK;
 }
 
-/* Its messages are JetStream's, so none of them is bad: what comes otherwise cannot be acknowledged. */
+/* All messages come from JetStream, so none is bad: any other one cannot be acknowledged. */
 static void drop_bad(void *arg, struct work_message *message, const char *text)
 {
     (void)arg;
@@ -390,7 +390,7 @@ void puller_close(struct puller *puller)
         return;
     connection_detach(puller->connection, &puller->attachment);
     pthread_mutex_lock(&puller->lock);
-    assert(!puller->closing); /* it is closed once */
+    assert(!puller->closing); /* closed only once */
     puller->closing = true;   /* later deliveries are handed back */
     pthread_mutex_unlock(&puller->lock);
     listeners_drain(&puller->listeners, DRAIN_MS);

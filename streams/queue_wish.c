@@ -91,8 +91,8 @@ static uint64_t last_heartbeat(struct connection *connection, const char *ns)
                                                                                                : 0;
 }
 
-/* Heartbeats come, of engines that do not answer: one of this version answers before its first heartbeat.
- * What is there may be of engines that have gone. */
+/* Whether heartbeats come from engines that do not answer: one of this version answers before its first
+ * heartbeat. Heartbeats already stored may be from engines that have gone. */
 static bool older_engines_live(struct connection *connection, const char *ns, uint64_t before)
 {
     return before != 0 && last_heartbeat(connection, ns) > before;

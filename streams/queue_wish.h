@@ -1,9 +1,10 @@
 /*
- * What others ask of the engines about a queue: a worker, before it pulls, that the queue has a consumer as
- * it must be; who sets its limit or its lease, that it has them. Engines alone make and change consumers of
- * queues, since who may do so may also filter one to nothing, stop it, or have the server deliver what is in
- * it elsewhere. Requests on thole.<ns>.queues.<queue> and thole.<ns>.queues.<queue>.settings, core NATS, that
- * one of the engines answers; body and answer are JSON (docs/wire.md).
+ * Requests to the engines about a queue. A worker, before it pulls, asks them to give the queue the right
+ * consumer; a user who sets the queue's limit or lease asks them to apply it. Only engines make and change
+ * consumers of queues: a user who may do so may also filter a consumer to nothing, stop it, or have the
+ * server deliver its messages elsewhere. Requests on thole.<ns>.queues.<queue> and
+ * thole.<ns>.queues.<queue>.settings, core NATS, that one of the engines answers; body and answer are JSON
+ * (docs/wire.md).
  */
 #ifndef THOLE_QUEUE_WISH_H
 #define THOLE_QUEUE_WISH_H
@@ -13,7 +14,7 @@
 enum { QUEUE_WISH_SUBJECT_BYTES = 2 * THOLE_NAME_BYTES_MAX + 32 };
 
 enum queue_wish_kind {
-    QUEUE_WISH_CONSUMER, /* that it is there; number: its lease, 0 = any */
+    QUEUE_WISH_CONSUMER, /* the consumer must exist; number: its lease, 0 = any */
     QUEUE_WISH_LEASE,    /* number: the lease that it gets */
     QUEUE_WISH_LIMIT,    /* number: how many of its activities run at once, 0 = any number */
 };

@@ -193,7 +193,7 @@ static thole_status get_bytes(thole_slice message, const char *member, struct bu
     thole_slice value;
     struct buf text;
     buf_clear(to);
-    if (!json_find(message, member, &value)) /* what is empty is omitted */
+    if (!json_find(message, member, &value)) /* empty members are omitted */
         return THOLE_OK;
     buf_init(&text, value.len);
     bool const good = json_text(value, &text) && base64_decode(buf_bytes(&text), to);
@@ -317,7 +317,7 @@ thole_status stream_find(struct connection *connection, const char *stream, cons
 
 /* ---- without a consumer ---- */
 
-/* The first message at @p from or behind it that matches; sequence 0: there is none. */
+/* The first matching message at @p from or after it; sequence 0: none. */
 static thole_status walk_step(struct connection *connection, const char *stream, const char *wide,
                               uint64_t from, struct buf *answer, uint64_t *ret_sequence, struct buf *body,
                               thole_error *reterr)
@@ -355,8 +355,7 @@ thole_status stream_walk(struct connection *connection, const char *stream, cons
     thole_status status = buf_status(&wide) == THOLE_OK
                               ? THOLE_OK
                               : thole_fail(reterr, buf_status(&wide), "filter is too long");
-    /* To say that nothing comes behind the last one the server would look through all that is stored there.
-     */
+    /* To find that nothing follows the last message, the server would look through all stored messages. */
     if (status == THOLE_OK && next <= to)
         status = stream_last_by_subject(connection, stream, buf_cstr(&wide), &last, NULL, reterr);
     while (status == THOLE_OK && next <= to && next <= last) {
@@ -401,11 +400,11 @@ struct read {
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
     uint64_t consumer_sequence; /* of the last message */
     size_t window;              /* bytes that the server sends before it waits for an answer */
-    size_t behind;              /* what has come since it asked to be answered, and was not */
-    bool full;                  /* it is not answered: the next consumer goes on */
+    size_t behind;              /* bytes received since an unanswered flow control message */
+    bool full;                  /* the message is not answered: the next consumer continues */
     uint64_t looked;            /* up to where the consumer has scanned, by its heartbeats */
     uint64_t progress_ms;       /* time of the last progress */
-    /* limit for a consumer that sends heartbeats but no messages: its replica has fallen behind */
+    /* limit for a consumer that sends heartbeats but no messages: its replica lags */
     uint64_t patience_ms;
     bool broken; /* a gap, standstill, or the consumer is gone: try again */
 };

@@ -25,7 +25,7 @@ struct place_in_window {
     char reply[REPLY_BYTES];
     uint32_t slot, generation;
     uint64_t token;
-    bool held; /* it is a read whose turn has not come */
+    bool held; /* a read whose turn has not come */
 };
 
 /* Such a read has no slot yet. */
@@ -42,7 +42,7 @@ struct slot {
     uint32_t generation;     /* of the request in it; grows when it is answered */
     uint32_t prev, next;     /* in flight: by age; free: only next */
     bool in_flight, suspect; /* suspect: see requests_take_refusal() */
-    bool reads;              /* it is one of the window's reads */
+    bool reads;              /* one of the window's reads */
     enum request_form form;
 };
 
@@ -446,7 +446,7 @@ static void requests_give_up(struct requests *requests, uint64_t epoch, uint64_t
         bool const lost = found && requests->slots[at].epoch <= epoch;
         if (found) {
             free_slot(requests, at);
-            forget_refusals(requests); /* it may have been one of them */
+            forget_refusals(requests); /* this request may have been one of them */
             requests->given_up++;
         }
         pthread_mutex_unlock(&requests->lock);
@@ -487,7 +487,7 @@ static void requests_down(void *arg, uint64_t epoch)
     struct requests *requests = arg;
     pthread_mutex_lock(&requests->lock);
     assert(requests->inbox_epoch == 0 || requests->inbox_epoch == epoch);
-    requests->inbox_epoch = 0; /* its answers are ignored from now on */
+    requests->inbox_epoch = 0; /* later answers are ignored */
     pthread_mutex_unlock(&requests->lock);
     requests_give_up(requests, epoch, 0);
 }
@@ -567,7 +567,7 @@ static thole_status requests_reserve(struct requests *requests, const struct lin
     thole_status status = THOLE_OK;
     pthread_mutex_lock(&requests->lock);
     bool const full = requests_in_flight(requests) >= requests->window;
-    /* behind those that are held, while an answer is to come that goes on with them */
+    /* after the held ones, while an answer is to come that continues with them */
     ret->held =
         reads && (requests->reads == INFLOW_READS || (requests->held_first != NULL && requests->reads > 0));
     if (requests->inbox_epoch != link->epoch) { /* connected, but up() has not come yet */

@@ -79,7 +79,7 @@ THOLE_NODISCARD thole_status requests_send(struct requests *requests, const char
 /*
  * A direct get: @p subject is $JS.API.DIRECT.GET.<stream>, @p body says which message
  * (stream_sequence_request()). The message comes as it was stored, without JSON and base64. With replicas any
- * of them may answer: one that has fallen behind lacks the newest messages, and may still have removed ones.
+ * of them may answer: one that lags lacks the newest messages, and may still have removed ones.
  */
 THOLE_NODISCARD thole_status requests_get(struct requests *requests, const char *subject, thole_slice body,
                                           uint64_t token, thole_error *reterr);

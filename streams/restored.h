@@ -16,8 +16,8 @@ struct restored_place { /* of an instance; borrowed */
     thole_slice instance;
 };
 
-/* The stream is there. THOLE_NOT_FOUND: no engine has made it yet. THOLE_CONFLICT, here and where receipts
- * are read: it was there and is lost (marked_store.h). */
+/* Checks that the stream exists. THOLE_NOT_FOUND: no engine has made it yet. THOLE_CONFLICT, here and where
+ * receipts are read: it existed and is lost (marked_store.h). */
 THOLE_NODISCARD thole_status restored_require(struct connection *connection, const char *ns,
                                               thole_error *reterr);
 

@@ -1,4 +1,4 @@
-/* Who sends a message, as its headers say. */
+/* The sender of a message, read from its headers. */
 #ifndef THOLE_SENDER_HEADERS_H
 #define THOLE_SENDER_HEADERS_H
 #include "connection.h"

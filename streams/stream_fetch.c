@@ -39,7 +39,7 @@ struct fetch {
 static natsMsg *headers_message(struct buf *headers)
 {
     natsMsg *message = NULL;
-    char *line = strstr(buf_cstr(headers), "\r\n"); /* behind the version */
+    char *line = strstr(buf_cstr(headers), "\r\n"); /* after the version */
     if (line == NULL || natsMsg_Create(&message, "headers", NULL, NULL, 0) != NATS_OK)
         return NULL;
     for (line += 2; *line != '\0';) {
@@ -113,7 +113,7 @@ static void fetch_keep(struct fetch *fetch, natsMsg *message)
     if (json_uint(thole_slice_from(strrchr(subject, '.') + 1), &sequence) && sequence >= fetch->next &&
         sequence < fetch->sent)
         place = &fetch->answers[sequence % FETCH_WINDOW];
-    if (place == NULL || *place != NULL) { /* it was asked for before, and is not needed */
+    if (place == NULL || *place != NULL) { /* requested before, and not needed */
         link_message_free(message);
         return;
     }
@@ -143,7 +143,7 @@ static thole_status fetch_hand_over(struct fetch *fetch, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* Many were deleted, one behind the other: the leader says where the next one is. */
+/* Many consecutive messages were deleted: the leader says where the next one is. */
 static thole_status fetch_leap(struct fetch *fetch, thole_error *reterr)
 {
     uint64_t there = 0;

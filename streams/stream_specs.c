@@ -1,4 +1,4 @@
-/* What each stream and bucket of a namespace is made as. */
+/* The specification of each stream and bucket of a namespace. */
 #include "stream_specs.h"
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ struct stream_spec stream_spec_work(const char *ns, uint32_t replicas)
     return spec;
 }
 
-/* Its limits are the operator's choice, but it must have limits. */
+/* The limits are the operator's choice, but there must be limits. */
 struct stream_spec stream_spec_rejected(const char *ns, uint32_t replicas)
 {
     struct stream_spec spec = {.purpose = "it keeps the newest messages that could not be taken",
@@ -80,7 +80,7 @@ struct stream_spec stream_spec_rejected(const char *ns, uint32_t replicas)
     return spec;
 }
 
-/* Its limits are the operator's choice: for how long, and whether a full stream drops the oldest events or
+/* The limits are the operator's choice: for how long, and whether a full stream drops the oldest events or
  * makes engines wait. */
 struct stream_spec stream_spec_events(const char *ns, uint64_t age_ms, uint32_t replicas)
 {

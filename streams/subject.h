@@ -25,11 +25,11 @@ THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint3
 enum { SUBJECT_STARTS = 5 };
 THOLE_NODISCARD thole_status subject_starts(struct buf *to, const char *ns, uint32_t p, size_t which,
                                             thole_slice instance, thole_error *reterr);
-/* The same for clients' requests about an instance: cancel, pause, ... */
+/* Like subject_inbox(), for clients' requests about an instance: cancel, pause, ... */
 enum { SUBJECT_CONTROLS = 2 };
 THOLE_NODISCARD thole_status subject_controls(struct buf *to, const char *ns, uint32_t p, size_t which,
                                               thole_slice instance, thole_error *reterr);
-/* The same for those that delete it. */
+/* Like subject_controls(), for requests that delete it. */
 enum { SUBJECT_DELETIONS = 4 };
 THOLE_NODISCARD thole_status subject_deletions(struct buf *to, const char *ns, uint32_t p, size_t which,
                                                thole_slice instance, thole_error *reterr);
@@ -39,14 +39,14 @@ enum { INBOX_TOKEN_KIND = 4, INBOX_TOKEN_INSTANCE = 6 };
  * is encoded so. */
 THOLE_NODISCARD thole_status subject_results(struct buf *to, const char *ns, uint32_t p, thole_error *reterr);
 bool subject_is_results(thole_slice subject);
-/* Whether the log of @p p stores what is published there: thole.<ns>.hist.<p>… or thole.<ns>.ctl.<p>…. A
- * stream has others when somebody lets the server deliver there: it stores what it delivers under the subject
- * that it had. */
+/* Whether the log of @p p stores messages published on the subject: thole.<ns>.hist.<p>… or
+ * thole.<ns>.ctl.<p>…. A stream has other subjects when a user makes the server deliver into it: it stores
+ * deliveries under the subject that they had. */
 bool subject_is_of_log(thole_slice subject, const char *ns, uint32_t p);
 thole_slice subject_inbox_route(thole_slice subject);
 /*
- * Who asks, as NATS's permissions vouch for it: .by.<actor> at the end of an inbox subject, and of a request
- * to a gateway or binder. Behind what a builder has made; nothing of an empty actor.
+ * Appends the actor that NATS's permissions vouch for: .by.<actor> at the end of an inbox subject, and of a
+ * request to a gateway or binder. To be called after a builder; an empty actor appends nothing.
  */
 THOLE_NODISCARD thole_status subject_add_actor(struct buf *to, thole_slice actor, thole_error *reterr);
 enum { INBOX_TOKEN_BY = INBOX_TOKEN_INSTANCE + 1 };

@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * The server sorts the subjects and gives 100,000 from an offset on. Between two calls some may go, and those
- * behind them move up: so a page begins before the end of the last one, and must begin at or before the last
- * subject that was handed over. Then nothing between them was left out.
+ * The server sorts the subjects and gives 100,000 from an offset on. Between two calls some may go, and later
+ * ones move up: so a page begins before the end of the last one, and must begin at or before the last subject
+ * that was handed over. Then nothing between them was left out.
  */
 enum { PAGES_OVERLAP = 1000, SUBJECT_MAX = 4096 };
 
@@ -35,7 +35,7 @@ static bool subject_list_get_uint(thole_slice object, const char *path, uint64_t
     return json_path(object, path, &value) && json_uint(value, ret);
 }
 
-/* What is between the quotes; a subject has nothing to escape. */
+/* The text between the quotes; a subject has nothing to escape. */
 static bool subject_list_plain(thole_slice key)
 {
     return key.len > 0 && key.len <= SUBJECT_MAX && memchr(key.ptr, '\\', key.len) == NULL;

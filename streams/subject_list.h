@@ -19,9 +19,9 @@ THOLE_NODISCARD thole_status stream_subjects(struct connection *connection, cons
                                              thole_error *reterr);
 
 /*
- * How many messages there are of the subjects that match @p filter, as requests of a window to
- * $JS.API.STREAM.INFO.<stream>: at most 100,000 subjects behind @p offset of them in an answer. The server
- * looks at its index of subjects alone: it costs what matches, however large the stream is.
+ * How many messages each subject that matches @p filter has, as requests of a window to
+ * $JS.API.STREAM.INFO.<stream>: at most 100,000 subjects from @p offset on in an answer. The server looks at
+ * its index of subjects alone: the cost depends on the matching subjects, however large the stream is.
  */
 THOLE_NODISCARD thole_status stream_counts_request(struct buf *to, const char *filter, uint64_t offset);
 typedef void stream_count_fn(void *arg, thole_slice subject, uint64_t messages);

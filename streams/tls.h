@@ -17,11 +17,11 @@ THOLE_NODISCARD thole_status tls_files_copy(const struct connection_options *opt
 void tls_files_release(struct tls_files *files);
 
 /*
- * Before each connect to @p url, whose host and port are @p address. TLS is used when the URL says tls://, a
- * file or a server name is given, or the server requires it; then its certificate must be for the server name
- * that is given, else for the URL's host, and the files are read anew, so that they can be replaced while
- * programs run. THOLE_DENIED: a file is not what it should be, or the server asks for a certificate and none
- * is given.
+ * To be called before each connect to @p url, whose host and port are @p address. TLS is used when the URL
+ * begins with tls://, a file or a server name is given, or the server requires it. Then the certificate must
+ * be for the given server name, else for the URL's host, and the files are read again, so that they can be
+ * replaced while programs run. THOLE_DENIED: a file has wrong contents, or the server asks for a certificate
+ * and none is given.
  */
 THOLE_NODISCARD thole_status tls_choose(const struct tls_files *files, const char *url, const char *address,
                                         const struct server_info *info, natsOptions *options,

@@ -192,7 +192,7 @@ thole_status topology_check_payload(const struct topology *topology, uint64_t wa
     return THOLE_OK;
 }
 
-/* The first engine of this version makes it; what is there counts. */
+/* The first engine of this version makes the id; an existing one counts. */
 static thole_status ensure_id(struct connection *connection, const char *ns, struct namespace_id *ret,
                               thole_error *reterr)
 {
@@ -257,7 +257,7 @@ static thole_status ensure_config(struct connection *connection, const struct to
     uint64_t partitions, format;
     if (!options->accept_loss)
         THOLE_TRY(check_orphans(connection, options->ns, &spec, reterr));
-    spec.replicas = options->replicas; /* the checks set it to what is there */
+    spec.replicas = options->replicas; /* the checks set it to the number found */
     THOLE_TRY(spec_ensure(connection, &spec, reterr));
     topology->replicas = spec.replicas;
     THOLE_TRY(config_get(connection, options->ns, "partitions", &partitions, reterr));
@@ -321,7 +321,7 @@ thole_status topology_read_key(struct connection *connection, const char *ns, st
     return get_nonce_key(connection, ns, subject, ret, ret_there, reterr);
 }
 
-/* The first engine makes it; what is there counts. */
+/* The first engine makes the key; an existing one counts. */
 static thole_status ensure_nonce_key(struct connection *connection, struct topology *topology, bool made,
                                      thole_error *reterr)
 {
@@ -365,7 +365,7 @@ thole_status topology_keep_key(struct connection *connection, const struct topol
     return THOLE_OK;
 }
 
-/* Who did not ask for it uses it where it is there. */
+/* An engine that did not ask for the stream uses an existing one. */
 static thole_status ensure_events(struct connection *connection, const struct topology_options *options,
                                   struct topology *topology, thole_error *reterr)
 {
@@ -497,7 +497,7 @@ thole_status topology_ensure(struct connection *connection, const struct topolog
     return THOLE_OK;
 }
 
-/* ---- what is there ---- */
+/* ---- the present state ---- */
 
 static thole_status look_stream(struct connection *connection, const char *ns, const char *kind, uint32_t p,
                                 bool *ret_there, struct stream_bounds *ret, thole_error *reterr)

@@ -11,13 +11,12 @@ enum { CONFIG_FORMAT = 2, PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 }
 
 struct topology_options {
     const char *ns;
-    uint32_t partitions;   /* 0 = what CONFIG says, else PARTITIONS_DEFAULT */
-    uint32_t replicas;     /* 1, 3 or 5; 0 = keep the existing number, else 1 */
-    uint64_t nodes_ttl_ms; /* of the NODES bucket; 0 = default */
-    uint64_t payload_max;  /* 0 = what CONFIG says, else THOLE_PAYLOAD_BYTES_DEFAULT */
-    uint64_t
-        events_age_ms; /* how long the stream EVENTS keeps events; 0 = what is there, else there is none */
-    bool accept_loss;  /* parts that are lost are made anew: only when people have decided so */
+    uint32_t partitions;    /* 0 = what CONFIG says, else PARTITIONS_DEFAULT */
+    uint32_t replicas;      /* 1, 3 or 5; 0 = keep the existing number, else 1 */
+    uint64_t nodes_ttl_ms;  /* of the NODES bucket; 0 = default */
+    uint64_t payload_max;   /* 0 = what CONFIG says, else THOLE_PAYLOAD_BYTES_DEFAULT */
+    uint64_t events_age_ms; /* how long the stream EVENTS keeps events; 0 = as it is, or no stream */
+    bool accept_loss;       /* lost parts are made again: only when people have decided so */
 };
 struct topology {
     char ns[THOLE_NAME_BYTES_MAX + 1];
@@ -29,8 +28,9 @@ struct topology {
     uint64_t payload_max;       /* bytes of one payload: the same for all engines of the namespace */
     bool ensured;               /* topology_ensure() alone: this user may see and make all of it */
     bool events_stored;         /* topology_ensure() alone: there is a stream EVENTS */
-    uint64_t events_age_ms;     /* the same: how long it keeps them; 0: for ever, or there is none */
-    bool events_again;          /* the same: it was lost, and was made again */
+    uint64_t events_age_ms;     /* topology_ensure() alone: how long it keeps them; 0: for ever, or no
+                                   stream */
+    bool events_again;          /* topology_ensure() alone: it was lost, and was made again */
 };
 
 /*
@@ -51,7 +51,7 @@ THOLE_NODISCARD thole_status topology_set_up_stores(struct connection *connectio
  * set the namespace up yet. */
 THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
                                            struct topology *ret, thole_error *reterr);
-/* What NATS has of the namespace, whatever it is: nothing is made, and nothing is checked but the server. */
+/* NATS's part of the namespace, in whatever state: nothing is made, and nothing is checked but the server. */
 struct topology_found {
     bool made, orphans; /* as in struct namespace_sides */
     struct namespace_id id;
@@ -105,17 +105,19 @@ struct topology_seen {
 THOLE_NODISCARD thole_status topology_look(struct connection *connection, const struct topology *topology,
                                            struct topology_seen *ret, defect_fn *each, void *arg,
                                            thole_error *reterr);
-/* The same for the consumers of queues: those that are there and otherwise than an engine makes them. */
+/* Like topology_look(), for the consumers of queues: existing ones that differ from those that an engine
+ * makes. */
 THOLE_NODISCARD thole_status topology_look_queues(struct connection *connection,
                                                   const struct topology *topology, defect_fn *each, void *arg,
                                                   thole_error *reterr);
-/* The same for the settings and the key of nonces that @p topology has from topology_ensure(). */
+/* Like topology_look(), for the settings and the key of nonces that @p topology has from
+ * topology_ensure(). */
 THOLE_NODISCARD thole_status topology_look_keys(struct connection *connection,
                                                 const struct topology *topology, defect_fn *each, void *arg,
                                                 thole_error *reterr);
-/* The same for the stores that not every namespace has (marked_store.h): those that are lost, and those that
- * are otherwise than they are made. For engines it also marks those that nobody has marked. What is seen is
- * added to @p seen. THOLE_DENIED: this user may not see them. */
+/* Like topology_look(), for the stores that not every namespace has (marked_store.h): lost ones, and those
+ * that differ from their specification. For engines it also marks unmarked ones. Adds the stores found to @p
+ * seen. THOLE_DENIED: this user may not see them. */
 THOLE_NODISCARD thole_status topology_look_stores(struct connection *connection,
                                                   const struct topology *topology, struct topology_seen *seen,
                                                   defect_fn *each, void *arg, thole_error *reterr);
@@ -130,22 +132,23 @@ THOLE_NODISCARD thole_status topology_work_created(struct connection *connection
  * not CURE_NONE. Others may do it at the same time. */
 THOLE_NODISCARD thole_status topology_mend(struct connection *connection, const struct topology *topology,
                                            const struct defect *defect, thole_error *reterr);
-/* What both look at first: THOLE_UNSUPPORTED for a server that is too old, for JetStream that is off. */
+/* The checks that both make first: THOLE_UNSUPPORTED for a server that is too old, for JetStream that is
+ * off. */
 THOLE_NODISCARD thole_status topology_check_version(struct connection *connection, thole_error *reterr);
 THOLE_NODISCARD thole_status topology_check_jetstream(struct connection *connection, thole_error *reterr);
 /* THOLE_INVALID when @p wanted, unless 0, is not the namespace's payload_max. */
 THOLE_NODISCARD thole_status topology_check_payload(const struct topology *topology, uint64_t wanted,
                                                     thole_error *reterr);
-/* For workers, which ask engines for the rest (queue_wish.h): whether the queue's consumer is there, is not
- * ahead of its stream, and has the limit that was set. THOLE_INVALID: it has another lease than @p lease_ms,
- * unless that is 0, or is otherwise than it is made. */
+/* For workers, which ask engines for the rest (queue_wish.h): checks that the queue's consumer exists, is not
+ * ahead of its stream, and has the limit that was set. THOLE_INVALID: its lease is not @p lease_ms (0: any),
+ * or it differs from its specification. */
 THOLE_NODISCARD thole_status topology_check_queue(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t lease_ms,
                                                   uint64_t *ret_lease_ms, bool *ret_fits,
                                                   thole_error *reterr);
 /*
  * For engines: creates the queue's durable pull consumer with the lease that is kept for it, else with an
- * ack_wait of @p lease_ms, or verifies the one that is there. @p lease_ms 0 takes what is there, else 30 s.
+ * ack_wait of @p lease_ms, or verifies the existing one. @p lease_ms 0 takes the existing lease, else 30 s.
  * THOLE_INVALID when it differs from the request.
  *
  * A consumer that is ahead of its stream is created again: after a loss of the stream's tail (power, a
@@ -174,8 +177,8 @@ void topology_compare_queue(const char *ns, thole_slice queue, thole_slice info,
 /* Removes the consumer; workers ask for it again. */
 THOLE_NODISCARD thole_status topology_remove_queue(struct connection *connection, const char *ns,
                                                    thole_slice queue, thole_error *reterr);
-/* What its consumer has not delivered, and what it has delivered and nobody has acknowledged: the depth of
- * the queue. THOLE_NOT_FOUND: it has none yet. */
+/* The depth of the queue: messages that its consumer has not delivered, and delivered ones that are not
+ * acknowledged. THOLE_NOT_FOUND: the queue has no consumer yet. */
 THOLE_NODISCARD thole_status topology_queue_depth(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t *ret_pending,
                                                   uint64_t *ret_ack_pending, thole_error *reterr);

@@ -12,7 +12,7 @@
 
 enum { QUEUE_NAME_BYTES = 400 };
 
-/* Who could not read how long it keeps heartbeats takes what there is. */
+/* Without the setting for how long heartbeats are kept, any present value counts. */
 static struct stream_spec nodes_spec(const struct topology *topology)
 {
     bool const known = topology->nodes_ttl_ms != 0;

@@ -396,12 +396,12 @@ thole_status topology_limit_queue(struct connection *connection, const char *ns,
         return thole_fail(reterr, THOLE_INVALID, "at most %d at once can be a limit", MAX_ACK_PENDING);
     THOLE_TRY(setting_write(connection, &names, setting_limit, limit, reterr));
     thole_status const status = verify_queue(connection, &names, 0, &state, reterr);
-    if (status == THOLE_NOT_FOUND) /* it is made with the limit when its first worker comes */
+    if (status == THOLE_NOT_FOUND) /* made with the limit when its first worker comes */
         return THOLE_OK;
     return status == THOLE_OK ? limit_settle(connection, &names, &state, reterr) : status;
 }
 
-/* What a consumer that is made gets: as it was, as a worker wants it, or 30 s. */
+/* The lease of a new consumer: as before, as a worker wants it, or 30 s. */
 static thole_status new_lease(struct connection *connection, const struct work_names *names,
                               uint64_t *lease_ms, thole_error *reterr)
 {

@@ -57,7 +57,7 @@ struct comparing {
     void *arg;
 };
 
-/* What the server lets no one change in a stream that is there. */
+/* Whether the server lets no user change the field in an existing stream. */
 static bool is_fixed(const char *field, const char *needed)
 {
     static const char *const fixed[] = {"mirror",    "sealed",        "storage",
@@ -256,7 +256,7 @@ void spec_compare(const struct stream_spec *spec, thole_slice config, defect_fn 
     want_absent(c, DEFECT_REFUSED, "mirror");
     want_absent(c, DEFECT_REFUSED, "sources");
     want_absent(c, DEFECT_REFUSED, "subject_transform");
-    want_absent(c, DEFECT_REFUSED, "republish"); /* it sends what is stored anywhere */
+    want_absent(c, DEFECT_REFUSED, "republish"); /* sends stored messages anywhere */
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
         want_bool(c, DEFECT_REFUSED, unwanted[i], false);
     want_default(c, "persist_mode", "default");
@@ -519,7 +519,7 @@ static bool is_mended(const struct mending *mending, thole_slice key)
     return false;
 }
 
-/* The configuration that is there, with the fields of the spec where they are otherwise. */
+/* The present configuration, with the specification's value in fields that differ. */
 static bool mended_config(const struct stream_spec *spec, thole_slice config, struct buf *to)
 {
     struct mending mending = {.len = 0};

@@ -36,11 +36,11 @@ struct stream_spec {
                      */
 };
 
-/* Makes the stream unless it is there, then verifies. THOLE_CONFLICT: it is not there, and it is lost when
- * the namespace is @p made: part_judge(). */
+/* Makes the stream unless it exists, then verifies it. THOLE_CONFLICT: it does not exist, and since the
+ * namespace is @p made it is lost: part_judge(). */
 THOLE_NODISCARD thole_status spec_ensure_part(struct connection *connection, enum namespace_part part,
                                               bool made, struct stream_spec *spec, thole_error *reterr);
-/* The same of a stream of which nothing is known. */
+/* Like spec_ensure_part(), for a stream of which nothing is known. */
 THOLE_NODISCARD thole_status spec_ensure(struct connection *connection, struct stream_spec *spec,
                                          thole_error *reterr);
 /* NOT_FOUND; INVALID with one sentence for the first field that does not fit. */

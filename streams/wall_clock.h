@@ -12,6 +12,6 @@ struct wall_clock {
     int64_t ahead_ms; /* of the monotonic clock; the maximum so far */
 };
 void wall_clock_begin(struct wall_clock *clock, uint64_t wall_ms, uint64_t monotonic_ms);
-/* True when the wall clock is at least a second behind its maximum lead. */
+/* True when the wall clock lags its maximum lead by at least a second. */
 bool wall_clock_went_back(struct wall_clock *clock, uint64_t wall_ms, uint64_t monotonic_ms);
 #endif

@@ -219,7 +219,7 @@ static thole_slice copy_behind(uint8_t **to, thole_slice from)
     return copy;
 }
 
-/* Its texts stand behind the box. */
+/* The message's texts are stored after the struct. */
 struct work_message *work_message_elsewhere(const struct work_item *item, const struct work_digest *digest)
 {
     size_t const size = item->queue.len + item->activity.len + item->nonce.len + item->input.len;

@@ -15,8 +15,8 @@ struct work_item {
     thole_slice nonce;                           /* see nonce.h */
     struct trace trace;                          /* not part of its digest */
     uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
-    bool lists; /* its result may be in a message with others (result_list.h); not part of its digest, either
-                 */
+    bool lists; /* the result may be in a message with others (result_list.h); no part of the digest,
+                   either */
 };
 /* Publishes to the item's own subject, also when it has a message already. Statuses of requests_publish(). */
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,

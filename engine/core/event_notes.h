@@ -8,7 +8,7 @@ struct event_notes {
     thole_slice payload[PAYLOADS_MAX];    /* borrowed; empty: none, or erased */
     bool there[PAYLOADS_MAX];             /* the body has the field */
     size_t len;
-    uint64_t event; /* its id */
+    uint64_t event; /* id of the event */
     uint32_t kind;  /* the number of its body, an enum event_kind; 0: none */
 };
 /* False: the event is malformed, or the notes are not as they must be: one for each field, and no bytes where

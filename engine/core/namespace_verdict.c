@@ -45,7 +45,7 @@ bool namespace_id_is(const struct namespace_id *a, const struct namespace_id *b)
 /* ---- parts ---- */
 
 static const struct part_rule {
-    bool elsewhere;   /* its contents can be made again, or nothing depends on them */
+    bool elsewhere;   /* the contents can be made again, or nothing depends on them */
     const char *loss; /* with it are lost … */
 } part_rules[] = {
     [PART_CONFIG] = {false, "the number of partitions, without which no instance is found"},

@@ -115,7 +115,7 @@ static thole_status redact_event(struct redacting *r, bool salted, thole_slice s
             "event %llu was written by a version without salts, or has no payload: its bytes are "
             "part of the record's hash",
             NUMBER(notes.event));
-    if (!asked || r->home == 0) /* its own payload may be empty, or erased */
+    if (!asked || r->home == 0) /* this event's own payload may be empty, or erased */
         THOLE_TRY(redaction_check(r, &notes));
     buf_init(&event, RECORD_BYTES_MAX);
     redaction_put_event(&event, r, &notes, stored);

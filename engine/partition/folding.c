@@ -4,7 +4,7 @@
 enum {
     LISTS_KEPT = 168, /* in the time for which deletions are kept: hourly, of a week */
     PAUSE_MIN_MS = 500,
-    OPENING_PAUSE_MAX_MS = 600 * 1000, /* what an owner before it has sent again has arrived */
+    OPENING_PAUSE_MAX_MS = 600 * 1000, /* records that an earlier owner has sent again have arrived by then */
     CONTROLS_WORTH = 4, /* a list is followed by a record that confirms it, and one that it is done */
 };
 

@@ -31,7 +31,7 @@ void folding_ask(struct folding *folding, uint64_t now_ms, struct out_find_dispe
 /* The answer. True: they are worth a record, *ret, which borrows from @p in. Else the next look is later. */
 bool folding_take(struct folding *folding, const struct in_dispensable *in, uint64_t now_ms,
                   struct folded *ret);
-/* That record is appended; if it is stored, at @p sequence. */
+/* To be called when that record is appended; @p sequence: its place, if it is stored. */
 void folding_listed(struct folding *folding, const struct folded *folded, uint64_t sequence, uint64_t now_ms);
 /* REMOVED, of whatever record. True: those of the list; *ret: the deletions among them. */
 bool folding_removed(struct folding *folding, uint64_t sequence, size_t *ret);

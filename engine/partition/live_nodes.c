@@ -16,7 +16,7 @@ struct live_nodes {
     struct live_calls calls;
     struct tagged_hash own, own_before;
     uint64_t self_seen_ms, self_stored_ns; /* of the last own heartbeat that was received */
-    struct member *members[LIVE_MAX];      /* several may have a name; of these at most one is there */
+    struct member *members[LIVE_MAX];      /* several may share a name; at most one of these is live */
     size_t len;
 };
 
@@ -80,7 +80,7 @@ static void ask_soon(struct member *member, uint64_t now_ms)
     member->next_ask_ms = now_ms + ASK_SOON_MS;
 }
 
-/* Who is not there has no past. */
+/* Marks a member as away. An absent member has no past. */
 static void is_away(struct member *member)
 {
     member->there = false;
@@ -301,7 +301,7 @@ static void nobody_answers(struct live_nodes *live, thole_slice node, uint64_t n
             continue;
         }
         if (member->there)
-            ask_soon(member, now_ms); /* its connection may have been lost */
+            ask_soon(member, now_ms); /* the connection may have been lost */
         else
             member->nobody = true;
     }
@@ -328,7 +328,7 @@ void live_answered(struct live_nodes *live, thole_slice node, thole_slice hash, 
     for (size_t i = 0; i < live->len && member == NULL; i++)
         if (is_named(live->members[i], node) && tagged_hash_is(&live->members[i]->hash, hash))
             member = live->members[i];
-    if (member == NULL) { /* it stands by one that is on its way here */
+    if (member == NULL) { /* the answer names a heartbeat that is still on its way */
         if (before != NULL)
             is_there(live, before, now_ms);
         return;

@@ -1,8 +1,8 @@
 /*
- * Who should own a partition: rendezvous hashing over the live nodes that know every orchestration which the
- * partition's live instances need; when none does, over all live nodes. Every node that sees the same nodes
- * computes the same owner. This is only an optimisation: the log rule ensures safety (docs/architecture.md).
- * Pure.
+ * The choice of the node that should own a partition: rendezvous hashing over the live nodes that know every
+ * orchestration which the partition's live instances need; when none does, over all live nodes. Every node
+ * that sees the same nodes computes the same owner. This is only an optimisation: the log rule ensures safety
+ * (docs/architecture.md). Pure.
  */
 #ifndef THOLE_OWNERSHIP_H
 #define THOLE_OWNERSHIP_H

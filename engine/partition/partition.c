@@ -3,8 +3,7 @@
  * inputs to their room, and gives what a room returns to the next one:
  *
  *   messages, timers → instances → a record to append → log → committed records, in order
- *     → projection (rows, messages, timers)
- *     → instances (counts, and who may be told now)
+ *     → projection (rows, messages, timers) → instances (counts, and who may be told now)
  */
 #include "partition.h"
 #include "folding.h"
@@ -33,7 +32,7 @@ struct partition {
     uint64_t busy_ms;      /* when something last happened */
     uint64_t closing_ms;   /* CLOSING: since when */
     uint64_t purged_below; /* inbox sequence */
-    uint64_t turns;        /* that were appended */
+    uint64_t turns;        /* number of appended turns */
     /* the message that the inbox did not hold when it was last opened; sequence 0: it did */
     struct seen inbox_lost;
     struct record_forms read; /* by every engine that may own the partition next */
@@ -670,8 +669,9 @@ static size_t partition_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The oldest messages first: what is behind those that wait (mostly for a history) is not taken, so that a
- * record has few ranges. While none waits there is room: the first one that is not incorporated must come. */
+/* The oldest messages first: messages after waiting ones (which mostly wait for a history) are not taken, so
+ * that a record has few ranges. While none waits there is room: the first message that is not incorporated
+ * must come. */
 size_t partition_room(const struct partition *p)
 {
     const struct partition_options *const options = &p->env.options;

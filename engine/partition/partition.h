@@ -47,7 +47,8 @@ bool partition_poll(struct partition *p, struct partition_out *ret);
 bool partition_drop(struct partition *p, thole_slice instance);
 /* When to call partition_flush() next even without input, wall clock ms; UINT64_MAX = not needed. */
 uint64_t partition_deadline_ms(const struct partition *p);
-/* What every engine that may own the partition next reads in a record. Nothing until it is said. */
+/* Forms of records that every engine that may own the partition next can read. None until they are
+ * announced. */
 struct record_forms {
     bool ranges; /* of an inbox position: else records list its sequences, and fewer messages may be given */
     bool references; /* to payloads (record_references.h): else records have none */
@@ -64,8 +65,8 @@ size_t partition_pending_bytes(const struct partition *p);
 enum partition_state partition_state(const struct partition *p);
 uint64_t partition_epoch(const struct partition *p);
 uint64_t partition_generation(const struct partition *p);
-/* What the database's row of the partition says after the last batch of this owner. True: it must be exactly
- * that, as it is open and no batch is on its way. */
+/* The state that the database's row of the partition has after the last batch of this owner. True: the row
+ * must have exactly this state, since it is open and no batch is on its way. */
 bool partition_rows(const struct partition *p, struct rows_state *ret);
 /* No input waits, nothing is in flight, everything is projected. */
 bool partition_idle(const struct partition *p);
@@ -75,7 +76,7 @@ uint64_t partition_open_activities(const struct partition *p);
 /* Names of the orchestrations of all live instances, "name" or "name@version" beyond version 1. Borrowed
  * until the next input. */
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
-/* What an operator wants to know of it; all but turns are 0 while it is closed. */
+/* Facts about the partition for an operator; all but turns are 0 while it is closed. */
 struct partition_facts {
     uint64_t turns;       /* appended since it was created */
     uint64_t unprojected; /* committed records that are not projected yet */

@@ -1,4 +1,4 @@
-/* What a partition is given, unless its host says otherwise. */
+/* The defaults of a partition's options. */
 #include "partition.h"
 #include "partition_env.h"
 

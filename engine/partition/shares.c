@@ -53,7 +53,7 @@ static size_t needs_of(const struct shares *s, size_t there, uint32_t p, thole_s
     return n;
 }
 
-/* NULL: nobody is there. */
+/* NULL: no engine is live. */
 static const struct member *owner_of(struct shares *s, size_t there, uint32_t p)
 {
     const struct member *choice[LIVE_MAX];
@@ -101,7 +101,7 @@ static void note_due(struct shares *s, struct live_nodes *live, uint32_t p, uint
         return;
     share->due_ms = 0;
     if (live_find(live, owner) == NULL)
-        return; /* it is there no longer */
+        return; /* no longer live */
     s->calls.not_opened(s->calls.arg, p, share->owner);
     live_leave_out(live, owner, p);
 }

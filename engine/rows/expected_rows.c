@@ -101,7 +101,7 @@ static struct expected_row *expected_rows_find_row(const struct expected_rows *e
     return found == 0 || e->rows[found - 1].gone ? NULL : &e->rows[found - 1];
 }
 
-/* The row with the key, which is there from now on. *ret_new: it was not. */
+/* The row with the key, which is made if it does not exist; then *ret_new is true. */
 static struct expected_row *expected_rows_row_of(struct expected_rows *e, enum row_table table,
                                                  uint64_t execution, uint64_t id, bool *ret_new)
 {
@@ -244,7 +244,7 @@ static void expected_rows_activity_ended(struct expected_rows *e, const struct t
         expected_rows_remove(e, ROWS_TIMERS, turn->execution, event->ref);
 }
 
-/* What is removed has ended: nothing of it is outstanding. */
+/* A removed execution has ended: nothing of it is outstanding. */
 static void expected_rows_pruned(struct expected_rows *e, const struct event *event)
 {
     struct executions const executions = executions_pruned(event);

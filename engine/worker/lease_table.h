@@ -13,7 +13,7 @@
 enum lease_push {
     PUSH_NONE,
     PUSH_HEARD,  /* received before it was claimed */
-    PUSH_EARLY,  /* its row is still being deleted: asked at the next push, or renewal */
+    PUSH_EARLY,  /* the row is still being deleted: asked at the next push, or renewal */
     PUSH_WANTED, /* the row must be asked */
     PUSH_ASKED,  /* in the RENEW that is in flight */
     PUSH_DENIED, /* the row was still there */
@@ -45,15 +45,15 @@ struct lease_result {
     bool unrun;        /* a quick one, whose handler has still to be run in this batch: no result */
     uint64_t left_ms;  /* unrun: until its deadline; 0 = it has none */
     bool later;        /* no result: it is completed from outside */
-    bool published;    /* it has been stored at least once */
-    bool failed;       /* its publish in this batch failed or was not answered */
+    bool published;    /* has been stored at least once */
+    bool failed;       /* the publish in this batch failed or was not answered */
     uint32_t retries;  /* of its batch or of its LEAVE */
     uint64_t again_ms; /* RETRYING: when it is tried again */
 };
 
 struct lease {
     uint64_t id;
-    struct worker_key key;     /* its instance points to instance_bytes */
+    struct worker_key key;     /* the key's instance points to instance_bytes */
     uint64_t attempt;          /* the fencing token; 0 = not claimed, or by a batch that has not begun */
     uint64_t claimed_us;       /* when the claim was made, by the database's clock */
     bool unwritten;            /* the claim of a quick one: its row does not say so */

@@ -25,9 +25,9 @@
  * The row holds the lease, and it alone decides who may run a try (docs/guarantees.md). The message only
  * brings the try to a worker; signals for the message are hints.
  *  - A claim is refused (HELD) while another worker's lease lasts: the message is handed back for that time.
- *  - The row has the digest of what the engine's message says. A claim for a message that says something else
- *    is refused (FORGED): the message is removed, also while a worker has the row. While such a message is
- * held beside the engine's own the claims decide, one after the other.
+ *  - The row has the digest of the engine's message. A claim for a message with another digest is refused
+ *    (FORGED): the message is removed, also while a worker has the row. While such a message is held beside
+ *    the engine's own, the claims decide, one after the other.
  *  - A handler that ran when this machine begins, under the claim of a worker whose place this one takes, is
  *    RESUMED: the claim is in the row already, and the message comes when it is redelivered. If the row is
  *    missing the token fires at once, as after a renewal.
@@ -35,7 +35,7 @@
  *    claimed again, and the try is not run twice. While a handler whose lease was lost has grace, the message
  *    is handed back for that time: another worker may run it.
  *
- * What time means here, with L = lease_ms:
+ * Times, with L = lease_ms:
  *  - The lease ends L after the claim or the last renewal of its row was sent, whatever the state of the
  *    broker.
  *  - All claimed rows are renewed every renew_ms in one statement, and after an unknown answer every L / 15
@@ -57,12 +57,12 @@
  *
  * A quick handler returns at once. Its message is not claimed: the batch of completions deletes its row, if
  * no worker has ever claimed it, runs the handler, publishes the result and commits. So the row is locked
- * while it runs, and no other worker runs it; when its worker dies the row is there as before. Only the first
+ * while it runs, and no other worker runs it; when its worker dies the row is as before. Only the first
  * delivery of a message is taken that way, so that a handler that kills its worker is claimed, and counted,
- * from the second one on. What does not go that way (another worker has claimed it, Postgres does not answer)
- * is claimed like any other. A batch that has run handlers publishes within QUICK_MS of its begin or not at
- * all: no lease guards a row whose transaction is lost. What was run keeps its result, which then counts like
- * that of a claim that the database has forgotten.
+ * from the second one on. A message that cannot go that way (another worker has claimed it, Postgres does not
+ * answer) is claimed like any other. A batch that has run handlers publishes within QUICK_MS of its begin or
+ * not at all: no lease guards a row whose transaction is lost. A handler that was run keeps its result, which
+ * then counts like that of a claim that the database has forgotten.
  *
  * An activity that this program does not know is never claimed: another worker of the queue may know it (a
  * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
@@ -108,9 +108,9 @@ struct worker_options {
     uint64_t lease_ms;        /* ack_wait of the queue */
     uint64_t renew_ms;        /* 0 = a third of the lease; at most half of it */
     uint64_t grace_ms;        /* time that a cancelled handler has to return */
-    uint64_t stop_grace_ms;   /* the same after the limit of a graceful stop */
-    uint64_t silence_ms;      /* who runs the handlers may be dead for so long before this is told; 0: the
-                                 machine dies with them */
+    uint64_t stop_grace_ms;   /* likewise after the limit of a graceful stop */
+    uint64_t silence_ms;      /* a dead host of the handlers goes unreported for at most this long; 0: the
+                                 machine dies with the host */
     uint32_t poison_after;    /* lost claims until an activity is poisoned; at least 2; 0 = never */
 };
 /* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s, poisoned after 5. */
@@ -145,8 +145,9 @@ struct worker_row {
     uint64_t id;
     struct worker_key key;
     uint64_t attempt;    /* in; out for CLAIM, and for RENEW when it is mine */
-    uint64_t claimed_us; /* the same: when the claim was made, by the database's clock: the row may count
-                            attempts anew, and rows that are older have never had it. 0: not claimed */
+    uint64_t claimed_us; /* CLAIM, RENEW: when the claim was made, by the database's clock: the row may
+                            count attempts from the beginning again, and older rows never had this time. 0:
+                            not claimed */
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
@@ -271,7 +272,7 @@ const char *worker_path_name(enum worker_path path);
 
 /* How the worker's part in a message ended, for logs and counters. */
 enum worker_end {
-    WORKER_END_COMPLETED,   /* its completion is stored */
+    WORKER_END_COMPLETED,   /* the completion is stored */
     WORKER_END_GONE,        /* the row was missing when it was claimed: cancelled or done before */
     WORKER_END_CANCELLED,   /* cancelled while held here; confirmed by the row unless it ends with DROP */
     WORKER_END_REFUSED,     /* the completion found no row: cancelled in the last moment; nothing published */
@@ -330,7 +331,7 @@ struct worker_counters {
     uint64_t resumed; /* claims of a worker before */
     uint64_t quick;   /* claimed, of claimed: run in the batch that completed them */
     uint64_t forged;  /* messages that do not say what the engine has scheduled */
-    uint64_t shelved; /* that no worker of the queue knew */
+    uint64_t shelved; /* activities that no worker of the queue knew */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* Largest number of rows or ids in one output. */

@@ -50,7 +50,7 @@ static const char *check_table(const struct lease_table *table)
 static const char *check_push(const struct lease *lease)
 {
     switch (lease->state) {
-    case LEASE_PARKED: /* its claim returned that it is a poison candidate */
+    case LEASE_PARKED: /* the claim returned that it is a poison candidate */
     case LEASE_QUEUED:
     case LEASE_QUICK:
     case LEASE_ISOLATED:

@@ -109,7 +109,7 @@ static bool make_way(struct worker_machine *w, struct lease *lease)
     return true;
 }
 
-/* What its message says. */
+/* Takes the facts that the message has. */
 static void take_words(struct lease *lease, const struct worker_in *in)
 {
     assert(in->nonce.len <= NONCE_TEXT_LEN);
@@ -123,7 +123,7 @@ static uint64_t deadline_in(const struct worker_machine *w, uint64_t left_ms)
     return left_ms == 0 || left_ms > UINT64_MAX - w->now_ms ? UINT64_MAX : w->now_ms + left_ms;
 }
 
-/* Its handler runs already: it has a slot, also when there are more of these than slots. */
+/* The handler runs already: it has a slot, also when there are more of these than slots. */
 thole_status worker_resumed(struct worker_machine *w, const struct worker_in *in)
 {
     const struct worker_row *const row = in->rows;
@@ -404,11 +404,11 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
         other = l->prev;
         i--;
         assert(in->unknown || in->rows[i].id == l->id);
-        if (in->unknown || in->rows[i].state == WORKER_ROW_STOLEN) /* it appeared or became free just now */
+        if (in->unknown || in->rows[i].state == WORKER_ROW_STOLEN) /* appeared or became free just now */
             claim_failed(w, l);
     }
     for (struct lease *l = failed ? leases_in(w, LEASE_QUEUED)->first : NULL; l != NULL; l = l->next)
-        lease_refresh(w, l); /* those behind it wait no longer than it does */
+        lease_refresh(w, l); /* later ones wait no longer than this one */
     for (struct lease *l = failed ? leases_in(w, LEASE_QUICK)->first : NULL; l != NULL; l = l->next)
         lease_refresh(w, l);
     for (struct lease *l = claiming->first; l != NULL; l = other) {

@@ -239,7 +239,7 @@ bool worker_quick_finished(struct worker_machine *w, const struct worker_in *in)
     if (lease == NULL || lease->state != LEASE_COMPLETING || !lease->result.unrun)
         return false;
     assert(w->step == BATCH_RUNNING && w->batch_unrun > 0);
-    if (in->unknown) { /* nor are those behind it run */
+    if (in->unknown) { /* nor do the handlers after it run */
         w->step = BATCH_TO_ROLL_BACK;
         return true;
     }
@@ -269,7 +269,7 @@ void worker_published(struct worker_machine *w, const struct worker_in *in)
 void worker_committed(struct worker_machine *w, const struct worker_in *in)
 {
     assert(w->step == BATCH_COMMITTING);
-    /* it may be committed: then the next begin finds the rows missing, which ends them as completed */
+    /* the batch may be committed: then the next begin finds the rows missing, which ends them as completed */
     if (in->unknown) {
         retry_batch(w, false);
         return;

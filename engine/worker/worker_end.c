@@ -256,7 +256,7 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
     bool const later = in->status == THOLE_LATER && !timed_out;
     bool const returned = timed_out || (!in->unknown && (!shut_down || success));
     if (has_result(lease) && returned) {
-        lease_ready(w, lease, later); /* it keeps the isolation slot until the result is stored */
+        lease_ready(w, lease, later); /* keeps the isolation slot until the result is stored */
         return;
     }
     isolation_leave(w, lease);
@@ -307,7 +307,7 @@ static void worker_end_pushed(struct worker_machine *w, struct lease *lease, con
             lease_set_push(w, lease, PUSH_WANTED);
         break;
     case LEASE_CONFIRMING: lease_set_push(w, lease, PUSH_WANTED); break;
-    default: break; /* its completion asks the row; or it has ended */
+    default: break; /* the completion asks the row; or it has ended */
     }
 }
 

@@ -27,7 +27,7 @@ static uint64_t quiet_ms(const struct worker_machine *w)
     return w->options.lease_ms / 3;
 }
 
-/* What has run for so long here has run for quiet_ms() where it runs, and its death would be known. */
+/* A handler that has run this long here has run for quiet_ms() on its host, and its death would be known. */
 static uint64_t calm_ms(const struct worker_machine *w)
 {
     return quiet_ms(w) + w->options.silence_ms;
@@ -42,7 +42,7 @@ uint64_t isolation_due_ms(const struct worker_machine *w)
     return worker_slots_used(w) == 0 ? w->isolation.abandoned_ms : w->isolation.started_ms + calm_ms(w);
 }
 
-/* It has started at the last start, or before. */
+/* The abandoned handler has started at the last start, or before. */
 void isolation_abandoned(struct worker_machine *w)
 {
     w->isolation.abandoned_ms = w->isolation.started_ms + calm_ms(w);

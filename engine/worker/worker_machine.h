@@ -60,7 +60,7 @@ struct isolation_slot {
 
 /* A claim that this worker gave up, to be recorded in its row. */
 struct not_lost {
-    struct worker_key key; /* its instance points to instance_bytes */
+    struct worker_key key; /* the key's instance points to instance_bytes */
     uint64_t attempt, claimed_us;
     bool isolated;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
@@ -95,7 +95,7 @@ struct worker_machine {
     uint64_t progress_due_ms;
 
     enum batch_step step;
-    bool batch_quick;       /* it has quick handlers to run, or has run them */
+    bool batch_quick;       /* has quick handlers to run, or has run them */
     uint64_t quick_gate_ms; /* until then quick ones are claimed first */
     size_t batch_unrun;     /* of these, those that have not returned */
     size_t batch_open;      /* publishes not answered yet */
@@ -143,7 +143,7 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
 void lease_refresh(struct worker_machine *w, const struct lease *lease);
 /* The lease was claimed: it takes part in renewals. */
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
-/* Its message is kept by +WPI. */
+/* +WPI keeps the lease's message. */
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 
 /* ---- worker_isolation.c ---- */
@@ -176,7 +176,7 @@ void lease_run(struct worker_machine *w, struct lease *lease);
 /* Fires the token unless it was fired before. If the handler was not started it never is: the lease may have
  * ended when this returns. */
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
-/* The same, because its row is missing. */
+/* Like lease_fire(), because the row is missing. */
 void lease_cancelled(struct worker_machine *w, struct lease *lease);
 /* The lease is over: CLAIM_EXPIRED or CLAIM_STOLEN. */
 void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim claim);
@@ -187,7 +187,7 @@ void lease_abandon(struct worker_machine *w, struct lease *lease);
 void lease_expire(struct worker_machine *w, struct lease *lease);
 /* Ends it without a run: it is poisoned. */
 void lease_poison(struct worker_machine *w, struct lease *lease);
-/* It has a result, or (later) is completed from outside. */
+/* Readies a lease that has a result, or (later) is completed from outside. */
 void lease_ready(struct worker_machine *w, struct lease *lease, bool later);
 /* Gives its claim back. */
 void lease_hand_back(struct worker_machine *w, struct lease *lease);

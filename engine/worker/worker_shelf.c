@@ -1,4 +1,4 @@
-/* What no worker of the queue knows: its row is marked, and its message removed. */
+/* Activities that no worker of the queue knows: the row is marked, and the message removed. */
 #include "worker_machine.h"
 #include <assert.h>
 
@@ -36,7 +36,7 @@ bool worker_poll_shelve(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* It comes again, and then it is asked again. */
+/* The message comes again, and then is asked again. */
 static void worker_shelf_unshelved(struct worker_machine *w, struct lease *lease)
 {
     lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNKNOWN);
@@ -51,9 +51,7 @@ static void shelve_answered(struct worker_machine *w, struct lease *lease, const
     case WORKER_ROW_FORGED: lease_end(w, lease, WORKER_OUT_TERM, WORKER_END_FORGED); break;
     case WORKER_ROW_UNKNOWN: /* the rows are being written again */
     case WORKER_ROW_CANDIDATE:
-    case WORKER_ROW_STOLEN:
-        worker_shelf_unshelved(w, lease);
-        break; /* it appeared, or became free, just now */
+    case WORKER_ROW_STOLEN: worker_shelf_unshelved(w, lease); break; /* appeared, or became free, just now */
     }
 }
 

@@ -427,7 +427,7 @@ typedef struct thole_start_options {
                                 orchestrations, live events and log lines. What is not valid is ignored, as
                                 that specification asks for. Not used if the instance exists. Empty = none */
     thole_slice tracestate;  /**< at most 512 bytes; a longer one is ignored. Empty = none */
-    thole_sender sender;     /**< its trace is ignored: a start has its own, above */
+    thole_sender sender;     /**< without its trace: a start has its own, above */
     /** THOLE_NOT_FOUND, and nothing is started, when no engine that lives knows the orchestration, in this
      * version: one with a mistyped name would wait for ever. Reads the engines' heartbeats before. */
     bool require_known;

@@ -71,9 +71,9 @@ struct projected {
 uint64_t projected_mark(thole_slice record);
 
 /*
- * What the row of a partition says of the partition's rows: up to where the log is projected, and how many
- * batches were applied. Within an epoch it says which batch was the last one. The watermark does not: it
- * moves with a later batch than the rows.
+ * The state of a partition's rows, as the partition's own row records it: up to where the log is projected,
+ * and how many batches were applied. Within an epoch the count identifies the last batch. The watermark does
+ * not: it moves with a later batch than the rows.
  */
 struct rows_state {
     struct projected projected;
@@ -95,13 +95,14 @@ struct batch_deletion { /* removes all rows of an instance and of its executions
                                  activities are removed */
 };
 
-/* No row is both inserted and deleted, and none is there twice: the projection merges such changes. Of an
+/* No row is both inserted and deleted, and no row occurs twice: the projection merges such changes. Of an
  * instance there is a row for each of its executions. Owned by the holder of the pointer. */
 struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;
     uint64_t epoch;
-    struct rows_state follows;  /* what the database must have: else it is of another time, and not touched */
+    struct rows_state follows;  /* the state that the database must have; else it is from another time, and
+                                   not touched */
     struct projected projected; /* the partition's watermark after the same transaction */
     bool durable;               /* commits synchronously (synchronous_commit) */
     struct batch_activity *activities_added, *activities_removed;

@@ -11,7 +11,7 @@ struct item {
 struct epoch { /* one that was opened */
     struct item item;
     bool first;   /* of the log */
-    bool counted; /* it says how many records count before it */
+    bool counted; /* says how many records count before it */
     bool holds;   /* a list of it stays */
 };
 

@@ -29,7 +29,7 @@ enum {
 };
 
 struct dispensable;
-/* What @p asked points to is not kept; @p ns is borrowed. */
+/* The memory that @p asked points to is not kept; @p ns is borrowed. */
 struct dispensable *dispensable_create(const struct out_find_dispensable *asked, thole_slice ns,
                                        uint32_t partition);
 void dispensable_destroy(struct dispensable *d); /* NULL-safe */
@@ -37,21 +37,21 @@ void dispensable_destroy(struct dispensable *d); /* NULL-safe */
 /* False: enough. */
 bool dispensable_control(struct dispensable *d, uint64_t sequence, thole_slice bytes);
 
-/* The next epoch that may go, unless a record of an instance stands behind @p ret_from and before
- * @p ret_until. False: there is none. */
+/* The next epoch that may go, unless a record of an instance stands after @p ret_from and before @p
+ * ret_until. False: no such epoch is left. */
 bool dispensable_next_epoch(struct dispensable *d, uint64_t *ret_from, uint64_t *ret_until);
 void dispensable_epoch(struct dispensable *d); /* the one that was just returned: there is no such record */
 
 enum dispensable_verdict {
-    DISPENSABLE_YOUNG,  /* those behind it are, too */
-    DISPENSABLE_FULL,   /* it is looked at the next time */
-    DISPENSABLE_PASSED, /* it stays: it cannot be read, or its instance lives again */
+    DISPENSABLE_YOUNG,  /* so are those after it */
+    DISPENSABLE_FULL,   /* will be looked at next time */
+    DISPENSABLE_PASSED, /* stays: cannot be read, or its instance lives again */
     DISPENSABLE_LISTED,
 };
-/* @p last: nothing of its instance stands behind it. */
+/* @p last: it is the last record of its instance. */
 enum dispensable_verdict dispensable_deletion(struct dispensable *d, uint64_t sequence, thole_slice bytes,
                                               bool last);
-/* Of an old one it is worth asking for what stands behind it. */
+/* The age of a record. OLD: it is worth asking for the records after it. */
 enum dispensable_age { DISPENSABLE_AGE_UNREADABLE, DISPENSABLE_AGE_YOUNG, DISPENSABLE_AGE_OLD };
 enum dispensable_age dispensable_age(const struct dispensable *d, thole_slice bytes);
 

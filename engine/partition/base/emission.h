@@ -6,7 +6,7 @@
 
 enum events_out {
     EVENTS_OUT_NONE,    /* none */
-    EVENTS_OUT_EMITTED, /* what code emits */
+    EVENTS_OUT_EMITTED, /* events that code emits */
     EVENTS_OUT_ALL,     /* also the lifecycle of instances */
 };
 

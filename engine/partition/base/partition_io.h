@@ -222,11 +222,11 @@ enum partition_out_kind {
 
 struct out_closed {
     const char *text; /* why */
-    bool reopen;      /* it failed: OPEN again, after a pause, if this engine still should */
+    bool reopen;      /* failure: OPEN again, after a pause, if this engine still should */
     uint64_t epoch;   /* 0: none was opened */
     uint64_t records; /* of the epoch that are committed: 1..records */
 };
-struct out_opened { /* it serves */
+struct out_opened { /* the partition serves */
     uint64_t epoch;
 };
 /* To read: o, the sequence of the last EpochOpened, with its record; L, the stream's last sequence; the
@@ -275,12 +275,12 @@ struct out_remove_history {
 /* Without a time limit: nothing waits for it. */
 struct out_find_dispensable {
     uint64_t below;     /* records from this sequence on stay */
-    uint64_t published; /* deletions behind this one stay: others still follow from them */
+    uint64_t published; /* deletions after this one stay: others still follow from them */
     uint64_t looked;    /* deletions up to here were looked at */
     uint64_t before_ms; /* deletions, and lists, from this time on stay */
 };
-/* The record with the sequence `token` lists them: if another one is there, the stream went back, and none is
- * removed (STEP_DOWN). */
+/* The record with the sequence `token` lists them. If another record has this sequence, the stream went back,
+ * and none is removed (STEP_DOWN). */
 struct out_remove_records {
     const uint64_t *sequences; /* valid until the answer, or until CLOSED */
     size_t len;
@@ -329,7 +329,7 @@ struct out_stopped {
 /* Limits of what one instance or one orchestration may have of the partition. */
 enum partition_limit {
     LIMIT_EXECUTIONS, /* an execution begins later: its instance continues as new too often */
-    LIMIT_TURNS,      /* its orchestration rests beside others: said once a second at most */
+    LIMIT_TURNS,      /* the orchestration rests beside others: said once a second at most */
     PARTITION_LIMITS
 };
 const char *partition_limit_name(enum partition_limit limit);
@@ -340,8 +340,8 @@ struct out_limited {
     uint64_t execution;
     uint64_t max; /* the limit */
 };
-/* Gives every message from `from` on, in order, without end, if the stream holds `seen`, or has purged it and
- * continues behind it; else INBOX_BACK. This is checked after the consumer is created and before the first
+/* Gives every message from `from` on, in order, without end, if the stream contains `seen`, or has purged it
+ * and continues after it; else INBOX_BACK. This is checked after the consumer is created and before the first
  * MESSAGE. If the stream may have gone back later: STEP_DOWN. */
 struct out_read_inbox {
     uint64_t from; /* sequence */
@@ -366,17 +366,17 @@ struct out_reject {
     enum reject_code code;
     const char *text;                     /* why */
     thole_slice route, instance, subject; /* as in the MESSAGE */
-    thole_slice actor;                    /* that its subject names; or empty */
+    thole_slice actor;                    /* the actor that the subject names; or empty */
     thole_slice bytes;                    /* the part of the message that is kept */
     size_t message_bytes;                 /* size of the whole message */
 };
 struct out_crashed {
     thole_slice instance, orchestration, text;
     uint64_t count;     /* so often */
-    uint64_t execution; /* that crashed last */
+    uint64_t execution; /* the execution that crashed last */
     uint32_t version;
 };
-struct out_crashes_over { /* its end is committed */
+struct out_crashes_over { /* the instance's end is committed */
     thole_slice instance;
 };
 struct out_query_answer {
@@ -446,7 +446,7 @@ enum partition_in_kind {
     PARTITION_IN_STORE_RESET, /* done */
     PARTITION_IN_LIVE,
     PARTITION_IN_TIMERS,
-    PARTITION_IN_APPLIED,    /* it is committed */
+    PARTITION_IN_APPLIED,    /* the batch is committed */
     PARTITION_IN_PUBLISHED,  /* stored, or already there */
     PARTITION_IN_SENT,       /* stored */
     PARTITION_IN_EMITTED,    /* stored, or sent where no events are stored */
@@ -557,7 +557,7 @@ struct in_results {
 struct partition_crash {
     thole_slice instance, text;
     uint64_t count; /* crashes with the code that is registered here; 0: none, but it is a crash candidate */
-    uint64_t execution; /* that crashed last; 0: not known */
+    uint64_t execution; /* the execution that crashed last; 0: not known */
 };
 struct in_crashes { /* of all instances of the partition */
     const struct partition_crash *crashes;

@@ -34,8 +34,8 @@ static size_t progress_range_find(const struct progress *progress, uint64_t sequ
     return low;
 }
 
-/* Room for one more, behind the last and before the first: as much before as behind, so that those at either
- * end cost little, however many there are. */
+/* Makes room for one more range after the last and before the first: equally much on both sides, so that
+ * insertions at either end cost little, however many ranges exist. */
 static void ranges_make_room(struct progress *progress)
 {
     size_t const len = progress->ranges_len;
@@ -51,7 +51,7 @@ static void ranges_make_room(struct progress *progress)
     progress->ranges_cap = cap;
 }
 
-/* Moves those before it or those behind it, whichever are fewer. */
+/* Moves the ranges before place i or those after it, whichever are fewer. */
 static void range_insert(struct progress *progress, size_t i, struct sequence_range range)
 {
     ranges_make_room(progress);
@@ -76,7 +76,7 @@ static void range_remove(struct progress *progress, size_t i)
     }
 }
 
-/* It is in none of them, and not at the floor. */
+/* Adds a sequence that is in no range, and not at the floor. */
 static void range_add(struct progress *progress, uint64_t sequence)
 {
     size_t const i = progress_range_find(progress, sequence);

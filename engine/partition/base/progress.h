@@ -10,8 +10,8 @@ struct progress {
     uint64_t open;            /* of those that were read, how many are not incorporated */
     uint32_t parts_left;      /* of the highest one, how many are still to be read */
     struct seen seen;         /* the highest ever */
-    /* What is incorporated above the floor; ascending, none touches the floor or another one. The first of
-     * them are those that change, so that room is kept before them: see ranges_make_room(). */
+    /* Sequences incorporated above the floor; ascending, no range touches the floor or another one. The first
+     * ones change most, so room is kept before them: see ranges_make_room(). */
     struct sequence_range *ranges; /* ranges_len of them, from ranges_at on */
     size_t ranges_at, ranges_len, ranges_cap;
     struct sequence_range *gaps; /* sequences that do not exist, above messages that are not yet incorporated;

@@ -52,11 +52,11 @@ struct removing {
     uint64_t told;                                /* of `removed`: no answer has said so */
     uint64_t before; /* `listed` of the round before, which has told; 0: it has not */
     bool whole;      /* the list was */
-    bool certain;    /* what was told was not done: each deletion is answered */
+    bool certain;    /* deletions without an answer were not done: now each one is answered */
     bool scans;      /* the last round has removed nothing: the hints lead nowhere */
     struct removing_place known[REMOVING_KNOWN];
     size_t known_len;
-    bool guesses; /* what is known goes */
+    bool guesses; /* the known records go first */
 };
 
 struct removing *removing_create(struct executions executions, uint64_t below)
@@ -79,7 +79,7 @@ void removing_destroy(struct removing *r)
 void removing_know(struct removing *r, struct removing_place place)
 {
     assert(r->phase == PHASE_LIST && r->units_len == 0 && r->known_len < REMOVING_KNOWN);
-    if (r->executions.upto == 0) /* who prunes has not loaded what goes */
+    if (r->executions.upto == 0) /* a pruning has not loaded the records that it removes */
         r->known[r->known_len++] = place;
 }
 
@@ -214,7 +214,7 @@ static void removing_take(struct removing *r, size_t unit, uint64_t sequence)
     r->units[unit].found++;
 }
 
-/* Its records are looked for in order: what its walk has found does not go before those. */
+/* The unit's records are looked for in order: those that its walk has found do not go before. */
 static void removing_forget_found(struct removing *r, size_t unit)
 {
     size_t kept = 0;
@@ -231,7 +231,7 @@ static enum unit_step removing_take_first(struct removing *r, size_t at, const s
     struct unit *const unit = &r->units[at];
     uint64_t const left = unit->records - unit->found;
     if (record->execution != unit->execution || record->sequence == 0)
-        return unit_is_shared(unit) ? UNIT_WALKED : UNIT_SCAN; /* if it is there it is listed again */
+        return unit_is_shared(unit) ? UNIT_WALKED : UNIT_SCAN; /* if it exists it is listed again */
     if (record->sequence >= r->below) {
         r->listed -= left; /* all that are left stay */
         return UNIT_WALKED;
@@ -253,7 +253,7 @@ static bool unit_is_dense(struct unit *unit, uint64_t sequence)
     return from != 0 && from - sequence < STRETCH_DENSE;
 }
 
-/* Its last record is where it was: so are those before it, or they are gone. */
+/* The last known record is where it was: the ones before it are too, or they are gone. */
 static void removing_take_known(struct removing *r, size_t at, uint64_t last)
 {
     uint64_t const execution = r->units[at].execution;

@@ -37,7 +37,7 @@ enum {
 enum removing_kind {
     REMOVING_LIST,  /* answered by removing_item() for each, then removing_listed() */
     REMOVING_LAST,  /* the last record of the execution: removing_found() */
-    REMOVING_FIRST, /* its first record: the same */
+    REMOVING_FIRST, /* likewise its first record */
     REMOVING_AT,    /* the record at `sequence`: the same */
     REMOVING_SCAN,  /* the records of the execution up to `sequence`, in order: removing_met() for each, until
                        it says no; then removing_scanned() */
@@ -59,7 +59,7 @@ struct removing_record {
     uint64_t before;    /* where it says that the one of its instance before it is; 0: it does not say */
 };
 
-enum removing_state { REMOVING_GOES, REMOVING_DONE, REMOVING_STUCK /* what is there cannot be removed */ };
+enum removing_state { REMOVING_GOES, REMOVING_DONE, REMOVING_STUCK /* some records cannot be removed */ };
 
 struct removing_place {
     uint64_t execution, sequence;

@@ -33,7 +33,7 @@ void answers_collide(struct instances *p, const struct entry *entry, struct pend
     const struct message *m = &start->message;
     bool const signals = m->event_name.len > 0, same = thole_slice_equal(m->request_id, entry->request_id);
     assert(entry->in_flight == 0);
-    bool const continued = entry->state == ENTRY_CONTINUED; /* it accepts nothing: its next execution does */
+    bool const continued = entry->state == ENTRY_CONTINUED; /* accepts nothing: the next execution does */
     bool const again =
         same || (signals && instance != NULL &&
                  (continued ? instance_has_seen(instance, raised) : !instance_accepts(instance, raised)));
@@ -75,7 +75,7 @@ static bool answers_is_taken(const struct turn *turn, thole_slice request_id)
     return false;
 }
 
-/* An event without a start is answered if it came with the end of the instance, and behind it. */
+/* Whether an event without a start is answered: it came with the end of the instance, after it. */
 static bool answers_owed(const struct turn *turn, const struct message *message)
 {
     enum event_kind const last =

@@ -101,8 +101,8 @@ void crash_candidates_retry(struct instances *p, const struct entry *entry)
     crash_candidates_tell(p, entry);
 }
 
-/* It stays a candidate as long as this owner has the partition: the next instance with its id may run the
- * same code before the end of this one is known to be stored. An earlier owner may have run that next
+/* The instance stays a candidate as long as this owner has the partition: the next instance with its id may
+ * run the same code before the end of this one is known to be stored. An earlier owner may have run that next
  * instance and crashed without having stored the end; the end is then made again and must not clear the
  * count. */
 void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n)

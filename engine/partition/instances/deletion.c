@@ -56,7 +56,7 @@ bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
         return m->force ? deletion_terminate(p, entry, in) : deletion_drop(p, entry, "rejected");
     in->deletes = true;
     in->taken = entry_take(&p->entries, entry);
-    in->taken->next = NULL; /* what waits behind it stays queued */
+    in->taken->next = NULL; /* later messages stay queued */
     return true;
 }
 

@@ -31,7 +31,7 @@ struct question { /* a query that waits for its instance to be loaded */
 
 struct answer { /* to a client's start under an id in use: whether the event that came with it was taken */
     struct answer *next;
-    thole_slice request_id; /* stored behind it */
+    thole_slice request_id; /* stored after the struct */
     uint64_t execution;     /* of the turn that decided it: the entry may have begun the next one */
     bool taken;
     uint8_t bytes[];
@@ -51,12 +51,12 @@ size_t early_memory(const struct early *early);
  * THOLE_LIMIT: too many; NOMEM. */
 THOLE_NODISCARD thole_status early_keep(struct early **early, const struct event *event);
 
-/* What this owner can do with an instance. It only goes from RUNS towards KEEPS, and holds while the entry is
- * in memory, until a user asks for a retry of the instance or deletes it. */
+/* How this owner can handle an instance. The limit only moves from RUNS towards KEEPS, and holds while the
+ * entry is in memory, until a user asks for a retry of the instance or deletes it. */
 enum entry_limit {
-    ENTRY_RUNS,    /* its code may run */
-    ENTRY_RECORDS, /* its code failed here and is not run: an instance without code takes what is received */
-    ENTRY_KEEPS,   /* that failed, too: what is received is recorded unchecked */
+    ENTRY_RUNS,    /* the code may run */
+    ENTRY_RECORDS, /* the code failed here and does not run: an instance without code takes received events */
+    ENTRY_KEEPS,   /* an instance without code failed, too: received events are recorded unchecked */
 };
 
 struct entry_reason { /* why the code of an instance does not run here; allocated with its text */
@@ -76,7 +76,8 @@ struct entry_running {
     bool retry;                /* LIVE: as in entry_loading; the entry is ready */
 };
 
-/* What rows and names were counted with. Only committed turns count, so it changes later than the state. */
+/* The state with which rows and names were counted. Only committed turns count, so it changes later than the
+ * state. */
 struct entry_counted {
     bool name; /* among the live names, under this version */
     uint32_t version;
@@ -89,7 +90,7 @@ struct entry_counted {
  * invariants. */
 struct entry {
     struct entry *hash_next, *ready_next, *lru_prev, *lru_next;
-    thole_slice id; /* stored behind the entry */
+    thole_slice id; /* stored after the entry */
     uint64_t token; /* of its LOAD */
     enum entry_state state;
     enum entry_limit limit;
@@ -101,7 +102,7 @@ struct entry {
     uint64_t spread_us; /* executions.c: when the executions so far would have begun, spread evenly */
     struct entry *delayed_next;
     size_t held; /* memory of its instance, or of its early events, as it was weighed last */
-    /* it failed once for lack of memory and others were released; that is done only once */
+    /* the turn failed once for lack of memory and others were released; that is done only once */
     bool memory_retried;
     union { /* selected by the state; entry_become() initializes and releases it */
         struct entry_loading loading;
@@ -112,23 +113,23 @@ struct entry {
 
     /* The history so far. */
     uint64_t execution, turns, events, time_ms;
-    struct record_link newest; /* its last record, committed or not; none: it has none */
+    struct record_link newest; /* the instance's last record, committed or not; none: it has none */
     uint64_t tombstone;        /* executions up to this one are of earlier, deleted incarnations */
     thole_slice orchestration,
         request_id;       /* owned. ABSENT, EARLY: request_id and parent of the last incarnation */
-    struct origin parent; /* its instance is owned */
+    struct origin parent; /* owns its instance */
     struct trace trace;   /* owned */
     uint32_t version;     /* of its code; 0 = not chosen yet */
 
-    /* What is not committed yet, and what is counted at the commit. */
-    size_t in_flight; /* its records that are not yet committed */
+    /* Changes that are not committed yet, or are counted at the commit. */
+    size_t in_flight; /* records of the instance that are not yet committed */
     size_t refusals;  /* refused starts under its id whose answers are not yet stored */
     struct entry_counted counted;
     uint64_t running_ms; /* see instances_set_running_ms() */
     uint64_t *waiting;   /* activities that wait for their next try and have no row, by committed turns */
     size_t waiting_len, waiting_cap;
 
-    /* What waits for the entry. */
+    /* Messages and questions that wait for the entry. */
     struct pending *first, *last;
     struct question *questions;
 
@@ -140,7 +141,7 @@ enum { LANES = 64 };
 struct lane { /* of one orchestration: lanes.h */
     uint64_t key;
     bool named;
-    struct entry *first, *last; /* that are ready */
+    struct entry *first, *last; /* ready entries */
     size_t len;
     struct lane *next;      /* of those that are not empty */
     uint64_t used, used_ms; /* turns lately; when the last one was */
@@ -169,7 +170,7 @@ struct entries { /* does not move: entries point to their lists */
     /* over: see entry_is_over(); early: those in the state EARLY, which displace no instance; lru: the others
      */
     struct entry_list lru, over, early;
-    struct lanes lanes;                                        /* what is ready */
+    struct lanes lanes;                                        /* ready entries */
     struct entry *delayed;                                     /* entries whose delayed_ms is not 0 */
     uint64_t delayed_ms;                                       /* none of them is due before */
     size_t pending_len, questions_len, recalled_len, live_len; /* the last two: by state */
@@ -224,7 +225,7 @@ void entry_give_back(struct entries *entries, struct entry *entry,
                      struct pending *pending);                            /* as the first */
 struct pending *entry_take(struct entries *entries, struct entry *entry); /* the first; NULL = none */
 void pending_destroy(struct pending *pending);
-/* Who asked for it and where it ran; NULL: neither is known. Borrowed. */
+/* The client that sent it, or the worker that ran it; NULL: neither is known. Borrowed. */
 const struct event_source *pending_source(const struct pending *pending);
 struct pending *pending_create(void);
 void entry_ask(struct entries *entries, struct entry *entry, struct question *question); /* as the last */
@@ -246,7 +247,7 @@ struct entry_texts {
  * held. */
 struct entry_texts entry_renew(struct entry *entry);
 void entry_texts_release(struct entry_texts *texts); /* zeroed ones are allowed */
-/* What the rows count it with, before anything new is committed. */
+/* Notes the entry's counts in the rows, before anything new is committed. */
 void entry_note_counted(struct entry *entry);
 /* Takes over the facts of the execution that an event carries. */
 void entry_note(struct entry *entry, const struct event *event);

@@ -6,15 +6,15 @@
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum entry_state {
-    ENTRY_LOADING,    /* its history is being read */
-    ENTRY_TO_LOAD,    /* its history is read again as soon as all of its records are committed */
+    ENTRY_LOADING,    /* the history is being read */
+    ENTRY_TO_LOAD,    /* the history is read again as soon as all records are committed */
     ENTRY_RECALLED,   /* has ended; its history is read again to answer queries */
     ENTRY_ABSENT,     /* there is no such instance */
     ENTRY_EARLY,      /* only events that came before the instance: execution 0 */
     ENTRY_LIVE,       /* an instance with its code, parked */
-    ENTRY_BLOCKED,    /* its code cannot run: an instance without code takes what is received */
+    ENTRY_BLOCKED,    /* the code cannot run: an instance without code takes received events */
     ENTRY_UNREADABLE, /* even an instance without code cannot: what is received is recorded unchecked */
-    ENTRY_CONTINUED,  /* its execution has ended with continue-as-new: the next one begins */
+    ENTRY_CONTINUED,  /* the execution has ended with continue-as-new: the next one begins */
     ENTRY_ENDED,      /* the outcome is remembered, without an instance */
 };
 
@@ -28,7 +28,7 @@ enum entry_payload {
     PAYLOAD_INSTANCE, /* LIVE, BLOCKED, CONTINUED */
 };
 enum entry_payload entry_payload_of(enum entry_state state);
-/* LOADING, TO_LOAD, RECALLED: what is received waits until the history is there. */
+/* LOADING, TO_LOAD, RECALLED: received messages wait for the history. */
 bool entry_waits_for_history(enum entry_state state);
 /* ABSENT, ENDED: cheap and many. They have a list of their own so that they do not displace others.
  */

@@ -33,7 +33,7 @@ static uint64_t due_ms(const struct instances *p, const struct entry *entry)
     return entry->spread_us < ahead ? 0 : (entry->spread_us - ahead + MICROS - 1) / MICROS;
 }
 
-/* What began early is no debt: the next one is due in the time of one. */
+/* An execution that began early leaves no debt: the next one is due after the time of one. */
 static void executions_count(const struct instances *p, struct entry *entry)
 {
     uint64_t const now = p->env->now_ms * MICROS, latest = now + span_us(p) - each_us(p);

@@ -48,7 +48,7 @@ bool instances_history(struct instances *instances, uint64_t token, const struct
 /* The answer to READ_IDS: from now on a start of an id that is not among them, nor had a record since, asks
  * for no LOAD. */
 void instances_ids(struct instances *instances, const struct in_ids *in);
-/* Deletions up to that sequence go: who starts such an id begins anew. */
+/* Deletions up to that sequence go: a later start of such an id begins a new history. */
 void instances_forget_deleted(struct instances *instances, uint64_t upto);
 /* @p n more deletions are gone. True: those ids are so many that all are to be read again, with READ_IDS;
  * until its answer each start is looked up. */
@@ -86,7 +86,7 @@ bool instances_drop(struct instances *instances, thole_slice instance);
 
 /* --- what is committed ----------------------------------------------------------------------------- */
 
-/* What the owner knows of the entry's instance; borrowed. */
+/* Facts of the entry's instance; borrowed. */
 thole_slice instances_orchestration(const struct entry *entry);
 const struct origin *instances_parent(const struct entry *entry);
 const struct trace *instances_trace(const struct entry *entry);
@@ -120,13 +120,14 @@ size_t instances_parked(const struct instances *instances); /* of these: with th
 size_t instances_resting(const struct instances *instances);
 size_t
 instances_early(const struct instances *instances); /* of these: events for an id that is not started */
-size_t instances_early_bytes(const struct instances *instances); /* what they take */
+size_t instances_early_bytes(const struct instances *instances); /* bytes of these events */
 size_t instances_pending(const struct instances *instances);     /* messages and timers that wait */
 /* Memory of these, and of messages that are being rejected. */
 size_t instances_pending_bytes(const struct instances *instances);
 size_t instances_records_in_flight(const struct instances *instances);
 /* nothing is ready, no refusal or rejection is outstanding */
 bool instances_quiet(const struct instances *instances);
-/* What the watcher is told before the release of what the code has registered with thole_on_drop(). */
+/* The run that the watcher is told before functions that the code has registered with thole_on_drop() are
+ * called. */
 struct code_run watched_drop_run(const struct instance *instance, uint32_t partition);
 #endif

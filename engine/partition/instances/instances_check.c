@@ -13,7 +13,7 @@ enum {
 
 static const struct rule {
     unsigned limits;   /* set of enum entry_limit that it may have */
-    bool waits;        /* what is received waits for its history */
+    bool waits;        /* received messages wait for the history */
     bool committed;    /* none of its records are in flight */
     bool begun;        /* has an execution, which does not end in this state */
     bool may_be_asked; /* questions may wait; its next state answers them */

@@ -70,8 +70,8 @@ void executions_hear(struct instances *p, struct entry *entry);
 
 /* --- origins.c: whose child an instance is -------------------------------------------------------------- */
 bool origins_same(const struct origin *a, const struct origin *b);
-/* Whether the message means this incarnation of its id. False: an engine asks in the name of somebody who is
- * not its parent, so it means another one. */
+/* Whether the message means this incarnation of its id. False: it comes from an engine on behalf of an
+ * instance that is not the parent, so it means another incarnation. */
 bool origins_mean(const struct entry *entry, const struct pending *pending);
 
 /* --- refusals.c: refused starts of children ------------------------------------------------------------ */
@@ -92,7 +92,7 @@ struct crash_candidates {
     struct crash_candidate {
         thole_slice id, text; /* owned, in one allocation each */
         uint64_t count;
-        uint64_t execution; /* that crashed last */
+        uint64_t execution; /* the execution that crashed last */
         uint64_t over_n;    /* the record with which it ended, until that is committed; 0 = none */
     } * list;
     size_t len, cap;
@@ -125,13 +125,13 @@ void known_ids_add(struct instances *p, thole_slice id);
 bool known_ids_has(const struct instances *p, thole_slice id);
 
 struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
-/* The same for a start: does not ask for LOAD if the log has no record of the id. */
+/* Like intake_entry(), for a start: does not ask for LOAD if the log has no record of the id. */
 struct entry *intake_entry_to_start(struct instances *p, thole_slice instance);
 void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
 /* TO_LOAD: asks for its history once all of its records are committed. */
 void intake_reload(struct instances *p, struct entry *entry);
 void intake_incorporate(struct instances *p, uint64_t inbox_sequence, uint32_t part);
-/* What was taken for a turn: incorporated when it is recorded, or put back. */
+/* Messages taken for a turn: incorporated when the turn is recorded, or put back. */
 struct intake {
     struct event *events; /* with room for one more */
     size_t len;
@@ -142,7 +142,8 @@ struct intake {
     struct pending *taken; /* the last one first; `events` borrow from them */
 };
 struct intake intake_take(struct instances *p, struct entry *entry, struct arena *arena);
-void intake_done(struct instances *p, const struct intake *in); /* it is in the next record */
+void intake_done(struct instances *p, const struct intake *in); /* to be called when they are in the next
+                                                                   record */
 void intake_give_back(struct instances *p, struct entry *entry, struct intake *in);
 void intake_release(struct intake *in);
 /* Whether the entry has something that can be taken now. */
@@ -151,7 +152,7 @@ bool intake_waits(const struct entry *entry);
 /* Rejects the message: emits REJECT; it is incorporated when that is answered. */
 void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text);
-/* The same for a decoded message. */
+/* Like rejections_refuse(), for a decoded message. */
 void rejections_refuse_pending(struct instances *p, const struct pending *pending, enum reject_code code,
                                const char *text);
 /* Checks a decoded message against the limits that decoding does not check. */
@@ -215,7 +216,7 @@ struct run {             /* one entry's turn, from taking messages to its record
     char text[64]; /* of the turn */
     const struct turn_log *lines;
     size_t lines_len;
-    bool ends;                  /* its execution */
+    bool ends;                  /* the execution ends */
     bool begins;                /* the turn creates the instance */
     struct batch_timer wake;    /* see struct instances_record */
     struct early *early;        /* TURN: what the turn's events borrow from */
@@ -234,7 +235,7 @@ struct instances {
     size_t event_room;         /* bytes of the largest event that a record can hold */
     uint64_t open_activities;  /* at least the number of activities with rows */
     uint64_t activity_changes; /* number of changes of open_activities */
-    uint64_t recount_changes;  /* its value when rows were last asked for */
+    uint64_t recount_changes;  /* value of activity_changes when rows were last requested */
     /* open_activities may be too high: the rows are counted when the partition is quiet */
     bool recount, recounting;
     struct live_name *names;

@@ -42,7 +42,7 @@ static thole_status take_sender(struct pending *pending, const struct actor *sen
     to->authenticated = sender->authenticated;
     if (to->client.len == 0)
         THOLE_TRY(arena_dup(&pending->arena, sender->client, &to->client));
-    if (start) /* its trace is the execution's */
+    if (start) /* the message's trace becomes the execution's */
         to->trace = (struct trace){{NULL, 0}, {NULL, 0}};
     return take_trace(&pending->arena, &sender->trace, start ? &m->trace : &to->trace);
 }
@@ -82,7 +82,7 @@ static enum reject_code intake_examine(struct instances *p, const struct in_mess
     if (message_route_check(&pending->message, in->route, ret) != THOLE_OK)
         return REJECT_ROUTE;
     pending->sender = message_route_sender(in->route);
-    if (pending->sender != SENDER_CLIENT) /* what executions and workers send was asked for by no client */
+    if (pending->sender != SENDER_CLIENT) /* no client asks for messages of executions and workers */
         pending->message.source.actor = (struct actor){.authenticated = false};
     if (nonce_check(p->env->options.nonce_key, &pending->message, pending->sender, ret) != THOLE_OK)
         return REJECT_NONCE;
@@ -196,7 +196,7 @@ static struct event message_event(const struct message *m)
     return (struct event){0};
 }
 
-/* That takes what waits. */
+/* The execution that takes the waiting messages. */
 static uint64_t intake_execution_of(const struct entry *entry)
 {
     return entry->execution + (entry->state == ENTRY_CONTINUED);
@@ -250,9 +250,9 @@ static bool start_collides(struct instances *p, struct entry *entry, struct pend
 /* --- taking -------------------------------------------------------------------------------------- */
 
 enum taken {
-    TAKEN,   /* its events are in the intake */
-    DROPPED, /* it changes nothing */
-    HELD,    /* its answer, or its rejection, must be stored first */
+    TAKEN,   /* the intake has its events */
+    DROPPED, /* without any effect */
+    HELD,    /* waits: its answer, or its rejection, must be stored first */
 };
 
 static enum taken intake_put(struct instances *p, const struct pending *pending, struct intake *in,

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 enum {
-    TICK_MS = 128,     /* what a lane has used counts half after it */
+    TICK_MS = 128,     /* a lane's past use counts half after this time */
     BUSY = 32,         /* used lately, beyond which a lane may be one that rests */
     BESIDE_MS = 10000, /* another lane counts for so long after its last turn */
     PROBES = 8,
@@ -26,7 +26,7 @@ static bool is_older(const struct lane *a, const struct lane *b)
     return b == NULL || a->used_ms < b->used_ms;
 }
 
-/* That of the name, or one that is empty; where there are too many names, some share one. */
+/* The lane of the name, or an empty one; if there are too many names, some share a lane. */
 static struct lane *lane_of(struct lanes *lanes, thole_slice name)
 {
     uint64_t const key = key_hash(name, 0, 0);
@@ -84,7 +84,7 @@ static uint64_t lane_used(const struct lane *lane, uint64_t now_ms)
     return ticks < 64 ? lane->used >> ticks : 0;
 }
 
-/* It takes most of the turns, and another lane has some. */
+/* Whether the lane takes most of the turns while another lane has some. */
 static bool lane_is_busy(const struct lanes *lanes, const struct lane *lane, uint64_t now_ms)
 {
     uint64_t const used = lane_used(lane, now_ms);

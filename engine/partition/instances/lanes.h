@@ -15,7 +15,7 @@ struct lane_view { /* of the partition, when the next turn is chosen */
     uint64_t now_ms;
     uint64_t done_n; /* all effects of the epoch's records up to it are done */
     size_t burst;    /* turns in a burst; 0: no lane rests */
-    size_t full;     /* entries with which a lane does not rest: what is behind them is not read */
+    size_t full;     /* a lane with this many entries does not rest: messages after them are not read */
 };
 
 /* The orchestration of the entry's lane: of a start that creates its instance, the one that it names. */

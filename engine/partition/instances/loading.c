@@ -13,7 +13,7 @@ struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
     bool damaged, too_new, foreign;
     uint64_t execution;              /* the newest one */
-    uint64_t lost;                   /* its records behind the last one that decodes */
+    uint64_t lost;                   /* number of records after the last one that decodes */
     struct deletion deletion;        /* of the incarnation before; instance empty: none */
     const struct log_record *newest; /* the last record that counts; NULL: none does */
 };
@@ -137,7 +137,7 @@ static void block_unreadable(struct instances *p, struct entry *entry, enum bloc
     entry_become(&p->entries, entry, ENTRY_UNREADABLE);
 }
 
-/* Its execution is the one that the subjects of its records name, but at least 1: nothing can end in
+/* The execution is the one that the subjects of the records name, but at least 1: nothing can end in
  * execution 0. */
 static void block_damaged(struct instances *p, struct entry *entry, const struct history *history)
 {

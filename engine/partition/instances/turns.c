@@ -46,7 +46,7 @@ static uint64_t turns_latest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What is sent to workers and to instances that are started says to which trace it belongs. */
+/* Whether the turn sends to workers or starts instances: those messages say to which trace they belong. */
 static bool starts_others(const struct turn_out *out)
 {
     for (size_t i = 0; i < out->events_len; i++) {
@@ -58,7 +58,7 @@ static bool starts_others(const struct turn_out *out)
     return false;
 }
 
-/* Who sends the turn's CloudEvents may not know the instance: the turn says all that they say. */
+/* The sender of the turn's CloudEvents may not know the instance, so the turn has all facts for them. */
 static void name_emitter(const struct instances *p, const struct entry *entry, struct turn *turn)
 {
     enum events_out const events = p->env->options.events;
@@ -170,8 +170,8 @@ static void turns_begin(struct instances *p, struct entry *entry, uint64_t execu
     run_code(p, entry);
 }
 
-/* What waits is taken for the next execution, behind what that takes over: code that never waits has no other
- * turn. */
+/* Takes waiting messages for the next execution, after the events that it takes over: code that never waits
+ * has no other turn. */
 static thole_status take_for_next(struct instances *p, struct entry *entry, const struct event *carried,
                                   size_t len)
 {
@@ -190,7 +190,7 @@ static thole_status take_for_next(struct instances *p, struct entry *entry, cons
     return THOLE_OK;
 }
 
-/* The execution has ended with continue-as-new: the next one begins right behind it. */
+/* Begins the next execution right after one that has ended with continue-as-new. */
 static void continue_as_new(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;

@@ -1,4 +1,4 @@
-/* What waits for an entry, and what the entry waits for. */
+/* Messages and questions that wait for an entry, and the answers that the entry waits for. */
 #include "instances_state.h"
 
 static bool is_delete(const struct pending *pending)

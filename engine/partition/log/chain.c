@@ -200,7 +200,7 @@ static struct link *chain_append(struct partition_log *log, struct record *recor
     return link;
 }
 
-/* What the orchestration logged is kept until its record is committed: before that nothing of the turn is
+/* Keeps the orchestration's log lines until the record is committed: before that nothing of the turn is
  * visible outside. Without memory they are lost, as any line is. */
 static void keep_lines(struct link *link, const struct turn_log *lines, size_t n)
 {
@@ -296,7 +296,7 @@ void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
-/* What is committed is known only when all records before the failed one are answered. */
+/* Which records are committed is known only when all records before the failed one are answered. */
 static void settle_failure(struct partition_log *log)
 {
     if (log->facts.in_flight == 0 || log_link(log, 0)->n == log->failed_n)
@@ -330,7 +330,7 @@ void log_appended(struct partition_log *log, uint64_t n, uint64_t sequence)
         return;
     }
     if (log->state == LOG_FAILING && n >= log->failed_n)
-        return; /* stored behind a gap: void */
+        return; /* stored after a gap: void */
     log_link(log, (size_t)(n - first))->acked = true;
     if (n == 0 && log->state == LOG_OPENING)
         log_become(log, LOG_OPEN);

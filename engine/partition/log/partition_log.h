@@ -32,7 +32,7 @@ enum log_state {
     LOG_OPENING,  /* waits for the answer to its EpochOpened */
     LOG_OPEN,     /* this owner's epoch: log_append…() may be called */
     LOG_FAILING,  /* an append failed: waits for the answers to those before it */
-    LOG_LOST,     /* what is committed is known and final: log_reset() may be called */
+    LOG_LOST,     /* the committed records are known and final: log_reset() may be called */
 };
 enum log_state log_state(const struct partition_log *log);
 /* LOST: why. Borrowed until log_reset(). */
@@ -57,7 +57,7 @@ struct log_tail {
  */
 const struct log_tail *log_found(const struct partition_log *log);
 
-/* What each record carries beside its body. */
+/* The context that each record carries beside its body. */
 struct log_saying {
     struct position position; /* of the inbox; borrowed for the call */
     uint64_t published;
@@ -79,7 +79,8 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
 void log_append_deletion(struct partition_log *log, const struct deletion *deletion,
                          const struct log_saying *saying, void *tag);
 void log_append_position(struct partition_log *log, const struct log_saying *saying);
-/* The same, and says which records are dispensable. Returns the sequence at which it is stored, if it is. */
+/* Like log_append_position(); the record also lists dispensable records. Returns the sequence at which it is
+ * stored, if it is. */
 uint64_t log_append_folded(struct partition_log *log, const struct folded *folded,
                            const struct log_saying *saying);
 

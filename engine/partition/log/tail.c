@@ -1,8 +1,8 @@
 /*
  * The tail of the log: which of its last records count. Void records are removed before the next EpochOpened
- * is written, so everything before the last EpochOpened counts, and only the records behind it need the rule.
- * Each record says what its writer knew to be committed, so reading twice as many records as can be in flight
- * is enough.
+ * is written, so everything before the last EpochOpened counts, and only the records after it need the rule.
+ * Each record says which records its writer knew to be committed, so reading twice as many records as can be
+ * in flight is enough.
  */
 #include "log_state.h"
 #include <assert.h>
@@ -45,8 +45,8 @@ static bool decode_tail(struct partition_log *log, struct arena *arena, struct t
     }
     for (size_t i = 0; i < in->records_len; i++) {
         thole_status const status = record_decode(in->records[i].bytes, arena, &tail->records[i], NULL);
-        /* An owner writes one format: behind an EpochOpened in a known format, a record in a newer one
-         * belongs to no owner. */
+        /* An owner writes one format: after an EpochOpened in a known format, a record in a newer one belongs
+         * to no owner. */
         if (status == THOLE_UNSUPPORTED && in->records[i].sequence == in->epoch_sequence) {
             log_lose(log, "the history was written by a newer version of thole");
             return false;
@@ -66,9 +66,8 @@ enum tail_verdict {
     TAIL_READ_ALL,
     TAIL_NO_EPOCH,     /* the record in the EpochOpened's place is none, and nobody followed: remove it, read
                           again */
-    TAIL_INCONSISTENT, /* the log says that more was stored than is there */
-    TAIL_OVERTAKEN, /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those
-                     */
+    TAIL_INCONSISTENT, /* the log says that more records were stored than exist */
+    TAIL_OVERTAKEN, /* records of a newer epoch follow: this is not the last EpochOpened; never remove them */
 };
 
 static const struct record *tail_decoded(const struct tail *tail, size_t i)
@@ -96,8 +95,8 @@ static bool tail_take_record(struct tail *tail, size_t i, bool *found_position)
     return true;
 }
 
-/* The epoch that was opened there. When that record does not say so any more, those that its owner wrote
- * behind it do; the position is then that of the last of them. */
+/* Finds the epoch that was opened there. If that record does not name it any more, the records that its owner
+ * wrote after it do; the position is then that of the last of them. */
 static bool find_epoch(struct tail *tail)
 {
     static const struct position nothing = {0};
@@ -121,7 +120,7 @@ static bool find_epoch(struct tail *tail)
 }
 
 /* Applies the log rule to the records that were read; the first is the EpochOpened. @p cut: the records right
- * behind it were not asked for. (A gap alone does not show that: an earlier owner may have removed void
+ * after it were not asked for. (A gap alone does not show that: an earlier owner may have removed void
  * records there.) */
 static enum tail_verdict walk_tail(bool cut, struct tail *tail)
 {
@@ -158,9 +157,9 @@ static enum tail_verdict walk_without_epoch(struct tail *tail)
 
 /*
  * Whether a record is void follows from the other records that were read, and reading takes time: an owner
- * that is still alive may have removed records meanwhile (projection/removals.c). That looks like a gap if
- * the record that confirms the deletion was stored behind the tail that was read. So nothing is deleted if
- * the log has grown since.
+ * that is still alive may have removed records meanwhile (projection/removals.c). Such a removal looks like a
+ * gap if the record that confirms the deletion was stored after the tail that was read. So nothing is deleted
+ * if the log has grown since.
  */
 static void tail_delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
 {
@@ -187,7 +186,7 @@ static uint64_t count_of(const struct tail *tail)
     return known && before < UINT64_MAX - tail->rule.n ? before + tail->rule.n + 1 : 0;
 }
 
-/* What the last list says of deletions that are removed. One that does not decode has listed none from there
+/* Takes the removed deletions from the last list. A list that does not decode has listed none from there
  * on. */
 static void take_folded(struct partition_log *log, const struct in_tail *in)
 {

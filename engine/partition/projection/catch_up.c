@@ -21,8 +21,8 @@ static void catch_up_reset(struct projection *p)
     env_emit(p->env, PARTITION_OUT_STORE_RESET);
 }
 
-/* Reads from behind the watermark, or from an earlier record: of a deletion whose records may still be there,
- * or whose events may not be stored. */
+/* Reads from after the watermark, or from an earlier record: that of a deletion whose records may still
+ * exist, or whose events may not be stored. */
 static bool catch_up_more(struct projection *p);
 
 static void catch_up_redo(struct projection *p, const struct rows_state *rows)
@@ -49,9 +49,9 @@ void projection_open(struct projection *p, const struct projection_start *start)
     env_emit(p->env, PARTITION_OUT_STORE_OPEN)->store_open.epoch = start->epoch;
 }
 
-/* Deletions behind the watermark are not in the log any more, as it was put back further than they are kept:
- * nothing would remove these rows. There may be some while it is 0, as it moves with a later batch than they.
- */
+/* Whether deletions after the watermark are missing from the log, since the watermark was put back further
+ * than deletions are kept: nothing would remove their rows. Such rows may exist while it is 0, as it moves
+ * with a later batch than the rows. */
 static bool lacks_deletions(const struct projection *p, const struct rows_state *rows)
 {
     return rows->projected.seq < p->start.deleted;
@@ -113,7 +113,7 @@ static bool catch_up_more(struct projection *p)
         p->redo_next = out->to + 1;
         return false;
     }
-    if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor is there a record behind it */
+    if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor does a record follow */
         catch_up_reset(p);
         return false;
     }
@@ -140,8 +140,8 @@ static bool catch_up_more(struct projection *p)
 }
 
 /*
- * Whether the rows are of this log: they are if the record of the watermark is there. A log that lost its
- * tail may have grown beyond the watermark, with other records, while the database was away.
+ * Whether the rows belong to this log: they do if the log has the record of the watermark. A log that lost
+ * its tail may have grown beyond the watermark, with other records, while the database was away.
  */
 static bool catch_up_prove(struct projection *p, const struct log_record *record)
 {

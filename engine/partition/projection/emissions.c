@@ -147,7 +147,7 @@ void emissions_post(struct projection *p, const struct projection_batch *b)
 void emissions_begin(struct projection *p)
 {
     assert(p->state == PROJECTION_CURRENT);
-    list_release(&p->emissions.part); /* its last part was never written: the turn does not count */
+    list_release(&p->emissions.part); /* the last part was never written: the turn does not count */
     for (size_t i = 0; i < OUTBOX_QUEUES; i++)
         if (p->emissions.queues[i].first != NULL)
             emissions_go(p, p->emissions.queues[i].first);

@@ -110,7 +110,7 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
                                    .request_id = request_id_of(p, b, turn, event),
                                    .parent = {turn->instance, turn->execution, event->ref}};
         if (message.instance.len == 0)
-            return; /* its parent does not wait for it any more */
+            return; /* the parent does not wait for it any more */
         break;
     case EVENT_EVENT_SENT:
         message = (struct message){.kind = MESSAGE_EVENT,

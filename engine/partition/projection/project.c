@@ -23,7 +23,7 @@ static bool durable_is_due(const struct projection *p)
            (p->env->now_ms >= p->projector.durable_next_ms || projection_removals(p) >= REMOVALS_MAX / 2);
 }
 
-/* What workers are given, and what their claims are compared with. */
+/* Adds nonces for the workers, and digests that their claims are compared with. */
 static void sign_activities(const struct projection *p, struct projection_batch *b)
 {
     for (size_t i = 0; i < b->activities_len; i++) {
@@ -114,7 +114,7 @@ static bool same_push(const struct projected_push *a, const struct projected_pus
            thole_slice_equal(a->reason, b->reason);
 }
 
-/* Its row is not deleted but replaced by that of a later try, together with all other rows. */
+/* Whether the row is not deleted but replaced by that of a later try, together with all other rows. */
 static bool is_replaced(struct projection_batch *b, const struct projected_push *push)
 {
     const struct projected_activity *const activity =

@@ -93,7 +93,7 @@ static void check_builds(const struct projection *p)
     assert(busy <= 1 && records == p->projector.unprojected && bytes == p->projector.unprojected_bytes);
 }
 
-/* What is counted while the log is read again. */
+/* Checks the counts of the repeated reading of the log. */
 static void check_redo(const struct redo *redo)
 {
     size_t open = 0, roots = 0;

@@ -1,13 +1,13 @@
 /*
  * The projection of the partition's log: the effects of committed records outside. It takes committed
  * records, in order, and collects rows, work messages, cancellations and messages to other instances in
- * batches; each batch becomes one transaction or a few, then its messages are sent, then the watermark moves
- * behind it. It knows neither appends nor instances in memory: facts about the instance are given with the
- * record.
+ * batches. Each batch becomes one transaction or a few, then its messages are sent, then the watermark moves
+ * past it. The room knows neither appends nor instances in memory: facts about the instance are given with
+ * the record.
  *
- * Its states: enum projection_state, and those of its batches, of which one is applied at a time, while the
- * messages of those before it are on their way; which may follow which: docs/architecture.md. Answers that
- * come in another state than the one that waits for them are ignored.
+ * States: enum projection_state, and those of the batches. One batch is applied at a time, while the messages
+ * of those before it are on their way. docs/architecture.md says which state may follow which. An answer that
+ * comes in another state than the one that waits for it is ignored.
  *
  * Outputs: STORE_OPEN, STORE_RESET, READ_LOG, READ_RESULTS, READ_TIMERS, APPLY, PUBLISH_WORK, WITHDRAW,
  * PUSH_CANCEL, SEND, EMIT, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, NOTICE.
@@ -69,7 +69,7 @@ struct projection_facts { /* of the record's instance, as its owner has it in me
     struct trace trace;
     uint64_t running_ms; /* as the record of the instance before this one gave it; 0: it is not known */
 };
-struct projection_turns {     /* what the record completed; borrowed until the next call */
+struct projection_turns {     /* the turns that the record completed; borrowed until the next call */
     const struct turn *turns; /* turns that are complete with it: a turn in parts comes with its last part */
     size_t len;
     bool rows_uncertain; /* there may be fewer rows of activities than are counted */
@@ -105,7 +105,7 @@ void projection_read_timers(struct projection *projection); /* asks for the rows
 void projection_timers(struct projection *projection, const struct in_timers *in);
 /* Takes the next timer that is due. False: none; asks for more rows if needed. */
 bool projection_take_due(struct projection *projection, struct projection_timer *ret);
-/* A timer that fired too early must fire again. Its row is there. */
+/* Puts a timer back that fired too early: it must fire again. The timer's row exists. */
 void projection_wake(struct projection *projection, const struct batch_timer *timer);
 uint64_t projection_deadline_ms(const struct projection *projection);
 
@@ -119,8 +119,8 @@ uint64_t projection_done(const struct projection *projection);
 /* The log, whose last record says @p said, must be told that messages to other instances or CloudEvents are
  * stored or records removed. */
 bool projection_unsaid(const struct projection *projection, uint64_t said);
-/* What the row of the partition says after the last batch that was applied. Whether the database must have
- * exactly that: it is open, and no batch is on its way there. */
+/* The state that the row of the partition has after the last batch that was applied. True: the database must
+ * have exactly this state, since it is open and no batch is on its way there. */
 bool projection_rows(const struct projection *projection, struct rows_state *ret);
 /* The database does not know the watermark yet. */
 bool projection_unsaved(const struct projection *projection);

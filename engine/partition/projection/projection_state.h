@@ -7,16 +7,16 @@
 
 enum {
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
-    UNPROJECTED_BYTES_MAX = 32 * 1024 * 1024, /* the same, by the memory of their batches */
+    UNPROJECTED_BYTES_MAX = 32 * 1024 * 1024, /* likewise, by the memory of their batches */
     ROOT_INSTANCES_MAX = 1000000,
     REMOVALS_MAX = 10000,       /* removals that wait, before turns pause */
     REMOVALS_URGENT = 2500,     /* histories that wait, from which on their removal leaves nobody time */
     REMOVALS_OUT_MAX = 64,      /* REMOVE_HISTORYs at a time */
     REMOVALS_LISTS_OUT_MAX = 4, /* REMOVE_RECORDSs at a time */
-    /* Other rows wait for the disk behind a watermark that is to be durable; removals wait for that one. */
+    /* Other rows wait for the disk after a watermark that is to be durable; removals wait for that one. */
     DURABLE_PAUSE_MS = 50,
     EMISSIONS_MAX = 8192, /* CloudEvents since the first that is not stored, before turns pause */
-    EMISSIONS_BYTES_MAX = 32 * 1024 * 1024, /* the same, by their memory */
+    EMISSIONS_BYTES_MAX = 32 * 1024 * 1024, /* likewise, by their memory */
 };
 
 /* --- timers.c: a heap of due times --------------------------------------------------------------- */
@@ -66,8 +66,8 @@ struct projected_quarantine {
 };
 struct projected_instance {
     struct batch_instance row;
-    bool pruned; /* it gets no row */
-    bool said;   /* nor does this one: the row that is there says enough, see add_instance() */
+    bool pruned; /* gets no row */
+    bool said;   /* gets none either: the present row is current enough, see add_instance() */
     bool parent_known;
     struct origin parent;
 };
@@ -82,7 +82,7 @@ struct projected_push {
 struct projected_deletion {
     struct batch_deletion row;
     uint64_t sequence; /* of the deletion's record: the records before it are removed */
-    bool removed;      /* its records are gone */
+    bool removed;      /* the records are gone */
 };
 struct projected_send {          /* a message to another instance */
     struct projected_send *next; /* in its per-receiver queue */
@@ -105,7 +105,7 @@ enum batch_state {
     BATCH_FILLING,    /* the newest one: takes the rows of further records */
     BATCH_SEALED,     /* a newer one fills: waits for those before it */
     BATCH_REMOVING,   /* deletes the rows of cancelled activities first, so that workers are told soon */
-    BATCH_APPLYING,   /* its rows are being written, in one transaction or a few */
+    BATCH_APPLYING,   /* the rows are being written, in one transaction or a few */
     BATCH_PUBLISHING, /* waits until its messages are stored */
 };
 struct projection_batch { /* a projection batch */
@@ -151,8 +151,8 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
 /* Leaves these executions out of the batch, which has a newer one. */
 void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
                             struct executions executions);
-/* The same where a removal that was cut off may have left any of their records: the end of a timer may be
- * gone. */
+/* Like projection_batch_prune(), for executions of which a removal that was cut off may have left any record:
+ * the end of a timer may be gone. */
 void projection_batch_prune_left(struct projection_batch *batch, thole_slice instance,
                                  struct executions executions);
 /* Of any execution up to this one: a removal that was cut off may have left any. */
@@ -161,12 +161,13 @@ struct projected_deletion *projection_batch_deletion(struct projection_batch *ba
 struct projected_push *projection_batch_push(struct projection_batch *batch);
 struct projected_send *projection_batch_send(struct projection_batch *batch);
 struct projected_emission *projection_batch_emission(struct projection_batch *batch);
-/* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them.
- * One turn may have more rows than one transaction takes. NULL: out of memory. */
+/* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from past them. One
+ * turn may have more rows than one transaction takes. NULL: out of memory. */
 struct batch *projection_batch_rows(const struct projection_batch *batch, uint32_t partition, uint64_t epoch,
                                     size_t *from);
 bool projection_batch_has_more(const struct projection_batch *batch, size_t from);
-/* The same with only the activities whose rows are deleted; ret_batch NULL: none are left. */
+/* Like projection_batch_rows(), with only the activities whose rows are deleted; ret_batch NULL: none are
+ * left. */
 THOLE_NODISCARD thole_status projection_batch_removals(const struct projection_batch *batch,
                                                        uint32_t partition, uint64_t epoch, size_t *from,
                                                        struct batch **ret_batch);
@@ -214,7 +215,7 @@ void projector_release(struct projector *projector);
 /* --- redo.c: while the log is read again ------------------------------------------------------- */
 struct redo {
     struct projection_batch *open; /* activities whose end was not read yet, each with its last try */
-    size_t open_len;               /* that are not gone */
+    size_t open_len;               /* number of those that are not gone */
     struct projected done;         /* batches up to this record are applied and published */
     bool settled;                  /* READ_RESULTS has been answered */
     struct root_instance {         /* open addressing, empty = free */
@@ -283,7 +284,7 @@ struct projection {
     struct emissions emissions;
     struct timer_book timers;
     struct timer_entry due; /* the one that projection_take_due() returned */
-    struct turn *turns;     /* that the last record completed */
+    struct turn *turns;     /* the turns that the last record completed */
     size_t turns_len, turns_cap;
 };
 /* The only ways to change the states; each asserts that the new one may follow. */
@@ -345,9 +346,9 @@ void emissions_add_deletion(struct projection *p, struct projection_batch *batch
                             uint64_t sequence);
 /* The rows of the batch are committed: its CloudEvents are owed, and sent when the projection is CURRENT. */
 void emissions_post(struct projection *p, const struct projection_batch *batch);
-/* The same for those of a record whose rows were committed by an owner before. */
+/* Like emissions_post(), for a record whose rows were committed by an earlier owner. */
 void emissions_find(struct projection *p, const struct record *record, uint64_t sequence);
-void emissions_begin(struct projection *p); /* it is CURRENT: sends what is owed */
+void emissions_begin(struct projection *p); /* the projection is CURRENT: sends the owed ones */
 /* Whether all are stored that belong to records before that one. */
 bool emissions_done_below(const struct projection *p, uint64_t sequence);
 void emissions_release(struct emissions *emissions);
@@ -364,7 +365,7 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
 /* Remembers that the records of these executions below the sequence must be removed. */
 void removals_owe(struct projection *p, thole_slice instance, struct executions executions,
                   uint64_t sequence);
-/* The same of records that the one with the sequence lists. */
+/* Like removals_owe(), for records that the one with the sequence lists. */
 void removals_owe_listed(struct projection *p, const struct folded *folded, uint64_t sequence);
 void removals_pump(struct projection *p, uint64_t confirmed_seq);
 /* Sequences of the first and the last one that is owed; 0: none is. */

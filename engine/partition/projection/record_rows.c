@@ -13,7 +13,7 @@ struct turn_rows { /* one turn, or a part of it */
     const struct turn *turn;
     const struct projection_facts *facts; /* live: of the instance */
     bool live;
-    uint64_t running_ms; /* what the instance's row says: see struct projection_turns */
+    uint64_t running_ms; /* the value in the instance's row: see struct projection_turns */
     uint64_t sequence;   /* of the record that it ends with */
     uint64_t first;      /* of the record that it begins with */
     bool published;      /* a former owner has sent its messages to other instances, and its CloudEvents */
@@ -215,7 +215,7 @@ static void record_rows_activity_ended(const struct turn_rows *t, const struct e
 
 /* --- pruned executions --------------------------------------------------------------------------- */
 
-/* Who reads the log again may find an activity or a timer whose end is removed already. */
+/* When the log is read again, an activity or a timer may appear whose end is removed already. */
 static void prune_left(const struct turn_rows *t, struct executions executions)
 {
     redo_deleted(t->p, t->turn->instance, executions.upto);
@@ -561,7 +561,7 @@ static struct projection_batch *record_rows_take_record(struct projection *p, th
         return NULL;
     }
     bool const good = status == THOLE_OK && record_has_rows(ret);
-    if (live && !good) { /* it stays in the log; its instance is marked when it is loaded */
+    if (live && !good) { /* stays in the log; its instance is marked when it is loaded */
         p->step_down = "a record does not decode as it was written";
         return NULL;
     }

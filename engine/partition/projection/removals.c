@@ -1,18 +1,18 @@
 /*
  * Removes the records of deleted instances. They may be removed when
  *  - all their effects are done, and their CloudEvents stored;
- *  - a later stored record says that the deletion is committed, so that a reader of the tail continues behind
+ *  - a later stored record says that the deletion is committed, so that a reader of the tail continues after
  *    the gap;
- *  - the watermark behind them is durable in the database: the record of the watermark must stay in the log.
+ *  - a watermark after them is durable in the database: the record of the watermark must stay in the log.
  *
  * Until they are removed no record says that all is published (projection_done), so a new owner looks for
- * deletions from there on, and removes what is left.
+ * deletions from there on, and removes the rest.
  *
- * What a record lists as dispensable (Folded) is removed under the same conditions.
+ * Records that a record lists as dispensable (Folded) are removed under the same conditions.
  *
- * Pruning is the same for some executions of an instance that continues: not a record of its own, but an
- * event in a turn of a later execution. The first execution stays: it has the time and the request of the
- * start.
+ * Pruning removes some executions of an instance that continues, under these conditions too. It is no record
+ * of its own, but an event in a turn of a later execution. The first execution stays: it has the time and the
+ * request of the start.
  */
 #include "memory.h"
 #include "projection_state.h"

@@ -1,5 +1,5 @@
 /*
- * Sequences of work messages by activity. Open addressing; when an entry is removed, those behind it move up.
+ * Sequences of work messages by activity. Open addressing; when an entry is removed, those after it move up.
  */
 #include "memory.h"
 #include "projection_state.h"
