@@ -56,8 +56,8 @@ bool instance_row_says_execution(const struct batch_instance *row)
     return row->orchestration.len > 0 || instance_rows_is_end(row->status);
 }
 
-/* 0: that of the instance. The row of a later execution is there since it began, and then keeps the time: the
- * last one stands in only when that row was lost. */
+/* The start of this execution; 0: that of the instance. The row of a later execution exists since it began,
+ * and then keeps the time: the last one stands in only when that row was lost. */
 static uint64_t started_ms(const struct batch_instance *row)
 {
     if (row->created_ms > 0 || row->execution == 1)

@@ -1,5 +1,5 @@
 /*
- * What Postgres knows of a namespace and of the logs of its partitions: to tell a NATS that is empty, older
+ * Postgres's records of a namespace and of the logs of its partitions: to tell a NATS that is empty, older
  * or another one from a new one (namespace_verdict.h). Statuses: see postgres.h. Each call is one round trip.
  */
 #ifndef THOLE_NAMESPACE_STORE_H
@@ -23,10 +23,10 @@ struct namespace_rows {
 };
 THOLE_NODISCARD thole_status namespace_store_read(struct postgres *pg, struct namespace_rows *ret,
                                                   thole_error *reterr);
-/* What is known of the logs of partitions 0 to @p n - 1. */
+/* Postgres's records of the logs of partitions 0 to @p n - 1. */
 THOLE_NODISCARD thole_status namespace_store_logs(struct postgres *pg, struct log_known *ret, size_t n,
                                                   thole_error *reterr);
-/* The same of one, and the identity. */
+/* The record of one log, and the identity of the namespace. */
 THOLE_NODISCARD thole_status namespace_store_log(struct postgres *pg, uint32_t partition,
                                                  struct log_known *ret, struct namespace_id *ret_id,
                                                  thole_error *reterr);

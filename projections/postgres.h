@@ -77,7 +77,7 @@ int postgres_socket(const struct postgres *pg);
 /* Reads what an idle socket has received (notices, a lost connection). Never blocks, never connects. */
 THOLE_NODISCARD thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr);
 /* From now on postgres_next_removal() returns partitions of which another program has deleted rows: their
- * owners are fenced, and must project everything again. Does nothing behind a pooler. */
+ * owners are fenced, and must project everything again. Does nothing through a pooler. */
 THOLE_NODISCARD thole_status postgres_listen(struct postgres *pg, thole_error *reterr);
 /* One at a time, of notifications that a statement or postgres_check_idle() has read; false: no more.
  * *ret_partition: UINT32_MAX = all. */
@@ -97,13 +97,13 @@ THOLE_NODISCARD thole_status postgres_grant(struct postgres *pg, thole_error *re
  * role may ask. */
 THOLE_NODISCARD thole_status postgres_rights(struct postgres *pg, size_t *ret_roles, struct buf *lacking,
                                              thole_error *reterr);
-/* Is there a pooler between, whatever its mode? */
+/* Whether a pooler is in between, in whatever mode. */
 bool postgres_is_pooled(const struct postgres *pg);
 /* As libpq has it: 150004 is 15.4. 0 while there is no connection. */
 int postgres_server_version(const struct postgres *pg);
 /* Statements sent on this connection since it was opened; for the idle test. */
 uint64_t postgres_statements(const struct postgres *pg);
-/* What the database takes on the disk of its server. */
+/* Bytes of the database on its server's disk. */
 THOLE_NODISCARD thole_status postgres_database_bytes(struct postgres *pg, uint64_t *ret, thole_error *reterr);
 /* The database's clock, milliseconds since 1970 UTC. */
 THOLE_NODISCARD thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr);

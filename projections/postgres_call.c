@@ -254,7 +254,8 @@ void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, 
 
 /* -- sending -- */
 
-/* The name behind "unnest($n::type[]) AS " in the statement: that of the column which is written with it. */
+/* The name that follows "unnest($n::type[]) AS " in the statement: that of the column which is written with
+ * it. */
 static void call_name_param(const char *sql, size_t n, char *ret, size_t cap)
 {
     char param[32];
@@ -319,8 +320,9 @@ static bool send_text(struct postgres *pg, const char *sql, size_t n, const char
     return PQsendQueryParams(pg->conn, sql, (int)n, NULL, values, lengths, formats, 1) == 1;
 }
 
-/* At the beginning of a transaction behind a pooler. The guard fails when the server has lost transactions
- * since the partitions were opened: their rows are then not what the engine believes. */
+/* Sends the settings at the beginning of a transaction through a pooler. The guard fails when the server
+ * has lost transactions since the partitions were opened: their rows are then not those that the engine
+ * expects. */
 static bool send_settings(struct postgres *pg)
 {
     static const char guard[] = "SELECT 1 / count(*) FROM incarnation WHERE id::text = $1::text";

@@ -28,7 +28,7 @@ enum {
     WHERE_BYTES = 256,
 };
 
-struct call_queued { /* its parameters: params_first up to, not including, params_end */
+struct call_queued { /* parameters: params_first up to, not including, params_end */
     enum statement statement;
     size_t params_first, params_end;
 };
@@ -73,7 +73,7 @@ struct postgres {
     const char *what;
     uint64_t timeout_ms;
     thole_status failed;        /* sticky */
-    thole_error connect_failed; /* its text, when the call could not connect */
+    thole_error connect_failed; /* the error text, when the call could not connect */
     struct call_refusal refusal;
     size_t refused_param; /* from 1: the first one that has a value which is not sent; 0: none has */
     struct buf bytes;     /* of all parameters */
@@ -168,7 +168,7 @@ uint32_t migrate_lock_key(const char *schema);
 THOLE_NODISCARD thole_status error_from_result(const struct postgres *pg, const char *what,
                                                const PGresult *result, bool *ret_useless,
                                                thole_error *reterr);
-/* What a result says of the data that was refused. */
+/* Takes the refused data from a result. */
 void error_refusal(const PGresult *result, struct call_refusal *ret);
 /* For a connection attempt: the status is found in the message, which holds SQLSTATEs (PQERRORS_VERBOSE). */
 THOLE_NODISCARD thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_error *reterr);

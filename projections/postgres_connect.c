@@ -314,7 +314,7 @@ thole_status session_open(struct postgres *pg, thole_error *reterr)
     struct place second;
     size_t tried = 0;
     assert(pg->conn == NULL);
-    /* Of several the one that writes: it is never behind. */
+    /* With several hosts the one that writes: it never lags. */
     bool const only_one = pg->reads && !find_place(pg->conninfo, 1, &second);
     thole_status status = postgres_connect_connect_any(pg, only_one ? "any" : "read-write", &tried, reterr);
     if (status == THOLE_UNAVAILABLE && pg->reads && !only_one)

@@ -7,7 +7,7 @@ struct error_class {
     const char *code; /* prefix of the SQLSTATE; the first matching row counts */
     thole_status status;
     bool drop;        /* the connection is not usable any more */
-    const char *hint; /* what to try */
+    const char *hint; /* advice on what to try */
 };
 
 static const struct error_class classes[] = {
@@ -36,16 +36,16 @@ static const struct error_class classes[] = {
      "grant the role the privilege: `thole migrate --grants` does, as the role that migrates"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
     {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
-    /* What Postgres refuses because of the data: a row that has others than these is written. */
+    /* Errors that Postgres reports because of the data: a row with other data is written. */
     {"21", THOLE_INVALID, false, ""},    /* a row twice in one statement */
     {"22", THOLE_INVALID, false, ""},    /* for example text that is not UTF-8 */
     {"23", THOLE_INVALID, false, ""},    /* a constraint */
     {"27", THOLE_INVALID, false, ""},    /* a trigger has changed the row */
-    {"38", THOLE_INVALID, false, ""},    /* a function that somebody has added */
+    {"38", THOLE_INVALID, false, ""},    /* a function that a user has added */
     {"39", THOLE_INVALID, false, ""},    /* likewise */
     {"44", THOLE_INVALID, false, ""},    /* a view's check */
     {"54000", THOLE_INVALID, false, ""}, /* longer than an index holds */
-    /* Classes of SQL and of Postgres; all others are of functions and triggers that somebody has added. */
+    /* Classes of SQL and of Postgres; all others are of functions and triggers that a user has added. */
     {"0", THOLE_CORRUPT, false, ""},
     {"1", THOLE_CORRUPT, false, ""},
     {"2", THOLE_CORRUPT, false, ""},

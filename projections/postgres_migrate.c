@@ -245,7 +245,7 @@ thole_status postgres_grant(struct postgres *pg, thole_error *reterr)
     return locked_step(pg, grant_step, &applied, reterr);
 }
 
-/* ---- what somebody has removed ---- */
+/* ---- removed tables and columns ---- */
 
 static thole_status make_all(struct postgres *pg, thole_error *reterr)
 {
@@ -279,8 +279,8 @@ static void take_missing(void *arg, const struct defect *defect)
         first->defect = *defect;
 }
 
-/* The number of the last migration says what was made, and not what is there; and the table that has it may
- * be what is missing. */
+/* The number of the last migration says what was made, not what still exists; and the table that has the
+ * number may itself be missing. */
 static thole_status mend_missing(struct postgres *pg, thole_error *reterr)
 {
     struct first_missing first = {.n = 0};
@@ -314,8 +314,9 @@ thole_status postgres_migrate(struct postgres *pg, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* What grants.sql gives, read from its text: a right to a whole table, or to columns; what the tables do not
- * have yet is left out. A role that lacks all of a table is named with the table, else with what it lacks. */
+/* The rights in grants.sql, read from its text: a right to a whole table, or to columns; those of missing
+ * columns are left out. A role that lacks all rights to a table is reported with the table, else with the
+ * missing rights. */
 static const char rights_query[] =
     "WITH text (sql) AS (SELECT regexp_replace($T, '--[^\\n]*', '', 'g')),"
     " given (rights, tables, role) AS (SELECT m[1], m[2], m[3] FROM text,"

@@ -47,7 +47,7 @@ thole_status session_failed(struct postgres *pg, const char *what, const PGresul
     return status;
 }
 
-/* What the socket is ready for, in time. */
+/* Waits until the deadline; returns the events that the socket is ready for. */
 static short wait_ready(const struct postgres *pg, short events, uint64_t now_ms, uint64_t deadline_ms)
 {
     uint64_t const left_ms = deadline_ms - now_ms;

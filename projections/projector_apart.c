@@ -1,10 +1,10 @@
 /*
- * A batch that is refused for what is in it. Its rows are written in ever smaller groups, each behind a
- * savepoint, until those are known that cannot be written: they are named in set_aside, in the transaction
+ * A batch with rows that Postgres refuses for their contents. Its rows are written in ever smaller groups,
+ * each after a savepoint, until the refused ones are known: they are listed in set_aside, in the transaction
  * that writes the others and moves the watermark.
  *
- * It is the row only if the table takes another one, that nobody has: else the database is broken, and the
- * partition waits until somebody has mended that.
+ * The row is at fault only if the table takes another row, with a key that no row has: else the database is
+ * broken, and the partition waits until a user has repaired it.
  */
 #include "memory.h"
 #include "projector_parts.h"
@@ -33,7 +33,7 @@ struct apart {
     struct batch_instance *executions;
     size_t executions_len;
     size_t *removed; /* which ones part.rows.activities_removed are in the batch */
-    /* What was found. */
+    /* The refused rows. */
     struct refused *refused;
     size_t refused_len;
     bool sound[UNIT_TABLES]; /* the table takes other rows */

@@ -408,7 +408,7 @@ static thole_status projector_apply_apply(struct postgres *pg, const struct gath
         durable |= batches[i]->durable;
     if (durable)
         projector_set(pg, "synchronous_commit", "on");
-    projector_send_fence(pg, batches, n); /* first: if it fails, nothing behind it is executed */
+    projector_send_fence(pg, batches, n); /* first: if it fails, no later statement is executed */
     send_deletions(pg, all);
     size_t const removals = projector_send_activities(pg, all);
     projector_send_timers(pg, all);
@@ -427,7 +427,7 @@ thole_status projector_store_apply(struct postgres *pg, struct batch *const *bat
                                    thole_error *reterr)
 {
     struct gathered all;
-    assert(n > 0 && !pg->in_transaction); /* it must not join an open transaction */
+    assert(n > 0 && !pg->in_transaction); /* must not join an open transaction */
     call_begin(pg, "projecting a batch");
     THOLE_TRY(projector_check_partitions(pg, batches, n, reterr));
     projector_apply_count(&all, batches, n);

@@ -1,4 +1,4 @@
-/* Inside projections/: shared by the files behind projector_store.h. */
+/* Inside projections/: shared by the files that implement projector_store.h. */
 #ifndef THOLE_PROJECTOR_PARTS_H
 #define THOLE_PROJECTOR_PARTS_H
 #include "postgres_call.h"

@@ -17,7 +17,7 @@ thole_status projector_check(uint32_t partition, thole_error *reterr)
     return thole_fail(reterr, THOLE_INVALID, "partition %u: at most %d", partition, PARTITIONS_MAX - 1);
 }
 
-/* Behind a pooler the last statement of a call that opens a partition. */
+/* Through a pooler, the last statement of a call that opens a partition. */
 static void send_incarnation(struct postgres *pg)
 {
     if (pg->pooled)
@@ -397,7 +397,7 @@ static void send_expire(const struct taking *of, uint64_t limit, uint64_t skip)
     call_send(of->pg, STATEMENT_EXPIRE);
 }
 
-/* The next one, behind a savepoint. Adds to *skip one that cannot be deleted. */
+/* The next one, after a savepoint. Adds to *skip one that cannot be deleted. */
 static thole_status expire_alone(const struct taking *of, uint64_t *skip, struct expired_try *to,
                                  size_t *ret_n, thole_error *reterr)
 {

@@ -78,11 +78,11 @@ struct projector_refused {
     char first[384]; /* of which the first one is, and why; one line */
 };
 /*
- * The same of one batch that was refused with THOLE_INVALID or THOLE_LIMIT: all of its rows are written but
- * those that Postgres refuses for what is in them, which are named in the table set_aside, in the same
- * transaction. A row that is written later is set aside no more. Takes many round trips. Statuses as before;
- * THOLE_INVALID when a table refuses any row, or when more than SET_ASIDE_MAX rows of the partition would be
- * set aside.
+ * Like projector_store_apply(), for one batch that was refused with THOLE_INVALID or THOLE_LIMIT: writes all
+ * of its rows but those that Postgres refuses for their contents, which are listed in the table set_aside, in
+ * the same transaction. A row that is written later is set aside no more. Takes many round trips. Statuses as
+ * before; THOLE_INVALID when a table refuses any row, or when more than SET_ASIDE_MAX rows of the partition
+ * would be set aside.
  */
 enum { SET_ASIDE_MAX = 1000 };
 THOLE_NODISCARD thole_status projector_store_apply_apart(struct postgres *pg, struct batch *batch,
@@ -123,10 +123,10 @@ THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t 
 /*
  * Activities of the partition that no worker claimed or renewed since @p older_than_ms milliseconds (database
  * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Marks them: a row is
- * returned again only after the same time, so that rows which no worker can run do not hide those behind
- * them. Skips rows that are locked, those that are completed from outside, and those that are shelved; finds
- * none in rows that are older than the owner's. ret_next_in_ms: until the next
- * row can be an orphan, 0 when there may be more already; UINT64_MAX: none can.
+ * returned again only after the same time, so that rows which no worker can run do not hide later ones. Skips
+ * rows that are locked, completed from outside, or shelved; finds none in rows that are older than the
+ * owner's. ret_next_in_ms: until the next row can be an orphan, 0 when there may be more already; UINT64_MAX:
+ * none can.
  */
 THOLE_NODISCARD thole_status projector_store_orphans(struct postgres *pg, const struct rows_owner *owner,
                                                      uint64_t older_than_ms, size_t limit,

@@ -71,7 +71,7 @@ static void make_pattern(thole_slice prefix, struct buf *to)
         buf_text(to, "%");
 }
 
-/* Where the next page begins: behind this row. The id is a copy, since the row is freed with its result. */
+/* Where the next page begins: after this row. The id is a copy, since the row is freed with its result. */
 struct list_place {
     uint64_t created_ms;
     struct buf id;
@@ -275,7 +275,7 @@ thole_status query_store_executions(struct postgres *pg, thole_slice instance, t
 
 /* ---- quarantine ---- */
 
-/* Where the next page begins: behind this row. */
+/* Where the next page begins: after this row. */
 struct poisoned_place {
     uint64_t since_ms, execution, activity_id;
     struct buf id;

@@ -146,7 +146,7 @@ struct mended {
     uint64_t execution, id;
     uint64_t numbers[ROW_NUMBERS_MAX];
     thole_slice texts[ROW_TEXTS_MAX];
-    uint32_t p, number_32[ROW_NUMBERS_MAX]; /* the same numbers, for columns of 32 bits */
+    uint32_t p, number_32[ROW_NUMBERS_MAX]; /* copies of the numbers for columns of 32 bits */
     uint64_t scheduled_ms;
     bool wrong, yes; /* wrong: no worker can have that claim; yes: is true */
 };
@@ -407,7 +407,7 @@ static thole_status mend_set_aside(const struct mending *m, thole_error *reterr)
     return call_run(m->pg, reterr);
 }
 
-/* Each behind a savepoint of its own. */
+/* Writes each row after a savepoint of its own. */
 static thole_status mend_apart(struct mending *m, size_t *ret_refused, thole_error *reterr)
 {
     size_t const n = m->n;
@@ -447,7 +447,7 @@ thole_status row_store_mend(struct postgres *pg, thole_slice instance, uint32_t 
                             const struct row_difference *differences, size_t n, size_t *ret_refused,
                             thole_error *reterr)
 {
-    assert(pg->in_transaction); /* behind row_store_fence() */
+    assert(pg->in_transaction); /* after row_store_fence() */
     struct mending m = {.pg = pg, .instance = instance, .p = p, .differences = differences, .n = n};
     m.rows = memory_array(n + 1, sizeof *m.rows);
     *ret_refused = 0;

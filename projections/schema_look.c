@@ -63,7 +63,7 @@ thole_status schema_read(struct postgres *pg, schema_part_fn *each, void *arg, t
 
 struct schema_looking {
     const char *ns; /* of its command line */
-    char *texts;    /* of each part of the shape: whether it is there, and as it must be */
+    char *texts;    /* for each part of the shape: whether it exists, and as it must be */
     defect_fn *each;
     void *arg;
 };
@@ -158,7 +158,8 @@ static thole_status schema_look_add_part(struct postgres *pg, const struct schem
     return status;
 }
 
-/* What is there of the shape and nothing else; who depends on it from outside hinders it. */
+/* Drops the existing parts of the shape and nothing else; a foreign object that depends on one prevents
+ * that. */
 static thole_status schema_look_drop_parts(struct postgres *pg, const char *texts, thole_error *reterr)
 {
     struct buf sql;

@@ -9,7 +9,7 @@
 enum {
     SQL_BYTES_MAX = 32 * 1024,
     DDL_TIMEOUT_MS = 600000, /* removing a schema with many rows */
-    LOCK_TIMEOUT_MS = 2000,  /* programs wait behind it */
+    LOCK_TIMEOUT_MS = 2000,  /* programs wait for it */
     SWITCH_TIMEOUT_MS = 60000,
 };
 
@@ -180,10 +180,10 @@ thole_status schema_next_begin(struct postgres *next, uint32_t p, uint64_t *ret_
 /* ---- the switch ---- */
 
 /*
- * Who has a statement under way ends it first; who comes later waits, and then finds the new tables under the
- * old names. A partition that is new here has no rows yet, and its watermark says so. None is complete until
- * its owner has projected what is behind the watermark: till then a worker does not take a row that is not
- * there for a cancelled activity.
+ * Running statements end first; later ones wait, and then find the new tables under the old names. A
+ * partition that only exists here has no rows yet, and its watermark says so. No partition is complete until
+ * its owner has projected the log after the watermark: till then a worker does not take a missing row for a
+ * cancelled activity.
  */
 static const char switch_sql[] =
     "BEGIN; SET LOCAL lock_timeout = $P; SET LOCAL synchronous_commit = on;"
@@ -226,7 +226,7 @@ thole_status schema_next_switch(struct postgres *next, thole_error *reterr)
             session_drop(next);
         return status;
     }
-    /* What cannot be removed now the next rebuild removes. */
+    /* A schema that cannot be removed now is removed by the next rebuild. */
     thole_status const removed =
         schema_next_run(next, "removing the schema of before", "DROP SCHEMA IF EXISTS $O CASCADE", 0,
                         DDL_TIMEOUT_MS, NULL, NULL);

@@ -1,13 +1,13 @@
 /*
- * A second schema beside a namespace's, in which its rows are made anew while programs use the first, and
- * which then takes the first one's place. Statuses: see postgres.h.
+ * A second schema beside a namespace's. The rows are made again in it while programs use the first schema;
+ * then it takes the first one's place. Statuses: see postgres.h.
  *
- *   schema_next_open()       removes what an earlier one left behind, makes the tables
- *   schema_next_begin()      for each partition: rows that are made from now on are from there on
+ *   schema_next_open()       removes the rest of an earlier attempt, makes the tables
+ *   schema_next_begin()      for each partition: notes where in its log the rows begin
  *   …                        the rows, and again those that have changed
  *   schema_next_switch()     in one transaction
  *
- * Killed anywhere, the first schema is as it was, or the second one is in its place.
+ * If the program is killed at any point, the first schema is as before, or the second one is in its place.
  */
 #ifndef THOLE_SCHEMA_NEXT_H
 #define THOLE_SCHEMA_NEXT_H
@@ -24,10 +24,10 @@ THOLE_NODISCARD thole_status schema_next_begin(struct postgres *next, uint32_t p
                                                thole_error *reterr);
 /*
  * Takes the place of the first schema, which is removed. All its tables are locked for that; then owners are
- * fenced, open their partitions again, and project what is behind the watermarks. Claims of activities are
+ * fenced, open their partitions again, and project the log after the watermarks. Claims of activities are
  * taken over as they are at that moment. Statements that wait meanwhile find the new tables.
- * THOLE_UNAVAILABLE: its tables could not be locked in time, or the connection was lost: whether it was done
- * is then unknown, and schema_next_open() begins anew.
+ * THOLE_UNAVAILABLE: the tables could not be locked in time, or the connection was lost: whether the switch
+ * was done is then unknown, and schema_next_open() starts over.
  */
 THOLE_NODISCARD thole_status schema_next_switch(struct postgres *next, thole_error *reterr);
 /* Instead: removes the second schema. */

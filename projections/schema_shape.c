@@ -1,4 +1,4 @@
-/* What the migrations make: written by integration.schema_shape --write. */
+/* The schema that the migrations make: written by integration.schema_shape --write. */
 #include "schema_look.h"
 
 /* clang-format off */

@@ -11,32 +11,32 @@
 /* No worker has a lease of q. */
 #define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
 #define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
-/* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
+/* KEYS with the attempts of a worker's claims, and the condition that q is held by this very claim. */
 #define CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
 /* A time as microseconds since 1970. */
 #define MICROS_OF(time) "(extract(epoch FROM " time ") * 1000000)::int8"
-/* Which claim of q it is, in microseconds. Its attempt alone does not say so: it is counted anew when the row
- * is written again, and when the database has forgotten a claim. */
+/* The time of q's claim, in microseconds. The attempt alone does not identify the claim: it is counted from
+ * the beginning when the row is written again, and when the database has forgotten a claim. */
 #define CLAIMED MICROS_OF("q.claimed_at")
 /* Claims that worker $6 has given up, with when they were made; and that q is held by this one. */
 #define GIVEN_UP_CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt, unnest($7::int8[]) AS claimed")
 #define GIVEN_UP "(q.attempt = k.attempt AND q.worker = $6::text AND " CLAIMED " = k.claimed)"
 /*
- * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
- * later), or the database has lost the claim, which is then restored unless another worker has a lease. As it
- * only ever runs one of them at a time, the worker is all that counts.
+ * The condition that the try is the worker's: the row names the worker (a claim of its own whose answer was
+ * lost may have come later), or the database has lost the claim, which is then restored unless another worker
+ * has a lease. As a worker only ever runs one of them at a time, the worker is all that counts.
  */
 #define IS_OF(worker) "(q.worker = " worker "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
 #define MINE(worker) " AND q.try_number = k.try AND " IS_OF(worker)
-/* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
+/* CLAIMS with the facts to be noted: details of heartbeats since, and that the claims have settled; the
  * worker is $9. */
 #define NOTED                                                                                                \
     ", unnest($5::int8[]) AS attempt, unnest($6::bool[]) AS noted, unnest($7::bytea[]) AS details,"          \
     " unnest($8::bool[]) AS settled"
 #define NOTED_CLAIMS KEYS_AND(NOTED)
-/* The same with how long they are held from now on, $10, when they were made, $11, and whether their worker
- * is one that has resumed and was not heard of since, $12. */
+/* NOTED_CLAIMS with the time for which they are held from now on, $10, the time when they were made, $11, and
+ * whether their worker has resumed without a sign of life since, $12. */
 #define RENEWED_CLAIMS                                                                                       \
     KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed,"                      \
                    " unnest($12::bool[]) AS unheard")
@@ -80,8 +80,8 @@
 /* Not of rows that only an owner of the database can have written, who has removed the checks of the tables.
  */
 #define AN_ID "octet_length(instance) BETWEEN 1 AND 200"
-/* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
- * activities, so it is there before the message is. */
+/* The orchestration that scheduled the activity, and its version. The row of an instance is written with
+ * those of its activities, so it exists before the message. */
 #define WHOSE                                                                                                \
     " LEFT JOIN LATERAL (SELECT i.orchestration, i.version FROM instances AS i"                              \
     " WHERE i.instance = ANY (ARRAY[k.instance])) AS i ON true"
@@ -96,9 +96,9 @@
 #define BELIEVED BELIEVED_IF("")
 #define HAS_ROW(try)                                                                                         \
     "EXISTS (SELECT FROM worker_queue AS q WHERE" SAME("activity_id") " AND q.try_number " try ")"
-/* The same for claims, made at k.claimed: rows that are older are of a restored backup, which never had the
- * claim. After a claimed row is gone a batch follows, with what its activity has come to; and a row that has
- * a later try, or waits for somebody outside, is no older one. One that has an earlier try is: tries only
+/* BELIEVED for claims, made at k.claimed: older rows are of a restored backup, which never had the claim.
+ * After a claimed row is gone a batch follows, with the result of its activity; and a row that has a later
+ * try, or waits for a completion from outside, is no older one. One that has an earlier try is: tries only
  * grow, and an owner that others have replaced may have written to the backup. */
 #define BELIEVED_OF_CLAIMS                                                                                   \
     BELIEVED_IF(" AND ((" MICROS_OF("o.updated_at") " >= k.claimed AND NOT " HAS_ROW(                        \
@@ -117,8 +117,8 @@
 #define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
 
 /*
- * What of q no worker, engine or sweeper can have written: empty, or the reason. The times of a row are the
- * database's; a minute is left for a clock that was set back.
+ * The reason why no worker, engine or sweeper can have written q; empty: there is none. The times of a row
+ * are the database's; a minute is left for a clock that was set back.
  */
 #define WRONG_CLAIM                                                                                          \
     "CASE WHEN q.attempt < 0 OR coalesce(cardinality(q.lost), 0) > q.attempt"                                \
@@ -136,13 +136,13 @@
     " THEN 'a deadline at ' || q.deadline_at"                                                                \
     " WHEN greatest(q.created_at, q.claimed_at, q.renewed_at, q.swept_at, q.shelved_at)"                     \
     " > clock_timestamp() + interval '1 minute' THEN 'a time in the future' ELSE '' END"
-/* Ids of the rows of partition $1 in one table, behind $2: each once, in order. */
+/* Ids of the rows of partition $1 in one table, after $2: each once, in order. */
 #define IDS_OF(table)                                                                                        \
     "(SELECT DISTINCT q.instance FROM " table " AS q WHERE q.p = $1::int4 AND q.instance > $2::text"         \
     " ORDER BY q.instance LIMIT $3::int8)"
 #define STRAY_OF(table) "SELECT q.instance FROM " table " AS q WHERE q.p < 0 OR q.p >= $1::int4"
 
-/* What the owner of partition p knows of its row q: the epoch is its own, and nothing was applied since. */
+/* The owner's view of its row q of partition p: the epoch is its own, and nothing was applied since. */
 #define OWNED_COLUMNS                                                                                        \
     "unnest($1::int4[]) AS p, unnest($2::int8[]) AS epoch, unnest($3::int8[]) AS from_seq,"                  \
     " unnest($4::int8[]) AS from_mark, unnest($5::int8[]) AS batches"

@@ -63,8 +63,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " FROM (SELECT unnest($6::int8[]) AS seq, unnest($7::int8[]) AS mark, " OWNED_COLUMNS ") AS k"
          " WHERE q.p = ANY (ARRAY[k.p]) AND" AS_OWNED " RETURNING 1)"
          " SELECT (1 / CASE WHEN count(*) = cardinality($1::int4[]) THEN 1 ELSE 0 END)::int8 FROM moved"},
-    /* What those of partitions $1 are that are not as $2..$5 say, or, where $6 says so, not complete; epoch
-     * 0: there is none. */
+    /* Which of partitions $1 differ from $2..$5, or, where $6 says so, are not complete; epoch 0: no row. */
     [STATEMENT_PARTITIONS_LOOK] =
         {"partitions_look", "iiiiii",
          "SELECT k.p::int8, coalesce(q.epoch, 0), coalesce(q.projected_seq, 0),"
@@ -261,10 +260,10 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_LIVE_ACTIVITIES] = {"live_activities", "i",
                                    "SELECT count(*) FROM worker_queue WHERE p = $1::int4"},
     /*
-     * Takes what it finds: a row is an orphan again only after the same time, so that rows which no worker
-     * can run do not hide those behind them. A row that is locked is being worked on, one that is completed
-     * later needs no worker, and one that is shelved needs no message before there is one.
-     */
+      * Takes the rows that it finds: a row is an orphan again only after the same time, so that rows which no
+      * worker can run do not hide later ones. A locked row is being worked on, one that is completed later
+      * needs no worker, and a shelved one needs no message before a worker knows it.
+      */
     [STATEMENT_ORPHANS] =
         {"orphans", "tiittiib",
          "UPDATE worker_queue AS q SET swept_at = clock_timestamp() WHERE ctid = ANY (ARRAY("
@@ -333,11 +332,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " q.details"},
 
     /*
-     * Who may run a try: the first worker to claim it when no worker has a lease, and the worker that has it.
-     * Only this statement decides that. A try that was lost $7 times is claimed only isolated, or when it has
-     * $8 strikes and was lost $7 + $8 times: then it will not be run. Not for a message that says something
-     * else than the row ($10; a row of an older engine compares nothing). The deadline: -1: it has none.
-     */
+      * Which worker may run a try: the first to claim it while no worker has a lease, and the worker that has
+      * it. Only this statement decides that. A try that was lost $7 times is claimed only isolated, or when
+     * it
+      * has $8 strikes and was lost $7 + $8 times: then it will not be run. Not for a message with another
+      * digest than the row ($10; a row of an older engine compares nothing). The deadline: -1: it has none.
+      */
     [STATEMENT_CLAIM] =
         {"claim", "iiibiitttiii",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.isolated,"
@@ -398,9 +398,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},
-    /* The same, and of those that are quick, $7, the rows that nobody has ever claimed, unless the message
-     * says something else than the row, $8: what is deleted is claimed. In one statement, so that all rows
-     * are locked in the order of their keys. */
+    /* Like STATEMENT_COMPLETE; also, for quick ones, $7, deletes rows that were never claimed, unless the
+     * message has another digest than the row, $8: the deletion is the claim. In one statement, so that all
+     * rows are locked in the order of their keys. */
     [STATEMENT_COMPLETE_QUICK] =
         {"complete_quick", "iiibtiii",
          "DELETE FROM worker_queue AS q USING " KEYS_AND(
@@ -421,8 +421,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
          " lease_until = NULL, " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              HELD("$9") " RETURNING k.ord, q.attempt"},
-    /* Its worker lives: the claim was not lost, whether or not another worker has the row by now. Not if it
-     * has written its crash report: it still does what it had begun. */
+    /* The worker lives: the claim was not lost, whether or not another worker has the row by now. Except if
+     * the worker has written its crash report: it still ends work that it had begun. */
     [STATEMENT_NOT_LOST] = {"not_lost", "ii",
                             "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
                             " strikes = array_remove(q.strikes, k.attempt),"
@@ -466,18 +466,21 @@ const struct statement_text statement_texts[STATEMENTS] = {
                                                                  " AND NOT q.later AND (q.digest IS NULL OR "
                                                                  "q.digest = k.digest) AND " FREE
                                                                  " RETURNING k.ord, q.attempt"},
-    /* What is there of keys that were not this worker's? $6: when it claimed them; 0: it did not. */
+    /* The state of keys that were not this worker's. $6: when it claimed them; 0: it did not. */
     [STATEMENT_LOOK] = {"look", "iii",
                         "SELECT k.ord, CASE " NO_ROW_STATE " ELSE 2 END::int8, 0::int8"
                         " FROM " KEYS_AND(", unnest($5::int4[]) AS p, unnest($6::int8[]) AS claimed")
                             ITS_ROW BELIEVED_OF_CLAIMS},
 
     /*
-     * The same for claims of worker $5: whether their message, $8, says something else than the row; whether
-     * another worker's lease lasts, and for how long; whether they may only be made isolated, from $7 losses
-     * on. When the clock has gone back a lease ends as long after
-     * now as it should have ended after it was made.
-     */
+      * Like STATEMENT_LOOK, for claims of worker $5: whether their message, $8, has another digest than the
+     * row;
+      * whether another worker's lease lasts, and for how long; whether they may only be made isolated, from
+     * $7
+      * losses on. When the clock has gone back a lease ends as long after now as it should have ended after
+     * it
+      * was made.
+      */
     [STATEMENT_LOOK_CLAIM] =
         {"look_claim", "iii",
          "WITH back AS (UPDATE worker_queue AS q SET lease_until = clock_timestamp() + (q.lease_until"
@@ -525,7 +528,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
                             "SELECT orchestration, status::int8, blocked::int8, count(*) FROM instances"
                             " WHERE status IN (2, 3, 8) AND blocked <> 7 GROUP BY 1, 2, 3"
                             " ORDER BY 4 DESC, 1, 2, 3 LIMIT $1::int8"},
-    /* The same, each with its oldest example. */
+    /* Like STATEMENT_STANDING, each with its oldest example. */
     [STATEMENT_STANDING_NAMED] =
         {"standing_named", "tiiitit",
          "SELECT s.orchestration, s.status, s.blocked, s.n, e.instance, e.updated_ms, e.detail"
@@ -629,8 +632,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_ROWS_SET_ASIDE] = {"rows_set_aside", "t",
                                   "SELECT DISTINCT q.instance FROM set_aside AS q WHERE q.p = $1::int4"
                                   " ORDER BY q.instance"},
-    /* Fences the owner of partition $1, which opens it again: it projects what is behind the watermark once
-     * more, and reads timers and counts anew. */
+    /* Fences the owner of partition $1, which opens it again: it repeats the projection after the watermark,
+     * and reads timers and counts again. */
     [STATEMENT_ROWS_FENCE] =
         {"rows_fence", "it",
          "WITH fenced AS (UPDATE partitions AS q SET epoch = q.epoch + 1, updated_at = clock_timestamp()"
@@ -647,7 +650,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " $8::bytea[], $9::bytea[], $10::int4[], $11::int8[]) AS u (instance, execution, id, queue,"
          " activity, try, timeout_ms, details, digest, p, scheduled_ms)"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
-    /* Its claim stays, unless no worker can have made it. */
+    /* The claim stays, unless no worker can have made it. */
     [STATEMENT_ROWS_ACTIVITIES_MEND] =
         {"rows_activities_mend", "",
          "UPDATE worker_queue AS q SET queue = u.queue, activity = u.activity, try_number = u.try,"
@@ -711,7 +714,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " coalesce(" MS_OF(
              "q.updated_at") ", 0)"
                              " FROM (SELECT 1) AS one LEFT JOIN partitions AS q ON q.p = $1::int4"},
-    /* What is kept must be in the log: an older version that has projected another log has left it behind. */
+    /* The kept record must be in the log: an older version that has projected another log may have left it. */
     [STATEMENT_LOG_KEEP] =
         {"log_keep", "",
          "UPDATE partitions AS q SET"

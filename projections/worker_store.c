@@ -421,7 +421,7 @@ struct completion {
     struct arena *arena;
 };
 
-/* What the deletion, statement @p at of the call, says. */
+/* Takes the results of the deletion, statement @p at of the call. */
 static thole_status take_completed(const struct completion *of, size_t at, struct claim *claims, size_t n,
                                    thole_error *reterr)
 {
@@ -441,7 +441,7 @@ static thole_status complete_together(const struct completion *of, struct claim 
     return status == THOLE_OK ? take_completed(of, 1, claims, n, reterr) : status;
 }
 
-/* Behind a savepoint. */
+/* Completes one claim after a savepoint. */
 static thole_status complete_alone(const struct completion *of, struct claim *claim, thole_error *reterr)
 {
     call_begin(of->pg, "completing an activity");
@@ -452,7 +452,7 @@ static thole_status complete_alone(const struct completion *of, struct claim *cl
     worker_store_send_held(of->pg, of->statement, of->worker, claim, 1);
     call_send(of->pg, STATEMENT_SAVEPOINT_RELEASE);
     thole_status const status = call_run(of->pg, reterr);
-    of->pg->in_transaction |= of->pg->failed == THOLE_OK; /* it was sent */
+    of->pg->in_transaction |= of->pg->failed == THOLE_OK; /* BEGIN was sent */
     if (status == THOLE_OK)
         return take_completed(of, at, claim, 1, reterr);
     if (!aside_is_of_data(status))

@@ -27,7 +27,7 @@ struct activity_key {
 enum row_state {
     ROW_MISSING = 0,   /* cancelled or done: confirmed, the message may be dropped */
     ROW_MINE = 1,      /* claimed / kept / deleted by me */
-    ROW_STOLEN = 2,    /* the row is there but another worker holds it */
+    ROW_STOLEN = 2,    /* the row exists, but another worker holds it */
     ROW_CANDIDATE = 3, /* of a claim: it was not made, because it may only be made isolated */
     ROW_HELD = 4,      /* of a claim: it was not made, because another worker's lease lasts, for left_ms */
     ROW_UNKNOWN = 5,   /* there is none, and the database may have lost it */
@@ -97,14 +97,14 @@ THOLE_NODISCARD thole_status worker_store_shelve(struct postgres *pg, thole_slic
  * state = MINE (kept), MISSING, STOLEN or UNKNOWN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
                                                 size_t n, thole_error *reterr);
-/* Takes claims over from another worker, whose place this one takes, in one statement: key, attempt,
- * claimed_us and digest say which claim it must still be. state = MINE: from now on this worker's, with a
- * lease; that of before has lost it, whatever it does. STOLEN: another worker's, or not this claim. MISSING,
- * UNKNOWN: as of a renewal. Repeated by yet another worker it takes the claim over again, until a renewal
- * that is not unheard says that whom it went to is there. Details and activities go to @p arena. */
+/* Takes claims over from another worker, which this one replaces, in one statement: key, attempt, claimed_us
+ * and digest must match the claim. state = MINE: from now on this worker's, with a lease; the former worker
+ * has lost it, whatever it does. STOLEN: another worker's, or another claim. MISSING, UNKNOWN: as of a
+ * renewal. A third worker that repeats the call takes the claim over again, until a renewal that is not
+ * unheard shows that the second worker lives. Details and activities go to @p arena. */
 struct resumption {
     thole_slice worker; /* this one */
-    thole_slice from;   /* how the name of that of before ends, behind its last - */
+    thole_slice from;   /* suffix of the former worker's name, after its last - */
     thole_slice queue;
 };
 THOLE_NODISCARD thole_status worker_store_resume(struct postgres *pg, const struct resumption *resumption,
@@ -116,10 +116,11 @@ THOLE_NODISCARD thole_status worker_store_resume(struct postgres *pg, const stru
  * Until then no other call may use this connection. */
 THOLE_NODISCARD thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, thole_error *reterr);
-/* The same where some are quick: the row of such a one is deleted if nobody has ever claimed it, and its
- * digest is the message's. state = MINE: attempt, claimed_us, left_ms, compared, orchestration, version and
- * details are as a first claim would return them; until the commit no other call can claim it, and after a
- * rollback it is as it was. STOLEN: any other row, or none; claim it. Details go to @p arena. */
+/* Like worker_store_complete_begin(), where some are quick: the row of a quick one is deleted if no worker
+ * has ever claimed it, and its digest is the message's. state = MINE: attempt, claimed_us, left_ms, compared,
+ * orchestration, version and details are as a first claim would return them; until the commit no other call
+ * can claim it, and after a rollback the row is as before. STOLEN: any other row, or none; claim it. Details
+ * go to @p arena. */
 THOLE_NODISCARD thole_status worker_store_complete_quick(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, struct arena *arena,
                                                          thole_error *reterr);
@@ -141,7 +142,7 @@ THOLE_NODISCARD thole_status worker_store_not_lost(struct postgres *pg, thole_sl
 struct worker_death {
     thole_slice worker, report; /* the report is for people */
     struct activity_key blamed; /* the activity in whose handler it died; no instance: not known */
-    uint64_t attempt;           /* that claim of it */
+    uint64_t attempt;           /* number of its claim of that activity */
     uint32_t candidate_after;   /* as in the claims' policy */
 };
 /* Writes the report to all rows that the worker holds; *ret_rows is their number. The claim of `blamed` is
