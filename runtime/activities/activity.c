@@ -25,7 +25,7 @@ static void activity_make_key(struct thole_activity *act)
     struct buf token;
     buf_init(&token, ACTIVITY_KEY_BYTES);
     thole_status const status = subject_token(&token, item->instance, NULL);
-    assert(status == THOLE_OK); /* it was read from one */
+    assert(status == THOLE_OK); /* read from a valid subject */
     (void)status;
     int const len = snprintf(act->key_bytes, sizeof act->key_bytes, "%s.%" PRIu64 ".%" PRIu64,
                              buf_cstr(&token), item->execution, item->activity_id);
@@ -101,7 +101,7 @@ static void raise_fd(const struct thole_activity *act)
 {
     uint64_t const one = 1;
     if (act->fd >= 0 && write(act->fd, &one, sizeof one) < 0)
-        assert(errno == EAGAIN); /* it is readable already */
+        assert(errno == EAGAIN); /* readable already */
 }
 
 void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel)

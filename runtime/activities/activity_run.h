@@ -61,10 +61,10 @@ struct thole_activity {
 
     /* the loop's */
     bool timed_out; /* the result is a timeout, whatever the handler returns */
-    bool poisoned;  /* it is not run; the result is the failure "poison" */
+    bool poisoned;  /* not run; the result is the failure "poison" */
     uint32_t lost;  /* number of lost claims of this try; worker of the last one */
     char lost_worker[ACTIVITY_WORKER_BYTES];
-    char lost_report[WORKER_CRASH_TEXT_BYTES]; /* that worker's crash report; empty: none */
+    char lost_report[WORKER_CRASH_TEXT_BYTES]; /* crash report of that worker; empty: none */
     uint64_t sent_count, sent_round;           /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;                    /* NULL: this program does not know it */
     void *arg;                                 /* of its entry */
@@ -72,11 +72,11 @@ struct thole_activity {
     uint64_t attempt;
     uint64_t claimed_us;          /* which claim it is, beside the attempt */
     bool running;                 /* between RUN and the handler's return */
-    bool given_up;                /* it has not returned in its grace */
+    bool given_up;                /* has not returned in its grace */
     thole_cancel_kind fired_kind; /* reason and time of its cancellation; NONE: not cancelled */
     uint64_t fired_ms;
     uint64_t started_us; /* when it was given to a handler */
-    uint64_t started_ms; /* the same by the wall clock; 0: to none */
+    uint64_t started_ms; /* likewise by the wall clock; 0: never given */
     bool forgotten;      /* the machine no longer holds it, but it is running */
 
     /* the handler threads', under their lock */
@@ -99,20 +99,20 @@ struct thole_activity {
     /* one that runs elsewhere (remote_handlers.h) */
     void *remote;                         /* of who runs it */
     const struct remote_return *returned; /* while it returns */
-    bool unknown;                         /* it does not run, and has no result */
+    bool unknown;                         /* does not run, and has no result */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;
     struct buf noted;         /* by heartbeats of this run */
     uint64_t noted_count;     /* how many there were */
     thole_slice failure;      /* in memory */
-    thole_slice failure_type; /* the same */
+    thole_slice failure_type; /* in memory */
     bool final;               /* no other try follows */
     bool later;               /* thole_activity_later() was called */
     thole_status status;
     thole_slice output;
 
-    bool publish_alone; /* its result was in a message with others that the stream refused */
+    bool publish_alone; /* the result was in a message with others that the stream refused */
     struct thole_activity
         *published_next;       /* whose result is in the same message; not after `published` is sent */
     bool published_ok;         /* both written before that */

@@ -12,12 +12,12 @@
 /* One for the process, since signal handlers are process-wide. The page is NULL when nothing is reported. */
 static struct {
     _Atomic(struct worker_crash_page *) page;
-    pid_t pid; /* what a handler has forked is not this worker */
+    pid_t pid; /* a process that a handler has forked is not this worker */
     int reporter;
     struct stat socket; /* which file that is */
     atomic_int held;    /* a connection; -1: none */
     struct stat held_socket;
-    pid_t holder; /* its thread */
+    pid_t holder; /* the thread with the transaction */
 } dying = {.held = -1};
 
 static struct thread_pointer running; /* to the struct thole_activity whose handler the thread runs */

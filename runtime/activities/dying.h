@@ -21,9 +21,10 @@ void dying_uninstall(void);
  * thread. */
 bool dying_is(void);
 
-/* This thread has a transaction open on that connection to Postgres, and runs handlers meanwhile. The crash
- * report may go into rows that it has locked, and the server holds the locks as long as the connection is
- * there: when the thread crashes, that is shut down first. -1: none. From one thread. */
+/* Notes that this thread has a transaction open on that connection to Postgres, and runs handlers meanwhile.
+ * The crash report may go into rows that the transaction has locked, and the server holds the locks as long
+ * as the connection exists: when the thread crashes, the connection is shut down first. -1: none. From one
+ * thread. */
 void dying_holds(int socket);
 
 /* This thread runs the handler of @p act from now on; NULL: none. Cheap. */

@@ -41,7 +41,7 @@ uint64_t forkserver_memory_max(const struct forkserver *forkserver, const thole_
 /* Whether it has died and cannot create processes any more. Any thread. */
 bool forkserver_is_lost(const struct forkserver *forkserver);
 
-/* What a process shares with the worker. */
+/* Memory shared by a process and the worker. */
 struct process_page {
     struct token token;
     atomic_uint begun; /* 1 before the handler is called */
@@ -66,9 +66,9 @@ struct life_message {
     pid_t pid;
     int error;       /* ENDED: errno of a fork that failed; nothing has run. Else 0 and: */
     int status;      /* as of waitpid() */
-    unsigned others; /* processes that it left behind and that were killed */
+    unsigned others; /* processes that it left running and that were killed */
     uint64_t cpu_ms; /* of it and of what it has waited for */
 };
-/* What may be written to a life socket: SIGTERM for the process and its group. */
+/* The message that may be written to a life socket: SIGTERM for the process and its group. */
 enum { LIFE_TERMINATE = 'T' };
 #endif

@@ -61,7 +61,7 @@ static struct thole_activity *next_job(struct handlers *pool)
     pool->first = act->next;
     if (pool->first == NULL)
         pool->last = &pool->first;
-    assert(act->thread == NULL); /* it runs once at a time */
+    assert(act->thread == NULL); /* an activity runs once at a time */
     return act;
 }
 
@@ -73,7 +73,7 @@ static bool handlers_returned(struct handler_thread *thread, struct thole_activi
     assert(thread->state != ABANDONED || pool->abandoned > 0);
     act->thread = NULL;
     if (pool->closed)
-        activity_destroy(act); /* it was abandoned, and this thread is its last owner */
+        activity_destroy(act); /* abandoned, and this thread is its last owner */
     else
         mailbox_push(pool->inbox, &act->finished.mail);
     if (thread->state == HELD)
@@ -200,7 +200,7 @@ void handlers_run(struct handlers *pool, struct thole_activity *act)
 
 bool handlers_abandon(struct handlers *pool, struct thole_activity *act, bool replace)
 {
-    bool replaced = true; /* it has just returned: its thread is free */
+    bool replaced = true; /* the handler has just returned: its thread is free */
     (void)pthread_mutex_lock(&pool->lock);
     if (act->thread != NULL && act->pool != NULL) {
         assert(act->thread->state == HELD);

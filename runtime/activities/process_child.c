@@ -63,7 +63,7 @@ static void raise_oom_score(void)
         (void)close(fd);
 }
 
-/* What was limited more before stays so. */
+/* A stricter present limit stays. */
 static bool set_limit(__rlimit_resource_t resource, uint64_t soft, uint64_t hard)
 {
     struct rlimit limit;
@@ -152,7 +152,7 @@ static bool has_leftovers(const struct runner *runner)
 {
     pid_t pids[2], gone;
     while ((gone = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
-        ; /* it has zombies that it did not wait for */
+        ; /* collects zombies that the handler did not wait for */
     /* orphans become children of the guard */
     return gone == 0 || process_children(runner->guard, pids, 2) > 1;
 }
@@ -203,7 +203,7 @@ static bool run_one(const struct runner *runner, thole_slice body)
     if (getpid() != runner->pid) /* a process that the handler forked and that returned from it */
         _exit(0);
     bool const sent = process_child_report(runner, act);
-    act->fd = -1; /* it lives as long as this process */
+    act->fd = -1; /* the descriptor lives as long as this process */
     activity_destroy(act);
     arena_release(&arena);
     return sent;

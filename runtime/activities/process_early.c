@@ -13,7 +13,7 @@
 int process_other_threads(void)
 {
     int threads = 1;
-#if !SANITIZED_THREAD /* it has a thread of its own */
+#if !SANITIZED_THREAD /* ThreadSanitizer has a thread of its own */
     char line[128];
     bool found = false;
     FILE *const file = fopen("/proc/self/status", "re");

@@ -13,8 +13,8 @@ uint64_t process_memory_max(const thole_activity_options *options, uint64_t of_a
     return own ? options->memory_max : of_all;
 }
 
-/* What the guard has counted and what the limit is held against are not quite the same: SIGKILL comes a
- * second after the limit. */
+/* The guard's count and the count that the limit is compared with differ a little: SIGKILL comes a second
+ * after the limit. */
 static bool cpu_is_used_up(const struct life_message *life, const thole_activity_options *options)
 {
     int const number = WIFSIGNALED(life->status) ? WTERMSIG(life->status) : 0;

@@ -7,8 +7,8 @@ enum process_end {
     PROCESS_RUNS,
     PROCESS_RETURNED, /* the handler has */
     PROCESS_ENDED,    /* before that */
-    PROCESS_CLOSED,   /* it lives, but has closed its socket */
-    PROCESS_BROKEN,   /* it wrote to the socket what is no frame */
+    PROCESS_CLOSED,   /* lives, but has closed its socket */
+    PROCESS_BROKEN,   /* wrote bytes to the socket that are no frame */
     PROCESS_WALL,     /* its time was over */
 };
 

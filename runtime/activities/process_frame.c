@@ -61,7 +61,7 @@ static enum frame_got process_frame_fill(struct frame_reader *reader, uint8_t *a
     return FRAME_WHOLE;
 }
 
-/* Memory for the body, once the head is there. */
+/* Takes memory for the body, once the head has come. */
 static bool process_frame_make_room(struct frame_reader *reader)
 {
     uint32_t const kind = reader->head[0], len = reader->head[1];

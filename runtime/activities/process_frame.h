@@ -33,9 +33,9 @@ enum frame_got {
     FRAME_PART,   /* there is no more to read now */
     FRAME_WHOLE,  /* kind and body; the body lives until the next read */
     FRAME_CLOSED, /* the other side is gone */
-    FRAME_BROKEN, /* that was no frame, or memory is out: read no more */
+    FRAME_BROKEN, /* no frame, or out of memory: read no more */
 };
-/* Reads what is there. Does not block. */
+/* Reads the available bytes. Does not block. */
 enum frame_got frame_read(struct frame_reader *reader, enum frame_kind *ret_kind, thole_slice *ret_body);
 
 struct process_run {
@@ -54,11 +54,11 @@ struct process_return {
     uint32_t status;  /* a thole_status */
     thole_slice data; /* THOLE_OK: the output; else the failure text */
     thole_slice error_type;
-    bool final, leftovers; /* it has left processes behind */
+    bool final, leftovers; /* leftovers: other processes outlived the handler */
     uint32_t pid;          /* of the process */
 };
 THOLE_NODISCARD thole_status process_return_encode(const struct process_return *returned, struct buf *to);
-/* The same. */
+/* The inverse of process_return_encode(), with the same statuses. */
 THOLE_NODISCARD thole_status process_return_decode(thole_slice bytes, struct arena *arena,
                                                    struct process_return *ret, thole_error *reterr);
 #endif

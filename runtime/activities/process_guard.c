@@ -17,7 +17,7 @@ enum { LISTED_MAX = 256 };
 struct guard {
     pid_t pid; /* of the process; it leads its group */
     int life, signals;
-    bool ended; /* it has been waited for */
+    bool ended; /* has been waited for */
     struct life_message end;
 };
 

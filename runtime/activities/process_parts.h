@@ -14,7 +14,7 @@ struct process_spawn {
 };
 
 /* ---- process_guard.c ---- */
-/* What the forkserver's child does; closes what is not its own. */
+/* The main function of the forkserver's child; closes descriptors that are not its own. */
 _Noreturn void process_guard_main(const struct process_spawn *spawn);
 void process_life_send(int life, const struct life_message *message);
 
@@ -25,6 +25,6 @@ void process_life_send(int life, const struct life_message *message);
 int process_children(pid_t of, pid_t *ret, int cap);
 
 /* ---- process_child.c ---- */
-/* What the guard's child does: runs activities until its socket is closed. */
+/* The main function of the guard's child: runs activities until its socket is closed. */
 _Noreturn void process_child_main(const struct process_spawn *spawn, pid_t guard);
 #endif

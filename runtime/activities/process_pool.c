@@ -53,7 +53,7 @@ static void child_release(struct process_child *child)
     if (child->talk >= 0)
         (void)close(child->talk);
     if (child->life >= 0)
-        (void)close(child->life); /* its guard kills it, if it lives */
+        (void)close(child->life); /* the guard kills the process, if it lives */
     if (child->wake >= 0)
         (void)close(child->wake);
     if (child->page != NULL)
@@ -238,7 +238,7 @@ static struct process_child *process_pool_take(struct process_pool *pool, size_t
         child_hear(child);
         if (!child->ended)
             return child;
-        process_pool_drop(pool, child); /* it has died while idle */
+        process_pool_drop(pool, child); /* died while idle */
     }
     if (other != NULL)
         child_release(other);
@@ -362,7 +362,7 @@ static enum process_end process_pool_follow(struct thole_activity *act, struct p
 {
     uint64_t const wall_ms = child->options->wall_max_ms;
     uint64_t end_ms = wall_ms > 0 ? clock_monotonic_ms() + wall_ms : UINT64_MAX;
-    enum process_end late = PROCESS_WALL; /* what it is at end_ms */
+    enum process_end late = PROCESS_WALL; /* the end to report at end_ms */
     struct pollfd waits[2] = {{.fd = child->talk, .events = POLLIN}, {.fd = child->life, .events = POLLIN}};
     for (;;) {
         int const ready = poll(waits, 2, wait_ms_until(end_ms));
@@ -372,7 +372,7 @@ static enum process_end process_pool_follow(struct thole_activity *act, struct p
         if (end == PROCESS_RETURNED || end == PROCESS_BROKEN)
             return end;
         if (child->ended)
-            return PROCESS_ENDED; /* its earlier frames have been read */
+            return PROCESS_ENDED; /* all its frames have been read before */
         if (end == PROCESS_CLOSED && late != PROCESS_CLOSED) {
             late = PROCESS_CLOSED;
             end_ms = clock_monotonic_ms() + CLOSED_WAIT_MS;
@@ -416,9 +416,9 @@ static void say_gone(const struct thole_activity *act, const struct life_message
 }
 
 enum run_outcome {
-    RUN_DONE,    /* what the handler's status is: *ret_status */
+    RUN_DONE,    /* the handler's status is in *ret_status */
     RUN_NO_FORK, /* there was no process */
-    RUN_UNBEGUN, /* it ended before it called the handler */
+    RUN_UNBEGUN, /* ended before it called the handler */
 };
 
 static enum run_outcome process_pool_ended(struct thole_activity *act, enum process_end end,

@@ -11,7 +11,7 @@ void process_reach_fire(const struct process_reach *reach, const struct activity
     ssize_t n = write(reach->wake, &one, sizeof one);
     if (reach->terminate)
         n = send(reach->life, &wish, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)n; /* it has ended, then */
+    (void)n; /* a failure means that it has ended */
 }
 
 void process_reach_hurry(const struct process_reach *reach, uint64_t grace_end_ms)

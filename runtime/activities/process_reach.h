@@ -9,7 +9,7 @@
 struct process_reach {
     struct token *token; /* in the page that is shared with it */
     int wake, life;      /* as in enum process_fd; not owned */
-    bool terminate;      /* it gets SIGTERM when its token fires */
+    bool terminate;      /* send SIGTERM when the token fires */
 };
 
 /* Fires the token on the other side, and sends SIGTERM to the process if that was wished. */

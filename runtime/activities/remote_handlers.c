@@ -12,7 +12,7 @@ thole_status remote_handler(thole_activity *act, thole_slice input, thole_slice 
     if (returned->status == THOLE_CANCELLED)
         return THOLE_CANCELLED;
     if (returned->status == THOLE_LATER)
-        return thole_activity_later(act, &token); /* its worker has the token */
+        return thole_activity_later(act, &token); /* the remote handler has the token */
     if (returned->status != THOLE_OK)
         return (returned->final ? thole_activity_fail_final : thole_activity_fail_as)(
             act, returned->type, "%.*s", THOLE_FMT(returned->text));

@@ -19,24 +19,25 @@ struct resumed_claim {
     bool gone;    /* out: it may not go on */
 };
 struct remote_resumption {
-    const char *from; /* how the name of that worker ends, behind its last - */
+    const char *from; /* suffix of that worker's name, after its last - */
     struct resumed_claim *claims;
     size_t len;
 };
 
 struct remote_handlers {
     void *arg;
-    const char *suffix;                   /* of the worker's name, behind the last -; unique for ever */
+    const char *suffix;                   /* suffix of the worker's name, after the last -; unique for ever */
     const char *host;                     /* where the handlers run; empty: on this one */
-    struct remote_resumption *resumption; /* NULL: it begins anew; borrowed until the worker has started */
+    struct remote_resumption *resumption; /* NULL: a new worker; borrowed until the worker has started */
     /* The @p n-th claim goes on; as `run`, but from the thread that starts the worker, before all others. */
     void (*resumed)(void *arg, struct worker_host *worker, struct thole_activity *act, size_t n);
     /* Whether a message that has come is to be claimed: else it is handed back, and no others are asked for
      * until worker_host_wants(). */
     bool (*wants)(void *arg, struct worker_host *worker);
-    /* It has a slot, and is to be run. It lives until it has returned, and until `ended` if that is later. */
+    /* Runs an activity that has got a slot. The activity lives until it has returned, and until `ended` if
+     * that is later. */
     void (*run)(void *arg, struct worker_host *worker, struct thole_activity *act);
-    /* Its token has fired, and says why; or its grace became shorter. */
+    /* The activity's token has fired, and says why; or its grace became shorter. */
     void (*fired)(void *arg, struct worker_host *worker, struct thole_activity *act);
     /* The worker's part in it is over. Stored tells whether its result was stored. Also for those that have
      * never run. */
@@ -45,13 +46,13 @@ struct remote_handlers {
     void (*stopped)(void *arg, struct worker_host *worker);
 };
 
-/* What such a handler has returned; borrowed for the call. */
+/* The result of such a handler; borrowed for the call. */
 struct remote_return {
     thole_status status;    /* OK, APP, CANCELLED or LATER */
     thole_slice output;     /* OK */
     thole_slice text, type; /* APP */
     bool final;
-    bool unknown; /* it does not run, and has no result: the claim is given back */
+    bool unknown; /* does not run, and has no result: the claim is given back */
 };
 /* The function of all activities of such a program: returns what act->returned says. */
 thole_status remote_handler(thole_activity *act, thole_slice input, thole_slice *ret_output);

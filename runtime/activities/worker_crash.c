@@ -20,8 +20,8 @@ const char *signal_name(int number, char ret[SIGNAL_NAME_BYTES])
     return ret;
 }
 
-/* The name, in parentheses, may hold anything: what counts comes behind the last one. A zero says nothing: a
- * process that lives, or that we may not look at, has that too. */
+/* The name, in parentheses, may contain anything: the fields follow the last parenthesis. A zero means
+ * nothing: a process that lives, or that we may not look at, has that too. */
 void worker_crash_from_stat(const char *stat, struct worker_crash *ret)
 {
     const char *at = strrchr(stat, ')');
@@ -54,7 +54,7 @@ bool worker_crash_take(const struct worker_crash_page *page, struct worker_crash
     memcpy(&fault, &ret->fault, sizeof fault);
     ret->fault = fault != 0; /* as it came from elsewhere it may be neither 0 nor 1 */
     if (ret->kind != WORKER_CRASH_SIGNAL && ret->kind != WORKER_CRASH_EXIT)
-        *ret = (struct worker_crash){.kind = WORKER_CRASH_NONE}; /* it knows of no other */
+        *ret = (struct worker_crash){.kind = WORKER_CRASH_NONE}; /* no other kind is known */
     if (!can_be(&ret->in))
         ret->in = (struct worker_crash_try){.instance_len = 0};
     size_t const len = strnlen(ret_worker, WORKER_CRASH_WORKER_BYTES);

@@ -16,7 +16,7 @@ enum {
 };
 
 enum worker_crash_kind {
-    WORKER_CRASH_NONE = 0,   /* it has ended, cause not known */
+    WORKER_CRASH_NONE = 0,   /* ended, cause not known */
     WORKER_CRASH_SIGNAL = 1, /* by the worker: number is the fatal signal */
     WORKER_CRASH_EXIT = 2,   /* by the worker: exit(number) was called, without a request to stop */
     WORKER_CRASH_KILLED = 3, /* by the kernel: number is the signal */
@@ -39,7 +39,7 @@ struct worker_crash {
     struct worker_crash_try in; /* SIGNAL, EXIT: whose handler's thread it was */
 };
 
-/* What a worker and its crash reporter share. */
+/* Memory shared by a worker and its crash reporter. */
 enum worker_crash_state {
     WORKER_CRASH_UNWRITTEN = 0,
     WORKER_CRASH_BEING_WRITTEN = 1,
@@ -49,7 +49,7 @@ struct worker_crash_page {
     atomic_int state; /* an enum worker_crash_state: crash is good from WRITTEN on, and is written once */
     struct worker_crash crash;
     atomic_bool named;                      /* worker is good */
-    char worker[WORKER_CRASH_WORKER_BYTES]; /* its incarnation */
+    char worker[WORKER_CRASH_WORKER_BYTES]; /* incarnation of the worker */
 };
 
 /* Copies of what the worker has written, which may have crashed while it wrote, or be hostile: numbers are
@@ -58,7 +58,7 @@ bool worker_crash_take(const struct worker_crash_page *page, struct worker_crash
                        char ret_worker[WORKER_CRASH_WORKER_BYTES]);
 /* The end by /proc/PID/stat: KILLED, CODE, or NONE if it is not there. */
 void worker_crash_from_stat(const char *stat, struct worker_crash *ret);
-/* For people, to stand behind "lost with worker w-7: ". @p ret is returned. */
+/* For people, to follow "lost with worker w-7: ". @p ret is returned. */
 const char *worker_crash_text(const struct worker_crash *crash, char ret[WORKER_CRASH_TEXT_BYTES]);
 /* "SIGSEGV"; "signal 99" for one without a name. @p ret is returned. */
 enum { SIGNAL_NAME_BYTES = 24 };

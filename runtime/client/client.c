@@ -32,7 +32,7 @@ static const char *client_setting(const char *given, const char *env, const char
     return given == NULL || given[0] == '\0' ? fallback : given;
 }
 
-/* What the client says of itself. */
+/* Checks a text that the client gives about itself. */
 static thole_status check_said(const char *what, const char *text, size_t bytes_max, thole_error *reterr)
 {
     if (text == NULL || (strlen(text) <= bytes_max && utf8_is_valid(thole_slice_from(text))))

@@ -1,4 +1,4 @@
-/* What archiving needs of the client. */
+/* Functions of the client for archiving. */
 #ifndef THOLE_CLIENT_ARCHIVE_H
 #define THOLE_CLIENT_ARCHIVE_H
 #include "client_internal.h"

@@ -1,4 +1,4 @@
-/* What a caller gives: checked, named, and encoded as a message. */
+/* The arguments of a caller: checked, named in errors, and encoded as a message. */
 #include "client_internal.h"
 #include "message.h"
 #include "trace.h"
@@ -87,7 +87,7 @@ static thole_status check_name_of_sender(const char *what, thole_slice text, siz
     return thole_fail(reterr, THOLE_INVALID, "%s must be UTF-8 of at most %zu bytes", what, bytes_max);
 }
 
-/* It becomes a token of the subject, as ids do. */
+/* The name becomes a token of the subject, as ids do. */
 static thole_status check_vouched(const char *what, thole_slice actor, thole_error *reterr)
 {
     if (id_check(actor, NULL) == THOLE_OK)

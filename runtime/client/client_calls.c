@@ -66,7 +66,7 @@ static thole_status check_unused(struct watch *watch, uint64_t until_ms, thole_e
     uint64_t sequence = 0;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
-    if (sequence > 0) /* also when the record cannot be read: it is there */
+    if (sequence > 0) /* true also when the record cannot be read: the instance exists */
         status = in_use(watch->instance, reterr);
     arena_release(&arena);
     return status;
@@ -137,7 +137,7 @@ static thole_status publish_start(struct watch *watch, const struct letter *lett
                 : watch_publish(watch, letter, until_ms, reterr);
 }
 
-/* @p repeated: its request id is the caller's, so the instance that is there may be from this start. */
+/* @p repeated: the request id is the caller's, so an existing instance may be from this start. */
 static thole_status start_watched(struct watch *watch, const struct letter *letter, bool repeated,
                                   uint64_t until_ms, bool *ret_accepted, thole_error *reterr)
 {
@@ -195,7 +195,7 @@ static thole_status event_dropped(const struct watch *watch, thole_error *reterr
                       THOLE_FMT(watch->instance));
 }
 
-/* What an instance that has ended makes of it: nothing, unless it took it before. */
+/* Whether an instance that has ended took the event before; else the event has no effect. */
 static thole_status check_ended(struct watch *watch, uint64_t until_ms, bool *ret_ended, bool *ret_accepted,
                                 thole_error *reterr)
 {
@@ -488,7 +488,7 @@ static thole_status start_message(const thole_start_options *options, struct mes
     ret->trace = (struct trace){options->traceparent, options->tracestate};
     ret->trace = trace_valid(&ret->trace);
     THOLE_TRY(client_sender(&options->sender, &ret->source.actor, reterr));
-    ret->source.actor.trace = (struct trace){.list = {NULL, 0}}; /* it has its own */
+    ret->source.actor.trace = (struct trace){.list = {NULL, 0}}; /* a start has a trace of its own */
     return THOLE_OK;
 }
 

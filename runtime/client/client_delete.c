@@ -57,7 +57,7 @@ static thole_status client_delete_look(struct watch *watch, bool force, uint64_t
     uint64_t sequence = 0;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
-    bool const damaged = status != THOLE_OK && sequence > 0; /* it exists: the engine decides */
+    bool const damaged = status != THOLE_OK && sequence > 0; /* exists: the engine decides */
     if (damaged)
         status = THOLE_OK;
     else if (status == THOLE_OK && sequence == 0 && !events_wait(&record))
@@ -150,7 +150,8 @@ static thole_status delete_it(thole_client *client, struct message *message, uin
     return status;
 }
 
-/* What was restored of an instance that is not in the log. No engine is asked: it knows nothing of it. */
+/* Deletes the restored records of an instance that is not in the log. No engine is asked: engines do not know
+ * restored records. */
 static thole_status delete_restored(thole_client *client, thole_slice instance, bool *ret,
                                     thole_error *reterr)
 {
@@ -163,7 +164,7 @@ static thole_status delete_restored(thole_client *client, thole_slice instance, 
     if (deleted || execution == 0) /* the deletion may be gone */
         status = restored_receipt(client->connection, &place, &is, NULL, reterr);
     if (!is)
-        return status == THOLE_DENIED ? THOLE_OK : status; /* who may not read them sees none */
+        return status == THOLE_DENIED ? THOLE_OK : status; /* a user who may not read them sees none */
     THOLE_TRY(client_check_hold(client, instance, reterr));
     THOLE_TRY(restored_remove(client->connection, &place, reterr));
     *ret = true;

@@ -11,7 +11,7 @@
 enum {
     TEXT_BYTES_MAX = 2000,
     LIST_BYTES_MAX = 600,
-    CHILDREN_MAX = 10, /* that are looked at, their children included */
+    CHILDREN_MAX = 10, /* largest number of instances to look at, children of children included */
     DEPTH_MAX = 3,     /* of them */
 };
 
@@ -25,7 +25,7 @@ struct explaining {
     thole_slice orchestration; /* of the arena */
     uint32_t version;
     struct arena arena;
-    size_t engines;   /* that have a heartbeat */
+    size_t engines;   /* number of engines with a heartbeat */
     struct buf known; /* those of them that have its code */
     size_t *children; /* how many have been looked at */
     thole_error *reterr;
@@ -57,8 +57,8 @@ static thole_status client_explain_on_engine(void *arg, const thole_engine_info 
 static thole_status look_at_engines(struct explaining *e)
 {
     thole_status const status = thole_client_engines(e->client, client_explain_on_engine, e, e->reterr);
-    if (status != THOLE_OK || e->engines > 0 || e->parent != NULL) /* it was said of the parent */
-        return status == THOLE_DENIED ? THOLE_OK : status;         /* its user may not see them */
+    if (status != THOLE_OK || e->engines > 0 || e->parent != NULL) /* reported for the parent */
+        return status == THOLE_DENIED ? THOLE_OK : status;         /* the user may not see heartbeats */
     return client_explain_report(
         e, "no_engine", "no engine has a heartbeat in this namespace: nothing goes on here",
         "start the program that registers its orchestration: PROGRAM run, or PROGRAM engine");
@@ -148,7 +148,7 @@ static thole_status look_at_activities(const struct explaining *e, const thole_i
     if (!asks)
         return THOLE_OK;
     thole_status status = roster_read(&roster, e->client, e->reterr);
-    if (status == THOLE_DENIED) /* its user may not ask the workers */
+    if (status == THOLE_DENIED) /* the user may not ask the workers */
         status = THOLE_OK;
     for (size_t i = 0; i < inspection->pending_len && status == THOLE_OK; i++)
         if (inspection->pending[i].kind == THOLE_PENDING_ACTIVITY && !is_repeated(inspection, i))
@@ -231,7 +231,7 @@ static thole_status client_explain_on_inspection(void *arg, const thole_inspecti
     bool const pending = inspection->status == THOLE_INSTANCE_PENDING;
     if (!pending && inspection->status != THOLE_INSTANCE_RUNNING &&
         inspection->status != THOLE_INSTANCE_PAUSED)
-        return THOLE_OK; /* it has ended */
+        return THOLE_OK; /* the instance has ended */
     e->version = inspection->version;
     THOLE_TRY(arena_dup(&e->arena, inspection->orchestration, &e->orchestration));
     if (pending && e->parent != NULL)

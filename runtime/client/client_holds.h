@@ -8,7 +8,8 @@
  * or THOLE_DENIED. */
 THOLE_NODISCARD thole_status client_check_hold(struct thole_client *client, thole_slice instance,
                                                thole_error *reterr);
-/* What thole_client_prune() would say, and nothing is sent: of a hold, and of one that has ended. */
+/* Returns the status that thole_client_prune() would, for a hold and for an instance that has ended, and
+ * sends nothing. */
 THOLE_NODISCARD thole_status client_prune_check(struct thole_client *client, thole_slice instance,
                                                 thole_slice reason, thole_error *reterr);
 #endif

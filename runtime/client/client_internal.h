@@ -65,8 +65,8 @@ struct thole_client {
     struct watch_table watches;
     uint64_t tokens; /* the last one given out */
     struct listening listening;
-    atomic_bool inbox_denied;      /* its user may not read the inboxes: pending_start.h */
-    atomic_size_t loops;           /* that run its calls on tasks: client_task.h */
+    atomic_bool inbox_denied;      /* the user may not read the inboxes: pending_start.h */
+    atomic_size_t loops;           /* loops that run its calls on tasks: client_task.h */
     pthread_mutex_t postgres_lock; /* held while a statement runs; guards the next two */
     struct postgres *postgres;
     char *conninfo;
@@ -90,7 +90,8 @@ THOLE_NODISCARD thole_status client_choose_id(thole_slice orchestration, char re
 /* A message as it is published. */
 struct letter {
     struct message_route route;
-    thole_slice actor; /* that the subject names; borrowed. Empty: the body says who asks, if anything does */
+    thole_slice actor; /* the actor named by the subject; borrowed. Empty: the body names the actor, if
+                          anything does */
     struct buf body;
 };
 /* THOLE_INVALID: a name that is too long, or no UTF-8, or vouched for and none. Borrows. */
@@ -181,12 +182,12 @@ THOLE_NODISCARD thole_status life_read(struct thole_client *client, thole_slice 
 THOLE_NODISCARD thole_status history_first_turn(struct thole_client *client, thole_slice instance,
                                                 struct arena *arena, uint64_t *ret_sequence, struct turn *ret,
                                                 thole_error *reterr);
-/* As thole_client_history(), of what is stored behind the record with sequence *last; 0: of all. *last
- * becomes that of the last record that was given. No new record is no error, unless *last was 0. */
+/* As thole_client_history(), from the record after sequence *last; 0: from the first. *last becomes the
+ * sequence of the last record that was given. No new record is no error, unless *last was 0. */
 THOLE_NODISCARD thole_status client_history_behind(struct thole_client *client, thole_slice instance,
                                                    uint64_t *last, thole_history_fn *each, void *arg,
                                                    thole_error *reterr);
-/* As thole_client_history_follow(), of what is stored behind the record with this sequence; 0: of all. */
+/* As thole_client_history_follow(), from the record after this sequence; 0: from the first. */
 THOLE_NODISCARD thole_status client_history_follow_behind(struct thole_client *client, thole_slice instance,
                                                           uint64_t behind, thole_history_fn *each, void *arg,
                                                           thole_error *reterr);
@@ -194,11 +195,11 @@ THOLE_NODISCARD thole_status client_history_follow_behind(struct thole_client *c
 typedef thole_status client_record_fn(void *arg, uint64_t sequence, thole_slice bytes);
 THOLE_NODISCARD thole_status client_history_records(struct thole_client *client, thole_slice instance,
                                                     client_record_fn *each, void *arg, thole_error *reterr);
-/* The same of one execution. */
+/* Like client_history_records(), for one execution. */
 THOLE_NODISCARD thole_status client_execution_records(struct thole_client *client, thole_slice instance,
                                                       uint64_t execution, client_record_fn *each, void *arg,
                                                       thole_error *reterr);
-/* What a history says, for users. Borrows from the event. */
+/* An event of a history, for users. Borrows from the event. */
 thole_history_event history_event_of(uint64_t sequence, const struct turn *turn, const struct event *event);
 /* Calls @p each for every instance of which the streams have a history, some of them more than once. Needs no
  * Postgres. THOLE_LIMIT: a partition has more than 10 million subjects. */
@@ -213,7 +214,8 @@ THOLE_NODISCARD thole_status history_latest(struct thole_client *client, thole_s
  * is not known any more whether it was deleted. */
 THOLE_NODISCARD thole_status deletions_gone(struct thole_client *client, thole_slice instance, bool *ret,
                                             thole_error *reterr);
-/* What the history of the message's instance has under its request id. Reads all of it. */
+/* The event that the history of the message's instance has under the message's request id. Reads all of
+ * it. */
 THOLE_NODISCARD thole_status history_repetition(struct thole_client *client, const struct message *message,
                                                 enum repetition *ret, thole_error *reterr);
 /* Like history_repetition(), of the records after @p sequence, which becomes that of the last one. */

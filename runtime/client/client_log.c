@@ -51,7 +51,7 @@ static bool execution_parse(thole_slice token, uint64_t *ret)
     return number_parse(text, ret, NULL) == THOLE_OK;
 }
 
-/* What the subject says; UNKNOWN: it is none of a log's. */
+/* The facts in the subject; UNKNOWN: no subject of a log. */
 static struct audit_record record_of(struct log_read *read, uint64_t sequence, thole_slice subject,
                                      thole_slice body)
 {
@@ -121,8 +121,8 @@ static thole_status take_delivery(void *arg, uint64_t sequence, const struct del
 /* ---- reading ---- */
 
 /*
- * While it is read a deletion may remove records, and its own record may be behind the end that was known at
- * first: so what was stored meanwhile is read, too. @p filter NULL: all, by a consumer.
+ * A deletion may remove records during the read, and its own record may follow the end that was known at
+ * first: so records that were stored meanwhile are read, too. @p filter NULL: all, by a consumer.
  */
 static thole_status read_passes(struct thole_client *client, const char *stream, const char *filter,
                                 struct log_read *read, uint64_t *read_to, thole_error *reterr)
@@ -180,8 +180,8 @@ static void forget_restored(struct log_read *read)
     free(read->restored);
 }
 
-/* Whether what is restored of the id may be read: it was deleted, and its deletion stands in the log, or has
- * gone and nothing of the id is there. A record that does not decode is there. */
+/* Whether restored records of the id may be read: the instance was deleted, and the log has the deletion, or
+ * the deletion has gone and the log has nothing of the id. A record that does not decode counts. */
 static thole_status may_be_restored(struct thole_client *client, thole_slice instance, bool *ret,
                                     thole_error *reterr)
 {

@@ -7,8 +7,8 @@
 
 /* Slices are borrowed for the call. Anything but THOLE_OK stops the reading and is returned. */
 typedef thole_status client_log_fn(void *arg, const struct audit_record *record);
-/* All records of the partition that are stored when it ends, in order, from behind *read_to on,
- * which then is the last one. Uses a consumer. */
+/* Gives all records of the partition that are stored when it ends, in order, after *read_to, which becomes
+ * the sequence of the last one. Uses a consumer. */
 THOLE_NODISCARD thole_status client_log_read(struct thole_client *client, uint32_t partition,
                                              uint64_t *read_to, client_log_fn *each, void *arg,
                                              thole_error *reterr);

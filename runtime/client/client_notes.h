@@ -1,4 +1,4 @@
-/* What people are told of a request that was accepted and changes nothing, or not yet. */
+/* Notes for people about a request that was accepted and changes nothing, or not yet. */
 #ifndef THOLE_CLIENT_NOTES_H
 #define THOLE_CLIENT_NOTES_H
 #include "client_standing.h"

@@ -118,7 +118,7 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
 }
 
 /* Turns are numbered within their execution, whose last one ends it. Executions may be pruned, those in the
- * middle too. A record that is not there is never left out silently; one that is there twice does no harm. */
+ * middle too. A missing record is never left out silently; a repeated one does no harm. */
 static bool client_read_follows(const struct reading *reading, const struct turn *turn)
 {
     if (reading->emitted == 0)
@@ -218,7 +218,7 @@ static thole_status client_read_take(struct reading *reading, struct held *held)
         held_destroy(held);
         return THOLE_OK;
     }
-    if (held->record.epoch > reading->epoch) { /* what follows in this epoch supersedes no more */
+    if (held->record.epoch > reading->epoch) { /* later records of this epoch supersede no more */
         reading->epoch = held->record.epoch;
         drop_superseded(reading, &held->record);
     }

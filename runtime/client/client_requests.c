@@ -34,7 +34,7 @@ static thole_status check_type(thole_slice type, thole_error *reterr)
 
 /* ---- sending ---- */
 
-/* What has not been done to an instance that has ended. */
+/* The request that an instance which has ended does not get, in words. */
 static const char *not_done(enum message_kind kind)
 {
     switch (kind) {
@@ -115,8 +115,8 @@ static thole_status look_at_history(struct watch *watch, const struct message *m
     return status;
 }
 
-/* What would change nothing is not sent, unless a request stands before it that may change that. That is
- * looked up first: it may be taken meanwhile. */
+/* A request that would change nothing is not sent, unless a waiting request may change that. Waiting requests
+ * are looked up first: they may be taken meanwhile. */
 static thole_status check_standing(struct watch *watch, const struct message *message, enum must must,
                                    uint64_t until_ms, struct standing *standing, thole_error *reterr)
 {
@@ -132,8 +132,8 @@ static thole_status check_standing(struct watch *watch, const struct message *me
                : THOLE_OK;
 }
 
-/* Looks up the state of the instance. It may end, or begin, before the message is taken. One whose start
- * waits exists: the message is taken behind it. */
+/* Looks up the state of the instance. It may end, or begin, before the message is taken. An instance whose
+ * start waits exists: the message is taken after the start. */
 static thole_status client_requests_look(struct watch *watch, const struct message *message, enum must must,
                                          uint64_t until_ms, bool *ret_exists, struct standing *ret_standing,
                                          thole_error *reterr)
@@ -158,7 +158,7 @@ struct sending {
     enum must must;
     bool once;    /* the request id is the caller's */
     bool confirm; /* until the history has the event */
-    bool exists;  /* what the look has seen */
+    bool exists;  /* result of the look */
     struct standing standing;
 };
 
@@ -300,7 +300,7 @@ thole_status thole_client_resume(thole_client *client, thole_slice instance, tho
 static thole_status prune_is_allowed(thole_client *client, thole_slice instance, thole_error *reterr)
 {
     THOLE_TRY(client_check_id(instance, reterr));
-    thole_error held = {.status = THOLE_OK}; /* what cannot be found out is the engine's to say */
+    thole_error held = {.status = THOLE_OK}; /* unless known here, the engine decides */
     return client_check_hold(client, instance, &held) == THOLE_CONFLICT
                ? thole_fail(reterr, THOLE_CONFLICT, "%s", held.text)
                : THOLE_OK;

@@ -1,7 +1,7 @@
 #include "client_restore.h"
 #include "jscan.h"
 
-/* ---- what is there ---- */
+/* ---- the present state ---- */
 
 struct read_back {
     const char *ns;
@@ -55,7 +55,7 @@ static thole_status client_restore_take_deletion(void *arg, uint64_t sequence, t
     return THOLE_OK;
 }
 
-/* What the log says of the id. */
+/* Checks the log's records of the id. */
 static thole_status client_restore_judge_log(struct thole_client *client,
                                              const struct client_restore_wish *wish, enum client_restore *ret,
                                              thole_error *reterr)

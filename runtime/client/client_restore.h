@@ -9,8 +9,8 @@ enum client_restore {
     RESTORE_UNKNOWN,    /* the log has no deletion of that id */
     RESTORE_OTHER,      /* no deletion of that id says that this was its last record */
     RESTORE_TAKEN,      /* another instance of that id is restored */
-    RESTORE_ALREADY,    /* it is restored, all of it */
-    RESTORE_BROKEN,     /* it is restored, not all of it */
+    RESTORE_ALREADY,    /* all of it is restored */
+    RESTORE_BROKEN,     /* a part of it is restored */
     RESTORE_EXECUTIONS, /* these are executions of an instance that went on */
 };
 struct client_restore_wish {

@@ -1,4 +1,4 @@
-/* What was restored from archives, as a client sees it: of ids whose instance was deleted, and that no new
+/* Records restored from archives, as a client sees them: of ids whose instance was deleted, and that no new
  * instance has. */
 #ifndef THOLE_CLIENT_RESTORED_H
 #define THOLE_CLIENT_RESTORED_H
@@ -6,7 +6,7 @@
 #include "restored.h"
 
 struct restored_place client_restored_place(const struct thole_client *client, thole_slice instance);
-/* What a receipt says of the records, to be compared with them. */
+/* The facts in a receipt, to be compared with the records. */
 struct client_restored {
     bool is; /* false: nothing was restored of that id */
     uint64_t records, execution;

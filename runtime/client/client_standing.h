@@ -1,4 +1,4 @@
-/* What an instance is doing by its last record: whether a request changes anything there, and what would
+/* The state of an instance by its last record: whether a request changes anything there, and what would
  * help. */
 #ifndef THOLE_CLIENT_STANDING_H
 #define THOLE_CLIENT_STANDING_H
@@ -11,13 +11,12 @@ struct standing {
     bool known;                     /* there is a record that counts, and the instance has not ended */
     enum blocked_kind blocked;      /* BLOCKED_NOT: it runs */
     char why[STANDING_WHY_BYTES];   /* as the last turn says; "": it does not */
-    char text[STANDING_TEXT_BYTES]; /* for people, behind the instance's id: "is Stuck: ...; thole retry ..."
-                                     */
+    char text[STANDING_TEXT_BYTES]; /* for people, after the instance's id: "is Stuck: ...; thole retry
+                                       ..." */
 };
 void standing_note(struct standing *standing, thole_slice instance, const struct turn *turn);
-/* It is not what the request is for: retry of what is not Stuck (it waits for code, too), resume of what is
- * not paused, another pause.
- */
+/* Whether the request does not fit the state: a retry of an instance that is not Stuck (or waits for code), a
+ * resume of one that is not paused, another pause. */
 bool standing_is_against(const struct standing *standing, enum message_kind kind);
 /* THOLE_CONFLICT, with what is so. */
 thole_status standing_conflict(const struct standing *standing, enum message_kind kind, thole_slice instance,

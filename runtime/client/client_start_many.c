@@ -158,7 +158,7 @@ static void send_start(struct starts *starts, size_t at)
     thole_error error = {.status = THOLE_OK};
     struct publish const publish = {.subject = buf_cstr(&start->subject),
                                     .body = buf_bytes(&start->letter.body)};
-    start->state = START_SENT; /* its answer may come before the call returns */
+    start->state = START_SENT; /* the answer may come before the call returns */
     thole_status const status = requests_publish(starts->requests, &publish, at, &error);
     if (status == THOLE_OK)
         return;

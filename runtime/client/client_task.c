@@ -16,7 +16,7 @@
 enum {
     TASK_STACK_BYTES = 256 * 1024, /* of addresses; memory is taken for what is used of it */
     STACKS_KEPT = 64,
-    ASKS_OF_TASK = 2, /* one, and those that abandoned tasks have left behind */
+    ASKS_OF_TASK = 2, /* one, and those that abandoned tasks have left */
 };
 static const uint64_t NEVER = UINT64_MAX;
 
@@ -30,7 +30,7 @@ struct client_task {
     struct client_task *next; /* of the free or the ended ones */
     /* Under the loop's lock: */
     struct client_task *next_ready;
-    bool ready;     /* it is in the list of those that are to run */
+    bool ready;     /* in the list of tasks that are to run */
     uint64_t asked; /* token of the request under way; 0: none */
     struct buf answer;
     enum request_result result;
@@ -143,7 +143,7 @@ static void client_task_append(struct task_list *list, struct client_task *task)
     list->end = &task->next;
 }
 
-/* What woke it for its last time is no reason any more. */
+/* The reason for which it ran last is no reason any more. */
 static void forget_ready(struct client_task *task)
 {
     struct client_loop *const loop = task->loop;
@@ -220,7 +220,7 @@ void client_loop_turn(struct client_loop *loop)
     for (; task != NULL; task = next) {
         pthread_mutex_lock(&loop->lock);
         next = task->next_ready;
-        task->ready = false; /* what comes from here on is another reason */
+        task->ready = false; /* a later event is another reason */
         pthread_mutex_unlock(&loop->lock);
         client_task_resume(task);
     }

@@ -32,7 +32,7 @@ void *client_loop_take_ended(struct client_loop *loop, bool *ret_abandoned);
  * again. THOLE_LIMIT: there are tasks_max; THOLE_UNAVAILABLE: the system has no mapping for its stack. */
 THOLE_NODISCARD thole_status client_task_begin(struct client_loop *loop, void (*entry)(void *arg), void *arg,
                                                uint64_t *ret_number, thole_error *reterr);
-/* It waits for nothing any more, and so ends in the next turn. False: it has ended. */
+/* Ends all waits of the task, so that it ends in the next turn. False: it has ended. */
 bool client_task_abandon(struct client_loop *loop, uint64_t number);
 void client_task_abandon_all(struct client_loop *loop);
 

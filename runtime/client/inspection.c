@@ -1,4 +1,4 @@
-/* What an instance waits for: replays records of one execution without code, as far as a point. */
+/* The open tasks of an instance: replays records of one execution without code, as far as a point. */
 #include "inspection.h"
 #include "client_internal.h"
 #include "instance.h"
@@ -11,7 +11,7 @@
 
 enum { HISTORY_BYTES_MAX = 256 * 1024 * 1024 };
 
-struct fact { /* what asked for something, by id */
+struct fact { /* a requesting event, by id */
     uint64_t id, time_ms;
     const struct event *event;
 };
@@ -139,7 +139,7 @@ static thole_status inspection_take_turn(struct inspection *in, const struct tur
     return instance_replay(in->machine, turn, reterr);
 }
 
-/* Without what is behind the point. False: all of the turn is. */
+/* Cuts events after the point off the turn. False: all of the turn is. */
 static bool cut_turn(const struct inspection *in, struct turn *turn)
 {
     uint64_t const last = in->point.event;
@@ -164,7 +164,7 @@ static thole_status inspection_replay(struct inspection *in, size_t payload_max,
         size_t const parts = turn == NULL ? 0 : turn_list_join(&in->list, first, &in->arena, turn);
         if (parts == 0)
             return no_memory(reterr);
-        if (turn->more) /* its last part was never written: it does not count */
+        if (turn->more) /* the last part was never written: it does not count */
             break;
         if (turn->events_len > 0 && !cut_turn(in, turn))
             break;

@@ -1,4 +1,4 @@
-/* What an instance waits for, from its records: now, or at a point of its history. */
+/* The open tasks of an instance, from its records: now, or at a point of its history. */
 #ifndef THOLE_INSPECTION_H
 #define THOLE_INSPECTION_H
 #include "thole/client.h"

@@ -5,7 +5,7 @@
 
 enum { NANOS_PER_MS = 1000000, STARTS_MAX = 1000 };
 
-/* What the log says that is taken from the inbox. */
+/* The inbox position according to the log. */
 struct taken {
     struct position position; /* in the arena; zeroed: not known */
 };
@@ -33,7 +33,7 @@ static thole_status taken_read(struct thole_client *client, thole_slice instance
     return status;
 }
 
-/* A message that was stored later than the highest that was read, and does not stand behind it, is of an
+/* A message that was stored later than the highest one that was read, but has a lower sequence, is of an
  * inbox that was made again. */
 static bool is_taken(const struct taken *taken, const struct stored_message *message)
 {
@@ -225,8 +225,8 @@ thole_status pending_deletion_find(struct thole_client *client, thole_slice inst
     return status;
 }
 
-/* It may have been taken between the look at the history and the one at the inbox. A start that has begun an
- * instance begins none again when that is deleted. */
+/* The start may have been taken between the look at the history and the one at the inbox. A start that has
+ * begun an instance begins none again when that is deleted. */
 static thole_status pending_start_look_again(struct thole_client *client, thole_slice instance,
                                              struct arena *arena, struct pending_start *ret,
                                              thole_error *reterr)
@@ -241,7 +241,7 @@ static thole_status pending_start_look_again(struct thole_client *client, thole_
         status = place_find(client, &place, 0, &last, &body, reterr);
     if (status == THOLE_OK && last.sequence > 0 &&
         history_decode(buf_bytes(&body), instance, arena, &record, NULL) != THOLE_OK)
-        ret->begun = true; /* who reads it says what is wrong */
+        ret->begun = true; /* the reader of the history reports the error */
     ret->begun = ret->begun || (record.kind == RECORD_TURN && record.turn.execution > 0);
     if (record.kind == RECORD_DELETED && ret->is && ret->message.request_id.len > 0 &&
         thole_slice_equal(ret->message.request_id, record.deletion.started_by))
@@ -258,7 +258,7 @@ thole_status pending_start_find(struct thole_client *client, thole_slice instanc
     memset(ret, 0, sizeof *ret);
     bool const may = !atomic_load(&client->inbox_denied);
     thole_status status = may ? search_starts(client, instance, arena, ret, reterr) : THOLE_DENIED;
-    if (status == THOLE_DENIED) { /* its user's permissions are older than this look */
+    if (status == THOLE_DENIED) { /* the user's permissions are older than this look */
         atomic_store(&client->inbox_denied, true);
         *ret = (struct pending_start){.unknown = true};
         status = THOLE_OK;

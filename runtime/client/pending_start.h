@@ -35,8 +35,8 @@ thole_status pending_start_absent(const struct thole_client *client, thole_slice
 /* Why the history has no instance. */
 enum absence {
     ABSENCE_NONE,  /* there is no such instance; the error says so */
-    ABSENCE_START, /* its start waits */
-    ABSENCE_OVER,  /* it has begun meanwhile */
+    ABSENCE_START, /* a start waits */
+    ABSENCE_OVER,  /* the instance has begun meanwhile */
 };
 /* Returns THOLE_OK with *ret, THOLE_NOT_FOUND for ABSENCE_NONE, or that it cannot be read. */
 THOLE_NODISCARD thole_status absence_explain(struct thole_client *client, thole_slice instance,

@@ -19,8 +19,8 @@ static struct tagged_hash publish_once_id(const struct message *message)
     return id;
 }
 
-/* What the inbox has there, if it is of the same id. One that is gone, or may not be read, is the engine's to
- * compare. */
+/* Compares with the message that the inbox has there, if it is of the same id. If it is gone, or may not be
+ * read, the engine compares. */
 static thole_status publish_once_compare(struct watch *watch, const struct letter *letter,
                                          const struct message *message, uint64_t sequence,
                                          thole_error *reterr)
@@ -47,7 +47,7 @@ static thole_status publish_once_compare(struct watch *watch, const struct lette
     return status;
 }
 
-/* The same once more is stored without the id: a server may remember a message that the stream has lost. */
+/* A repetition is stored without the id: a server may remember a message that the stream has lost. */
 thole_status publish_once(struct watch *watch, const struct letter *letter, const struct message *message,
                           uint64_t until_ms, thole_error *reterr)
 {

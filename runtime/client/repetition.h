@@ -10,8 +10,8 @@ enum repetition {
     REPETITION_SAME,  /* the message was taken */
     REPETITION_OTHER, /* something else was taken under its request id */
 };
-/* What the turn has of the message: a start (of one with an event: the event), an event, a cancel, a
- * terminate or another request with a reason. What a redaction erased is not compared. */
+/* Which event of the message the turn has: a start (of one with an event: the event), an event, a cancel, a
+ * terminate or another request with a reason. Redacted data are not compared. */
 enum repetition repetition_in(const struct turn *turn, const struct message *message);
 /* Whether two messages have one kind, instance and request id. */
 bool repetition_is_of_request(const struct message *message, const struct message *other);
@@ -19,7 +19,7 @@ bool repetition_is_of_request(const struct message *message, const struct messag
 bool repetition_is_same(const struct message *message, const struct message *other);
 /* THOLE_CONFLICT, with what is so. */
 thole_status repetition_refuse(const struct message *message, thole_error *reterr);
-/* The same, with what was asked for under the id @p before. */
+/* Like repetition_refuse(), with the request that was made under the id @p before. */
 thole_status repetition_refuse_after(const struct message *message, const struct message *before,
                                      thole_error *reterr);
 #endif

@@ -86,7 +86,7 @@ thole_status roster_queue_known(const struct roster *roster, thole_client *clien
     thole_status const status =
         topology_queue_lease(client->connection, client->ns, queue, &lease_ms, &ignored, reterr);
     if (status != THOLE_OK)
-        return status == THOLE_DENIED ? THOLE_OK : status; /* its user may not see it */
+        return status == THOLE_DENIED ? THOLE_OK : status; /* the user may not see it */
     return lease_ms != 0
                ? THOLE_OK
                : thole_fail(reterr, THOLE_NOT_FOUND,

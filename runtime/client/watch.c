@@ -130,7 +130,7 @@ static bool send_look(struct watch *watch)
                                watch->token, &error) == THOLE_OK)
         return mine;
     pthread_mutex_lock(&client->lock);
-    assert(watch->look == LOOK_UNDER_WAY); /* what was not sent gets no answer */
+    assert(watch->look == LOOK_UNDER_WAY); /* a message that was not sent gets no answer */
     watch->look = LOOK_FAILED;
     watch->look_error = error;
     watch_wake(watch);
@@ -329,7 +329,7 @@ thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct aren
         (void)send_look(watch);
         if (!watch_sleep(watch, look_is_done, until_ms))
             return error.status != THOLE_OK
-                       ? thole_fail(reterr, error.status, "%s", error.text) /* what the last look said */
+                       ? thole_fail(reterr, error.status, "%s", error.text) /* the error of the last look */
                        : thole_fail(reterr, THOLE_UNAVAILABLE, NO_ANSWER, watch->api_subject);
         if (watch_take_body(watch, arena, ret_sequence, &body, &error)) {
             memset(ret_record, 0, sizeof *ret_record);
@@ -439,7 +439,7 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
     }
 }
 
-/* What forbids it is told to the connection alone, and nothing acknowledges it. */
+/* The server reports a forbidden publish to the connection alone, and nothing acknowledges it. */
 static thole_status publish_allowed(struct watch *watch, const char *subject, thole_slice body, bool whole,
                                     uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {

@@ -25,7 +25,7 @@ struct watch {
     char api_subject[STREAM_NAME_BYTES_MAX + 32];
     struct buf api_body;
     struct buf name;                   /* of the instance, as it stands in subjects */
-    struct subscription *subscription; /* its own; NULL: that of all, or none */
+    struct subscription *subscription; /* a subscription of its own; NULL: that of all, or none */
     bool listens, together;            /* to notices; by the subscription of all */
     pthread_cond_t changed;
     uint64_t token;         /* of looks; + 1 is that of the publish */
@@ -33,9 +33,9 @@ struct watch {
     /* Under client.lock: */
     struct watch *next, **link, *next_token, *next_name; /* watch_table.h */
     unsigned pins;           /* of the reading thread, which uses it without the lock: not closed meanwhile */
-    watch_predicate *holds;  /* what the caller's thread sleeps for; NULL: it is awake */
+    watch_predicate *holds;  /* the condition for which the caller's thread sleeps; NULL: it is awake */
     bool accepted, rejected; /* notices that name this request */
-    thole_error refusal;     /* it stands among the rejected messages: why; else no text */
+    thole_error refusal;     /* from the rejected messages: why this one is among them; else no text */
     uint64_t ended;          /* execution whose end a notice has told; 0 = none */
     uint64_t execution; /* the one that is waited for, once that is known; 0: not, or notices may have been
                            missed */
@@ -85,8 +85,8 @@ THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until
  * that names the request counts as stored. */
 THOLE_NODISCARD thole_status watch_publish(struct watch *watch, const struct letter *letter,
                                            uint64_t until_ms, thole_error *reterr);
-/* The same for a caller that also waits for the end: the mere acknowledgement does not wake it, and it
- * returns at the latest @p pause_ms after that. */
+/* Like watch_publish(), for a caller that also waits for the end: the mere acknowledgement does not wake it,
+ * and it returns at the latest @p pause_ms after that. */
 THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, const struct letter *letter,
                                                     uint64_t until_ms, uint64_t pause_ms,
                                                     thole_error *reterr);

@@ -2,7 +2,7 @@
 #include "watch.h"
 #include <assert.h>
 
-/* Two tokens of one watch come one behind the other, the first one even. */
+/* The two tokens of a watch are consecutive numbers, the first one even. */
 static struct watch **token_bucket(const struct watch_table *table, uint64_t token)
 {
     return (struct watch **)(uintptr_t)&table->by_token[token / 2 % WATCH_BUCKETS];

@@ -23,7 +23,7 @@ static thole_status bind_plan_expand(const char *what, thole_slice template,
 
 /* ---- the request id ---- */
 
-/* Each part behind its length, so that no two lists of parts are the same bytes. */
+/* Adds the part after its length, so that no two lists of parts are the same bytes. */
 static void bind_plan_add_part(struct buf *to, thole_slice part)
 {
     buf_printf(to, "%zu:", part.len);

@@ -1,4 +1,4 @@
-/* What a rule makes of a message: the start or the event that is sent to an instance. Pure. */
+/* The effect of a rule on a message: the start or the event that is sent to an instance. Pure. */
 #ifndef THOLE_BIND_PLAN_H
 #define THOLE_BIND_PLAN_H
 #include "bind_rule.h"
@@ -13,7 +13,8 @@ enum {
 struct bind_plan {
     struct message message; /* borrows from the message, the rule and the arena */
     char request_id[BIND_REQUEST_ID_BYTES];
-    const char *id_from; /* what identifies the message: "ce-source and ce-id", "Nats-Msg-Id", "sequence" */
+    const char *id_from; /* the identifying fields of the message: "ce-source and ce-id", "Nats-Msg-Id",
+                            "sequence" */
 };
 /*
  * The request id is made of the rule's name and the message's id, so that however often the message is

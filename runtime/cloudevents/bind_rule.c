@@ -98,7 +98,8 @@ thole_status bind_rule_check_places(const struct bind_rule *rule, thole_error *r
 
 /* ---- which messages ---- */
 
-/* The token that begins at *at, which then is where the next one begins; behind the last: text.len + 1. */
+/* The token that begins at *at, which becomes the begin of the next one; after the last token: text.len +
+ * 1. */
 static thole_slice next_token(thole_slice text, size_t *at)
 {
     size_t const begin = *at;

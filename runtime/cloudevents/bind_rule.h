@@ -20,7 +20,7 @@ enum bind_action { BIND_START, BIND_SIGNAL, BIND_SIGNAL_WITH_START, BIND_ACTIONS
 enum bind_data { BIND_DATA, BIND_EVENT, BIND_DATAS };
 /* Where a rule's consumer begins when it is made. */
 enum bind_from { BIND_ALL, BIND_NEW, BIND_FROMS };
-extern const char *const bind_action_names[BIND_ACTIONS + 1]; /* NULL behind the last, as in the next two */
+extern const char *const bind_action_names[BIND_ACTIONS + 1]; /* ends with NULL, as do the next two */
 extern const char *const bind_data_names[BIND_DATAS + 1];
 extern const char *const bind_from_names[BIND_FROMS + 1];
 

@@ -107,7 +107,7 @@ static thole_status cloud_event_add(struct attributes *to, thole_slice name, tho
     return THOLE_OK;
 }
 
-/* What each event must have. */
+/* Checks the attributes that each event must have. */
 static thole_status check_required(const struct cloud_event *event, thole_error *reterr)
 {
     static const char *const required[] = {"specversion", "id", "source", "type"};
@@ -224,7 +224,7 @@ static thole_status read_member(struct attributes *to, thole_slice key, thole_sl
 {
     thole_slice text = value;
     if (thole_slice_equal(value, THOLE_STR("null")))
-        return THOLE_OK; /* the same as absent */
+        return THOLE_OK; /* like an absent one */
     if (value.ptr[0] == '{' || value.ptr[0] == '[')
         return thole_fail(to->reterr, THOLE_INVALID, "the event's member %.*s is no text, number or boolean",
                           SHORT(key));

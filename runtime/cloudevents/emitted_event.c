@@ -136,7 +136,7 @@ static void write_structured(struct making *m, const struct emission *emission)
     emitted_event_add_header(m, "Content-Type", THOLE_STR("application/cloudevents+json"));
 }
 
-/* The same as ce-id for an instance id that needs no escape. */
+/* Equal to ce-id for an instance id that needs no escape. */
 static thole_status make_message_id(struct making *m, const char *ns, const struct emission *emission,
                                     thole_error *reterr)
 {

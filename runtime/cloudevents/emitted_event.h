@@ -24,6 +24,6 @@ struct emitted_event {
 THOLE_NODISCARD thole_status emitted_event_make(const char *ns, enum events_mode mode,
                                                 const struct emission *emission, struct arena *arena,
                                                 struct emitted_event *ret, thole_error *reterr);
-/* What the arena must have room for, so that it is never THOLE_LIMIT. */
+/* Bytes that the arena must have room for, so that the status is never THOLE_LIMIT. */
 size_t emitted_event_room(enum events_mode mode, const struct emission *emission);
 #endif

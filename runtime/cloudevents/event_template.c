@@ -9,7 +9,7 @@ enum source { SOURCE_SUBJECT, SOURCE_HEADER, SOURCE_CE, SOURCE_JSON, SOURCE_STRE
 static const struct {
     const char *word;
     enum source source;
-    bool may, must; /* something behind a dot */
+    bool may, must; /* a path after a dot */
 } sources[] = {
     {"subject", SOURCE_SUBJECT, true, false},
     {"header", SOURCE_HEADER, true, true},
@@ -24,7 +24,7 @@ struct piece {
     bool place;
     thole_slice text; /* literal, or without the braces */
     enum source source;
-    thole_slice path; /* behind the first dot */
+    thole_slice path; /* after the first dot */
     bool as_name;
 };
 

@@ -1,5 +1,5 @@
 /*
- * Ids and names out of a message: text with places in braces.
+ * Ids and names made from a message: text with places in braces.
  *
  *   {subject}       the subject                  {subject.3}   its third token, counted from 1
  *   {header.X}      the header X                 {ce.id}       an attribute of the CloudEvent
@@ -7,8 +7,8 @@
  *   {stream} {sequence}                          where the message is stored
  *   {{ }}           a brace
  *
- * "|name" behind it, as in {ce.type|name}, writes _ for each byte that no name may have. A value that is not
- * there or is empty is an error, never an empty text. Pure.
+ * "|name" at the end, as in {ce.type|name}, writes _ for each byte that no name may have. A value that is
+ * missing or empty is an error, never an empty text. Pure.
  */
 #ifndef THOLE_EVENT_TEMPLATE_H
 #define THOLE_EVENT_TEMPLATE_H
@@ -16,7 +16,7 @@
 
 enum { TEMPLATE_BYTES_MAX = 512, TEMPLATE_PLACES_MAX = 16, TEMPLATE_RESULT_MAX = 4096 };
 
-/* Its form; the text says what is wrong and what there is. */
+/* Checks the form of a template; the error text names the flaw and lists the possible places. */
 THOLE_NODISCARD thole_status event_template_check(thole_slice text, thole_error *reterr);
 /* Whether there can be a message that has all of it. @p subject: the filter of the messages. The form was
  * checked. THOLE_INVALID: the text names the place. */

@@ -1,4 +1,4 @@
-/* What a program's command line and environment say: the role and its options. */
+/* The role and its options, from a program's command line and environment. */
 #ifndef THOLE_HOST_OPTIONS_H
 #define THOLE_HOST_OPTIONS_H
 #include "buf.h"

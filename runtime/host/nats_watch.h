@@ -1,6 +1,6 @@
 /*
- * What a role says and counts of its connections to NATS: that they are lost and made again, why they cannot
- * be made, what the server forbids, and requests that failed. Any thread.
+ * The log lines and counters of a role about its connections to NATS: that they are lost and made again, why
+ * they cannot be made, what the server forbids, and requests that failed. Any thread.
  */
 #ifndef THOLE_NATS_WATCH_H
 #define THOLE_NATS_WATCH_H
@@ -33,11 +33,11 @@ void nats_watch_state(struct nats_watch *watch, bool connected);
 void nats_watch_trouble(struct nats_watch *watch, enum connection_trouble trouble, const thole_error *error);
 /* Counts a request that failed, or a first attempt to connect. */
 void nats_watch_failed(struct nats_watch *watch, thole_status status);
-/* The same by what a request was answered; one that has succeeded is not counted. */
+/* Like nats_watch_failed(), by the answer to a request; a successful one is not counted. */
 void nats_watch_answered(struct nats_watch *watch, enum request_result result, uint32_t err_code);
 /* The label of METRIC_NATS_ERRORS. */
 size_t nats_error_class(enum request_result result, uint32_t err_code);
-/* What the server has forbidden last, if that was within the last @p within_ms: the likely reason for a
- * publish that nothing has answered. False: nothing. */
+/* The last thing that the server has forbidden, if that was within the last @p within_ms: the likely reason
+ * for a publish that nothing has answered. False: nothing. */
 bool nats_watch_forbidden(struct nats_watch *watch, uint64_t within_ms, thole_error *ret);
 #endif

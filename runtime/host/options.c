@@ -468,7 +468,7 @@ static const struct option_row general_rows[] = {
      .help = "show the version of libthole and stop"},
 };
 
-/* Who reads the rows of a table that do not say so themselves. */
+/* The readers of rows, for tables whose rows do not name them. */
 enum { SET_GENERAL, SET_SHARED, SET_ENGINE, SET_WORKER, SET_REPLAY, SETS };
 static const struct option_set tables[SETS] = {
     [SET_GENERAL] = {general_rows, COUNT(general_rows), NULL, 0},
@@ -551,7 +551,7 @@ static thole_status check_process_env(const struct host_options *options, thole_
     return thole_fail(reterr, THOLE_INVALID, "--process-env: %s", why.text);
 }
 
-/* What one option says about another. */
+/* Checks options that depend on each other. */
 static thole_status check_together(const struct host_command *command, thole_error *reterr)
 {
     const struct host_options *options = &command->options;

@@ -38,13 +38,13 @@ struct host_options {
     enum log_format log_format; /* --log-format  THOLE_LOG_FORMAT  auto */
     bool core_dumps_full;       /* --core-dumps  THOLE_CORE_DUMPS  none | full */
     const char *http;           /* --http        THOLE_HTTP_LISTEN  none; [ADDRESS:]PORT */
-    uint64_t payload_max;       /* --payload-max THOLE_PAYLOAD_MAX what is there, else 262144; bytes */
+    uint64_t payload_max;       /* --payload-max THOLE_PAYLOAD_MAX the present value, else 262144; bytes */
     uint64_t
         stop_limit_ms; /* --stop-limit  THOLE_STOP_LIMIT  30s: running activities may finish for so long */
     /* engine */
-    uint32_t partitions;          /* --partitions      THOLE_PARTITIONS      what is there, else 8 */
-    uint32_t replicas;            /* --replicas        THOLE_REPLICAS        what is there, else 1 */
-    uint64_t node_ttl_ms;         /* --node-ttl        THOLE_NODE_TTL        what is there, else 10s */
+    uint32_t partitions;          /* --partitions THOLE_PARTITIONS the present value, else 8 */
+    uint32_t replicas;            /* --replicas THOLE_REPLICAS the present value, else 1 */
+    uint64_t node_ttl_ms;         /* --node-ttl THOLE_NODE_TTL the present value, else 10s */
     uint64_t clock_offset_max_ms; /* --clock-offset-max THOLE_CLOCK_OFFSET_MAX 60s; 0: any */
     uint64_t heartbeat_ms;        /* --heartbeat       THOLE_HEARTBEAT       a third of the node ttl */
     uint32_t engine_threads;      /* --engine-threads  THOLE_ENGINE_THREADS  0: by the cores */
@@ -58,7 +58,7 @@ struct host_options {
     uint64_t test_deleted_keep_ms; /* --test-deletions-keep: in its place; 0: not given */
     int events;                    /* --events THOLE_EVENTS emitted; an enum events_out: none, emitted, all */
     int events_mode;        /* --events-mode THOLE_EVENTS_MODE binary; or structured: an enum events_mode */
-    uint64_t events_age_ms; /* --events-age THOLE_EVENTS_AGE what is there, else events are not stored */
+    uint64_t events_age_ms; /* --events-age THOLE_EVENTS_AGE the present value, else events are not stored */
     uint64_t quarantine_ms; /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t
         parked_max; /* --parked-max      THOLE_PARKED_MAX      2000 parked instances for each partition */

@@ -8,7 +8,7 @@
 enum {
     ANSWERS_BYTES_MAX = 64 * 1024 * 1024,
     ASK_MS = 3000,          /* between two questions */
-    ASK_MS_PER_ANSWER = 20, /* the same for each worker that has answered */
+    ASK_MS_PER_ANSWER = 20, /* added for each worker that has answered */
     DENIED_MS = 60 * 1000,  /* and after one that was forbidden */
     BELIEVED_TIMES = 2,     /* for so many of these times */
 };

@@ -1,8 +1,8 @@
 /*
- * Which activities the workers of a namespace know, as they answered last: roll_call.h. One thread asks, any
- * thread looks. What was answered is believed for a few seconds; the more workers answer, the longer, so that
- * those who ask do not keep thousands of workers busy. A worker that did not answer in time is missing: so
- * what follows from "nobody" must come right by itself when the next answer is there.
+ * The activities that the workers of a namespace know, by their last answers: roll_call.h. One thread asks,
+ * any thread looks. An answer counts for a few seconds; the more workers answer, the longer, so that the
+ * questions do not keep thousands of workers busy. A worker that did not answer in time is missing: so a
+ * conclusion from "no worker" must correct itself with the next answer.
  */
 #ifndef THOLE_SERVED_NAMES_H
 #define THOLE_SERVED_NAMES_H
@@ -28,9 +28,9 @@ THOLE_NODISCARD thole_status served_names_ask(struct served_names *served, struc
 /* Any thread. @p ret_asks: it is time to ask (again). */
 enum served served_names_look(struct served_names *served, thole_slice queue, thole_slice activity,
                               uint64_t now_ms, bool *ret_asks);
-/* The same for no name: whether it is time to ask. */
+/* Whether it is time to ask, independent of a name. */
 bool served_names_asks(struct served_names *served, uint64_t now_ms);
-/* Who serves what cannot be known: this user may not ask, or no worker answers at all, as where they are in
- * another account, to which the question does not pass. */
+/* Whether the question gets no answer: this user may not ask, or no worker answers at all, for example
+ * because workers are in another account, to which the question does not pass. */
 bool served_names_silent(struct served_names *served);
 #endif

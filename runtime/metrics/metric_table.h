@@ -1,6 +1,6 @@
 /*
- * What a process counts: one rule for each metric, which says its name, its unit, its labels and what it
- * means. The exposition and docs/metrics.md are made of these rules.
+ * The metrics of a process: one rule for each, with its name, its unit, its labels and its meaning. The
+ * exposition and docs/metrics.md are made of these rules.
  */
 #ifndef THOLE_METRIC_TABLE_H
 #define THOLE_METRIC_TABLE_H
@@ -107,7 +107,7 @@ enum metric {
 };
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
-/* What a value counts. Those of time are shown as seconds. */
+/* The unit of a value. Times are shown as seconds. */
 enum metric_unit { METRIC_ONES, METRIC_BYTES, METRIC_MILLISECONDS, METRIC_MICROSECONDS };
 /* How the values of several threads become one. */
 enum metric_join { METRIC_SUM, METRIC_MAX };
@@ -132,7 +132,7 @@ struct metric_rule {
     /* Of a second label, in front of the first; its values are names that metrics_name() has noted. NULL: it
      * has none */
     const char *named;
-    const uint64_t *bounds; /* of a histogram's buckets, ascending, 0 behind the last; in its unit */
+    const uint64_t *bounds; /* of a histogram's buckets, ascending, ended by 0; in its unit */
 };
 extern const struct metric_rule metric_rules[METRICS];
 
@@ -176,8 +176,8 @@ enum closed_cause {
     CLOSED_STORAGE_FULL,
     CLOSED_CLOCK,
     CLOSED_ROWS_RESTORED,
-    CLOSED_HISTORY_LOST,  /* its stream is gone, or belongs to another namespace */
-    CLOSED_HISTORY_OLDER, /* it lacks records that had been kept for long */
+    CLOSED_HISTORY_LOST,  /* the stream is gone, or belongs to another namespace */
+    CLOSED_HISTORY_OLDER, /* the stream lacks records that had been kept for long */
     CLOSED_INBOX_LOST,    /* the stream of its inbox is gone */
 };
 /* Requests whose duration is shown. */
@@ -194,7 +194,7 @@ enum {
     CLAIMS_FORGED,
     CLAIMS_UNANSWERED,
 };
-/* The same, of renewals and completions. */
+/* Likewise for renewals and completions. */
 enum { ROWS_GONE, ROWS_MINE, ROWS_STOLEN, ROWS_UNKNOWN, ROWS_UNANSWERED };
 /* How a worker learns of a cancellation. */
 enum { CANCELLATIONS_PUSH, CANCELLATIONS_RENEWAL, CANCELLATIONS_REFUSED };

@@ -17,7 +17,7 @@ struct metrics_options { /* all texts are borrowed until metrics_destroy() */
     unsigned roles;      /* METRIC_ENGINE, METRIC_WORKER, METRIC_GATEWAY: others' metrics are not shown */
     const struct metrics_pair *info;
     size_t info_len;
-    const char *const *activities; /* that the program registers: the only names that become labels */
+    const char *const *activities; /* names that the program registers: only these become labels */
     size_t activities_len;
 };
 struct metrics;
@@ -58,7 +58,7 @@ struct pulse;
 /* Any thread; belongs to @p metrics. limit_ms 0: it is never taken for stuck. NULL for NULL. @p name: static
  * text. */
 struct pulse *metrics_pulse(struct metrics *metrics, const char *name, uint64_t limit_ms);
-/* Its loop has ended: others of that name may have it. NULL-safe. */
+/* To be called when the loop has ended: others of that name may have the pulse. NULL-safe. */
 void metrics_return_pulse(struct pulse *pulse);
 void pulse_begins(struct pulse *pulse, uint64_t now_ms); /* NULL-safe, as are the next */
 void pulse_rests(struct pulse *pulse);

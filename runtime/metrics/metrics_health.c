@@ -1,4 +1,4 @@
-/* What the values say about the process: does it move, does it do its work? */
+/* The state of the process by its metrics: whether it moves, and whether it does its work. */
 #include "metrics_state.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static bool metrics_health_connected(const struct metrics *metrics, enum metric 
            metrics_value(metrics, metric, CONNECTIONS_DOWN) == 0;
 }
 
-/* What it should own is open: all of it, or as much as there is. */
+/* Whether the partitions that the engine should own are open. */
 static bool partitions_ready(const struct metrics *metrics, struct buf *to)
 {
     uint64_t const wanted = metrics_value(metrics, METRIC_ENGINE_PARTITIONS_WANTED, 0);

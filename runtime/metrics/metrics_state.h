@@ -1,4 +1,4 @@
-/* What metrics.c fills and the others read. */
+/* The state that metrics.c fills and the others read. */
 #ifndef THOLE_METRICS_STATE_H
 #define THOLE_METRICS_STATE_H
 #include "metrics.h"

@@ -1,5 +1,5 @@
 /*
- * What a service manager is told: readiness, the way down, and that the process is alive, by the protocol of
+ * Messages to a service manager: readiness, the way down, and that the process is alive, by the protocol of
  * sd_notify(3): a datagram to the socket that $NOTIFY_SOCKET names. Without that variable nothing is sent.
  */
 #ifndef THOLE_SERVICE_NOTIFY_H
@@ -8,7 +8,7 @@
 
 enum { SERVICE_ADDRESS_BYTES = 108 };
 
-/* What the environment asks for. */
+/* The environment's settings for it. */
 struct service_wish {
     char address[SERVICE_ADDRESS_BYTES]; /* a path, or '@' and a name of the abstract namespace; empty:
                                             nothing */

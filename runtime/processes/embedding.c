@@ -21,7 +21,7 @@ enum state { STARTING, SERVING, ENDED };
 
 struct embedded {
     const thole_program *program;
-    char **arguments; /* what the options point to */
+    char **arguments; /* memory that the options point to */
     int arguments_len;
     struct host_command command;
     atomic_bool stop;
@@ -135,7 +135,7 @@ static thole_status embedding_parse(struct embedded *role, thole_error *reterr)
     if (status == THOLE_OK && (role->command.help || role->command.version))
         return thole_fail(reterr, THOLE_INVALID, "--help and --version are for a command line");
     role->command.role = wanted;
-    role->command.options.turn_limit_ms = 0; /* its end would be that of the service */
+    role->command.options.turn_limit_ms = 0; /* a turn's end would be that of the service */
     return status;
 }
 

@@ -172,7 +172,7 @@ static thole_status program_serve(const thole_program *program, char **argv, str
     return status;
 }
 
-/* The same exit codes as the command's: docs/cli.md. */
+/* Exit codes as of the command: docs/cli.md. */
 static int replay_exit_code(thole_status status)
 {
     enum { EXIT_NOT_FOUND = 3, EXIT_DENIED = 7, EXIT_TIMEOUT = 8 };
@@ -187,7 +187,7 @@ static int replay_exit_code(thole_status status)
     }
 }
 
-/* It ends by itself: signals have their default actions. */
+/* A replay ends by itself: signals have their default actions. */
 static int program_run_replay(const thole_program *program, const struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};

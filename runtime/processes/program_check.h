@@ -1,4 +1,4 @@
-/* What a program registers: names, functions, options. */
+/* Checks of a program's registrations: names, functions, options. */
 #ifndef THOLE_PROGRAM_CHECK_H
 #define THOLE_PROGRAM_CHECK_H
 #include "host_options.h"

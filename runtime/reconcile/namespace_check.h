@@ -14,7 +14,7 @@ enum { NAMESPACE_SAYS_BYTES = 240 };
 struct namespace_log { /* one partition's */
     enum log_fit fit;
     struct log_there there;
-    bool inbox; /* the inbox is there */
+    bool inbox; /* the inbox exists */
 };
 struct namespace_check {
     const char *ns; /* borrowed */
@@ -35,8 +35,8 @@ void namespace_check_destroy(struct namespace_check *check); /* NULL-safe */
 /* THOLE_UNSUPPORTED: tables of another migration than this program's. */
 THOLE_NODISCARD thole_status namespace_check_rows(struct namespace_check *check, struct postgres *pg,
                                                   thole_error *reterr);
-/* After the rows. The verdict is there. @p thorough: records are compared, too, not only how far logs reach;
- * so it is in any case where a side has no identity. */
+/* To be called after the check of the rows; gives the verdict. @p depth RECORDS: records are compared, too,
+ * not only how far logs reach; without an identity on one side they always are. */
 enum namespace_depth { NAMESPACE_BOUNDS, NAMESPACE_RECORDS };
 THOLE_NODISCARD thole_status namespace_check_nats(struct namespace_check *check,
                                                   struct connection *connection, enum namespace_depth depth,
@@ -46,11 +46,11 @@ THOLE_NODISCARD thole_status namespace_check_nats(struct namespace_check *check,
  * counts as never made. */
 THOLE_NODISCARD thole_status namespace_check_stores(struct namespace_check *check,
                                                     struct connection *connection, thole_error *reterr);
-/* What is lost of them; empty: nothing. */
+/* The lost ones, as text; empty: none. */
 enum { STORES_SAY_BYTES = NAMESPACE_STORES * MARKED_STORE_TEXT_BYTES };
 void namespace_check_lost_stores(const struct namespace_check *check, char ret[STORES_SAY_BYTES]);
 
-/* What Postgres says that there was; what NATS has of it. Each a clause. */
+/* Former state according to Postgres; present state of NATS. Each a clause. */
 void namespace_check_was(const struct namespace_check *check, char ret[NAMESPACE_SAYS_BYTES]);
 void namespace_check_is(const struct namespace_check *check, char ret[NAMESPACE_SAYS_BYTES]);
 /* The identity that is given up by who accepts the loss: Postgres's, else NATS's, else "none". Borrowed. */

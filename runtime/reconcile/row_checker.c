@@ -169,7 +169,7 @@ struct look {
     const struct stored_row *rows;
     const struct row_difference *differences;
     size_t differences_len, rows_len;
-    bool unreadable; /* its history: nothing was compared */
+    bool unreadable; /* its history is: nothing was compared */
 };
 
 static void look_release(struct look *look)
@@ -226,7 +226,7 @@ static thole_status look_twice(struct row_checker *checker, thole_slice instance
     THOLE_TRY(row_checker_look_at(checker, instance, false, false, look, reterr));
     if (look->differences_len == 0)
         return THOLE_OK;
-    THOLE_TRY(row_history_owner(&checker->history, reterr)); /* it may be another one by now */
+    THOLE_TRY(row_history_owner(&checker->history, reterr)); /* the owner may have changed by now */
     look_release(look);
     return row_checker_look_at(checker, instance, true, false, look, reterr);
 }
@@ -310,14 +310,14 @@ static thole_status look_first(struct mending *m, thole_error *reterr)
         m->looked[i] = true;
         THOLE_TRY(row_checker_look_at(m->checker, m->ids[i], true, true, &m->looks[i], reterr));
         m->checker->counts->unreadable += m->looks[i].unreadable && m->checker->options.alone;
-        /* what is right by now is to be set aside no more */
+        /* a row that is right by now is no longer to be set aside */
         m->done[i] = m->looks[i].unreadable ||
                      (m->looks[i].differences_len == 0 && !id_set_has(&m->checker->set_aside, m->ids[i]));
     }
     return THOLE_OK;
 }
 
-/* Behind the fence. */
+/* After the fence. */
 static thole_status write_rows(struct mending *m, thole_error *reterr)
 {
     m->rows = m->refused = 0;
@@ -377,8 +377,8 @@ static thole_status mend_try(struct mending *m, thole_error *reterr)
     return status;
 }
 
-/* What was rolled back, or perhaps was not, is tried again: the same rows are then right already. So are rows
- * that have changed in between; those that do so all the time stay as they are. */
+/* Repairs that were rolled back, or perhaps were not, are tried again: the rows are then right already. So
+ * are rows that have changed in between; rows that change all the time stay as they are. */
 static thole_status mend_some(struct row_checker *checker, const thole_slice *ids, size_t n,
                               thole_error *reterr)
 {
@@ -497,7 +497,7 @@ static thole_status add_set_aside(struct row_checker *checker)
     return THOLE_OK;
 }
 
-/* Who may only read has compared the rows. */
+/* A user who may only read has compared the rows. */
 static thole_status row_checker_try_again(struct row_checker *checker, thole_error *reterr)
 {
     thole_error err = {.status = THOLE_OK};

@@ -55,7 +55,7 @@ void row_checker_destroy(struct row_checker *checker); /* NULL-safe */
  * the partition are not complete. */
 THOLE_NODISCARD thole_status row_checker_partition(struct row_checker *checker, uint32_t p,
                                                    struct row_counts *counts, thole_error *reterr);
-/* The same of instances that have a record behind that sequence. */
+/* Like row_checker_partition(), for instances that have a record after that sequence. */
 THOLE_NODISCARD thole_status row_checker_behind(struct row_checker *checker, uint32_t p, uint64_t sequence,
                                                 struct row_counts *counts, thole_error *reterr);
 /* Rows that say they are of a partition that there is not. */

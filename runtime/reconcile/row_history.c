@@ -127,7 +127,7 @@ struct taking {
     thole_error *reterr;
 };
 
-/* Only the tail behind the last EpochOpened can hold records that do not count. */
+/* Only the tail after the last EpochOpened can have records that do not count. */
 static bool row_history_counts(const struct row_history *of, uint64_t sequence, thole_slice body)
 {
     struct arena arena;

@@ -10,7 +10,7 @@ struct row_history { /* of a partition */
     const char *ns;
     uint32_t p;
     struct buf history, inbox; /* names of its streams */
-    struct log_rule owner;     /* its last EpochOpened, when it was opened */
+    struct log_rule owner;     /* the last EpochOpened, when it was opened */
 };
 /* Released in any case. */
 THOLE_NODISCARD thole_status row_history_open(struct row_history *of, struct connection *connection,
@@ -22,7 +22,8 @@ void row_history_release(struct row_history *of);
 /* Adds the ids of all instances that have a record. */
 THOLE_NODISCARD thole_status row_history_ids(const struct row_history *of, struct id_set *to,
                                              thole_error *reterr);
-/* The same of all that have one behind that sequence, or are deleted there. Uses a consumer. */
+/* Like row_history_ids(), for all that have a record after that sequence, or are deleted there. Uses a
+ * consumer. */
 THOLE_NODISCARD thole_status row_history_ids_behind(const struct row_history *of, uint64_t sequence,
                                                     struct id_set *to, thole_error *reterr);
 /* THOLE_CORRUPT: a record does not decode. */

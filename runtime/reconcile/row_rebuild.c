@@ -7,7 +7,7 @@
 
 enum {
     PASSES_MAX = 20,
-    PASS_SHORT_MS = 500, /* what came meanwhile is left to the owners */
+    PASS_SHORT_MS = 500, /* later records are left to the owners */
     SWITCH_TRIES = 10,
     SWITCH_PAUSE_MS = 300,
 };
@@ -20,7 +20,7 @@ struct rebuilding {
     struct row_rebuild *to;
 };
 
-/* Its rows are made from what its history is behind the watermark of before; 0: all of them. */
+/* Makes the partition's rows from its history after the former watermark; 0: from all of it. */
 static thole_status make_partition(struct rebuilding *r, uint32_t p, thole_error *reterr)
 {
     uint64_t const before = r->watermarks[p];

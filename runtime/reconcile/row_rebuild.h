@@ -1,8 +1,8 @@
 /*
- * Makes all rows of a namespace anew in a second schema, while engines and workers use the first, and puts it
- * in the first one's place: see schema_next.h. First the rows of all instances, then again and again those of
- * instances that had records meanwhile, until there are few. What comes behind that the owners project, when
- * they open their partitions again.
+ * Makes all rows of a namespace again in a second schema, while engines and workers use the first, and puts
+ * it in the first one's place: see schema_next.h. First the rows of all instances, then again and again those
+ * of instances that had records meanwhile, until there are few. The owners project the rest when they open
+ * their partitions again.
  */
 #ifndef THOLE_ROW_REBUILD_H
 #define THOLE_ROW_REBUILD_H

@@ -9,7 +9,7 @@ struct binder_host;
 THOLE_NODISCARD thole_status binder_host_start(const struct host_options *options,
                                                const struct stop_check *stop, struct binder_host **ret,
                                                thole_error *reterr);
-/* What is in flight is answered first, for at most the time of a request; what was delivered and is not begun
- * is handed back. NULL-safe. */
+/* Stops the binder. Messages in flight are answered first, for at most the time of a request; delivered
+ * messages that are not begun are handed back. NULL-safe. */
 void binder_host_stop(struct binder_host *binder);
 #endif

@@ -67,7 +67,7 @@ static void binding_finish(struct bound *bound)
     (void)pthread_mutex_unlock(&binding->lock);
 }
 
-/* It is not known to be stored: it comes again. What cannot be handed back does so after the ack wait. */
+/* A message that is not known to be stored comes again: handed back, or else after the ack wait. */
 static void binding_put_back(struct bound *bound, const char *why)
 {
     struct binding *const binding = bound->binding;

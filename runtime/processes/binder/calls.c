@@ -45,7 +45,7 @@ struct calls {
 struct call {
     struct calls *calls;
     char *orchestration, *instance, *reply, *traceparent, *tracestate;
-    char *actor, *client; /* who asks */
+    char *actor, *client; /* the caller's names */
     bool vouched;         /* the subject says so, else the headers */
     uint8_t *input;
     size_t input_len;
@@ -53,7 +53,7 @@ struct call {
     /* Empty: it cannot be repeated. Of the body as well: another one under the same message id is another
      * request. */
     char request_id[CALL_ID_BYTES];
-    char older_id[CALL_ID_BYTES]; /* what older binders give a repetition of it, which they began */
+    char older_id[CALL_ID_BYTES]; /* the id that older binders give a repetition of a call which they began */
 };
 
 /* ---- the answer ---- */

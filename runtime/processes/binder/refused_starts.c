@@ -19,7 +19,7 @@ enum {
     REFUSED_ARENA_MAX = 64 * 1024,
 };
 
-struct sent_start { /* texts stand behind it */
+struct sent_start { /* followed by its texts */
     thole_slice rule, request_id, subject, body;
     uint64_t sequence, stored_ns, bytes;
     bool event; /* with a start or alone */
@@ -90,7 +90,7 @@ static struct sent_start *sent_take(struct refused_starts *refused, thole_slice 
     return sent;
 }
 
-/* Its answer is not waited for: the log has it in any case. */
+/* Nothing waits for the answer: the log has it in any case. */
 static void sent_reject(struct refused_starts *refused, const struct sent_start *sent,
                         const struct event_notice *notice)
 {

@@ -18,7 +18,7 @@ THOLE_NODISCARD thole_status refused_starts_open(struct connection *connection, 
                                                  atomic_uint_fast64_t *count, struct refused_starts **ret,
                                                  thole_error *reterr);
 void refused_starts_close(struct refused_starts *refused); /* NULL-safe */
-/* It is about to be sent; remembered while there are fewer than some thousands behind it. */
+/* To be called before the start is sent; remembered while fewer than some thousands follow. */
 void refused_starts_note(struct refused_starts *refused, const char *rule, const struct message *message,
                          const struct bound_view *view);
 #endif

@@ -289,7 +289,7 @@ static thole_status gateway_host_until_done(struct gateway_host *gateway, step_f
     }
 }
 
-/* One that is there stays: this is called again after an outage. */
+/* An existing subscription stays: this is called again after an outage. */
 static thole_status gateway_host_serve(struct gateway_host *gateway, const char *subject, delivery_fn *each,
                                        struct subscription **to, thole_error *reterr)
 {

@@ -81,8 +81,8 @@ static thole_status empty_message(struct gateway_request *request, ProtobufCMess
     return THOLE_OK;
 }
 
-/* What a client asks for is done as it says, or not at all. A worker's session goes on whatever its messages
- * have besides. */
+/* Reads a body in JSON. A client's request is done as written, or not at all. A worker's session tolerates
+ * unknown fields in its messages. */
 static thole_status read_json(struct gateway_request *request, thole_slice body,
                               struct proto_json_tolerance *tolerance, ProtobufCMessage **ret,
                               thole_error *reterr)
@@ -174,7 +174,7 @@ static char *gateway_request_text_of(thole_slice slice)
     return memory_copy(slice.ptr, slice.len);
 }
 
-/* What the request is about. */
+/* The name that the request concerns. */
 static thole_slice gateway_request_name_of(const struct endpoint *endpoint, thole_slice subject)
 {
     if (endpoint->of_client) /* an actor may follow */
@@ -189,7 +189,7 @@ struct gateway_request *gateway_request_take(struct connection *connection, stru
                                              const struct delivery *delivery)
 {
     thole_error error = {.status = THOLE_OK};
-    /* what a gateway may publish, who asks it need not be allowed to */
+    /* the sender need not be allowed to publish everything that a gateway may */
     if (!subject_is_reply(delivery->reply))
         return NULL;
     struct gateway_request *const request = memory_new(sizeof *request);

@@ -25,7 +25,8 @@ struct gateway_request {
     struct codec_scratch scratch;
     const ProtobufCMessage *message; /* in scratch; of the endpoint's kind */
     const char **item_errors;        /* in scratch; of endpoint->items, NULL: all could be read */
-    struct connection *asks;         /* NULL, or by which the answer asks whether somebody hears it: who */
+    struct connection *asks;         /* NULL, or the connection by which the answer asks whether it has a
+                                        subscriber: who */
     const char *unheard;             /* subscribes this subject there is told when nobody does; borrowed */
     thole_sender sender;             /* in scratch; of a client's request: who asks */
 };
@@ -33,12 +34,12 @@ struct gateway_request {
 /* NULL: it cannot be read, and has been refused; or nobody waits for an answer. */
 struct gateway_request *gateway_request_take(struct connection *connection, struct endpoint *endpoint,
                                              const struct delivery *delivery);
-/* A text of an answer, with a NUL behind it; "" when there is no memory. */
+/* A text of an answer, followed by a NUL; "" when there is no memory. */
 char *gateway_copy_text(struct arena *arena, thole_slice text);
 /* Sends the answer, whose status and text are set from @p status and @p text, and frees the request. */
 void gateway_answer(struct gateway_request *request, ProtobufCMessage *answer, thole_status status,
                     const char *text);
-/* The same with no more than a status and a text. */
+/* Like gateway_answer(), with only a status and a text. */
 void gateway_refuse(struct gateway_request *request, thole_status status, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
 /* Frees it without an answer; NULL-safe. */

@@ -216,7 +216,7 @@ static thole_status instance_calls_wait_until(struct instance_calls *calls, cons
     }
 }
 
-/* It has not ended: in which state it is, and why it does not go on. */
+/* Fills in the state of an instance that has not ended, and why it does not go on. */
 static void fill_standing(const struct instance_view *view, Thole__V1__InstanceOutcome *answer,
                           const char **text)
 {
@@ -246,7 +246,7 @@ static thole_status wait_and_explain(struct instance_calls *calls, struct gatewa
         return status;
     (void)!instance_view_read(calls->client, asked->instance, arena, view, NULL);
     if (!asked->explain && view->rowless && strcmp(view->info.state, "running") == 0)
-        view->info.state = (char *)""; /* it may wait for code, or be stuck */
+        view->info.state = (char *)""; /* may wait for code, or be stuck */
     if (!asked->explain)
         return status;
     instance_view_explain(calls->client, asked->instance, arena, view);

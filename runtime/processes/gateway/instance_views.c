@@ -155,7 +155,7 @@ void instance_view_explain(thole_client *client, const char *instance, struct ar
     struct viewing viewing = {.arena = arena, .instance = instance, .view = view};
     thole_status const told =
         thole_client_explain(client, thole_slice_from(instance), on_hindrance, &viewing, NULL);
-    (void)told; /* what is known stays */
+    (void)told; /* known facts stay */
     if (view->rowless)
         fill_state(arena, view);
 }
@@ -174,7 +174,7 @@ static thole_status on_listed(void *arg, const thole_instance_info *info)
     size_t const bytes =
         INFO_ROOM_BYTES + 6 * (info->instance.len + info->orchestration.len + info->detail.len +
                                info->custom_status.len + info->parent.len);
-    if (info->foreign) /* it has no id that a client could ask for */
+    if (info->foreign) /* its id is none that a client could ask for */
         return THOLE_OK;
     if (listing->len == INSTANCES_MAX || (listing->len > 0 && bytes > listing->room))
         return THOLE_LIMIT;

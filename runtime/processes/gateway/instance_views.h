@@ -15,8 +15,8 @@ struct instance_view {
 THOLE_NODISCARD thole_status instance_view_read(thole_client *client, const char *instance,
                                                 struct arena *arena, struct instance_view *ret,
                                                 thole_error *reterr);
-/* What keeps it from going on; what fails is left out. Up to half a second. Then one that has no row has the
- * state that is so. */
+/* Adds the hindrances of the instance; failures are left out. Up to half a second. An instance without a row
+ * then has its present state. */
 void instance_view_explain(thole_client *client, const char *instance, struct arena *arena,
                            struct instance_view *view);
 /* Lists, and answers. At most @p room bytes of instances. */

@@ -202,7 +202,7 @@ void session_stop(struct session *session, uint64_t limit_ms)
 
 /* ---- its thread ---- */
 
-/* What is not there at once is an error of the request: its worker asks again. */
+/* Connecting does not wait: a failure is an error of the request, and the worker asks again. */
 static bool never_waits(void *arg)
 {
     (void)arg;
@@ -292,7 +292,7 @@ static bool session_start(struct session *session)
     session->unheard_subscription = unheard;
     session->lease_ms = worker_host_lease_ms(host);
     session->heard_ms = now_ms;
-    /* Who asked has given up by then. What it has resumed is not handed back: it is resumed once more. */
+    /* The sender has given up by then. A resumed session is not handed back: it is resumed once more. */
     bool const late = now_ms - began_ms > SESSION_OPEN_MS && session->resumption.len == 0;
     session->state = late || session->stop_asked ? SESSION_CLOSING : SESSION_OPEN;
     answer_open(session);

@@ -23,7 +23,7 @@ struct session;
 struct session_options {
     const struct host_options *host; /* the gateway's; borrowed until the session has ended */
     struct connection *connection;
-    const char *gateway;        /* its id; borrowed as well */
+    const char *gateway;        /* id of the gateway; borrowed as well */
     struct metric_cells *cells; /* the gateway's, for metric_count(); NULL: nothing is counted */
     /* From the session's thread, when it has ended: the last call. */
     void (*ended)(void *arg, struct session *session);
@@ -34,7 +34,7 @@ struct session *session_begin(const struct session_options *options, struct gate
 const char *session_id(const struct session *session);
 const char *session_queue(const struct session *session);
 uint32_t session_slots(const struct session *session);
-/* That the request asks for; session_begin() refuses what is too much for one. */
+/* Slots that the request asks for; session_begin() refuses more than a session may have. */
 uint32_t session_slots_asked(const struct gateway_request *request);
 /* Whether the request, an OpenSession, goes on with what another session has. */
 bool session_resumes(const struct gateway_request *request);

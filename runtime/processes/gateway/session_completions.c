@@ -64,7 +64,7 @@ void session_await_task(struct completion *completion, size_t at, struct task *t
 void session_task_over(struct session *session, struct task *task)
 {
     session_move_task(session, task, TASK_OVER);
-    if (task->waiters != NULL) /* its worker has sent it */
+    if (task->waiters != NULL) /* the remote worker has sent it */
         metric_count(session->options.cells, METRIC_GATEWAY_OUTCOMES,
                      task->stored      ? OUTCOMES_STORED
                      : task->cancelled ? OUTCOMES_CANCELLED
@@ -89,7 +89,7 @@ void session_task_returned(struct session *session, struct task *task, const str
         session_task_over(session, task);
 }
 
-/* Its waiters are forgotten: what they wait for goes on. */
+/* Gives up waiting; the awaited tasks continue. */
 void session_give_up_completion(struct session *session, struct completion *completion)
 {
     for (struct task *task = session->lists[TASK_RETURNED].first; task != NULL; task = task->next) {

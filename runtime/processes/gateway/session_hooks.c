@@ -1,4 +1,4 @@
-/* What the worker role of a session decides, on its loop. */
+/* Decisions of a session's worker role, on its loop. */
 #include "session_parts.h"
 
 static void session_hooks_notify(const struct session *session, const struct task *task)

@@ -19,13 +19,13 @@ enum {
     SESSION_COMPLETION_MS = 30000, /* for so long a completion may be under way */
     SESSION_ARRIVED_MS = 1000,     /* a task that was sent so long ago and is not renewed has not arrived */
     SESSION_WANTS_MS = 1000, /* for so long after an answer to `next` tasks are claimed without another */
-    SESSION_OPEN_MS = 10000, /* for so long somebody waits for the answer to an open */
+    SESSION_OPEN_MS = 10000, /* limit of the wait for the answer to an open */
 };
 
 enum task_state {
     TASK_WAITING,  /* has a slot, and was not asked for yet */
-    TASK_GIVEN,    /* its worker has it */
-    TASK_RETURNED, /* its outcome is being stored */
+    TASK_GIVEN,    /* the remote worker has it */
+    TASK_RETURNED, /* the outcome is being stored */
     TASK_OVER,     /* stored, or refused */
 };
 
@@ -41,12 +41,12 @@ struct task {
     bool resumed; /* of a session before: its worker has it, and it cannot be given once more */
     enum task_state state;
     struct thole_activity *act; /* WAITING and GIVEN */
-    bool fired;                 /* its token; GIVEN: its worker was told */
+    bool fired;                 /* the token has; GIVEN: the remote worker was told */
     bool gone;                  /* GIVEN: the worker role's part is over, nothing that it returns counts */
     bool stored, cancelled;     /* OVER: its outcome; RETURNED: it said that it was cancelled */
     uint64_t given_ms, renewed; /* when it was sent; in which renewal it was named last */
     uint64_t answer;            /* to which `next` it was sent: session->answers then */
-    bool refused_details;       /* its log line is there */
+    bool refused_details;       /* the refusal was logged */
     struct waiter *waiters;
     struct task *same;        /* of its bucket */
     struct task *prev, *next; /* of the list of its state */
@@ -99,8 +99,8 @@ struct session {
     uint64_t next_ms; /* when it was answered last, or the session opened */
     uint64_t answers; /* to `next`, with tasks */
     bool asks;  /* the last one asked whether it is heard, and its worker has not asked for tasks since */
-    bool hears; /* that one was not unheard */
-    bool rests; /* it claims nothing, until it is asked for tasks */
+    bool hears; /* the last answer was not unheard */
+    bool rests; /* claims nothing, until the remote worker asks for tasks */
     struct completion *completions;
     struct task *buckets[SESSION_BUCKETS];
     struct task_list lists[TASK_OVER + 1];
@@ -114,7 +114,7 @@ void session_task_free(struct session *session, struct task *task);
 struct task *session_find_task(const struct session *session, const char *claim);
 /* Moves it to the end of the list of another state. */
 void session_move_task(struct session *session, struct task *task, enum task_state state);
-/* It has not arrived: it is the next to be given. */
+/* The task has not arrived: it is the next to be given. */
 void session_task_again(struct session *session, struct task *task);
 /* The result of a task that is OVER, for its worker. */
 thole_status session_task_result(const struct task *task);
@@ -132,7 +132,7 @@ char **session_gone_claims(const struct session *session, size_t *ret_len);
 void session_forget_resume(struct session *session); /* does nothing without */
 
 /* ---- session_completions.c ---- */
-/* Its worker has returned @p returned for a task that is WAITING or GIVEN. */
+/* The remote worker has returned @p returned for a task that is WAITING or GIVEN. */
 void session_task_returned(struct session *session, struct task *task, const struct remote_return *returned);
 /* The worker role's part in a task that is RETURNED has ended: completions that wait for it get its result.
  */
@@ -140,7 +140,7 @@ void session_task_over(struct session *session, struct task *task);
 void session_await_task(struct completion *completion, size_t at, struct task *task);
 /* With the results that it has. */
 void session_answer_completion(struct session *session, struct completion *completion);
-/* The same, while tasks have not ended that it waits for. */
+/* Answers the completion although tasks that it waits for have not ended. */
 void session_give_up_completion(struct session *session, struct completion *completion);
 
 /* ---- session_hooks.c ---- */

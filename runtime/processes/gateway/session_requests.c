@@ -1,4 +1,4 @@
-/* What the worker of a session asks for. */
+/* Requests of a session's remote worker. */
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
@@ -148,8 +148,8 @@ bool session_wants(struct session *session)
             (session->next != NULL || clock_monotonic_ms() < session->next_ms + SESSION_WANTS_MS));
 }
 
-/* What waits, and what was in that answer, is for others: nothing of it runs. A worker that lives asks again.
- */
+/* Withdraws waiting tasks and those in the unheard answer: others get them, and none of them runs here. A
+ * live worker asks again. */
 void session_is_unheard(struct session *session)
 {
     struct task *next;
@@ -178,7 +178,7 @@ void session_is_unheard(struct session *session)
 static void session_requests_observe(struct session *session)
 {
     session->hears = true;
-    session->asks = false; /* its last answer has arrived, or is not waited for */
+    session->asks = false; /* its last answer has arrived, or nobody waits for it */
     if (session->rests)
         worker_host_wants(session->host);
     session->rests = false;
@@ -397,7 +397,7 @@ void session_request(struct session *session, struct gateway_request *request)
     case ENDPOINT_COMPLETE: take_complete(session, request); break;
     default: take_close(session, request); break;
     }
-    (void)pthread_cond_signal(&session->changed); /* its deadlines have changed */
+    (void)pthread_cond_signal(&session->changed); /* the session's deadlines have changed */
     (void)pthread_mutex_unlock(&session->lock);
 }
 

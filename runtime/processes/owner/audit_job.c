@@ -18,7 +18,7 @@ enum {
     RETRY_MS = 5000,        /* after an outage */
     REFUSED_MS = 60 * 1000, /* a log that is not whole is read again */
     MESSAGE_BYTES = 512 * 1024,
-    CONFLICTS_MAX = 8,    /* one behind the other: others publish as well */
+    CONFLICTS_MAX = 8,    /* consecutive ones: others publish as well */
     PARTS_MAX = 16,       /* of LEAVES_MESSAGE_MAX records of a partition, in one round */
     LAST_ROUND_MS = 5000, /* an engine that stops waits for it; the next owners cover what is left */
 };
@@ -47,7 +47,7 @@ struct audit_job {
     struct buf message, name;
     struct job_thread thread;
     uint64_t until_ms; /* monotonic: the last round ends then; 0: the engine does not stop */
-    bool has_stream;   /* that it is there was seen */
+    bool has_stream;   /* the stream was seen */
 };
 
 static bool audit_job_goes_on(struct audit_job *job)
@@ -120,7 +120,7 @@ static thole_status audit_job_read_published(struct sealed_log *log, uint64_t fr
     return status;
 }
 
-/* The last checkpoint is enough, when it is of our key and no leaves but the last message's are behind it. */
+/* The last checkpoint is enough when it has our key, and only the last message's leaves follow it. */
 static thole_status open_from_last(struct sealed_log *log, bool *ret_enough, thole_error *reterr)
 {
     struct buf *message = &log->job->message;
@@ -275,7 +275,7 @@ static thole_status audit_job_cover(struct sealed_log *log, const char *stream, 
         uint64_t next = 0;
         THOLE_TRY(
             stream_next(audit_job_nats(log), stream, sealer_place(log->sealer)->sequence + 1, &next, reterr));
-        if (next == 0 || next > to) { /* the others are removed: the next one that is there tells how many */
+        if (next == 0 || next > to) { /* the others were removed: the next existing one tells how many */
             log->covered = to;
             return THOLE_OK;
         }

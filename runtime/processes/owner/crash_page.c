@@ -46,7 +46,8 @@ void crash_begins(struct crash_place *place, const struct code_run *run)
     size_t const name = run->orchestration.len < sizeof place->orchestration - 1
                             ? run->orchestration.len
                             : sizeof place->orchestration - 1;
-    atomic_thread_fence(memory_order_release); /* who sees what follows sees that the last run has ended */
+    atomic_thread_fence(memory_order_release); /* a reader of the new values sees that the last run has
+                                                  ended */
     place->kind = run->kind;
     place->partition = run->partition;
     place->version = run->version;
@@ -58,7 +59,8 @@ void crash_begins(struct crash_place *place, const struct code_run *run)
     if (name > 0)
         memcpy(place->orchestration, run->orchestration.ptr, name);
     place->orchestration[name] = '\0';
-    atomic_fetch_add_explicit(&place->runs, 1, memory_order_release); /* who sees it sees the above */
+    atomic_fetch_add_explicit(&place->runs, 1, memory_order_release); /* a reader that sees it sees the
+                                                                         values above */
     atomic_store(&place->since_ms, clock_monotonic_ms());
 }
 

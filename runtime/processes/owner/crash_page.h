@@ -99,12 +99,12 @@ bool crash_watch_place(const struct crash_place *place, uint64_t since_ms, struc
  * lengths, kinds and numbers are within their bounds, texts end, ids and names are valid. To be used instead
  * of the shared memory, which may still change. */
 void crash_take(const struct crash_page *page, struct crash *ret);
-/* False: no code runs there, or what is there cannot be. */
+/* False: no code runs there, or the contents are invalid. */
 bool crash_take_place(const struct crash_place *place, struct crash_place *ret);
 /* "SIGSEGV at address 0x0 in checkout (checkout.c:42)". @p place may be NULL. In the process that crashed, or
  * one with the same image: addresses are looked up. */
 void crash_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
-/* The same with the kind of run: "…, in a turn of orchestration checkout, at event 7". */
+/* Like crash_text(), with the kind of run: "…, in a turn of orchestration checkout, at event 7". */
 void crash_report_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
 /* The build id of the object that holds the address, as hexadecimal digits: "0" when it has none. @p ret is
  * returned. */

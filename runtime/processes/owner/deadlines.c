@@ -70,7 +70,7 @@ static void deadlines_expect(struct deadlines *deadlines, bool one_more)
     (void)pthread_mutex_lock(&deadlines->lock);
     if (one_more) {
         deadlines->open++;
-    } else { /* it was not sent */
+    } else { /* not sent */
         deadlines->open--;
         deadlines->failed = true;
     }

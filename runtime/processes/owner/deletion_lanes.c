@@ -32,7 +32,7 @@ void deletion_lanes_release(struct deletion_lanes *lanes)
     arena_release(&lanes->arena);
 }
 
-/* Lanes behind this one have found nothing that counts. */
+/* Ends lanes: later ones have found nothing that counts. */
 static void lane_end_last(struct deletion_lanes *lanes, size_t at)
 {
     lanes->lanes[at].ended = true;
@@ -96,9 +96,9 @@ thole_status deletion_lanes_answer(struct deletion_lanes *lanes, const struct de
         return THOLE_OK;
     }
     THOLE_TRY(lane_add(lanes, question->lane, sequence, subject, bytes));
-    lane->items[lane->len - 1].asked = age != DISPENSABLE_AGE_OLD; /* it stays, whatever stands behind it */
+    lane->items[lane->len - 1].asked = age != DISPENSABLE_AGE_OLD; /* stays, whatever follows it */
     if (!lane->ended && lane->len == lanes->items_max) {
-        lanes->young = false; /* it was in a lane behind this one, which begins anew */
+        lanes->young = false; /* the young one was in a later lane, which starts over */
         lane_end_last(lanes, question->lane);
     }
     return THOLE_OK;

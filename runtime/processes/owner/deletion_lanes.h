@@ -21,11 +21,11 @@ enum {
 struct deletion_item {
     uint64_t sequence;
     thole_slice subject, bytes; /* until deletion_lanes_advance() */
-    bool asked, last;           /* last: no record of its instance stands behind it */
+    bool asked, last;           /* last: the last record of its instance */
 };
 struct deletion_lane {
     uint64_t next, end; /* sequences: where it goes on, and its last one */
-    uint64_t beyond;    /* the first deletion behind its end; 0: there is none */
+    uint64_t beyond;    /* the first deletion after `end`; 0: none */
     bool ended;
     size_t len;
     struct deletion_item items[DELETION_LANE_ITEMS];
@@ -33,7 +33,7 @@ struct deletion_lane {
 struct deletion_lanes {
     uint64_t from, to; /* of all lanes; the last sequence that is looked at at all */
     size_t items_max;  /* of a lane */
-    bool young;        /* the last lane has met one that is not old enough: so are all behind it */
+    bool young;        /* the last lane has met one that is not old enough: so are all later ones */
     size_t len;
     struct deletion_lane lanes[DELETION_LANES];
     struct arena arena;

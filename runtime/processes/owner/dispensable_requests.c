@@ -47,7 +47,7 @@ static thole_status count_epoch(void *arg, uint64_t sequence, thole_slice subjec
     return THOLE_OK;
 }
 
-/* Only behind an owner of a version that did not count. */
+/* Only after an owner of a version that did not count. */
 static thole_status count_epochs(struct engine_host *engine, struct request *request)
 {
     const struct in_tail *const tail = &request->in.tail;
@@ -75,7 +75,7 @@ static thole_status count_epochs(struct engine_host *engine, struct request *req
     return status;
 }
 
-/* Behind the look at the log's end: a list that a rival adds later has the EpochOpened refused. */
+/* After the look at the log's end: a list that a rival adds later has the EpochOpened refused. */
 thole_status tail_dispensable(struct engine_host *engine, struct request *request)
 {
     struct log_record *const folded = &request->in.tail.folded;
@@ -206,8 +206,8 @@ static thole_status lanes_look(struct look *look, struct deletion_lanes *lanes, 
     return THOLE_OK;
 }
 
-/* From where the last look ended, up to the last one that there is: to say that nothing comes behind that the
- * server would look through all that is stored there. */
+/* Looks from the end of the last look up to the last deletion: to find that nothing follows it, the server
+ * would look through all stored records. */
 static thole_status look_at_deletions(struct look *look, struct buf *subject)
 {
     struct request *const request = look->request;

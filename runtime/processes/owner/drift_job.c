@@ -24,7 +24,7 @@ struct drift_job {
     struct engine_host *engine;
     struct metric_cells *cells;
     struct job_thread thread;
-    uint32_t p;   /* that is being checked */
+    uint32_t p;   /* the partition being checked */
     size_t lines; /* of this round */
 };
 
@@ -58,7 +58,7 @@ static thole_status drift_job_on_report(void *arg, const struct row_report *repo
     return THOLE_OK;
 }
 
-/* Who opened the partition last. */
+/* Whether this engine opened the partition last. */
 static thole_status drift_job_is_own(const struct drift_job *job, uint32_t p, bool *ret, thole_error *reterr)
 {
     const struct engine_host *const engine = job->engine;
@@ -109,7 +109,7 @@ static void drift_job_report(const struct drift_job *job, const struct row_count
              wrong ? "; thole projections verify names them, thole projections rebuild mends them" : "");
 }
 
-/* What cannot be checked now is checked in the next round. */
+/* Checks all partitions. One that cannot be checked now is checked in the next round. */
 static void drift_job_check_all(struct drift_job *job, struct postgres *pg)
 {
     const struct engine_host *const engine = job->engine;

@@ -74,10 +74,9 @@ struct engine_host {
     const thole_program *program;
     struct crash_page *own_page; /* where it was given none */
     struct connection *connection;
-    struct connection
-        *services;          /* what others ask of it comes here: a flood of that ends no other connection */
-    uint64_t services_lost; /* written by its thread: the epoch of the other one when it was lost */
-    struct nats_watch nats; /* of all its connections */
+    struct connection *services; /* receives requests of others: a flood of them ends no other connection */
+    uint64_t services_lost;      /* written by its thread: the epoch of the other one when it was lost */
+    struct nats_watch nats;      /* of all its connections */
     struct topology topology;
     struct namespace_check *check; /* while it starts */
     struct salt_key salt_key;      /* of this process alone, random, and never stored */
@@ -94,13 +93,13 @@ struct engine_host {
     struct audit_job *audit;    /* NULL: there is no --audit-key */
     /* sequence of the last record of each partition that is known to be committed; written by shards */
     atomic_uint_least64_t *committed;
-    struct subscription *epochs; /* who else opens our partitions */
+    struct subscription *epochs; /* openings of our partitions by others */
     struct subscription *asks;   /* how it is */
     struct shard *shards;
     size_t shards_len;
-    struct partition_states *states; /* what others are told of its partitions */
+    struct partition_states *states; /* states of its partitions, as others are told */
     atomic_bool ready;               /* shards may be sent to */
-    atomic_bool joined;              /* it takes part in who owns what; written by membership */
+    atomic_bool joined;              /* takes part in the choice of owners; written by membership */
     atomic_bool lists;               /* results may come several in one message; written by membership */
     atomic_bool ranges;     /* every engine reads the ranges of a record's inbox position; likewise */
     atomic_bool references; /* every engine reads references to payloads; likewise */

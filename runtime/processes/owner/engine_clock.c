@@ -33,8 +33,8 @@ struct engine_clock {
     atomic_int_least64_t lead_ms; /* of the wall clock before the monotonic one, when it was right last */
     atomic_bool right;
     struct job_thread thread;
-    bool runs, said;                      /* that it is wrong */
-    struct clock_offset offsets[SERVERS]; /* its thread's */
+    bool runs, said;                      /* said: the error was logged */
+    struct clock_offset offsets[SERVERS]; /* of the job's thread */
     int64_t leads_ms[SERVERS];            /* of the wall clock before the monotonic one, as it was compared */
     uint64_t warned_ms[SERVERS];
 };

@@ -27,7 +27,7 @@ bool engine_clock_is_right(const struct engine_clock *clock);
 struct clock_offset {
     bool known;
     int64_t ahead_ms;
-    uint64_t error_ms; /* it may be so much less, or more */
+    uint64_t error_ms; /* possible error of ahead_ms, in both directions */
 };
 /* Whether it differs by more than so much, certainly. */
 bool clock_offset_beyond(const struct clock_offset *offset, uint64_t limit_ms);

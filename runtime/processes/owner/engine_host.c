@@ -67,7 +67,7 @@ static void on_services_state(void *arg, bool connected, uint64_t epoch)
             QUERIES_PAUSE_MAX_MS / 1000);
 }
 
-/* Its outages are those of the server, as a rule, and the engine's connection says so. */
+/* Outages of a shard's connection are mostly the server's, and the engine's connection logs them. */
 static void on_shard_state(void *arg, bool connected, uint64_t epoch)
 {
     struct shard *const shard = arg;
@@ -323,7 +323,7 @@ static thole_status engine_host_migrate(struct engine_host *engine, thole_error 
     return status;
 }
 
-/* Streams and tables, when what is there is what was there. */
+/* Prepares streams and tables, when the present ones are those of before. */
 static thole_status engine_host_prepare(struct engine_host *engine, const struct stop_check *stop,
                                         thole_error *reterr)
 {
@@ -525,8 +525,7 @@ void engine_host_stop(struct engine_host *engine)
     subscription_close(engine->asks);
     queue_maker_stop(engine->queues);
     membership_stop(engine->membership);
-    audit_job_stop(
-        engine->audit); /* it covers what the shards have written to the end; nobody waits for it */
+    audit_job_stop(engine->audit); /* covers the shards' last records; nobody waits for it */
     loader_stop(engine->loader);
     remover_stop(engine->remover);
     source_lines_stop(engine->source_lines);

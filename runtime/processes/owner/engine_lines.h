@@ -5,7 +5,7 @@
 #include "partition_io.h"
 
 enum engine_line {
-    LINE_REJECTED, /* and one for each enum reject_code behind it */
+    LINE_REJECTED, /* followed by one for each enum reject_code */
     LINE_REJECTED_LAST = LINE_REJECTED + REJECT_HOLD_UNKNOWN,
     LINE_NOT_KEPT,
     LINE_HEARTBEAT_IGNORED,
@@ -39,7 +39,7 @@ enum engine_line {
     LINE_OTHER_CODE,
     LINE_QUERIES_REFUSED,
     LINE_QUERIES_CUT,
-    LINE_LIMITED, /* and one for each enum partition_limit behind it */
+    LINE_LIMITED, /* followed by one for each enum partition_limit */
     LINE_LIMITED_LAST = LINE_LIMITED + PARTITION_LIMITS - 1,
     ENGINE_LINES
 };

@@ -42,7 +42,7 @@ static void engine_state_on_ask(void *arg, const struct delivery *delivery)
         buf_status(&body) == THOLE_OK
             ? connection_publish(engine->services, reply, NULL, 0, buf_bytes(&body), NULL)
             : THOLE_LIMIT;
-    (void)told; /* who asks has a time limit */
+    (void)told; /* the asker has a time limit */
     buf_release(&body);
 }
 

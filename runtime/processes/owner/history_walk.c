@@ -51,8 +51,8 @@ static bool history_walk_execution_of(thole_slice subject, uint64_t *ret)
     return true;
 }
 
-/* Whether a record of that execution belongs to what is loaded: see load_newest(). Not, and done: it is of
- * an execution that has been left behind, or of an incarnation. */
+/* Whether a record of that execution belongs to the history being loaded: see load_newest(). No, and the walk
+ * is done: it is of an execution that was left, or of an earlier incarnation. */
 static enum step history_walk_check(struct asked_history *asked, uint64_t execution, bool *ret_belongs)
 {
     uint64_t const newest = asked->execution;
@@ -71,7 +71,7 @@ static enum step history_walk_check(struct asked_history *asked, uint64_t execut
     return STEP_DONE;
 }
 
-/* Of the execution that was left behind: what is before it may have been removed. */
+/* Whether the record begins an execution that was left: the records before it may have been removed. */
 static bool is_the_beginning(const struct asked_history *asked, uint64_t execution,
                              const struct record_head *head)
 {
@@ -224,7 +224,7 @@ thole_status walk_send(struct request *request, thole_error *reterr)
                         request_token(request), reterr);
 }
 
-/* The replica that answers may have fallen behind, and the sequence may be of another stream. */
+/* The replica that answers may lag, and the sequence may be of another stream. */
 static bool is_the_one(const struct request *request)
 {
     const struct request_reply *const reply = &request->reply;

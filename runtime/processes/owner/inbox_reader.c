@@ -22,7 +22,7 @@
 enum {
     LOOK_MS_MIN = 1000,
     RESULTS_MIN = 64,
-    RESULTS_MAX = 200000, /* that wait in an inbox and are kept; of what is behind them nothing is known */
+    RESULTS_MAX = 200000, /* results that wait in an inbox and are kept; later ones are not known */
     PART_BYTES = 1536,    /* of one result of several, roughly, beside its bytes */
     HOLDS_AWAY_MS = 5000, /* not asked again for so long when there was no answer */
 };
@@ -34,7 +34,7 @@ struct inbox_mail {
     bool trace_ignored, results; /* results: several */
     size_t parts;                /* how many results; else 1 */
     size_t named_len, route_len, body_len;
-    struct actor sender; /* its slices are lengths alone: they stand behind the body, in order */
+    struct actor sender; /* its slices are lengths alone: the texts follow the body, in order */
     uint8_t bytes[];     /* the instance and the route, or (refused, results) the subject; the body; what the
                             sender says */
 };
@@ -46,7 +46,7 @@ struct inbox_reader {
     struct ordered_reader *ordered;
     /* Of the thread that delivers. */
     uint64_t holds_away_until_ms;     /* monotonic */
-    struct holds_mentioned mentioned; /* what can be held of messages up to `mentioned_upto` */
+    struct holds_mentioned mentioned; /* the holds that can concern messages up to `mentioned_upto` */
     uint64_t mentioned_upto;
     /* under the backlog's lock */
     bool open, closing; /* not open: no message is delivered yet */
@@ -68,7 +68,7 @@ static bool is_full_for(const struct inbox_reader *reader)
            own->mail_bytes >= INBOX_PARTITION_BYTES_MAX;
 }
 
-/* What it takes there, and more of it once it is with the partition: each result has memory of its own. */
+/* Bytes that a result takes there, and more once the partition has it: each result has memory of its own. */
 static size_t backlog_bytes(size_t parts, size_t body_bytes)
 {
     return body_bytes + (parts > 1 ? parts * PART_BYTES : 0);
@@ -95,7 +95,7 @@ static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence, size_t
     return open;
 }
 
-/* What a hold may refuse: it is looked up. */
+/* Whether a hold may refuse the message: then holds are looked up. */
 static bool may_be_held(thole_slice subject)
 {
     thole_slice const kind = subject_nth(subject, INBOX_TOKEN_KIND);
@@ -185,7 +185,7 @@ static void inbox_reader_take_message(struct inbox_reader *reader, uint64_t sequ
     thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
     bool trace_ignored;
     struct actor sender = sender_headers_read(delivery, &trace_ignored);
-    if (taken && actor.len > 0) /* what the subject says wins: NATS lets only some publish it */
+    if (taken && actor.len > 0) /* the subject's actor wins: NATS lets only some users publish it */
         sender.name = buf_bytes(&actor), sender.authenticated = true;
     struct inbox_mail *mail =
         shard_mail_create(SHARD_INBOX, reader->p,
@@ -267,7 +267,7 @@ static void take_results(struct shard *shard, uint32_t p, struct partition_in *i
     struct result_item item;
     size_t len = 0;
     if (result_list_read(in->message.bytes, &list, &len, NULL) != THOLE_OK)
-        return; /* it was read before */
+        return; /* read before */
     in->message.parts = (uint32_t)len;
     in->message.subject = (thole_slice){NULL, 0};
     for (; result_list_next(&list, &item); in->message.part++) {
@@ -586,7 +586,7 @@ static thole_status keep_result(struct results *results, const struct message *m
     return arena_dup(arena, message->instance, &to->instance);
 }
 
-/* What will be rejected is not taken as a result. */
+/* A message that will be rejected is not taken as a result. */
 static thole_status collect_result(struct results *results, uint64_t sequence, thole_slice route,
                                    const struct result_item *item)
 {
@@ -671,7 +671,7 @@ static bool reads_on(struct inbox_reader *reader, uint64_t sequence, uint64_t *r
     return on;
 }
 
-/* A reader that stays behind is noticed within two checks: half of the option's time. */
+/* A reader that lags is noticed within two checks: half of the option's time. */
 static uint64_t look_every_ms(const struct shard *shard)
 {
     uint64_t const ms = shard->engine->options.sweep_ms / 4;

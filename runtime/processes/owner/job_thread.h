@@ -15,7 +15,7 @@ THOLE_NODISCARD thole_status job_thread_start(struct job_thread *job, void *(*ru
                                               const char *what, thole_error *reterr);
 /* Sleeps for so long. False: the engine stops. */
 bool job_thread_sleep(struct job_thread *job, uint64_t ms);
-/* The same, or until somebody is in a hurry. */
+/* Like job_thread_sleep(), but job_thread_hurry() ends it. */
 bool job_thread_doze(struct job_thread *job, uint64_t ms);
 void job_thread_hurry(struct job_thread *job); /* any thread */
 bool job_thread_is_stopping(struct job_thread *job);

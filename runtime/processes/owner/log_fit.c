@@ -11,7 +11,7 @@
 
 enum {
     KEEP_EACH_MS = LOG_KEPT_MS / 2,
-    KEEP_TIMES = 6, /* what was written last is kept after at most three times LOG_KEPT_MS */
+    KEEP_TIMES = 6, /* the last written record is kept after at most three times LOG_KEPT_MS */
 };
 
 /* ---- on the store's thread ---- */
@@ -90,7 +90,8 @@ static thole_status judge_ids(struct request *request)
     return log_fit_refused(request, CLOSED_HISTORY_LOST, what);
 }
 
-/* It is read for the first time later: a partition is not opened to find that it is gone. */
+/* Looks at the inbox early: else a partition would be opened before its first read finds that the inbox is
+ * gone. */
 static thole_status look_at_inbox(const struct engine_host *engine, struct request *request)
 {
     char what[320];
@@ -120,7 +121,7 @@ thole_status log_fit_check(struct engine_host *engine, struct request *request)
 
 /* ---- on the shard's thread ---- */
 
-/* What is known is there: now the log itself is looked at. */
+/* Postgres's records have come: now the log itself is looked at. */
 void log_known(struct owned *owned, struct request *request)
 {
     (void)owned;

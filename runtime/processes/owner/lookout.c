@@ -19,7 +19,7 @@
 enum {
     LOOK_MS = 4000,
     LOOK_LEAST_MS = 1000, /* between two */
-    LEAST_SHARE = 2,      /* the same, as so many times the look before */
+    LEAST_SHARE = 2,      /* likewise, as a multiple of the last look's time */
     LOOK_SHARE = 10,
     SAY_AGAIN_MS = 60000,
     TABLES_MS = 5000,
@@ -45,19 +45,19 @@ struct lookout {
     struct metric_cells *cells;
     struct job_thread thread;
     atomic_bool running;
-    bool no_queues;             /* its user may not list the consumers */
-    bool no_stores;             /* its user may not see the stores that not every namespace has */
-    bool cannot;                /* it could not look the last time, and that was said */
+    bool no_queues;             /* the user may not list the consumers */
+    bool no_stores;             /* the user may not see the stores that not every namespace has */
+    bool cannot;                /* the last look failed, and that was logged */
     uint64_t work_created_ns;   /* 0: not known yet */
     uint64_t tables_ms;         /* when it looked at them; monotonic */
     struct postgres *pg;        /* NULL: there is no connection */
-    struct sighting *of_tables; /* what is missing and could not be made again */
+    struct sighting *of_tables; /* missing tables that could not be made again */
     size_t of_tables_len;
     struct sighting of_limits[CROWD_SIGHTINGS_MAX];
     size_t of_limits_len;
     uint64_t limits_ms;           /* when it looked at them; monotonic; 0: never */
-    bool no_limits;               /* its user may not see them */
-    struct sighting of_intruders; /* what was found last */
+    bool no_limits;               /* the user may not see them */
+    struct sighting of_intruders; /* intruders found last */
     uint64_t intruded_ms;         /* when; monotonic; 0: never */
     uint64_t intruded;            /* how many messages, since then */
     uint64_t intruders_ms;        /* when it looked for consumers that deliver there */
@@ -75,7 +75,7 @@ struct lookout {
     } mended[MENDED_MAX];
     size_t mended_next;
     struct room room;
-    bool no_account; /* its user may not see what the account takes */
+    bool no_account; /* the user may not see how full the account is */
     uint64_t database_ms;
     struct standing_count standing;
     uint64_t waited_ms; /* of this look, which the next one is not put off by: for consumers without a leader
@@ -376,14 +376,14 @@ static void look_at_tables(struct lookout *lookout)
     if (open_tables(lookout, &err) != THOLE_OK) /* the stores say that Postgres is away */
         return;
     thole_status const ignored = blockers_end(lookout->pg, on_blocker, lookout, NULL);
-    (void)ignored; /* what blocks is found the next time */
+    (void)ignored; /* blockers are found the next time */
     if (schema_look(lookout->pg, on_part, lookout, &err) == THOLE_OK)
         make_tables(lookout);
     look_at_database(lookout);
     lookout->waited_ms += clock_monotonic_ms() - now_ms;
 }
 
-/* Only while somebody reads the metrics: an idle engine asks Postgres nothing. */
+/* Only while metrics are being read: an idle engine asks Postgres nothing. */
 static void look_at_standing(struct lookout *lookout)
 {
     if (standing_count_is_due(&lookout->standing, lookout->cells, clock_monotonic_ms()) &&
@@ -464,7 +464,7 @@ static bool make_missing(struct lookout *lookout)
     return made;
 }
 
-/* What was in the stream of before is queued again from the rows. */
+/* Messages of the former stream are queued again from the rows. */
 static void take_work(struct lookout *lookout, uint64_t created_ns)
 {
     struct engine_host *const engine = lookout->engine;

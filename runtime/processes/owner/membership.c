@@ -28,7 +28,7 @@ struct node_mail {
     enum node_mail_kind kind;
     uint32_t p; /* OPENED */
     uint64_t seen_ms, stored_ns;
-    size_t node_len, bytes_len; /* HEARTBEAT: 0: it was removed; ANSWER: the hash, 0: nobody is there */
+    size_t node_len, bytes_len; /* HEARTBEAT: 0: it was removed; ANSWER: the hash, 0: no engine answers */
     uint8_t bytes[];            /* node, then its heartbeat or hash */
 };
 
@@ -231,7 +231,7 @@ static void membership_take_answer(struct membership *m, thole_slice node, thole
     const struct member *const before = live_find(m->live, node);
     live_answered(m->live, node, hash, seen_ms);
     if (live_find(m->live, node) != before)
-        atomic_store(&m->needs_changed, true); /* it may not know all that is needed */
+        atomic_store(&m->needs_changed, true); /* the new engine may not know all needed orchestrations */
 }
 
 static void membership_take_mail(struct membership *m, const struct node_mail *mail)
@@ -401,9 +401,10 @@ static bool membership_confirmed(const struct membership *m, uint64_t now_ms)
 }
 
 /*
- * The own heartbeat comes back behind all that were stored before it. Then it is asked who of these is there,
- * and only when that is known this engine takes partitions, and answers that it is there: what another hands
- * over to it is opened at once. Who asked before has found nobody, and asks again for the second heartbeat.
+ * The own heartbeat comes back after all that were stored before it. Then this engine asks which of these are
+ * live, and only when that is known it takes partitions, and answers that it is live: a partition that
+ * another engine hands over to it is opened at once. An engine that asked before has got no answer, and asks
+ * again for the second heartbeat.
  */
 static void membership_join(struct membership *m)
 {

@@ -2,10 +2,10 @@
 
 enum {
     WEIGHT = 32,   /* of the mean, against one more */
-    SLACK_US = 10, /* that nobody notices */
+    SLACK_US = 10, /* too short to matter */
     STEP_UP = 2,   /* quarters */
     BURST_US_MAX = 20 * 1000,
-    SILENT_MAX = 10,  /* bursts, after which nobody is there to wait */
+    SILENT_MAX = 10,  /* bursts without a wait by others, after which no others are assumed */
     FIFTHS_LIMIT = 6, /* of what others wait alone */
 };
 

@@ -20,12 +20,12 @@ struct pace {
     uint32_t silent;   /* bursts without others, one after the other */
     bool urgent;       /* others will wait for this thread if it rests: it does not */
 };
-/* What others wait, as a moving mean: @p mean_us (0: not known yet) and one of them more. One that waited for
- * something else does not count for much. */
+/* A moving mean of the waits of others: of @p mean_us (0: not known yet) and one more. A wait for something
+ * else has little influence. */
 uint64_t pace_mean_us(uint64_t mean_us, uint64_t us);
 /* After a burst, beside which @p n of others have waited @p us in all; alone it is @p alone_us for each, 0:
  * not known. */
 void pace_judge(struct pace *pace, uint64_t n, uint64_t us, uint64_t alone_us);
-bool pace_is_free(const struct pace *pace); /* it need not rest */
+bool pace_is_free(const struct pace *pace); /* Whether the caller need not rest. */
 uint64_t pace_rest_us(const struct pace *pace, uint64_t burst_us);
 #endif

@@ -19,12 +19,12 @@ struct partition_now {
 };
 /* By the thread of its shard; cheap while nothing has changed. */
 void partition_states_set(struct partition_states *states, uint32_t p, const struct partition_now *now);
-/* It was closed without being handed over. */
+/* To be called when the partition was closed without being handed over. */
 void partition_states_closed(struct partition_states *states, uint32_t p, enum closed_cause cause,
                              const char *text);
 enum { LIMITED_TEXT_BYTES = 400 };
 struct limited_words {
-    char text[LIMITED_TEXT_BYTES]; /* what the limit did, to which orchestration, and its option */
+    char text[LIMITED_TEXT_BYTES]; /* the effect of the limit, the orchestration concerned, and the option */
     const char *remedy;            /* static */
 };
 struct limited_words limited_words_of(const struct out_limited *out);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WISHES_MAX = 64, IDLE_MS = 60 * 60 * 1000 /* or until somebody asks */ };
+enum { WISHES_MAX = 64, IDLE_MS = 60 * 60 * 1000 /* IDLE_MS: or until a request comes */ };
 
 struct kept_wish {
     char queue[THOLE_NAME_BYTES_MAX + 1];
@@ -50,8 +50,8 @@ static void on_wish(void *arg, const struct delivery *delivery)
         return;
     }
     struct kept_wish kept = {.kind = wish.kind, .number = wish.number};
-    memcpy(kept.queue, wish.queue.ptr, wish.queue.len);           /* it fits: a name */
-    memcpy(kept.reply, delivery->reply.ptr, delivery->reply.len); /* it fits: an inbox */
+    memcpy(kept.queue, wish.queue.ptr, wish.queue.len);           /* fits: a name */
+    memcpy(kept.reply, delivery->reply.ptr, delivery->reply.len); /* fits: an inbox */
     if (queue_maker_add(maker, &kept))
         job_thread_hurry(&maker->thread);
 }

@@ -10,7 +10,7 @@ struct read_history {
     uint32_t p;
     uint64_t generation;
     size_t n, id_len;
-    struct removing_place places[]; /* and behind them the id */
+    struct removing_place places[]; /* followed by the id */
 };
 struct read_places {
     struct read_history *slots[SLOTS];

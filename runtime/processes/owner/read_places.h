@@ -16,7 +16,7 @@ void read_places_destroy(struct read_places *places); /* NULL-safe */
  * not kept. */
 void read_places_note(struct read_places *places, uint32_t p, uint64_t generation, thole_slice instance,
                       const struct log_record *records, size_t n);
-/* What is known, in order, and forgotten now; 0: nothing. */
+/* Returns the known places, in order, and forgets them; 0: none. */
 size_t read_places_take(struct read_places *places, uint32_t p, uint64_t generation, thole_slice instance,
                         struct removing_place ret[REMOVING_KNOWN]);
 #endif

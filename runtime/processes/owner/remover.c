@@ -66,7 +66,7 @@ struct remover {
     struct pace pace;
     uint64_t burst_us; /* when it began; monotonic, 0: there is none */
     uint64_t rests_us; /* until then; monotonic, 0: it does not */
-    /* What others wait: written by shards. */
+    /* Waits of others: written by shards. */
     atomic_bool removes;
     atomic_uint_least64_t alone_us;            /* while nothing is removed, in the mean */
     atomic_uint_least64_t beside_n, beside_us; /* beside this burst */
@@ -189,7 +189,8 @@ static void note_count(void *arg, thole_slice subject, uint64_t messages)
         removing_item(job->removing, execution, messages);
 }
 
-/* The record that asks for the removal, or a later deletion, is there: an empty list is none. */
+/* Takes a list of subjects. The record that asks for the removal, or a later deletion, is stored: an empty
+ * list is invalid. */
 static thole_status remover_take_list(struct job *job, thole_slice body)
 {
     uint64_t here = 0, total = 0;
@@ -463,7 +464,7 @@ static void *remover_main(void *arg)
             connection_uncork(remover->engine->connection);
         }
         end_jobs(remover);
-        if (remover->jobs_len == 0) /* what others wait from now on is what they wait alone */
+        if (remover->jobs_len == 0) /* waits of others are measured without removals from now on */
             remover->burst_us = remover->rests_us = 0;
         atomic_store(&remover->removes, remover->jobs_len > 0);
     }

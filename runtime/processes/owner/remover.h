@@ -1,6 +1,6 @@
 /*
- * Executor: one thread that removes histories, many at a time (removing.h says what of). Its requests are
- * asynchronous, over the engine's shared connection, where no append and no message of an inbox waits behind
+ * Executor: one thread that removes histories, many at a time (see removing.h). Its requests are
+ * asynchronous, over the engine's shared connection, where no append and no message of an inbox waits for
  * them; few are in flight at a time, so that the server has time for others. The records of an execution that
  * must be looked for in order are read over a consumer; meanwhile its thread does nothing else.
  */
@@ -17,6 +17,6 @@ THOLE_NODISCARD thole_status remover_start(struct engine_host *engine, struct re
  * time for others. Any thread; NULL-safe. */
 void remover_hear_wait(struct remover *remover, uint64_t us);
 void remover_submit(struct remover *remover, struct request *request); /* takes the request */
-/* What is not done by then is answered as such: a new owner does it. NULL-safe. */
+/* Stops the thread. Unfinished removals are answered as such: a new owner does them. NULL-safe. */
 void remover_stop(struct remover *remover);
 #endif

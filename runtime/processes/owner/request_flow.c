@@ -91,7 +91,7 @@ void request_submit(struct request *request)
     case EXECUTOR_WINDOW:
         if (request_window(request)->waiting.first == NULL)
             (void)send_now(request);
-        else if (request->loads) /* it holds what it has read until it has all */
+        else if (request->loads) /* a load keeps its part until it has the whole */
             request_list_prepend(&request_window(request)->waiting, request);
         else
             request_list_append(&request_window(request)->waiting, request);
@@ -183,7 +183,7 @@ uint64_t requests_run(struct shard *shard, uint64_t now_ms)
     take_due(shard, now_ms);
     for (size_t i = 0; i < WINDOWS; i++)
         send_waiting(&shard->windows[i]);
-    begin_loads(shard); /* behind them, as stale loads may have gone */
+    begin_loads(shard); /* last, as stale loads may have gone */
     return shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
 }
 

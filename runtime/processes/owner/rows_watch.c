@@ -9,7 +9,7 @@
 
 enum { LOOK_MS = 5000 };
 
-/* The same for all partitions, so that their looks join. */
+/* Equal for all partitions, so that their looks join. */
 static uint64_t next_look_ms(uint64_t now_ms)
 {
     return (now_ms / LOOK_MS + 1) * LOOK_MS;

@@ -5,7 +5,7 @@
 #include "memory.h"
 #include <stdlib.h>
 
-enum { SERVED_SLEEP_MS = 60 * 60 * 1000 /* or until somebody asks */ };
+enum { SERVED_SLEEP_MS = 60 * 60 * 1000 /* or until a request comes */ };
 
 struct served_job {
     struct engine_host *engine;

@@ -351,7 +351,7 @@ static void shard_serve(struct shard *shard)
         uint64_t const now = clock_monotonic_ms();
         deadline = shard_min_ms(deadline, requests_run(shard, now));
         connection_uncork(shard->connection);
-        store_begin(shard->store); /* behind what clients and workers wait for */
+        store_begin(shard->store); /* after the work that clients and workers wait for */
         deadline = shard_min_ms(deadline, log_limits_rest(shard->engine->lines, now));
         deadline = shard_min_ms(deadline, shard_count_partitions(shard, now));
         if (shard->stopping && all_closed(shard))

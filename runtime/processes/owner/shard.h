@@ -28,7 +28,7 @@ enum shard_mail_kind {
     SHARD_DISOWN,       /* p */
     SHARD_EPOCH,        /* p; epoch */
     SHARD_INBOX,        /* inbox_reader.c */
-    SHARD_INBOX_LOST,   /* the reader of that generation has ended; up: the connection is there */
+    SHARD_INBOX_LOST,   /* the reader of that generation has ended; up: connected */
     SHARD_WORK_ANEW,    /* the stream WORK was made again: what was in it is to be queued again */
     SHARD_QUERY,        /* shard_query.c */
     SHARD_ANSWER,       /* a struct request that has been carried out: shard_request.h */
@@ -157,7 +157,7 @@ enum window_kind {
 /* Histories that are being loaded: those that have begun, and those that wait until less memory is taken. */
 struct loads {
     struct request_list waiting;
-    size_t bytes; /* what those that have begun may take; they count until they are destroyed */
+    size_t bytes; /* largest size of the begun ones; they count until they are destroyed */
 };
 
 /* Number and bytes of inbox messages in mails and machines; shared with NATS's threads. */
@@ -175,7 +175,7 @@ struct shard {
     pthread_t thread;
     bool running;
     struct mailbox mailbox;
-    /* its own, which its thread reads: the partitions' appends, messages and inboxes */
+    /* read by this thread: the partitions' appends, messages and inboxes */
     struct connection *connection;
     struct inflow *inflow; /* of the partitions' inbox readers */
     struct stack_pool *stacks;
@@ -183,7 +183,7 @@ struct shard {
     struct code_place {
         const void *address;
         char text[CODE_SITE_BYTES];
-    } sites[SITES_MAX]; /* that were looked up */
+    } sites[SITES_MAX]; /* places that were looked up */
     size_t sites_next;
     struct crash_place *place; /* the code that this thread runs */
     struct owned *owned;       /* partitions p with p % shards == index, at p / shards */
@@ -200,7 +200,7 @@ struct shard {
     uint64_t rejects_away_ms; /* until then rejected messages are dropped; monotonic */
     struct store *store;
     struct metric_cells *cells;  /* of this thread; NULL: nothing is counted */
-    struct pulse *pulse;         /* the same */
+    struct pulse *pulse;         /* likewise */
     uint64_t counted_ms;         /* when its partitions were counted; monotonic */
     bool uncounted;              /* something has happened since then */
     struct deadlines *deadlines; /* the store's thread's */

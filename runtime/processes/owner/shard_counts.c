@@ -1,4 +1,4 @@
-/* What a shard's thread counts. Names of instances never become labels. */
+/* Counters of a shard's thread. Names of instances never become labels. */
 #include "nats_watch.h"
 #include "remover.h"
 #include "shard_parts.h"
@@ -73,7 +73,7 @@ static void count_duration(struct shard *shard, size_t which, const struct reque
                    clock_monotonic_us() - request->begun_us);
 }
 
-/* What each activity waits for, also where nothing is counted. */
+/* Measures the requests that each activity waits for, also without metrics. */
 static void hear_wait(const struct request *request)
 {
     bool const waited_for = request->kind == REQ_APPEND || request->kind == REQ_PUBLISH_WORK;

@@ -52,10 +52,10 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
 request_send_fn work_send, withdrawal_send;
 request_answer_fn work_answered;
 request_refused_fn work_refused;
-/* What the reply to a look-up of a work message says. */
+/* The result of a look-up of a work message, from the reply. */
 enum work_seen {
     WORK_UNKNOWN, /* the reply is not conclusive */
-    WORK_MISSING, /* it is not queued */
+    WORK_MISSING, /* not queued */
     WORK_THERE,
     WORK_FORGED, /* another message is on its subject: that is logged, and it is withdrawn */
 };
@@ -98,8 +98,8 @@ void inbox_lost(struct shard *shard, const struct shard_mail *mail);
 /* Sets the number of messages that the machines hold, and their memory: the readers wait when it is too much.
  */
 void inbox_held(struct shard *shard, size_t messages, size_t bytes);
-/* Starts a check if it is due, returns when to call again; the partition steps down if its reader stays
- * behind. */
+/* Starts a check if it is due, returns when to call again; the partition steps down if its reader keeps
+ * lagging. */
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t inbox_watch_ms(const struct owned *owned);
 request_load_fn inbox_open_load, inbox_close_load, inbox_look_load, inbox_purge_load, results_load;
@@ -119,7 +119,7 @@ request_store_fn orphans_store;
 request_answer_fn orphans_answered, find_work_answered, find_input_answered, requeue_answered,
     expiry_answered;
 
-/* Queues the activity again, unless its message is there: it was taken off the shelf. */
+/* Queues an activity that was taken off the shelf again, unless its message exists. */
 void sweeper_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *row);
 
 /* ---- shelf.c: activities that no worker of their queue knows ---- */
@@ -162,9 +162,9 @@ request_joins_fn rows_look_joins;
 request_store_all_fn rows_look_all;
 request_answer_fn rows_looked;
 
-/* ---- shard_query.c: the partition has opened, has closed; a question has come, an answer is there ---- */
+/* ---- shard_query.c: the partition has opened, has closed; a question has come, an answer has come ---- */
 void queries_open(struct shard *shard, struct owned *owned);
-void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms); /* what failed */
+void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms); /* retries failed ones */
 void queries_close(struct shard *shard, struct owned *owned);
 void query_take(struct shard *shard, const struct shard_mail *mail);
 void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out);
@@ -173,7 +173,7 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
 void shard_count_start(struct shard *shard); /* before its thread */
 void shard_count_link(struct shard *shard, bool was_up, bool up);
 void shard_count_store(struct shard *shard, bool up);
-void shard_count_refused(struct shard *shard, uint64_t rows); /* that are set aside */
+void shard_count_refused(struct shard *shard, uint64_t rows); /* number of rows set aside */
 void shard_count_message(struct shard *shard, uint64_t stored_ns);
 void shard_count_push(struct shard *shard, const struct cancel_notice *notice);
 void shard_count_opened(struct shard *shard, struct owned *owned);

@@ -17,7 +17,7 @@
 
 enum {
     QUERIES_MAX = 256,                    /* of one shard, from their arrival to their answer */
-    QUERIES_BYTES_MAX = 32 * 1024 * 1024, /* the same, beside the one that exceeds it */
+    QUERIES_BYTES_MAX = 32 * 1024 * 1024, /* likewise, beside the one that exceeds it */
     QUERY_OVERHEAD = 4096,                /* of a query without its input */
     AGAIN_MS = 1000,                      /* after a subscription that failed */
 };
@@ -39,7 +39,7 @@ struct asked { /* a query that the machine has */
     struct asked *next;
     uint64_t token;
     size_t bytes; /* as it was counted */
-    bool json;    /* it was asked in JSON, and is answered in it */
+    bool json;    /* asked in JSON, and answered in JSON */
     char reply[];
 };
 
@@ -76,7 +76,7 @@ static void shard_query_refuse(const struct query_subscription *queries, const s
                                thole_status status, const char *text)
 {
     char to[SUBJECT_BYTES_MAX];
-    memcpy(to, delivery->reply.ptr, delivery->reply.len); /* it fits: checked by subject_is_reply() */
+    memcpy(to, delivery->reply.ptr, delivery->reply.len); /* fits: checked by subject_is_reply() */
     to[delivery->reply.len] = '\0';
     shard_query_answer_text(queries->shard, to, proto_json_is(delivery->body), status, text);
 }

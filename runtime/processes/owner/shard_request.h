@@ -57,7 +57,7 @@ enum request_kind {
     /* inbox_reader.c */
     REQ_OPEN_INBOX,
     REQ_CLOSE_INBOX,
-    REQ_LOOK_INBOX, /* for a message at `from` or behind it */
+    REQ_LOOK_INBOX, /* for a message at `from` or after it */
     REQ_PURGE_INBOX,
     REQ_READ_RESULTS,
     /* message_requests.c, reject_requests.c */
@@ -93,7 +93,7 @@ struct request_reply {
 /* Arguments in addition to the machine's output, which is copied with what it points to. */
 struct asked_tail {
     struct out_read_tail of;
-    struct log_known known;   /* what Postgres says, KNOW_LOG's answer */
+    struct log_known known;   /* Postgres's record of the log, KNOW_LOG's answer */
     struct namespace_id rows; /* of which namespace its rows are */
     struct namespace_id id;   /* answer: NATS's */
     uint64_t lacks;           /* answer: records that it has lost */
@@ -114,7 +114,7 @@ struct asked_removal {
     struct executions executions;
     uint64_t below;
     bool urgent;
-    const struct removing_place *places; /* that are known of its records */
+    const struct removing_place *places; /* known places of its records */
     size_t places_len;
 };
 struct asked_work {
@@ -217,11 +217,11 @@ struct request {
     struct partition_in in; /* for the machine; points into arena. For an output it is begun at creation */
     /* While it is carried out. */
     enum closed_cause cause; /* of its failure; OTHER: as its executor says */
-    bool aside;              /* it has one of the low-priority places */
+    bool aside;              /* has one of the low-priority places */
     size_t load_bytes;       /* of a load: what it counts for in the shard's loads, or will */
-    bool loads;              /* it counts */
-    bool unshelved;          /* it is of a row that was taken off the shelf, and counts there */
-    bool again;              /* its answer was taken, and it is submitted again at due_ms */
+    bool loads;              /* counts there */
+    bool unshelved;          /* of a row that was taken off the shelf; counts there */
+    bool again;              /* the answer was taken, and the request is submitted again at due_ms */
     uint64_t due_ms;         /* monotonic; 0: at once */
     uint64_t begun_us;       /* monotonic; 0: nothing is counted */
 };
@@ -236,8 +236,8 @@ enum { STORE_JOINED_MAX = 64 };
 
 enum request_failure {
     FAILURE_ANSWER,          /* an answer like any other */
-    FAILURE_AGAIN,           /* it is sent again until it is stored: receivers drop repetitions */
-    FAILURE_AGAIN_WHEN_SURE, /* the same if it is certain that it was not stored; else as STEP_DOWN */
+    FAILURE_AGAIN,           /* sent again until it is stored: receivers drop repetitions */
+    FAILURE_AGAIN_WHEN_SURE, /* as AGAIN if it is certain that it was not stored; else as STEP_DOWN */
     FAILURE_STEP_DOWN,       /* the partition is opened again */
     FAILURE_DROP,            /* dropped: it will be asked for again */
 };
@@ -250,7 +250,7 @@ typedef thole_status request_load_fn(struct engine_host *engine, struct request 
 typedef thole_status request_store_fn(struct postgres *pg, struct request *request);
 /* Several requests of one kind in one transaction, at most STORE_JOINED_MAX; writes the status of each. */
 typedef void request_store_all_fn(struct postgres *pg, struct request *const *requests, size_t n);
-/* Whether @p next, which waits behind the taken ones, joins them. */
+/* Whether @p next, which follows the taken ones, joins them. */
 typedef bool request_joins_fn(struct request *const *taken, size_t n, const struct request *next);
 /* The shard's thread. */
 typedef void request_answer_fn(struct owned *owned, struct request *request);
@@ -280,7 +280,7 @@ struct request *request_create(enum request_kind kind, struct shard *shard, cons
 struct request *request_of(enum request_kind kind, struct shard *shard, const struct owned *owned,
                            const struct partition_out *out);
 void request_destroy(struct request *request); /* NULL-safe */
-/* It is of a row that was taken off the shelf: counts until it is destroyed. */
+/* Marks it as one of a row that was taken off the shelf: it counts until it is destroyed. */
 void request_unshelves(struct request *request);
 /* Copies into its arena, aligned for any type; never fails (aborts without memory). */
 thole_slice request_keep(struct request *request, thole_slice text);
@@ -291,7 +291,7 @@ const char *request_error_text(const struct request *request); /* "": there is n
 uint64_t request_token(const struct request *request);
 bool request_is_current(const struct owned *owned, const struct request *request);
 
-bool request_is_stale(const struct request *request); /* the same, on the shard's thread only */
+bool request_is_stale(const struct request *request); /* on the shard's thread only */
 const struct request_rule *request_rule(const struct request *request);
 struct window *request_window(const struct request *request);
 void request_leave_aside(struct request *request); /* releases its low-priority place, if it has one */
@@ -306,7 +306,7 @@ struct request *request_list_take(struct request_list *list); /* the first; NULL
 /* Takes the request. */
 void request_submit(struct request *request);
 /* Submits to a window with low priority: only when nothing else waits there, and at most ASIDE_MAX at a time.
- * Thousands of activities may be cancelled at once, and other requests must not wait behind them. */
+ * Thousands of activities may be cancelled at once, and other requests must not wait for them. */
 void request_put_aside(struct request *request);
 /* Whether a load of about @p bytes would begin at once. */
 bool request_load_fits(const struct shard *shard, size_t bytes);

@@ -13,7 +13,7 @@
 
 enum {
     SHELF_LOOK_MS = 5000,
-    SHELF_FULL_MS = 2000,        /* the same while something is on it */
+    SHELF_FULL_MS = 2000,        /* likewise while the shelf has activities */
     SHELF_SOON_MS = 600,         /* when the workers have answered */
     SHELF_AGAIN_MS = 20,         /* there may be more of a name that is known */
     SHELF_SILENT_MS = 60 * 1000, /* on the shelf, when it cannot be known who knows what */
@@ -24,7 +24,7 @@ enum {
 
 /* ---- when to look ---- */
 
-/* The same for all partitions, so that their looks join. */
+/* Equal for all partitions, so that their looks join. */
 static uint64_t next_shelf_ms(uint64_t now_ms, uint64_t pause_ms)
 {
     return (now_ms / pause_ms + 1) * pause_ms;
@@ -45,7 +45,7 @@ void shelf_run(struct shard *shard, struct owned *owned, uint64_t now_ms)
         return;
     }
     if (shelf->look_ms == 0)
-        shelf->look_ms = now_ms; /* what was on it before it was opened */
+        shelf->look_ms = now_ms; /* finds activities shelved before the partition was opened */
     if (shelf->busy || now_ms < shelf->look_ms || shard->unshelved >= SHELF_OUT_MAX)
         return;
     shelf->look_ms = next_shelf_ms(now_ms, shelf->rows > 0 ? SHELF_FULL_MS : SHELF_LOOK_MS);

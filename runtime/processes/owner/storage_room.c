@@ -41,7 +41,7 @@ void room_take_database(struct room *room, uint64_t bytes, uint64_t now_ms)
 
 /* ---- what is told ---- */
 
-enum { ROOM_ACCOUNT = DEFECT_OBJECTS, ROOM_DATABASE }; /* behind the streams, in thole_engine_stored_bytes */
+enum { ROOM_ACCOUNT = DEFECT_OBJECTS, ROOM_DATABASE }; /* after the streams, in thole_engine_stored_bytes */
 enum { ROOM_LEFT_ACCOUNT, ROOM_LEFT_STREAM };          /* thole_engine_room_seconds */
 enum { DAY_MS = 24 * 60 * 60 * 1000 };
 

@@ -22,7 +22,7 @@ struct room {
 };
 
 void room_take_streams(struct room *room, const struct topology_seen *seen, uint64_t now_ms);
-/* What the account's streams take, also those of others; @p bytes_max 0: no limit. */
+/* Bytes of all streams of the account, also those of others; @p bytes_max 0: no limit. */
 void room_take_account(struct room *room, uint64_t bytes, uint64_t bytes_max, uint64_t now_ms);
 void room_take_database(struct room *room, uint64_t bytes, uint64_t now_ms);
 void room_count(const struct room *room, struct metric_cells *cells);

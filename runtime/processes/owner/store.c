@@ -49,7 +49,7 @@ static bool is_for_shard(const struct store *store, const struct request *reques
     return store->pg != NULL && postgres_socket(store->pg) >= 0 && request_rule(request)->joins != NULL;
 }
 
-/* Under the lock. Takes the first request, if there is one, and those right behind it that join it. */
+/* Under the lock. Takes the first request, if there is one, and those right after it that join it. */
 static size_t store_take_first(struct store *store, struct request *taken[STORE_JOINED_MAX])
 {
     size_t n = 0;
@@ -77,7 +77,8 @@ static void store_lose(struct store *store, const char *text)
     store_drop_connection(store, false);
 }
 
-/* Its tables may be other ones, too, and of an older version: they are looked at on a new connection. */
+/* Drops the known state of the database: its tables may be other ones, and of an older version, so they are
+ * looked at on a new connection. */
 static void lose_rows(struct store *store, const char *text)
 {
     if (store->pg == NULL)
@@ -163,7 +164,7 @@ static void finish_taken(struct store *store)
     store_finish(store, store->taken, ended);
 }
 
-/* What has ended is finished, and the next ones begin. */
+/* Finishes ended requests and begins the next ones. */
 static void store_go_on(struct store *store)
 {
     while (!call_fiber_runs(store->fiber)) {

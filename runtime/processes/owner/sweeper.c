@@ -243,8 +243,8 @@ static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice sub
     return status;
 }
 
-/* What waits for an activity has often recorded nothing since: its newest record is asked for first, which
- * costs a tenth of a read of all. */
+/* An instance that waits for an activity has often recorded nothing since: its newest record is read first,
+ * which costs a tenth of a read of all. */
 static thole_status find_in_newest(struct engine_host *engine, const char *stream, const char *subject,
                                    struct request *request)
 {
@@ -316,14 +316,14 @@ void requeue_answered(struct owned *owned, struct request *request)
 {
     struct log_fields const fields = log_work_of(owned->p, &request->work.item);
     if (request->unshelved)
-        return; /* it was not lost */
+        return; /* not lost */
     log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REQUEUED, &fields,
                     "an activity was lost and is queued again");
 }
 
 /* ---- deadlines ---- */
 
-/* Its worker may still run it. */
+/* The worker may still run it. */
 static void sweeper_push(struct shard *shard, const struct expired_try *expired)
 {
     struct cancel_notice const notice = {.instance = expired->row.instance,

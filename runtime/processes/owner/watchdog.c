@@ -33,7 +33,7 @@ struct watchdog {
     bool stopping;
     uint64_t warned[CRASH_PLACES_MAX]; /* begin of the turn that it warned about */
     uint64_t resident, given_back_ms;  /* memory of the process when free memory was given back last */
-    uint64_t resident_quiet;           /* the same, when that was done because it was quiet */
+    uint64_t resident_quiet;           /* likewise, the last time in a quiet phase */
 };
 
 static void watchdog_warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
@@ -56,7 +56,7 @@ static void watchdog_pause(uint64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* Its own thread reports where it is, and dies; if it cannot, it is reported here. */
+/* The shard's own thread reports where it is, and dies; if it cannot, the watchdog reports it. */
 static void end_turn(struct watchdog *dog, size_t i)
 {
     uint64_t const limit = dog->engine->options.turn_limit_ms;
@@ -105,8 +105,8 @@ static bool has_grown(uint64_t *since, uint64_t resident, uint64_t growth)
     return resident > *since + (growth > share ? growth : share);
 }
 
-/* What was freed between what stays, and in each thread's arena, malloc keeps: 190 of 445 MB after 1,000,000
- * starts, 540 of 1,350 MB after some thousand messages of 120 kB. */
+/* malloc keeps memory that was freed between used parts, and in each thread's arena: 190 of 445 MB after
+ * 1,000,000 starts, 540 of 1,350 MB after some thousand messages of 120 kB. */
 static void give_memory_back(struct watchdog *dog)
 {
     (void)malloc_trim(0);
@@ -121,7 +121,8 @@ static void look_at_memory(struct watchdog *dog)
         give_memory_back(dog);
 }
 
-/* What was in use when memory was given back last may be free now, and the process has not grown since. */
+/* Memory that was in use when memory was given back last may be free now, although the process has not grown
+ * since. */
 static void look_at_memory_when_quiet(struct watchdog *dog)
 {
     if (!has_grown(&dog->resident_quiet, resident_bytes(), QUIET_GROWTH_BYTES))

@@ -10,7 +10,7 @@ struct history_digest {
 };
 void history_digest_init(struct history_digest *digest);
 void history_digest_release(struct history_digest *digest); /* also when zeroed */
-/* Begins anew. */
+/* Starts over. */
 void history_digest_clear(struct history_digest *digest);
 /* @p to continues where @p from is. Both are initialized. */
 void history_digest_copy(struct history_digest *to, const struct history_digest *from);

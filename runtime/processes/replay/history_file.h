@@ -20,7 +20,7 @@
 enum { HISTORY_WHY_BYTES = 128 };
 enum history_form { HISTORY_BINARY, HISTORY_JSONL };
 
-/* What a manifest says of the histories in front of it, up to the manifest before. */
+/* Totals of a manifest for the histories between it and the one before. */
 struct history_totals {
     uint64_t instances, records;
     struct history_digest digest; /* over the binary form of these histories, whichever form the file has */
@@ -37,7 +37,7 @@ struct history_writer {
     /* JSON lines: adds members for people to a record's document. May be NULL. */
     void (*decorate)(void *arg, struct json *json, uint64_t sequence, thole_slice bytes);
     void *arg;
-    struct history_totals totals; /* what is written since the last manifest */
+    struct history_totals totals; /* written since the last manifest */
     uint64_t records;             /* of the history that is begun */
 };
 void history_writer_init(struct history_writer *writer, FILE *to, enum history_form form, const char *ns);
@@ -45,7 +45,7 @@ void history_writer_release(struct history_writer *writer); /* not the stream */
 void history_writer_begin(struct history_writer *writer, uint32_t partition, thole_slice instance);
 void history_writer_record(struct history_writer *writer, uint64_t sequence, thole_slice bytes);
 void history_writer_end(struct history_writer *writer);
-/* A JSON document between histories, whose schema is thole.export.v1 or, behind @p name, such as
+/* A JSON document between histories, whose schema is thole.export.v1 or, with @p name, such as
  * thole.export.manifest.v1. */
 void history_writer_section(struct history_writer *writer, const char *name, thole_slice json);
 

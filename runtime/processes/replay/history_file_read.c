@@ -163,7 +163,7 @@ static thole_status history_file_read_read_line(struct reading *reading, bool *r
     return THOLE_OK;
 }
 
-/* Cuts the word at *at off and moves behind it. */
+/* Cuts the word at *at off and moves past it. */
 static char *take_word(char **at)
 {
     char *word = *at, *space = strchr(word, ' ');
@@ -173,7 +173,7 @@ static char *take_word(char **at)
     return word;
 }
 
-/* What a line announces, and its line end. */
+/* Reads the bytes that a line announces, and their line end. */
 static thole_status read_body(struct reading *reading, uint64_t len, const char *cut)
 {
     buf_clear(&reading->body);

@@ -66,7 +66,7 @@ struct reading {
     struct replayer *replayer;
     uint64_t records, sequence; /* of the last one */
     thole_slice instance;       /* of one instance's history */
-    bool deleted, restored;     /* it is not in the log (any more); what was restored is read */
+    bool deleted, restored;     /* not in the log (any more); the restored records are read */
     /* for a partition's whole log: as far as it was read; for one instance's records: with the log's last
      * EpochOpened */
     struct log_rule rule;
@@ -225,7 +225,7 @@ static bool was_deleted(void *arg, thole_slice instance)
     const struct replay *replay = reading->replay;
     struct buf stream, subject;
     uint64_t deleted = 0;
-    if (replay->connection == NULL || reading->restored) /* that stays as it is */
+    if (replay->connection == NULL || reading->restored) /* restored records do not change */
         return false;
     uint32_t const p = subject_partition(instance, replay->topology.partitions);
     buf_init(&stream, STREAM_NAME_BYTES_MAX);
@@ -469,7 +469,7 @@ static thole_status replay_host_read_restored(struct reading *reading, uint32_t 
         return THOLE_OK;
     reading->rule = (struct log_rule){0};
     reading->restored = true;
-    replayer_destroy(reading->replayer); /* it has seen the deletion */
+    replayer_destroy(reading->replayer); /* has seen the deletion */
     reading->replayer = open_replayer(reading);
     do {
         reading->records = 0;

@@ -20,7 +20,7 @@
 
 enum {
     CALL_TIMEOUT_MS = 3000, /* to connect; and of the statement */
-    LIFE_AFTER_S = 15,      /* it ends at the latest this long after the worker */
+    LIFE_AFTER_S = 15,      /* the reporter ends at the latest this long after the worker */
     STAT_BYTES = 2048,
 };
 
@@ -37,7 +37,7 @@ struct watch {
     const struct worker_crash_page *page;
     pid_t worker;
     int pidfd, socket;
-    struct worker_crash ended;            /* what the kernel reports */
+    struct worker_crash ended;            /* end of the worker according to the kernel */
     char name[WORKER_CRASH_WORKER_BYTES]; /* the worker's incarnation */
 };
 
@@ -217,7 +217,7 @@ void crash_reporter_stop(struct crash_reporter *reporter)
     if (reporter == NULL)
         return;
     dying_uninstall();
-    (void)kill(reporter->pid, SIGKILL); /* it is not needed any more */
+    (void)kill(reporter->pid, SIGKILL); /* not needed any more */
     while (waitpid(reporter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     (void)close(reporter->socket);

@@ -16,7 +16,7 @@ THOLE_NODISCARD thole_status crash_reporter_start(const struct host_options *opt
                                                   struct crash_reporter **ret, thole_error *reterr);
 /* Sets the worker's incarnation, which rows name; before the first claim. NULL-safe. */
 void crash_reporter_name(struct crash_reporter *reporter, const char *incarnation);
-/* Its socket, for poll(2): it hangs up when the crash reporter has ended. -1 for NULL. */
+/* A socket for poll(2), which hangs up when the crash reporter has ended. -1 for NULL. */
 int crash_reporter_socket(const struct crash_reporter *reporter);
 /* Whether it has ended without having stored a report. */
 bool crash_reporter_is_lost(const struct crash_reporter *reporter);

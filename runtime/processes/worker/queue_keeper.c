@@ -19,7 +19,7 @@ struct queue_keeper {
     bool wanted, asks, stopping, running;
     struct served_names *served;
     thole_slice self;
-    bool denied; /* that it may not ask is said once */
+    bool denied; /* the refusal is logged once */
     struct metric_cells *cells;
 };
 
@@ -88,8 +88,8 @@ static void queue_keeper_ask_workers(struct queue_keeper *keeper)
     keeper->denied = status == THOLE_DENIED;
 }
 
-/* Waits for queue_keeper_look(), or until @p due_ms (0: without an end; after a look that has failed a wish
- * does not make it shorter), and asks the workers when somebody wants to know; false: stop. */
+/* Waits for queue_keeper_look(), or until @p due_ms (0: without an end; after a failed look a request does
+ * not make it shorter), and asks the workers when a caller wants to know; false: stop. */
 static bool queue_keeper_wait_wish(struct queue_keeper *keeper, uint64_t due_ms, bool failed,
                                    bool *ret_wanted)
 {
@@ -143,7 +143,7 @@ static void *queue_keeper_keep(void *arg)
 void queue_keeper_count(struct queue_keeper *keeper, struct metric_cells *cells)
 {
     keeper->cells = cells;
-    metric_set(cells, METRIC_WORKER_QUEUE_OK, 0, 1); /* it was made sure of before */
+    metric_set(cells, METRIC_WORKER_QUEUE_OK, 0, 1); /* was checked before */
 }
 
 void queue_keeper_listen(struct queue_keeper *keeper, struct served_names *served, thole_slice self)

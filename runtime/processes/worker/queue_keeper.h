@@ -1,7 +1,7 @@
 /*
- * Sees to it that a queue's durable consumer is there and correct while its worker runs, and asks engines for
- * it else: a consumer that was removed, or whose stream lost its tail, delivers nothing and reports no error.
- * Its thread also asks which activities the queue's workers know, when somebody wants to know.
+ * Checks that a queue's durable consumer exists and is correct while its worker runs, and asks engines for it
+ * otherwise: a consumer that was removed, or whose stream lost its tail, delivers nothing and reports no
+ * error. Its thread also asks which activities the queue's workers know, when a caller wants to know.
  */
 #ifndef THOLE_QUEUE_KEEPER_H
 #define THOLE_QUEUE_KEEPER_H

@@ -194,7 +194,7 @@ static bool row_calls_succeeds(struct row_calls *calls, struct row_call *call, t
     return status == THOLE_OK;
 }
 
-/* It is the caller's again when it is in its mailbox. */
+/* The call belongs to the caller again when it is in the caller's mailbox. */
 static void row_calls_carry_out(struct row_calls *calls, struct row_call *call)
 {
     assert(call->len <= call->cap && (call->away || call->kind == ROW_CALL_ROLLBACK));

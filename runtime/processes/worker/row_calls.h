@@ -62,8 +62,8 @@ THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *op
                                               thole_error *reterr);
 /* These four by one thread. */
 void row_calls_send(struct row_calls *calls, struct row_call *call);
-/* What the call that this thread carries out waits for, for poll(2); descriptor -1: there is none.
- * *ret_deadline_ms: when to continue it at the latest, by clock_monotonic_ms(); UINT64_MAX: there is none. */
+/* The descriptor and events that this thread's running call waits for, for poll(2); descriptor -1: none.
+ * *ret_deadline_ms: when to continue it at the latest, by clock_monotonic_ms(); UINT64_MAX: none. */
 struct pollfd row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms);
 void row_calls_continue(struct row_calls *calls, short revents);
 /* The socket of its connection to Postgres while no other thread has that; -1: none. */

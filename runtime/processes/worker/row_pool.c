@@ -61,7 +61,7 @@ static bool row_pool_has_room(const struct row_pool *pool, enum row_pool_use use
     return used < all && (use != ROW_POOL_COMPLETION || pool->used[use] < all - kept);
 }
 
-/* Whether somebody waits who goes before. */
+/* Whether a waiting call takes precedence. */
 static bool is_behind(const struct row_pool *pool, enum row_pool_use use)
 {
     for (size_t i = 0; i <= (size_t)use; i++)

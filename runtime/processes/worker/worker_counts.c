@@ -1,4 +1,4 @@
-/* What the worker's loop counts. Names of instances never become labels. */
+/* Counters of the worker's loop. Names of instances never become labels. */
 #include "clock.h"
 #include "worker_parts.h"
 #include <assert.h>

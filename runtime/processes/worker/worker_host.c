@@ -556,7 +556,7 @@ void worker_host_heard(struct worker_host *host)
     atomic_store(&host->heard, true);
 }
 
-/* Its leases end, and its claims count as lost. Best effort: otherwise they end by themselves. */
+/* Ends the leases and reports the claims as lost. Best effort: otherwise they end by themselves. */
 static void worker_host_report_death(const struct worker_host *host, const char *report)
 {
     struct postgres_options const options = {.conninfo = host->options.postgres,
@@ -587,7 +587,7 @@ void worker_host_died(struct worker_host *host, const char *report)
     atomic_store(&host->dead, true);
     worker_loop_state(host); /* wakes it */
     (void)pthread_join(host->loop, NULL);
-    row_calls_destroy(host->claims); /* what renews a lease after it was ended would take it back */
+    row_calls_destroy(host->claims); /* a renewal after the end of a lease would take it back */
     row_calls_destroy(host->completions);
     host->claims = host->completions = NULL;
     worker_host_report_death(host, report);

@@ -23,19 +23,20 @@ void worker_host_stop_within(struct worker_host *worker, uint64_t limit_ms);
  * that was run. */
 void worker_host_returned(struct worker_host *worker, struct thole_activity *act,
                           const struct remote_return *returned);
-/* Who runs the activities has been heard of. Any thread. Until then the claims that this worker has resumed
- * may be resumed by another one once more, since the answer that they are its own may be lost. */
+/* Reports a sign of life of the handlers' host. Any thread. Until then another worker may resume the claims
+ * that this worker has resumed, since the answer that they are its own may be lost. */
 void worker_host_heard(struct worker_host *worker);
-/* It asks for no messages, until it does again. Any thread; each call counts, in their order. */
+/* Stops the worker from asking for messages, until worker_host_wants(). Any thread; each call counts, in
+ * their order. */
 void worker_host_rests(struct worker_host *worker);
 void worker_host_wants(struct worker_host *worker);
-/* Its connection to NATS; for who runs the activities, until the worker is stopped. */
+/* The worker's connection to NATS; for the host of the handlers, until the worker is stopped. */
 struct connection *worker_host_connection(const struct worker_host *worker);
-/* Who runs the activities has died: their leases end at once and count as lost, as those of a worker that
- * dies; @p report is for people. Joins, frees. Activities that were run and have not returned are the
- * caller's then: activity_destroy(). */
+/* Reports the death of the handlers' host: its leases end at once and count as lost, like those of a dead
+ * worker; @p report is for people. Joins, frees. Activities that were run and have not returned then belong
+ * to the caller: activity_destroy(). */
 void worker_host_died(struct worker_host *worker, const char *report);
-/* Its name in rows and logs; of the queue and the namespace. */
+/* The name in rows and logs; of the queue and the namespace. */
 thole_slice worker_host_name(const struct worker_host *worker);
 uint64_t worker_host_lease_ms(const struct worker_host *worker);
 uint64_t worker_host_payload_max(const struct worker_host *worker);

@@ -147,7 +147,8 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
 
 static void take_finished(struct worker_host *host, struct thole_activity *act)
 {
-    bool const elsewhere = host->options.remote != NULL; /* its slot is free when it has returned */
+    bool const elsewhere = host->options.remote != NULL; /* a remote slot is free when the handler has
+                                                            returned */
     uint32_t const replaced =
         elsewhere ? act->given_up && !host->stopping : handlers_replaced(host->handlers);
     assert(act->running);
@@ -390,7 +391,7 @@ void worker_loop_give_up(struct worker_host *host)
         if (work_message_signal(host->connection, act->message, WORK_NAK, NULL) != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "worker", "a message comes back when its lease ends");
         if (act->running)
-            act->forgotten = true; /* its owner is now the one who runs it */
+            act->forgotten = true; /* its owner is now the host that runs it */
         else
             activity_destroy(act);
     }

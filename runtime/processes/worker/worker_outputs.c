@@ -42,7 +42,8 @@ static void worker_outputs_report(enum log_level level, const struct thole_activ
         log_line_of(level, "worker", &fields, "%s", what);
 }
 
-/* The same for an activity that was asked to end: with the reason and the time since then. */
+/* Like worker_outputs_report(), for an activity that was asked to end: with the reason and the time since
+ * then. */
 static void say_asked(enum log_level level, const struct thole_activity *act, const char *what,
                       const char *returned)
 {

@@ -72,7 +72,7 @@ struct worker_host {
     thole_slice *activity_names; /* activities that the program registers */
     struct puller *puller;
     struct queue_keeper *keeper;
-    struct served_names *served; /* what the queue's workers know; shared */
+    struct served_names *served; /* names that the queue's workers know; shared */
     struct requests *requests;
     struct process_pool *processes; /* NULL: no activity needs one */
     struct handlers *handlers;
@@ -94,7 +94,7 @@ struct worker_host {
 
     pthread_t loop;
     struct metric_cells *cells; /* the loop's; NULL: nothing is counted */
-    struct pulse *pulse;        /* the same */
+    struct pulse *pulse;        /* likewise */
     uint64_t running;           /* handlers */
     uint64_t epoch;             /* of the connection, as it was counted last; 0: it was down */
 
@@ -156,7 +156,7 @@ void worker_count_published(struct worker_host *host, bool stored);
 void worker_count_end(struct worker_host *host, const struct worker_out *out);
 /* By the monotonic clock, what was at @p wall_ms; 0: not known. */
 uint64_t worker_since_ms(uint64_t wall_ms);
-void worker_count_machine(struct worker_host *host); /* what the machine has counted */
+void worker_count_machine(struct worker_host *host); /* copies the machine's counters */
 
 /* ---- worker_results.c ---- */
 /* Starts the publishes of finished activities' results, in as few messages as they need; each activity's

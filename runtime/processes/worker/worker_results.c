@@ -95,8 +95,8 @@ static void worker_results_answer(struct worker_host *host, struct thole_activit
     mailbox_push(&host->inbox, &act->published.mail);
 }
 
-/* What was refused together is sent alone from then on: one of them may be what the stream refuses, or all of
- * them are more than it takes. */
+/* Results that were refused together are sent alone from then on: the stream may refuse one of them, or all
+ * of them may be too large together. */
 static void answer_all(struct worker_host *host, struct thole_activity *first, bool ok, uint32_t err_code)
 {
     bool const several = first->published_next != NULL;

@@ -64,7 +64,7 @@ static thole_status worker_resume_look_at(const struct worker_host *host,
     return THOLE_OK;
 }
 
-/* It began when it was claimed, more or less: by the database's clock, which may be another one. */
+/* Approximates the start by the time of the claim, by the database's clock, which may be another one. */
 static void set_start(struct worker_host *host, struct thole_activity *act)
 {
     worker_count_started(host, act);
