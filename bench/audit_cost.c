@@ -1,5 +1,5 @@
 /*
- * What the audit costs: `audit_cost --help`, docs/benchmarks.md. First alone, in CPU time, which other load
+ * The cost of the audit: `audit_cost --help`, docs/benchmarks.md. First alone, in CPU time, which other load
  * changes little: a record encoded without hashes, with the hash of its bytes, and with salts and the hash
  * that a redaction leaves; and how many records a core verifies. Then engines with and without --audit-key in
  * turn, on one pair of servers: workflows a second and the engine's CPU time of each, and the median of the

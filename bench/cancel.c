@@ -34,7 +34,7 @@ enum {
     QUEUED = 10000,      /* e */
     BLOCKERS = 4,        /* e: slots, all taken */
     ACTIVITIES = 12000,  /* at most, of one scenario */
-    INSTANCES = 1100,    /* the same */
+    INSTANCES = 1100,    /* likewise */
     CLIENT_THREADS = 8,  /* d */
     WAIT_S = 120,        /* for anything */
     B_SPREAD_MS = 20000, /* b: requests are spread over two renewal intervals */
@@ -128,7 +128,7 @@ static thole_status block(thole_activity *act, thole_slice input, thole_slice *r
     return THOLE_OK;
 }
 
-/* What runs in the children. */
+/* The main function of the children. */
 static int serve(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "fan", .run = fan}};
@@ -183,7 +183,7 @@ static void stop(pid_t pid)
 struct request { /* of one instance */
     char id[64];
     uint64_t asked_ns, accepted_ns, committed_ns;
-    unsigned first, n; /* its activities */
+    unsigned first, n; /* the first of its activities */
 };
 
 struct scenario {
@@ -317,7 +317,7 @@ static void one_by_one(struct scenario *s, bool deaf)
     for (unsigned i = 0; i < ONES; i++)
         (void)submit(s, i, 1, "hold");
     until(&notes->started, ONES, "handlers run");
-    bench_nap_us(500 * 1000); /* what follows a commit is over */
+    bench_nap_us(500 * 1000); /* effects of the last commit are over */
     uint64_t const from_ns = bench_wall_ns();
     for (unsigned i = 0; i < ONES; i++) {
         while (deaf && ms_between(from_ns, bench_wall_ns()) < (double)B_SPREAD_MS * i / ONES)

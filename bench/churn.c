@@ -1,8 +1,8 @@
 /*
- * What stays of ids that are started, end and are deleted: `churn --help`, docs/benchmarks.md. Threads run
- * one id after the other and delete each, with the same namespace all the time; now and then a line says what
- * there is: messages and subjects of the histories, bytes on nats-server's disk, its memory and the engine's,
- * rows. Exit codes: 0; 1: could not measure; 2: usage; 77: a server is not installed.
+ * Remains of ids that are started, end and are deleted: `churn --help`, docs/benchmarks.md. Threads run one
+ * id after the other and delete each, with the same namespace all the time; now and then a line shows
+ * messages and subjects of the histories, bytes on nats-server's disk, its memory and the engine's, rows.
+ * Exit codes: 0; 1: could not measure; 2: usage; 77: a server is not installed.
  */
 #include "bench_program.h"
 #include "client_internal.h"

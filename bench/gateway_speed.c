@@ -1,7 +1,7 @@
 /*
- * A worker behind a gateway beside a worker in C, with servers of its own: see `gateway_speed --help` and
- * docs/benchmarks.md. The worker behind the gateway is this program, too: one session, which takes as many
- * tasks as it has slots by one request, in JSON as the thin clients do, and completes all of them by another.
+ * A worker of a gateway beside a worker in C, with servers of its own: see `gateway_speed --help` and
+ * docs/benchmarks.md. The gateway's worker is this program, too: one session, which takes as many tasks as it
+ * has slots by one request, in JSON as the thin clients do, and completes all of them by another.
  */
 #include "bench_program.h"
 #include "connection.h"
@@ -28,7 +28,7 @@ enum {
     SLOTS_MAX = 8,
 };
 
-/* ---- the worker behind the gateway ---- */
+/* ---- the gateway's worker ---- */
 
 struct session {
     struct connection *connection;
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
         return remote_main((unsigned)strtoul(strchr(argv[argc - 1], '=') + 1, NULL, 10));
     if (program_role(argc, argv, &code))
         return code;
-    program_on_threads(); /* behind a gateway none is quick */
+    program_on_threads(); /* a gateway's worker has no quick activities */
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (option == 'h')
             return usage(stdout, 0);

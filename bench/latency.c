@@ -61,7 +61,7 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* The namespace is there once the engine has set it up. */
+/* The namespace exists once the engine has set it up. */
 static thole_status open_client(thole_client **ret, thole_error *reterr)
 {
     struct timespec const pause = {.tv_nsec = 20 * 1000000L};

@@ -1,5 +1,5 @@
 /*
- * What a tenant waits beside a neighbour that takes what it can get: `noisy_neighbour --help`,
+ * The waiting time of a tenant beside a neighbour that takes all it can get: `noisy_neighbour --help`,
  * docs/benchmarks.md. The tenant runs one workflow after the other, of one activity, alone and then beside
  * each neighbour, with servers and programs of its own for each pair; the two are compared. Exit codes: 0; 1:
  * could not measure, or a tenant waited longer than --ratio allows; 2: usage; 77: a server is not installed.

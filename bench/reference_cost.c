@@ -1,9 +1,9 @@
 /*
- * What it costs, and saves, that a record which has a payload twice stores it once: `reference_cost`,
+ * The cost and the savings when a record that has a payload twice stores it once: `reference_cost`,
  * docs/benchmarks.md. In CPU time, which other load changes little, alone, without servers: a record of two
  * events with the same payload, written (encoded and hashed) and read, with references and without; two small
- * payloads, for which nothing is looked for; and the worst that a turn may have, payloads that differ in one
- * byte in their midst.
+ * payloads, for which no search is made; and the worst case of a turn, payloads that differ in one byte in
+ * their midst.
  */
 #include "event.h"
 #include "payload_hash.h"

@@ -1,5 +1,5 @@
 /*
- * What removal costs on a large stream: `removal_cost --help`, docs/benchmarks.md. Orders (one activity, one
+ * The cost of removal on a large stream: `removal_cost --help`, docs/benchmarks.md. Orders (one activity, one
  * after the other) are timed alone and beside each removal. First instances of which each record stands among
  * many others, then so many MiB of those, then the removals: `prune` of instances that continue as new,
  * `delete`, `archive run`. Exit codes: 0; 1: could not measure; 2: usage; 77: a server is not installed.
@@ -38,7 +38,7 @@ enum {
     FLOOR_PURGES = 20,
     PRUNED = 10,
 };
-#define PRUNED_TEXT THOLE_STR("9") /* the executions behind the next one */
+#define PRUNED_TEXT THOLE_STR("9") /* the executions before the next one */
 
 struct options {
     unsigned mib, loops, executions, deleted, archived;
@@ -173,7 +173,7 @@ static bool orders_end(struct orders *orders, struct spread *ret)
 
 /* ---- the stream ---- */
 
-/* Its rows are there. */
+/* Whether the instance has rows. */
 static bool serves(thole_client *client)
 {
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
@@ -530,7 +530,7 @@ static bool floor_purge(struct bench *bench)
     return true;
 }
 
-/* Last, as it removes what is there. */
+/* Last, as it removes all streams. */
 static bool measure_floor(struct bench *bench)
 {
     struct floor floor = {.failed = false};
@@ -609,7 +609,7 @@ int main(int argc, char **argv)
     int code;
     if (program_role(argc, argv, &code))
         return code;
-    (void)setenv("THOLE_EXECUTIONS_MAX", "0", 1); /* its loops are what it removes */
+    (void)setenv("THOLE_EXECUTIONS_MAX", "0", 1); /* its loops are the removed data */
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
         case 'm': o->mib = (unsigned)strtoul(optarg, NULL, 10); break;

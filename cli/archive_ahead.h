@@ -7,8 +7,8 @@
 
 enum { ARCHIVE_AHEAD_MAX = 256 };
 
-/* What is known of a candidate. A history that is long, large, or goes on is not kept: who wants it reads it.
- */
+/* The records of a candidate, read ahead. A history that is long, large, or goes on is not kept: its user
+ * reads it. */
 struct archive_read {
     bool judged;
     enum archive_why why;

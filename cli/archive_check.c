@@ -220,7 +220,7 @@ static bool archive_check_take_leaves(struct file_reading *reading, struct secti
     return true;
 }
 
-/* What is wrong with the note; NULL: one of the keys has signed it, and it is of that log. */
+/* The flaw of the note; NULL: one of the keys has signed it, and it is of that log. */
 static const char *judge_note(const struct file_reading *reading, uint32_t partition, thole_slice note,
                               struct checkpoint *ret)
 {
@@ -249,7 +249,7 @@ static const char *judge_section(struct file_reading *reading, struct section *s
         return wrong;
     if (!archive_check_take_leaves(reading, section, json))
         return "a leaf of it is of a record that is not in the file";
-    if (section->len == 0 && section->proof_len == 0) /* it only says where the log stood */
+    if (section->len == 0 && section->proof_len == 0) /* only says where the log stood */
         return NULL;
     if (!merkle_root_of_many(checkpoint->size, section->leaves, section->len, section->proof,
                              section->proof_len, &root) ||
@@ -316,7 +316,7 @@ static thole_status archive_check_on_section(void *arg, thole_slice name, thole_
 
 /* ---- the file ---- */
 
-/* What stood behind the newest checkpoint of its log cannot be in it. */
+/* Records after the newest checkpoint of their log cannot be in it. */
 static bool must_be_sealed(const struct archive_check *check, const struct checked_record *record)
 {
     uint64_t end = 0;

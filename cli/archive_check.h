@@ -17,17 +17,17 @@ struct archive_checkpoint {
 typedef void archive_found_fn(void *arg, uint32_t partition, const struct audit_finding *finding);
 /* A found for which the first finding is the error. */
 struct archive_first_finding {
-    const char *then; /* what follows from it: "nothing of it was purged" */
+    const char *then; /* the consequence: "nothing of it was purged" */
     thole_error *reterr;
     bool said;
 };
 void archive_first_found(void *first, uint32_t partition, const struct audit_finding *finding);
 struct archive_check {
     const struct audit_keys *keys; /* len 0: checkpoints are not looked at */
-    bool may_go_on;                /* records behind the newest checkpoint of their log may be in none */
+    bool may_go_on;                /* records after the newest checkpoint of their log may be in none */
     archive_found_fn *found;
     void *arg;
-    /* What it has, afterwards: */
+    /* The contents, filled by the check: */
     char ns[THOLE_NAME_BYTES_MAX + 1];
     struct archive_facts *instances;
     size_t instances_len, instances_cap;

@@ -1,4 +1,4 @@
-/* What the records of one instance say, for archives. */
+/* The facts in the records of one instance, for archives. */
 #ifndef THOLE_ARCHIVE_FACTS_H
 #define THOLE_ARCHIVE_FACTS_H
 #include "client_internal.h"
@@ -12,7 +12,7 @@ struct archive_facts {
     thole_instance_status status; /* UNKNOWN: it has not ended; CONTINUED_AS_NEW: its last execution has */
     char orchestration[THOLE_NAME_BYTES_MAX + 1];
     bool damaged;            /* a record does not decode */
-    bool asked;              /* its engine was asked to prune it */
+    bool asked;              /* the engine was asked to prune it */
     struct record_hash last; /* of its last record; set by archive_check */
     uint64_t sealed;         /* records that are shown to be in a checkpoint */
 };

@@ -215,5 +215,5 @@ void archive_mark_remove(const char *path, const char *end)
 {
     char mark[ARCHIVE_PATH_BYTES + 16];
     (void)snprintf(mark, sizeof mark, "%s%s", path, end);
-    (void)unlink(mark); /* what cannot be removed stays, and the next run looks at it again */
+    (void)unlink(mark); /* a file that cannot be removed stays, and the next run looks at it again */
 }

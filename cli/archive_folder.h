@@ -25,7 +25,7 @@ THOLE_NODISCARD thole_status archive_names_add(struct archive_names *names, cons
 void archive_names_sort(struct archive_names *names);
 void archive_names_release(struct archive_names *names);
 
-/* Makes the folder unless it is there. THOLE_CONFLICT: another run uses it. *ret_lock: a descriptor, to be
+/* Makes the folder unless it exists. THOLE_CONFLICT: another run uses it. *ret_lock: a descriptor, to be
  * closed. */
 THOLE_NODISCARD thole_status archive_folder_lock(const char *folder, int *ret_lock, thole_error *reterr);
 /* Removes what was being written, and marks whose archive is gone. */

@@ -16,7 +16,7 @@ extern char **environ;
 
 static const char not_purged[] = "nothing of this archive was purged";
 
-/* Its stdout goes to @p out: this program's own has only results. */
+/* The command's stdout goes to @p out: this program's own has only results. */
 static thole_status archive_hook_begin(const char *command, const char *path, int out, pid_t *ret,
                                        thole_error *reterr)
 {

@@ -8,11 +8,12 @@
 struct archive_candidate {
     thole_slice instance, parent; /* allocated together */
     uint64_t ended_ms;
-    uint64_t upto;  /* it goes on: its executions up to this one; 0: it has ended, and all of it goes */
+    uint64_t upto;  /* of an instance that goes on: executions up to this one; 0: it has ended, and all of
+                       it goes */
     uint64_t after; /* of these, what was archived by this pass */
 };
 struct archive_picked {
-    struct archive_candidate *items; /* what has ended first is first */
+    struct archive_candidate *items; /* by end, the earliest first */
     size_t len, cap;
 };
 /* By the projection's rows; what the histories say counts, later. THOLE_INVALID without a text: it was
@@ -24,7 +25,7 @@ void archive_picked_release(struct archive_picked *picked);
 bool archive_age_is_good(const struct cli *cli, int *ret_code);
 
 enum archive_why { ARCHIVE_GOES, ARCHIVE_HELD, ARCHIVE_PARENT_RUNS };
-/* What keeps it. */
+/* Whether the candidate may go, or the reason why it stays. */
 THOLE_NODISCARD thole_status archive_judge(thole_client *client, const struct archive_candidate *candidate,
                                            enum archive_why *ret, thole_error *reterr);
 #endif

@@ -1,4 +1,4 @@
-/* What happens to an archive that is written: it is verified, stored, and what it has is purged. */
+/* The steps after an archive is written: it is verified, stored, and its instances are purged. */
 #ifndef THOLE_ARCHIVE_PURGE_H
 #define THOLE_ARCHIVE_PURGE_H
 #include "archive_check.h"
@@ -7,7 +7,7 @@ struct archive_result {
     uint64_t instances, records, bytes;
     uint64_t purged;      /* gone by now, also those that were before */
     uint64_t kept;        /* held meanwhile, or damaged */
-    bool came_back_wrong; /* what --to-command has stored is not the archive */
+    bool came_back_wrong; /* the bytes that --to-command has stored are not the archive */
 };
 struct archive_finisher {
     const struct cli *cli;

@@ -14,9 +14,9 @@ THOLE_NODISCARD thole_status archive_receipt_sign(struct json *json, const struc
                                                   const struct audit_keys *keys, thole_error *reterr);
 enum archive_signed {
     ARCHIVE_SIGNED,
-    ARCHIVE_NOT_SIGNED,       /* it has no signature */
+    ARCHIVE_NOT_SIGNED,       /* without a signature */
     ARCHIVE_SIGNED_BY_OTHERS, /* but by none of the keys */
-    ARCHIVE_FORGED            /* it is not what was signed */
+    ARCHIVE_FORGED            /* differs from the signed text */
 };
 enum archive_signed archive_receipt_verify(thole_slice receipt, const char *ns, thole_slice instance,
                                            const struct audit_keys *keys);

@@ -167,7 +167,7 @@ static void receipt_row(thole_slice receipt, bool first)
     table_release(&table);
 }
 
-/* Its members as they are, but for the schema. */
+/* Copies the receipt's members, except for the schema. */
 static void receipt_members(thole_slice receipt, struct json *json)
 {
     static const char *const texts[] = {"instance",    "orchestration", "status", "started",  "ended",
@@ -234,7 +234,7 @@ static thole_status sha256_of_receipt(const char *name, char ret[SHA256_BYTES], 
     return status;
 }
 
-/* What --back-command prints of it, in a file of this run alone. */
+/* Restores the output of --back-command, kept in a file of this run alone. */
 static thole_status restore_fetched(struct restoring *restoring, const char *name, thole_error *reterr)
 {
     char path[ARCHIVE_FETCHED_BYTES], sha256[SHA256_BYTES];
@@ -258,7 +258,7 @@ static thole_status restore_one(struct restoring *restoring, const char *name, t
     return archive_restore_file(&restoring->restorer, name, name, "", reterr);
 }
 
-/* Its archives, and those that are stored elsewhere and have only receipts here. Both sorted. */
+/* The folder's archives, and those that are stored elsewhere and have only receipts here. Both sorted. */
 static thole_status list_folder(const struct restoring *restoring, const char *folder,
                                 struct archive_names *ret, thole_error *reterr)
 {

@@ -105,7 +105,7 @@ static void say_tally(struct run *run)
     archive_run_count(run, tally->damaged, "stay: their histories cannot be read");
 }
 
-/* ---- what is there from before ---- */
+/* ---- leftovers of earlier runs ---- */
 
 static thole_status finish_one(struct run *run, const char *path, thole_error *reterr)
 {
@@ -182,7 +182,7 @@ static void note_added(struct run *run, enum archive_added added)
     case ARCHIVE_UNSEALED: run->tally.unsealed++; break;
     case ARCHIVE_DAMAGED: run->tally.damaged++; break;
     case ARCHIVE_NOT_ENDED:
-    case ARCHIVE_GONE: break; /* the rows are behind */
+    case ARCHIVE_GONE: break; /* the rows lag */
     }
 }
 
@@ -196,7 +196,7 @@ static thole_status begin_file(struct run *run, thole_error *reterr)
     return archive_writer_begin(&run->writer, run->path, buf_bytes(&run->selection), reterr);
 }
 
-/* What is left of an instance that goes on, because a file is full, is added to the next one. */
+/* The rest of an instance that goes on, cut because a file is full, is added to the next file. */
 static thole_status add_one(struct run *run, struct archive_candidate *candidate,
                             const struct archive_read *read, thole_error *reterr)
 {

@@ -9,7 +9,7 @@ struct archive_seal {
     uint32_t partition;
     struct seal *seal; /* NULL: it was not read yet */
     struct buf note;   /* the checkpoint, with its signatures */
-    uint64_t size;     /* its leaves; 0: there is none by the keys */
+    uint64_t size;     /* number of leaves; 0: the keys have signed none */
     uint64_t *by_hash; /* indices of leaves, sorted by the record's hash; NULL: nothing was looked for */
     uint64_t *taken;   /* those that the file in hand has */
     size_t taken_len, taken_cap;

@@ -14,8 +14,8 @@ struct verifying {
     thole_error error; /* of a look at the stream */
 };
 
-/* What was signed for an earlier restoration of the instance is signed, and yet not true of this one.
- * Receipts of earlier versions do not say where the records are. */
+/* A receipt that was signed for an earlier restoration of the instance has a valid signature, but does not
+ * describe this one. Receipts of earlier versions do not say where the records are. */
 static thole_status is_of_earlier(const struct verifying *verifying, thole_slice instance,
                                   thole_slice receipt, bool *ret, thole_error *reterr)
 {

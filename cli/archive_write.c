@@ -16,7 +16,7 @@ struct adding { /* one instance */
     struct archive_writer *writer;
     const struct archive_wish *wish;
     uint64_t first; /* execution, which stays with an instance that goes on; 0: not seen yet */
-    bool full;      /* the records behind this one are not meant */
+    bool full;      /* later records are not part of it */
     struct archive_facts facts;
     struct archive_seal *seal; /* NULL: without checkpoints */
     size_t taken_before;

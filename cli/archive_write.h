@@ -17,26 +17,26 @@ struct archive_writer {
 void archive_writer_init(struct archive_writer *writer, thole_client *client, const struct audit_keys *keys);
 void archive_writer_release(struct archive_writer *writer);
 
-/* @p selection: a JSON value. A .part that is there is overwritten. */
+/* @p selection: a JSON value. An existing .part is overwritten. */
 THOLE_NODISCARD thole_status archive_writer_begin(struct archive_writer *writer, const char *path,
                                                   thole_slice selection, thole_error *reterr);
 enum archive_added {
     ARCHIVE_ADDED,
     ARCHIVE_NOT_ENDED, /* by its history, which counts */
-    ARCHIVE_UNSEALED,  /* a record came behind the last checkpoint */
+    ARCHIVE_UNSEALED,  /* a record came after the last checkpoint */
     ARCHIVE_DAMAGED,
     ARCHIVE_GONE,
 };
 /*
- * All of it, or of one that goes on the executions behind its first one and @p wish.after, up to upto or the
- * one behind which there are @p wish.bytes_max bytes. *ret_why: of a damaged one, what is wrong with it.
+ * Adds all of the instance; or, of one that goes on, the executions after its first one and @p wish.after, up
+ * to upto or the one with which @p wish.bytes_max bytes are reached. *ret_why: of a damaged one, its flaw.
  * *ret_upto: the last execution that was added.
  */
 struct archive_wish {
     thole_slice instance;
     uint64_t after, upto; /* upto 0: it has ended, and all of it is meant */
     uint64_t bytes_max;
-    const struct archive_read *read; /* its records, when they were read before; may be NULL */
+    const struct archive_read *read; /* the records, when they were read before; may be NULL */
 };
 THOLE_NODISCARD thole_status archive_writer_add(struct archive_writer *writer,
                                                 const struct archive_wish *wish, enum archive_added *ret,

@@ -157,7 +157,7 @@ static bool needs_server(const struct cli *cli, const struct audit_keys *keys)
            !audit_file_has_checkpoints(file);
 }
 
-/* False: nothing is there to compare with, which must not look like a success. */
+/* False: there is nothing to compare with, which must not look like a success. */
 static bool kept_are_there(const struct audit_report *report)
 {
     return report->cli->options.dir == NULL || report->kept > 0;

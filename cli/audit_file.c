@@ -119,7 +119,7 @@ bool audit_file_has_checkpoints(const char *path)
     return has && status == THOLE_CANCELLED;
 }
 
-/* What else is wrong is found by the reading of the histories. */
+/* Reading the histories finds the other flaws. */
 static void on_unsealed(void *arg, uint32_t partition, const struct audit_finding *finding)
 {
     struct audit_report *const report = arg;

@@ -1,6 +1,5 @@
-/* audit keep: the newest signed checkpoint of each partition to a file, if it continues the one that is
- * there.
- */
+/* audit keep: writes the newest signed checkpoint of each partition to a file, if it continues the one in the
+ * file. */
 #include "audit_keep.h"
 #include "archive_seal.h"
 #include "export_file.h"
@@ -135,7 +134,7 @@ static thole_status audit_keep_print_row(struct keeper *keeper, uint32_t partiti
     return listing_row_end(listing);
 }
 
-/* THOLE_CORRUPT: what is there is not continued, or what is published does not fit. */
+/* THOLE_CORRUPT: the log does not continue the kept checkpoint, or does not fit the published ones. */
 static thole_status keep_one(struct keeper *keeper, uint32_t partition, thole_error *reterr)
 {
     const char *const folder = keeper->cli->options.dir, *const ns = keeper->client->topology.ns;

@@ -26,7 +26,7 @@ struct log { /* of one partition */
     uint64_t read; /* sequence up to which it was read */
     uint64_t findings;
     uint64_t is_signed; /* records of the last checkpoint with these keys */
-    bool said;          /* that it is there */
+    bool said;          /* the first checkpoint was reported */
     bool wrong;
     uint64_t *lists; /* records that list dispensable ones: copies are not published yet */
     size_t lists_len, lists_cap;
@@ -58,7 +58,7 @@ static thole_status audit_notary_take_published(void *arg, uint64_t sequence, co
     return THOLE_OK;
 }
 
-/* What is new of it. */
+/* Reads newly published messages of the partition. */
 static thole_status audit_notary_read_published(thole_client *client, uint32_t partition,
                                                 struct published *published, thole_error *reterr)
 {
@@ -193,7 +193,7 @@ static thole_status audit_notary_print_row(struct log *log, bool is_new)
     return listing_row_end(listing);
 }
 
-/* What is published is read before the log, which then has all records of it. */
+/* Published messages are read before the log, which then has all records that they cover. */
 static thole_status audit_notary_read_log(struct log *log, thole_error *reterr)
 {
     thole_client *client = log->notary->client;

@@ -1,4 +1,4 @@
-/* What is published of a partition's log, read and written. */
+/* Published messages about a partition's log, read and written. */
 #ifndef THOLE_AUDIT_NOTARY_H
 #define THOLE_AUDIT_NOTARY_H
 #include "audit_keys.h"

@@ -1,5 +1,5 @@
-/* audit redact: erases payloads from a history in a file of thole export, and says in it who did so and why.
- * The file is written anew beside the old one, and takes its name when it is whole. */
+/* audit redact: erases payloads from a history in a file of thole export, and notes in the file who did so
+ * and why. The new file is written beside the old one, and takes its name when it is complete. */
 #include "audit_redact.h"
 #include "audit_scan.h"
 #include "clock.h"
@@ -30,8 +30,8 @@ struct redacting {
     uint32_t partition;
     bool here;                    /* in the history of the id */
     uint64_t execution, sequence; /* where the event was; sequence 0: not yet */
-    uint64_t records;             /* that were redacted */
-    uint32_t found_in;            /* its partition */
+    uint64_t records;             /* number of redacted ones */
+    uint32_t found_in;            /* the partition of the instance */
     thole_error *reterr;
 };
 
@@ -89,7 +89,7 @@ static thole_status audit_redact_on_begin(void *arg, thole_slice instance)
     return THOLE_OK;
 }
 
-/* What was written before has the same hash, or it is not written. */
+/* The new bytes must have the hash of the old ones, or they are not written. */
 static thole_status check_hash(const struct redacting *r, uint64_t sequence, thole_slice before,
                                thole_slice after)
 {
@@ -280,7 +280,7 @@ static void audit_redact_print_line(const struct redacting *r)
                      (unsigned long long)r->sequence, o->file);
 }
 
-/* What another command says more of. */
+/* Errors on which another command has more to say. */
 static int audit_redact_report_error(const struct cli *cli, const thole_error *error)
 {
     char hint[PATH_BYTES_MAX];

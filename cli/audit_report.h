@@ -1,5 +1,5 @@
-/* What `thole audit verify` prints: findings as they come, what was checked, and how far it is on a terminal.
- */
+/* The output of `thole audit verify`: findings as they come, the checked parts, and the progress on a
+ * terminal. */
 #ifndef THOLE_AUDIT_REPORT_H
 #define THOLE_AUDIT_REPORT_H
 #include "audit.h"
@@ -14,22 +14,23 @@ struct audit_report {
     uint32_t partition;
     thole_slice instance;
     uint64_t records, findings, begun_ms, shown_ms;
-    size_t logs; /* that will be checked; 0: not known */
+    size_t logs; /* number of logs to check; 0: not known */
     size_t kept; /* checkpoints of --dir that were compared */
     /* Records in signed checkpoints of the file, by its histories; NULL: it is not known. Borrowed. */
     const uint64_t *in_file;
     size_t in_file_len;
     struct audit_checked *checked;
     size_t checked_len, checked_cap;
-    thole_slice *redactions; /* sections, allocated: -o json has them behind the findings */
+    thole_slice *redactions; /* sections, allocated: -o json prints them after the findings */
     size_t redactions_len, redactions_cap;
     bool tty;
 };
 void audit_report_init(struct audit_report *report, const struct cli *cli);
 void audit_report_begin(struct audit_report *report, const struct audit_options *options);
 void audit_report_finding(struct audit_report *report, const struct audit_finding *finding);
-void audit_report_found(void *report, const struct audit_finding *finding); /* the same, for audit_options */
-/* What a file says of a payload that was erased; @p json: the section. */
+void audit_report_found(void *report, const struct audit_finding *finding); /* audit_report_finding() for
+                                                                               audit_options */
+/* A note in a file about an erased payload; @p json: the section. */
 void audit_report_redaction(struct audit_report *report, thole_slice json);
 void audit_report_progress(struct audit_report *report);      /* a record was taken */
 bool audit_report_stopped(const struct audit_report *report); /* the reader of stdout has gone away */

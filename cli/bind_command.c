@@ -242,7 +242,7 @@ static int bind_command_set(const struct cli *cli, struct thole_client *client)
                              .data = (enum bind_data)options->bind_data,
                              .from = (enum bind_from)options->bind_from,
                              .in_flight = options->in_flight};
-    /* What the user wrote is checked before a server is asked. */
+    /* The user's input is checked before a server is asked. */
     rule.stream = options->stream == NULL ? THOLE_STR("later") : thole_slice_from(options->stream);
     error.status = bind_rule_check(&rule, &error);
     if (error.status == THOLE_OK)
@@ -271,7 +271,7 @@ static int delete_rule(const struct cli *cli, struct thole_client *client)
     bool const readable = error.status == THOLE_OK;
     if (readable || error.status == THOLE_CORRUPT || error.status == THOLE_INVALID)
         error.status = bindings_delete(client->connection, client->topology.ns, name, &error);
-    if (error.status == THOLE_OK && readable) /* behind the key, so that no binder makes it again */
+    if (error.status == THOLE_OK && readable) /* after the key, so that no binder makes it again */
         error.status = binding_consumer_delete(client->connection, client->topology.ns, name,
                                                stored.rule.stream, &error);
     arena_release(&stored.arena);

@@ -5,7 +5,7 @@
 #include "thole/client.h"
 
 struct children {
-    struct buf ids; /* each with a NUL behind it, parents before their children */
+    struct buf ids; /* each followed by a NUL, parents before their children */
     size_t len;
 };
 
@@ -17,7 +17,7 @@ THOLE_NODISCARD thole_status children_read(thole_client *client, thole_slice ins
 /* All of them, their children, and so on. THOLE_LIMIT: more than can be taken at once. */
 THOLE_NODISCARD thole_status children_read_all(thole_client *client, thole_slice instance,
                                                struct children *ret, thole_error *reterr);
-/* The id behind @p at, 0 at first, which it moves. False: there are no more. */
+/* The id at @p at, 0 at first, which moves to the next one. False: no more. */
 bool children_next(const struct children *children, size_t *at, thole_slice *ret);
 void children_release(struct children *children);
 #endif

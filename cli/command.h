@@ -6,8 +6,8 @@
 #include "option_file.h"
 #include "thole/client.h"
 
-/* What is printed. For the user there are two more: "wide" is a table with further columns, "yaml" is JSON
- * that is converted at the end. */
+/* The form of the output. For the user there are two more: "wide" is a table with further columns, "yaml" is
+ * JSON that is converted at the end. */
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_NAME, OUTPUT_WIDE, OUTPUT_YAML };
 
 struct cli_options {
@@ -28,17 +28,17 @@ struct cli_options {
     const char *to;                                                      /* of export */
     const char *test;                                                    /* of export */
     const char *until;                                                   /* of replay */
-    bool stop;                                                           /* the same */
+    bool stop;                                                           /* of replay */
     const char *at;                                                      /* of show */
     uint32_t form;                                                       /* an enum history_form */
     uint32_t action, bind_data, bind_from;
     uint64_t in_flight, revision;
     const char *key;                         /* of audit; a list with commas */
     const char *field;                       /* of audit redact */
-    uint64_t redact_event, redact_execution; /* the same; 0: not given */
+    uint64_t redact_event, redact_execution; /* of audit redact; 0: not given */
     const char *ended_before, *older_than, *to_command, *back_command, *sign_key; /* of archive */
-    uint64_t file_size, total_size;                                               /* the same */
-    bool unsealed, executions;                                                    /* the same */
+    uint64_t file_size, total_size;                                               /* likewise */
+    bool unsealed, executions;                                                    /* likewise */
     uint64_t every_ms;
     const char *nats_permissions, *verbs, *queries; /* of doctor; lists with commas */
     const char *exports_to, *imports_from;          /* of doctor */
@@ -72,9 +72,9 @@ struct cli {
     bool ns_given;             /* the namespace is a word of the command line */
     const struct command *command;
     uint64_t begun_ms; /* clock_monotonic_ms() */
-    char **words;      /* what is not an option, behind the verb */
+    char **words;      /* words after the verb that are no options */
     int words_len;
-    int program_len;   /* the last of them, which stood behind -- */
+    int program_len;   /* the last of them, which followed -- */
     bool wide;         /* tables with further columns */
     bool reads_replay; /* the program's reports are read: lines of JSON, whatever the output is */
 };
@@ -85,12 +85,12 @@ struct command {
     size_t rows_len;
     int words_min, words_max;
     int (*run)(struct cli *cli);
-    /* What to try, when it is not the usual. */
+    /* Advice on what to try, when it is not the usual one. */
     const char *unavailable_hint, *not_found_hint, *conflict_hint, *corrupt_hint;
     int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* uses no server: settings in the environment are not checked */
-    bool program;    /* what follows -- is the command line of a program */
+    bool program;    /* the words after -- are the command line of a program */
     bool names;      /* prints a list that --output name makes sense of */
     bool stays;      /* does not end by itself, so nothing can be converted at its end */
     bool early_stop; /* options end at the first word: the rest is the command line of a program */

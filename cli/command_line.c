@@ -25,7 +25,7 @@ static int check_words(const struct cli *cli)
     return EXIT_DONE;
 }
 
-/* What --output asks for, in the forms that verbs know. */
+/* The form that --output asks for, among those that the verb knows. */
 static int settle_output(struct cli *cli)
 {
     struct cli_options *const options = &cli->options;
@@ -105,7 +105,7 @@ static bool has_value(const struct option_row *rows, size_t len, const char *fla
     return false;
 }
 
-/* What stands behind such a word is its value, also when it is "--". Which verb it is is not known yet. */
+/* Whether the next word is the value of this one, even when it is "--". The verb is not known yet. */
 static bool takes_value(const char *word)
 {
     bool takes = has_value(cli_verbs.options, cli_verbs.options_len, word + 2);
@@ -120,7 +120,7 @@ static bool ends_options(int argc, char **argv, int i)
            !(i > 1 && strncmp(argv[i - 1], "--", 2) == 0 && takes_value(argv[i - 1]));
 }
 
-/* What is wrong in front of --output is said in its form too. */
+/* Errors before --output are printed in its form too. */
 static uint32_t output_wanted(int argc, char **argv)
 {
     static const char *const forms[] = {"-ojson",  "-ojsonl",  "--output=json", "--output=jsonl",

@@ -161,7 +161,7 @@ static const struct option_row timer_rows[] = {
      FIELD(dry_run),
      .help = "fire: list what would fire, and change nothing"},
 };
-/* What selects instances. */
+/* Options that select instances. */
 #define FILTER_ROWS                                                                                          \
     {.flag = "status",                                                                                       \
      .kind = OPTION_CHOICES,                                                                                 \

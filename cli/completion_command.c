@@ -8,7 +8,7 @@ enum { SCRIPT_BYTES_MAX = 256 * 1024 };
 
 static const char *const shells[] = {"bash", "zsh", "fish"};
 
-/* What stands behind an option, or is a word of a verb. */
+/* The kind of an option's value, or of a verb's word. */
 enum value { VALUE_NONE, VALUE_ANY, VALUE_CHOICE, VALUE_FILE, VALUE_DIR, VALUE_INSTANCE };
 
 static enum value value_of(const struct option_row *row)
@@ -33,7 +33,7 @@ static bool takes_id(const struct command *command)
     return strncmp(command->usage, "ID", 2) == 0 || strncmp(command->usage, "[ID]", 4) == 0;
 }
 
-/* It is another verb's name. */
+/* Whether the word is another verb's name. */
 static bool takes_verb(const struct command *command)
 {
     return strcmp(command->usage, "[VERB]") == 0;

@@ -25,7 +25,7 @@ enum { FILE_BYTES_MAX = 64 * 1024, NAMES_MAX = 1000 };
 
 /* ---- files ---- */
 
-/* A path below the folder of contexts; @p parts: what stands behind it. */
+/* A path below the folder of contexts; @p parts: the rest of the path. */
 static thole_status path_below(const char *part, const char *name, const char *end,
                                char ret[CONTEXT_PATH_BYTES], thole_error *reterr)
 {
@@ -300,7 +300,7 @@ static thole_status print_context(const struct cli *cli, const char *path, const
     memcpy(rows, verbs->options, verbs->options_len * sizeof *rows);
     for (size_t i = 0; i < verbs->options_len; i++)
         if (rows[i].env != NULL)
-            rows[i].env = ""; /* what the file says, whatever the environment does */
+            rows[i].env = ""; /* the file's value, whatever the environment has */
     thole_status const status =
         option_file_read(&set, 1, path, &(struct option_given){{false}}, &read, reterr);
     buf_init(&nats, FILE_BYTES_MAX);

@@ -1,6 +1,6 @@
 /*
- * dev: a private nats-server and Postgres, for as long as it or the program behind -- runs. At its end no
- * process, port or temporary file is left behind; only after kill -9 the temporary folder stays.
+ * dev: a private nats-server and Postgres, for as long as it or the program after -- runs. At its end no
+ * process, port or temporary file remains; only after kill -9 the temporary folder stays.
  */
 #include "command.h"
 #include "console.h"
@@ -198,8 +198,8 @@ static void dev_become_program(const struct dev *dev, pid_t parent)
     _exit(cli_complain_with(dev->cli, "", &error, code, "the path of a program, behind --"));
 }
 
-/* It gets a process group of its own, so that processes that it leaves behind can be found, and the terminal,
- * if there is one, so that it receives Ctrl-C. */
+/* The program gets a process group of its own, so that the processes that it leaves can be found, and the
+ * terminal, if there is one, so that it receives Ctrl-C. */
 static thole_status spawn_program(struct dev *dev, thole_error *reterr)
 {
     pid_t const self = getpid();
@@ -232,7 +232,7 @@ static bool program_has_ended(struct dev *dev)
     return ended;
 }
 
-/* Ends processes that the program left behind; as a subreaper this process is their parent. */
+/* Ends processes that the program has left; as a subreaper this process is their parent. */
 static void end_leftovers(pid_t group)
 {
     struct timespec const pause = {.tv_nsec = LEFTOVER_POLL_MS * 1000000L};

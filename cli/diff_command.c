@@ -322,7 +322,7 @@ static void read_reports(int fd, struct verdict *verdict)
     buf_release(&line);
 }
 
-/* @p words as the verb replay takes them: it finds the program behind --. */
+/* @p words as the verb replay takes them: it finds the program after --. */
 static int diff_command_run_replay(struct cli *cli, struct verdict *verdict)
 {
     int ends[2];
@@ -354,7 +354,7 @@ static int diff_command_run_replay(struct cli *cli, struct verdict *verdict)
     return EXIT_DONE;
 }
 
-/* The same events as the history, as far as the code repeats it; then what it asked for instead. */
+/* The events of the history, as far as the code repeats them; then those that it asked for instead. */
 static thole_status make_other(const struct side *a, const struct verdict *verdict, struct side *b)
 {
     for (size_t i = 0; i < side_len(a); i++) {
@@ -379,7 +379,8 @@ static int diff_program(struct cli *cli, struct side *a, struct side *b)
     b->reterr = &error;
     int code = diff_command_run_replay(cli, &verdict);
     if (code == EXIT_DONE && verdict.code != EXIT_DONE && verdict.code != EXIT_DIVERGED)
-        code = verdict.code == EXIT_GENERIC ? EXIT_TROUBLE : verdict.code; /* it has said why */
+        code = verdict.code == EXIT_GENERIC ? EXIT_TROUBLE : verdict.code; /* the verb has printed the
+                                                                              reason */
     else if (code == EXIT_DONE && (error.status = make_other(a, &verdict, b)) != THOLE_OK)
         code = diff_command_trouble(cli, "", &error);
     else if (code == EXIT_DONE)

@@ -1,4 +1,4 @@
-/* What `thole doctor` looks at. */
+/* The checks of `thole doctor`. */
 #ifndef THOLE_DOCTOR_CHECKS_H
 #define THOLE_DOCTOR_CHECKS_H
 #include "cluster.h"
@@ -7,7 +7,7 @@
 #include "postgres.h"
 #include "topology.h"
 
-/* The server, the namespace and who is there. */
+/* Checks the server, the namespace, and the engines and workers. */
 void doctor_nats(struct doctor_report *report);
 /* How the engines are, and whether the streams and consumers are as they must be; with --fix puts right what
  * may be. */

@@ -36,7 +36,7 @@ static bool is_ill(const struct cluster_partition *partition)
            (is_closed_often(partition) && !is_steady(partition));
 }
 
-/* It works, and something has disturbed it several times. */
+/* Whether the partition works, although it was disturbed several times. */
 static bool is_shaky(const struct cluster_partition *partition)
 {
     return is_closed_often(partition) && is_steady(partition);
@@ -119,7 +119,7 @@ struct defects {
     const struct topology *topology;
     bool fixes;
     size_t found, mended;
-    struct buf texts; /* of those that were reported, each with a line feed behind it */
+    struct buf texts; /* of the reported ones, each followed by a line feed */
 };
 
 static bool is_told(const struct defects *defects, thole_slice text)
@@ -271,7 +271,8 @@ static void check_defects(struct doctor_report *report, struct connection *conne
     buf_release(&defects.texts);
 }
 
-/* Somebody removes what engines make again: it does not show any more, and had better be known. */
+/* A user removes objects that engines make again: no defect shows any more, and yet the operator should
+ * know. */
 static void report_mended(struct doctor_report *report, const struct cluster *cluster)
 {
     char time[TIME_TEXT_BYTES];
@@ -282,7 +283,8 @@ static void report_mended(struct doctor_report *report, const struct cluster *cl
     }
 }
 
-/* What rests beside others is as it should be; the next step is for who wants it otherwise. */
+/* An orchestration that rests beside others is no defect; the advice is for operators who want it
+ * otherwise. */
 static void report_limited(struct doctor_report *report, const struct cluster *cluster)
 {
     size_t n = 0;

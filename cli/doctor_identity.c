@@ -59,7 +59,7 @@ void doctor_identity(struct doctor_report *report)
     if (options->postgres == NULL || options->postgres[0] == '\0')
         return; /* doctor_postgres() has said so */
     struct namespace_check *const check =
-        namespace_check_create(options->ns); /* what is away, others have said */
+        namespace_check_create(options->ns); /* other checks report absent parts */
     bool const both = nats_connection_open(options, &connection, NULL) == THOLE_OK &&
                       postgres_open(&settings, &pg, NULL) == THOLE_OK;
     if (both)

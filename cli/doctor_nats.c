@@ -26,7 +26,7 @@ struct looking {
     struct connection *connection;
     struct overview_namespace found;
     struct topology topology;
-    thole_status asked; /* what the server says of itself */
+    thole_status asked; /* status of the question to the server */
     struct overview_server server;
 };
 
@@ -227,7 +227,7 @@ static void check_durability(struct looking *looking)
     check_sync(looking, looking->asked, &looking->server);
 }
 
-/* ---- who is there ---- */
+/* ---- engines and workers ---- */
 
 static void check_engines(const struct looking *looking, const struct cluster *cluster)
 {

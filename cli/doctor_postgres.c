@@ -9,7 +9,7 @@
 
 enum { ROUND_TRIP_MS = 5000, LIST_BYTES_MAX = 64 * 1024 };
 
-/* What they are for does not happen. Tables of before have none. */
+/* The purpose of such rows is not served. Older tables have none. */
 static void check_set_aside(struct doctor_report *report, struct postgres *pg)
 {
     struct set_aside_total total;
@@ -66,7 +66,7 @@ static void report_part(void *arg, const struct defect *defect)
     buf_release(&text);
 }
 
-/* The number of the last migration says what was made, and not what is there. */
+/* The number of the last migration says what was made, not what still exists. */
 static void doctor_postgres_check_shape(struct doctor_report *report, struct postgres *pg)
 {
     thole_error error = {.status = THOLE_OK};

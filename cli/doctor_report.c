@@ -64,7 +64,7 @@ void report_error(struct doctor_report *report, const char *check, const char *r
 void report_clock(struct doctor_report *report, const char *check, const char *whose, uint64_t there_ms,
                   uint64_t begun_ms, uint64_t ended_ms)
 {
-    /* It was read at some time within the round trip. */
+    /* The clock was read at some time within the round trip. */
     bool const ahead = there_ms > ended_ms, behind = there_ms < begun_ms;
     uint64_t const skew_ms = ahead ? there_ms - ended_ms : behind ? begun_ms - there_ms : 0;
     enum finding const finding = skew_ms > SKEW_FAIL_MS   ? FINDING_FAIL

@@ -1,4 +1,4 @@
-/* What `thole doctor` has found: a line for each check, and the exit code. */
+/* The findings of `thole doctor`: a line for each check, and the exit code. */
 #ifndef THOLE_DOCTOR_REPORT_H
 #define THOLE_DOCTOR_REPORT_H
 #include "listing.h"

@@ -11,8 +11,8 @@
 
 enum { STILL_MS = 3000, LOOK_MS = 250, LIST_BYTES_MAX = 1024, LISTED_MAX = 10 };
 
-/* Rows that are behind for a moment are being written. behind[p]: by so many sequences, and never by fewer
- * than the time before; 0: they are not, or they move. */
+/* Rows that lag for a moment are being written. behind[p]: their lag in sequences, never less than the time
+ * before; 0: they do not lag, or they move. */
 static thole_status doctor_rows_look(thole_client *client, uint64_t *behind, bool first, size_t *ret_behind,
                                      thole_error *reterr)
 {

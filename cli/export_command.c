@@ -28,7 +28,7 @@ struct export
 {
     const struct cli *cli;
     thole_client *client;
-    struct id_set ids; /* what is asked for */
+    struct id_set ids; /* the requested ones */
     struct export_file file;
     struct export_seal seal;
     uint32_t partition;            /* of the history in hand */
@@ -305,8 +305,8 @@ static thole_status export_command_write_all(struct export *export, const struct
     return export_command_finish(export, reterr);
 }
 
-/* What was asked for and is not there is said, but for what an engine has written since its last checkpoint.
- */
+/* Reports requested instances that were not found, except those that an engine has written since its last
+ * checkpoint. */
 static int export_command_check(const struct export *export)
 {
     if (export->seal.bare > 0)

@@ -93,7 +93,7 @@ static void put_schema(struct json *json, struct buf *to)
     json_member_text(json, "schema", "thole.export.v1");
 }
 
-/* It begins as every export of the form does, as far as it goes. */
+/* Whether the file begins like every export of the form, as far as it goes. */
 static bool is_of_form(const struct export_file *file)
 {
     char found[64];
@@ -111,7 +111,7 @@ static bool is_of_form(const struct export_file *file)
     return is;
 }
 
-/* What is whole stays, what is behind it goes. */
+/* Complete parts stay, the rest goes. */
 static thole_status export_file_resume(struct export_file *file, thole_error *reterr)
 {
     struct resuming resuming = {.file = file, .reterr = reterr};
@@ -238,7 +238,7 @@ void export_file_begin(struct export_file *file, thole_slice instance)
     history_writer_begin(&file->writer, subject_partition(instance, file->options.partitions), instance);
 }
 
-/* What is in the temporary file is whole: it may go on. */
+/* The temporary file's contents are complete: copies them to the output. */
 static thole_status pass_on(struct export_file *file, thole_error *reterr)
 {
     char bytes[COPY_BYTES];
@@ -267,7 +267,7 @@ void export_file_drop(struct export_file *file)
 {
     (void)fflush(file->work);
     int const cut = ftruncate(fileno(file->work), file->begun);
-    (void)cut; /* what cannot be cut cannot be written to either: the next write says so */
+    (void)cut; /* a file that cannot be cut cannot be written to either: the next write reports it */
     (void)fseek(file->work, file->begun, SEEK_SET);
     file->writer.totals.instances = file->before.instances;
     file->writer.totals.records = file->before.records;

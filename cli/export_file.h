@@ -1,7 +1,7 @@
 /*
  * The file that an export makes. It is written as FILE.part and gets its name when it is complete; when a
- * .part of the same export is there, what is whole in it is kept. To stdout or a device whole histories are
- * written, too.
+ * .part of the same export exists, its complete histories are kept. To stdout or a device only whole
+ * histories are written, too.
  */
 #ifndef THOLE_EXPORT_FILE_H
 #define THOLE_EXPORT_FILE_H
@@ -19,11 +19,11 @@ struct export_options {
 
 struct export_file {
     struct export_options options;
-    struct buf part; /* its name; empty: straight to `out` */
+    struct buf part; /* name of the .part; empty: straight to `out` */
     FILE *work;      /* the .part, or a temporary file */
     FILE *out;
     struct history_writer writer;
-    struct id_set done; /* what was there already, sorted */
+    struct id_set done; /* instances that the .part already had, sorted */
     long begun;         /* where the history in hand begins */
     struct history_totals before;
 };

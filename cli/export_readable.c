@@ -39,7 +39,7 @@ static size_t members_of(thole_slice event)
     return n;
 }
 
-/* Each member that must be there is, and each one that is there says what the record says. */
+/* Whether each required member is present, and each present one agrees with the record. */
 static bool same_event(thole_slice said, thole_slice own, size_t number, char ret_why[HISTORY_WHY_BYTES])
 {
     size_t at = 0, found = 0;
@@ -97,7 +97,7 @@ bool export_readable(void *arg, uint64_t sequence, thole_slice bytes, const thol
     struct json json;
     struct buf own;
     thole_slice value;
-    if (!export_readable_is_read(bytes)) /* who takes the record has a finding for that */
+    if (!export_readable_is_read(bytes)) /* the reader of the record has a finding for that */
         return true;
     buf_init(&own, READABLE_BYTES_MAX);
     json_to_buf(&json, &own);

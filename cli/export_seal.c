@@ -29,7 +29,7 @@ void export_seal_take(struct export_seal *seal, uint32_t partition, thole_slice 
         partition, record_hash_make(thole_slice_from(seal->client->topology.ns), partition, bytes)};
 }
 
-/* ---- what is there already ---- */
+/* ---- an existing .part ---- */
 
 struct resuming {
     struct export_seal *seal;

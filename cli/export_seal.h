@@ -18,10 +18,10 @@ struct export_seal {
 };
 void export_seal_release(struct export_seal *seal); /* also when zeroed */
 void export_seal_take(struct export_seal *seal, uint32_t partition, thole_slice bytes);
-/* What the file had already when it was opened. */
+/* Takes the records that the file had already when it was opened. */
 THOLE_NODISCARD thole_status export_seal_resume(struct export_seal *seal, struct export_file *file,
                                                 thole_error *reterr);
-/* Behind the last history. THOLE_CORRUPT: what is published of a log does not fit. */
+/* To be called after the last history. THOLE_CORRUPT: the published messages of a log do not fit. */
 THOLE_NODISCARD thole_status export_seal_put(struct export_seal *seal, struct export_file *file,
                                              thole_error *reterr);
 #endif

@@ -14,7 +14,7 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-/* thole_main() would show all roles: those of a program that somebody writes. */
+/* thole_main() would show all roles: those of a user's program. */
 static int gateway_command_print_help(const char *verb)
 {
     struct buf text;

@@ -9,7 +9,7 @@
 struct reading {
     const struct history_input *input;
     struct buf instance;
-    bool skipped; /* it is not wanted */
+    bool skipped; /* not wanted */
     bool found;
     thole_error *reterr;
 };

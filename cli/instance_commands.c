@@ -30,7 +30,7 @@ static bool parse_orchestration(const struct cli *cli, const char *word, thole_s
     return true;
 }
 
-/* What start and run need. */
+/* The arguments of start and run. */
 struct order {
     thole_client *client;
     thole_slice id, orchestration;
@@ -47,7 +47,7 @@ static void order_release(struct order *order)
     buf_release(&order->event_data);
 }
 
-/* A client ignores what is not valid; somebody who types it wants to know. */
+/* A client ignores an invalid trace; a user who types one wants to know. */
 static bool trace_read(const struct cli *cli, thole_start_options *with, int *ret_code)
 {
     thole_slice const parent = thole_slice_from(cli->options.traceparent);
@@ -142,7 +142,7 @@ static bool instance_commands_is_plain(const struct order *order)
 
 static const char *id_text(thole_slice id)
 {
-    return id.len == 0 ? "\"\"" : (const char *)id.ptr; /* it came from argv or from order.room */
+    return id.len == 0 ? "\"\"" : (const char *)id.ptr; /* comes from argv or from order.room */
 }
 
 /* ---- outcomes ---- */
@@ -239,8 +239,8 @@ static thole_status tell_hindrance(void *arg, const thole_hindrance *hindrance)
     return THOLE_OK;
 }
 
-/* What cannot go on is waited for, as somebody may help it, but not silently. @p waited: that long already.
- */
+/* Waits also for an instance that cannot go on, since a user may help it, but not silently. @p waited: that
+ * long already. */
 static thole_status instance_commands_wait_for(const struct cli *cli, thole_client *client, thole_slice id,
                                                bool waited, thole_outcome *ret, thole_error *reterr)
 {
@@ -256,7 +256,7 @@ static thole_status instance_commands_wait_for(const struct cli *cli, thole_clie
         }
         waited = false;
         thole_status const told = thole_client_explain(client, id, tell_hindrance, &waiting, NULL);
-        (void)told; /* what fails fails the wait, too */
+        (void)told; /* a failure fails the wait, too */
     }
 }
 

@@ -15,7 +15,7 @@ struct listing {
     uint64_t rows, limit; /* limit 0: none */
     bool begun, more;
     bool open;                   /* the last line of a page, which may end with the token of the next one */
-    char next[PAGE_TOKEN_BYTES]; /* behind the last row */
+    char next[PAGE_TOKEN_BYTES]; /* the token of the last row */
     const char *skipped_table;   /* see listing_skip() */
     uint64_t skipped;
     char skipped_name[4 * THOLE_NAME_BYTES_MAX + 16];
@@ -26,7 +26,7 @@ void listing_begin(struct listing *listing, const struct cli *cli, const char *s
                    uint64_t limit);
 /* Number of rows to request. */
 uint64_t listing_wish(const struct listing *listing);
-/* What to do with a row that was read. */
+/* The treatment of a row that was read. */
 enum listing_step {
     LISTING_STOP,  /* not shown: it is beyond the limit; return THOLE_CANCELLED */
     LISTING_TABLE, /* print its line of the table */

@@ -18,7 +18,7 @@ THOLE_NODISCARD thole_status accounts_check(const struct permissions *permission
 void accounts_print_exports(const struct permissions *permissions, const char *account);
 /* Of the other account; @p account: that of the streams. */
 void accounts_print_imports(const struct permissions *permissions, const char *account);
-/* The same as the member "exports" or "imports" of the claims of an account's JWT. */
+/* The exports and imports as members of the claims of an account's JWT. */
 void accounts_json_exports(const struct permissions *permissions, const char *account, struct json *json);
 void accounts_json_imports(const struct permissions *permissions, const char *account, struct json *json);
 #endif

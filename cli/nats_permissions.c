@@ -17,7 +17,7 @@ enum {
     ROLE_BYTES = 32
 };
 
-/* What a user may do: rights, of which verbs and roles are sets; an enumerator has no room for so many. */
+/* The rights of a user, of which verbs and roles are sets; an enumerator has no room for so many. */
 #define ENGINE (UINT64_C(1) << 0)
 #define WORKER (UINT64_C(1) << 1)
 #define SETTINGS (UINT64_C(1) << 2)  /* reads the configuration of the namespace: everybody but engines */
@@ -70,7 +70,7 @@ enum streams {
     NODES = 1 << 5,
     CRASHES = 1 << 6,
     SECRET = 1 << 7,
-    EVERY = (1 << 8) - 1, /* that an engine makes */
+    EVERY = (1 << 8) - 1, /* all that an engine makes */
     EVERY_BUT_SECRET = EVERY & ~SECRET,
     BINDINGS = 1 << 8,
     AUDITS = 1 << 9,
@@ -115,7 +115,7 @@ static const struct row rows[] = {
     {COMPLETE, PUB, "thole.{ns}.in.*.result.outside.*{by}", 0},
     {WORKER, PUB, "thole.{ns}.in.*.result.worker.*", 0},
     {ENGINE, PUB, "thole.{ns}.in.*.engine.*.*", 0},
-    /* What engines alone write. */
+    /* Subjects that engines alone publish. */
     {ENGINE, PUB, "thole.{ns}.hist.*.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.ctl.*.*", 0},
     {ENGINE, PUB, "thole.{ns}.work.*.*.*.*.*", 0},
@@ -226,7 +226,7 @@ static const struct row rows[] = {
     {HEAR, PUB, API "CONSUMER.MSG.NEXT.{stream}.*", TOLD},
     {HEAR, PUB, "$JS.ACK.{stream}.>", TOLD},
     {HEAR, PUB, "$JS.ACK.*.*.{stream}.>", TOLD}, /* domain and account hash: newer servers */
-    /* What it hears. */
+    /* Subjects that a user subscribes to. */
     {ENGINE | SETTINGS | REMOTE_WORKER | REMOTE_CLIENT, SUB, "{inbox}.>", 0},
     {BINDER, SUB, "thole.{ns}.call.*", 0},
     {BINDER, SUB, "thole.{ns}.call.*.by.*", 0},
@@ -248,7 +248,7 @@ static const struct row rows[] = {
 
 /* ---- roles and verbs ---- */
 
-#define CONTROL(what) (what | HISTORIES) /* who asks for it looks first whether the instance has ended */
+#define CONTROL(what) (what | HISTORIES) /* its user looks first whether the instance has ended */
 
 static const struct {
     const char *name;
@@ -296,7 +296,7 @@ static const struct {
 static const struct {
     const char *name;
     uint64_t rights;   /* of a role that has no verbs */
-    const char *verbs; /* its usual ones */
+    const char *verbs; /* the usual verbs of the role */
 } roles[] = {
     {"engine", ENGINE, NULL},
     {"worker", WORKER | SETTINGS, NULL},
@@ -318,7 +318,7 @@ static const struct {
 
 /* ---- lists of names ---- */
 
-/* The @p i-th name of a list with commas; false behind the last. */
+/* The @p i-th name of a list with commas; false after the last. */
 static bool nats_permissions_nth(const char *list, size_t i, thole_slice *ret)
 {
     for (; i > 0; i--) {
@@ -507,7 +507,7 @@ bool permissions_inbox(const struct permissions *permissions, size_t i, char ret
 struct expansion {
     const struct permissions *permissions;
     uint32_t streams;
-    bool crossing; /* what passes between accounts */
+    bool crossing; /* subjects that cross between accounts */
     permission_fn *each;
     void *arg;
 };
@@ -567,7 +567,7 @@ static bool nats_permissions_stream(const struct expansion *expansion, size_t i,
     return false;
 }
 
-/* The @p i-th text that @p key stands for; false behind the last. */
+/* The @p i-th text that @p key stands for; false after the last. */
 static bool nats_permissions_value(const struct expansion *expansion, const char *key, size_t i, char *ret,
                                    size_t cap)
 {
@@ -614,7 +614,7 @@ static void expand_by(const struct expansion *expansion, const char *text, const
         if (passes_on || actor_is_pattern(actor))
             buf_printf(&to, ".by.%s", passes_on ? "*" : actor);
         else if (subject_add_actor(&to, thole_slice_from(actor), NULL) != THOLE_OK)
-            assert(false); /* it was checked */
+            assert(false); /* checked before */
         expansion->each(expansion->arg, buf_cstr(&to));
     }
     buf_release(&to);
@@ -700,7 +700,7 @@ void permissions_each(const struct permissions *permissions, enum permission_sid
     permissions_each_row(permissions, side, false, each, arg);
 }
 
-/* The token at *at, and what is behind its dot in *at; empty at the end. */
+/* The token at *at, which moves past its dot; empty at the end. */
 static thole_slice pattern_take_token(const char **at)
 {
     thole_slice const token = {(const uint8_t *)*at, strcspn(*at, ".")};

@@ -1,6 +1,6 @@
 /*
- * What a user of NATS may publish and subscribe to, by its role. NATS matches whole tokens, and stream names
- * have one for each partition, so the number of partitions is part of the question. Pure.
+ * The subjects that a user of NATS may publish and subscribe to, by its role. NATS matches whole tokens, and
+ * stream names have one for each partition, so the number of partitions is an input. Pure.
  */
 #ifndef THOLE_NATS_PERMISSIONS_H
 #define THOLE_NATS_PERMISSIONS_H
@@ -16,9 +16,9 @@ struct permission_wish {
     uint32_t partitions;
     const char *verbs;          /* instead of a client's usual ones */
     const char *queues;         /* of a worker; NULL: default */
-    const char *orchestrations; /* that it may start */
-    const char *events;         /* that it may raise */
-    const char *queries;        /* that it may ask */
+    const char *orchestrations; /* those that it may start */
+    const char *events;         /* those that it may raise */
+    const char *queries;        /* those that it may ask */
     const char *bound;          /* streams of messages that may be bound */
     const char *actor;          /* the only one that it may be; NULL: any, but only stated */
 };
@@ -26,14 +26,14 @@ struct permission_wish {
 struct permissions {
     struct permission_wish wish;
     uint64_t rights; /* enum right of nats_permissions.c */
-    bool answers;    /* it answers requests: allow_responses */
+    bool answers;    /* answers requests: allow_responses */
 };
 
 /* THOLE_INVALID with a sentence for what is no role, verb or name. Borrows the texts of @p wish. */
 THOLE_NODISCARD thole_status permissions_make(const struct permission_wish *wish, struct permissions *ret,
                                               thole_error *reterr);
 
-/* The @p i-th prefix of the user's inboxes; false behind the last. */
+/* The @p i-th prefix of the user's inboxes; false after the last. */
 bool permissions_inbox(const struct permissions *permissions, size_t i, char ret[INBOX_PREFIX_BYTES_MAX + 1]);
 
 enum permission_side { PERMISSION_PUBLISH, PERMISSION_SUBSCRIBE };

@@ -8,8 +8,8 @@
 
 enum { PRIVATE_FOLDER_MODE = 0700 };
 
-/* As open(), with O_CLOEXEC; a file that is there already loses the rights of others. A device or a pipe
- * keeps them. -1 with errno. */
+/* As open(), with O_CLOEXEC; an existing file loses the rights of others first. A device or a pipe keeps
+ * them. -1 with errno. */
 int private_file_descriptor(const char *path, int flags);
 /* As fopen(), for the modes "w", "wx" and "a+". NULL with errno. */
 FILE *private_file_open(const char *path, const char *mode);

@@ -277,7 +277,7 @@ static void queue_command_queue_row(const struct cli *cli, const struct roster *
                      THOLE_FMT(info->activities[i].activity));
 }
 
-/* What is not shown: counted, and by its name. */
+/* A queue that is not shown is counted, and its name noted. */
 static void skip_queue(const struct cli *cli, const thole_queue_info *info)
 {
     struct buf name;

@@ -1,9 +1,9 @@
-/* What list, show and export share. */
+/* Common parts of list, show and export. */
 #ifndef THOLE_READ_COMMANDS_H
 #define THOLE_READ_COMMANDS_H
 #include "command.h"
 
-/* What the options of a list select. False after a complaint. */
+/* The selection of a list's options. False after a complaint. */
 bool list_filter_make(const struct cli *cli, thole_list_filter *ret);
 /* As thole_list_filter.statuses: what --status asks for. */
 uint32_t cli_wanted_statuses(const struct cli *cli);

@@ -81,7 +81,7 @@ static void sign_look(struct sign *sign, const char *part, size_t len)
 {
     for (size_t i = 0; i < len && !sign->seen; i++) {
         if (sign->words[sign->found] != part[i])
-            sign->found = 0; /* no part of them but a first character begins them anew */
+            sign->found = 0; /* only the first character can start them again */
         if (sign->words[sign->found] == part[i])
             sign->found++;
         sign->seen = sign->words[sign->found] == '\0';

@@ -38,7 +38,7 @@ int cli_exit_code(thole_status status)
     return EXIT_GENERIC;
 }
 
-/* What to try next. */
+/* Advice on what to try next. */
 static const char *report_advice(const struct cli *cli, thole_status status, bool connecting)
 {
     switch (status) {
@@ -188,7 +188,7 @@ static int report_problem(const struct cli *cli, const char *object, const thole
                            ? "thole doctor; nats server report jetstream; the log of nats-server"
                            : report_advice(cli, error->status, connecting);
     if (hint != NULL && object[0] == '\0' && strstr(hint, " ID") != NULL)
-        hint = NULL; /* it is of one instance, and none is named */
+        hint = NULL; /* the hint is about one instance, and none is named */
     return cli_complain_with(cli, object, error,
                              error->status == THOLE_CONFLICT && own != 0 ? own : cli_exit_code(error->status),
                              hint);

@@ -17,9 +17,9 @@ struct request {
     struct buf payload;
     thole_error error;
     uint64_t requested_us, accepted_us; /* of the wall clock: compared with what an activity here prints */
-    bool queued;                        /* it is stored, and no engine has taken it yet */
-    bool stored;                        /* it is stored, and whether an engine takes it is not looked at */
-    const char *hint;                   /* what to try, when it is not the verb's; or NULL */
+    bool queued;                        /* stored, and no engine has taken it yet */
+    bool stored;                        /* stored; whether an engine takes it was not looked up */
+    const char *hint;                   /* advice on what to try, when it is not the verb's; or NULL */
     bool kept;                          /* an event for an instance that is not there yet */
 };
 
@@ -165,7 +165,8 @@ static const char *hold_hint(const struct request *request)
                : NULL;
 }
 
-/* What stays is found when an id is to be used again: said at once. Without Postgres it is not known. */
+/* Notes children that remain, which would be found when an id is to be used again. Without Postgres they are
+ * not known. */
 static void note_children(const struct request *request)
 {
     struct children children;

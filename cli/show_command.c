@@ -304,7 +304,7 @@ static void show_point_members(struct show *show, const thole_inspection *inspec
     json_member_time(json, "as_of", inspection->time_ms);
 }
 
-/* Who has put it back from which archive. */
+/* The person who has restored it, and the archive. */
 static void show_receipt(struct show *show)
 {
     static const char *const texts[] = {"restored", "by", "archive", "reason"};
@@ -537,7 +537,7 @@ static thole_status show_unprojected(void *arg, const thole_inspection *inspecti
     return THOLE_OK;
 }
 
-/* Its row in instances is set aside: what its history says is shown instead. */
+/* The instance's row is set aside: the state in its history is shown instead. */
 static void show_note_set_aside(struct show *show)
 {
     bool missing = false;

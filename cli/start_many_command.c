@@ -13,7 +13,7 @@
 
 enum { LINE_MAX = 16 * 1024 * 1024, ASKED_MAX = 64 };
 
-/* What the engines said of an orchestration when a line named it first. */
+/* The engines' answer about an orchestration, from when a line named it first. */
 struct asked {
     char name[THOLE_NAME_BYTES_MAX + 1];
     uint32_t version;
@@ -216,7 +216,7 @@ static bool is_blank(const struct buf *text)
 /* A line that is no start is told of, and the next one is read. */
 static thole_status next_start(void *arg, thole_start_item *ret_item, thole_error *reterr)
 {
-    (void)reterr; /* what is wrong is said of its line, or at the end */
+    (void)reterr; /* errors are reported for the line, or at the end */
     struct lines *const lines = arg;
     thole_error error = {.status = THOLE_OK};
     while (!interrupted && start_line_read(lines) && !interrupted) { /* which cuts the line that is read */

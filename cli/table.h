@@ -39,7 +39,7 @@ void table_release(struct table *table);
 void table_begin(struct table *table, const struct table_column *columns, size_t len, bool first);
 /* Prints the headings. */
 void table_head(struct table *table);
-/* The next cell of the line; behind the last one the line is printed. @p text may be anything. */
+/* The next cell of the line; after the last one the line is printed. @p text may be anything. */
 void table_cell(struct table *table, enum tone tone, thole_slice text);
 void table_text(struct table *table, const char *text);
 void table_number(struct table *table, uint64_t number);

@@ -18,8 +18,8 @@ bool terminal_there(void);
 unsigned terminal_lines(void);
 /* Characters in a line of it; 0 without a terminal, and where that is not known. */
 unsigned terminal_columns(void);
-/* Begins to draw over what is there; lines are cut at the right edge until screen_end(). Nothing without a
- * terminal. */
+/* Begins to draw over the present contents; lines are cut at the right edge until screen_end(). Nothing
+ * without a terminal. */
 void screen_begin(void);
 void screen_end(void);
 /* A line that fits the terminal: what is cut ends with an ellipsis. */

@@ -18,7 +18,7 @@ static void history_name(const thole_history_event *event, char *to, size_t cap)
         (void)snprintf(to + n, cap - (size_t)n, "@%" PRIu32, event->version);
 }
 
-/* What there is to say beside the payload comes before it. */
+/* The facts beside the payload come before it. */
 static void history_data(const thole_history_event *event, struct buf *to)
 {
     if (event->due_ms != 0)

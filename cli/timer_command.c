@@ -17,7 +17,7 @@ struct timers {
     thole_client *client;
     thole_slice instance;
     uint64_t due_after_ms, only; /* only: the id of one timer; 0: all */
-    uint64_t held;               /* activities in quarantine until then: somebody decides on them */
+    uint64_t held;               /* activities in quarantine until then: a user decides on them */
     bool fires;
     thole_error error; /* of a timer that did not fire */
 };
@@ -167,7 +167,7 @@ static thole_status timers_listed(struct timers *timers, thole_error *reterr)
         return thole_fail(reterr, THOLE_LIMIT, "too many instances at once: narrow it, by --prefix");
     for (size_t i = 0; i < timers->ids.len && status == THOLE_OK; i++) {
         status = timers_of(timers, timers->ids.ids[i], reterr);
-        if (status == THOLE_NOT_FOUND || status == THOLE_CONFLICT) { /* it has ended meanwhile */
+        if (status == THOLE_NOT_FOUND || status == THOLE_CONFLICT) { /* has ended meanwhile */
             timers->error = (thole_error){.status = THOLE_OK};
             status = THOLE_OK;
         }

@@ -49,8 +49,8 @@ static void queue_workers(const struct top *top, const thole_queue_info *info, u
         }
 }
 
-/* "3.5": activities handed to workers each second since the last drawing; "-": it is the first one, or
- * another consumer counts anew. */
+/* "3.5": activities handed to workers each second since the last drawing; "-": it is the first drawing, or
+ * another consumer counts from 0. */
 static void queue_rate(struct top *top, const thole_queue_info *info, char ret[RATE_BYTES])
 {
     struct handed_out const here = {hash_bytes(0, info->queue), info->delivered};

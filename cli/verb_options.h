@@ -45,8 +45,8 @@ extern const struct option_row global_rows[GLOBAL_ROWS];    /* global_options.c 
 extern const struct option_row doctor_options[DOCTOR_ROWS]; /* doctor_options.c */
 enum { ARCHIVE_ROWS = 18, AUDIT_ROWS = 9, HOLD_ROWS = 1, BIND_ROWS = 13, QUEUE_ROWS = 6, CONTEXT_ROWS = 1 };
 extern const struct option_row archive_rows[ARCHIVE_ROWS]; /* archive_options.c */
-extern const struct option_row audit_rows[AUDIT_ROWS];     /* the same */
-extern const struct option_row hold_rows[HOLD_ROWS];       /* the same */
+extern const struct option_row audit_rows[AUDIT_ROWS];     /* archive_options.c */
+extern const struct option_row hold_rows[HOLD_ROWS];       /* archive_options.c */
 extern const struct option_row bind_rows[BIND_ROWS];       /* bind_options.c */
 extern const struct option_row queue_rows[QUEUE_ROWS];     /* queue_command.c */
 extern const struct option_row context_rows[CONTEXT_ROWS]; /* context_command.c */

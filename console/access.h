@@ -1,4 +1,4 @@
-/* Who may do what: decisions about a request from its headers and the address that it comes from. Pure. */
+/* Access control: decisions about a request from its headers and the address that it comes from. Pure. */
 #ifndef THOLE_ACCESS_H
 #define THOLE_ACCESS_H
 #include "console.h"
@@ -8,8 +8,8 @@ enum { ACCESS_SECRET_BYTES = 33, ACCESS_TEXT_BYTES = 256 };
 struct access_rules {
     const struct console_options *options;
     bool loopback;                    /* the address is of this machine alone */
-    char csrf[ACCESS_SECRET_BYTES];   /* what a page of this console knows; made anew by each process */
-    char cookie[ACCESS_SECRET_BYTES]; /* what a browser that has shown the token knows */
+    char csrf[ACCESS_SECRET_BYTES];   /* secret of this console's pages; made by each process */
+    char cookie[ACCESS_SECRET_BYTES]; /* secret of browsers that have shown the token */
 };
 
 /* Header values; NULL: there is none. */
@@ -30,7 +30,7 @@ THOLE_NODISCARD thole_status access_rules_make(const struct console_options *opt
 /* Whether it may read; each refuses with a sentence. */
 bool access_read(const struct access_rules *rules, const struct access_facts *facts,
                  struct access_refusal *ret);
-/* The same for the stream, to which a browser can only send a cookie. */
+/* Like access_read(), for the stream, to which a browser can only send a cookie. */
 bool access_stream(const struct access_rules *rules, const struct access_facts *facts,
                    struct access_refusal *ret);
 /* Whether such a user may act at all: for the page, which shows why not. */
@@ -39,6 +39,6 @@ bool access_act(const struct access_rules *rules, const struct access_facts *fac
 /* Whether this request may act: comes from a page of this console, and access_act(). */
 bool access_action(const struct access_rules *rules, const struct access_facts *facts,
                    struct access_refusal *ret);
-/* It has shown the token. */
+/* Whether the request has shown the token. */
 bool access_has_token(const struct access_rules *rules, const struct access_facts *facts);
 #endif

@@ -16,7 +16,7 @@ void act_log(const struct request *request, const char *action, thole_slice inst
              THOLE_FMT(user));
 }
 
-/* What an action reads from its body. */
+/* The values that an action reads from its body. */
 struct said {
     thole_slice object;
     struct buf first, second, data; /* texts, and a payload */

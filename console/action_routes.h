@@ -13,7 +13,7 @@ void act_resume(struct session *session, const struct request *request, struct a
 void act_retry(struct session *session, const struct request *request, struct answer *answer);
 void act_quarantine_retry(struct session *session, const struct request *request, struct answer *answer);
 void act_quarantine_fail(struct session *session, const struct request *request, struct answer *answer);
-/* The same for many instances: batch_route.c. */
+/* An action on many instances: batch_route.c. */
 void act_batch(struct session *session, const struct request *request, struct answer *answer);
 
 /* A line in the log: who did what to which instance. */

@@ -1,4 +1,4 @@
-/* What is sent back. */
+/* The answer to a request. */
 #ifndef THOLE_ANSWER_H
 #define THOLE_ANSWER_H
 #include "buf.h"
@@ -17,8 +17,8 @@ void answer_init(struct answer *answer);
 void answer_release(struct answer *answer);
 /* Begins a document that says which it is. */
 void answer_document(struct answer *answer, struct json *json, const char *schema);
-/* Replaces what is there by a problem (RFC 9457). @p name: for programs. */
+/* Replaces the answer by a problem (RFC 9457). @p name: for programs. */
 void answer_problem(struct answer *answer, unsigned code, const char *name, const char *text);
-/* The same of a status; NULL text: the status's own. */
+/* Replaces the answer by a problem made from a status; NULL text: the status's own. */
 void answer_error(struct answer *answer, const thole_error *error);
 #endif

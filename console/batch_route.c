@@ -29,7 +29,7 @@ struct batch {
     struct buf action, reason;
     batch_fn *call;
     bool stuck;     /* only what is stuck can be hit; else what has not ended */
-    struct buf ids; /* of all that is hit, each with a NUL behind it */
+    struct buf ids; /* of all that are hit, each followed by a NUL */
     size_t count;
     struct buf sample;
     struct json sample_json;
@@ -114,8 +114,7 @@ static thole_status take_row(void *arg, const thole_instance_info *info)
 {
     struct batch *const batch = arg;
     bool const begun = info->execution > 0; /* else only events are kept for it: there is nothing to end */
-    if (info->foreign || !begun ||
-        !can_hit(batch, info->status)) /* it may have changed since the last page */
+    if (info->foreign || !begun || !can_hit(batch, info->status)) /* may have changed since the last page */
         return THOLE_OK;
     if (batch->count == BATCH_MAX)
         return THOLE_LIMIT;
@@ -226,7 +225,7 @@ static void log_batch(const struct batch *batch)
 {
     struct buf what;
     thole_slice filter = THOLE_STR("");
-    (void)json_find(batch->object, "filter", &filter); /* it is there: batch_route_read_filter() */
+    (void)json_find(batch->object, "filter", &filter); /* present: see batch_route_read_filter() */
     buf_init(&what, TEXT_BYTES_MAX);
     buf_printf(&what, "%zu instances of the filter ", batch->count);
     text_safe(&what, filter, FILTER_COLUMNS);

@@ -1,4 +1,4 @@
-/* What an action's JSON body says. */
+/* The contents of an action's JSON body. */
 #ifndef THOLE_BODY_H
 #define THOLE_BODY_H
 #include "request.h"

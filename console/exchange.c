@@ -20,7 +20,7 @@ struct exchange {
     struct request request;
     struct answer answer;
     const struct route *route;
-    bool answered; /* the answer is there: by a worker, or at once */
+    bool answered; /* the answer has come: from a worker, or at once */
     struct feed *stream;
 };
 
@@ -147,7 +147,7 @@ static enum MHD_Result send_asset(struct exchange *exchange, const struct asset 
     union {
         const uint8_t *from;
         void *to;
-    } const bytes = {.from = asset->bytes}; /* it is only read */
+    } const bytes = {.from = asset->bytes}; /* only read */
     struct MHD_Response *const response =
         MHD_create_response_from_buffer(same ? 0 : asset->len, bytes.to, MHD_RESPMEM_PERSISTENT);
     if (response == NULL)
@@ -274,7 +274,7 @@ static enum MHD_Result take_arg(void *arg, enum MHD_ValueKind kind, const char *
     return error->status == THOLE_OK ? MHD_YES : MHD_NO;
 }
 
-/* To a worker; the connection sleeps until the answer is there. */
+/* Sends to a worker; the connection sleeps until the answer comes. */
 static enum MHD_Result send_to_worker(struct exchange *exchange)
 {
     MHD_suspend_connection(exchange->connection);
@@ -401,7 +401,7 @@ static struct exchange *exchange_begin(struct console *console, struct MHD_Conne
     request_init(&exchange->request, CONSOLE_BODY_BYTES_MAX);
     answer_init(&exchange->answer);
     exchange->request.post = post;
-    if (post && !exchange_may_run(exchange, &refusal)) /* what will be refused is read, and not kept */
+    if (post && !exchange_may_run(exchange, &refusal)) /* a body that will be refused is read, and not kept */
         exchange->request.body.max = 0;
     return exchange;
 }
@@ -415,7 +415,7 @@ enum MHD_Result exchange_on_request(void *arg, struct MHD_Connection *connection
     bool const known =
         post || strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     (void)version;
-    if (exchange == NULL) { /* its headers are there */
+    if (exchange == NULL) { /* the headers have come */
         exchange = *state = exchange_begin(arg, connection, post);
         return known ? MHD_YES : send_problem(exchange, 405, "METHOD", "only GET, HEAD and POST");
     }

@@ -1,7 +1,7 @@
 /*
  * One request and its answer, between libmicrohttpd and the rest. All functions here but exchange_answered()
- * run on the server's thread, which never waits: a request for a worker is suspended until its answer is
- * there, a stream while it has nothing to say.
+ * run on the server's thread, which never waits: a request for a worker is suspended until its answer comes,
+ * a stream while it has nothing to send.
  */
 #ifndef THOLE_EXCHANGE_H
 #define THOLE_EXCHANGE_H

@@ -9,7 +9,7 @@ enum { AGAIN_MS = 250, EVENT_BYTES_MAX = 1024 * 1024 };
 struct following {
     struct feed *stream;
     uint64_t sequence; /* of the last event */
-    bool missing;      /* that there is no such instance was told */
+    bool missing;      /* the absence of the instance was reported */
 };
 
 static void follow_pause_ms(uint64_t ms)

@@ -19,7 +19,7 @@ static void hub_wake(struct feed *stream)
     stream->owner.wake(stream->owner.arg);
 }
 
-/* What was read is forgotten when all of it was. */
+/* The buffer is emptied only when all of it was read. */
 static bool hub_has_room(const struct feed *stream, size_t len)
 {
     return stream->waiting.len - stream->sent + len <= HUB_STREAM_BYTES_MAX;
@@ -41,7 +41,7 @@ static void hub_put(struct feed *stream, thole_slice text)
     static const char reload[] = "event: reload\ndata: {}\n\n";
     if (hub_has_room(stream, text.len + sizeof reload)) {
         buf_slice(&stream->waiting, text);
-    } else if (!stream->lost) { /* what its reader has is no longer what there is: it begins anew */
+    } else if (!stream->lost) { /* the reader's state is out of date: it reads everything again */
         stream->lost = true;
         stream->resets = true;
     }
@@ -295,7 +295,7 @@ static void connect_client(struct hub *hub)
     }
     pthread_mutex_lock(&hub->lock);
     hub->client = client;
-    put_changed(hub, (thole_slice){NULL, 0}); /* what there was meanwhile */
+    put_changed(hub, (thole_slice){NULL, 0}); /* changes that came meanwhile */
     pthread_mutex_unlock(&hub->lock);
 }
 

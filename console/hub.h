@@ -1,7 +1,7 @@
 /*
- * Streams of server-sent events to browsers. What is to be sent waits in a buffer of stated size for each
- * stream, so that a slow reader blocks nobody: when its buffer is full it loses what there was, and is told
- * to read anew.
+ * Streams of server-sent events to browsers. Events wait in a buffer of stated size for each stream, so that
+ * a slow reader blocks no other: when its buffer is full it loses the waiting events, and is told to read
+ * everything again.
  *
  * All streams are told which instances have changed, at most HUB_CHANGES_PER_S times a second. A stream that
  * follows an instance has a thread, which reads its history and waits while the buffer is full.
@@ -13,7 +13,7 @@
 
 enum {
     HUB_STREAMS_MAX = 64,
-    HUB_STREAM_BYTES_MAX = 1024 * 1024, /* that wait in one */
+    HUB_STREAM_BYTES_MAX = 1024 * 1024, /* waiting bytes of one stream */
     HUB_RESERVED_BYTES = 16 * 1024, /* of these, for changes: a history that is followed leaves them free */
     HUB_CHANGES_PER_S = 10,
     HUB_PING_MS = 15000,

@@ -21,7 +21,7 @@ struct feed {
     unsigned users;
     bool asleep, closed, gone;
     bool lost;   /* the buffer was full, and has not been empty since */
-    bool resets; /* what waits is to be replaced by "reload" */
+    bool resets; /* waiting events are to be replaced by "reload" */
 };
 struct hub {
     const thole_client_options *options;

@@ -260,7 +260,8 @@ static void one_rest(struct one *one)
     json_end(&one->json);
 }
 
-/* What has no row: its start waits for its first turn, or it has just had it, or its row is set aside. */
+/* An instance without a row: its start waits for its first turn, or it has just had it, or its row is set
+ * aside. */
 static thole_status one_without_row(void *arg, const thole_inspection *inspection)
 {
     struct one *const one = arg;
@@ -587,14 +588,14 @@ static void list_room(struct list *list, const struct cluster *cluster)
     }
 }
 
-/* What is missing or changed. */
+/* Missing or changed objects. */
 void read_defects(struct session *session, const struct request *request, struct answer *answer)
 {
     (void)request;
     read_told(session, answer, "thole.defect_list.v1", "defects", list_defects);
 }
 
-/* What was missing, and was made again. */
+/* Missing objects that were made again. */
 void read_mended(struct session *session, const struct request *request, struct answer *answer)
 {
     (void)request;

@@ -16,7 +16,7 @@ struct request_arg {
 };
 struct request {
     bool post;
-    thole_slice parts[REQUEST_PARTS_MAX]; /* of the path behind /api/v1/, decoded */
+    thole_slice parts[REQUEST_PARTS_MAX]; /* of the path after /api/v1/, decoded */
     size_t parts_len;
     struct request_arg args[REQUEST_ARGS_MAX];
     size_t args_len;

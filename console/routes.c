@@ -42,7 +42,7 @@ thole_client *session_client(struct session *session, struct answer *answer)
     if (error.status == THOLE_OK)
         return session->client;
     session->client = NULL;
-    if (error.status == THOLE_NOT_FOUND) /* it is no address that is wrong */
+    if (error.status == THOLE_NOT_FOUND) /* the address is right */
         error.status = THOLE_UNAVAILABLE;
     answer_error(answer, &error);
     return NULL;

@@ -16,9 +16,9 @@ enum {
 struct visitor {
     struct visitor *next; /* one whose request is awaited for less long */
     int fd;               /* the server's */
-    uint64_t since_ms;    /* its request is awaited; or is being answered, if `answered` */
+    uint64_t since_ms;    /* begin of the wait for its request; or of the answering, if `answered` */
     bool answered;
-    bool ended; /* its socket was shut down: the server closes it at its next look */
+    bool ended; /* the socket was shut down: the server closes it at its next look */
 };
 struct visitors {
     struct visitor *first;
@@ -27,10 +27,10 @@ struct visitors {
 
 /* A connection: it stays, and others may have to end for it. */
 struct visitor *visitors_come(struct visitors *visitors, int fd, uint64_t now_ms);
-/* Its request is there. */
+/* To be called when the request has come. */
 void visitor_asks(struct visitor *visitor);
-/* It has its answer. */
+/* To be called when the answer has been sent. */
 void visitors_answered(struct visitors *visitors, struct visitor *visitor, uint64_t now_ms);
-/* Its connection is closed. NULL-safe. */
+/* To be called when the connection is closed. NULL-safe. */
 void visitors_go(struct visitors *visitors, struct visitor *visitor);
 #endif

@@ -45,7 +45,7 @@ thole_status server_write_private(const char *path, const char *text, thole_erro
     if (error == 0 && rename(fresh, path) == 0)
         return THOLE_OK;
     error = error == 0 ? errno : error;
-    (void)unlink(fresh); /* it may hold a password */
+    (void)unlink(fresh); /* may contain a password */
     return file_fault_write(path, error, reterr);
 }
 

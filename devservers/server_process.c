@@ -66,7 +66,7 @@ void process_last_line(const char *path, char *ret, size_t cap)
         (void)fclose(file);
 }
 
-/* Who the child becomes; worked out before the fork, after which only a few functions are safe. */
+/* The identity of the child; computed before the fork, after which only a few functions are safe. */
 struct identity {
     bool change;
     uid_t uid;

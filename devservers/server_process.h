@@ -5,7 +5,7 @@
 
 enum { PROCESS_ARGS_MAX = 40, PROCESS_TEXT_BYTES = 1152 };
 
-/* What to run: a program with its arguments, as which user, its output appended to which file. */
+/* The program to run: with its arguments, its user, and the file to which its output is appended. */
 struct process {
     char text[PROCESS_ARGS_MAX][PROCESS_TEXT_BYTES];
     size_t len;

@@ -81,8 +81,9 @@ static bool nats_in(struct nats_search *search, const char *folders)
 }
 
 /*
- * What scripts/ fetched: into build/tools, and a program built here is somewhere below build/; or, when thole
- * was installed, from there into PREFIX/libexec/thole, and the program is in PREFIX/bin.
+ * The programs that scripts/ have fetched: into build/tools, where a program built here is somewhere below
+ * build/; or, when thole was installed, from there into PREFIX/libexec/thole, where the program is in
+ * PREFIX/bin.
  */
 static bool nats_fetched(struct nats_search *search)
 {

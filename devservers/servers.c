@@ -82,7 +82,7 @@ static void postgres_args(const struct server *server, struct process *process)
         "listen_addresses=127.0.0.1",
         "max_connections=100",
         "shared_buffers=32MB",
-        "dynamic_shared_memory_type=mmap", /* files in the folder: nothing is left behind by a kill -9 */
+        "dynamic_shared_memory_type=mmap", /* files in the folder: a kill -9 leaves nothing elsewhere */
         "logging_collector=off",
         "log_destination=stderr",
         server->no_fsync ? "fsync=off" : "fsync=on",
@@ -227,10 +227,11 @@ static void postgres_forget(const struct server *server, const char *master_file
 
 /*
  * A postmaster that was killed with its parent leaves its processes for a moment, longer when one of them has
- * work: as long as they are there Postgres refuses to start. So they are waited for, and ended after a while.
- * A postmaster that goes on living is somebody's: Postgres says so. Whether its number is that of another
- * process now, or of one that nobody has reaped, Postgres cannot tell; then its files go. Without that of the
- * postmaster there may be that of the socket: a start that met it has removed its own.
+ * work: as long as they exist Postgres refuses to start. So this waits for them, and ends them after a while.
+ * A postmaster that goes on living belongs to a user: Postgres says so. Postgres cannot tell whether its
+ * number is now that of another process, or of one that nobody has reaped; then its files are removed.
+ * Without the file of the postmaster the file of the socket may exist: a start that met it has removed its
+ * own.
  */
 static void postgres_leftovers(const struct server *server)
 {

@@ -46,7 +46,7 @@ struct nats_server_options {
 };
 
 struct postgres_server_options {
-    const char *dir; /* exists; the cluster is made in it unless it is there already */
+    const char *dir; /* exists; the cluster is made in it unless it has one */
     uint16_t port;   /* 0: a free one */
     const char
         *password; /* of superuser thole, [A-Za-z0-9]{1,32}; NULL: "thole". Counts when the cluster is made */
@@ -78,13 +78,14 @@ THOLE_NODISCARD thole_status server_nats_cluster_restart(struct server *servers,
 void server_kill9(struct server *server);
 /* Starts a server that was killed or stopped: same port, same folder, same options. Waits until it serves. */
 THOLE_NODISCARD thole_status server_restart(struct server *server, thole_error *reterr);
-/* The same without waiting, for members of a cluster that has lost its majority; then server_wait_ready(). */
+/* Like server_restart() without waiting, for members of a cluster that has lost its majority; then
+ * server_wait_ready(). */
 THOLE_NODISCARD thole_status server_relaunch(struct server *server, thole_error *reterr);
 /* NATS: answers a JetStream request. Postgres: asks for a password. At most SERVER_WAIT_MS. */
 THOLE_NODISCARD thole_status server_wait_ready(struct server *server, thole_error *reterr);
 /* SIGTERM, for Postgres a fast shutdown; waits; SIGKILL if that takes too long. Data stays. */
 void server_stop(struct server *server);
-/* SIGSTOP and SIGCONT: a server that is there and does not answer. */
+/* SIGSTOP and SIGCONT: a server that exists and does not answer. */
 void server_pause(const struct server *server);
 void server_resume(const struct server *server);
 

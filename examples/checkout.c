@@ -20,7 +20,7 @@
 
 enum { PAY_MS = 50, LIMIT_MS = 30000 };
 
-/* The number behind "key=" in "order=17;pay_ms=50"; fallback when it is not there. */
+/* The number after "key=" in "order=17;pay_ms=50"; fallback when the key is missing. */
 static uint64_t field(thole_slice text, const char *key, uint64_t fallback)
 {
     size_t const key_len = strlen(key);
@@ -59,7 +59,7 @@ static thole_status sell(thole_ctx *ctx, thole_slice order, thole_saga *undo, th
     THOLE_TRY(thole_await_any(ctx, (thole_task[]){charge, limit}, 2, &winner)); /* the loser is cancelled */
     if (winner == 1)
         return thole_throw_as(ctx, THOLE_STR("too_slow"), "the payment took too long");
-    THOLE_TRY(thole_await(ctx, charge, NULL)); /* it has ended: this only looks how */
+    THOLE_TRY(thole_await(ctx, charge, NULL)); /* has ended: this only looks how */
 
     THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("ship"), reserved), &tracking));
     *ret_output =

@@ -18,7 +18,7 @@ enum { ORDER_MS = 60 * 1000, LINE_BYTES = 4096 };
 
 struct service {
     thole_async *async;
-    char line[LINE_BYTES]; /* what has come of the next one */
+    char line[LINE_BYTES]; /* the begin of the next one */
     size_t line_len;
     bool input_ended;
 };

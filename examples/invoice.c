@@ -44,8 +44,8 @@ static size_t depth_of(thole_slice text)
     return deepest;
 }
 
-/* One value with nothing but blanks behind it. NULL: it is none. The caller deletes it before the next await.
- */
+/* Exactly one value, followed by nothing but blanks. NULL: anything else. The caller deletes it before the
+ * next await. */
 static cJSON *parse(thole_slice text)
 {
     const char *end = NULL;

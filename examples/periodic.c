@@ -30,8 +30,7 @@ static void note(thole_ctx *ctx, thole_slice key, uint64_t n)
     thole_state_set(ctx, key, thole_format(ctx, "%" PRIu64, n));
 }
 
-/* Sleeps until the next multiple of the interval: a round that took long does not shift the ones behind it.
- */
+/* Sleeps until the next multiple of the interval: a round that took long does not shift the later ones. */
 static thole_status sleep_or_stop(thole_ctx *ctx, uint64_t interval_ms, bool *ret_stop)
 {
     size_t winner;

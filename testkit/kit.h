@@ -64,8 +64,9 @@ struct kit_instance { /* an instances row, and which records are its history */
     size_t *records;              /* indices */
     size_t records_len, records_cap;
     uint64_t newest;                 /* execution of which there is a record */
-    size_t from_newest, from_before; /* its first record; that of the one before it */
-    bool due;                        /* it is to be dropped from memory, and stands in env->due */
+    size_t from_newest, from_before; /* place of its first record; of the first record of the execution
+                                        before */
+    bool due;                        /* to be dropped from memory, and listed in env->due */
     struct kit_instance *due_next;
     const char *diverged; /* a replay of what is recorded did not do the same, or lost memory; NULL = else */
 };
@@ -79,17 +80,17 @@ struct kit_alone {
     thole_slice cancel_reason;
     uint64_t cancel_at_ms;       /* UINT64_MAX = never, or no more */
     uint64_t begun_ms, fired_ms; /* of the token; 0: it has not fired */
-    bool reported;               /* its status is known */
+    bool reported;               /* the status is known */
 };
 
 enum kit_work_state {
-    KIT_WORK_ROW,     /* its message is not queued yet */
+    KIT_WORK_ROW,     /* the message is not queued yet */
     KIT_WORK_QUEUED,  /* no worker has taken it, perhaps because none has code for it */
     KIT_WORK_DELAYED, /* thole_test_takes(): until wake_ms */
     KIT_WORK_WAITING, /* in thole_activity_wait(), until wake_ms */
     KIT_WORK_RUNNING, /* on the stack now */
     KIT_WORK_HANGING, /* until the test ends it */
-    KIT_WORK_LATER,   /* the same, and no worker has it */
+    KIT_WORK_LATER,   /* HANGING, and no worker has it */
 };
 struct kit_work { /* a worker_queue row with its message, and the worker that has it */
     struct kit_work *next;
@@ -105,10 +106,10 @@ struct kit_work { /* a worker_queue row with its message, and the worker that ha
     struct kit_script *script;  /* NULL: the program's own */
     struct thole_activity *act; /* these while the program's own runs */
     struct coro *co;
-    bool told;               /* its token has fired */
+    bool told;               /* the token has fired */
     size_t waits_in_vain;    /* since its token fired */
     bool abandoned;          /* too many of them: it is not run on */
-    bool dropped;            /* its worker dies: what it returns is lost */
+    bool dropped;            /* the worker dies: the handler's return is lost */
     struct kit_alone *alone; /* NULL: it has a row */
 };
 
@@ -188,7 +189,7 @@ struct thole_test_env {
     bool dying, pumping;
     size_t crashes, mishaps, steps_left;
 
-    /* what a client waits for */
+    /* the request that a client waits for */
     thole_slice asked_request;
     const char *asked_event;
     uint64_t asked_query;
@@ -297,6 +298,6 @@ void kit_run_until(thole_test_env *env, bool (*over)(void *arg), void *arg);
 void kit_script_add(thole_test_env *env, struct kit_script **scripts, const struct kit_script *script);
 
 /* ---- kit_children.c ---- */
-/* What the machine is to run: the program's orchestrations, and those that are scripted. */
+/* Gives the machine the program's orchestrations, and the scripted ones. */
 void kit_children_set(thole_test_env *env);
 #endif

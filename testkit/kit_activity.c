@@ -35,7 +35,7 @@ static struct kit_work *alone_queue(thole_test_env *env, thole_slice name, thole
                 .try_number = options->try_number == 0 ? 1 : options->try_number,
                 .try_timeout_ms = options->try_timeout_ms},
         .input = kit_dup(env, input),
-        .attempt = options->attempt == 0 ? 0 : options->attempt - 1, /* its claim counts up */
+        .attempt = options->attempt == 0 ? 0 : options->attempt - 1, /* the claim counts up */
         .alone = alone_create(env, options)};
     return kit_work_alone(env, &filled);
 }

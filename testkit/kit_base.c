@@ -1,4 +1,4 @@
-/* What all of the kit uses: memory that is there or ends the process, and the steps of the engine. */
+/* Common parts of the kit: memory that never fails, and the steps of the engine. */
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ static struct kit_child *child_at(thole_test_env *env, const char *name)
     child->next = env->children;
     env->children = child;
     kit_children_set(env);
-    kit_open(env); /* what a machine runs is an option of its creation */
+    kit_open(env); /* the orchestrations of a machine are an option of its creation */
     kit_pump(env);
     return child;
 }

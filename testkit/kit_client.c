@@ -1,5 +1,5 @@
-/* What clients do. A message is stored, and the engine takes it in at once; activities begin when the test
- * lets time, or the instance, run. */
+/* Requests of clients. A message is stored, and the engine takes it in at once; activities begin when the
+ * test lets time, or the instance, run. */
 #include "kit.h"
 #include "range.h"
 #include <inttypes.h>

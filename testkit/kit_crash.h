@@ -3,7 +3,7 @@
 #define THOLE_KIT_CRASH_H
 #include "crash_page.h"
 
-/* What the kit's machine is given to tell which code runs. */
+/* The memory in which the kit's machine notes which code runs. */
 struct kit_crash {
     struct crash_page *page;
     struct crash_thread thread;

@@ -124,7 +124,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_QUERY_ANSWER: on_query_answer(env, out->token, &out->query_answer); break;
     case PARTITION_OUT_LINE: on_line(&out->line); break;
     case PARTITION_OUT_OPENED:
-    case PARTITION_OUT_STOPPED: /* its row says it */
+    case PARTITION_OUT_STOPPED: /* the row has the state */
     case PARTITION_OUT_LIMITED: /* no limit of the kit's is such a one */
     case PARTITION_OUT_WITHDRAW: break;
     case PARTITION_OUT_CRASHED:

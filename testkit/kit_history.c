@@ -1,4 +1,4 @@
-/* What came of it: read from the history, as an auditor would. */
+/* Results: read from the history, as an auditor would. */
 #include "kit.h"
 
 static thole_slice kit_history_answered(thole_test_env *env, thole_slice text)

@@ -220,7 +220,8 @@ void kit_history_check(thole_test_env *env, struct kit_instance *instance)
     kit_turns_read(env, instance, &turns);
     const struct event *const end = kit_turns_end(&turns);
     bool const ended = end != NULL && end->kind != EVENT_TERMINATED;
-    bool const waits = end == NULL && heap_used() > 0; /* what it does is seen when it is loaded */
+    bool const waits = end == NULL && heap_used() > 0; /* the code's effects are seen when the instance is
+                                                          loaded */
     const struct turn *const last = turns.len == 0 ? NULL : &turns.items[turns.len - 1];
     if (last != NULL && last->ran && last->execution > 0 && (ended || waits))
         replay_check(env, instance, &turns);

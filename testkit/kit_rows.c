@@ -1,4 +1,4 @@
-/* What Postgres would hold: instances, timers; the rows of activities are in kit_work.c. */
+/* The rows that Postgres would have: instances, timers; the rows of activities are in kit_work.c. */
 #include "kit.h"
 #include <stdio.h>
 #include <string.h>

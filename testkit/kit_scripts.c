@@ -1,4 +1,4 @@
-/* What a test says of activities: scripts, durations, ends; and what is counted. */
+/* Scripts of a test for activities: results, durations, ends; and the counters. */
 #include "kit.h"
 
 void kit_script_add(thole_test_env *env, struct kit_script **scripts, const struct kit_script *script)

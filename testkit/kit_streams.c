@@ -148,7 +148,7 @@ void kit_inbox_send(thole_test_env *env, const struct message *given, enum messa
         message->nonce = thole_slice_from(nonce.text);
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
-    kit_must(message_encode(message, &bytes) == THOLE_OK); /* what could be too large was checked before */
+    kit_must(message_encode(message, &bytes) == THOLE_OK); /* sizes were checked before */
     kit_inbox_add(env, thole_slice_from(route.text), message->instance, buf_bytes(&bytes));
     buf_release(&bytes);
 }

@@ -167,7 +167,7 @@ static void alone_report(const struct kit_work *w, const struct message *result)
     struct kit_alone *const alone = w->alone;
     thole_test_activity_result *const to = &alone->result;
     bool const stopped = result->status != THOLE_OK && alone->fired_ms != 0 &&
-                         alone->cancel_kind == THOLE_CANCEL_SHUTDOWN; /* it would run again */
+                         alone->cancel_kind == THOLE_CANCEL_SHUTDOWN; /* would run again */
     to->status = stopped ? THOLE_CANCELLED : (thole_status)result->status;
     if (to->status == THOLE_OK) {
         to->output = kit_dup(w->env, result->data);
@@ -231,7 +231,7 @@ static void kit_work_fire(struct kit_work *w, thole_cancel_kind kind, thole_slic
                   &(struct activity_cancel){.kind = kind,
                                             .reason = reason,
                                             .grace_end_ms = kit_work_due_ms(w->env->now_ms, GRACE_MS)});
-    w->wake_ms = w->env->now_ms; /* its wait ends at once */
+    w->wake_ms = w->env->now_ms; /* ends the wait at once */
     if (w->alone != NULL && w->alone->fired_ms == 0)
         w->alone->fired_ms = w->env->now_ms;
 }
@@ -265,7 +265,7 @@ static void time_out(struct kit_work *w)
     kit_work_report(w, &result);
 }
 
-/* Its result does not count any more, but that a worker which stops still stores a success. */
+/* The result does not count any more, except that a stopping worker still stores a success. */
 static void alone_cancel(struct kit_work *w)
 {
     thole_cancel_kind const kind = w->alone->cancel_kind;
@@ -502,7 +502,7 @@ void kit_work_crash(thole_test_env *env, bool for_ever)
 {
     for (struct kit_work *w = env->work; w != NULL; w = w->next) {
         if (w->co !=
-            NULL) { /* its token fires, so that it can free what it holds; what it returns is dropped */
+            NULL) { /* fires the token, so that the handler can free its memory; its return is dropped */
             w->dropped = true;
             kit_work_fire(w, THOLE_CANCEL_LEASE_LOST, THOLE_STR("lost"));
             run_on(w);

@@ -295,7 +295,7 @@ static void cluster_ask_engines(struct cluster *cluster, struct connection *conn
     }
 }
 
-/* ---- what they are behind by ---- */
+/* ---- the lag of partitions ---- */
 
 static thole_status inbox_last(struct thole_client *client, uint32_t p, uint64_t *ret, thole_error *reterr)
 {

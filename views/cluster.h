@@ -12,13 +12,13 @@ struct cluster_engine {
     thole_slice node;
     uint64_t started_ms, heartbeat_ms; /* since 1970; how old its heartbeat is, by the server's clock */
     size_t orchestrations_len;
-    bool reads_all; /* that this version writes into records, where every engine reads it */
-    bool told;      /* it has said how it is: */
-    uint64_t now_ms, asked_ms, answered_ms; /* its clock; this machine's before and after */
+    bool reads_all;                         /* it can read all records that this version writes */
+    bool told;                              /* the engine has reported: */
+    uint64_t now_ms, asked_ms, answered_ms; /* the engine's clock; this machine's before and after */
 };
 enum cluster_state { CLUSTER_UNTOLD, CLUSTER_CLOSED, CLUSTER_OPENING, CLUSTER_OPEN, CLUSTER_CLOSING };
 extern const char *const cluster_states[CLUSTER_CLOSING + 1];
-/* What an engine has seen that is missing or changed. */
+/* A missing or changed object, as an engine has seen it. */
 struct cluster_defect {
     struct cluster_defect *next;
     thole_slice text, remedy, object;
@@ -28,17 +28,17 @@ struct cluster_defect {
 struct cluster_limited {
     struct cluster_limited *next;
     thole_slice limit, orchestration, text, remedy;
-    thole_slice instance; /* that met it last, in one partition */
+    thole_slice instance; /* the instance that met it last, in one partition */
     uint64_t count;       /* how often */
 };
-/* What an engine has made again, in the last minutes. */
+/* An object that an engine has made again, in the last minutes. */
 struct cluster_mended {
     struct cluster_mended *next;
     thole_slice object, name;
     uint64_t at_ms;
 };
-/* What an engine has seen of how much is stored: "account", "database", a stream, or all streams of a kind.
- */
+/* The stored size of an object, as an engine has seen it: "account", "database", a stream, or all streams of
+ * a kind. */
 struct cluster_room {
     struct cluster_room *next;
     thole_slice what;
@@ -46,8 +46,8 @@ struct cluster_room {
     struct forecast forecast;
 };
 struct cluster_partition {
-    thole_slice last; /* who opened it last; empty: nobody ever */
-    bool owned;       /* that engine says that it is open, or has a heartbeat and was not started since */
+    thole_slice last; /* the engine that opened it last; empty: none ever did */
+    bool owned;       /* that engine reports it as open, or has a heartbeat and was not started since */
     uint64_t epoch, opened_ms;
     enum cluster_state state; /* as its engine says */
     uint64_t since_ms;        /* in this state */
@@ -72,8 +72,8 @@ struct cluster {
 /* One call for each heartbeat, each engine and each partition. Released in any case. */
 thole_status cluster_read(struct cluster *cluster, struct connection *connection, const char *ns,
                           uint32_t partitions, thole_error *reterr);
-/* What the owners are behind by, from the streams and Postgres: two calls and a statement for each partition.
- * Some are known when it fails. */
+/* The lag of the owners, from the streams and Postgres: two calls and a statement for each partition. Some
+ * are known when it fails. */
 thole_status cluster_read_lags(struct cluster *cluster, struct thole_client *client, thole_error *reterr);
 void cluster_release(struct cluster *cluster);
 /* "0-2,5": the partitions that it owns; empty: none. @p ret_len: how many. */

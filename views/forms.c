@@ -68,7 +68,7 @@ static bool data_within(struct json *json, const char *key, thole_slice data, si
     return shown.len < data.len;
 }
 
-/* Who asked for it, and where it ran. */
+/* The actor of the event, and the worker that ran it. */
 static void event_origin(struct json *json, const thole_history_event *event)
 {
     if (event->actor.len > 0) {

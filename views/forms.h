@@ -1,4 +1,4 @@
-/* What the command and the console show, as members of a JSON object: one form for each thing. */
+/* Objects that the command and the console show, as members of a JSON object: one form for each. */
 #ifndef THOLE_FORMS_H
 #define THOLE_FORMS_H
 #include "cluster.h"

@@ -1,4 +1,4 @@
-/* What an instance waits for, and what is known of it beside its history: from its rows and the workers. */
+/* The tasks that an instance waits for, with facts beside its history: from its rows and the workers. */
 #ifndef THOLE_PENDING_H
 #define THOLE_PENDING_H
 #include "arena.h"
@@ -29,15 +29,15 @@ struct pending_said { /* of an activity */
     char text[PENDING_TEXT_BYTES];
     thole_slice worker; /* empty: none */
     uint64_t silent_ms;
-    bool stands; /* nobody runs it until somebody does something */
+    bool stands; /* does not run until a user acts */
 };
 void pending_say(const struct pending *pending, uint64_t execution, const thole_pending *p,
                  struct pending_said *ret);
 /* Only of those that have ended are there an output and an error type. */
 bool inspection_has_ended(const thole_inspection *inspection);
-/* What the history says of an instance: "input" and "output" with their lengths, and whether they are
- * redacted, "error_type", "pending" and "events_kept". Data is cut as by form_data(). True: an activity is
- * not run until somebody does something. */
+/* The state of an instance by its history: "input" and "output" with their lengths, and whether they are
+ * redacted, "error_type", "pending" and "events_kept". Data is cut as by form_data(). True: an activity does
+ * not run until a user acts. */
 bool form_inspection(struct json *json, const struct pending *pending, const thole_inspection *inspection,
                      size_t data_max);
 #endif

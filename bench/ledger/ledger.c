@@ -17,7 +17,7 @@ enum {
     IN_FLIGHT_MAX = 8,
     MEASUREMENTS_MAX = 2 * IN_FLIGHT_MAX,
     COUNTED_SHARE = 3,     /* a counted run is a third as long */
-    SETTLE_MS = 500,       /* what follows the last answer is over, and servers have counted it */
+    SETTLE_MS = 500,       /* effects of the last answer are over, and servers have counted them */
     STATISTICS_MS = 11000, /* an idle backend passes its counts on within 10 s */
 };
 

@@ -1,5 +1,5 @@
 /*
- * What one activity, or one start, costs: CPU time by process and thread, with the counts that explain it.
+ * The cost of one activity, or one start: CPU time by process and thread, with the counts that explain it.
  * Counters are read twice, before and after a fixed number of workflows; nothing here samples. See
  * docs/benchmarks.md.
  */
@@ -20,7 +20,7 @@ struct measurement {
     struct scenario scenario;
     double load; /* of the machine, before; 1 minute */
     uint64_t wall_us, p50_us, p99_us;
-    struct sample cost; /* what the counters went up by */
+    struct sample cost; /* increase of the counters */
     struct statement_counts statements[STATEMENTS_MAX];
     size_t statements_len;
     bool has_tables, has_syscalls;

@@ -20,7 +20,7 @@ void *malloc(size_t bytes);
 void *calloc(size_t n, size_t bytes);
 void *realloc(void *old, size_t bytes);
 
-static struct counters before; /* until the file is there */
+static struct counters before; /* until the file exists */
 static struct counters *counters = &before;
 
 static void count(size_t bytes)

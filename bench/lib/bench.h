@@ -1,4 +1,4 @@
-/* What each benchmark needs: messages, clocks, percentiles. */
+/* Common parts of the benchmarks: messages, clocks, percentiles. */
 #ifndef THOLE_BENCH_H
 #define THOLE_BENCH_H
 #include "thole/types.h"
@@ -7,7 +7,7 @@ enum { BENCH_PATH_BYTES = 512, BENCH_SKIPPED = 77 };
 
 /* "PROGRAM: what: why" on stderr; returns false. */
 bool bench_fail(const char *what, const char *why);
-/* The same with a text that is made of a format. */
+/* Like bench_fail(), with a text made from a format. */
 bool bench_fail_at(const char *what, const char *fmt, ...) THOLE_PRINTF(2, 3);
 /* Path of this program, which starts itself in other roles. */
 const char *bench_self(void);

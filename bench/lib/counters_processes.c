@@ -1,4 +1,4 @@
-/* What /proc and the system's own counters say of processes and threads. */
+/* Counters of /proc and of the system for processes and threads. */
 #include "counters.h"
 #include <ctype.h>
 #include <dirent.h>
@@ -36,7 +36,7 @@ static bool read_text(const char *path, char *ret, size_t cap)
 
 /* ---- whose process it is ---- */
 
-/* The fields of /proc/PID/stat behind the name, which may hold anything; the first is the state. */
+/* The fields of /proc/PID/stat after the name, which may contain anything; the first is the state. */
 static const char *stat_fields(pid_t pid, char *text, size_t cap)
 {
     char path[PATH_BYTES];
@@ -204,7 +204,7 @@ static void read_process(struct sample *sample, enum bench_role role, pid_t pid)
     char text[1024];
     uint64_t cpu_ns, system = 0;
     const char *fields = stat_fields(pid, text, sizeof text);
-    if (fields == NULL || !process_cpu_ns(pid, &cpu_ns)) /* it has ended meanwhile */
+    if (fields == NULL || !process_cpu_ns(pid, &cpu_ns)) /* has ended meanwhile */
         return;
     (void)sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %" SCNu64, &system);
     sample->roles[role].cpu_ns += cpu_ns;

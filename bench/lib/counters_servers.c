@@ -1,4 +1,4 @@
-/* What the two servers count themselves. */
+/* Counters of the two servers. */
 #include "buf.h"
 #include "counters.h"
 #include "jscan.h"

@@ -19,7 +19,7 @@ typedef void histories_fn(void *arg, uint32_t partition, uint64_t stored_ns, con
 /* False with a message. The namespace must have been set up. */
 bool histories_open(struct histories *ret);
 void histories_close(struct histories *histories);
-/* What is there now is not read later. */
+/* Skips the records stored so far: they are not read later. */
 bool histories_skip(struct histories *histories);
 /* All records that are there now and were not read or skipped before. */
 bool histories_read(struct histories *histories, histories_fn *each, void *arg);

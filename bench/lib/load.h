@@ -4,7 +4,7 @@
  * workflow must give; one that differs, or does not come, fails the load.
  *
  * Latency: closed loop, from the call until the result; open loop, from the time at which the call was due,
- * so that what waits behind a slow answer counts too (coordinated omission).
+ * so that calls that wait for a slow answer count too (coordinated omission).
  */
 #ifndef THOLE_BENCH_LOAD_H
 #define THOLE_BENCH_LOAD_H

@@ -1,6 +1,6 @@
 /*
- * What is measured: private servers on loopback, engines and a worker as processes of their own. All end with
- * the process that started them, also when it is killed; a helper process then removes their folder.
+ * The measured system: private servers on loopback, engines and a worker as processes of their own. All end
+ * with the process that started them, also when it is killed; a helper process then removes their folder.
  */
 #ifndef THOLE_BENCH_STAND_H
 #define THOLE_BENCH_STAND_H
@@ -35,11 +35,11 @@ struct stand {
     uint16_t monitor_port;
     PGconn *pg;
     bool missing;        /* a server is not installed */
-    bool has_statements; /* pg_stat_statements is there */
+    bool has_statements; /* pg_stat_statements is installed */
     bool counted;        /* system calls, allocations and statements are counted, which costs time itself */
     pid_t client, engines[STAND_ENGINES_MAX]; /* 0: not running, as the next two */
     pid_t worker;                             /* or a gateway */
-    pid_t remote;                             /* the worker behind it; what it costs counts as the client's */
+    pid_t remote;                             /* the gateway's worker; its cost counts as the client's */
     pid_t guard;                              /* removes the folder if this process is killed */
     int guard_pipe;
 };
@@ -60,7 +60,7 @@ void stand_stop_programs(struct stand *stand);
 void stand_stop(pid_t *pid);
 /* SIGKILL to the process and its children. */
 void stand_kill9(pid_t *pid);
-/* What a process that is started next has in its environment, where allocations are counted. */
+/* Sets the environment of a process that is started next, where allocations are counted. */
 bool stand_arm(const struct stand *stand, enum bench_role role);
 void stand_disarm(void);
 
@@ -69,6 +69,6 @@ bool stand_client(thole_client **ret);
 
 /* One statement's result, or NULL with a message. */
 PGresult *stand_ask(struct stand *stand, const char *statement);
-/* Its first cell as a number. */
+/* The first cell of the answer as a number. */
 bool stand_ask_number(struct stand *stand, const char *statement, uint64_t *ret);
 #endif

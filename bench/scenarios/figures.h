@@ -1,6 +1,6 @@
 /*
- * What was measured, by durability, scenario, case ("in flight 64", "open loop") and figure ("p50_ms"), with
- * a value for each run; and the targets that some of them have.
+ * Measured values, by durability, scenario, case ("in flight 64", "open loop") and figure ("p50_ms"), with a
+ * value for each run; and the targets that some of them have.
  */
 #ifndef THOLE_BENCH_FIGURES_H
 #define THOLE_BENCH_FIGURES_H

@@ -177,7 +177,7 @@ bool floor_history(struct floor_streams *streams, size_t n)
     return take_acks(streams, n);
 }
 
-/* What is wanted is asked for before the messages are there, as a worker with free slots has. */
+/* Messages are requested before they exist, as by a worker with free slots. */
 static bool pull(struct floor_streams *streams, size_t n)
 {
     char request[64];

@@ -53,7 +53,7 @@ static bool run_engines(struct bench *bench)
     return good;
 }
 
-/* What each costs beside the first of the list. */
+/* The cost of each, relative to the first of the list. */
 static bool note_ratios(struct bench *bench)
 {
     char at[16], first_at[16];

@@ -93,7 +93,7 @@ static bool start_all(struct bench *bench, thole_client *client, const char *pre
     return true;
 }
 
-/* The same, with what each costs; but for the client, which is this program. */
+/* Counts and their costs; without the client, which is this program. */
 static bool probe(struct bench *bench, thole_client *client, const char *prefix, const char *at,
                   uint64_t count, double *ret_per_s)
 {

@@ -25,7 +25,7 @@ struct killed {
     struct counted *workflows;
     uint64_t count, at_ns;
     uint64_t epoch_before[HISTORIES_PARTITIONS_MAX];
-    uint64_t first_ns[HISTORIES_PARTITIONS_MAX]; /* the first turn of a later epoch, behind at_ns */
+    uint64_t first_ns[HISTORIES_PARTITIONS_MAX]; /* the first turn of a later epoch, after at_ns */
 };
 
 static void add(unsigned char *count)

@@ -16,7 +16,7 @@ bool bench_note(struct bench *bench, const char *scenario, const char *at, const
     return figures_add(&bench->figures, bench->durability, scenario, at, name, value);
 }
 
-/* Its name stands in the list, whole. */
+/* Whether the list has the scenario's whole name. */
 bool bench_wants(const struct bench *bench, const char *scenario)
 {
     size_t const len = strlen(scenario);
@@ -173,7 +173,7 @@ static bool parse_durability(struct options *options, const char *text)
     return options->durability[DURABILITY_DEFAULT] || options->durability[DURABILITY_ALWAYS];
 }
 
-/* Rising numbers, and 0 behind them. */
+/* Increasing numbers, followed by 0. */
 static bool parse_numbers(char *text, unsigned *ret, size_t cap)
 {
     size_t n = 0;

@@ -9,7 +9,7 @@
 
 enum { THREADS = 64, SETTLE_US = 500 * 1000, SETTLED_US = 60 * 1000000, ID_BYTES = 64, WAIT_MS = 10000 };
 
-struct history { /* what the instances have behind them when they wait */
+struct history { /* the past of the instances when they wait */
     const char *activities, *prefix, *at;
     unsigned instances, instances_short;
 };
