@@ -609,7 +609,7 @@ int main(int argc, char **argv)
     int code;
     if (program_role(argc, argv, &code))
         return code;
-    (void)setenv("THOLE_EXECUTIONS_MAX", "0", 1); /* its loops are the removed data */
+    (void)setenv("THOLE_EXECUTIONS_MAX", "0", 1); /* the removed data are from its loops */
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
         case 'm': o->mib = (unsigned)strtoul(optarg, NULL, 10); break;

@@ -248,7 +248,9 @@ static const struct row rows[] = {
 
 /* ---- roles and verbs ---- */
 
-#define CONTROL(what) (what | HISTORIES) /* its user looks first whether the instance has ended */
+#define CONTROL(what)                                                                                        \
+    (what | HISTORIES) /* the sender of such a request first looks whether the instance
+                                            has ended */
 
 static const struct {
     const char *name;

@@ -714,7 +714,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " coalesce(" MS_OF(
              "q.updated_at") ", 0)"
                              " FROM (SELECT 1) AS one LEFT JOIN partitions AS q ON q.p = $1::int4"},
-    /* The kept record must be in the log: an older version that has projected another log may have left it. */
+    /* Keeps only a record that is in the log: an older version may have noted one of another log. */
     [STATEMENT_LOG_KEEP] =
         {"log_keep", "",
          "UPDATE partitions AS q SET"

@@ -12,7 +12,7 @@ struct cluster_engine {
     thole_slice node;
     uint64_t started_ms, heartbeat_ms; /* since 1970; how old its heartbeat is, by the server's clock */
     size_t orchestrations_len;
-    bool reads_all;                         /* it can read all records that this version writes */
+    bool reads_all;                         /* reads all records that this version writes */
     bool told;                              /* the engine has reported: */
     uint64_t now_ms, asked_ms, answered_ms; /* the engine's clock; this machine's before and after */
 };
@@ -47,7 +47,7 @@ struct cluster_room {
 };
 struct cluster_partition {
     thole_slice last; /* the engine that opened it last; empty: none ever did */
-    bool owned;       /* that engine reports it as open, or has a heartbeat and was not started since */
+    bool owned;       /* `last` reports it as open, or has a heartbeat and was not started since */
     uint64_t epoch, opened_ms;
     enum cluster_state state; /* as its engine says */
     uint64_t since_ms;        /* in this state */

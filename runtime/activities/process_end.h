@@ -9,7 +9,7 @@ enum process_end {
     PROCESS_ENDED,    /* before that */
     PROCESS_CLOSED,   /* lives, but has closed its socket */
     PROCESS_BROKEN,   /* wrote bytes to the socket that are no frame */
-    PROCESS_WALL,     /* its time was over */
+    PROCESS_WALL,     /* exceeded its time limit */
 };
 
 /* The lower of the activity's limit and of the one of all processes; 0 = none. */

@@ -66,7 +66,7 @@ static thole_status client_restore_judge_log(struct thole_client *client,
     bool deleted = false;
     THOLE_TRY(history_latest(client, wish->instance, &execution, &deleted, reterr));
     *ret = execution > 0 ? RESTORE_EXISTS : RESTORE_UNKNOWN;
-    if (execution == 0 && !deleted && wish->sealed) { /* its deletion may be gone: the checkpoints prove it */
+    if (execution == 0 && !deleted && wish->sealed) { /* the deletion may be gone: the checkpoints prove it */
         bool gone = false;
         THOLE_TRY(deletions_gone(client, wish->instance, &gone, reterr));
         *ret = gone ? RESTORE_GOES : RESTORE_UNKNOWN;

@@ -169,7 +169,7 @@ struct look {
     const struct stored_row *rows;
     const struct row_difference *differences;
     size_t differences_len, rows_len;
-    bool unreadable; /* its history is: nothing was compared */
+    bool unreadable; /* the history is unreadable: nothing was compared */
 };
 
 static void look_release(struct look *look)

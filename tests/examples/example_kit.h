@@ -1,4 +1,4 @@
-/* What the tests of the examples share. Each includes the source of one example, under `#define main
+/* Common parts of the tests of the examples. Each includes the source of one example, under `#define main
  * example_main`. */
 #ifndef THOLE_EXAMPLE_KIT_H
 #define THOLE_EXAMPLE_KIT_H

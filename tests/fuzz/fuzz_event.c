@@ -30,7 +30,7 @@ static const uint8_t *take_headers(const uint8_t *at, const uint8_t *end, struct
     return at < end ? at + 1 : end;
 }
 
-/* What is written in structured mode is the same event. */
+/* The event written in structured mode reads as the same event. */
 static void write_and_read(const struct cloud_event *event, struct arena *arena)
 {
     static const struct event_header type[] = {
@@ -50,7 +50,7 @@ static void write_and_read(const struct cloud_event *event, struct arena *arena)
     buf_release(&json);
 }
 
-/* What is planned is a message that an engine takes. */
+/* A planned message is one that an engine takes. */
 static void plan(const struct bind_rule *rule, const struct event_message *message, struct arena *arena)
 {
     struct bind_plan plan;

@@ -1,6 +1,7 @@
 /*
- * Any bytes as the records of an execution (each behind its length: 4 bytes, little-endian), replayed with
- * code and without. As it is hard to guess, the numbers of turns and events are also made right before.
+ * Any bytes as the records of an execution (each preceded by its length: 4 bytes, little-endian), replayed
+ * with code and without. As the numbers of turns and events are hard to guess, they are also corrected
+ * before.
  */
 #include "byte_program.h"
 #include "coro.h"

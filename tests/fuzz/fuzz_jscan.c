@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_clear(&text);
     struct json json;
     json_to_buf(&json, &text);
-    json_string(&json, input); /* what we write, we read */
+    json_string(&json, input); /* every written string can be read */
     if (buf_status(&text) == THOLE_OK) {
         struct buf back;
         buf_init(&back, 4096);

@@ -59,7 +59,7 @@ static void check_id(thole_slice id)
         check_subject(&to, 5);
     if (id.len > 0 && subject_query(&to, "ns", 3, THOLE_STR("how"), id, NULL) == THOLE_OK)
         check_subject(&to, 6);
-    if (good) /* no instance is somebody's mailbox */
+    if (good) /* no id of an instance is that of another inbox */
         assert(!subject_is_reply(buf_bytes(&to)));
     if (good && subject_inbox(&to, "ns", 3, THOLE_STR("result.worker"), id, NULL) == THOLE_OK)
         assert(!subject_is_results(buf_bytes(&to))); /* nor all of a partition's */

@@ -117,7 +117,7 @@ static struct event some_request(struct story *s, enum event_kind kind)
         .kind = kind, .request_id = thole_slice_from(ids[next(s) % 4]), .data = some_bytes(s)};
 }
 
-/* Lost with its workers once too often; or somebody decides about one that is in quarantine. */
+/* An activity that was lost with its workers once too often; or a decision about one in quarantine. */
 static struct event some_poison(struct story *s)
 {
     uint8_t const how = next(s);
@@ -268,7 +268,7 @@ static void show_facts(const struct instance *instance, uint64_t events, struct 
                (unsigned long long)parent.event, (unsigned long long)instance_turns(instance),
                (unsigned long long)instance_time_ms(instance));
     for (uint64_t ref = 0; ref <= events + 1; ref++) {
-        for (int kind = EVENT_STARTED; kind < EVENT_STATE_CARRIED; kind++) { /* those behind are not sent */
+        for (int kind = EVENT_STARTED; kind < EVENT_STATE_CARRIED; kind++) { /* later kinds are not sent */
             for (uint32_t number = 0; number < 4; number++) {
                 struct event const event = {.kind = (enum event_kind)kind,
                                             .ref = ref,

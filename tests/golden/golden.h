@@ -4,10 +4,10 @@
  *   vN/events/KIND      a record whose turn has one event of that kind
  *   vN/messages/KIND    an inbox message; "results": several in one; "heartbeat", …: an engine's
  *   vN/records/NAME     a record
- *   vN/histories/NAME   all records of one execution, each behind its length (4 bytes, little-endian)
+ *   vN/histories/NAME   all records of one execution, each preceded by its length (4 bytes, little-endian)
  *
- * each as NAME.bin, with what it says in NAME.txt. They are written once, by program_golden_write, and never
- * again: it leaves alone what is there. Where a later thole decides otherwise it writes a folder of its own.
+ * each as NAME.bin, with its contents as text in NAME.txt. program_golden_write writes each file once, and
+ * leaves existing ones alone. Where a later thole decides otherwise it writes a folder of its own.
  */
 #ifndef THOLE_GOLDEN_H
 #define THOLE_GOLDEN_H

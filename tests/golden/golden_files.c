@@ -240,7 +240,7 @@ static void sample_references(struct sampling *s)
     sample_record(s, "records", "turn_references", &record);
 }
 
-/* What is dispensable, and what makes an EpochOpened so. */
+/* Dispensable records, and those that make an EpochOpened dispensable. */
 static void sample_dispensable(struct sampling *s)
 {
     static const uint64_t sequences[] = {7, 8, 300};

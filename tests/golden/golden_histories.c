@@ -42,7 +42,7 @@ static void give_up(const struct golden_story *story, size_t turn, const thole_e
     abort();
 }
 
-/* What the story that this one follows carries over. */
+/* The state that the preceding story carries over. */
 static struct turn_in carried(const struct golden_story *story, struct stack_pool *stacks,
                               struct arena *arena)
 {

@@ -1,4 +1,4 @@
-/* What was written once reads as it did then, and is still written so. */
+/* The golden bytes read as when they were written, and are still written so. */
 #include "golden.h"
 #include "thole_cunit.h"
 

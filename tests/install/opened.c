@@ -1,4 +1,4 @@
-/* What a language's runtime does: loads libthole.so into a process that runs already, threads and all. */
+/* Acts like a language's runtime: loads libthole.so into a process that runs already, with threads. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -69,7 +69,7 @@ void actor_proxies(struct actor_worker *worker, const struct stack *stack);
 void actor_start(struct actor_worker *worker, char letter);
 /* Their activities, for other kinds of workers. */
 const thole_program *actors_program(char letter);
-/* The same by way of a gateway of its own, which runs in the test's process, too. */
+/* Like actor_start(), through a gateway of its own, which runs in the test's process, too. */
 void actor_start_elsewhere(struct actor_worker *worker, const struct stack *stack, char letter);
 void actor_stop(struct actor_worker *worker); /* zeroed: nothing happens */
 #endif

@@ -83,7 +83,7 @@ static thole_status note_status(void *arg, const thole_instance_info *info)
     return THOLE_OK;
 }
 
-/* The projection is behind the history for a moment. */
+/* The projection lags the history for a moment. */
 static void until_projected(const char *id, thole_instance_status status)
 {
     thole_instance_status shown = THOLE_INSTANCE_UNKNOWN;

@@ -1,4 +1,5 @@
-/* What tests of cancellation share: the whole system with program_cancels, and what its activities noted. */
+/* Common parts of the tests of cancellation: the whole system with program_cancels, and the notes of its
+ * activities. */
 #ifndef THOLE_CANCELS_H
 #define THOLE_CANCELS_H
 #include "connection.h"

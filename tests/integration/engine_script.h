@@ -14,11 +14,11 @@
 enum script_mode {
     SCRIPT_SILENT,      /* reads the inbox and does nothing */
     SCRIPT_COMPLETE,    /* runs each start to its end: Started, then Completed with the input as output */
-    SCRIPT_NO_NOTICES,  /* the same, and every notice is lost */
+    SCRIPT_NO_NOTICES,  /* as COMPLETE, and every notice is lost */
     SCRIPT_REJECT,      /* answers each start as if the instance had ended */
     SCRIPT_REJECT_FULL, /* answers each as if the instance kept no more events */
-    SCRIPT_TAKE_EVENT,  /* records the event of a start, as for an instance that is there already */
-    SCRIPT_TAKE_EVENT_QUIETLY, /* the same, and the notice is lost */
+    SCRIPT_TAKE_EVENT,  /* records the event of a start, as for an existing instance */
+    SCRIPT_TAKE_EVENT_QUIETLY, /* as TAKE_EVENT, and the notice is lost */
 };
 
 struct engine_script {

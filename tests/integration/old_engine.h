@@ -5,6 +5,6 @@
 #include "message.h"
 #include "presence.h"
 
-/* It joins namespace default as node "old", and says what @p heartbeat does. Ended by presence_close(). */
+/* Joins namespace default as node "old", with the contents of @p heartbeat. Ended by presence_close(). */
 struct presence *old_engine_join(struct connection *connection, struct heartbeat heartbeat);
 #endif

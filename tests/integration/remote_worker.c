@@ -32,7 +32,7 @@ struct remote_task {
     struct remote_session *session;
     char *claim;
     struct thole_activity *act;
-    bool held; /* it has a slot, and its outcome is wanted */
+    bool held; /* has a slot, and its outcome is wanted */
     bool told;
     struct remote_task *next;
 };
@@ -44,7 +44,7 @@ struct remote_session {
     uint64_t lease_ms, renew_ms,
         heard_ms; /* when the last renewal that was answered was sent; first: when it was opened */
     enum { OPEN, DRAINING, OVER } state;
-    bool silent; /* its gateway has not answered */
+    bool silent; /* the gateway has not answered */
     struct remote_task *tasks;
     size_t held;
     char **seen; /* claims that have come */
@@ -173,7 +173,7 @@ static void take_notice(struct remote_session *session, const Thole__V1__Notice 
         fire(task, notice->kind, notice->reason, notice->grace_ms);
 }
 
-/* Its subject ends with the number of the session. */
+/* The subject ends with the number of the session. */
 static void on_notice(void *arg, const struct delivery *delivery)
 {
     struct remote_worker *const worker = arg;
@@ -293,7 +293,7 @@ static thole_slice keep(struct buf *texts, thole_slice from, char *base)
     return (thole_slice){(const uint8_t *)base + at, from.len};
 }
 
-/* As if it had come from the queue. Its texts stand behind it. */
+/* Makes a message as if it had come from the queue. Its texts follow the struct. */
 static struct work_message *make_message(const struct remote_worker *worker, const Thole__V1__Task *task)
 {
     size_t const size = strlen(task->instance) + strlen(task->activity) + task->input.len;

@@ -70,8 +70,7 @@ void seed_cancel(const char *id, const char *reason)
 {
     thole_status const status =
         thole_client_cancel(seed.client, thole_slice_from(id), thole_slice_from(reason), &seed.err);
-    CU_ASSERT_TRUE(status == THOLE_OK ||
-                   status == THOLE_CONFLICT); /* it has ended: that is a race of the test's */
+    CU_ASSERT_TRUE(status == THOLE_OK || status == THOLE_CONFLICT); /* has ended: a race of the test's */
 }
 
 void seed_terminate(const char *id, const char *reason)

@@ -31,7 +31,8 @@ void seed_cancel(const char *id, const char *reason);
 void seed_terminate(const char *id, const char *reason);
 /* Waits for its end. */
 void seed_check_outcome(const char *id, const char *want);
-/* The same for "attempt N…": N is at least so much. A busy machine may lose a short lease once more. */
+/* Like seed_check_outcome(), for "attempt N…": N is at least so much. A busy machine may lose a short lease
+ * once more. */
 void seed_check_attempt(const char *id, unsigned least);
 thole_instance_status seed_end(const char *id, char output[SEED_TEXT_BYTES]);
 
@@ -45,7 +46,7 @@ void seed_check_one_result(const char *id);
 /* Of the first try of an activity of execution 1: the sequence of its message in WORK, 0: there is none. */
 uint64_t seed_message(const char *queue, const char *id, uint64_t activity_id);
 bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id);
-/* Waits until it is there, or gone. */
+/* Waits until the message exists, or is gone. */
 bool seed_wait_queued(const char *queue, const char *id, uint64_t activity_id, bool there);
 /* Waits until no message is in any queue. */
 bool seed_drained(void);

@@ -488,7 +488,7 @@ size_t stack_count(const char *path, const char *pattern)
     return n;
 }
 
-/* What a failed test is looked into by. */
+/* The end of a log, for the examination of a failed test. */
 static void print_log_end(const struct stack_program *program, const char *text)
 {
     enum { END_BYTES = 4000 };

@@ -28,9 +28,9 @@ struct stack {
 /* Starts NATS and Postgres (no_fsync: nothing here cuts the power) and sets the environment. Exits the test
  * program with a message when that fails. */
 void stack_start(struct stack *stack);
-/* The same with more lines in the configuration of nats-server: see nats_server_options. */
+/* Like stack_start(), with more lines in the configuration of nats-server: see nats_server_options. */
 void stack_start_configured(struct stack *stack, const char *nats_config);
-/* The same with three NATS servers as a cluster. */
+/* Like stack_start(), with three NATS servers as a cluster. */
 void stack_start_cluster(struct stack *stack);
 void stack_start_cluster_configured(struct stack *stack, const char *nats_config);
 /* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. Exits the test program
@@ -40,7 +40,7 @@ void stack_stop(struct stack *stack);
 /* Starts another test program of this folder, for example "program_verbs". */
 struct stack_program *stack_program_of(struct stack *stack, const char *file, const char *name,
                                        const char *role);
-/* The same with options (NULL-terminated). */
+/* Like stack_program_of(), with options (NULL-terminated). */
 struct stack_program *stack_program_with(struct stack *stack, const char *file, const char *name,
                                          const char *role, ...);
 /* Starts the orders program: role engine, worker or run, with options (NULL-terminated). The same name again
@@ -77,7 +77,7 @@ thole_client *stack_client(struct stack *stack);
 struct connection *stack_connect(struct stack *stack);
 /* "EXECUTION:KIND ..." of all events of the instance; a status's name on failure. Static buffer. */
 const char *stack_history(thole_client *client, const char *id);
-/* What an ended instance gave; "" on failure. Static buffer. */
+/* The result of an ended instance; "" on failure. Static buffer. */
 const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,
                           thole_instance_status *ret_status);
 /* Runs `n` instances of orchestration "steps", PREFIX-0 and on, and waits until each has ended. */

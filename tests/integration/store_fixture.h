@@ -35,7 +35,7 @@ struct postgres *fixture_open(const char *ns);   /* no tables made */
 struct postgres *store_migrated(const char *ns); /* tables made */
 /* A fresh namespace's connection with partition 1 open at epoch 1. */
 struct postgres *store_partition(const char *ns);
-/* The same, with activities 1..n of instance "i". */
+/* Like store_partition(), with activities 1..n of instance "i". */
 struct postgres *store_with_activities(const char *ns, size_t n);
 
 /* SQL past the code under test, in a namespace's schema; the first cell of the result, "" when none. The text
@@ -55,7 +55,7 @@ void store_remove_activities(struct batch *batch, const char *instance, uint64_t
 extern const struct rows_owner store_owner;
 /* The batch follows what the database has; projected 0: the watermark stays. */
 void fixture_follow(const struct postgres *pg, struct batch *batch);
-/* What the database has after it was applied. */
+/* The state of the database after the batch was applied. */
 void fixture_followed(struct rows_state *rows, const struct batch *batch);
 /* Whatever the database has: the batch follows it. */
 thole_status fixture_apply(struct postgres *pg, struct batch *batch);

@@ -1,4 +1,4 @@
-/* What the tests of streams/ share. */
+/* Common parts of the tests of streams/. */
 #include "streams_fixture.h"
 #include "server_process.h"
 #include <stdarg.h>

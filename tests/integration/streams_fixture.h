@@ -35,7 +35,7 @@ bool restart_configured(struct server *server, const char *program, const char *
 enum { TEXT_BYTES = 512 };
 void put_text(char ret[TEXT_BYTES], const char *fmt, ...) THOLE_PRINTF(2, 3);
 
-/* True as soon as the counter is there; false after WAIT_MS. */
+/* True as soon as the counter has this value; false after WAIT_MS. */
 bool reaches(const atomic_ulong *counter, unsigned long want);
 /* Waits for an epoch above @p old. */
 bool wait_epoch_above(const struct connection *connection, uint64_t old);

@@ -15,7 +15,7 @@ static struct {
     struct work_heard of[SEQUENCES_MAX];
 } heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, in newer servers with a domain and an account behind ACK. */
+/* $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, in newer servers with a domain and an account after ACK. */
 static bool read_subject(const char *subject, uint64_t *ret_deliveries, uint64_t *ret_sequence)
 {
     unsigned long long deliveries = 0, sequence = 0;
@@ -51,7 +51,7 @@ void work_heard_open(const char *nats_url)
     if (status == NATS_OK)
         status = natsConnection_Subscribe(&heard.subscription, heard.nats, "$JS.ACK.>", on_word, NULL);
     if (status == NATS_OK)
-        status = natsConnection_Flush(heard.nats); /* it has arrived */
+        status = natsConnection_Flush(heard.nats); /* has arrived */
     if (status == NATS_OK)
         return;
     fprintf(stderr, "words about messages cannot be heard: %s\n", natsStatus_GetText(status));

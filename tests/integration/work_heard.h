@@ -1,4 +1,4 @@
-/* What workers tell NATS about the messages of the queues, heard on the wire. */
+/* Workers' messages to NATS about the messages of the queues, heard on the wire. */
 #ifndef THOLE_WORK_HEARD_H
 #define THOLE_WORK_HEARD_H
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct work_heard {
 /* From now on, until it is closed. Exits the test program when there is no connection. */
 void work_heard_open(const char *nats_url);
 void work_heard_close(void);
-/* What was said about the message with this sequence in WORK, by work_heard_redeliver(), too. */
+/* The messages about the one with this sequence in WORK, those of work_heard_redeliver() too. */
 struct work_heard work_heard_of(uint64_t sequence);
 /* Waits until something is said about it: that must be one +ACK, of its first delivery. Ends the test if not.
  */

@@ -228,7 +228,7 @@ void stage_begin(struct stage *stage, const char *ns)
              &(struct topology_options){.ns = stage->ns, .partitions = 1, .replicas = stage->replicas},
              &topology, &stage->err),
          "topology");
-    stage->engine = memory_new(sizeof *stage->engine); /* what makes the consumers that workers ask for */
+    stage->engine = memory_new(sizeof *stage->engine); /* makes the consumers that workers ask for */
     stage->engine->connection = stage->engine->services = stage->connection;
     stage->engine->topology = topology;
     must(stage, queue_maker_start(stage->engine, &stage->engine->queues, &stage->err), "queues");

@@ -16,7 +16,7 @@
 
 enum { STAGE_LEASE_MS = 3000, STAGE_LOG_BYTES = 1 << 20 };
 
-/* What handlers of the test's program have done; set to zero by stage_begin(). */
+/* Counters of the handlers of the test program; set to zero by stage_begin(). */
 struct stage_notes {
     atomic_uint started, returned, fired;
     atomic_uint_least64_t fired_us; /* when the last token fired, as its handler saw it */
@@ -46,7 +46,7 @@ struct stage {
     atomic_uint stored;
     struct postgres *pg;
     uint64_t seq;           /* of batches */
-    struct rows_state rows; /* what the last one has left */
+    struct rows_state rows; /* state after the last one */
     struct host_options options;
     uint32_t replicas; /* of streams; 0: 1 */
 };
@@ -69,7 +69,7 @@ void stage_push(struct stage *stage, const char *instance, uint64_t id);
 void stage_open_again(struct stage *stage);
 /* All leases end now: whoever claims next may have the rows. */
 void stage_end_leases(struct stage *stage);
-/* The same for one try of an activity. */
+/* The parameters of one try of an activity. */
 struct stage_try {
     uint32_t number;
     uint64_t timeout_ms;
@@ -102,7 +102,7 @@ bool stage_wait(atomic_uint *count, unsigned least, uint64_t wait_ms);
 uint64_t stage_now_us(void);
 void stage_pause_ms(unsigned ms);
 
-/* What is logged between the two calls goes to a buffer, and then to stderr as well. */
+/* Lines logged between the two calls go to a buffer, and then to stderr as well. */
 void stage_log_begin(struct stage *stage);
 const char *stage_log_end(struct stage *stage);
 #endif

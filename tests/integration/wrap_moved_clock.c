@@ -47,7 +47,7 @@ void __wrap_connection_read(struct connection *connection, struct pollfd *also, 
 }
 
 /* Compared with a clock that was moved, the machine's wall clock seems to have been set back: connections
- * would be made anew, and words about messages lost with them. */
+ * would be made again, and messages about messages lost with them. */
 bool __wrap_wall_clock_went_back(struct wall_clock *clock, uint64_t wall_ms, uint64_t monotonic_ms)
 {
     (void)clock, (void)wall_ms, (void)monotonic_ms;

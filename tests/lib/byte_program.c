@@ -238,7 +238,7 @@ static thole_status answer(thole_ctx *ctx, void *arg, thole_slice input, thole_s
 {
     const struct machine *m = arg;
     thole_slice value;
-    if (input.len > 0 && input.ptr[0] == 'x') /* what a query may not do */
+    if (input.len > 0 && input.ptr[0] == 'x') /* calls that a query may not make */
         remember(arg, thole_call(ctx, THOLE_STR("a"), input));
     if (input.len > 0 && input.ptr[0] == 's')
         thole_state_set(ctx, THOLE_STR("k"), input);

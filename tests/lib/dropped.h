@@ -1,5 +1,5 @@
-/* What a test does on purpose and the compiler warns users of: a task that nobody awaits, a failure that the
- * function does not end with. */
+/* Marks for things that a test does on purpose and of which the compiler warns users: a task that is never
+ * awaited, a failure that does not end the function. */
 #ifndef THOLE_DROPPED_H
 #define THOLE_DROPPED_H
 #include "thole/orchestration.h"

@@ -1,17 +1,17 @@
 /*
- * What an engine tells the client of a start with an event, by what there is under its id.
- * unit.partition_answers compares the machine with it, and the script that plays an engine in tests of the
- * client (engine_script.h) says what stands here.
+ * The answers of an engine to the client of a start with an event, by the state of the instance.
+ * unit.partition_answers compares the machine with this table, and the script that plays an engine in tests
+ * of the client (engine_script.h) answers by it.
  */
 #ifndef THOLE_ENGINE_ANSWERS_H
 #define THOLE_ENGINE_ANSWERS_H
 
 enum engine_answer_case {
     ANSWER_TO_NEW,   /* there is none: it is started */
-    ANSWER_TO_LIVE,  /* it takes the event */
-    ANSWER_TO_AGAIN, /* it has taken this very event before */
-    ANSWER_TO_ENDED, /* it has ended, of another request */
-    ANSWER_TO_FULL,  /* it runs, and keeps no more events */
+    ANSWER_TO_LIVE,  /* takes the event */
+    ANSWER_TO_AGAIN, /* has taken this very event before */
+    ANSWER_TO_ENDED, /* has ended, started by another request */
+    ANSWER_TO_FULL,  /* runs, and keeps no more events */
     ANSWER_CASES
 };
 

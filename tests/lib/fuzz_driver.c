@@ -26,7 +26,7 @@ static uint64_t next(uint64_t *state)
     return *state;
 }
 
-/* Behind the @p n that are there; returns how many there are then. */
+/* Adds to the @p n seeds; returns their number. */
 static size_t read_seeds(const char *folder, struct input *seeds, size_t n)
 {
     struct dirent **entries = NULL;

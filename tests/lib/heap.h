@@ -1,4 +1,4 @@
-/* How much of the heap is in use, for tests that repeat what is to leave nothing behind. A sanitizer's heap
+/* Bytes of the heap in use, for tests that repeat steps which must free all their memory. A sanitizer's heap
  * and other C libraries than glibc say 0: there such a test passes, and the leak sanitizer looks instead. */
 #ifndef THOLE_HEAP_H
 #define THOLE_HEAP_H

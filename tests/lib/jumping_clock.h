@@ -12,7 +12,7 @@ struct jumping_clock {
 };
 /* A clock that is right, in a folder that the program may read. False: errno says why. */
 bool jumping_clock_open(struct jumping_clock *clock, const char *dir, const char *name);
-/* What is started from now on goes by it; NULL: by the machine's. */
+/* Programs started from now on use this clock; NULL: the machine's. */
 void jumping_clock_use(const struct jumping_clock *clock);
 /* Shows so much more than it is, at once, to whoever goes by it. */
 void jumping_clock_set(struct jumping_clock *clock, int64_t ahead_ms);

@@ -1,9 +1,9 @@
 /*
- * What is lent to the machines is taken back: the unit tests, the simulation, the golden tests and those of
+ * Memory lent to the machines is taken back: the unit tests, the simulation, the golden tests and those of
  * the examples are linked so that calls of partition_input(), worker_input(), instance_turn() and
- * instance_replay() come to lent.c (the linker's --wrap). It hands them a copy of their input and overwrites
- * it when the input is no longer theirs by the contract. Whoever kept a borrowed slice then holds other
- * bytes, and with AddressSanitizer freed ones.
+ * instance_replay() come to lent.c (the linker's --wrap). It gives them a copy of their input and overwrites
+ * the copy when the contract ends the loan. A machine that kept a borrowed slice then has other bytes, and
+ * with AddressSanitizer freed ones.
  */
 #include "lent.h"
 #include "instance.h"

@@ -1,4 +1,4 @@
-/* What lent.c says of the machines, for tests of one of them. */
+/* The interface of lent.c for tests of one machine. */
 #ifndef THOLE_LENT_H
 #define THOLE_LENT_H
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* What a test that takes the place of log_line_of() hears: the fields as logfmt, and the text behind them. */
+/* The text of a log line for tests that replace log_line_of(): the fields as logfmt, followed by the text. */
 #ifndef THOLE_TEST_LOGGED_H
 #define THOLE_TEST_LOGGED_H
 #include "log.h"

@@ -1,4 +1,4 @@
-/* What was said since the last check, as text: a test's world adds to it. */
+/* Events since the last check, as text: a test's world adds to it. */
 #ifndef THOLE_SAID_H
 #define THOLE_SAID_H
 #include "thole_cunit.h"
@@ -23,7 +23,7 @@ static inline void said_clear(struct said *said)
     said->text[0] = '\0';
 }
 
-/* That, and nothing else. */
+/* Checks that the text is exactly this. */
 static inline void said_check(struct said *said, const char *row, const char *want)
 {
     CHECK_STR(row, said->text, want);

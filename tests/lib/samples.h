@@ -17,7 +17,7 @@ extern const size_t sample_messages_len;
 void show_event(const struct event *event, struct buf *to);
 void show_message(const struct message *message, struct buf *to);
 void show_heartbeat(const struct heartbeat *heartbeat, struct buf *to);
-/* The same of a record: its own fields, then those of each event. */
+/* Shows a record: its own fields, then those of each event. */
 void show_record(const struct record *record, struct buf *to);
 /* "start", "activity_result", … */
 const char *message_kind_text(enum message_kind kind);

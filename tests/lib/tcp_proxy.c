@@ -31,13 +31,13 @@ struct chunk {
     uint64_t due_ms;
 };
 
-/* What was read on one side and not yet written to the other. */
+/* Bytes read on one side and not yet written to the other. */
 struct flow {
     uint8_t bytes[FLOW_BYTES_MAX];
     size_t len;
     struct chunk chunks[CHUNKS_MAX];
     size_t chunks_len;
-    bool ended;  /* its source has closed, or is gone */
+    bool ended;  /* the source has closed, or is gone */
     bool passed; /* and the other side has been told so */
 };
 
@@ -218,7 +218,7 @@ static bool settle(const struct tcp_proxy *proxy, struct connection_pair *pair)
         struct flow *const flow = &pair->flows[side];
         if (!flow->ended || flow->len > 0 || is_stalled(proxy, side))
             continue;
-        if (pair->fds[side] < 0) /* it broke: so does the other */
+        if (pair->fds[side] < 0) /* one side broke: so does the other */
             return false;
         if (!flow->passed && pair->fds[1 - side] >= 0)
             (void)shutdown(pair->fds[1 - side], SHUT_WR);

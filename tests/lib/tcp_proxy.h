@@ -26,7 +26,7 @@ uint16_t tcp_proxy_port(const struct tcp_proxy *proxy); /* where clients connect
 
 /* From now on only these ways are held; 0 = none. While one is, new connections get no answer. */
 void tcp_proxy_stall(struct tcp_proxy *proxy, enum tcp_way ways);
-/* What comes that way from now on arrives so much later. */
+/* Delays all bytes that come that way from now on. */
 void tcp_proxy_delay(struct tcp_proxy *proxy, enum tcp_way ways, uint64_t delay_ms);
 /* Resets all connections, and each new one until it heals. What was held is gone. */
 void tcp_proxy_cut(struct tcp_proxy *proxy);

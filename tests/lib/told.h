@@ -1,9 +1,9 @@
 /*
- * What a machine says, in full: each output with all of its fields, as a hash and, for who wants to read it,
- * as text. The hash of each seed of a random world is kept in tests/told/NAME: "SEED HASH" lines, written by
- * the build whose behaviour was right. A change that means to change no behaviour changes no line. One that
- * does writes them anew: the test, with THOLE_TOLD=write in its environment. Which seed changed says where to
- * look, and its text from both builds (THOLE_TOLD=SEED; sim --told SEED), by diff, says what.
+ * All outputs of a machine: each output with all of its fields, as a hash and, for readers, as text. The hash
+ * of each seed of a random world is kept in tests/told/NAME: "SEED HASH" lines, written by a build whose
+ * behaviour was right. A change that is meant to change no behaviour changes no line. After any other change
+ * the test writes the lines again, with THOLE_TOLD=write in its environment. The changed seeds show where to
+ * look, and the texts of both builds (THOLE_TOLD=SEED; sim --told SEED), compared by diff, show the change.
  */
 #ifndef THOLE_TOLD_H
 #define THOLE_TOLD_H

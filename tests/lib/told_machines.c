@@ -221,7 +221,7 @@ static void told_emission(struct told *told, const struct emission *emission)
     told_number(told, "is_text", emission->is_text);
 }
 
-/* What clients and people hear. */
+/* Outputs to clients and people. */
 static void told_words(struct told *told, const struct partition_out *out)
 {
     switch (out->kind) {
@@ -257,7 +257,7 @@ static void told_words(struct told *told, const struct partition_out *out)
     }
 }
 
-/* What it wants to read. */
+/* Outputs that ask to read. */
 static void told_reads(struct told *told, const struct partition_out *out)
 {
     switch (out->kind) {

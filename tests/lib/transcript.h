@@ -1,6 +1,6 @@
-/* Transcripts: a file with lines that are played ("$ …") and behind each what came of it. A test plays the
- * lines and compares the whole. With THOLE_WRITE_TRANSCRIPT=1 in the environment it writes the file anew
- * instead, to be read and committed. Lines that begin with # are kept. */
+/* Transcripts: a file with lines that are played ("$ …"), each followed by the result. A test plays the lines
+ * and compares the whole. With THOLE_WRITE_TRANSCRIPT=1 in the environment it writes the file again instead,
+ * to be read and committed. Lines that begin with # are kept. */
 #ifndef THOLE_TRANSCRIPT_H
 #define THOLE_TRANSCRIPT_H
 #include <stdio.h>

@@ -2,6 +2,6 @@
  */
 #ifndef THOLE_WRAP_CLAIMS_H
 #define THOLE_WRAP_CLAIMS_H
-/* Counts anew where the worker has no name. */
+/* Counts from 0 again where the worker has no name. */
 void claims_begin(void);
 #endif

@@ -68,7 +68,7 @@ static int64_t ahead(void)
 
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
-    if (real_gettime == NULL) /* somebody else's constructor */
+    if (real_gettime == NULL) /* called by another library's constructor */
         find_real();
     int const result = real_gettime(id, ret);
     if (result == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))

@@ -164,7 +164,7 @@ static inline void give(struct stand *s, struct message *message, const char *id
                                   .route = thole_slice_from(route.text),
                                   .bytes = buf_bytes(&bytes)};
     CU_ASSERT_TRUE(instances_message(s->instances, &in));
-    CU_ASSERT_FALSE(instances_message(s->instances, &in)); /* it came before */
+    CU_ASSERT_FALSE(instances_message(s->instances, &in)); /* came before */
     buf_release(&bytes);
 }
 
@@ -195,7 +195,7 @@ static const char *run(struct stand *s, struct instances_record *ret)
     return text;
 }
 
-/* It is appended, if there is anything to record. */
+/* Appends the record, if there is one. */
 static inline void append(struct stand *s, const struct instances_record *made)
 {
     struct record record = {.epoch = 1, .n = s->records_len + 1, .committed = s->committed};
@@ -213,7 +213,7 @@ static inline void append(struct stand *s, const struct instances_record *made)
     instances_ran(s->instances, made->entry != NULL, s->records_len);
 }
 
-/* Its record is appended; returns its entry. */
+/* Appends the instance's record; returns the instance's entry. */
 static inline struct entry *record(struct stand *s, const char *row, const char *want)
 {
     struct instances_record made;

@@ -1,4 +1,4 @@
-/* What the tests of the partition's rooms share: a list of what was said, and bytes of records. */
+/* Common parts of the tests of the partition's rooms: a list of outputs, and bytes of records. */
 #ifndef THOLE_ROOM_H
 #define THOLE_ROOM_H
 #include "codec.h"

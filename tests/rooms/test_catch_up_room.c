@@ -119,7 +119,7 @@ static void test_who_is_answered_gets_on(void)
     }
 }
 
-/* A batch that changes no row is full: those behind it go in the same step. */
+/* A batch that changes no row is full: later ones go in the same step. */
 static void test_a_batch_without_rows_keeps_nothing(void)
 {
     struct stand *s = begin_current();

@@ -17,7 +17,7 @@ static void test_events_of_an_instance_one_at_a_time(void)
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "the first", "emit o/thole.instance.started, of event 1");
     uint64_t const first = s->tokens[0];
-    CU_ASSERT_FALSE(projection_emitted(s->projection, first + OUTBOX_QUEUES)); /* it has not been sent */
+    CU_ASSERT_FALSE(projection_emitted(s->projection, first + OUTBOX_QUEUES)); /* has not been sent */
     check_said(s, "no answer to what was not sent", "");
     CU_ASSERT_TRUE(projection_emitted(s->projection, first));
     check_said(s, "the next", "emit o/a.b, of event 2");
@@ -60,7 +60,7 @@ static void test_which_events_are_sent(void)
     }
 }
 
-/* What the log says is stored is not sent again, all else is; also a deletion. */
+/* Events that the log lists as stored are not sent again, all others are; also a deletion's. */
 static void test_events_again(void)
 {
     struct stand *s = begin();
@@ -82,7 +82,7 @@ static void test_events_again(void)
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "the second turn's, and the deletion's",
                "emit o/c, of event 3, emit o/thole.instance.deleted, of event 0");
-    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT); /* it does not wait for them */
+    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT); /* does not wait for them */
     CU_ASSERT(projection_emitted(s->projection, s->tokens[0]));
     CU_ASSERT(projection_emitted(s->projection, s->tokens[1]));
     check_said(s, "that is all", "");

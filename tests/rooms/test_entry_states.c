@@ -575,14 +575,14 @@ static void test_the_reason_is_the_newest(void)
     end(s);
 }
 
-/* Rows of activities, as the events of their tries say: an activity has one while a try of it is there, and
+/* Rows of activities, by the events of their tries: an activity has one while one of its tries is open, and
  * none while it waits for the next try. */
 static void test_tries_that_have_rows(void)
 {
     static const struct {
         enum event_kind kind;
         uint64_t ref;
-        int more, rows; /* rows: of all, behind it */
+        int more, rows; /* rows: number of rows afterwards */
     } events[] = {
         {EVENT_ACTIVITY_SCHEDULED, 0, 1, 1},
         {EVENT_ACTIVITY_SCHEDULED, 0, 1, 2},
@@ -598,7 +598,7 @@ static void test_tries_that_have_rows(void)
         {EVENT_ACTIVITY_TRY_FAILED, 9, -1, 0},
         {EVENT_STARTED, 0, 0, 0},
         {EVENT_ACTIVITY_SCHEDULED, 0, 1, 1},
-        {EVENT_ACTIVITY_COMPLETED, 9, -1, 0}, /* that one waits in the execution before this one */
+        {EVENT_ACTIVITY_COMPLETED, 9, -1, 0}, /* an activity of the execution before this one */
     };
     struct entry entry = {.waiting_len = 0};
     int rows = 0;

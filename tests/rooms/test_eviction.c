@@ -54,7 +54,7 @@ static void test_the_oldest_go(void)
     entries_release(&all);
 }
 
-/* They stay, and those behind them go. */
+/* They stay, and later ones go. */
 static void test_what_is_in_use_stays(void)
 {
     begin_with(ENTRY_ENDED, ENTRIES, IN_USE);
@@ -71,7 +71,7 @@ static void test_what_is_in_use_stays(void)
 static void test_few_in_use_are_looked_at(void)
 {
     begin_with(ENTRY_ENDED, ENTRIES, ENTRIES);
-    evict_down_to(0); /* it may look at what was added, and finds nothing */
+    evict_down_to(0); /* may look at the new ones, and finds nothing */
     CU_ASSERT_EQUAL(all.over.len, ENTRIES);
     CU_ASSERT_EQUAL(number(all.over.last), LOOKS);
     evict_down_to(0);

@@ -10,7 +10,7 @@ static void test_a_start(void)
     struct instances_record made;
     start(s, "i", "plain");
     CU_ASSERT_EQUAL(instances_pending(s->instances), 1);
-    CU_ASSERT_FALSE(instances_run(s->instances, 0, &made)); /* it is not known yet what there is of it */
+    CU_ASSERT_FALSE(instances_run(s->instances, 0, &made)); /* the instance's history is not known yet */
     check_said(s, "its history", "load i");
     CU_ASSERT_FALSE(instances_quiet(s->instances));
     CU_ASSERT_EQUAL(instances_inbox(s->instances)->floor, 0);
@@ -140,7 +140,7 @@ static void test_who_is_new_is_not_looked_up(void)
     end(s);
 }
 
-/* What this owner records is known from then on, also when the list that comes later does not have it. */
+/* Ids that this owner records are known from then on, also when the list that comes later lacks them. */
 static void test_what_was_recorded_since_is_known(void)
 {
     struct stand *s = begin_with_ids(1000);
@@ -369,7 +369,7 @@ static void test_a_part_that_waits(void)
                          unknown = result_of("unknown", &rooms[2]);
     begin_instances(s, two, ARRAY_LEN(two));
     s->inbox++;
-    CU_ASSERT_TRUE(give_part(s, 0, 3, &i) && give_part(s, 1, 3, &i)); /* it comes twice: it changes nothing */
+    CU_ASSERT_TRUE(give_part(s, 0, 3, &i) && give_part(s, 1, 3, &i)); /* comes twice: changes nothing */
     CU_ASSERT_TRUE(give_part(s, 2, 3, &unknown));                     /* whose history is not there yet */
     s->inbox++;
     CU_ASSERT_TRUE(give_part(s, 0, 0, &j));
@@ -383,7 +383,7 @@ static void test_a_part_that_waits(void)
     end(s);
 }
 
-/* What is wrong with one of them is nothing to the others; the message counts when it is kept. */
+/* A flaw in one part does not affect the others; the message counts when it is kept. */
 static void test_a_part_that_cannot_be_taken(void)
 {
     struct stand *s = begin();
@@ -391,7 +391,7 @@ static void test_a_part_that_cannot_be_taken(void)
     struct message const i = result_of("i", &rooms[0]);
     struct message j = result_of("j", &rooms[1]);
     begin_instances(s, two, ARRAY_LEN(two));
-    j.nonce = i.nonce; /* that of another */
+    j.nonce = i.nonce; /* nonce of another */
     s->inbox++;
     CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
     check_said(s, "is given out", "nonce j, part 1");
@@ -411,10 +411,10 @@ static void test_parts_that_came_before(void)
     struct nonce rooms[2];
     struct message const i = result_of("i", &rooms[0]), j = result_of("j", &rooms[1]);
     begin_instances(s, two, ARRAY_LEN(two));
-    s->inbox = 1; /* that of a start */
+    s->inbox = 1; /* a start's */
     CU_ASSERT_FALSE(give_part(s, 0, 2, &i) || give_part(s, 1, 2, &j));
     s->inbox = 3;
-    CU_ASSERT_FALSE(give_part(s, 1, 2, &j)); /* its first part has not come */
+    CU_ASSERT_FALSE(give_part(s, 1, 2, &j)); /* the first part has not come */
     CU_ASSERT_EQUAL(instances_pending(s->instances), 0);
     CU_ASSERT_TRUE(give_part(s, 0, 2, &i) && give_part(s, 1, 2, &j));
     CU_ASSERT_FALSE(give_part(s, 0, 2, &i));
@@ -427,7 +427,7 @@ static void test_parts_that_came_before(void)
     end(s);
 }
 
-/* Whole, one time behind the other: it is taken once. */
+/* A message whose parts all come twice is taken once. */
 static void test_parts_that_come_twice(void)
 {
     struct stand *s = begin();

@@ -163,7 +163,7 @@ static void test_what_does_not_count_goes_first(void)
     store(s, RECORD_EPOCH_OPENED, 3, 0, 0);
     store(s, RECORD_POSITION, 3, 1, 0);
     store(s, RECORD_POSITION, 2, 9, 0); /* of an owner that is no more */
-    store(s, RECORD_POSITION, 3, 3, 0); /* behind a gap */
+    store(s, RECORD_POSITION, 3, 3, 0); /* after a gap */
     log_open(s->log);
     listen(s);
     s->said.text[0] = '\0';
@@ -355,7 +355,8 @@ static void test_each_text_of_a_turn_is_counted(void)
     }
 }
 
-/* Who reads the tail counts on over what was removed once a stored record says that it was committed. */
+/* A reader of the tail counts on over removed records once a stored record says that the removal was
+ * committed. */
 static void test_what_is_confirmed(void)
 {
     struct stand *s = begin_open();

@@ -74,7 +74,7 @@ static void test_rows_gather(void)
     said_check(&s->said, "nothing is written", "started 1");
     check_said(s, "one batch", "apply 3");
     (void)commit(s, 3, &cancelled, 1);
-    CU_ASSERT_FALSE(projection_pump(s->projection, false)); /* its answer is waited for */
+    CU_ASSERT_FALSE(projection_pump(s->projection, false)); /* waits for the answer */
     listen(s);
     said_check(&s->said, "behind the batch before it", "cancel 2");
     projection_applied(s->projection, &(struct in_applied){0});
@@ -85,7 +85,7 @@ static void test_rows_gather(void)
     end(s);
 }
 
-/* What writes nothing does not wait for the database. */
+/* A batch without rows does not wait for the database. */
 static void test_a_position_does_not_wait(void)
 {
     struct stand *s = begin_current();
@@ -154,8 +154,8 @@ static void test_a_push_names_its_try(void)
     end(s);
 }
 
-/* What catches up looks for the parent of an instance in its history. An answer that comes twice stands for
- * one question. */
+/* While catching up, the projection looks for the parent of an instance in its history. An answer that comes
+ * twice stands for one question. */
 static void test_a_parent_is_looked_up_once(void)
 {
     static const struct event ends[] = {
@@ -186,7 +186,7 @@ static void test_a_parent_is_looked_up_once(void)
     }
     projection_sent(s->projection, send);
     CU_ASSERT_TRUE(projection_idle(s->projection));
-    projection_history(s->projection, load, &nothing, &rule); /* its batch is gone */
+    projection_history(s->projection, load, &nothing, &rule); /* the batch is gone */
     s->said.text[0] = '\0';
     check_said(s, "that is all", "");
     CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
@@ -205,7 +205,7 @@ static void test_one_receiver_one_message_at_a_time(void)
     projection_pump(s->projection, true);
     projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "the first", "started 1, apply 1, send 1");
-    projection_sent(s->projection, s->tokens[0] + 1); /* it has not been sent */
+    projection_sent(s->projection, s->tokens[0] + 1); /* has not been sent */
     check_said(s, "no answer to what was not sent", "");
     projection_sent(s->projection, s->tokens[0]);
     check_said(s, "the next", "send 1");
@@ -332,7 +332,7 @@ static void test_each_batch_says_what_it_follows(void)
     end(s);
 }
 
-/* A turn whose last part was never written does not count, whatever came behind it. */
+/* A turn whose last part was never written does not count, whatever came after it. */
 static void test_parts_without_a_last_one(void)
 {
     struct stand *s = begin();
@@ -359,7 +359,8 @@ static void test_parts_without_a_last_one(void)
     end(s);
 }
 
-/* What was outstanding is not known: all that the instance has goes, however much was counted. */
+/* If an end was not read, the outstanding tasks are not known: all that the instance has goes, however much
+ * was counted. */
 static void test_an_unread_end_is_uncertain(void)
 {
     static const struct event ends[] = {{.id = 3, .kind = EVENT_TERMINATE_REQUESTED},
@@ -373,7 +374,8 @@ static void test_an_unread_end_is_uncertain(void)
     end(s);
 }
 
-/* What is open in the end is done again; what has ended in the same log, or waits in the inbox, is not. */
+/* Tasks that are open in the end are done again; tasks that have ended in the same log, or wait in the inbox,
+ * are not. */
 static void test_only_what_is_open_is_done_again(void)
 {
     struct progress const inbox = {0};
@@ -730,7 +732,7 @@ static void test_many_roots(void)
         (void)snprintf(id, sizeof id, "i-%d", i);
         redo_root(s->projection, thole_slice_from(id));
         if (i % 3 == 0)
-            redo_no_root(s->projection, thole_slice_from(id)); /* its id was used again, by a child */
+            redo_no_root(s->projection, thole_slice_from(id)); /* a child used the id again */
         if (i % 6 == 0)
             redo_root(s->projection, thole_slice_from(id)); /* and once more */
     }
@@ -740,7 +742,7 @@ static void test_many_roots(void)
     }
     CU_ASSERT_FALSE(redo_is_root(s->projection, THOLE_STR("another")));
     CU_ASSERT_EQUAL(s->projection->redo.roots_len, MANY);
-    redo_release(&s->projection->redo); /* it has nothing more to ask: it is not catching up */
+    redo_release(&s->projection->redo); /* nothing more to ask: the projection is not catching up */
     end(s);
 }
 

@@ -1,4 +1,4 @@
-/* What must hold between the counted history and everything that writers give away. */
+/* Invariants between the counted history and everything that writers give away. */
 #include "checks.h"
 #include "record_fields.h"
 #include "store_fake.h"
@@ -339,8 +339,8 @@ void checks_work(struct world *w, const struct out_publish_work *out, const char
                THOLE_FMT(out->instance), out->activity_id);
 }
 
-/* What is pushed when its rows are deleted. A crash of the store, or whoever has put older rows back, may
- * have brought the row back since then. */
+/* A push when its rows are deleted. A crash of the store, or a restored backup, may have brought the row back
+ * since then. */
 static void check_row_is_gone(struct world *w, const struct cancel_notice *out, uint64_t id, const char *who)
 {
     size_t const instance = instance_index(w, out->instance);
@@ -416,8 +416,8 @@ static enum event_kind end_of_notice(const char *kind)
     return EVENT_UNKNOWN;
 }
 
-/* What is said of a start with an event is so: it was taken, or it will never be. Of one that came again to
- * an instance that has ended meanwhile its history knows more. */
+/* The answer to a start with an event must be true: the event was taken, or it will never be. For a
+ * repetition to an instance that has ended meanwhile the history knows more. */
 static void check_start_answer(struct world *w, const struct model_instance *m,
                                const struct event_notice *out, const char *who)
 {
@@ -475,7 +475,8 @@ void checks_line(struct world *w, const struct out_line *out, const char *who)
     model->lines[model->lines_len++] = (struct model_line){k, out->execution, keep_slice(w, out->text)};
 }
 
-/* It may be ahead of what is committed by the turns in flight: it sees the instance as its owner has it. */
+/* An answer may be ahead of the committed history by the turns in flight: a query sees the instance as its
+ * owner has it. */
 void checks_answer(struct world *w, size_t instance, const struct out_query_answer *out, const char *who)
 {
     static const char text[] = "execution ";

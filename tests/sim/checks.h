@@ -33,8 +33,9 @@ struct model_event { /* by event id - 1 */
     uint32_t code;
     thole_slice name, queue, data, target;
     struct retry retry;            /* ACTIVITY_SCHEDULED; then its tries */
-    uint32_t try_number, left_try; /* left_try: whose worker has left it to somebody else; 0: none */
-    bool waiting, quarantined;     /* quarantined: it waits for somebody to decide */
+    uint32_t try_number, left_try; /* left_try: whose worker has left it to a completion from outside; 0:
+                                      none */
+    bool waiting, quarantined;     /* quarantined: waits for a decision */
     bool left_quarantine;          /* at least once */
     bool terminated;               /* of a child: it was asked to be */
     bool fire_asked;               /* of a timer: it may fire before it is due */
@@ -43,7 +44,7 @@ struct model_event { /* by event id - 1 */
     struct model_row work, timer, held;
 };
 
-struct model_link { /* what the next record must say of this one */
+struct model_link { /* the link that the next record must have to this one */
     bool there;
     uint64_t sequence;       /* of this one */
     struct record_hash hash; /* of its bytes as they were when it was stored */
@@ -52,16 +53,16 @@ struct model_link { /* what the next record must say of this one */
 struct model_execution {
     bool ended, paused, cancel_requested, cancel_delivered, terminate_requested;
     bool released; /* an activity was run again from quarantine */
-    bool fired;    /* somebody asked for a timer to fire: they may come in another order */
+    bool fired;    /* a request made a timer fire: they may come in another order */
     enum event_kind terminal;
     struct model_event *events;
     size_t events_len, events_cap;
     uint64_t turns, time_ms, history_seq, pruned_before;
     uint64_t *turn_seqs; /* of the last record of each turn */
     size_t turn_seqs_len, turn_seqs_cap;
-    struct model_turn_row { /* what the instance's row says of it, for each of them */
+    struct model_turn_row { /* the instance's row after it, for each of them */
         uint64_t time_ms;
-        bool running; /* that, and nothing new beside it */
+        bool running; /* still running, without any news */
         bool plain;   /* nothing but that and the time */
     } * turn_rows;
     size_t turn_rows_cap;
@@ -116,10 +117,10 @@ struct model_instance {
 struct model_partition {
     struct model_link newest; /* of its last record that counts */
     uint64_t epoch, n;
-    uint64_t records; /* that count */
+    uint64_t records; /* records that count */
     struct model_epoch {
         uint64_t counted;   /* how many of its records count */
-        uint64_t published; /* what it began with */
+        uint64_t published; /* number of published records at its begin */
     } * epochs;
     size_t epochs_len, epochs_cap;
     uint64_t durable;   /* the store has had the rows up to this record, and promised not to forget them */
@@ -130,7 +131,7 @@ struct model_partition {
     struct model_position {   /* of each record of the epoch that counts, from its EpochOpened on */
         uint64_t sequence;    /* 0: the EpochOpened */
         struct position says;
-        bool lost; /* it does not decode any more: its messages may be incorporated again */
+        bool lost; /* does not decode any more: its messages may be incorporated again */
     } * positions;
     size_t positions_len, positions_cap;
     bool stale;            /* the inbox went back since: the position means nothing until it is given up */
@@ -185,7 +186,7 @@ struct record_hash model_hash_of(uint32_t partition, thole_slice record, bool sa
 bool model_damaged(const struct world *w, thole_slice instance);
 /* The record with this sequence was damaged: the position that it says is lost with it. */
 void model_position_lost(struct model_partition *part, uint64_t sequence);
-/* It counts for good, and nobody waits for its instance, which has not ended. */
+/* Whether the record counts for good, and its instance, which has not ended, has nobody waiting for it. */
 bool model_may_be_damaged(const struct world *w, const struct log_stream *log, const struct log_entry *entry);
 /* The event with that id; NULL when the counted history has none. */
 const struct model_event *model_find(const struct world *w, size_t instance, uint64_t execution, uint64_t id);
@@ -213,7 +214,7 @@ bool model_is_effect(struct world *w, struct model_execution *x, uint64_t time_m
                      const struct message *message);
 bool model_is_raised(const struct event *event, const struct message *message);
 bool model_has_seen(const struct model_instance *m, enum event_kind kind, thole_slice request_id);
-bool model_is_kept(const struct model_instance *m, thole_slice request_id); /* it came before the start */
+bool model_is_kept(const struct model_instance *m, thole_slice request_id); /* came before the start */
 void model_note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id);
 bool model_same_origin(const struct origin *a, const struct origin *b);
 struct model_event *model_event_at(struct model_execution *x, uint64_t id); /* NULL: none */
@@ -250,11 +251,11 @@ void model_check_sent(struct world *w, size_t instance, uint64_t below);
 void model_published(struct world *w, uint32_t partition, uint64_t published);
 void model_expect_letter(struct world *w, size_t sender, uint64_t execution, const struct event *event);
 void model_expect_result(struct world *w, size_t sender, uint64_t execution, const struct event *end);
-/* What came of a child is what the child says. */
+/* Checks that a child's result is the one that the child has. */
 void model_check_child(struct world *w, size_t parent, uint64_t execution, const struct event *event);
 /* A start that was refused has been answered. */
 void model_check_refused(struct world *w, const struct message *start);
-/* Its parent has the answer that the id is in use. */
+/* Whether the parent has the answer that the id is in use. */
 bool model_was_refused(struct world *w, const struct message *start);
 void model_check_items(struct world *w, size_t instance, thole_slice item);
 /* A collector gives back what it got, once and in order. */
@@ -269,7 +270,7 @@ void model_check_emitted(struct world *w, size_t instance, uint64_t below);
 void model_published_events(struct world *w, uint32_t partition, uint64_t published);
 void checks_emit(struct world *w, uint32_t partition, uint64_t epoch, const struct emission *out,
                  const char *who);
-/* It comes to the stream of events. */
+/* The event comes to the stream of events. */
 void checks_event_stored(struct world *w, const struct emission *out);
 bool checks_events(struct world *w, char *why, size_t size); /* as checks_mail() */
 
@@ -303,7 +304,7 @@ void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const stru
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
 void checks_notice(struct world *w, const struct event_notice *out, const char *who);
 void checks_line(struct world *w, const struct out_line *out, const char *who);
-/* The database says that the try is left to somebody else. */
+/* The database leaves the try to a completion from outside. */
 void checks_on_left(struct world *w, const struct row *row);
 /* Nobody needs to run that try any more: history says so, a result of it waits in the inbox, or its row says
  * that it is completed from outside. */

@@ -1,4 +1,4 @@
-/* What the store promises whenever somebody opens a partition, and what must be true in the end. */
+/* The store's promises at each opening of a partition, and the invariants at the end. */
 #include "checks.h"
 #include "clock_fake.h"
 #include "engine_node.h"
@@ -122,7 +122,7 @@ void checks_on_apply(struct world *w, const struct batch *batch, const struct ro
                batch->partition, batch->epoch, newest);
 }
 
-/* It may have lost the newest epochs too. */
+/* The store may have lost the newest epochs too. */
 void checks_on_store_crash(struct world *w)
 {
     for (uint32_t p = 0; p < w->partitions; p++) {
@@ -186,7 +186,7 @@ static bool waits_for_work(struct world *w, size_t i, uint64_t execution, size_t
     return false;
 }
 
-/* What an instance that has not ended waits for. */
+/* Whether an instance that has not ended waits for something. */
 static bool waits_for(struct world *w, size_t i, const struct model_execution *x, char *why, size_t size)
 {
     const struct model_instance *m = model_of(w, i);
@@ -308,7 +308,7 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
     return true;
 }
 
-/* The most that a record of the epoch, which is there, knows to be committed: all of one that is closed. */
+/* The largest commit count that any existing record of the epoch has: all of a closed epoch. */
 static uint64_t known_of(const struct log_stream *log, uint64_t epoch)
 {
     uint64_t known = log->entries[log_last_epoch_opened(log) - 1].epoch > epoch ? UINT64_MAX : 0;

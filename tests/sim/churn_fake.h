@@ -1,5 +1,5 @@
-/* Somebody whose instances live once: each is started, and deleted, by a message that is stored exactly once.
- * Nothing repeats what was asked of them, so their deletions may go after their time. */
+/* A client whose instances live once: each is started, and deleted, by a message that is stored exactly once.
+ * Nothing repeats these requests, so the deletions may go after their time. */
 #ifndef THOLE_CHURN_FAKE_H
 #define THOLE_CHURN_FAKE_H
 #include "log_fake.h"

@@ -148,7 +148,7 @@ void client_completes(struct world *w, uint64_t delay_ms, size_t instance, const
     send_message(w, delay_ms, instance, &message);
 }
 
-/* What no engine can take, each for a reason of its own. */
+/* Messages that no engine can take, each for a reason of its own. */
 static void hostile(struct world *w, struct letter *letter)
 {
     static const uint8_t large[SIM_PAYLOAD_MAX + 1] = {'x'};
@@ -166,7 +166,7 @@ static void hostile(struct world *w, struct letter *letter)
     case 6: letter->refused = REJECT_SUBJECT; break;
     case 7: letter->refused = REJECT_PARTITION; break;
     case 8: letter->route = THOLE_STR("event.other"); break;
-    case 9: /* who only knows where it is has no nonce */
+    case 9: /* without the nonce, which a sender cannot know */
     case 10:
         m = (struct message){.kind = MESSAGE_ACTIVITY_RESULT,
                              .instance = m.instance,
@@ -224,7 +224,7 @@ static void new_instance(struct world *w)
     (void)instance_add(w, thole_slice_from(text));
 }
 
-/* What happens to one instance while it lives, and before. */
+/* Requests to one instance while it lives, and before. */
 static void bother(struct world *w, size_t instance, uint64_t start_ms)
 {
     if (rnd(w, 4) == 0)
@@ -250,7 +250,7 @@ static void task_resume(struct world *w, void *arg, uint64_t value)
     (void)arg, (void)value;
     for (size_t i = 0; i < w->instances_len && !w->faults; i++) {
         const struct model_execution *x = model_current(model_of(w, i));
-        if (model_of(w, i)->damaged && !model_of(w, i)->over) /* its operator gives up */
+        if (model_of(w, i)->damaged && !model_of(w, i)->over) /* the operator gives up */
             request(w, 0, i, MESSAGE_TERMINATE);
         else if (x != NULL && !x->ended && x->paused)
             request(w, 0, i, MESSAGE_RESUME);
@@ -258,7 +258,7 @@ static void task_resume(struct world *w, void *arg, uint64_t value)
     after(w, 3000, task_resume, NULL, 0);
 }
 
-/* Children have no client of their own, but somebody may know of them. */
+/* Children have no client of their own, but other clients may know of them. */
 static void task_meddle(struct world *w, void *arg, uint64_t value)
 {
     static const enum message_kind kinds[] = {MESSAGE_CANCEL, MESSAGE_PAUSE, MESSAGE_RESUME,
@@ -350,7 +350,7 @@ static uint64_t waits_until(const struct model_event *e)
     return e->kind == EVENT_TIMER_CREATED ? e->due_ms : e->waiting ? e->next_due_ms : 0;
 }
 
-/* What else may happen to what waits. */
+/* Other disturbances of waiting activities. */
 static void disturb(struct world *w, size_t instance, uint64_t id, const struct model_event *e)
 {
     switch (rnd(w, 24)) {
@@ -383,7 +383,7 @@ static void task_operate(struct world *w, void *arg, uint64_t value)
                 fire(w, i, x, k + 1);
             else if (e->resolved_by == EVENT_UNKNOWN && !w->faults &&
                      clock_is_wrong_time(w, e->deadline_ms) &&
-                     rnd(w, 20) == 0) /* what only its total timeout would end */
+                     rnd(w, 20) == 0) /* only its total timeout would end it */
                 request(w, 0, i, MESSAGE_TERMINATE);
             if (e->kind == EVENT_ACTIVITY_SCHEDULED && e->resolved_by == EVENT_UNKNOWN && is_to_decide(w, e))
                 decide(w, i, k + 1, e, rnd(w, 3) != 0);
@@ -395,7 +395,7 @@ static void task_operate(struct world *w, void *arg, uint64_t value)
     after(w, next_ms, task_operate, NULL, 0);
 }
 
-/* Somebody deletes what he finds, children too, and a client's id is used again, now or later. */
+/* A user deletes instances, children too, and a client's id is used again, now or later. */
 static void task_delete(struct world *w, void *arg, uint64_t value)
 {
     (void)arg, (void)value;
@@ -412,7 +412,7 @@ static void task_delete(struct world *w, void *arg, uint64_t value)
     after(w, next_ms, task_delete, NULL, 0);
 }
 
-/* Somebody finds that a history is long. What he knows may be old, or never was. */
+/* A user finds that a history is long. The user's information may be old, or was never true. */
 static void task_prune(struct world *w, void *arg, uint64_t value)
 {
     (void)arg, (void)value;
@@ -471,7 +471,7 @@ struct client_fake *client_fake_create(struct world *w)
         uint64_t const start_ms = rnd(w, spread_ms), later_ms = start_ms + rnd(w, 3000);
         if (rnd(w, 20) != 0)
             start(w, start_ms, i, any_orchestration(w));
-        if (rnd(w, 4) == 0) /* somebody else wants the same id */
+        if (rnd(w, 4) == 0) /* another client wants the same id */
             start(w, later_ms, i, any_orchestration(w));
         bother(w, i, start_ms);
     }

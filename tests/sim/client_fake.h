@@ -3,6 +3,6 @@
 #define THOLE_CLIENT_FAKE_H
 #include "world.h"
 struct client_fake *client_fake_create(struct world *w);
-/* Somebody outside completes an activity, as its token says: execution, task, try_number. */
+/* A program outside completes an activity, as its token says: execution, task, try_number. */
 void client_completes(struct world *w, uint64_t delay_ms, size_t instance, const struct message *result);
 #endif

@@ -29,7 +29,7 @@ uint64_t seat_now_ms(struct world *w, const struct seat *seat)
 
 static void task_closed_steps(struct world *w, void *arg, uint64_t life);
 
-/* Its shard goes on with the partitions that it has closed. */
+/* The engine's shard goes on with the partitions that it has closed. */
 static void step_soon(struct world *w, struct engine *engine)
 {
     after(w, between(w, 1, 1000), task_closed_steps, engine, engine->node.life);
@@ -46,7 +46,7 @@ static void task_closed_steps(struct world *w, void *arg, uint64_t life)
     step_soon(w, engine);
 }
 
-/* Its host finds that the clock has jumped. */
+/* The engine's host finds that the clock has jumped. */
 static void close_all(struct world *w, struct engine *engine)
 {
     for (uint32_t p = 0; p < w->partitions; p++) {

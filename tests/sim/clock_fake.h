@@ -13,12 +13,12 @@ struct engine;
 struct seat;
 void clocks_begin(struct world *w);
 void clocks_end(struct world *w); /* all are right */
-/* It owns no partition. */
+/* Whether the engine owns no partition for that reason. */
 bool clock_keeps_closed(const struct world *w, const struct engine *engine);
 /* Nobody waits for that: a wrong clock has set it, and the operator has it begin. */
 bool clock_is_wrong_time(const struct world *w, uint64_t due_ms);
 /* An execution that has had the wrong time: what is counted from the clock that an engine has now. */
 bool clock_counts(const struct world *w, uint64_t time_ms, uint64_t due_ms, uint64_t most_ms);
-/* What the machine is told: the wrong time while it is closed. */
+/* The time that the machine is given: the wrong time while it is closed. */
 uint64_t seat_now_ms(struct world *w, const struct seat *seat);
 #endif

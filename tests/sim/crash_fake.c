@@ -10,7 +10,8 @@ enum {
 struct crash_entry {
     bool there;
     uint64_t count, first, last; /* writes: the number of the first and the last */
-    uint64_t execution;          /* that crashed last: a later one may be another life of the id */
+    uint64_t execution;          /* the last one that crashed: a later one may be another incarnation of
+                                    the id */
 };
 
 struct crash_list {
@@ -23,7 +24,7 @@ struct crash_list *crash_list_create(struct world *w)
     return keep(w, sizeof(struct crash_list));
 }
 
-/* The same for each run of the same code; draws nothing, so that other worlds stay what they are. */
+/* Equal for each run of the same code; draws nothing, so that other worlds stay as they are. */
 static uint64_t fate(const struct world *w, size_t instance)
 {
     uint64_t h = (w->seed + 1) * 0x9E3779B97F4A7C15u ^ (instance + 1) * 0xC2B2AE3D27D4EB4Fu;

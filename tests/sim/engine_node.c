@@ -34,7 +34,7 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     seat_drive_soon(w, seat);
 }
 
-/* Somebody wants to know. */
+/* Asks a question of the seat's machine. */
 static void ask(struct world *w, struct seat *seat)
 {
     size_t const i = (size_t)rnd(w, w->instances_len);
@@ -192,7 +192,7 @@ static void note_inbox(const struct world *w, struct seat *seat)
     seat->opened_inbox_life = inbox->life;
 }
 
-/* What was incorporated has done what it could: it may have come too late to change anything. */
+/* An incorporated message has had its effect: it may have come too late to change anything. */
 static bool waits(const struct world *w, const struct seat *seat, uint64_t sequence)
 {
     const struct model_partition *mp = &w->model->partitions[seat->partition];
@@ -298,12 +298,12 @@ static void sleep_until_deadline(struct world *w, struct seat *seat)
     int64_t const due_ms = (int64_t)deadline_ms - seat->engine->node.clock_ms;
     uint64_t const wake_ms = due_ms <= (int64_t)w->now_ms ? w->now_ms + 1 : (uint64_t)due_ms;
     if (seat->wake_ms > w->now_ms && seat->wake_ms <= wake_ms)
-        return; /* it wakes before that anyway */
+        return; /* wakes before that anyway */
     seat->wake_ms = wake_ms;
     at(w, wake_ms, task_drive, seat, seat->engine->node.life);
 }
 
-/* What it answers when it is asked. */
+/* Answers a question about the partition's state. */
 static void tell_state(struct world *w, const struct seat *seat)
 {
     const thole_slice *names;
@@ -506,7 +506,7 @@ static void sweep(struct world *w, const struct seat *seat)
         w->stats.swept += work_queue_again(w, row);
 }
 
-/* What no worker knew is queued when one says that it does. Who dies in between leaves an orphan. */
+/* Queues activities that a worker now knows. An engine that dies in between leaves an orphan. */
 static void unshelve(struct world *w, const struct seat *seat)
 {
     const struct row *row;
@@ -717,7 +717,7 @@ void engine_destroy(struct engine *engine)
     engine_free_batches(engine);
 }
 
-/* Of an instance that was terminated with a damaged history nobody knows what it left behind. */
+/* The remains of an instance that was terminated with a damaged history are not known. */
 static bool damage_in(const struct world *w, uint32_t partition)
 {
     for (size_t i = 0; i < w->client_instances_len; i++)

@@ -8,9 +8,10 @@ struct engine;
 struct engine *engine_create(struct world *w, unsigned index);
 void engine_destroy(struct engine *engine);
 
-/* Its opinion on whether it owns the partition; opinions of several nodes may contradict each other. */
+/* The engine's opinion on whether it owns the partition; opinions of several nodes may contradict each
+ * other. */
 void engine_wants(struct world *w, struct engine *engine, uint32_t partition, bool wants);
-/* A turn of @p by is on its way: somebody else may open that partition just now. */
+/* A turn of @p by is on its way: another engine may open that partition just now. */
 void engines_rival(struct world *w, const struct engine *by, uint32_t partition);
 void engine_crash(struct world *w, struct engine *engine, uint64_t down_ms);
 void engine_learns(struct world *w, struct engine *engine); /* from its next start on it knows everything */

@@ -1,4 +1,4 @@
-/* What an engine asks of the streams and the database, how it is executed there, and what is answered. */
+/* Requests of an engine to the streams and the database, their execution there, and the answers. */
 #include "engine_request.h"
 #include "checks.h"
 #include "dispensable_fake.h"
@@ -35,7 +35,7 @@ static void tail_records(struct world *w, struct engine_request *r, const struct
         return;
     struct log_records const head = log_read(w, log, r->epoch_sequence, r->epoch_sequence, SIZE_MAX);
     struct log_record *all = keep(w, (r->records.len + 1) * sizeof *all);
-    size_t const opened = head.len; /* 0: somebody removed it meanwhile */
+    size_t const opened = head.len; /* 0: a rival removed it meanwhile */
     if (opened > 0)
         all[0] = head.items[0];
     if (r->records.len > 0)
@@ -142,7 +142,7 @@ static void execute_results(struct world *w, struct engine_request *r)
                 r->results[r->results_len++] = partition_result(part, holds ? part->sequence : 0);
 }
 
-/* What the seat has asked to be stored and is not: it will not be. */
+/* Appends that the seat has requested and that are not stored: they never will be. */
 static void lose_appends(const struct seat *seat)
 {
     for (struct request *at = seat->engine->node.pending; at != NULL; at = at->next) {
@@ -152,8 +152,8 @@ static void lose_appends(const struct seat *seat)
     }
 }
 
-/* A part of a turn is stored, and then its writer goes, or what is behind it is lost. Few turns come in
- * parts, so this is not left to the other faults. It draws nothing: the other worlds stay what they are. */
+/* A part of a turn is stored, and then its writer goes, or the rest is lost. Few turns come in parts, so this
+ * is not left to the other faults. It draws nothing: the other worlds stay as they are. */
 static void cut_turn(struct world *w, struct engine_request *r)
 {
     uint64_t const h = (w->seed + r->sequence) * 0x9E3779B97F4A7C15u >> 32;
@@ -243,7 +243,7 @@ static void execute_load(struct world *w, struct engine_request *r)
     for (size_t i = 0; i < len; i++) {
         const struct log_entry *e = &log->entries[r->records.items[i].sequence - 1];
         uint64_t const execution = e->execution;
-        bool const all = !only && last <= gone + 1; /* events may be recorded behind an attempt to start */
+        bool const all = !only && last <= gone + 1; /* events may be recorded after an attempt to start */
         if (all && e->kind == RECORD_DELETED)
             n = 0;
         if ((execution == last || all || (execution + 1 == last && !only)) &&
@@ -431,7 +431,7 @@ static void give_answer(struct world *w, struct engine_request *r)
         break;
     case PARTITION_IN_PUBLISHED: in.published.sequence = r->sequence; break;
     case PARTITION_IN_RESULTS: in.results = (struct in_results){r->results, r->results_len}; break;
-    default: break; /* it is done: that is all there is to say */
+    default: break; /* the answer says no more than that it is done */
     }
     seat_input(w, r->seat, &in);
 }
@@ -479,7 +479,7 @@ static void task_again(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &r->seat->engine->node, life, task_again, arg) || !for_this_machine(r))
         return;
     if (r->out.generation != partition_generation(r->seat->machine) && rnd(w, 2) == 0)
-        return; /* it has been told to forget it; a host may or may not notice */
+        return; /* was told to forget it; a host may or may not notice */
     net_send(w, &r->seat->engine->node, SERVER_NATS, &r->request);
 }
 
@@ -667,7 +667,7 @@ static void own(struct world *w, thole_slice *slice)
     *slice = keep_slice(w, *slice);
 }
 
-/* What the output points to is the machine's. */
+/* Copies the memory of the machine that the output points to. */
 static void copy_output(struct world *w, struct engine_request *r, const struct partition_out *from)
 {
     struct partition_out *const out = &r->out;
@@ -720,7 +720,7 @@ static bool is_statement(enum partition_out_kind kind)
            kind == PARTITION_OUT_APPLY;
 }
 
-/* Only where a rule is broken: was it given to somebody to send before? */
+/* Only where a rule is broken: whether the output was given to a host before. */
 static bool is_repeated(struct world *w, const struct partition_out *out)
 {
     return w->mutation == MUTATION_SEND_ONCE && checks_sent_before(w, out->send.bytes);

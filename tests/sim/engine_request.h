@@ -25,7 +25,7 @@ struct seat { /* one partition as this node sees it */
     struct {
         bool active;
         uint64_t generation, next;
-        uint64_t inbox_life, link_life; /* it reads nothing more when either has changed */
+        uint64_t inbox_life, link_life; /* reads nothing more when either has changed */
     } reader;
     /* Statements go one after the other over the seat's connection: of the life in which it was opened. */
     uint64_t opened_life;
@@ -72,7 +72,7 @@ struct engine_request {
 /* engine_request.c: copies the output and sends it. */
 void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out);
 void engine_forget_statements(struct seat *seat);
-/* Who has something to do waits for an answer, for a time, or for the database. */
+/* A seat with work to do waits for an answer, for a time, or for the database. */
 void seat_check_goes_on(struct world *w, const struct seat *seat);
 bool engine_is_writing(const struct engine *engine); /* the rows of one of its partitions */
 void engine_free_batches(struct engine *engine);
@@ -83,6 +83,6 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
 void engine_dies(struct world *w, struct engine *engine);
 void seat_drive_soon(struct world *w, struct seat *seat);
 void seat_open_soon(struct world *w, struct seat *seat, uint64_t delay_ms);
-/* Its place in the inbox was taken in that life, over the request's connection. */
+/* The seat's place in the inbox was taken in that life, over the request's connection. */
 void seat_reads(struct world *w, struct seat *seat, const struct engine_request *r);
 #endif

@@ -1,7 +1,7 @@
 /*
- * Somebody who may publish to the queues and is no engine: forges messages of activities, before the engine's
- * own and behind it, with another activity, input or queue, and with the engine's but without its nonce.
- * Draws from numbers of its own, so that the seeds without it do not change.
+ * A hostile client that may publish to the queues: forges messages of activities, before the engine's own and
+ * after it, with another activity, input or queue, and with the engine's but without its nonce. Draws from
+ * numbers of its own, so that the seeds without it do not change.
  */
 #ifndef THOLE_HOSTILE_FAKE_H
 #define THOLE_HOSTILE_FAKE_H

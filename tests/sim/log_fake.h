@@ -12,7 +12,7 @@ struct log_entry {
     uint64_t execution;
     thole_slice bytes;
     bool deleted;
-    bool counts, part_dropped; /* what the independent reader said when it was stored: model.c */
+    bool counts, part_dropped; /* verdict of the independent reader when it was stored: model.c */
     bool whole;                /* a turn in one record */
     uint64_t epoch, n, committed;
 };
@@ -54,8 +54,8 @@ struct inbox_entry {
     thole_slice bytes;
     bool purged;
     enum reject_code refused; /* the subject is none of this inbox's */
-    enum reject_code why;     /* it cannot be taken, as far as it alone says */
-    bool valid;               /* it can be taken, as far as it alone says */
+    enum reject_code why;     /* why it cannot be taken, by its contents alone */
+    bool valid;               /* can be taken, by its contents alone */
     bool rejected;            /* kept where people look */
     struct message message;
     uint32_t part, parts;     /* of several results in one message; 0, 0: it is one */
@@ -65,7 +65,7 @@ struct inbox_stream {
     uint32_t partition;
     struct inbox_entry *entries; /* entry i has sequence i + 1 */
     size_t len, cap;
-    uint64_t first; /* smallest sequence that is there, or len + 1 */
+    uint64_t first; /* smallest existing sequence, or len + 1 */
     uint64_t life;  /* grows whenever it goes back: readers of before read nothing more */
     uint64_t stored_ns;
     struct inbox_entry *lost; /* all that it ever lost */
@@ -91,6 +91,7 @@ const struct inbox_entry *inbox_result(const struct inbox_entry *entry, size_t i
                                        uint64_t id, uint32_t try_number);
 /* Whether message @p sequence (0: none) is the one that was stored at @p stored_ns, or has been purged. */
 bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t stored_ns);
-/* It loses its tail, or all: nothing that somebody relies on, as the history has it. False: there is none. */
+/* The inbox loses its tail, or all: nothing that others rely on, by the history. False: no such loss is
+ * possible. */
 bool inbox_loses(struct world *w, struct inbox_stream *inbox);
 #endif

@@ -1,7 +1,7 @@
 #include "losses.h"
 #include "worker_request.h"
 
-enum { BESIDE_MS = LEASE_MS / 3 }; /* who has run for so long is not suspected of what happens next */
+enum { BESIDE_MS = LEASE_MS / 3 }; /* a run of this length is not suspected of later deaths */
 
 enum fate { FATE_ALIVE, FATE_DIED, FATE_KILLED };
 
@@ -15,7 +15,7 @@ struct fact { /* one claim */
                                                  it is known that its worker died of it */
     bool cancelled;                              /* before its worker died of another: so its history says */
     bool restored;                               /* by a renewal; when its worker began is not known here */
-    bool poisoned;                               /* it is not run: that is decided, whatever else is lost */
+    bool poisoned;                               /* does not run: that is decided, whatever else is lost */
     enum fate fate;                              /* of its worker, while the claim was not reported */
     uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
 };
@@ -201,7 +201,7 @@ static bool will_count(struct world *w, const struct fact *f)
            row->attempt == f->attempt && thole_slice_equal(row->worker, f->worker);
 }
 
-/* What is cancelled leaves the isolation slot at once: its row is going, too. */
+/* A cancelled activity leaves the isolation slot at once: its row is going, too. */
 static bool is_cancelled(const struct worker *worker, const struct fact *f)
 {
     for (const struct held *h = worker->held; h != NULL; h = h->next)
@@ -289,7 +289,7 @@ void losses_poisoned(struct world *w, const struct held *h)
         if (f->instance != h->instance || f->execution != h->execution || f->activity_id != h->activity_id ||
             f->try_number != h->try_number || f == own ||
             (f->reported_ms != 0 && (own == NULL || f->reported_ms < own->claimed_ms)))
-            continue; /* what is reported after the claim that says so comes too late */
+            continue; /* a report after the claim that uses it comes too late */
         bool const counts = f->isolated && (f->settled_ms == 0 || f->blamed);
         lost++;
         isolated += counts;

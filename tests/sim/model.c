@@ -81,7 +81,7 @@ uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inb
     return last;
 }
 
-/* What it says it has seen is what stood there, and nothing above that is incorporated. */
+/* The message that the position names as seen was stored there, and nothing above it is incorporated. */
 static void check_seen(struct world *w, uint32_t p, const struct position *position)
 {
     const struct inbox_stream *inbox = w->inboxes[p];

@@ -60,7 +60,7 @@ static bool accepts_release(struct model_execution *x, const struct message *mes
            (message->try_number == 0 || message->try_number == scheduled->try_number);
 }
 
-/* What a parent sends is for the child that it names, not for whoever has its id. */
+/* A message of a parent is for the child that it names, not for another instance with its id. */
 static bool is_meant(const struct model_instance *m, const struct message *message)
 {
     return message->parent.instance.len == 0 || model_same_origin(&message->parent, &m->parent);

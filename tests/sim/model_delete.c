@@ -55,7 +55,7 @@ void model_check_deletion(struct world *w, size_t instance, const struct deletio
                THOLE_FMT(w->instances[instance]), d->execution);
 }
 
-/* What it took in may come a second time to whoever has the id next, in any order. */
+/* Items that it took in may come a second time to the next instance with its id, in any order. */
 static void give_up_items(struct world *w, struct model_instance *m)
 {
     for (size_t i = 0; i < m->kept_len + m->items_len; i++) {
@@ -81,7 +81,7 @@ const struct model_prune *model_pruned(const struct model_instance *m, uint64_t 
     return NULL;
 }
 
-/* Does a deletion or a prune that is there say of the execution, too, that it is gone? */
+/* Whether an existing deletion or prune says that the execution, too, is gone. */
 static bool is_gone_by(const struct world *w, size_t instance, uint64_t execution,
                        const struct log_entry *entry)
 {
@@ -141,7 +141,7 @@ static bool is_pruned_by(struct world *w, const struct log_entry *entry, const s
 {
     const struct model_instance *m = model_of(w, entry->instance);
     if (m->damaged && entry->kind == RECORD_TURN && by->kind == RECORD_TURN)
-        return entry->execution < by->execution; /* it may have been pruned before that was noticed */
+        return entry->execution < by->execution; /* may have been pruned before the damage was noticed */
     for (size_t i = 0; i < m->prunes_len && by->kind == RECORD_TURN; i++)
         if (entry->kind == RECORD_TURN && entry->execution > m->prunes[i].executions.above &&
             entry->execution <= m->prunes[i].executions.upto && m->prunes[i].sequence >= by->sequence &&
@@ -150,7 +150,7 @@ static bool is_pruned_by(struct world *w, const struct log_entry *entry, const s
     return false;
 }
 
-/* What removes a record counts for good, and the rows have come as far. */
+/* A record that removes another counts for good, and the rows have come as far. */
 static void check_settled(struct world *w, const struct log_stream *log, const struct log_entry *entry,
                           const struct log_entry *by)
 {

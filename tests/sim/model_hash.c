@@ -13,7 +13,7 @@ struct span {
     const uint8_t *at, *end;
 };
 struct piece {
-    struct span tag, whole, value; /* value: behind the length, of type 2 */
+    struct span tag, whole, value; /* value: after the length, of type 2 */
     uint64_t number, type, as_number;
 };
 

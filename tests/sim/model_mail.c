@@ -83,7 +83,7 @@ static bool is_among(struct world *w, const struct model_letter *letter, const s
     return false;
 }
 
-/* It was stored, and may have been lost since, once it was incorporated. */
+/* Whether the letter was stored; it may have been lost since, once it was incorporated. */
 static bool in_inbox(struct world *w, const struct model_letter *letter)
 {
     const struct inbox_stream *inbox = w->inboxes[instance_partition(w, letter->target)];
@@ -185,7 +185,7 @@ static bool sent_by(struct world *w, const struct message *m, const struct origi
     return e != NULL && e->kind == kind && thole_slice_equal(e->target, m->instance);
 }
 
-/* It says which child it is for. */
+/* Whether the message names the child that it is for. */
 static bool is_for_child(struct world *w, const struct message *m, const struct origin *origin)
 {
     size_t const sender = instance_index(w, origin->instance);
@@ -243,8 +243,8 @@ bool checks_sent_before(struct world *w, thole_slice bytes)
     return times > 1;
 }
 
-/* Of the deleted only the last one is remembered: a start that comes once more after two is taken in anew,
- * and its result is said anew. */
+/* Of deleted instances only the last is remembered: a start that comes once more after two deletions is taken
+ * in again, and its result is sent again. */
 static bool came_again(const struct world *w, const struct model_letter *letter)
 {
     const struct model_instance *sender = model_of(w, letter->sender);
@@ -377,7 +377,7 @@ void model_check_items(struct world *w, size_t instance, thole_slice item)
     struct model_instance *m = model_of(w, instance);
     thole_slice sender, other;
     uint64_t number, before;
-    /* What the life before had no use for may be sent again to the next one. */
+    /* items that an earlier incarnation had no use for may be sent again to the next one */
     bool ordered = split(item, &sender, &number) && m->deletions == 0 && !sender_is_damaged(w, sender);
     for (size_t i = 0; i < m->given_up_len; i++)
         ordered = ordered && !thole_slice_equal(m->given_up[i], item);

@@ -1,4 +1,4 @@
-/* What is poisoned and waits for a decision, as the independent reader sees it. */
+/* Poisoned activities that wait for a decision, as the independent reader sees them. */
 #include "checks.h"
 #include "clock_fake.h"
 #include "store_fake.h"
@@ -27,7 +27,7 @@ bool model_is_quarantine(const struct world *w, uint64_t time_ms, const struct m
            thole_slice_equal(e->input, known ? (thole_slice){NULL, 0} : scheduled->data);
 }
 
-/* It fails with what was known when it came there. */
+/* Whether the activity fails with the data known when it came there. */
 bool model_is_given_up(const struct model_event *target, const struct event *e)
 {
     return e->kind == EVENT_ACTIVITY_FAILED && e->quarantined && target->quarantined &&
@@ -67,7 +67,7 @@ void checks_quarantine(struct world *w, const struct batch *b, const char *who)
     for (size_t i = 0; i < b->quarantine_removed_len; i++) {
         const struct batch_quarantine *q = &b->quarantine_removed[i];
         const struct model_event *e = find(w, q);
-        /* rows are also written anew from the beginning of the log */
+        /* rows are also written again from the beginning of the log */
         bool const earlier = e != NULL && e->left_quarantine;
         if (!model_damaged(w, q->instance) && (e == NULL || (e->quarantined && !earlier)))
             broken(w, "%s removes %.*s#%" PRIu64 " from quarantine, where it is", who, THOLE_FMT(q->instance),

@@ -1,4 +1,4 @@
-/* What a turn that counts may say, and what follows from it: written from the text, not from the machine. */
+/* The events that a counted turn may have, and their effects: written from the text, not from the machine. */
 #include "checks.h"
 #include "clock_fake.h"
 #include "orchestrations.h"
@@ -367,8 +367,7 @@ static bool begins_with(thole_slice text, thole_slice head)
     return text.len >= head.len && memcmp(text.ptr, head.ptr, head.len) == 0;
 }
 
-/* What comes among the received events without a message: timers, wakes of activities, the choice of a
- * version. */
+/* Received events without a message: timers, wakes of activities, the choice of a version. */
 static void apply_unasked(struct reading *r)
 {
     while (r->next < r->turn->events_len && r->x != NULL && !is_broken(r->w)) {
@@ -614,7 +613,7 @@ static void replay(struct reading *r)
         return;
     if (x->ended != instance_ended(x->replay))
         wrong(r, "replay and history differ on whether it has ended");
-    if (x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) { /* its stack is not needed any more */
+    if (x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) { /* the stack is not needed any more */
         instance_destroy(x->replay);
         x->replay = NULL;
     }
@@ -719,7 +718,7 @@ static void damaged_turn(struct reading *r, const struct position *position)
     const struct event *const first = r->turn->events;
     for (const struct event *e = first; e < first + r->turn->events_len; e++) {
         bool const ends = event_is_terminal(e->kind) && e->kind != EVENT_CONTINUED_AS_NEW;
-        r->m->over = ends || (r->m->over && e->kind != EVENT_STARTED); /* its id may be used again */
+        r->m->over = ends || (r->m->over && e->kind != EVENT_STARTED); /* the id may be used again */
         r->m->swept = e->kind == EVENT_TERMINATED && e > first && e[-1].kind == EVENT_TERMINATE_REQUESTED;
     }
 }

@@ -141,8 +141,8 @@ void net_send(struct world *w, struct node *node, enum server server, struct req
     at(w, due_ms, task_execute, r, 0);
 }
 
-/* What was sent on a lost connection and has not arrived: it is stuck for a while and arrives after all, in
- * order, or a part of it never does (a hostile network also drops from the middle). */
+/* Requests sent on a lost connection that have not arrived: they are stuck for a while and arrive after all,
+ * in order, or a part of them never does (a hostile network also drops from the middle). */
 static void scatter(struct world *w, struct request *r, uint64_t stuck_until_ms)
 {
     if (r->arrived)

@@ -25,7 +25,7 @@ struct node {
     bool alive;
     uint64_t life; /* grows with every crash */
     uint64_t paused_until_ms;
-    int64_t clock_ms; /* its wall clock is off by so much */
+    int64_t clock_ms; /* error of its wall clock */
     struct link links[SERVERS_LEN];
     struct request *pending; /* not yet done, newest first */
     void *owner;
@@ -39,7 +39,7 @@ struct request { /* first member of every kind of request */
     enum server server;
     uint64_t node_life, link_life, sent_ms, arrived_ms;
     uint64_t server_life;   /* a server that crashed has no connections of before */
-    uint64_t not_before_ms; /* it is stuck somewhere until then */
+    uint64_t not_before_ms; /* stuck somewhere until then */
     bool arrived, never, done;
     enum executed (*execute)(struct world *w, struct request *request);     /* at the server */
     void (*answered)(struct world *w, struct request *request, bool known); /* at the node, once */

@@ -304,7 +304,8 @@ static void raise_item(thole_ctx *ctx, thole_slice to, int n)
                              (unsigned long long)thole_execution_id(ctx), n));
 }
 
-/* Sends items to another and to itself, starts somebody whom nobody waits for, and waits for its own item. */
+/* Sends items to another instance and to itself, starts an instance that nobody waits for, and waits for its
+ * own item. */
 static thole_status sender(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_slice const self = thole_instance_id(ctx);
@@ -374,8 +375,8 @@ static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return letters(input) % 4 == 3 ? thole_throw_as(ctx, THOLE_STR("moody"), "as always") : THOLE_OK;
 }
 
-/* Each generation has a child of its own and leaves another behind, sometimes one under the id of somebody
- * else; results reach the one that asked. */
+/* Each generation has a child of its own and leaves another one, sometimes under the id of another instance;
+ * results reach the generation that asked. */
 static thole_status generations(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     uint64_t const generation = thole_execution_id(ctx);
@@ -407,7 +408,7 @@ static thole_status a_number(thole_ctx *ctx, void *arg, thole_slice *ret_value)
     return THOLE_OK;
 }
 
-/* What it has made of random numbers and of the outside stays the same through everything. */
+/* Values made of random numbers and of the outside stay the same through everything. */
 static thole_status stateful(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_slice value = {0}, kept = {0};

@@ -9,7 +9,7 @@ enum {
     ORCHESTRATIONS_EARLY = 17, /* only some nodes know the others at first */
     SIM_PAYLOAD_MAX = 2000,
 };
-/* What a look outside gives: another number each time. The world sets it back. */
+/* The result of a look outside: another number each time. The world sets it back. */
 extern uint64_t sim_outside;
 /* Whether they emit events. The world sets it. */
 extern bool sim_emits;
@@ -25,16 +25,17 @@ const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t 
  * to. Failures that begin so are never the world's fault:
  */
 #define WRONG "WRONG: "
-/* But for these, when somebody has asked for one more try of what was in quarantine: */
+/* Except for these, when one more try of an activity in quarantine was requested: */
 #define TRIES_WRONG WRONG "tries: "
 #define TIMERS_WRONG WRONG "a later timer fired first"
 /* "a;b;" for the items a and b: what a collector gives back. */
 #define ITEM_END ";"
 
-/* What somebody outside says when he completes an activity. */
+/* The output of a completion from outside. */
 #define DONE_OUTSIDE "done outside"
 
-/* How one run of an activity goes. status LATER: somebody outside completes it, after outside_ms or never. */
+/* The course of one run of an activity. status LATER: a completion from outside comes after outside_ms or
+ * never. */
 struct activity_run {
     uint64_t duration_ms;
     uint64_t returns_after_ms; /* once its token has fired; UINT64_MAX: it ignores the token */

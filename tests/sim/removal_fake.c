@@ -48,7 +48,7 @@ static void removal_list(struct sim_removal *of)
     removing_listed(of->removing, removal_random(of, 8) > 0);
 }
 
-/* What an older engine wrote does not say where the one before is; in a restored stream it is wrong. */
+/* The link to the record before: an older engine wrote none; in a restored stream it is wrong. */
 static uint64_t removal_place(struct sim_removal *of, const struct log_entry *entry)
 {
     struct record_head head;
@@ -58,7 +58,7 @@ static uint64_t removal_place(struct sim_removal *of, const struct log_entry *en
     return record_head_read(entry->bytes, &head) ? head.before.sequence : 0;
 }
 
-/* A replica that has fallen behind has what is removed. */
+/* A replica that lags still has removed records. */
 static bool removal_sees(struct sim_removal *of, const struct log_entry *entry)
 {
     return !entry->deleted || removal_random(of, 2) == 0;

@@ -66,7 +66,7 @@ static void put_back(struct world *w, const struct dump *dump)
     trace(w, "older rows are put back");
 }
 
-/* Engines of somebody else have opened the partitions of this copy meanwhile, with another log. */
+/* Engines of another installation have opened the partitions of this copy meanwhile, with another log. */
 static void open_elsewhere(struct world *w)
 {
     for (size_t i = 0; i < w->store->rows_len; i++)

@@ -7,7 +7,7 @@ void restores_begin(struct world *w);
 struct seat;
 /* Whether the rows are what the partition's owner has left there, if it knows what they must be. */
 bool rows_as_left(const struct world *w, const struct seat *seat);
-/* The same in the midst of batches: what the last one that was answered has left there. */
+/* Like rows_as_left(), in the midst of batches: as the last answered one has left the rows. */
 bool rows_as_answered(const struct world *w, const struct seat *seat);
 /* They are not older than it knows: nothing is lost in rows of another time. */
 bool rows_not_older(const struct world *w, const struct seat *seat);

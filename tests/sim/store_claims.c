@@ -60,7 +60,7 @@ static bool is_free(const struct world *w, const struct row *row)
     return row->lease_until_ms <= w->now_ms;
 }
 
-/* Also what the database has forgotten, unless somebody else has a lease. */
+/* Also a claim that the database has forgotten, unless another worker has a lease. */
 static enum row_state holds(struct world *w, const struct row *row, thole_slice worker,
                             struct sim_claim *claim)
 {
@@ -336,7 +336,7 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
     return EXECUTED;
 }
 
-/* Its worker lives: whether or not somebody else has it by now, it was not lost. */
+/* The worker lives: whether or not another one has the row by now, the claim was not lost. */
 enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))
@@ -363,7 +363,7 @@ enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_cla
     return EXECUTED;
 }
 
-/* What is blamed is lost at once, and what ran beside it is not lost at all. */
+/* A blamed claim is lost at once, and claims that ran beside it are not lost at all. */
 static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t candidate_after)
 {
     struct sim_claim const claim = {.instance = row->instance,
@@ -424,7 +424,7 @@ enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim 
             continue;
         store_remember(w, row);
         row->later = true;
-        losses_gone(w, &claims[i], worker); /* it runs no more, also when the database loses this */
+        losses_gone(w, &claims[i], worker); /* runs no more, also when the database loses this */
         checks_on_left(w, row);
         row->lease_until_ms = 0;
         set_deadline(w, row);

@@ -85,7 +85,7 @@ static struct row *activity_at(struct world *w, size_t instance, uint64_t execut
 void store_commit_begin(struct world *w)
 {
     struct store *store = w->store;
-    if (store->commits_len > 4 * LOST_MAX) { /* what is older cannot be lost any more */
+    if (store->commits_len > 4 * LOST_MAX) { /* older ones cannot be lost any more */
         size_t const drop = store->commits_len - LOST_MAX;
         size_t const from = store->commits[drop].undo_from;
         memmove(store->undo, store->undo + from, (store->undo_len - from) * sizeof *store->undo);
@@ -137,7 +137,7 @@ void store_goes_down(struct world *w, uint64_t outage_ms)
         worker_node_loses_link(w, w->workers[i], SERVER_STORE);
 }
 
-/* Ahead of the log, far or near (so that the log overtakes it before anybody looks), or behind its end. */
+/* Ahead of the log, far or near (so that the log overtakes it before anybody looks), or beyond its end. */
 static void of_another_time(struct world *w, struct row *row)
 {
     size_t const len = w->logs[row->partition]->len;
@@ -149,13 +149,14 @@ static void of_another_time(struct world *w, struct row *row)
     row->foreign = true;
 }
 
-/* What was only looked for, or whose first transaction was lost, has no columns that could come back. */
+/* A row that was only looked for, or whose first transaction was lost, has no columns that could come
+ * back. */
 static bool was_there(const struct row *row)
 {
     return row->try_number > 0 || row->due_ms > 0 || row->history_seq > 0;
 }
 
-/* Somebody restored another copy: rows are missing, others come from nowhere. */
+/* Another copy was restored: rows are missing, others come from nowhere. */
 static void comes_back_ahead(struct world *w)
 {
     struct store *store = w->store;

@@ -11,7 +11,7 @@
 
 enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE, ROW_EXECUTION, ROW_QUARANTINE };
 
-enum { STORE_LOST_WINDOW_MS = 600 }; /* what is committed for longer survives a crash */
+enum { STORE_LOST_WINDOW_MS = 600 }; /* commits older than this survive a crash */
 
 struct attempts { /* an array of bigint; the world keeps it, and nobody changes it */
     const uint64_t *items;
@@ -27,7 +27,7 @@ struct row {
     bool present;
     uint64_t made; /* number of this row among all that were ever added */
     const struct store_tx *locked_by;
-    bool back; /* it had been removed, and came with older rows; its partition has not been completed since */
+    bool back; /* had been removed, and came with older rows; its partition has not been completed since */
     /* ROW_ACTIVITY */
     thole_slice queue, activity, worker;
     struct work_digest digest; /* of its work message */
@@ -144,7 +144,7 @@ void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
-/* Its crash reporter stores what it died of. */
+/* The worker's crash reporter stores the cause of death. */
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
                          uint32_t candidate_after);
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);

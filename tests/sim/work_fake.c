@@ -21,7 +21,7 @@ static bool same_subject(const struct work_item_fake *a, const struct work_item_
            a->try_number == b->try_number && thole_slice_equal(a->queue, b->queue);
 }
 
-/* The newest on its subject if somebody forges messages, else the oldest. */
+/* The newest on its subject if a hostile client forges messages, else the oldest. */
 uint64_t work_look_fake(struct world *w, const struct work_item_fake *item)
 {
     const struct work_stream *work = w->work;
@@ -54,7 +54,7 @@ uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
     return work->len;
 }
 
-/* By an engine that looks first whether its message is there. */
+/* Queues a row again for an engine that looks first whether the message exists. */
 bool work_queue_again(struct world *w, const struct row *row)
 {
     const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);

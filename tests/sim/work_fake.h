@@ -28,12 +28,12 @@ struct work_stream {
 struct work_stream *work_stream_create(struct world *w);
 
 /* Sequence of the stored message. */
-/* Unless its message is there. True: it is queued now. */
+/* Queues the row unless its message exists. True: it is queued now. */
 struct row;
 bool work_queue_again(struct world *w, const struct row *row);
 uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item);
-/* What the engine's look-up finds: the sequence of its own message; 0: there is none. A forged one that is
- * the newest on the subject is withdrawn. */
+/* The result of the engine's look-up: the sequence of its own message; 0: none. A forged one that is the
+ * newest on the subject is withdrawn. */
 uint64_t work_look_fake(struct world *w, const struct work_item_fake *item);
 struct work_digest work_digest_fake(const struct work_item_fake *item);
 void work_withdraw(struct world *w, uint64_t sequence);

@@ -34,7 +34,7 @@ void worker_hears(struct world *w, struct worker *worker, const struct worker_in
 /* ---- pulling ---------------------------------------------------------------------------------------------
  */
 
-/* It came again, or another message, which says the same: one will do. */
+/* Takes over a repetition, or another message with the same contents: one will do. */
 static void adopt(struct world *w, struct worker *worker, const struct worker_key *key, struct held *again)
 {
     struct held *h = worker_find_held(worker, worker_holds(worker->machine, key, &again->digest));
@@ -65,7 +65,7 @@ bool workers_know(const struct world *w, thole_slice activity)
     return false;
 }
 
-/* What was answered may be old, or not everybody has answered. */
+/* The answers may be old, or some may be missing. */
 static bool seems_unserved(struct world *w, thole_slice activity)
 {
     uint64_t const hears = rnd(w, 8);
@@ -311,7 +311,7 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     if (h->run.status == THOLE_LATER)
         hand_out_token(w, h);
     uint64_t const limit_ms = time_left_ms(w, h);
-    if (h->run.duration_ms > limit_ms) { /* it gives up by itself, or somebody does it for it */
+    if (h->run.duration_ms > limit_ms) { /* gives up by itself, or is ended from outside */
         h->run.duration_ms = limit_ms;
         h->run.status = THOLE_TIMEOUT;
         h->run.error_type = NULL;
@@ -324,7 +324,7 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     after(w, h->run.duration_ms, kills ? task_kills : task_returns, h, worker->node.life);
 }
 
-/* It returns at once, or, what it may not, much later; or it kills its worker. */
+/* Returns at once, or, against the rules, much later; or kills its worker. */
 static void run_quick(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
 {
     check_run(w, worker, h, attempt);
@@ -428,7 +428,7 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
         broken(w, "%s removes the engine's message of %.*s#%" PRIu64, worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     w->stats.left += out->end == WORKER_END_LATER;
-    if (out->end == WORKER_END_UNSERVED && !h->shelved) /* it may have learnt the name meanwhile */
+    if (out->end == WORKER_END_UNSERVED && !h->shelved) /* may have learnt the name meanwhile */
         broken(w, "%s removes the message of %.*s#%" PRIu64 ", whose row is not on the shelf",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left && !h->shelved)
@@ -459,8 +459,8 @@ static void progress(struct world *w, struct worker *worker, const struct worker
         worker_signals(w, worker, worker_find_held(worker, out->ids[i]), SIGNAL_PROGRESS, 0);
 }
 
-/* The group that its first one is of: those behind it for the same partition, in their order. What could not
- * be stored with others goes alone. They are taken out of the array. */
+/* Takes the group of the first result out of the array: the later ones for the same partition, in their
+ * order. A result that could not be stored with others goes alone. */
 static size_t take_group(const struct world *w, struct held **held, size_t len, struct held **group)
 {
     struct held *const first = held[0];

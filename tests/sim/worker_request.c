@@ -1,4 +1,4 @@
-/* What a worker asks of the database and the streams, how it is executed there, and what is answered. */
+/* Requests of a worker to the database and the streams, their execution there, and the answers. */
 #include "worker_request.h"
 #include "checks.h"
 #include "log_fake.h"
@@ -22,7 +22,7 @@ struct worker_request {
     struct store_tx *tx;
     thole_slice identity;
     struct claim_policy policy;
-    struct held **held; /* what is published */
+    struct held **held; /* results to publish */
     size_t held_len;
     uint32_t partition;
     bool list;              /* of results, though it may be of one */
@@ -66,7 +66,7 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_SHELVE: return store_shelve(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_BEGIN:
-        r->failed = r->tx->dead; /* its connection is gone */
+        r->failed = r->tx->dead; /* the connection is gone */
         return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_COMMIT: r->failed = !store_complete_commit(w, r->tx); return EXECUTED;
     case WORKER_OUT_COMPLETE_ROLLBACK: store_complete_rollback(w, r->tx); return EXECUTED;
@@ -74,8 +74,8 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     }
 }
 
-/* What is true of the rows at this moment, whatever the store then says. A statement that arrives late, on a
- * connection that is gone, does nothing: it is not what the worker's present batch is told by. */
+/* Notes the true state of the rows at this moment, whatever the store then answers. A statement that arrives
+ * late, on a connection that is gone, does nothing: it does not count for the worker's present batch. */
 static void look_at_rows(struct world *w, const struct worker_request *r)
 {
     if (r->kind == WORKER_OUT_COMPLETE_BEGIN && r->tx->dead)
@@ -108,7 +108,7 @@ static void task_fenced(struct world *w, void *arg, uint64_t life)
     struct node *node = &h->worker->node;
     if (!node_runs(w, node, life, task_fenced, arg) || h->node_life != h->worker->machine_life)
         return;
-    if (w->now_ms < node->paused_until_ms + 20) { /* it has only just woken up */
+    if (w->now_ms < node->paused_until_ms + 20) { /* has only just woken up */
         after(w, 20, task_fenced, arg, life);
         return;
     }
@@ -124,7 +124,8 @@ static uint64_t row_made(const struct world *w, const struct held *h)
     return row == NULL ? 0 : row->made;
 }
 
-/* Who has a lease has it alone, as long as the database forgets nothing and its rows are not made anew. */
+/* A worker with a lease has it alone, as long as the database forgets nothing and its rows are not made
+ * again. */
 static void check_alone(struct world *w, const struct held *h)
 {
     for (size_t i = 0; i < w->workers_len; i++) {
@@ -187,7 +188,7 @@ static void task_tx_dies(struct world *w, void *arg, uint64_t value)
     store_tx_dies(w, arg);
 }
 
-/* What is open on a connection that its client gave up is rolled back when the server notices. */
+/* An open transaction on a connection that its client gave up is rolled back when the server notices. */
 void worker_new_tx(struct world *w, struct worker *worker)
 {
     if (worker->tx != NULL)
@@ -222,7 +223,7 @@ static void note_states(struct world *w, struct worker_request *r)
         bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
         h->missing = h->missing || gone;
         h->replaced = h->replaced || (gone && r->claims[i].replaced);
-        bool const quick = r->claims[i].quick; /* its row is not asked for, but whether it is free */
+        bool const quick = r->claims[i].quick; /* the claim is not asked for, but whether the row is free */
         bool const had = r->kind != WORKER_OUT_CLAIM && r->kind != WORKER_OUT_SHELVE;
         h->stolen = h->stolen || (had && !quick && r->claims[i].state == ROW_STOLEN);
         if (had && r->claims[i].state == ROW_MISSING)
@@ -302,7 +303,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
     r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
     r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
     for (size_t i = 0; i < out->rows_len && out->kind == WORKER_OUT_NOT_LOST; i++) {
-        const struct worker_key *key = &out->rows[i].key; /* its message may be forgotten */
+        const struct worker_key *key = &out->rows[i].key; /* the message may be forgotten */
         r->rows[i] = out->rows[i];
         r->claims[i] = (struct sim_claim){.instance = instance_index(w, key->instance),
                                           .execution = key->execution,
@@ -434,8 +435,8 @@ static thole_slice result_of(struct world *w, const struct worker *worker, const
     return encoded(w, &message);
 }
 
-/* What no engine can take, or nobody waits for, of somebody whose messages look like a worker's. It is for
- * any instance: the list's partition may be another one's. */
+/* A message that no engine can take, or that nobody waits for, from a sender whose messages look like a
+ * worker's. It is for any instance: the list's partition may be another one's. */
 static thole_slice stray(struct world *w)
 {
     struct message m = {.kind = MESSAGE_ACTIVITY_RESULT,

@@ -46,7 +46,7 @@ struct worker {
 void worker_asks(struct world *w, struct worker *worker, const struct worker_out *out);
 void worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal,
                     uint64_t delay_ms);
-/* Its open transaction ends if it stays idle. */
+/* Ends the worker's open transaction if it stays idle. */
 void worker_idles(struct world *w, struct worker *worker, uint64_t ms);
 /* Results for one partition, in one message. */
 void worker_publishes(struct world *w, struct worker *worker, struct held *const *held, size_t len);
@@ -54,7 +54,7 @@ void worker_publishes(struct world *w, struct worker *worker, struct held *const
 void worker_new_tx(struct world *w, struct worker *worker);
 struct held *worker_find_held(const struct worker *worker, uint64_t id);
 bool worker_same_try(const struct held *a, const struct held *b);
-/* Its handler runs, and has not been told to stop. */
+/* Whether the handler runs, and has not been told to stop. */
 bool worker_is_at_it(const struct held *h);
 
 /* worker_node.c */

@@ -273,7 +273,7 @@ static uint64_t choose_faults(struct world *w)
         for (unsigned i = 0; i < FAULTS_LEN; i++)
             if (rnd(w, 3) != 0)
                 bits |= (uint64_t)1 << i;
-        if (rnd(w, 4) != 0) /* what it strikes is hardly looked at any more */
+        if (rnd(w, 4) != 0) /* later faults have little effect */
             bits &= ~((uint64_t)1 << FAULT_DAMAGE);
         return bits;
     }

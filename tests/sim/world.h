@@ -47,7 +47,7 @@ enum fault {
     FAULT_WORKER_NATS,
     FAULT_WORKER_STORE,
     FAULT_CRASH_POINT,  /* a node dies between two outputs */
-    FAULT_RIVAL,        /* somebody else opens the partition too */
+    FAULT_RIVAL,        /* another engine opens the partition too */
     FAULT_REQUEST_LOST, /* one request never arrives */
     FAULT_REQUEST_LATE, /* one request arrives long after its sender gave up */
     FAULT_ANSWER_LOST,
@@ -63,7 +63,7 @@ enum fault {
     FAULT_TAIL_RACE,   /* the steps of reading a tail lie far apart */
     FAULT_REDELIVERED, /* a message of WORK is delivered again while it is held: the consumer has a new leader
                         */
-    FAULT_INBOX_BACK,  /* an inbox loses its tail, or is made anew: of what is incorporated already */
+    FAULT_INBOX_BACK,  /* an inbox loses incorporated messages: its tail, or all */
     FAULT_DAMAGE,      /* a record of an instance does not decode any more */
     FAULTS_LEN
 };
@@ -83,7 +83,7 @@ enum mutation {
     MUTATION_POSITION_STAYS, /* the crashed database loses rows but not projected_seq */
     MUTATION_LOAD_STALE,     /* reading an instance's history misses its last record */
     MUTATION_IDS_STALE,      /* the list of instances is of a time before the epoch */
-    MUTATION_IDS_CUT,        /* it is cut off, and said to be whole */
+    MUTATION_IDS_CUT,        /* the list is cut off, and said to be complete */
     MUTATION_ACK_LOSES,      /* an append is acknowledged and not stored */
     MUTATION_QUEUE_TWICE,    /* an ack does not remove the message */
     MUTATION_PREFIX_SKIPPED, /* an acknowledgement counts for all before it, refusals come late */
@@ -100,28 +100,29 @@ enum mutation {
     MUTATION_SEND_ONCE,     /* a message to an instance that was once tried to be sent is never sent again */
     MUTATION_SEND_ANEW,     /* a message that is sent again is not recognised by its receiver */
     MUTATION_SEND_SHUFFLED, /* messages to one instance overtake each other */
-    MUTATION_EARLY_LOST,    /* what is recorded before an instance starts is not found when it does */
-    MUTATION_BACK_UNSEEN,   /* who opens an inbox does not look whether it went back */
+    MUTATION_EARLY_LOST,    /* events recorded before an instance starts are not found when it does */
+    MUTATION_BACK_UNSEEN,   /* the opening of an inbox does not check whether it went back */
     MUTATION_BACK_BY_LAST,  /* or looks at its last sequence only */
-    MUTATION_BACK_PURGED,   /* who purges it does not look */
+    MUTATION_BACK_PURGED,   /* nor does the purge of an inbox */
     MUTATION_LOSSES_UNCOUNTED,     /* a claim does not note that the one before it was lost */
     MUTATION_NOT_LOST_IGNORED,     /* nor does a row hear that its worker lives */
-    MUTATION_COMPANY_COUNTS,       /* what is lost beside others counts against it, too */
-    MUTATION_DEATH_BLAMES_ALL,     /* who ran beside what its worker died of is lost, too */
+    MUTATION_COMPANY_COUNTS,       /* losses beside others count against an activity, too */
+    MUTATION_DEATH_BLAMES_ALL,     /* claims that ran beside the killer of their worker are lost, too */
     MUTATION_RESTORED_ANEW,        /* a forgotten claim that is restored gets another time */
-    MUTATION_CLAIM_MISTAKEN,       /* what is said of a claim is taken for one of the same attempt */
+    MUTATION_CLAIM_MISTAKEN,       /* facts of a claim are taken for those of another one with the same
+                                      attempt */
     MUTATION_CLAIM_DIGEST_IGNORED, /* a claim does not compare what the message says */
-    MUTATION_QUICK_ANY,            /* a quick one is run though somebody has claimed it */
+    MUTATION_QUICK_ANY,            /* a quick one is run although a worker has claimed it */
     MUTATION_FORGED_BELIEVED,      /* an engine takes any message on its subject for its own */
     MUTATION_ROWS_UNFOLLOWED,      /* a batch is applied to rows of another time */
     MUTATION_OLDER_BELIEVED, /* of rows that are older than a claim it is believed that the claim's is gone */
-    MUTATION_NEWER_BELIEVED, /* who looks takes rows with a newer epoch for those that it has left */
+    MUTATION_NEWER_BELIEVED, /* a look takes rows with a newer epoch for the ones that the owner has left */
     MUTATION_EPOCHS_GO,      /* an EpochOpened goes while records of its epoch are there */
     MUTATION_LISTS_UNREAD,   /* a new owner does not know which deletions are gone */
     MUTATION_CLOCK_BELIEVED, /* an engine goes on by a clock that is years ahead */
     MUTATION_LIST_FIRST,     /* of several results in one message only the first one is delivered */
     MUTATION_SHELF_UNMARKED, /* a row is said to be on the shelf and has no mark */
-    MUTATION_SHELF_STAYS,    /* what is on the shelf is not queued when a worker knows it */
+    MUTATION_SHELF_STAYS,    /* activities on the shelf are not queued when a worker knows them */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -169,13 +170,13 @@ struct world {
     uint64_t latency_ms;     /* of an ordinary message, less than this */
     bool flood;              /* of inbox messages: positions are long */
     uint64_t early_event_ms; /* how long events wait for their instance */
-    uint64_t row_age_ms;     /* by which the row of an instance that runs may be behind */
+    uint64_t row_age_ms;     /* allowed lag of the row of a running instance */
     bool deletes;            /* instances are deleted, and their ids used again */
     bool prunes;             /* old executions of what continues as new are */
     bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
     bool unserved;           /* no worker knows some activities until faults end: they are on the shelf */
-    bool hostile;            /* somebody else publishes to the queues: hostile_fake.h */
+    bool hostile;            /* a hostile client publishes to the queues: hostile_fake.h */
     bool years_believed;     /* and its host goes on by it */
     bool years;              /* an engine's clock is ten years ahead for a while: clock_fake.h */
     bool restores;           /* older rows are put back under living sessions: restores.h */
@@ -187,10 +188,10 @@ struct world {
     bool lists;             /* workers publish several results in one message */
     enum events_out events; /* which are sent */
     bool events_shut;       /* their stream takes nothing until all else has ended */
-    uint64_t hostile_rng;   /* its own: the seeds without it are what they were */
+    uint64_t hostile_rng;   /* separate numbers: the seeds without it stay as they were */
     uint32_t poison_after;  /* of all workers */
     uint64_t quarantine_ms; /* of all engines */
-    unsigned rivalry;       /* permille of appends that somebody answers by opening the partition too */
+    unsigned rivalry;       /* permille of appends after which another engine opens the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */
     struct arena memory; /* everything that lives as long as the seed */

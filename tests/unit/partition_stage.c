@@ -173,7 +173,7 @@ static void say_removed(struct stage *s, const struct batch *batch)
         buf_text(&s->said, "\n");
 }
 
-/* What the batch says of rows that go, as the database found them. */
+/* Answers the batch's removals with the rows that the database found. */
 static void answer_removed(struct stage *s, const struct batch *batch, struct in_applied *ret)
 {
     struct batch_activity *const rows = arena_array(&s->arena, batch->activities_removed_len, sizeof *rows);
@@ -197,7 +197,7 @@ static void say_push(struct stage *s, const struct cancel_notice *push)
     buf_text(&s->said, "\n");
 }
 
-/* Only when a record that is there says that the deletion is committed, or a newer epoch has begun. */
+/* Only when an existing record says that the deletion is committed, or a newer epoch has begun. */
 static bool may_remove(struct stage *s, uint64_t sequence)
 {
     struct record record, deletion;
@@ -233,7 +233,7 @@ static void check_deletions(const struct batch *batch)
                             batch->instances[k].history_seq < batch->deletions[i].history_seq);
 }
 
-/* What people read of the last row of an instance. */
+/* Texts for people in the last row of an instance. */
 static void keep_texts(struct stage *s, const struct batch *batch)
 {
     if (batch->instances_len == 0)
@@ -339,7 +339,7 @@ void stage_crashed(struct stage *s, const char *instance, uint64_t execution, ui
     keep_crash(s, thole_slice_from(instance), execution, count, thole_slice_from(text));
 }
 
-/* What asks for no answer. */
+/* Outputs that ask for no answer. */
 static void say(struct stage *s, const struct partition_out *out)
 {
     switch (out->kind) {
@@ -435,7 +435,7 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
         in->published.sequence = ++s->work;
         s->works++;
         break;
-    case PARTITION_OUT_READ_INBOX: return false; /* its messages come from the test */
+    case PARTITION_OUT_READ_INBOX: return false; /* the test gives its messages */
     default: break;
     }
     return true;

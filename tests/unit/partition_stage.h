@@ -26,37 +26,38 @@ struct stage {
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
     thole_slice appended;  /* the machine's own bytes of the last APPEND, until its answer */
-    uint64_t tail_read_to; /* the next tail ends there: what is behind it came while it was read; 0: all */
+    uint64_t tail_read_to; /* the next tail ends there: later records came while it was read; 0: all */
     bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected,
         hold_loads, hold_live;
     bool tells_work;    /* rows of activities that go, pushes and withdrawals are said, too */
-    bool answers_twice; /* that a message is stored, refused or sent, and that records are removed */
+    bool answers_twice; /* answers twice that a message is stored, refused or sent, and that records are
+                           removed */
     void (*see)(struct stage *s, const struct batch *batch); /* rows that are applied; may be NULL */
     bool tells_rows;                                         /* and that rows of instances are written */
     uint64_t at_work; /* a worker has the activity of this number, of whichever instance */
     uint64_t work;    /* the last message in WORK */
     struct partition_in held[STAGE_HELD_MAX]; /* answers; what is durable (hold_durable) has none */
     size_t held_len;
-    /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
+    /* the database's answer when it is opened: nothing is projected, unless a test says otherwise */
     struct projected projected;
     uint64_t epoch;
-    const struct partition_result *results; /* what waits in the inbox when it is opened */
+    const struct partition_result *results; /* results that wait in the inbox when it is opened */
     size_t results_len;
-    struct in_timers timer_rows; /* what it is given, however often it reads them */
-    /* what there was */
-    struct rows_state rows;                 /* what the batches have made of it */
-    struct projected applied;               /* what it has been told last */
+    struct in_timers timer_rows; /* rows that it is given, however often it reads them */
+    /* records of all outputs */
+    struct rows_state rows;                 /* the state that the batches have made */
+    struct projected applied;               /* the state that it was told last */
     uint64_t durable;                       /* up to there it never forgets that */
     char detail[1100], custom_status[1100]; /* of the last row of an instance */
     size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals,
         result_looks, durables, purges;
     uint64_t purged_below;
-    struct partition_crash crashes[8]; /* what is known of whose code has crashed */
+    struct partition_crash crashes[8]; /* known crashes of instances' code */
     size_t crashes_len;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
     uint64_t closed_epoch, closed_records; /* of it, as it said when it closed */
-    bool closed_for_good;                  /* it is not to be opened again */
+    bool closed_for_good;                  /* not to be opened again */
     size_t inputs_refused;                 /* inputs that returned a status */
     char noticed[64];                      /* the orchestration that the last notice names */
     size_t live_reads;                     /* how often the rows were counted */
@@ -99,13 +100,13 @@ void stage_crashed(struct stage *s, const char *instance, uint64_t execution, ui
 void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
 void stage_settle(struct stage *s);                 /* so long that everything is saved */
 
-/* Another owner writes into the log; behind the machine's back. */
+/* Another owner writes into the log, unnoticed by the machine. */
 void stage_forge(struct stage *s, const struct record *turn);
 /* Opens it again after it has closed by itself. */
 void stage_open(struct stage *s);
 /* All turns of the instance: "1.1 ran: #1 Started …; #2 …\n". Until the next call. */
 const char *stage_history(struct stage *s, const char *instance);
-/* What was said since the last call. */
+/* The outputs since the last call. */
 const char *stage_said(struct stage *s);
 void stage_check_said(struct stage *s, const char *row, const char *want);
 #endif

@@ -149,7 +149,7 @@ static struct instance *replayed(const struct played *p, size_t prefix, struct i
     return instance;
 }
 
-/* Goes on live behind the prefix. */
+/* Goes on live after the prefix. */
 static void check_going_on(const struct played *p, size_t prefix)
 {
     struct instance *instance = replayed(p, prefix, play_instance(p->play));
@@ -173,7 +173,7 @@ static void check_going_on(const struct played *p, size_t prefix)
     instance_destroy(instance);
 }
 
-/* What comes next, recorded with and without code. */
+/* The next turn, recorded with and without code. */
 static void check_facts(const struct played *p, size_t prefix)
 {
     struct instance *instance = replayed(p, prefix, play_instance(p->play));

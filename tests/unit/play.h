@@ -66,13 +66,14 @@ thole_status play_feed(struct played *p, struct instance *instance, struct turn_
                        thole_error *reterr);
 void played_release(struct played *p);
 /*
- * What must hold after each prefix of what was recorded:
+ * Checks after each prefix of a recorded history:
  *   - it can be replayed, and going on live from there gives the same bytes;
- *   - without code, what comes next is recorded with the same bytes;
+ *   - without code, the next turn is recorded with the same bytes;
  *   - without code, the instance can be terminated there, and the code accepts that history.
  */
 void play_check_prefix(const struct played *p, size_t prefix);
-/* What continue-as-new takes along is the same live, replayed and without code; shows it as " => ...". */
+/* Checks that continue-as-new takes along the same events live, replayed and without code; shows them as
+ * " => ...". */
 void play_check_carried(const struct played *p, const struct instance *live, struct buf *to);
 
 /* Runs the script live and appends the history to @p to; a turn that fails is shown as "LIMIT: text". Then

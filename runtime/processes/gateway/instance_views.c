@@ -174,7 +174,7 @@ static thole_status on_listed(void *arg, const thole_instance_info *info)
     size_t const bytes =
         INFO_ROOM_BYTES + 6 * (info->instance.len + info->orchestration.len + info->detail.len +
                                info->custom_status.len + info->parent.len);
-    if (info->foreign) /* its id is none that a client could ask for */
+    if (info->foreign) /* a client cannot ask for such an id */
         return THOLE_OK;
     if (listing->len == INSTANCES_MAX || (listing->len > 0 && bytes > listing->room))
         return THOLE_LIMIT;

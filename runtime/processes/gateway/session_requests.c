@@ -178,7 +178,7 @@ void session_is_unheard(struct session *session)
 static void session_requests_observe(struct session *session)
 {
     session->hears = true;
-    session->asks = false; /* its last answer has arrived, or nobody waits for it */
+    session->asks = false; /* the last answer has arrived, or nobody waits for it */
     if (session->rests)
         worker_host_wants(session->host);
     session->rests = false;

@@ -129,7 +129,7 @@ thole_status emission_send(struct request *request, thole_error *reterr)
     arena_init(&arena, emitted_event_room(mode, &request->emission.of));
     thole_status status =
         emitted_event_make(engine->topology.ns, mode, &request->emission.of, &arena, &event, reterr);
-    assert(status == THOLE_OK || status == THOLE_NOMEM); /* its contents were checked before it was
+    assert(status == THOLE_OK || status == THOLE_NOMEM); /* the contents were checked before they were
                                                             recorded */
     if (status == THOLE_OK)
         status = emit_requests_send(request, &event, reterr);

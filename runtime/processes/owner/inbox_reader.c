@@ -34,7 +34,7 @@ struct inbox_mail {
     bool trace_ignored, results; /* results: several */
     size_t parts;                /* how many results; else 1 */
     size_t named_len, route_len, body_len;
-    struct actor sender; /* its slices are lengths alone: the texts follow the body, in order */
+    struct actor sender; /* slices are lengths alone: the texts follow the body, in order */
     uint8_t bytes[];     /* the instance and the route, or (refused, results) the subject; the body; what the
                             sender says */
 };

@@ -247,7 +247,8 @@ static void *row_calls_thread_main(void *arg)
             return NULL;
         for (mail = mailbox_take_all(&calls->inbox); mail != NULL; mail = next) {
             next = mail->next;
-            struct row_call *const call = ((struct worker_mail *)mail)->owner; /* its first field */
+            struct row_call *const call = ((struct worker_mail *)mail)->owner; /* the mail is the first
+                                                                                  field */
             row_calls_carry_out(calls, call);
             (void)atomic_fetch_sub(&calls->with_thread, 1); /* before the caller can send the next one */
             row_calls_send_answer(calls, call);
@@ -290,7 +291,7 @@ static void row_calls_go_on(struct row_calls *calls)
         calls->first = mail->next;
         if (calls->first == NULL)
             calls->end = &calls->first;
-        if (runs_here(calls, ((struct worker_mail *)mail)->owner)) /* its first field */
+        if (runs_here(calls, ((struct worker_mail *)mail)->owner)) /* the mail is the first field */
             continue;
         (void)atomic_fetch_add(&calls->with_thread, 1);
         mailbox_push(&calls->inbox, mail);

@@ -391,7 +391,7 @@ void worker_loop_give_up(struct worker_host *host)
         if (work_message_signal(host->connection, act->message, WORK_NAK, NULL) != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "worker", "a message comes back when its lease ends");
         if (act->running)
-            act->forgotten = true; /* its owner is now the host that runs it */
+            act->forgotten = true; /* now owned by the host that runs it */
         else
             activity_destroy(act);
     }

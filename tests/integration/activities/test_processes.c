@@ -133,7 +133,7 @@ static void test_polite(void)
     until_runs("polite-again", 1, 1);
     pid_t pids[PIDS_MAX];
     CU_ASSERT_EQUAL_FATAL(read_pids(pids), 2);
-    CU_ASSERT_EQUAL(pids[0], pids[1]); /* who returns in time is kept */
+    CU_ASSERT_EQUAL(pids[0], pids[1]); /* a process that returns in time is kept */
     cancel("polite-again");
 }
 
@@ -172,7 +172,7 @@ static void test_stop_hands_back(void)
     until_runs("stop-polite", 1, 1);
     until_alive(FAMILY + 1);
     CU_ASSERT_EQUAL(stack_terminate(worker, LONG_MS), 0);
-    CU_ASSERT_EQUAL(alive(), 0); /* it has waited for them */
+    CU_ASSERT_EQUAL(alive(), 0); /* the worker has waited for them */
     worker = stack_program_of(&stack, "program_processes", "second", "worker");
     until_runs("stop", 1, 2); /* at once: they were handed back */
     until_runs("stop-polite", 1, 2);

@@ -149,7 +149,7 @@ static void test_forgeries(void)
     check("$T archive verify $D/nowhere --key $D/pub 2>&1", 3, "cannot read");
 }
 
-/* What is erased is gone, and the archive shows the same of all else. */
+/* Erased data is gone, and the archive shows all else unchanged. */
 static void test_redaction(void)
 {
     check("mkdir $D/red; cp $D/arch/*.thole $D/red/red.thole; grep -c 'erase me' $D/red/red.thole", 0, "");
@@ -190,7 +190,7 @@ static void test_redaction(void)
     check("sed 's/\"record\":\"\\(.\\{40\\}\\)./\"record\":\"\\1A/' $D/a3.jsonl >$D/forged.jsonl; "
           "$T audit verify --file $D/forged.jsonl 2>&1",
           5, "");
-    /* what people read there is compared, too */
+    /* the readable part is compared, too */
     check("sed 's/\"kind\":\"Started\"/\"kind\":\"Completed\"/' $D/a3.jsonl >$D/forged.jsonl; "
           "$T audit verify --file $D/forged.jsonl 2>&1",
           5, "the readable events in line 3 are not those of its record ");
@@ -205,7 +205,7 @@ static void test_kill9(void)
     char line[1024];
     int step = 1;
     bool ended = false;
-    if (SANITIZED) /* its library wants to be loaded first */
+    if (SANITIZED) /* the sanitizer's library must be loaded first */
         return;
     for (; step < STEPS_MAX && !ended && CU_get_number_of_failures() == 0; step++) {
         char prefix[16];
@@ -249,7 +249,7 @@ static void test_kill9(void)
 
 /* ---- restore ---- */
 
-/* What a history says, whatever wrote it down. */
+/* The contents of a history, in whatever form it is written. */
 static void check_same_history(const char *id, const char *file)
 {
     char line[512];
@@ -306,7 +306,7 @@ static void take_receipt(const char *id, const char *file)
     connection_close(hand);
 }
 
-/* What @p edit, a script of sed, makes of such a file becomes the receipt of @p id. */
+/* The file as edited by @p edit, a script of sed, becomes the receipt of @p id. */
 static void give_receipt(const char *id, const char *file, const char *edit)
 {
     struct connection *const hand = stack_connect(&stack);
@@ -325,14 +325,14 @@ static void forge_receipt(const char *id, const char *from, const char *edit)
     give_receipt(id, "receipt", edit);
 }
 
-/* What was written over it stays in the stream, and is said, too. */
+/* A receipt that was overwritten stays in the stream, and is reported, too. */
 static void check_newest_receipt(const char *want)
 {
     check("$T archive verify --key $D/rpub", 5, "forged                a-1 ");
     check("$T archive verify --key $D/rpub | grep a-1 | tail -n 1", 0, want);
 }
 
-/* Who restored what, and why: signed, and not to be written by another hand. */
+/* The person who restored, what, and why: signed, and not to be forged. */
 static void test_receipts(void)
 {
     check("$T archive verify --key $D/pub", 5, "not signed            a-1 ");
@@ -480,7 +480,8 @@ static void test_hooks(void)
     CU_ASSERT_FALSE(is_there("h-0"));
 }
 
-/* What docs/audit.md has for a bucket, with a folder in its place: there and back, and into the namespace. */
+/* The example of docs/audit.md for a bucket, with a folder in its place: there and back, and into the
+ * namespace. */
 static void test_restore_from_elsewhere(void)
 {
     run_instances("t");
@@ -502,7 +503,7 @@ static void test_restore_from_elsewhere(void)
     check("ls $D | grep -c thole-archive-; for i in 0 1 2 3 4 5; do $T delete t-$i; done", 0, "0: 0\n");
 }
 
-/* What was purged before there was a --to-command is nowhere else. */
+/* Archives purged before --to-command was used are nowhere else. */
 static void test_hook_that_comes_later(void)
 {
     check("$T archive run --older-than 1h --dir $D/hooks --key $D/pub --to-command true >/dev/null 2>&1; "
@@ -572,7 +573,7 @@ static void test_family(void)
     check("$T archive verify $D/family --key $D/pub", 5, "it is in no checkpoint of this file by --key");
 }
 
-/* It is named, and why. */
+/* The damaged one is named, with the reason. */
 static void test_damaged(void)
 {
     struct connection *const hand = stack_connect(&stack);
@@ -687,8 +688,8 @@ static void test_executions(void)
     check("$T audit verify c-1 --key $D/pub", 0, "whole");
 }
 
-/* It goes on, and is archived anew from where the last archive ended; files that are full follow one another;
- * what ends at last goes as a whole. */
+/* An instance that goes on is archived again from where the last archive ended; full files follow one
+ * another; an instance that has ended goes as a whole. */
 static void test_executions_again(void)
 {
     for (int i = 0; i < 4; i++)

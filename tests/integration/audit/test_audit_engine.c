@@ -90,7 +90,7 @@ static void test_signs(void)
     verbs = start_engine("verbs", "100ms");
     run_instances("d");
     check(ALL_SIGNED, 0, "all");
-    /* what is written while it stops is signed, too, long before it would be due */
+    /* records written during the stop are signed, too, long before they would be due */
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
     verbs = start_engine("verbs", "1h");
     run_instances("c");
@@ -141,7 +141,7 @@ static void test_refuses(void)
     verbs = start_engine("refuses", "100ms");
     CU_ASSERT(stack_logged(
         verbs, "audit*is not what was written and gets no checkpoint*no deletion or pruning", 1, WAIT_MS));
-    run_instances("h"); /* it serves all the same */
+    run_instances("h"); /* serves all the same */
     check("$T audit verify --all", 5, "missing ");
     CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
 }

@@ -93,7 +93,7 @@ static void test_histories(void)
           5, "there is no checkpoint of this log by --key");
 }
 
-/* ---- the stream, written anew ---- */
+/* ---- the stream, written from scratch ---- */
 
 struct stored {
     char subject[SUBJECT_BYTES_MAX];
@@ -336,7 +336,7 @@ static const struct forgery {
     {"all is gone", f_all, 5, "truncated   partition 0"},
 };
 
-/* Before anything is deleted: a log with holes cannot be written anew. */
+/* Before any deletion: a log with holes cannot be written from scratch. */
 static void test_forgeries(void)
 {
     read_stream("THOLE_default_HIST_0");
@@ -381,7 +381,7 @@ static const struct file_forgery {
     {"unproved", "", NULL},
 };
 
-/* What `thole export` wrote, changed with all that says how much there is, in both forms. */
+/* The output of `thole export`, changed together with all counts in it, in both forms. */
 static void forge_file(const struct file_forgery *forgery, const char *form, const char *file,
                        const char *options, const char *found)
 {
@@ -485,7 +485,7 @@ static void write_published(size_t n)
     buf_release(&answer);
 }
 
-/* Who may change both streams puts them back to an earlier state, or removes them. */
+/* A user who may change both streams puts them back to an earlier state, or removes them. */
 static void test_kept(void)
 {
     size_t first = 0;

@@ -195,7 +195,7 @@ static void test_starts_and_signals(void)
     publish("orders.eu.item", structured, 1,
             "{\"specversion\":\"1.0\",\"id\":\"2\",\"source\":\"/"
             "shop\",\"type\":\"t\",\"subject\":\"cart-9\",\"data\":2}");
-    publish("orders.eu.item", event, 6, "3"); /* the same id and source: it is the same event */
+    publish("orders.eu.item", event, 6, "3"); /* equal id and source: the same event */
     publish(
         "orders.eu.item", structured, 1,
         "{\"specversion\":\"1.0\",\"id\":\"3\",\"source\":\"/shop\",\"type\":\"t\",\"subject\":\"cart-9\","
@@ -210,9 +210,9 @@ static void test_starts_and_signals(void)
     publish("orders.us.created", NULL, 0, "{}");
     same("rejected", last_rejected(1),
          "binding: instance: {json.id}: the data has no such member of orders.us.created: {}");
-    publish("orders.us.created", NULL, 0, "{\"id\":7}"); /* what is bad does not stop what is behind it */
+    publish("orders.us.created", NULL, 0, "{\"id\":7}"); /* a bad message does not stop later ones */
     same("behind", outcome("order-7"), "{\"id\":7}");
-    publish("orders.us.created", NULL, 0, "{\"id\":7,\"n\":2}"); /* its id is in use, of another message */
+    publish("orders.us.created", NULL, 0, "{\"id\":7,\"n\":2}"); /* another message used the id */
     same(
         "in use", last_rejected(2),
         "binding: instance \"order-7\" exists already, of another message or request: nothing was started of "
@@ -227,7 +227,7 @@ static void test_starts_and_signals(void)
     must("bind list");
     CU_ASSERT_PTR_NOT_NULL(strstr(thole_said, "new-orders"));
     CU_ASSERT_EQUAL(thole("bind set typo --subject 'orders.>' --stream LOST --orchestration order --to x"),
-                    3); /* it is not there yet */
+                    3); /* does not exist yet */
     CU_ASSERT_EQUAL(thole("bind set typo --subject 'bills.>' --stream ORDERS --orchestration order --to x"),
                     2);
     CU_ASSERT_EQUAL(thole("bind test new-orders --subject orders.eu.item --input '{}'"), 1);
@@ -273,7 +273,7 @@ static void test_changes(void)
     CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
 }
 
-/* The consumer is removed by somebody: it is made again, and what was taken before is not taken twice. */
+/* A user removes the consumer: it is made again, and messages taken before are not taken twice. */
 static void test_the_consumer_is_lost(void)
 {
     make_stream("LOST", "lost.>");
@@ -293,7 +293,7 @@ static void test_the_consumer_is_lost(void)
     CU_ASSERT_EQUAL(stack_terminate(b, WAIT_MS), 0);
 }
 
-/* It kills itself: one that goes on shows nothing of what follows a death. */
+/* The binder kills itself: one that goes on would not show the effects of a death. */
 static void dies(struct stack_program *program)
 {
     int code = stack_ended(program);
@@ -539,7 +539,7 @@ static void test_calls(void)
     same("failure", call("refuse", NULL, 0, "way"), "7 no way");
     check_refusals();
     check_no_inbox();
-    CU_ASSERT_EQUAL(strncmp(call("collect", repeated, 2, ""), "11 ", 3), 0); /* it still runs */
+    CU_ASSERT_EQUAL(strncmp(call("collect", repeated, 2, ""), "11 ", 3), 0); /* still running */
     (void)snprintf(instance, sizeof instance, "%s", answers[0].instance);
     atomic_store(&answers_len, 0);
     call_to("_INBOX.calls.1", "collect", repeated, 1, THOLE_STR(""));
@@ -558,7 +558,7 @@ static void test_calls(void)
     same("repeated, ended", call("collect", repeated, 2, ""), " 1 ");
     (void)snprintf(reply, sizeof reply, "%s", call("collect", repeated, 2, "another body"));
     CU_ASSERT_EQUAL(strncmp(reply, "8 instance", 10),
-                    0); /* it is another request, and not answered with that result */
+                    0); /* another request, and not answered with that result */
     atomic_store(&answers_len, 0);
     for (unsigned i = 0; i < 100; i++) {
         (void)snprintf(reply, sizeof reply, "_INBOX.calls.%u", i);

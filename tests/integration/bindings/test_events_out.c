@@ -87,7 +87,7 @@ static struct subscription *listen_to(const char *subject, struct heard *to)
 
 /* ---- the stream ---- */
 
-struct seen { /* what the stream has of an instance */
+struct seen { /* events of an instance in the stream */
     unsigned events;
     char texts[40][2 * ID_MAX]; /* "ID TYPE BODY" */
 };
@@ -155,7 +155,7 @@ static void check_instance(unsigned instance)
     }
 }
 
-/* What was published more than once says the same each time; how often that was. */
+/* Repeated publishes of an event are equal; returns their number. */
 static size_t check_repetitions(void)
 {
     size_t again = 0;
@@ -232,7 +232,7 @@ static void reconfigure(const char *key, const char *from, const char *to)
     buf_release(&request);
 }
 
-struct arrived { /* what the stream has of one instance */
+struct arrived { /* events of one instance in the stream */
     const char *of;
     size_t len;
     unsigned last; /* event id of the last one */
@@ -294,7 +294,7 @@ static void test_a_full_stream_stops_nobody(void)
         start(client, id);
         ended(client, id);
     }
-    stack_kill9(engine); /* what it owes is of turns of two engines now */
+    stack_kill9(engine); /* the events that it owes are of turns of two engines now */
     engine = start_engine();
     CU_ASSERT_EQUAL(arrived_of("full-1").len, 0);
     reconfigure("max_msgs", full, "-1");
@@ -332,7 +332,7 @@ static thole_status look_rejected(void *arg, uint64_t sequence, const struct del
     return THOLE_OK;
 }
 
-/* What the stream never takes goes among the rejected messages; what comes behind it is sent. */
+/* An event that the stream never takes goes among the rejected messages; later ones are sent. */
 static void test_what_is_too_large_holds_nothing_up(void)
 {
     static char input[2000];
@@ -417,7 +417,7 @@ static void test_without_a_stream(void)
 
 /* ---- structured mode ---- */
 
-struct whole { /* what came in structured mode; "TYPE DATA" of each */
+struct whole { /* events in structured mode; "TYPE DATA" of each */
     pthread_mutex_t lock;
     size_t len;
     char texts[4 * (STEPS + 2)][2 * ID_MAX];

@@ -57,7 +57,7 @@ static void *delete_it(void *arg)
     return NULL;
 }
 
-/* It waits for an engine's word, and the engine dies. */
+/* The deletion waits for an engine, and the engine dies. */
 static void pull_delete(const char *id)
 {
     snprintf(deletion.id, sizeof deletion.id, "%s", id);
@@ -72,7 +72,7 @@ static const struct trigger {
     bool goes_on;                 /* until an event "end" comes */
     thole_instance_status status; /* UNKNOWN: it is deleted */
     const char *output;
-    bool runs; /* it comes only to what runs */
+    bool runs; /* reaches running ones only */
 } triggers[] = {
     {"cancel", "completes", pull_cancel, "", "requested", "ActivityCancelled", false,
      THOLE_INSTANCE_CANCELLED, "not needed"},
@@ -123,8 +123,8 @@ static void command(const char *statement)
 static void lock_rows(void)
 {
     command("BEGIN");
-    command(
-        "LOCK TABLE thole_default.worker_queue IN SHARE ROW EXCLUSIVE MODE"); /* readers see what is there */
+    command("LOCK TABLE thole_default.worker_queue IN SHARE ROW EXCLUSIVE MODE"); /* readers see the present
+                                                                                 rows */
 }
 
 static void unlock_rows(void)
@@ -396,7 +396,7 @@ static void test_cut_while_messages_are_withdrawn(void)
     }
 }
 
-/* What was sent to Postgres dies with the engine: the rows stay. */
+/* Statements sent to Postgres die with the engine: the rows stay. */
 static void kill_with_its_statements(void)
 {
     stack_kill9(engine);
@@ -413,14 +413,14 @@ static bool begins_cancelled(const struct trigger *t)
 }
 
 /*
- * Between the commit of the turn that cancels and the end of its row the engine dies, and a worker comes. The
- * row is there, so it begins what is cancelled already. It is told by the next owner of the partition, and
- * what it says until then changes nothing.
+ * Between the commit of the turn that cancels and the end of the row the engine dies, and a worker comes. The
+ * row exists, so the worker begins an activity that is cancelled already. The next owner of the partition
+ * tells it, and results until then change nothing.
  */
 static void test_a_claim_between_the_commit_and_the_row(void)
 {
     size_t begun = 0;
-    /* its queue has a consumer, which engines make, when there is no engine */
+    /* engines make the consumer, so its queue has one before the engine goes */
     struct stack_program *const worker = stack_program_with(&stack, "program_cancels", "window", "worker",
                                                             "--queue=window", "--lease=1h", NULL);
     CU_ASSERT_TRUE(stack_logged(worker, "serves queue", worker->lives, 30000));
@@ -449,7 +449,7 @@ static void test_a_claim_between_the_commit_and_the_row(void)
     CU_ASSERT_TRUE(begun > 0);
     cancels_until("window-quick", "begins", 1);
     CU_ASSERT_EQUAL(direct_told(), 0);
-    while (cancels_rows("window-quick") > 0) /* it has a result, and that is stored */
+    while (cancels_rows("window-quick") > 0) /* ends with a result, and that is stored */
         pause_ms(2);
     uint64_t const start_ms = clock_monotonic_ms();
     engine = cancels_engine("engine");

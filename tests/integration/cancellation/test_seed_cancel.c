@@ -83,8 +83,8 @@ static void wait_until_row_goes(const char *id)
     CU_ASSERT_EQUAL(rows, 0);
 }
 
-/* Its row is gone right after it was claimed. Of two renewals, which the seeds allow, the first one finds
- * out, a third of the lease later; it does not know why. */
+/* The row goes right after it was claimed. Of two renewals, which the seeds allow, the first one finds out, a
+ * third of the lease later; it does not know why. */
 static void trigger_by_renewal(const char *name, const char *orchestration, void (*pull)(const char *id),
                                void (*end)(const char *id))
 {
@@ -255,7 +255,7 @@ static void test_activity_completes_within_grace_period(void)
     CU_ASSERT_EQUAL(stack_count(strict->log, "token=requested after_ms="), 1);
 }
 
-/* Its only slot serves when the grace is over, and not before. */
+/* The only slot serves when the grace is over, and not before. */
 static void check_grace_bounds(void)
 {
     struct actor_worker worker;
@@ -271,7 +271,7 @@ static void check_grace_bounds(void)
     CU_ASSERT_TRUE(actors_wait_fired("g-bounded", 0));
     wait_until_row_goes("g-bounded");
     moved_clock_pass(GRACE_MS - NEARLY_MS);
-    pause_ms(100); /* it looks several times */
+    pause_ms(100); /* looks several times */
     CU_ASSERT_EQUAL(actors_runs("g-after", NULL), 0);
     CU_ASSERT_EQUAL(work_heard_of(message).acks, 0);
     moved_clock_pass(NEARLY_MS);
@@ -336,7 +336,7 @@ static void check_dropped(const char *id, uint64_t message)
     end_race(id);
 }
 
-/* It has returned before its row is gone: the push that says so finds that out. */
+/* The handler has returned before the row is gone: the push that says so finds that out. */
 static void end_before_the_row(const struct late_end *end, const char *id, uint64_t message)
 {
     char line[256];
@@ -351,7 +351,7 @@ static void end_before_the_row(const struct late_end *end, const char *id, uint6
     check_dropped(id, message);
 }
 
-/* It returns when its row is known to be gone: a renewal has told it so. */
+/* The handler returns when the row is known to be gone: a renewal has shown it. */
 static void end_after_the_row(const struct late_end *end, const char *id, uint64_t message)
 {
     char line[256];
@@ -385,7 +385,7 @@ static void test_activity_completes_or_fails_after_cancellation_always_drops_mes
     }
 }
 
-/* It never returns, and yet the worker stops as asked; with it goes the thread that leaked. */
+/* The handler never returns, and yet the worker stops as asked; with it goes the thread that leaked. */
 static void test_leaked_activity_cleaned_up_on_shutdown(void)
 {
     cancels_start("g-leaked", "completes", "strict", "rude", 1);
@@ -404,7 +404,7 @@ static void test_leaked_activity_cleaned_up_on_shutdown(void)
 static void test_select_timeout_cancels_losing_activity(void)
 {
     cancels_start("r-limit", "limits", "default", "hold", 1);
-    cancels_outcome("r-limit", THOLE_INSTANCE_COMPLETED, "it was too slow"); /* it waits for nobody */
+    cancels_outcome("r-limit", THOLE_INSTANCE_COMPLETED, "it was too slow"); /* waits for no activity */
     cancels_until("r-limit", "fired select_loser (timer 2 won)", 1);
     cancels_until_gone("r-limit");
 }
@@ -419,8 +419,8 @@ static void test_schedule_activity_with_retry_timeout_cancels_timed_out_attempt(
 }
 
 /* More than there are slots: those that run are told, the others never begin; before the code has ended. */
-/* What ran was told. A slot that an early push sets free may take another one in the milliseconds before the
- * rows go; that is told as well. */
+/* Running ones were told. A slot that an early push sets free may take another one in the milliseconds before
+ * the rows go; that one is told as well. */
 static void check_begun(const char *id, const char *told)
 {
     size_t const begun = cancels_noted(id, "begins");
@@ -451,7 +451,7 @@ static void test_orchestration_failure_cancels_activities(void)
     cancels_until_gone("r-fail");
 }
 
-/* It succeeds after all, and under its number the next execution waits for another activity. */
+/* The activity succeeds after all, and under its number the next execution waits for another activity. */
 static void test_continue_as_new_cancels_previous_execution_activities(void)
 {
     cancels_start("r-next", "goes_on", "default", "succeeds_late", 1);

@@ -1,4 +1,5 @@
-/* What tests of the client library share: a nats-server, the script that plays the engine, one client. */
+/* Common parts of the tests of the client library: a nats-server, the script that plays the engine, one
+ * client. */
 #ifndef THOLE_CLIENT_FIXTURE_H
 #define THOLE_CLIENT_FIXTURE_H
 #include "engine_script.h"

@@ -89,7 +89,7 @@ static void test_start(void)
     engine_script_mode(&fixture.script, SCRIPT_COMPLETE);
     CHECK_STATUS(start("start-1", &accepted), THOLE_OK);
     CU_ASSERT(accepted);
-    CU_ASSERT(engine_script_seen(&fixture.script, before)); /* it is counted after its notices */
+    CU_ASSERT(engine_script_seen(&fixture.script, before)); /* counted after the notices */
     CHECK_STATUS(start("start-1", &accepted), THOLE_CONFLICT);
     CHECK_STATUS(start("start-2", NULL), THOLE_OK);
     CU_ASSERT(engine_script_seen(&fixture.script, before + 1));
@@ -204,7 +204,7 @@ static void test_wait_through_restart(void)
     CU_ASSERT(waiter.ms < FIXTURE_WAIT_MS);
 }
 
-/* It is written, and told of, while this client alone is cut off. */
+/* The end is recorded, and announced, while this client alone is cut off. */
 static void test_wait_through_cut(void)
 {
     struct event const completed = {.kind = EVENT_COMPLETED, .id = 2, .data = THOLE_STR("unheard")};

@@ -130,7 +130,8 @@ static thole_status list_engine(void *arg, const thole_engine_info *engine)
     return listed->left > 0 && --listed->left == 0 ? THOLE_APP : THOLE_OK;
 }
 
-/* Who lives, by what each has said last; not who has said goodbye, and not what nobody can read. */
+/* The live engines, by the last message of each; without those that have left, and without unreadable
+ * ones. */
 static void test_engines(void)
 {
     static const thole_slice names[] = {{(const uint8_t *)"order", 5}, {(const uint8_t *)"order@2", 7}};
@@ -242,8 +243,8 @@ static void *wait_for_end(void *arg)
     return NULL;
 }
 
-/* It ends while nobody can tell the client: the client looks when it is connected again, and does not wait
- * for its next look, which comes every five seconds. */
+/* The instance ends while no notice can reach the client: the client looks when it is connected again, and
+ * does not wait for its next look, which comes every five seconds. */
 static void test_wait_over_a_cut(void)
 {
     enum { SOON_MS = 3000 };
@@ -261,7 +262,7 @@ static void test_wait_over_a_cut(void)
     CHECK_STATUS(thole_client_open(&options, &waiter.client, &fixture.err), THOLE_OK);
     CU_ASSERT(fixture_started(1, "cut-off", "r"));
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, wait_for_end, &waiter), 0);
-    nap_ms(1200); /* its first looks are over */
+    nap_ms(1200); /* the first looks are over */
     tcp_proxy_cut(proxy);
     CU_ASSERT(fixture_write(1, 2, "cut-off", 2, &completed));
     engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-off"), THOLE_STR("r"), nothing);

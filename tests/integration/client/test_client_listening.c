@@ -152,7 +152,7 @@ static void test_one_for_all(void)
     end_each(waiters, true);
     join_each(waiters);
     uint64_t const took_ms = fixture_elapsed_ms(&since);
-    CU_ASSERT(took_ms < 4000); /* the next look of somebody who hears nothing comes after 5 s */
+    CU_ASSERT(took_ms < 4000); /* without notices the next look comes after 5 s */
     if (took_ms < 4000)
         CU_ASSERT_EQUAL(looks, 0);
     subscription_close(subscription);
@@ -172,7 +172,8 @@ static void test_one_after_the_other(void)
         (void)snprintf(want, sizeof want, "OK end of %u", i);
         struct event const completed = {.kind = EVENT_COMPLETED, .id = 2, .data = thole_slice_from(text)};
         if (i == 3)
-            (void)usleep(1200 * 1000); /* it rests, and is woken for nobody: the wait comes too late */
+            (void)usleep(1200 * 1000); /* the subscription rests, and wakes for no instance: the wait comes
+                                          too late */
         CU_ASSERT(fixture_started(++records, waiter.id, "r"));
         CU_ASSERT_EQUAL_FATAL(pthread_create(&waiter.thread, NULL, wait_on_thread, &waiter), 0);
         CU_ASSERT(until(i == 1 || i == 2, 1));

@@ -216,7 +216,7 @@ static void test_start_with(void)
                  THOLE_INVALID);
 }
 
-/* The instance is there already: the engine takes the event, says so, and the notice may be lost. */
+/* The instance exists already: the engine takes the event, says so, and the notice may be lost. */
 static void test_start_with_event_again(void)
 {
     bool accepted = false;
@@ -314,7 +314,7 @@ static void test_execution_0(void)
 /* ---- queries ---- */
 
 struct answerer {     /* plays the owner of the only partition */
-    thole_slice body; /* what it answers; empty: the input, from name "echo" */
+    thole_slice body; /* the answer; empty: the input, from name "echo" */
     size_t asked;
 };
 

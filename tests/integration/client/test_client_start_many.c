@@ -144,7 +144,7 @@ static void test_restart(void)
     thole_client_close(client);
 }
 
-/* It stays away: no more is taken than was on its way. */
+/* The server stays away: no more starts are taken than were on their way. */
 static void test_away(void)
 {
     static struct given given = {.name = "away", .limit = MANY, .away_at = AWAY_AT, .ids_match = true};
@@ -153,7 +153,8 @@ static void test_away(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(client);
     CHECK_STATUS(start_all(client, &given), THOLE_UNAVAILABLE);
     CU_ASSERT(given.lost > 0);
-    CU_ASSERT(given.n - given.refused <= AWAY_AT + ON_THEIR_WAY_MAX); /* what is refused is not on its way */
+    CU_ASSERT(given.n - given.refused <= AWAY_AT + ON_THEIR_WAY_MAX); /* refused starts are not on their
+                                                                         way */
     CU_ASSERT(fixture_elapsed_ms(&since) < 20000);
     thole_client_close(client);
     CHECK_STATUS(server_restart(&fixture.server, &fixture.err), THOLE_OK);

@@ -108,7 +108,7 @@ static void test_taken(void)
     CHECK_STATUS(thole_client_cancel(fixture.client, THOLE_STR("taken"), nothing, &fixture.err), THOLE_OK);
 }
 
-/* What has begun an instance begins none again when that is deleted, wherever it stands. */
+/* A start that has begun an instance begins none again when that is deleted, wherever the start is. */
 static void test_deleted(void)
 {
     struct deletion const deletion = {
@@ -149,7 +149,7 @@ static void test_start_twice(void)
                   "yes");
 }
 
-/* The inbox was made again: its sequences begin anew, below the position. */
+/* The inbox was made again: its sequences begin at 1, below the position. */
 static void test_inbox_again(void)
 {
     take_all();
@@ -169,8 +169,8 @@ static void test_inbox_again(void)
                   "yes");
 }
 
-/* A deletion that waits behind the first start makes room for another one: whether that begins is not known.
- */
+/* A deletion that waits after the first start makes room for another one: whether that begins is not
+ * known. */
 static void test_start_after_deletion(void)
 {
     thole_delete_options const force = {.size = sizeof force, .force = true};
@@ -192,7 +192,7 @@ static void test_start_after_deletion(void)
                   "yes");
 }
 
-/* The same request id with something else in it is another request. */
+/* Another content under the same request id is another request. */
 static void test_other_under_its_request(void)
 {
     bool accepted = true;
@@ -253,7 +253,7 @@ static void test_other_of_the_open(void)
 {
     static const struct {
         enum asking what;
-        const char *says; /* what was sent before */
+        const char *says; /* the request sent before */
     } rows[] = {{ASK_SIGNAL, "(event go with \"first\")"},
                 {ASK_CANCEL, "(the reason \"first\")"},
                 {ASK_TERMINATE, "(the reason \"first\")"},

@@ -30,18 +30,18 @@ static thole_status confirmed(const char *id, const char *event, thole_slice byt
                                     NULL, &stack.err);
 }
 
-/* Who asks hears what became of the event, and not only that it is stored. */
+/* The sender gets the fate of the event, and not only that it is stored. */
 static void test_signal_is_confirmed(void)
 {
     enum { DATA = 262144, FULL = 8 * 1024 * 1024 / DATA };
     static uint8_t const data[DATA];
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
-    CHECK_STATUS(confirmed("told", "go", text("early"), ""), THOLE_OK); /* it waits for the start */
+    CHECK_STATUS(confirmed("told", "go", text("early"), ""), THOLE_OK); /* waits for the start */
     CHECK_STATUS(
         thole_client_start(client, THOLE_STR("told"), THOLE_STR("gate"), text("3"), NULL, &stack.err),
         THOLE_OK);
     CHECK_STATUS(confirmed("told", "go", text("second"), "two"), THOLE_OK);
-    CHECK_STATUS(confirmed("told", "go", text("second"), "two"), THOLE_OK); /* it was taken */
+    CHECK_STATUS(confirmed("told", "go", text("second"), "two"), THOLE_OK); /* was taken */
     CHECK_STATUS(confirmed("told", "go", text("other"), "two"), THOLE_CONFLICT);
     for (int i = 0; i < FULL; i++)
         CHECK_STATUS(confirmed("told", "other", (thole_slice){data, DATA}, ""), THOLE_OK);

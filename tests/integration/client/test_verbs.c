@@ -286,7 +286,7 @@ static void test_signal(void)
     thole_start_options const options = {
         .size = sizeof options, .event = THOLE_STR("go"), .event_data = THOLE_STR("second")};
     start("early", "gate", "2");
-    start_with("early", "gate", "2", &options); /* it is there: the event alone */
+    start_with("early", "gate", "2", &options); /* exists: the event alone */
     check("early", end_of("early"), "Completed #1 second");
     start_with("with", "gate", "", &options);
     check("with", end_of("with"), "Completed #1 second");
@@ -303,7 +303,7 @@ static thole_status start_gate(const char *id, const char *event, thole_slice da
     return status;
 }
 
-/* What is said of the event is so: it was taken, or it was not. */
+/* The answer about the event is true: it was taken, or it was not. */
 static void test_signal_with_start_is_decided(void)
 {
     enum { DATA = 262144, FULL = 8 * 1024 * 1024 / DATA };
@@ -312,7 +312,7 @@ static void test_signal_with_start_is_decided(void)
     check("decided", end_of("decided"), "Completed #1 in");
     CHECK_STATUS(start_gate("decided", "go", text("late"), "two"), THOLE_CONFLICT);
     CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "has ended; the event was dropped"));
-    CHECK_STATUS(start_gate("decided", "go", text("in"), "one"), THOLE_OK); /* it was taken */
+    CHECK_STATUS(start_gate("decided", "go", text("in"), "one"), THOLE_OK); /* was taken */
     start("crowded", "gate", "2");
     CHECK_STATUS(start_gate("crowded", "go", text("first"), "of two"), THOLE_OK);
     for (int i = 0; i < FULL; i++)
@@ -320,7 +320,7 @@ static void test_signal_with_start_is_decided(void)
     CHECK_STATUS(start_gate("crowded", "other", text("x"), ""), THOLE_LIMIT);
     CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "(too_many)"));
     CHECK_STATUS(start_gate("crowded", "go", text("second"), "of them"),
-                 THOLE_OK); /* it waits for this one */
+                 THOLE_OK); /* the instance waits for this one */
     CHECK_STATUS(start_gate("crowded", "go", text("third"), ""), THOLE_CONFLICT);
     CHECK_STATUS(start_gate("crowded", "go", text("first"), "of two"), THOLE_OK);
 }
@@ -373,8 +373,8 @@ static void conflicts(asks_fn *call, const char *id, const char *with)
     CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, with));
 }
 
-/* What would change nothing is no success; what comes right behind another request is not judged by what was
- * before it. */
+/* A request that would change nothing is no success; a request right after another one is not checked against
+ * the state before that. */
 static void test_what_changes_nothing(void)
 {
     start("nothing", "gate", "");
@@ -492,8 +492,8 @@ static void test_senders(void)
     buf_release(&said);
 }
 
-/* Who asks something of what has ended is told so, and the history is as it was. An event that it has taken
- * is no news: the first answer may have been lost. */
+/* A request to an instance that has ended is told so, and the history stays as it was. An event that it has
+ * taken is no error: the first answer may have been lost. */
 static void test_ended(void)
 {
     thole_slice const id = THOLE_STR("over"), go = THOLE_STR("go");
@@ -674,7 +674,7 @@ static void test_nobody_owns_it(void)
     check("no owner", ask("alone", "passed", ""), "UNAVAILABLE");
     CU_ASSERT(now_us() - since < 1500000); /* NATS says it, nothing has to time out */
     CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "no responders"));
-    signal_go("alone", "later"); /* stored, and taken when somebody comes */
+    signal_go("alone", "later"); /* stored, and taken when an engine comes */
     verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
     check("a new owner", end_of("alone"), "Completed #1 later");
 }
@@ -717,7 +717,7 @@ static bool has_events(const char *id, const char *want)
 }
 
 /* An engine whose code differs stops that instance, says where, changes nothing of it, and serves the others;
- * one that lacks the code waits. With the right code it goes on, and what came meanwhile is there. */
+ * one that lacks the code waits. With the right code it goes on, with the messages that came meanwhile. */
 static void test_right_code(void)
 {
     static const char before[] = "1:Started 1:ActivityScheduled 1:ActivityCompleted 1:EventAwaited";

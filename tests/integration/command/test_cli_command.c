@@ -1,5 +1,5 @@
-/* The `thole` command as people and scripts meet it: words, exit codes, and `thole dev` that leaves nothing
- * behind. */
+/* The `thole` command as people and scripts meet it: words, exit codes, and `thole dev`, which removes all it
+ * made. */
 #include "integration.h"
 #include <dirent.h>
 #include <signal.h>
@@ -269,7 +269,7 @@ static void test_dev_folder(const char *below)
                    " dev --postgres-port ${port%%%%/*} -- true'",
                    below);
     check(arguments, 1, "is in use: give Postgres another one with --postgres-port, or leave that out");
-    /* What was made for servers that never served goes away again. */
+    /* A folder made for servers that never served goes away again. */
     (void)snprintf(arguments, sizeof arguments, "dev --nats-port 1 --dir %s/none -- true", below);
     (void)snprintf(path, sizeof path, "%s/none", below);
     setenv("POSTGRES_BIN", "/nowhere", 1);

@@ -1,4 +1,5 @@
-/* Real servers start, are killed, come back with their data on the same port, and leave nothing behind. */
+/* Real servers start, are killed, come back with their data on the same port, and leave no processes or
+ * files. */
 #include "integration.h"
 #include <libpq-fe.h>
 #include <nats/nats.h>

@@ -25,6 +25,7 @@ bool browser_said(const struct browser *browser, const char *text);
 int browser_begin(const struct browser *browser, const char *text);
 /* Opens a stream. -1: not. */
 int browser_listen(const struct browser *browser, const char *path, const char *headers);
-/* Reads, behind what @p to has, until that has @p text. False: not within @p wait_ms, or it has ended. */
+/* Appends received bytes to @p to until that has @p text. False: not within @p wait_ms, or the stream has
+ * ended. */
 bool browser_heard(int fd, char *to, size_t cap, const char *text, uint64_t wait_ms);
 #endif

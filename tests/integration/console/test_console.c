@@ -293,7 +293,7 @@ static void test_actions(void)
     get_until("/api/v1/instances/t", "\"status\":\"Terminated\"");
 }
 
-/* What `thole show` says of an instance is in its document, too. */
+/* An instance's document has all that `thole show` prints. */
 static void test_one(void)
 {
     post("/api/v1/instances", "{\"orchestration\":\"throws\",\"id\":\"threw\"}", 200, "\"accepted\":true");
@@ -373,7 +373,7 @@ static void test_big_data(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(browser.head, "application/octet-stream"));
 }
 
-/* An event is there within 200 ms, with time for a slow machine; after a break what follows comes again. */
+/* An event comes within 200 ms, with time for a slow machine; after a break later ones come again. */
 static void test_stream(void)
 {
     char path[128];
@@ -529,7 +529,7 @@ static void test_other_consoles(void)
     learn_csrf();
 }
 
-/* NATS is away for a while: each request says so, the stream goes on, and nothing has to be started anew. */
+/* NATS is away for a while: each request says so, the stream goes on, and nothing has to be restarted. */
 static void test_nats_returns(void)
 {
     post("/api/v1/instances", "{\"orchestration\":\"waits\",\"id\":\"over\"}", 200, "\"accepted\":true");
@@ -538,7 +538,7 @@ static void test_nats_returns(void)
     server_kill9(&stack.nats);
     get("/api/v1/instances/over/history", 503, "\"code\":\"UNAVAILABLE\"");
     get("/api/v1/session", 200, "csrf");
-    get("/api/v1/instances?prefix=over", 200, "\"instance\":\"over\""); /* Postgres is there */
+    get("/api/v1/instances?prefix=over", 200, "\"instance\":\"over\""); /* Postgres answers */
     CHECK_OK(server_restart(&stack.nats, &err), &err);
     get_until("/api/v1/instances/over/history", "EventAwaited");
     CHECK_OK(thole_client_signal(client, THOLE_STR("over"), THOLE_STR("go"), THOLE_STR("on"),

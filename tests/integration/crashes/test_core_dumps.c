@@ -1,6 +1,6 @@
 /*
- * What a crash leaves behind: no core dump unless it is asked for, and crash reports and logs without
- * payloads. The kernel writes the dumps into the folder that the programs run in.
+ * Traces of a crash: no core dump unless it is asked for, and crash reports and logs without payloads. The
+ * kernel writes the dumps into the folder that the programs run in.
  */
 #include "sanitized.h"
 #include "stack.h"

@@ -1,5 +1,4 @@
-/* What is stored of crashes, against a real server: what is put is what is read, and how the count goes on.
- */
+/* Stored crashes, against a real server: an entry reads as it was put, and the count goes on. */
 #include "crashes.h"
 #include "streams_fixture.h"
 
@@ -57,7 +56,7 @@ static void test_what_is_put_is_read(void)
     connection_close(connection);
 }
 
-/* certain: it was this instance. Another build begins anew. */
+/* certain: it was this instance. Another build starts over. */
 static void test_how_the_count_goes_on(void)
 {
     static const struct {

@@ -117,7 +117,7 @@ struct effect {     /* of an activity; the program writes it down */
 struct restart {
     uint64_t at_ms, first_ms; /* monotonic; first_ms: of its progress, 0: none was left to make */
 };
-/* What an engine's log says; times are monotonic. */
+/* The story in an engine's log; times are monotonic. */
 struct engine_story {
     struct restart restarts[RESTARTS_MAX];
     uint64_t late_trials[RESTARTS_MAX]; /* when a trial of code that does not end was over */
@@ -305,7 +305,7 @@ static void test_two_engines(void)
     CU_ASSERT_EQUAL(stack_terminate(two, 20000), 0);
 }
 
-/* What people do with one that is Stuck; nothing of it runs its code. */
+/* Requests of people about a Stuck instance; none of them runs its code. */
 static void test_verbs(void)
 {
     size_t const before = stack_count(one->log, "started again"),
@@ -322,8 +322,8 @@ static void test_verbs(void)
     CU_ASSERT_EQUAL(stack_count(one->log, "in a forked copy:"), tried);
 }
 
-/* The same build knows better than to try: until somebody says so. Here what crashes is a matter of a
- * variable. */
+/* An unchanged build does not try again, until a user says so. Here a variable decides whether the code
+ * crashes. */
 static void test_retry(void)
 {
     CHECK_OK(thole_client_retry(client, THOLE_STR("one-large"), THOLE_STR("why"), &stack.err), &stack.err);
@@ -413,7 +413,7 @@ static void test_kill9_of_the_supervisor(void)
     pid_t const serving = stack_serving(one);
     CU_ASSERT_TRUE_FATAL(serving > 0 && serving != one->pid);
     struct pollfd dead = {.fd = (int)syscall(SYS_pidfd_open, serving, 0), .events = POLLIN};
-    kill(one->pid, SIGKILL); /* it alone */
+    kill(one->pid, SIGKILL); /* only this process */
     CU_ASSERT_EQUAL(poll(&dead, 1, 1000), 1);
     (void)close(dead.fd);
     stack_kill9(one);
@@ -439,7 +439,7 @@ static void test_sigterm(void)
     CU_ASSERT_TRUE(ms >= 1900 && ms < 3500);
 }
 
-/* It has crashed once: it is tried alone, and that does not take for ever. */
+/* The instance has crashed once: it is tried alone, and that does not take for ever. */
 static void test_trial_without_a_turn_limit(void)
 {
     uint64_t const from = clock_monotonic_ms();

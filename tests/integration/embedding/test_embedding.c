@@ -247,7 +247,7 @@ static void test_servers_are_away(void)
     end_engine(engine);
 }
 
-/* What a server refuses is no outage: it ends, and says why. */
+/* A refusal by a server is no outage: the role ends, and says why. */
 static void test_refused(void)
 {
     static const char *const other[] = {"--partitions=3", NULL}; /* there are 2 */

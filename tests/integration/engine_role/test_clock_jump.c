@@ -27,7 +27,7 @@ static struct stack_program *start_limited(const char *name, const char *limit)
     return program;
 }
 
-/* It goes by its clock, whatever that says. */
+/* The program uses its own clock, whatever that says. */
 static struct stack_program *start_program(const char *name)
 {
     return start_limited(name, "--clock-offset-max=0s");
@@ -121,7 +121,7 @@ static void test_it_becomes_wrong(void)
     CU_ASSERT_EQUAL(stack_terminate(program, STOP_MS), 0);
 }
 
-/* What a command of the user prints. */
+/* The output of a user's command. */
 static void command_says(const char *arguments, const char *part)
 {
     static char text[64 * 1024];
@@ -201,7 +201,7 @@ static void jump_back(const char *name, bool silent_before)
     }
     jumping_clock_set(&jumping, -JUMPING_CLOCK_HOUR_MS);
     if (!silent_before) {
-        pause_ms(3000); /* what is found at the jump has been found */
+        pause_ms(3000); /* findings of the jump have been made */
         silence();
     }
     check_order(name);

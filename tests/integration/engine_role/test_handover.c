@@ -128,7 +128,7 @@ static struct {
     pthread_t thread;
     atomic_bool stop;
     atomic_uint rounds;
-    char victim[THOLE_NAME_BYTES_MAX + 1]; /* an engine that is there; "" = none */
+    char victim[THOLE_NAME_BYTES_MAX + 1]; /* a live engine; "" = none */
     pthread_mutex_t lock;
 } forger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -189,9 +189,9 @@ static void forge_in_the_name_of(const char *node)
     pthread_mutex_unlock(&forger.lock);
 }
 
-/* While somebody stores heartbeats of 300 engines that do not exist, several times a second, and one in the
- * name of an engine that does, and removes that engine's: no partition goes to nobody, orders complete,
- * engines that exist come, share, die and leave as ever. */
+/* Heartbeats of 300 engines that do not exist are stored, several times a second, and one in the name of a
+ * live engine, whose own is removed: no partition is left without an owner, orders complete, real engines
+ * come, share, die and leave as ever. */
 static void test_forged_heartbeats(void)
 {
     enum { EACH = 20 };

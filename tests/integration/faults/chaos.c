@@ -48,7 +48,7 @@ void chaos_note_end(struct chaos *chaos, int pid)
 
 /* ---- the cluster ---- */
 
-/* The port behind `cluster { … listen: "127.0.0.1:` in a server's configuration. */
+/* The port after `cluster { … listen: "127.0.0.1:` in a server's configuration. */
 static uint16_t route_port(const struct server *server)
 {
     char path[256], line[1024];
@@ -65,8 +65,8 @@ static uint16_t route_port(const struct server *server)
 }
 
 /*
- * The same configuration with routes through the proxies. Servers tell each other where others are; they are
- * told an address where nobody is, so that no route goes past a proxy.
+ * Changes the configuration so that routes go through the proxies. Servers tell each other where others are;
+ * they are given an address without a server, so that no route goes past a proxy.
  */
 static void route_through_proxies(struct chaos *chaos, size_t self, const uint16_t ports[CHAOS_NATS])
 {
@@ -123,7 +123,7 @@ static void open_clocks(struct chaos *chaos)
         (void)snprintf(name, sizeof name, "clock-%zu", i);
         chaos_must(jumping_clock_open(&chaos->clocks[i], chaos->stack.dir, name), "clock", NULL);
     }
-    server_stop(&chaos->stack.postgres); /* it has none yet */
+    server_stop(&chaos->stack.postgres); /* runs without its own clock so far */
     chaos_start_server(chaos, &chaos->stack.postgres);
     chaos_must(server_wait_ready(&chaos->stack.postgres, &chaos->stack.err) == THOLE_OK, "Postgres",
                &chaos->stack.err);
@@ -430,7 +430,7 @@ static void begin_jump_of_years(struct chaos *chaos, size_t target)
     set_clocks(chaos, target % CHAOS_PROGRAMS, target < CHAOS_PROGRAMS ? years_ms : -years_ms);
 }
 
-/* The same in the moments after a kill -9 and a start; of Postgres while it recovers. */
+/* Likewise in the moments after a kill -9 and a start; of Postgres while it recovers. */
 static void begin_jump_at_start(struct chaos *chaos, size_t target)
 {
     size_t const i = target % CHAOS_CLOCKS;

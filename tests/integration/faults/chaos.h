@@ -1,7 +1,7 @@
 /*
- * What program_chaos disturbs: one NATS server, or three as a cluster whose routes go through proxies,
- * Postgres, two engines, two workers, each program and Postgres with a clock of its own; and what is done to
- * them: to processes, disks, routes and clocks in chaos.c, to what the servers store in chaos_stores.c.
+ * The system that program_chaos disturbs: one NATS server, or three as a cluster whose routes go through
+ * proxies, Postgres, two engines, two workers, each program and Postgres with a clock of its own; and the
+ * disturbances: of processes, disks, routes and clocks in chaos.c, of the servers' data in chaos_stores.c.
  * Everything here belongs to the main thread.
  */
 #ifndef THOLE_CHAOS_H
@@ -23,7 +23,7 @@ struct chaos {
     struct stack stack;
     struct server nats[CHAOS_NATS];
     size_t nats_len;                                  /* 1 or 3 */
-    struct stage stage;                               /* what the stores hold is broken by it */
+    struct stage stage;                               /* damages the stores */
     struct tcp_proxy *routes[CHAOS_NATS][CHAOS_NATS]; /* [i][j]: from i to j < i */
     struct stack_program *programs[CHAOS_PROGRAMS];   /* two engines, two workers */
     bool has_small_disk;                              /* the last NATS server's store is a small tmpfs */
@@ -72,8 +72,8 @@ void chaos_kill_program(struct chaos *chaos, size_t i);
 void chaos_start_program(struct chaos *chaos, size_t i);
 void chaos_start_server(struct chaos *chaos, struct server *server);
 
-/* Waits until each server has all of the streams: a loss of power beside a replica that is behind may lose
- * what was acknowledged (docs/operations.md). */
+/* Waits until each server has all of the streams: a loss of power beside a replica that lags may lose
+ * acknowledged messages (docs/operations.md). */
 void chaos_wait_current(struct chaos *chaos);
 
 /* ---- the removal of the round before ---- */

@@ -134,7 +134,7 @@ enum chaos_cause chaos_cause(struct chaos *chaos, const struct chaos_run *first,
     uint32_t const partitions = (uint32_t)strtoul(
         stack_sql(&chaos->stack, "SELECT count(*) FROM thole_default.partitions"), NULL, 10);
     uint64_t const wall_ms = clock_wall_ms() - clock_monotonic_ms();
-    if (ended(chaos, first->pid, 0, second->at_ms)) /* it ran, so it ended behind that */
+    if (ended(chaos, first->pid, 0, second->at_ms)) /* ran, so it ended after that */
         return CAUSE_WORKER_ENDED;
     if (says_lost(chaos, first))
         return CAUSE_LEASE_LOST;

@@ -1,6 +1,6 @@
 /*
- * Why an activity ran twice: docs/guarantees.md, rule 9, names the causes, and each has left something
- * behind. What none of them explains is a fault of thole.
+ * Why an activity ran twice: docs/guarantees.md, rule 9, names the causes, and each has left a trace. A
+ * second run without one of these causes is a fault of thole.
  */
 #ifndef THOLE_CHAOS_CAUSES_H
 #define THOLE_CHAOS_CAUSES_H
@@ -8,7 +8,7 @@
 
 enum chaos_cause {
     CAUSE_WORKER_ENDED,  /* the first worker ended before the second run */
-    CAUSE_LEASE_LOST,    /* it says that it has lost its lease or its claim */
+    CAUSE_LEASE_LOST,    /* the worker logged the loss of its lease or its claim */
     CAUSE_DATABASE_LOST, /* Postgres was killed between the runs */
     CAUSE_FAILOVER,      /* the partition was opened between them, or right before */
     CAUSE_CANCELLED, /* the first run was cancelled, and NATS' stores were away before its row was removed */

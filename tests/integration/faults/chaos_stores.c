@@ -203,7 +203,7 @@ static void end_burst(struct chaos *chaos, size_t target)
 struct chaos_removal {
     pthread_t thread;
     thole_client *client;
-    unsigned left; /* what could not be removed; of the thread until it is joined */
+    unsigned left; /* number of those that could not be removed; of the thread until it is joined */
 };
 
 static struct {

@@ -190,7 +190,7 @@ int stage_command(const char *command, char *ret, size_t cap)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* What thole recover prints is what is done. */
+/* Runs the commands that thole recover prints. */
 static bool recover(char *ret, size_t cap)
 {
     char command[COMMAND_BYTES];

@@ -1,4 +1,4 @@
-/* What is broken while engines run, and how: for the test of defects. */
+/* Defects made while engines run, and the ways to make them: for the test of defects. */
 #ifndef THOLE_DEFECT_STAGE_H
 #define THOLE_DEFECT_STAGE_H
 #include "connection.h"
@@ -6,11 +6,11 @@
 
 enum defect_way {
     WAY_REMOVE,   /* the stream of that name */
-    WAY_EDIT,     /* its field becomes the value, by STREAM.UPDATE */
+    WAY_EDIT,     /* the field becomes the value, by STREAM.UPDATE */
     WAY_PUT,      /* the value is published on the subject */
     WAY_QUEUE,    /* the consumer of the queue: its field becomes the value */
-    WAY_NO_QUEUE, /* it is removed */
-    WAY_PAUSE,    /* it is paused until the value */
+    WAY_NO_QUEUE, /* the consumer is removed */
+    WAY_PAUSE,    /* the consumer is paused until the value */
     WAY_SQL,      /* the value is executed */
     WAY_PEER,     /* a server that is not its leader is removed from those that keep the stream */
     WAY_MAKE,     /* a store that not every namespace has is made, and then removed */

@@ -38,7 +38,7 @@ struct start {
     char kind; /* o: order, n: nap, r: race */
 };
 
-/* What a client's thread shares with the rounds. */
+/* State shared by a client's thread and the rounds. */
 struct load {
     pthread_t thread;
     thole_client *client;
@@ -57,7 +57,7 @@ struct kind_sum {
 static struct chaos chaos;
 static struct load loads[CLIENTS];
 static thole_client *client;
-static const struct chaos_fault *kinds[KINDS_MAX]; /* that can be done here */
+static const struct chaos_fault *kinds[KINDS_MAX]; /* those that can be done here */
 static size_t kinds_len;
 static struct kind_sum sums[KINDS_MAX];
 static uint64_t causes[CHAOS_CAUSES]; /* how often something ran again because of each */
@@ -276,7 +276,7 @@ static unsigned check_emptiness(void)
     return bad + 1;
 }
 
-/* What was done is healed, and nothing is wrong that thole doctor knows of. */
+/* All damage is healed, and thole doctor finds nothing wrong. */
 static unsigned check_doctor(void)
 {
     static char output[DOCTOR_BYTES];
@@ -366,7 +366,7 @@ static void print_causes(void)
                 i == CAUSE_NONE ? "of something else" : chaos_cause_names[i], causes[i]);
 }
 
-/* What nats-server itself complains about, of all three. */
+/* Complaints in the logs of all nats-servers. */
 static void print_complaints(void)
 {
     static const char *const texts[] = {"errored, will retry", "too many retries",

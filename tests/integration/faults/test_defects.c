@@ -1,9 +1,8 @@
 /*
- * What is missing or changed while engines run: each row is done to real servers, seen within SEEN_MS in the
+ * Objects missing or changed while engines run: each row is done to real servers, seen within SEEN_MS in the
  * log, in the metrics, by thole doctor and in the console, healed by the engines or by the remedy that doctor
  * names, and then an order goes through. `test_defects --all` does all rows, without it a share of them,
- * another one each day;
- * `--write` all, and the table in docs/operations.md.
+ * another one each day; `--write` all, and the table in docs/operations.md.
  */
 #include "defect_stage.h"
 #include <stdlib.h>
@@ -230,7 +229,7 @@ static uint64_t left_ms(uint64_t until_ms)
     return now_ms < until_ms ? until_ms - now_ms : 0;
 }
 
-/* What is made again at once is counted and told, too: who removed it had better be found. */
+/* An object that is made again at once is counted and reported, too: its remover should be found. */
 static void check_mended(const struct defect_row *row, uint64_t before, uint64_t until_ms)
 {
     static char output[OUTPUT_BYTES];

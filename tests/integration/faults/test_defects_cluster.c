@@ -1,7 +1,7 @@
 /*
- * What is missing in a cluster of three while an engine runs: a server is removed from those that keep a
- * stream, and a server is down. Both are seen within SEEN_MS; the first is put right by the remedy that thole
- * doctor prints, the second by its return; orders go through all the time.
+ * Defects of a cluster of three while an engine runs: a server is removed from those that keep a stream, and
+ * a server is down. Both are seen within SEEN_MS; the remedy that thole doctor prints repairs the first, the
+ * server's return the second; orders go through all the time.
  */
 #include "defect_stage.h"
 #include <string.h>

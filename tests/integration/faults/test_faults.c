@@ -1,8 +1,9 @@
 /*
- * Each job of an engine and a worker that can fail is made to fail: the calls behind it are answered with an
- * error, done and not answered, not made because the connection is lost, or answered with what does not fit.
- * What must follow is a row's: it is tried again, a line says so where people need one, and what was under
- * way ends as it should. Real servers; the faults are between the roles and what speaks to the servers.
+ * Each job of an engine and a worker that can fail is made to fail: its calls are answered with an error,
+ * done and not answered, not made because the connection is lost, or answered with something that does not
+ * fit. The row says what must follow: the job is tried again, a line says so where people need one, and work
+ * under way ends as it should. Real servers; the faults are between the roles and the code that talks to the
+ * servers.
  */
 #include "engine_host.h"
 #include "engine_script.h"
@@ -70,7 +71,7 @@ static thole_status strands(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return status == THOLE_TIMEOUT ? THOLE_OK : status;
 }
 
-/* "later": somebody else completes it. "long": longer than a third of the lease. "hang": until its token
+/* "later": completed from outside. "long": longer than a third of the lease. "hang": until its token
  * fires. */
 static pthread_mutex_t later_lock = PTHREAD_MUTEX_INITIALIZER;
 static char later_token[256];
@@ -229,8 +230,8 @@ static bool no_junk(void)
     return last_of("THOLE_default_HIST_0", "thole.default.hist.0.junk.1") == 0;
 }
 
-/* Somebody writes into the log: the next append is refused, the partition opens again, removes what does not
- * count, and goes on. */
+/* A rival writes into the log: the next append is refused, the partition opens again, removes records that do
+ * not count, and goes on. */
 static bool story_reopen(void)
 {
     for (int i = 0; i < 4; i++)
@@ -240,7 +241,7 @@ static bool story_reopen(void)
     return story_plain() && eventually(no_junk);
 }
 
-/* That there is none of this name is an answer, too. */
+/* The answer that no instance has this name is an answer, too. */
 static bool answers_queries(void)
 {
     thole_slice answer;
@@ -249,7 +250,7 @@ static bool answers_queries(void)
     return status == THOLE_NOT_FOUND;
 }
 
-/* It is open, and does not open again meanwhile. */
+/* The partition is open, and does not open again meanwhile. */
 static bool story_query(void)
 {
     snprintf(asked_id, sizeof asked_id, "%s", id_of("asked"));
@@ -266,7 +267,7 @@ static bool story_rebuild(void)
 static char waiting_id[64];
 static unsigned waiting_execution;
 
-/* It has no activity left, and the rows follow what is committed. */
+/* The instance has no activity left, and the rows agree with the committed records. */
 static bool is_waiting(void)
 {
     char sql[256];
@@ -292,7 +293,7 @@ static bool go_on(const char *orchestration, unsigned execution)
     bool ok = true;
     for (size_t i = 0; i < 2 && ok; i++) {
         ok = starts(ids[i], orchestration, "") && comes_to_wait(ids[i], execution);
-        pause_ms(300); /* the turn behind its last activity; then the one before it may go */
+        pause_ms(300); /* the turn after its last activity; then the one before it may go */
     }
     for (size_t i = 0; i < 2 && ok; i++)
         ok = thole_client_signal(client, thole_slice_from(ids[i]), THOLE_STR("go"), THOLE_STR("went"),
@@ -346,7 +347,7 @@ static bool work_is_there(void)
     return stranded() != 0 && stranded() != UINT64_MAX;
 }
 
-/* What a fault has left there: its row is gone, and no worker comes for it. */
+/* Messages that a fault has left there: the row is gone, and no worker comes for it. */
 static void remove_stranded(void)
 {
     uint64_t const sequence = stranded();
@@ -369,7 +370,7 @@ static bool is_told(void)
     return strstr(stack_history(client, told_one), "EventReceived") != NULL;
 }
 
-/* Its message gets lost; the sweep puts it back. When its instance has recorded something since, its input is
+/* The message gets lost; the sweep puts it back. When the instance has recorded an event since, its input is
  * not in the newest record. */
 static bool orphan(bool told)
 {
@@ -400,7 +401,7 @@ static bool story_old_orphan(void)
     return orphan(true);
 }
 
-/* Claimed by somebody who is never heard of again; its time passes. */
+/* Claimed by a worker that is never heard of again; the try's time passes. */
 static bool story_expire(void)
 {
     const char *const id = strand("strands");
@@ -448,7 +449,7 @@ static bool story_cancel(void)
     return status == THOLE_INSTANCE_CANCELLED && story_plain();
 }
 
-/* What is scheduled and cancelled before a worker has it. */
+/* An activity that is scheduled and cancelled before a worker has it. */
 static bool story_withdraw(void)
 {
     const char *const id = strand("withdraw");
@@ -460,7 +461,7 @@ static bool story_withdraw(void)
     return ok;
 }
 
-/* Somebody removes the queue's consumer. */
+/* A user removes the queue's consumer. */
 static bool story_queue(void)
 {
     struct buf answer;
@@ -482,8 +483,8 @@ static const struct row {
     const char *site;
     bool (*story)(void);
     const char *says; /* NULL: nothing */
-    bool once;        /* it is only a hint: it need not be tried again */
-    bool done;        /* what was done and not answered is seen to be done: it is not tried again */
+    bool once;        /* only a hint: it need not be tried again */
+    bool done;        /* a call that was done and not answered is seen to be done: it is not tried again */
 } rows[] = {
     /* opening a partition */
     {"stream_bounds", story_reopen, "partition=0 closed: fault"},
@@ -555,7 +556,7 @@ static bool check_row(const struct row *row, enum fault fault)
     fault_arm(row->site, fault);
     bool well = row->story();
     bool const hit = eventually(fault_was_hit);
-    if (!row->once && !fault_passed_again()) { /* what comes with the next one */
+    if (!row->once && !fault_passed_again()) { /* comes with the next one */
         round_number++;
         well = story_plain() && well;
     }

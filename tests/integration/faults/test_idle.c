@@ -51,7 +51,7 @@ static void test_idle(void)
                               &stack.err),
              &stack.err);
     thole_outcome_release(&outcome);
-    pause_ms(SETTLE_MS); /* it has looked once: SETTLE_MS is more than the time between two looks */
+    pause_ms(SETTLE_MS); /* has looked once: SETTLE_MS is more than the time between two looks */
     pid_t const engine = stack_serving(&stack.programs[0]), worker = stack.programs[1].pid;
     last_queries(before, sizeof before);
     uint64_t const engine_ticks = cpu_ticks(engine), worker_ticks = cpu_ticks(worker);

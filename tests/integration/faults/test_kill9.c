@@ -1,7 +1,7 @@
 /*
  * kill -9 of the engine, of the worker, of nats-server and of Postgres, each in the middle of 200 running
- * orders: all end correctly, each activity's effect is there at least once, its result exactly once.
- * integration.gateway_kill9 does the same with a worker behind two gateways, one of which is killed as well.
+ * orders: all end correctly, each activity's effect happened at least once, its result exactly once.
+ * integration.gateway_kill9 does the same with a worker of two gateways, one of which is killed as well.
  */
 #include "stack.h"
 
@@ -119,7 +119,7 @@ static void test_engines_run_nothing_twice(void)
              k < 400 && stack_count(stack.effects, "twice") < (size_t)(ORDERS * STEPS * (i + 1) / 12); k++)
             pause_ms(5);
         stack_kill9(engine);
-        pause_ms(60); /* what runs goes on, and nobody reads its results */
+        pause_ms(60); /* running activities go on, and no engine reads their results */
         engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     }
     check_orders("twice");

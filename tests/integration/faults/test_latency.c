@@ -1,6 +1,6 @@
 /*
  * Sequential orders of one activity each, one at a time: from start to result. Printed, and far from a poll.
- * integration.gateway_latency: the same with a worker behind a gateway.
+ * integration.gateway_latency: the same with a worker of a gateway.
  */
 #include "stack.h"
 

@@ -27,7 +27,7 @@ enum {
     AT_ONCE = 1000,
     QUERIES =
         100, /* of a round: an engine's shard refuses more than 256 at once, counted from first to last */
-    MEMORY_KIB = 12 * 1024, /* what a process may grow by */
+    MEMORY_KIB = 12 * 1024, /* allowed growth of a process */
     WAIT_MS = 30000,
     CONNECTIONS = 7, /* of the engine, its queries and its two shards, the worker, the client and the hand */
     SESSIONS = 5     /* of the engine's two shards and its look at the tables, and of the worker's claims and
@@ -136,7 +136,7 @@ static uint64_t number_after(const char *text, const char *key)
     return at == NULL ? UINT64_MAX : strtoull(at + strlen(key), NULL, 10);
 }
 
-/* What the server's own page about its connections says: how many there are, and the subscriptions of all. */
+/* The server's page about its connections: their number, and the subscriptions of all. */
 static void count_subscriptions(struct served *served)
 {
     static char text[256 * 1024];
@@ -338,7 +338,7 @@ static void play_round(void)
     check_ends(begin("on_thread", "fail"), "failed");
     check_ends(begin("again", ""), "xxxx");
     check_ends(begin("parent", "x"), "x");
-    check_ends(begin("races", "rude"), "raced"); /* its slot is given up */
+    check_ends(begin("races", "rude"), "raced"); /* the slot is given up */
     check_ends(begin("races", "rude"), "raced");
     check_ends(begin("races", "hold"), "raced");
     cancel(begin("on_thread", "hold"));
@@ -405,7 +405,7 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* What it comes down to: processes of activities, and readers after a cut, go a little later. */
+/* Resources at rest: processes of activities, and readers after a cut, go a little later. */
 static struct held held_at_rest(const struct stack_program *program)
 {
     struct held rest = held_by(program);

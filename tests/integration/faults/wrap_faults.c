@@ -169,7 +169,7 @@ thole_status __wrap_stream_bounds(struct connection *c, const char *stream, stru
 {
     enum fault any;
     if (!compares && is_history(stream) &&
-        struck("stream bounds moving", &any)) { /* right behind the answer somebody writes */
+        struck("stream bounds moving", &any)) { /* a rival writes right after the answer */
         thole_status const status = __real_stream_bounds(c, stream, ret, reterr);
         if (status == THOLE_OK && ret->last > 0)
             ret->last--;
@@ -378,7 +378,7 @@ static const char *site_of(const struct publish *publish)
                : "publish message";
 }
 
-/* What is answered with an error or with nonsense has not happened: it goes nowhere. */
+/* A call answered with an error or with nonsense has not happened: it goes nowhere. */
 thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
                                      thole_error *reterr)
 {

@@ -5,7 +5,7 @@
 
 enum fault {
     FAULT_ERROR,   /* the server's answer is an error; nothing was done */
-    FAULT_TIMEOUT, /* it was done, and there is no answer */
+    FAULT_TIMEOUT, /* done, without an answer */
     FAULT_LOST,    /* the connection is lost before anything is sent */
     FAULT_UNFIT,   /* the answer makes no sense (of a publish: busy); nothing was done */
     FAULTS

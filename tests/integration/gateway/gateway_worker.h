@@ -159,7 +159,7 @@ static void forget_session(struct worker_session *session)
     (void)pthread_mutex_destroy(&session->lock);
 }
 
-/* Its first task, as its own text. */
+/* The first task, as its own text. */
 static const char *next_task(const struct worker_session *session, unsigned wait_ms)
 {
     return answer_item(ask(operation(session, "next"), "{\"max\":8,\"waitMs\":%u}", wait_ms), "tasks", 0);

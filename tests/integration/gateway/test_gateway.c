@@ -142,7 +142,7 @@ static void test_a_lease_is_renewed(void)
     same("claim", answer_at(next_task(&session, 5000), "claim"), "1");
     open_session(&other, "other", 1);
     renew_for(&session, "1", STAGE_LEASE_MS * 5 / 2);
-    CU_ASSERT_EQUAL(status_of(renew(&other, "")), THOLE_NOT_FOUND); /* it said nothing for a lease */
+    CU_ASSERT_EQUAL(status_of(renew(&other, "")), THOLE_NOT_FOUND); /* was silent for a lease */
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
     CU_ASSERT_EQUAL(stage_last.attempt, 1);
@@ -167,7 +167,8 @@ static const char *lost(void)
     return text;
 }
 
-/* Its tasks go to others at once, as those of a worker that died: with the loss, and what it said last. */
+/* The worker's tasks go to others at once, as those of a worker that died: with the loss, and its last
+ * words. */
 static void test_a_worker_dies(void)
 {
     struct worker_session dead, other;
@@ -199,8 +200,7 @@ static void test_a_worker_dies(void)
     end();
 }
 
-/* Its `next` waits, and nobody waits for the answer: others get what it would get, long before its lease
- * ends. */
+/* A `next` waits, and nobody waits for the answer: others get the tasks, long before the lease ends. */
 static void test_a_worker_hears_nothing(void)
 {
     struct worker_session dead, other;
@@ -297,7 +297,7 @@ static void test_cancelled(void)
     for (unsigned n = 0; n < 3; n++)
         CU_ASSERT_STRING_NOT_EQUAL(
             answer_item(ask(operation(&session, "next"), "{\"max\":1,\"waitMs\":5000}"), "tasks", 0), "");
-    /* it ends because of it */
+    /* ends because of it */
     stage_row(&stage, "i", 1, "pay", false);
     uint64_t const pushed_us = stage_now_us();
     stage_push(&stage, "i", 1);
@@ -309,14 +309,13 @@ static void test_cancelled(void)
     char claim[16];
     (void)snprintf(claim, sizeof claim, "%s", answer_at(session.notices[0], "claim"));
     CU_ASSERT_EQUAL(complete(&session, claim, "\"cancelled\":true"), 0);
-    /* it does not heed it, and is successful: nobody wants that */
+    /* ignores it, and succeeds: nobody wants that */
     stage_row(&stage, "i", 2, "pay", false);
     stage_push(&stage, "i", 2);
     CU_ASSERT_TRUE(await_notices(&session, 2, 2000));
     (void)snprintf(claim, sizeof claim, "%s", answer_at(session.notices[1], "claim"));
     CU_ASSERT_EQUAL(complete(&session, claim, "\"output\":\"\""), THOLE_FENCED);
-    /* it is never heard of again: its slot is free after its grace, when its worker was told that it is gone
-     */
+    /* is never heard of again: its slot is free after its grace, when the worker was told that it is gone */
     stage_row(&stage, "i", 3, "pay", false);
     stage_push(&stage, "i", 3);
     CU_ASSERT_TRUE(await_notices(&session, 3, 2000));
@@ -370,7 +369,7 @@ static void test_timeout(void)
     CU_ASSERT_TRUE(await_notices(&session, 1, 3000));
     same("kind", answer_at(session.notices[0], "kind"), "timeout");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""),
-                    0); /* its part: what is stored is the timeout */
+                    0); /* done on its part: the timeout is stored */
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
     CU_ASSERT_EQUAL(stage_last.status, THOLE_TIMEOUT);
     close_session(&session);
@@ -425,7 +424,7 @@ static void test_closed(void)
     fprintf(stderr, "\n  closed after %u ms\n", (unsigned)closing.took_ms);
     CU_ASSERT_TRUE(closing.took_ms < 6000);
     forget_session(&session);
-    open_session(&session, "next", 2); /* what was not done is handed back */
+    open_session(&session, "next", 2); /* unfinished tasks are handed back */
     same("the other", answer_at(next_task(&session, 5000), "activityId"), "2");
     CU_ASSERT_EQUAL(complete(&session, "1", "\"output\":\"\""), 0);
     close_session(&session);
@@ -439,7 +438,7 @@ static void *stop_main(void *arg)
     return NULL;
 }
 
-/* What runs may end; others are told to go to another gateway. */
+/* Running tasks may end; other requests are told to go to another gateway. */
 static void test_a_gateway_stops(void)
 {
     struct worker_session session;
@@ -503,7 +502,7 @@ static void test_wrong_requests(void)
     end();
 }
 
-/* It is not the worker's fault: one that hears INVALID or DENIED ends. */
+/* The failure is not the worker's fault: a worker that gets INVALID or DENIED ends. */
 static void test_a_queue_that_cannot_be_served(void)
 {
     struct worker_session session;
@@ -526,7 +525,7 @@ static void test_a_queue_that_cannot_be_served(void)
                       THOLE_STR(""), &told, NULL, &stage.err),
              &stage.err);
     buf_release(&told);
-    open_session(&session, "py", 2); /* it is mended */
+    open_session(&session, "py", 2); /* repaired */
     close_session(&session);
     end();
 }

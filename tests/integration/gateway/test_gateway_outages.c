@@ -1,6 +1,6 @@
 /*
- * What happens to activities when what is between them and the engine goes away: the same stories for a
- * worker in C and for one elsewhere, whose gateways are processes; then those that only one elsewhere has.
+ * The fate of activities when the way between them and the engine breaks: the same stories for a worker in C
+ * and for a remote one, whose gateways are processes; then those that only a remote one has.
  */
 #include "jscan.h"
 #include "link.h"
@@ -178,7 +178,7 @@ static void test_an_outage_longer_than_the_lease(void)
     fprintf(stderr, "\n  taken over %u ms after its worker was cut off, lease %d ms\n", (unsigned)took_ms,
             LEASE_MS);
     CU_ASSERT_TRUE(took_ms < 2 * LEASE_MS);
-    pause_ms(50); /* it looks every 10 ms */
+    pause_ms(50); /* looks every 10 ms */
     CU_ASSERT_TRUE(actors_run("cut", 0, &run));
     CU_ASSERT_TRUE(run.fired);
     CHECK_STR("why", thole_cancel_kind_name(run.kind), "lease_lost");
@@ -195,7 +195,7 @@ static void test_an_outage_longer_than_the_lease(void)
     tcp_proxy_stop(proxy);
 }
 
-/* The one that has its session; another one is there. */
+/* The gateway with the session; another one runs. */
 static void test_a_gateway_is_killed(void)
 {
     struct actor_run run;

@@ -114,7 +114,7 @@ static void begin(struct moving *m, const char *queue, unsigned slots)
     take_session(m, open_somewhere(m, "", ""));
 }
 
-/* What it is given from now on; no task twice. */
+/* Takes further tasks; none comes twice. */
 static void take_tasks(struct moving *m, size_t n)
 {
     uint64_t const until_ms = clock_monotonic_ms() + ACTOR_WAIT_MS;
@@ -249,7 +249,7 @@ static void test_its_gateway_is_killed(void)
     start_gateway(dead);
 }
 
-/* It takes up what it was doing, and what it was asked for meanwhile, by a worker that waits no longer. */
+/* The worker takes up its tasks, and requests made meanwhile, by a worker that waits no longer. */
 static void test_its_gateway_is_frozen(void)
 {
     struct moving m;
@@ -313,7 +313,7 @@ static bool was_noticed(const char *claim, const char *kind)
     return is_heard(claim, kind);
 }
 
-/* Its only task is told to end: the kind in the answer of a renewal. */
+/* The only task is told to end: the kind in the answer of a renewal. */
 static const char *await_cancelled(const struct moving *m)
 {
     uint64_t const until_ms = clock_monotonic_ms() + ACTOR_WAIT_MS;
@@ -372,12 +372,12 @@ static void test_a_deadline_after_the_move(void)
     stack_kill9(gateways[dead]);
     resume(&m);
     same("kind", await_cancelled(&m), "timeout");
-    CU_ASSERT_EQUAL(complete(&m, 0, "\"output\":\"b2s=\""), 0); /* its part: what is stored is the timeout */
+    CU_ASSERT_EQUAL(complete(&m, 0, "\"output\":\"b2s=\""), 0); /* done on its part: the timeout is stored */
     check_end("limited", "timed out");
     start_gateway(dead);
 }
 
-/* Of before the move and of behind it; those of before are there if none follow. */
+/* Heartbeats from before and after the move; the earlier ones count if none follow. */
 static void test_heartbeats(void)
 {
     struct moving m;
@@ -427,7 +427,7 @@ static void test_taken_by_another(void)
     start_gateway(dead);
 }
 
-/* It is not known then what is left: neither is the session opened, nor is anything gone. */
+/* The rest is not known then: neither is the session opened, nor is anything gone. */
 static void test_postgres_is_away(void)
 {
     struct moving m;
@@ -450,7 +450,8 @@ static void test_postgres_is_away(void)
     start_gateway(dead);
 }
 
-/* Who does not know the session, or has no claim that a gateway has written for it, gets nothing. */
+/* A worker that does not know the session, or has no claim that a gateway has written for it, gets
+ * nothing. */
 static void test_forged(void)
 {
     struct moving m;
@@ -463,7 +464,7 @@ static void test_forged(void)
         snprintf(damaged[i], CLAIM_BYTES, "%s", m.claims[0]);
         damaged[i][len * (i + 1) / 4] ^= 1;
     }
-    renew_for(&m, LEASE_MS / 2); /* a renewal has told that its worker is there */
+    renew_for(&m, LEASE_MS / 2); /* a renewal has shown that the worker lives */
     CU_ASSERT_TRUE(seed_wait_sql("t", "SELECT renewed_at IS NOT NULL FROM thole_default.worker_queue WHERE"
                                       " instance = 'forged'"));
     snprintf(claims, sizeof claims, "\"\",\"1\",\"%s\",\"%s\",\"%s\",\"%sA\",\"%.*s\"", damaged[0],
@@ -474,7 +475,7 @@ static void test_forged(void)
     CU_ASSERT_EQUAL(count(answer, "gone"), 1);
     struct moving elsewhere = m;
     snprintf(elsewhere.queue, sizeof elsewhere.queue, "another");
-    open_somewhere(&elsewhere, m.session, claims_of(&m, "", "")); /* who may serve that queue only */
+    open_somewhere(&elsewhere, m.session, claims_of(&m, "", "")); /* a user of that queue only */
     CU_ASSERT_EQUAL(count(answer, "gone"), 1);
     renew_for(&m, LEASE_MS * 3 / 2);
     same("row", row_of("forged"), "mover 1 0");
@@ -495,7 +496,7 @@ static void test_an_answer_is_lost(void)
     resume(&unheard); /* to nobody */
     resume(&m);
     CU_ASSERT_STRING_NOT_EQUAL(m.session, unheard.session);
-    renew_for(&m, LEASE_MS); /* now it is known that there is somebody */
+    renew_for(&m, LEASE_MS); /* now the worker is known to live */
     open_somewhere(&m, before.session, claims_of(&m, "", ""));
     CU_ASSERT_EQUAL(count(answer, "gone"), 1);
     CU_ASSERT_NOT_EQUAL(complete(&unheard, 0, "\"output\":\"bm8=\""), 0);
@@ -521,7 +522,7 @@ static void test_stored_and_not_answered(void)
     start_gateway(dead);
 }
 
-/* It says that it has it, and then has it no longer: it gives the task back. */
+/* The worker reports the task, and then no longer: it gives the task back. */
 static void test_let_go(void)
 {
     struct moving m;

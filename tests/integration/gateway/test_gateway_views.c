@@ -1,5 +1,5 @@
-/* What a client without a database sees and asks for by way of a gateway, with engines as processes:
- * instances that do not go on, lists, starts with an event, activities that are completed later. */
+/* A client without a database and its requests through a gateway, with engines as processes: instances that
+ * do not go on, lists, starts with an event, activities that are completed later. */
 #include "json_answer.h"
 #include "link.h"
 #include "stack.h"
@@ -92,7 +92,7 @@ static void test_paused(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(answer_at(answer, "nextStep"), "thole resume"));
 }
 
-/* What is accepted and waits with the instance says so. */
+/* The answer says when a request is accepted and waits with the instance. */
 static void test_notes(void)
 {
     says("signal.go", "{\"instance\":\"p\",\"data\":\"\"}", "",
@@ -133,7 +133,7 @@ static void test_start_with_event(void)
     says("start_event.gate~go", "{\"instance\":\"e\"}", "8", "");
 }
 
-/* What comes again under its request id is done once; what asks for something else is refused. */
+/* A repetition under its request id is done once; another request under that id is refused. */
 static void test_one_request_id(void)
 {
     says("start.gate", "{\"instance\":\"r\",\"input\":\"Mg==\",\"requestId\":\"rq\"}", "", "");
@@ -167,7 +167,7 @@ static void test_forms(void)
     same("without a header", answer_at(plain, "status"), "10");
 }
 
-/* A worker that hands an activity over to somebody, who completes it when the worker is gone. */
+/* A worker that hands an activity over to a program that completes it when the worker is gone. */
 static void test_completed_later(void)
 {
     char subject[256], claim[1024], token[1024], body[2048];
@@ -192,7 +192,7 @@ static void test_completed_later(void)
                        i == 1 ? "{\"token\":\"%s\",\"output\":\"b2s=\"}"
                               : "{\"token\":\"%s\",\"failure\":{\"text\":\"no\",\"type\":\"declined\"}}",
                        token);
-        pause_ms(1500); /* it has no lease, and nobody renews it */
+        pause_ms(1500); /* has no lease, and nobody renews it */
         says("complete_activity", body, "", "");
         says("complete_activity", body, "", ""); /* changes nothing */
     }

@@ -286,7 +286,7 @@ void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
     __real_shard_send(shard, mail);
 }
 
-/* How far the third heartbeat is behind the second, rounded to 100 ms: the first may be followed by another
+/* The time from the second to the third heartbeat, rounded to 100 ms: the first may be followed by another
  * that tells what has changed. */
 thole_status __wrap_nodes_put(struct connection *connection, const char *ns, thole_slice node,
                               thole_slice heartbeat, thole_error *reterr)
@@ -471,7 +471,7 @@ static const char *open_url(void)
     return url;
 }
 
-/* What %s in a row stands for. */
+/* The text for %s in a row. */
 static const char *own_text(const struct option_arrival *row)
 {
     if (strcmp(row->flag, "nats") == 0)
@@ -540,7 +540,7 @@ static const char *help_of(const char *help, const char *flag)
     return at;
 }
 
-/* Its environment variable, as --help says; false: it has none. */
+/* The option's environment variable, by --help; false: it has none. */
 static bool environment_of(const char *help, const char *flag, char ret[GIVEN])
 {
     const char *const line = help_of(help, flag);
@@ -673,7 +673,7 @@ static void check_first(bool by_environment)
     thole_status const started =
         thole_client_start(client, THOLE_STR("i"), THOLE_STR("holds"), THOLE_STR("x"), NULL, &stack.err);
     CU_ASSERT_TRUE(started == THOLE_OK || (by_environment && started == THOLE_CONFLICT));
-    CU_ASSERT_TRUE(has_arrived("projector_store_orphans.older_than_ms 1100", WAIT_MS)); /* it waits */
+    CU_ASSERT_TRUE(has_arrived("projector_store_orphans.older_than_ms 1100", WAIT_MS)); /* waits */
     CU_ASSERT_TRUE(has_arrived("nodes_put.pause_ms 700", WAIT_MS));
     thole_client_close(client);
     CU_ASSERT_EQUAL(end(pid), 0);

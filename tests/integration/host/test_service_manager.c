@@ -1,4 +1,4 @@
-/* What a service manager hears of a real engine and a real worker: that they serve, that they are alive, that
+/* Messages of a real engine and a real worker to a service manager: that they serve, that they live, that
  * they stop; also after a crash, and while the process is frozen. */
 #include "stack.h"
 #include <signal.h>
@@ -50,7 +50,7 @@ static void forget_all(void)
         continue;
 }
 
-/* It waits for a namespace that no engine has set up. */
+/* The worker waits for a namespace that no engine has set up. */
 static void test_stopped_while_starting(void)
 {
     struct stack_program *const worker = stack_program(&stack, "early", "worker", NULL);

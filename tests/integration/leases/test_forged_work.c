@@ -1,7 +1,7 @@
 /*
- * Who may publish to the queues, but is no engine: forged work messages, before the engine's own and after
- * it, for the right queue and for another one, and where the engine's own is lost. Each activity runs once,
- * as the orchestration has scheduled it; what was forged is removed, and is in the log.
+ * A user who may publish to the queues, but is no engine: forged work messages, before the engine's own and
+ * after it, for the right queue and for another one, and where the engine's own is lost. Each activity runs
+ * once, as the orchestration has scheduled it; forged messages are removed, and are in the log.
  */
 #include "reader.h"
 #include "stack.h"
@@ -59,7 +59,7 @@ static struct stack_program *start_worker(const char *name, const char *queue)
     return stack_program(&stack, name, "worker", "--queue", queue, "--lease=3s", NULL);
 }
 
-/* It ran once as what it is, and nothing else did. */
+/* The activity ran once, as scheduled, and no other did. */
 static void check_ran(const char *id, const char *activity, const char *want)
 {
     char line[128];
@@ -87,7 +87,7 @@ static void test_before_the_engine(void)
     CU_ASSERT_TRUE(stack_logged(worker, "forged=1", 1, 1000));
 }
 
-/* What differs only in the input, and what differs only in the nonce, of which a result would be refused. */
+/* Forgeries that differ only in the input, and only in the nonce, of which a result would be refused. */
 static void test_each_part_is_compared(void)
 {
     forge("default", "input", 2, "echo", "stolen");
@@ -120,7 +120,7 @@ static void test_on_another_queue(void)
     CU_ASSERT_TRUE(stack_logged(worker, "forged=0", 1, 1000));
 }
 
-/* It is removed while the activity runs, whose own message stays. */
+/* The forged message is removed while the activity runs, whose own message stays. */
 static void test_while_it_runs(void)
 {
     struct stack_program *const worker = start_worker("running", "default");
@@ -161,8 +161,8 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Median in microseconds from start to end of orders, one after the other, each behind so many forged
- * messages of its activity. */
+/* Median in microseconds from start to end of orders, one after the other, each after so many forged messages
+ * of its activity. */
 static uint64_t median_us(const char *name, int forged)
 {
     static uint64_t took_us[ORDERS];

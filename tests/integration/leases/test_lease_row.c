@@ -29,7 +29,7 @@ static struct actor_worker *worker_of(const char *id, size_t n)
     return &workers[run.worker == 'B'];
 }
 
-/* It has begun once, and nobody has told it to stop. */
+/* The activity has begun once, and was not told to stop. */
 static void check_undisturbed(const char *when)
 {
     struct actor_run run = {.fired = true};

@@ -1,5 +1,4 @@
-/* Who may run a try: the rule that the claim's statement is, and what is believed of rows that are missing.
- */
+/* Which worker may run a try: the rule of the claim's statement, and the treatment of missing rows. */
 #include "store_fixture.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,7 +42,7 @@ static void a_lease_that_lasts_is_respected(void)
     CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MINE);
     CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     CU_ASSERT(theirs.left_ms > LONG_MS);
-    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE); /* its own */
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE); /* claimed before */
     CHECK_INT(mine.attempt, 2);
     CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     postgres_close(pg);
@@ -281,7 +280,7 @@ static void a_claim_that_is_lost_is_taken_back(void)
 
     struct claim theirs = for_ms(5, LONG_MS);
     mine[5].attempt = 7;
-    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE); /* it was faster */
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE); /* was faster */
     CHECK_INT(store_renew_one(pg, ME, &mine[5]), ROW_STOLEN);
     CHECK_INT(store_complete_one(pg, ME, &mine[5]), ROW_STOLEN);
     theirs.lease_ms = 1;
@@ -295,7 +294,7 @@ static void a_claim_that_is_lost_is_taken_back(void)
     mine[6].attempt = 7;
     CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(leave_one(pg, OTHER, &theirs), ROW_MINE);
-    CHECK_INT(store_renew_one(pg, ME, &mine[6]), ROW_MISSING); /* it is nobody's any more */
+    CHECK_INT(store_renew_one(pg, ME, &mine[6]), ROW_MISSING); /* belongs to no worker any more */
     postgres_close(pg);
 }
 
@@ -316,7 +315,7 @@ static void what_was_given_up_is_not_taken_back(void)
 
 /* ---- rows that are missing ---- */
 
-/* What each call says of an activity without a row. */
+/* The answer of each call for an activity without a row. */
 static void check_missing(struct postgres *pg, enum row_state want)
 {
     struct claim claim = for_ms(9, LONG_MS);
@@ -379,7 +378,7 @@ static void rows_that_are_older_than_a_claim(void)
     postgres_close(pg);
 }
 
-/* What is quick is claimed as well, by its deletion, also where that was rolled back. */
+/* A quick one is claimed as well, by its deletion, also where that was rolled back. */
 static void rows_that_are_older_than_what_ran_quick(void)
 {
     struct postgres *pg = store_with_activities("older_quick", 1);
@@ -410,14 +409,15 @@ static void a_crash_is_noticed_and_a_restart_is_none(void)
     check_missing(pg, ROW_MISSING);
     fixture_stop();
     store_restart();
-    CHECK_STATUS(worker_store_renew(pg, ME, &nobody, 1, &store_err), THOLE_UNAVAILABLE); /* it is lost */
+    CHECK_STATUS(worker_store_renew(pg, ME, &nobody, 1, &store_err), THOLE_UNAVAILABLE); /* the connection
+                                                                                            is lost */
     check_missing(pg, ROW_MISSING);
     store_kill9();
     store_restart();
     CHECK_STATUS(worker_store_renew(pg, ME, &nobody, 1, &store_err), THOLE_UNAVAILABLE);
     check_missing(pg, ROW_UNKNOWN);
     CHECK_STATUS(projector_store_complete(pg, &store_owner, &store_err),
-                 THOLE_FENCED); /* what did it forget? */
+                 THOLE_FENCED); /* may have forgotten transactions */
     check_missing(pg, ROW_UNKNOWN);
     open_again(pg, 1);
     CHECK_OK(projector_store_complete(pg, &store_owner, &store_err));

@@ -1,8 +1,8 @@
 /*
- * Leases over broken networks: between a worker and NATS, between it and Postgres, or both, is a proxy that
- * stalls, delays or cuts. All cases go on at once, each with a queue and workers of its own. Only when
- * Postgres is not reached for a lease is it lost. integration.gateway_leases does the same with workers
- * behind gateways: those lose it also when NATS is not reached for a lease.
+ * Leases over broken networks: a proxy that stalls, delays or cuts is between a worker and NATS, between it
+ * and Postgres, or both. All cases go on at once, each with a queue and workers of its own. A lease is lost
+ * only when Postgres is not reached for its time. integration.gateway_leases does the same with workers of
+ * gateways: those lose it also when NATS is not reached for a lease.
  */
 #include "seed_stage.h"
 
@@ -216,7 +216,7 @@ static void release_later(const struct round *round, size_t i, const char *manne
     actors_release(id_of(round, i, manner), UINT32_MAX);
 }
 
-/* Somebody's, whoever's it is. */
+/* Any worker's. */
 static void check_later_attempt(const struct round *round, size_t i, const char *manner)
 {
     seed_check_attempt(id_of(round, i, manner), 2);
@@ -302,7 +302,7 @@ static void test_faults_for_more_than_the_lease(void)
     check_slots(round);
 }
 
-/* What could not be acknowledged has come again and found no row. */
+/* Messages that could not be acknowledged have come again and found no row. */
 static void test_nothing_is_left(void)
 {
     CU_ASSERT_TRUE(seed_drained());

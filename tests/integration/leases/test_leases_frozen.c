@@ -12,7 +12,7 @@ static struct tcp_proxy *proxy;
 static char runs[128];
 static struct stack_program *sleeper, *sleeper_rival, *sender, *sender_rival, *robbed;
 
-/* ---- what happens and what is there ---- */
+/* ---- events and states ---- */
 
 static void release(const char *id, unsigned attempt)
 {
@@ -48,7 +48,7 @@ static bool logged_one(const struct stack_program *worker, const char *const *te
     return false;
 }
 
-/* Its result was refused, for whichever of the two reasons it noticed first. */
+/* The result was refused, for whichever of the two reasons the worker noticed first. */
 static bool logged_refusal(const struct stack_program *worker, const char *id)
 {
     char lost[128], stolen[128];
@@ -74,10 +74,10 @@ static void test_they_stop(void)
     CU_ASSERT_TRUE(ran("stolen", 1, "begins"));
 
     CU_ASSERT_TRUE(stack_freeze(sleeper));
-    release("asleep", 1); /* it ends as soon as it wakes */
+    release("asleep", 1); /* ends as soon as it wakes */
 
     tcp_proxy_stall(proxy, TCP_TO_SERVER);
-    release("sent", 1); /* its row is deleted, the result is on its way, nothing is committed */
+    release("sent", 1); /* the row is deleted, the result is on its way, nothing is committed */
     CU_ASSERT_TRUE(
         seed_wait_sql("1", "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND "
                            "application_name = 'thole-worker'"));
@@ -91,7 +91,7 @@ static void test_they_stop(void)
     sender_rival = start_worker("sender_rival", "sends", seed.stack.nats.url);
 }
 
-/* What the row says counts, and what the worker acknowledges is nothing: the message comes again. */
+/* The row counts, and the worker's acknowledgement does not: the message comes again. */
 static void test_a_stolen_row_refuses_the_result(void)
 {
     CU_ASSERT_TRUE(ran("stolen", 1, "ends"));
@@ -123,7 +123,7 @@ static void test_a_worker_that_sleeps_through_its_lease(void)
     seed_check_one_result("asleep");
 }
 
-/* Its transaction holds the row for a lease and no longer. What it has sent comes when all is over. */
+/* The worker's transaction holds the row for a lease and no longer. Its statements come when all is over. */
 static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
 {
     CU_ASSERT_TRUE(stack_logged(sender_rival, "serves queue", 1, ACTOR_WAIT_MS));
@@ -142,7 +142,7 @@ static void test_a_worker_that_sleeps_in_the_midst_of_a_completion(void)
                                           "committing completions failed on Postgres"};
     CU_ASSERT_TRUE(logged_one(sender, refused, ARRAY_LEN(refused)));
     (void)stack_terminate(sender_rival, 10000);
-    seed_start("sent-2", "rude", "sends"); /* its slot is free again */
+    seed_start("sent-2", "rude", "sends"); /* the slot is free again */
     seed_touch("sent-2.all");
     seed_check_attempt("sent-2", 1);
     seed_check_one_result("sent");

@@ -35,7 +35,7 @@ static void check_outcome(const char *id, const char *want)
     CHECK_STR(id, stack_outcome(client, id, WAIT_MS, &status), want);
 }
 
-/* What the instance gave; its activity begins with @p thread, on which it ran. */
+/* The result of the instance; that of its activity begins with @p thread, on which it ran. */
 static void check_thread(const char *id, const char *thread, const char *rest)
 {
     char want[160];
@@ -67,7 +67,7 @@ static void let_go(const char *id)
     close(fd);
 }
 
-/* Its activity has one result, and nothing is left of it. */
+/* The activity has one result, and no row or message is left. */
 static void check_done(const char *id)
 {
     char statement[160];
@@ -121,7 +121,7 @@ static void test_one_that_is_slow(void)
     struct stack_program *const worker = worker_of("slow");
     start("slow", "held");
     CU_ASSERT_TRUE(happens("slow", "begins", 1));
-    pause_ms(1200); /* what it returns may not be published in this transaction any more */
+    pause_ms(1200); /* the return may not be published in this transaction any more */
     let_go("slow");
     check_thread("slow", "thole-worker", "attempt 1 of try 1 for one@1: held");
     check_done("slow");
@@ -195,7 +195,7 @@ static void test_it_kills_its_worker(void)
     stack_kill9(worker);
 }
 
-/* Its batch has the result of another activity, too: that row is locked until the transaction ends, and the
+/* The batch has the result of another activity, too: that row is locked until the transaction ends, and the
  * crash report goes into it. */
 static void test_it_crashes_beside_others(void)
 {

@@ -40,7 +40,7 @@ static void end_all(void)
     work_heard_close();
 }
 
-/* Its only slot serves, whatever became of those before. */
+/* The only slot serves, whatever happened before. */
 static void check_single_serves(const char *id)
 {
     seed_start(id, "echo", "single");
@@ -75,7 +75,7 @@ static void completed_after_the_cancellation(void)
     CU_ASSERT_EQUAL(actors_runs("short", NULL), 1);
 }
 
-/* The result is there first: it counts, and the cancellation comes to nothing. */
+/* The result comes first: it counts, and the cancellation has no effect. */
 static void completed_before_the_cancellation(void)
 {
     completed_after_the_cancellation();
@@ -93,7 +93,7 @@ static void completed_before_the_cancellation(void)
     CU_ASSERT_EQUAL(seed_events("result-first", "ActivityCancelled", NULL), 0);
 }
 
-/* The other way round: the result is stored behind the cancellation, and changes nothing. */
+/* The other way round: the result is stored after the cancellation, and changes nothing. */
 static void cancelled_before_the_completion(void)
 {
     seed_start("cancel-first", "polite", "live");
@@ -185,8 +185,8 @@ static void terminal_or_missing(void)
 
 /* ---- renewals ---- */
 
-/* NATS cannot be told either: cut off, then silent, each for less than a lease. Another worker is there to
- * take over. */
+/* NATS cannot be reached either: cut off, then silent, each for less than a lease. Another worker could take
+ * over. */
 static void retryable_errors_of_nats(void)
 {
     struct actor_worker workers[2];
@@ -207,7 +207,7 @@ static void retryable_errors_of_nats(void)
     tcp_proxy_stall(nats, TCP_BOTH);
     pause_ms(LEASE_MS * 3 / 4);
     tcp_proxy_heal(nats);
-    pause_ms(LEASE_MS * 2); /* what the outages led to has come by now */
+    pause_ms(LEASE_MS * 2); /* effects of the outages have come by now */
     CU_ASSERT_TRUE(actors_run("blips", 0, &run));
     CU_ASSERT_FALSE(run.fired);
     CU_ASSERT_FALSE(run.returned);
@@ -244,12 +244,12 @@ static void retryable_errors(void)
     retryable_errors_of_nats();
 }
 
-/* Its try, whose message is delivered once more, and whose row is free: its thief's lease is over. */
+/* The try's message is delivered once more, and the row is free: the thief's lease is over. */
 static void check_robbed_again(uint64_t message)
 {
     struct actor_run run;
     struct work_heard const heard = work_heard_of(message);
-    CU_ASSERT_EQUAL(heard.acks + heard.naks + heard.delayed, 0); /* it is the other one's */
+    CU_ASSERT_EQUAL(heard.acks + heard.naks + heard.delayed, 0); /* belongs to the other one */
     seed_rows_age("robbed", ROBBED_LEASE_MS);
     work_heard_redeliver("robbed", message);
     CU_ASSERT_TRUE(actors_wait_attempt("robbed", 3));

@@ -77,7 +77,7 @@ static const struct end_case {
     {"terminated", "terminated", IS_TERMINATED},
 };
 
-/* An instance with one open activity, whose row is there. */
+/* An instance with one open activity, whose row exists. */
 static void begin(const char *id)
 {
     seed_start(id, "leaves", "nobody");
@@ -147,7 +147,8 @@ static void fetch_failed(void)
 static void fetch_continued(void)
 {
     check_fetch_after("fetch", &ends[CONTINUES]);
-    CU_ASSERT_TRUE(seed_wait_sql("2", "SELECT execution FROM thole_default.instances" /* it lives on */
+    CU_ASSERT_TRUE(seed_wait_sql("2", "SELECT execution FROM thole_default.instances" /* the instance lives
+                                                                                         on */
                                       " WHERE instance = 'fetch-continued'"));
 }
 
@@ -191,8 +192,8 @@ static void renew_deleted(void)
     CU_ASSERT_EQUAL(renew(&claim), ROW_MISSING);
 }
 
-/* It runs while its instance is deleted: its token fires, nothing is sent, its message is acknowledged, its
- * slot serves. */
+/* The activity runs while its instance is deleted: its token fires, nothing is sent, its message is
+ * acknowledged, its slot serves. */
 static void orphan(void)
 {
     seed_start("orphan", "polite", "live");

@@ -45,7 +45,7 @@ static struct claim claim_of(uint64_t execution)
     return claim;
 }
 
-/* What the engine does when an instance is deleted: all its rows go in one transaction. */
+/* Acts like an engine when an instance is deleted: all its rows go in one transaction. */
 static void delete_instance(struct postgres *pg)
 {
     struct batch *batch = store_batch(1, 2);
@@ -60,8 +60,8 @@ static void delete_instance(struct postgres *pg)
     CHECK_OK(fixture_apply(pg, batch));
 }
 
-/* What the engine does when executions are pruned (see also test_prune.c): their rows go, the instance stays.
- */
+/* Acts like an engine when executions are pruned (see also test_prune.c): their rows go, the instance
+ * stays. */
 static void delete_first_execution(struct postgres *pg, const char *ns)
 {
     struct batch *batch = store_batch(1, 2);
@@ -138,7 +138,7 @@ static void renew_after_execution_delete(void)
     postgres_close(pg);
 }
 
-/* It runs on, and its result has no row to delete: nothing is sent to an instance that is not there. */
+/* The activity runs on, and its result has no row to delete: nothing is sent to a missing instance. */
 static void orphan_activity(void)
 {
     struct postgres *pg = begin("orphan");

@@ -14,7 +14,7 @@
 
 enum { EACH = 3, STEPS = 8, PASSES = 2, ALL = 2 * EACH, ID_BYTES = 80 };
 
-/* Its instances want a result; of most cuts, as many again lose a race. */
+/* Instances that want a result; of most cuts, as many again lose a race. */
 struct cut {
     const char *name;
     bool loses;
@@ -24,7 +24,7 @@ struct cut {
     char queue[32];
     struct actor_worker net;
     struct stack_program *worker;
-    bool done[ALL];   /* its result was recorded at the kill */
+    bool done[ALL];   /* the result was recorded at the kill */
     size_t runs[ALL]; /* begun before the next worker came */
 };
 
@@ -303,7 +303,7 @@ static void return_uncommitted(struct cut *cut)
     until(cut, "recorded results", some_are_recorded);
 }
 
-/* It hears it, but nobody hears it any more. */
+/* The worker gets the answer, but its acknowledgement is lost. */
 static void return_unacknowledged(struct cut *cut)
 {
     return_uncommitted(cut);
@@ -403,7 +403,7 @@ static void go_on(void)
         for (size_t n = first_of(cut); n < ALL; n++)
             cut->runs[n] = cancels_noted(id_of(cut, n), "begins");
         allow(cut);
-        if (cut->reach == lose_without_push) /* what is left has a worker, as long as its lease lasts */
+        if (cut->reach == lose_without_push) /* the rest has a worker, as long as its lease lasts */
             check_count(cut->queue, "running", queue_of(cut).running, EACH);
         end_leases(cut);
         if (cut->reach == lose_without_push)

@@ -278,7 +278,7 @@ static void test_stop_hands_back(void)
     stage_end(&stage);
 }
 
-/* What the first one has heard is believed for that long. */
+/* The first answer counts for that long. */
 enum { BELIEVED_MS = 6200 };
 
 static void test_unknown_activity(void)

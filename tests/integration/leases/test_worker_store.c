@@ -33,7 +33,7 @@ static void claim_grows_attempt_and_takes_over(void)
     CHECK_INT(store_count("claim", "worker_queue"), 0);
     CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_UNKNOWN); /* the rows are older than the claim */
     CHECK_INT(store_renew_one(pg, ME, &mine), ROW_UNKNOWN);
-    CHECK_OK(fixture_apply(pg, store_batch(1, 0))); /* what has come of it */
+    CHECK_OK(fixture_apply(pg, store_batch(1, 0))); /* the result of the call */
     CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_MISSING);
     CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MISSING);
     postgres_close(pg);
@@ -268,7 +268,7 @@ static void completion_races_deletion_first_committer_wins(void)
     (void)store_sql("race", "COMMIT");
     pthread_join(racer.thread, NULL);
     CHECK_OK(racer.status);
-    CHECK_INT(racer.claim.state, ROW_UNKNOWN); /* it was no projector */
+    CHECK_INT(racer.claim.state, ROW_UNKNOWN); /* no projector */
     worker_store_complete_rollback(worker);
     postgres_close(worker);
     postgres_close(projector);
@@ -435,7 +435,7 @@ static void quick_row_is_claimed_by_its_deletion(void)
     postgres_close(pg);
 }
 
-/* What has run without a claim is completed as what the database has forgotten. */
+/* A handler that has run without a claim is completed like a claim that the database has forgotten. */
 static void what_ran_quick_is_completed_like_a_forgotten_claim(void)
 {
     struct postgres *pg = store_with_activities("quickkept", 3);
@@ -573,7 +573,7 @@ static void claims_and_renewals_are_hot(void)
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ROWS, NULL, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
-    postgres_close(pg); /* its statistics are sent when it ends */
+    postgres_close(pg); /* statistics are sent when it ends */
     store_check_hot("hot", 3 * ROWS);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Events for instances that do not exist are in the history, and only some of them in memory: whoever may
- * raise one event cannot fill an engine's memory with ids that nobody starts. What was put out of memory is
- * there for its start.
+ * Events for instances that do not exist are in the history, and only some of them in memory: a user who may
+ * raise one event cannot fill an engine's memory with ids that are never started. Events put out of memory
+ * come back for the start.
  */
 #include "connection.h"
 #include "message_route.h"

@@ -1,6 +1,6 @@
 /*
- * What a tenant waits while a neighbour wants more than its share, and what the neighbour meets. Latencies
- * are compared within one run, since the machine may be busy with something else.
+ * The waiting time of a tenant while a neighbour wants more than its share, and the limits of the neighbour.
+ * Latencies are compared within one run, since the machine may be busy with other work.
  */
 #include "sanitized.h"
 #include "stack.h"
@@ -145,7 +145,7 @@ static void *flood_main(void *arg)
     return NULL;
 }
 
-/* What the tenant waits beside @p threads, each of which starts an instance after the other. */
+/* The tenant's waiting time beside @p threads, each of which starts an instance after the other. */
 static uint64_t latency_beside_flood(const char *prefix, size_t threads)
 {
     static unsigned from;

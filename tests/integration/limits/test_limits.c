@@ -133,8 +133,8 @@ static uint64_t rejected(void)
     return n;
 }
 
-/* The same once it has not grown for a second: they are stored later than messages behind them are handled.
- */
+/* The number once it has not grown for a second: rejected messages are stored later than messages after them
+ * are handled. */
 static uint64_t rejected_at_rest(void)
 {
     uint64_t n = rejected();
@@ -154,7 +154,8 @@ static void neighbours_run(const char *id)
 
 /* ---- events ---- */
 
-/* What is above the limit is rejected and listed, the instance runs, and takes what it waits for. */
+/* Events above the limit are rejected and listed, the instance runs, and takes the event that it waits
+ * for. */
 static void test_event_storm(void)
 {
     size_t const events = is_long ? 100000 : SANITIZED ? 12000 : 30000;

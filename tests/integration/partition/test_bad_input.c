@@ -1,5 +1,4 @@
-/* What is malformed, hostile or missing: a clear answer or a visible waiting state; nobody else is disturbed.
- */
+/* Malformed, hostile or missing input: a clear answer or a visible waiting state; no others are disturbed. */
 #include "connection.h"
 #include "stack.h"
 #include "subject.h"

@@ -1,6 +1,6 @@
 /*
- * What has gathered in one partition: events for instances that are not in memory, each of which waits for a
- * history, and between them starts, which do not wait. What a record takes is its turn's, not the backlog's.
+ * A backlog in one partition: events for instances that are not in memory, each of which waits for a history,
+ * and between them starts, which do not wait. The size of a record depends on its turn, not on the backlog.
  */
 #include "message.h"
 #include "message_route.h"
@@ -88,7 +88,7 @@ static uint64_t last_record(struct connection *connection)
     return bounds.last;
 }
 
-/* The records behind @p after, once there are @p n turns among them. */
+/* The records after @p after, once there are @p n turns among them. */
 static struct stored turns_behind(struct connection *connection, uint64_t after, size_t n)
 {
     struct stored stored;

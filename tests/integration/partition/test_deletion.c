@@ -48,8 +48,8 @@ static void signal_go(const char *id)
 
 static const char *row(const char *id);
 
-/* In the projection too, which is behind the history for a moment: or a row that is not there yet is taken
- * for one that is gone. */
+/* In the projection too, which lags the history for a moment: or a row that does not exist yet is taken for
+ * one that is gone. */
 static void run_to_its_end(const char *id)
 {
     thole_instance_status status;
@@ -221,7 +221,7 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-/* Who waits hears of the end, or of the deletion that followed it at once. */
+/* A waiting client gets the end, or the deletion that followed it at once. */
 static void a_waiter_does_not_hang(void)
 {
     pthread_t thread;
@@ -368,7 +368,7 @@ static void owners_die_while_many_go(void)
         records[i] = records_of(id);
         CU_ASSERT(records[i] > 1);
     }
-    stack_kill9(engine); /* what it remembers of them, too */
+    stack_kill9(engine); /* the engine's memory of them goes, too */
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
     for (size_t i = 0; i < ARRAY_LEN(threads); i++)
         CU_ASSERT_EQUAL(pthread_create(&threads[i], NULL, delete_next, &deleting), 0);

@@ -1,7 +1,7 @@
-/* A history stream has messages that were never published to the history: whoever may create a consumer of
- * another stream, and hears the history's subjects, lets the server deliver there. It stores what it delivers
- * under the subject that it had. Here records of one partition stand behind those of the other one, and look
- * like those of another owner. */
+/* A history stream has messages that were never published to the history: a user who may create a consumer of
+ * another stream, and subscribe to the history's subjects, lets the server deliver there. It stores
+ * deliveries under the subject that they had. Here records of one partition follow those of the other one,
+ * and look like those of another owner. */
 #include "connection.h"
 #include "jscan.h"
 #include "stack.h"
@@ -44,7 +44,7 @@ static uint64_t count_messages(uint32_t p)
     return n;
 }
 
-/* Records of @p from are stored behind those of @p to: each says at which place it must be, so the first ones
+/* Records of @p from are stored after those of @p to: each says at which place it must be, so the first ones
  * are refused. */
 static void deliver(uint32_t from, uint32_t to)
 {
@@ -145,8 +145,8 @@ static void create_consumer(const char *name, const char *deliver)
     buf_release(&answer);
 }
 
-/* What a notary may do: publish into AUDIT, and create a consumer of it. Records of the other history would
- * be refused, as they say at which place they must be. */
+/* Actions of a notary: publish into AUDIT, and create a consumer of it. Records of the other history would be
+ * refused, as they say at which place they must be. */
 static void begin_flood(struct subscription **ret, pthread_t *ret_thread)
 {
     CHECK_OK(connection_subscribe(connection, FLOODED, hear, NULL, ret, &stack.err), &stack.err);

@@ -1,9 +1,9 @@
 /*
- * Streams that go back while the history does not. Inboxes: deleted and made anew with the engine down and
- * with it running, restored from a backup. What was done is not done again, and every new start ends: their
+ * Streams that go back while the history does not. Inboxes: deleted and made again with the engine down and
+ * with it running, restored from a backup. No message takes effect twice, and every new start ends: their
  * sequences are those of messages that the partitions have incorporated long ago. The queue: its consumer
  * stays ahead, as it does when nats-server 2.10.27 is killed while the queue is empty (two of 55 runs of this
- * program hung on a busy machine; in the one that was looked into the stream began at 1 again).
+ * program hung on a busy machine; in the one that was examined the stream began at 1 again).
  */
 #include "connection.h"
 #include "message.h"
@@ -151,7 +151,7 @@ static void test_made_anew_and_overtaken_while_no_engine_runs(void)
 static void test_made_anew_while_the_engine_runs(void)
 {
     fill("running");
-    pause_ms(2500); /* it has saved its positions and purged: only the reader can notice */
+    pause_ms(2500); /* has saved its positions and purged: only the reader can notice */
     size_t const before = stack_count(engine->log, "went back: message");
     make_inboxes_anew();
     post_orders("under-it", PARTITIONS);

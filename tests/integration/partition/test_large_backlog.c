@@ -1,7 +1,7 @@
 /*
- * What has gathered while no engine ran is more than nats-server keeps for one connection: an engine that
- * comes back, and is killed meanwhile, takes all of it, a worker with many slots runs it, and clients that
- * wait get the results. None of them is ever closed as a slow consumer.
+ * A backlog that has gathered while no engine ran, larger than nats-server keeps for one connection: an
+ * engine that comes back, and is killed meanwhile, takes all of it, a worker with many slots runs it, and
+ * clients that wait get the results. None of them is ever closed as a slow consumer.
  */
 #include "stack.h"
 #include <pthread.h>

@@ -126,7 +126,7 @@ static void stop_engine(void)
     CU_ASSERT_EQUAL(stack_terminate(engine, 20000), 0);
 }
 
-/* It ends by itself, with exit code 6 and these words, and has made nothing. */
+/* The engine ends by itself, with exit code 6 and these words, and has made nothing. */
 static void refused(const char *words, const char *stream)
 {
     size_t const before = stack_count(engine->log, words);
@@ -244,7 +244,7 @@ static void test_a_history_is_gone_at_the_start(void)
 {
     serves();
     stop_engine();
-    ten_minutes_pass(); /* what is given up is not asked for again */
+    ten_minutes_pass(); /* stores that were given up are not asked for again */
     delete_history();
     refused("NATS lacks the stream THOLE_default_HIST_2*Restore NATS's data", "THOLE_default_HIST_2");
     CU_ASSERT_EQUAL(thole("recover"), 4);
@@ -299,7 +299,7 @@ static thole_status ignore_event(void *arg, const thole_history_event *event)
     return THOLE_OK;
 }
 
-/* What was lost is not taken for what was never there: nobody hears that there is no such instance. */
+/* A lost history is not taken for one that never was: no client is told that there is no such instance. */
 static void check_answers_of_lost_history(void)
 {
     char id[32] = "";
@@ -330,7 +330,7 @@ static void test_a_history_is_gone_under_the_engine(void)
     static const char why[] = "partition=2 msg=\"closed: stream THOLE_default_HIST_2 is gone*recover";
     size_t const before = stack_count(engine->log, why);
     delete_history();
-    post_start(); /* it notices with its next append */
+    post_start(); /* notices with its next append */
     CU_ASSERT_TRUE(partition_is_closed(why, before));
     CU_ASSERT_TRUE(stack_logged(engine, why, before + 3, WITHIN_MS)); /* and tries again */
     CU_ASSERT_FALSE(has_stream("THOLE_default_HIST_2"));
@@ -393,7 +393,7 @@ static void test_nats_is_older(void)
     CU_ASSERT_TRUE(stack_logged(engine, why, before + PARTITIONS, WITHIN_MS));
     nats_with(forth);
     serves();
-    /* What it lacks, no log had had for long: a server that lost its power is like that. */
+    /* The missing records had never been in the log for long: as after a server's loss of power. */
     (void)stack_sql(&stack, "UPDATE thole_default.partitions SET kept_seq = 0, kept_mark = 0");
     size_t const cut = stack_count(engine->log, "the log has lost its end");
     nats_with("mv jetstream new && mv old jetstream");
@@ -530,7 +530,7 @@ static void test_legal_holds_are_gone(void)
                     "stream KV_THOLE_default_HOLDS is missing; try: nats stream restore*thole recover");
     CU_ASSERT_FALSE(has_stream(bucket));
     stack_kill9(engine);
-    start_engine(); /* it serves all but deletions */
+    start_engine(); /* serves all but deletions */
     serves();
     deletes_nothing("order-last", "stream KV_THOLE_default_HOLDS is missing");
     CU_ASSERT_FALSE(has_stream(bucket));
@@ -585,7 +585,7 @@ static void test_other_stores_are_gone(void)
     CU_ASSERT_EQUAL(thole("bind list"), 4);
     CU_ASSERT_EQUAL(thole("doctor"), 12);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "lost are the signed checkpoints of the histories"));
-    CU_ASSERT_EQUAL(thole("history order-free"), 4); /* it was deleted, and may have been restored */
+    CU_ASSERT_EQUAL(thole("history order-free"), 4); /* was deleted, and may have been restored */
     CU_ASSERT_EQUAL(thole("recover"), 4);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "BINDINGS was there and is gone; lost are the rules"));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "and 2 more"));

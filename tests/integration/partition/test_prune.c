@@ -62,7 +62,7 @@ static thole_status add_row(void *arg, const thole_execution_info *info)
     return THOLE_OK;
 }
 
-/* The same of rows. */
+/* Likewise of rows. */
 static const char *rows(const char *id)
 {
     static char text[TEXT_BYTES];
@@ -148,7 +148,7 @@ static thole_status prune(const char *id, uint64_t before)
     return thole_client_prune(client, thole_slice_from(id), before, THOLE_STR("too long"), &stack.err);
 }
 
-/* What a command line says, with its exit code in front. */
+/* The output of a command line, after its exit code. */
 static const char *run(const char *program, const char *words)
 {
     static char said[TEXT_BYTES];

@@ -53,7 +53,7 @@ static const struct sample samples[] = {
 static struct {
     char id[16], reason[TEXT_BYTES];
     bool seen;
-} refused[CASES_MAX]; /* what must be rejected */
+} refused[CASES_MAX]; /* cases that must be rejected */
 static size_t refused_len, sent;
 
 static void publish(const char *id, const char *route, thole_slice body)
@@ -76,7 +76,7 @@ static struct message_route encode(const struct sample *sample, const char *id, 
     return message_route(&message, sample->sender);
 }
 
-/* It waits in its activity, whose id is 2. */
+/* The instance waits for its activity, whose id is 2. */
 static void publish_waiting(const char *id)
 {
     static const struct sample waiting = {
@@ -382,7 +382,7 @@ static void test_recorded(void)
     int code = -1;
     const char *const checked = run_command("projections verify --namespace old", &code);
     fprintf(stderr, "  %s", checked);
-    CU_ASSERT_EQUAL(code, 0); /* what is expected of the rows has the same ends */
+    CU_ASSERT_EQUAL(code, 0); /* the expected rows have the same ends */
     CHECK_OK(thole_client_terminate(old, THOLE_STR("far"), THOLE_STR("enough"), &stack.err), &stack.err);
     CHECK_OK(thole_client_terminate(old, THOLE_STR("near"), THOLE_STR("enough"), &stack.err), &stack.err);
     (void)stack_outcome(old, "far", 20000, &status);

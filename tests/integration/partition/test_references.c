@@ -1,7 +1,7 @@
 /*
- * Payloads that records have twice and store once, with real servers: how many bytes that saves, whether
- * histories, rows made again, replays, audits, redactions and archives are what they are without, what an
- * engine that was killed goes on from, and that nobody writes references while an engine is there that does
+ * Payloads that records have twice and store once, with real servers: how many bytes that saves; whether
+ * histories, rows made again, replays, audits, redactions and archives equal those without; the state from
+ * which the next engine continues after a kill; and that no engine writes references while one runs that does
  * not read them.
  */
 #include "connection.h"
@@ -135,7 +135,7 @@ static void test_old_engine(void)
     check_payloads("then-relay", 2);
 }
 
-/* The same histories, but for ids and times. */
+/* Equal histories, but for ids and times. */
 static void test_histories(void)
 {
     static const char *const names[] = {"relay", "chain", "saga"};

@@ -46,7 +46,7 @@ static void publish_to(const char *id, const struct message *message)
 
 struct seen {
     thole_rejected_info info; /* of the one that is looked for */
-    char text[4096];          /* its code, subject and reason */
+    char text[4096];          /* code, subject and reason */
     const char *code, *in_subject;
     size_t rows, found;
     uint64_t newest;
@@ -337,7 +337,8 @@ static void test_a_flood_of_one_kind_hides_no_other(void)
     (void)finish_orders("after-kinds");
 }
 
-/* What is no work of a queue, and what is no heartbeat: said, counted, at most a line a second of each. */
+/* Messages that are no work of a queue, and no heartbeat: logged, counted, at most a line a second of
+ * each. */
 static void test_a_flood_of_other_garbage(void)
 {
     enum { EACH = 3000 };
@@ -356,7 +357,7 @@ static void test_a_flood_of_other_garbage(void)
     CU_ASSERT_TRUE(stack_logged(run, "more malformed messages were removed from the queue", 1, 5000));
     CU_ASSERT_TRUE(stack_logged(run, "heartbeat of node flood-", 1, 5000));
     CU_ASSERT_TRUE(stack_logged(run, "more heartbeats were ignored", 1, 5000));
-    (void)finish_orders("beside-garbage"); /* behind it in the queue */
+    (void)finish_orders("beside-garbage"); /* follows it in the queue */
     size_t const written = stack_count(run->log, "\n") - lines;
     uint64_t const seconds = (now_us() - begin) / 1000000 + 2;
     fprintf(stderr, "  %d bad works, %d bad heartbeats: %zu lines of log in %u s\n", EACH, EACH, written,

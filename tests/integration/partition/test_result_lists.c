@@ -1,7 +1,7 @@
 /*
  * Several results in one message, from a bare NATS client that plays a worker: each counts as if it had come
- * alone, what cannot be taken of it is kept apart, a crash between two of them loses and doubles none;
- * workers send such messages only when every engine that is there takes them.
+ * alone, invalid ones are kept apart, a crash between two of them loses and doubles none; workers send such
+ * messages only when every live engine takes them.
  */
 #include "connection.h"
 #include "header_names.h"

@@ -1,5 +1,5 @@
-/* What stays of ids that are deleted: with real servers, an engine that keeps deletions for two seconds, and
- * one that keeps them for long. */
+/* Remains of deleted ids: with real servers, an engine that keeps deletions for two seconds, and one that
+ * keeps them for long. */
 #include "jscan.h"
 #include "link.h"
 #include "reader.h"

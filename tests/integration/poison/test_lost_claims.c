@@ -54,7 +54,7 @@ static void who_takes_over_from_another_notes_a_loss(void)
     CHECK_INT(claim.state, ROW_MINE);
     CHECK_INT(claim.lost, 1);
     CHECK_STR("taken over", row_of("takes", 1), "2 worker-2 {1} - worker-1");
-    claim = claim_by(pg, OTHER, 1, false); /* it lives, so it has lost nothing */
+    claim = claim_by(pg, OTHER, 1, false); /* lives, so it has lost nothing */
     CHECK_INT(claim.lost, 1);
     CHECK_STR("by itself", row_of("takes", 1), "3 worker-2 {1} - worker-1");
     CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err));
@@ -110,7 +110,8 @@ static void what_is_given_up_is_one_claim(void)
     postgres_close(pg);
 }
 
-/* Who takes a claim back that the database has forgotten can give it up, whether or not it hears of that. */
+/* A worker that takes a claim back which the database has forgotten can give it up, whether or not it gets
+ * the answer. */
 static void what_is_taken_back_can_be_given_up(void)
 {
     static const char *const forgotten[] = {
@@ -141,7 +142,7 @@ static void what_is_taken_back_is_as_isolated_as_it_was(void)
 {
     static const char *const forgotten[] = {
         "attempt = 1, worker = 'worker-2', claimed_at = claimed_at - interval '1 s', lease_until = NULL",
-        "attempt = 1, claimed_at = claimed_at - interval '1 s', lease_until = NULL", /* its own */
+        "attempt = 1, claimed_at = claimed_at - interval '1 s', lease_until = NULL", /* still its own */
         "attempt = 1, worker = NULL, claimed_at = NULL, lease_until = NULL",
     };
     struct postgres *pg = begin("asisolated", 1);
@@ -213,7 +214,7 @@ static void what_has_settled_is_lost_for_nothing(void)
     postgres_close(pg);
 }
 
-/* A renewal that the database carries out late, when its worker has lost the row and claimed it anew. */
+/* A renewal that the database carries out late, when its worker has lost the row and claimed it again. */
 static void what_an_earlier_claim_settled_is_not_this_one(void)
 {
     struct postgres *pg = begin("late", 1);
@@ -284,7 +285,7 @@ static void died(struct postgres *pg, thole_slice worker, const struct claim *bl
     CHECK_INT(rows, want_rows);
 }
 
-/* What the next claim is told, by whomever it is made. */
+/* The facts that the next claim returns, by whichever worker. */
 static struct claim claim_word(struct postgres *pg, thole_slice worker, uint64_t id, const char *want)
 {
     struct arena arena;
@@ -312,13 +313,13 @@ static void who_is_blamed_is_lost_and_nobody_else(void)
     CHECK_STR("another's", row_of("blamed", 3), "1 worker-2 - - -");
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     CHECK_INT(claim_word(pg, OTHER, 2, "").lost, 0);
-    not_lost(pg, ME, guilty, ROW_MISSING); /* what it says beyond its crash report */
+    not_lost(pg, ME, guilty, ROW_MISSING); /* statements after the crash report */
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     died(pg, ME, &guilty, 0); /* too late: others have them */
     postgres_close(pg);
 }
 
-/* What somebody else's crash report says is not about us: what we let go was not lost. */
+/* Another worker's crash report does not concern us: claims that we gave up were not lost. */
 static void the_report_of_another_changes_nothing(void)
 {
     struct postgres *pg = begin("anothers", 1);
@@ -372,7 +373,7 @@ static void what_is_blamed_is_a_claim(void)
     postgres_close(pg);
 }
 
-/* What was lost in company may be taken back when it is run isolated already. */
+/* A claim lost in company may be taken back when the activity runs isolated already. */
 static void nothing_is_poisoned_with_fewer(void)
 {
     struct postgres *pg = begin("fewer", 1);

@@ -1,7 +1,7 @@
 /*
  * Handlers that kill their worker each time, with real processes: they end in quarantine, their
- * orchestrations catch it or go on after another life, and nobody who ran beside them is blamed.
- * integration.gateway_poison does the same with a worker behind a gateway, of which nobody knows how it died.
+ * orchestrations handle that or go on after another run, and no activity that ran beside them is blamed.
+ * integration.gateway_poison does the same with a worker of a gateway, which nobody can tell how it died.
  */
 #include "stack.h"
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static void test_quarantine_and_another_life(void)
     (void)in_quarantine("broken", false);
 }
 
-/* What the command prints, and its exit code. */
+/* The command's output and exit code. */
 static int command(const char *words, char *ret, size_t size)
 {
     char line[256];

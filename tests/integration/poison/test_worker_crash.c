@@ -1,6 +1,7 @@
 /*
- * What is known of the end of a worker that a handler has killed, each handler in its own way, and where it
- * is said; with real processes. Each has a queue and a worker of its own, so that all of them die at once.
+ * The reported end of a worker that a handler has killed, each handler in its own way, and the places where
+ * it is reported; with real processes. Each has a queue and a worker of its own, so that all of them die at
+ * once.
  */
 #include "stack.h"
 #include <dirent.h>
@@ -50,8 +51,8 @@ static void start(const char *id, const char *queue, const char *activity)
              &stack.err);
 }
 
-/* It is dead, and its crash reporter, if there is one, has seen what only the kernel knows: it is waited for
- * only then, by a supervisor with patience. */
+/* The worker is dead, and its crash reporter, if there is one, has seen the kernel's report: a supervisor
+ * with patience waits for it only then. */
 static bool is_over(size_t i)
 {
     siginfo_t info = {0};
@@ -137,8 +138,8 @@ static void await_end(struct stack_program *program)
     CU_ASSERT_EQUAL(program->pid, 0);
 }
 
-/* It is known what the worker died of, so what ran beside it is not lost. When the worker is dead, the rows
- * say so: it has waited for that. */
+/* The cause of the worker's death is known, so activities that ran beside it are not lost. When the worker is
+ * dead, the rows say so: it has waited for that. */
 static void test_who_ran_beside_it_is_not_lost(void)
 {
     struct stack_program *worker = start_worker("beside");
@@ -160,7 +161,7 @@ static void test_who_ran_beside_it_is_not_lost(void)
         "- {1} beside-1- SIGSEGV in its handler, at address 0x10");
     CU_ASSERT_TRUE(stack_logged(worker, "died, with 2 activities: SIGSEGV in its handler", 1, 0));
     worker = start_worker("beside");
-    await_end(worker); /* its second victim */
+    await_end(worker); /* the second victim */
     worker = start_worker("beside");
     CHECK_STR("innocent", outcome("innocent"), "done");
     CU_ASSERT_TRUE(strstr(outcome("guilty"), "beside-2-") != NULL);
@@ -225,7 +226,7 @@ static const struct thole_test tests[] = {
     {"a worker goes on without its crash reporter", test_a_worker_goes_on_without_its_crash_reporter},
 };
 
-/* What a sanitizer has set stays, and the words would be its own. Leaks are looked for in /proc, which in
+/* A sanitizer's settings stay, and the words would be its own. Leaks are looked for in /proc, which in
  * another namespace of pids shows other processes. */
 static void leave_signals(const char *variable)
 {

@@ -160,7 +160,7 @@ static thole_status total(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return wait_for(ctx, "end");
 }
 
-/* Its child is "INSTANCE-kid" and waits for all. */
+/* The child is "INSTANCE-kid" and waits for all. */
 static thole_status mother(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_child_options const options = {

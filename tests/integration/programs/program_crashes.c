@@ -52,7 +52,7 @@ static void jump(void)
 {
     void (*volatile where)(void) = (void (*)(void))(uintptr_t)0x1234560;
     where();
-    zero = 0; /* it is no tail call */
+    zero = 0; /* no tail call */
 }
 
 /* Of a signal that nobody listens for: the process ends without a word. */

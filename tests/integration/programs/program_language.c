@@ -1,7 +1,7 @@
 /*
- * The program behind test_language.c: the parts of the language that need an engine between instances, a
- * worker between tries, or both. $LANGUAGE_EFFECTS is a file that gets "key activity try attempt" for each
- * time an activity runs.
+ * The program of test_language.c: the parts of the language that need an engine between instances, a worker
+ * between tries, or both. $LANGUAGE_EFFECTS is a file that gets "key activity try attempt" for each time an
+ * activity runs.
  */
 #include "dropped.h"
 #include "thole/program.h"
@@ -117,7 +117,8 @@ static thole_status teller(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return THOLE_OK;
 }
 
-/* A child under an id that its input names, which somebody else may have; it does not wait for the answer. */
+/* A child under an id that its input names, which another instance may have; it does not wait for the
+ * answer. */
 static thole_status hasty(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_child_options const options = {
@@ -136,7 +137,7 @@ static thole_status tidy(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return status == THOLE_OK ? cleaned : status;
 }
 
-/* Its child loses a race, and is cleaning up when it ends. */
+/* The child loses a race, and is cleaning up when the parent ends. */
 static thole_status hurried(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     size_t winner;

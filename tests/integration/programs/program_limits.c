@@ -136,7 +136,7 @@ static thole_status eats_blindly(thole_activity *act, thole_slice input, thole_s
     return THOLE_OK;
 }
 
-/* What thole itself gives is limited, on a thread too. */
+/* Memory from thole itself is limited, on a thread too. */
 static thole_status eats_of_thole(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     enum { PIECE = 1 << 20, PIECES_MAX = 10000 };

@@ -13,7 +13,7 @@ static thole_status next(thole_activity *act, thole_slice input, thole_slice *re
     return THOLE_OK;
 }
 
-/* Its input to an activity, and the result is its own. */
+/* Passes its input to an activity, and returns the result. */
 static thole_status relay(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     return thole_await(ctx, thole_call(ctx, THOLE_STR("next"), input), ret_output);
@@ -29,7 +29,7 @@ static thole_status chain(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
-/* The same input to several, one after the other. */
+/* Passes its input to several activities, one after the other. */
 static thole_status saga(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     for (int i = 0; i < 3; i++)
@@ -38,7 +38,7 @@ static thole_status saga(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return THOLE_OK;
 }
 
-/* The same input to several at once. */
+/* Passes its input to several activities at once. */
 static thole_status fan(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_task tasks[8];

@@ -146,7 +146,7 @@ static thole_status elsewhere(thole_activity *act, thole_slice input, thole_slic
     return thole_activity_fail(act, "it did not die");
 }
 
-/* What dies is not the worker. */
+/* A forked process dies, not the worker. */
 static thole_status forks(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     int status = 0;

@@ -1,8 +1,8 @@
 /*
  * The orchestrations of the tests with actors.h: each calls activities on the queue that its input names. As
  * a worker of its own, for tests that freeze and kill processes, it runs the same activities; they end when a
- * file $SEEDS_DIR/INSTANCE.ATTEMPT or INSTANCE.all is there, and append what they do to $SEEDS_DIR/runs:
- * "INSTANCE attempt N begins", "INSTANCE attempt N ends, token KIND".
+ * file $SEEDS_DIR/INSTANCE.ATTEMPT or INSTANCE.all exists, and log their steps to $SEEDS_DIR/runs: "INSTANCE
+ * attempt N begins", "INSTANCE attempt N ends, token KIND".
  */
 #include "remote_worker.h"
 #include "thole/program.h"

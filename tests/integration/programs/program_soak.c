@@ -1,4 +1,5 @@
-/* What test_soak runs all of, for hours if need be: threads and processes that do as their input says. */
+/* The program that test_soak runs, for hours if need be: threads and processes that act as their input
+ * says. */
 #include "thole/program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static thole_status works(thole_activity *act, thole_slice input, thole_slice *r
         _exit(3);
     if (is(input, "fail"))
         return thole_activity_fail(act, "as told");
-    if (is(input, "rude")) /* its token fires, its grace passes, its slot is given up */
+    if (is(input, "rude")) /* the token fires, the grace passes, the slot is given up */
         nanosleep(&(struct timespec){.tv_nsec = 900000000}, NULL);
     while (is(input, "hold"))
         THOLE_TRY(thole_activity_wait(act, 60000));

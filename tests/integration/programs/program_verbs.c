@@ -1,6 +1,6 @@
 /*
- * The program behind the tests of verbs: an orchestration for each thing that a client can ask. $VERBS_TOKENS
- * is a file that gets the token of each activity that is completed from outside, one line each. With
+ * The program of the tests of verbs: an orchestration for each kind of client request. $VERBS_TOKENS is a
+ * file that gets the token of each activity that is completed from outside, one line each. With
  * $VERBS_CHANGED set `steps` and `halts` decide differently than before, as a careless change of code would;
  * with $VERBS_OLD `versioned` has only its first version; with $VERBS_WITHOUT there is no `halts`.
  */
@@ -73,7 +73,7 @@ static thole_status raiser(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 
 /* ---- children, long lives, versions ---- */
 
-/* Its child is a gate. */
+/* The child is a gate. */
 static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_child_options const options = {
@@ -144,7 +144,7 @@ static thole_status halts(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), *ret_output), ret_output);
 }
 
-/* An activity that somebody else completes. */
+/* An activity that is completed from outside. */
 static thole_status outside(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_task const task = thole_call(ctx, THOLE_STR("later"), input);

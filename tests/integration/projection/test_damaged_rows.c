@@ -1,6 +1,6 @@
 /*
- * Rows that are damaged behind thole's back, each in another way, while instances start and end: `thole
- * projections verify` names each of them and nothing else, `rebuild` mends all, and nothing is lost.
+ * Rows that are damaged without thole's knowledge, each in another way, while instances start and end: `thole
+ * projections verify` names each of them and nothing else, `rebuild` repairs all, and nothing is lost.
  */
 #include "stack.h"
 #include <pthread.h>
@@ -20,7 +20,8 @@ static char runs[128], go[128];
 struct damage {
     const char *id;             /* of the instance that it is done to, and its first letters: what that is */
     const char *sql;            /* $ is the id */
-    const char *table, *column; /* that must be named; NULL: a row that is missing, or one too many */
+    const char *table, *column; /* names that must be reported; NULL: a row that is missing, or one too
+                                   many */
 };
 
 #define SET(table, assign) "UPDATE " table " SET " assign " WHERE instance = '$'"
@@ -240,7 +241,7 @@ static void start(const char *id)
              &stack.err);
 }
 
-/* What runs may end. */
+/* Running activities may end. */
 static void let_end(void)
 {
     FILE *const file = fopen(go, "we");
@@ -352,8 +353,8 @@ static void test_killed_rebuild(void)
     check_clean("after kills");
 }
 
-/* All rows are made anew while instances run, with rows that were damaged before; claims of activities that
- * run are kept, nothing is lost. */
+/* All rows are made again while instances run, with rows that were damaged before; claims of running
+ * activities are kept, nothing is lost. */
 static void test_second_schema(void)
 {
     struct load load = {.name = "more", .pause_ms = 4 * LOAD_PAUSE_MS};

@@ -1,6 +1,6 @@
 /*
- * Rows that somebody removes, from single ones to the whole schema, while the engine runs and while it does
- * not: they are made again, and every instance ends, without anything being started again for it.
+ * Rows that a user removes, from single ones to the whole schema, while the engine runs and while it does
+ * not: they are made again, and every instance ends, without any restart for it.
  */
 #include "stack.h"
 #include <string.h>
@@ -24,7 +24,7 @@ static void check_outcome(const char *id, const char *want)
     CHECK_STR(id, stack_outcome(client, id, HEAL_MS, &status), want);
 }
 
-/* No worker is there: each of them has an activity that waits, or a timer. */
+/* Without a worker: each of them has an activity that waits, or a timer. */
 static void start_many(const char *round)
 {
     (void)stack_terminate(worker, 10000);
@@ -39,7 +39,7 @@ static void start_many(const char *round)
                                       "10 10") != 0;
          i++)
         pause_ms(10);
-    pause_ms(1500); /* it is quiet: nothing is on its way to the database */
+    pause_ms(1500); /* quiet: nothing is on its way to the database */
 }
 
 static void check_many(const char *round)

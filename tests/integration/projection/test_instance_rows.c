@@ -169,7 +169,7 @@ static void the_last_row_counts(void)
     postgres_close(pg);
 }
 
-/* What is read of the executions; the row of the second one. */
+/* The executions as they are read; the row of the second one. */
 static void check_executions(struct postgres *pg, const char *what, const char *read, const char *row)
 {
     char text[256] = "";
@@ -200,7 +200,7 @@ static void an_only_execution_is_the_instance(void)
     row.history_seq = 30;
     apply_rows(pg, &row, 1);
     CHECK_STR("row", store_sql("only", "SELECT (execution, status, started_ms, ended_ms) FROM executions"),
-              "(1,9,100,201)"); /* it began with the instance */
+              "(1,9,100,201)"); /* began with the instance */
     postgres_close(pg);
 }
 

@@ -28,7 +28,7 @@ static void write_passfile(char path[TEXT_BYTES], mode_t mode)
     write_file(path, "passfile", line, mode);
 }
 
-/* Without a password. @p more: behind passfile=, or empty; or the service that has it all. */
+/* Without a password. @p more: follows passfile=, or empty; or the service that has it all. */
 static const char *conninfo(const char *more)
 {
     static char text[2 * TEXT_BYTES];

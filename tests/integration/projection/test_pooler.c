@@ -1,7 +1,7 @@
 /*
- * Postgres behind pgbouncer, which gives each transaction another session of the server: nothing is left in
- * sessions, an engine notices that a server has lost transactions although its connection stays, and orders
- * end correctly whatever is killed. Skipped where there is no pgbouncer ($PGBOUNCER, or that of the system).
+ * Postgres with pgbouncer, which gives each transaction another session of the server: sessions keep no
+ * state, an engine notices that a server has lost transactions although its connection stays, and orders end
+ * correctly whatever is killed. Skipped where there is no pgbouncer ($PGBOUNCER, or that of the system).
  */
 #include "postgres.h"
 #include "projector_store.h"
@@ -88,7 +88,7 @@ static thole_status open_at(const char *conninfo, struct postgres **ret)
     return postgres_open(&options, ret, &stack.err);
 }
 
-/* The first cell, as any other program behind the pooler sees it. */
+/* The first cell, as any other program of the pooler sees it. */
 static const char *seen_by_others(PGconn *conn, const char *sql)
 {
     static char text[256];

@@ -311,7 +311,7 @@ static void missing_tables_say_what_to_do(void)
     CHECK_HAS(store_err.text, "start an engine");
     CHECK_OK(postgres_migrate(pg, &store_err));
     CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, &claim, 1, NULL,
-                                &store_err)); /* the same connection goes on */
+                                &store_err)); /* on the same connection */
     postgres_close(pg);
 }
 

@@ -193,7 +193,7 @@ static void rows_of_another_time_are_left_alone(void)
     }
 }
 
-/* What a look at the rows of several says, whichever of them differ. */
+/* The result of a look at the rows of several partitions, whichever of them differ. */
 static void looks_at_several(void)
 {
     struct postgres *pg = store_migrated("looks");

@@ -1,4 +1,4 @@
-/* What a partition's projector writes and reads, and what people read of it, on a real Postgres. */
+/* The writes and reads of a partition's projector, and the reads of people, on a real Postgres. */
 #include "store_fixture.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static void fenced_batch_applies_nothing(void)
     CHECK_HAS(store_err.text, "partition 1");
     CHECK_STATUS(projector_store_reset(old, 1, 1, &rows, &store_err), THOLE_FENCED);
     CHECK_STATUS(projector_store_open(old, 1, 1, &rows, &registered, &store_err), THOLE_FENCED);
-    CHECK_INT(registered, 2); /* who has nothing newer in its log goes on beyond it */
+    CHECK_INT(registered, 2); /* an owner with nothing newer in its log goes on beyond it */
     CHECK_STATUS(fixture_apply(new, full_batch(3, 50)), THOLE_CONFLICT); /* never registered */
     CHECK_STR("unchanged", dump("fence"), before);
     CHECK_OK(fixture_apply(new, full_batch(2, 50)));
@@ -307,7 +307,7 @@ static const char *const ids[] = {
 struct seen {
     char id[THOLE_ID_BYTES_MAX + 1];
     size_t count, stop_after;
-    thole_instance_info info; /* its slices are not valid any more */
+    thole_instance_info info; /* with slices that are not valid any more */
     char all[1024];           /* ids, each followed by a space, as far as they fit */
 };
 
@@ -363,7 +363,7 @@ static void hostile_ids_come_back_as_they_are(void)
     postgres_close(pg);
 }
 
-/* Who applies the removal learns whose message is in good hands. */
+/* The removal reports which messages workers have. */
 static void removals_say_what_workers_had(void)
 {
     struct postgres *pg = store_partition("held");

@@ -1,6 +1,6 @@
 /*
- * What people read from Postgres: rows in which no two values are alike, and each read has each value in its
- * place, each filter leaves out what it should and nothing else, and pages together are the whole.
+ * The reads of people from Postgres: rows in which no two values are alike, and each read has each value in
+ * its place, each filter leaves out what it should and nothing else, and pages together are the whole.
  */
 #include "store_fixture.h"
 #include <inttypes.h>
@@ -256,7 +256,7 @@ static void test_poisoned_filters(void)
     }
 }
 
-/* What the callback says ends the reading, and is what is answered. */
+/* The callback's status ends the reading, and is returned. */
 static void test_callback_refuses(void)
 {
     thole_list_filter const instances = {.limit = 9};
@@ -287,7 +287,7 @@ static thole_status count(void *arg, uint64_t number)
     struct counted *counted = arg;
     counted->astray += number != counted->next;
     counted->next = number + 1;
-    return ++counted->rows > 3 * MANY ? THOLE_APP : THOLE_OK; /* it goes round */
+    return ++counted->rows > 3 * MANY ? THOLE_APP : THOLE_OK; /* a loop of pages */
 }
 
 static uint64_t number_of(thole_slice id)

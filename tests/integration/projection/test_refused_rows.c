@@ -86,7 +86,7 @@ static void restart_engine(void)
     engine = stack_program(&stack, "engine", "engine", "--sweep=1s", NULL);
 }
 
-/* What people see. */
+/* The view of people. */
 static void check_said(const char *id, const char *table)
 {
     char command[64], line[128];
@@ -104,7 +104,7 @@ static void check_said(const char *id, const char *table)
     CU_ASSERT_TRUE(stack_logged(engine, "Postgres refuses 1 rows, which are set aside", 1, 1000));
 }
 
-/* Tried again while the cause is there, then when it is gone. */
+/* Tried again while the cause lasts, then when it is gone. */
 static void verify(const char *table)
 {
     CU_ASSERT_EQUAL(run_thole("projections verify --rate 0"), 15);
@@ -151,7 +151,7 @@ static void a_timer_does_not_fire(void)
     check_outcome("bad-timer", "");
 }
 
-/* It runs all the same; what lists and show read is missing. */
+/* The instance runs all the same; the rows for list and show are missing. */
 static void no_list_has_it(void)
 {
     refuse("instances", "bad-row");
@@ -230,7 +230,7 @@ static void look_at_end(struct connection *connection, uint32_t p, const char *k
 /* The next record of the epoch: the start of an instance. */
 static void store_start(jsCtx *js, uint32_t p, struct log_end *end, const char *id, bool old)
 {
-    /* varints of INT32_MAX, and of the number behind it, which an engine of before has taken for a version */
+    /* varints of INT32_MAX, and of the next number, which an older engine has taken for a version */
     static const uint8_t largest[] = {0xff, 0xff, 0xff, 0xff, 0x07},
                          beyond[] = {0x80, 0x80, 0x80, 0x80, 0x08};
     char subject[128];
@@ -266,7 +266,7 @@ static void store_start(jsCtx *js, uint32_t p, struct log_end *end, const char *
     buf_release(&bytes);
 }
 
-/* The record of another instance behind it says that it was stored. */
+/* The next record, of another instance, says that it was stored. */
 static void store_history(uint32_t p, const char *id, const char *behind)
 {
     struct connection *const connection = stack_connect(&stack);
@@ -298,7 +298,7 @@ static const char *another_id(uint32_t p, const char *name)
     return id;
 }
 
-/* Its partition serves others, and it is ended as any other. */
+/* The partition serves others, and the instance is ended as any other. */
 static void a_version_that_no_column_holds(void)
 {
     thole_instance_status status;

@@ -1,4 +1,5 @@
-/* What should never be needed: work messages that are gone, rivals that came and went, rows that are gone. */
+/* Repairs that should never be needed: work messages that are gone, rivals that came and went, rows that are
+ * gone. */
 #include "connection.h"
 #include "event.h"
 #include "reader.h"
@@ -59,7 +60,7 @@ static void test_lost_work_is_queued_again(void)
     CU_ASSERT_TRUE(stack_logged(engine, "was lost and is queued again", 1, 1000));
 }
 
-/* No worker is there: what is cancelled leaves the queue without one. */
+/* Without a worker: cancelled activities leave the queue without one. */
 /* How many messages it may hold; -1: any number. */
 static void limit_work(int64_t most)
 {
@@ -76,7 +77,8 @@ static void limit_work(int64_t most)
     natsConnection_Destroy(nats);
 }
 
-/* Its operator has given it a limit. What it refuses, with error 10077, is told and tried again. */
+/* The operator has given the stream a limit. Refused messages, with error 10077, are reported and tried
+ * again. */
 static void test_full_stream_is_told_and_waited_for(void)
 {
     (void)stack_terminate(worker, 10000);
@@ -112,8 +114,8 @@ static void wait_settled(const char *id)
     pause_ms(2500); /* positions and watermarks are saved */
 }
 
-/* The inbox's consumer from now on sends what is never there, as if it stood on a replica that stays behind.
- */
+/* The inbox's consumer from now on reports messages that never come, as if it were on a replica that keeps
+ * lagging. */
 static void blind_reader(const char *stream)
 {
     char api[256], config[4096], request[4200];
@@ -186,7 +188,7 @@ static void test_rival_that_dies_is_noticed(void)
     }
 }
 
-/* What the next owner does again is in the queue already. */
+/* Messages that the next owner repeats are in the queue already. */
 static void test_redone_work_is_queued_once(void)
 {
     uint32_t const p = subject_partition(THOLE_STR("redone"), 8);
@@ -205,9 +207,9 @@ static void test_redone_work_is_queued_once(void)
     check_outcome("redone", "x");
 }
 
-/* The partition opens anew all the time; how old its row is says when its activity is queued again. A rival
- * that comes just when its message is looked up delays that by one more sweep: so none comes after 3 seconds.
- */
+/* The partition opens again all the time; the age of its row says when its activity is queued again. A
+ * rival that comes just when its message is looked up delays that by one more sweep: so none comes after 3
+ * seconds. */
 static void test_sweep_of_a_partition_that_opens_often(void)
 {
     enum { SWEEP_MS = 3000, SLACK_MS = 1500, RIVAL_MS = 900 };
@@ -220,7 +222,8 @@ static void test_sweep_of_a_partition_that_opens_often(void)
     engine = stack_program(&stack, "engine", "engine", "--sweep=3s", NULL);
     start("lost-often", "one");
     wait_messages("THOLE_default_WORK", 1);
-    start(after, "one"); /* its rows say that the messages before them are queued: nobody does that again */
+    start(after, "one"); /* the partition's rows say that the messages before them are queued: no engine
+                            repeats that */
     wait_messages("THOLE_default_WORK", 2);
     lose_work();
     size_t const before = stack_count(engine->log, "was lost and is queued again");
@@ -255,7 +258,7 @@ static void test_sweep_that_fails_is_tried_again(void)
     size_t const opened = stack_count(engine->log, "open, epoch ");
     CU_ASSERT_TRUE(stack_logged(engine, "no sweep today", 2, 10000));
     CU_ASSERT_EQUAL(stack_count(engine->log, "open, epoch "), opened);
-    CU_ASSERT_TRUE(stack_count(engine->log, "no sweep today") < 10); /* it waits in between */
+    CU_ASSERT_TRUE(stack_count(engine->log, "no sweep today") < 10); /* waits in between */
     (void)stack_sql(&stack, "DROP TRIGGER refuse ON thole_default.worker_queue; DROP FUNCTION "
                             "thole_default.refuse()");
     worker = stack_program(&stack, "worker", "worker", NULL);

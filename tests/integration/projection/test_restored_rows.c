@@ -183,7 +183,7 @@ static void test_idle(void)
         start(id, "long_nap", "x");
     }
     start("idle-held", "hold", "3000");
-    pause_ms(1500); /* it is quiet: nothing is on its way to the database */
+    pause_ms(1500); /* quiet: nothing is on its way to the database */
     CHECK_STR("timers", stack_sql(&stack, "SELECT count(*) FROM thole_default.timers"), "6");
     put_back(&by_psql);
     for (int i = 0; i < NAPS; i++) {

@@ -1,6 +1,6 @@
 /*
- * What the migrations make is what projections/schema_shape.c says (`--write` writes it), and what somebody
- * has removed of it is seen and made again.
+ * The shape that the migrations make equals projections/schema_shape.c (`--write` writes it), and parts that
+ * a user has removed are seen and made again.
  */
 #include "postgres.h"
 #include "schema_look.h"
@@ -129,7 +129,7 @@ static void test_removed(void)
     }
 }
 
-/* What has another text is said, and stays as it is. */
+/* A part with another text is reported, and stays as it is. */
 static void test_changed(void)
 {
     struct postgres *const pg = store_migrated("changed");
@@ -143,8 +143,8 @@ static void test_changed(void)
     postgres_close(pg);
 }
 
-/* Made again from what Postgres says of it, as a dump does, each text is the same: a restored database is not
- * told from one that somebody has changed otherwise. */
+/* Made again from Postgres's own description, as a dump does, each text is the same: a restored database is
+ * not told from one that a user has changed otherwise. */
 static void test_dumped(void)
 {
     static const char domains[] =
@@ -181,7 +181,7 @@ static void test_dumped(void)
     postgres_close(pg);
 }
 
-/* What others have put there is not looked at. */
+/* Objects of others are not looked at. */
 static void test_more(void)
 {
     struct postgres *const pg = store_migrated("more");

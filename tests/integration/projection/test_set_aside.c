@@ -539,7 +539,7 @@ static void a_turn_that_does_not_write_the_row(void)
     postgres_close(pg);
 }
 
-/* What is set aside is known to the next connection, and goes with the partition's rows. */
+/* Rows set aside are known to the next connection, and go with the partition's rows. */
 static void the_next_owner(void)
 {
     struct postgres *pg = store_partition("next");

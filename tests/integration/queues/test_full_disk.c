@@ -110,7 +110,7 @@ int main(void)
     }
     struct stack_program *const engine = stack_program(&stack, "engine", "engine", "--node-ttl=3s", NULL);
     client = stack_client(&stack);
-    (void)stack_terminate(engine, WAIT_MS); /* it would fill what room there is */
+    (void)stack_terminate(engine, WAIT_MS); /* would fill the remaining room */
     int const failed = thole_run_suite("full_disk", tests, ARRAY_LEN(tests));
     thole_client_close(client);
     stack_stop(&stack);

@@ -199,7 +199,7 @@ static void test_one_activity(void)
     CU_ASSERT(queued_becomes(&stage, 0));
     CU_ASSERT_EQUAL(look(&stage, 7), 0);
     queue_items(&stage, 7, 2);
-    queue_items(&stage, 7, 1); /* once more, although it is there */
+    queue_items(&stage, 7, 1); /* once more, although it exists */
     CU_ASSERT_EQUAL(stage.sink.stored, 4);
     CU_ASSERT_EQUAL(look(&stage, 7), 4);
     stage_close(&stage);
@@ -230,7 +230,7 @@ static void test_bad_publishes(void)
     stage_close(&stage);
 }
 
-/* Never more than wanted, whatever is wished in between; what is there is all delivered in the end. */
+/* Never more than wanted, whatever is wished in between; all messages are delivered in the end. */
 static void test_wishes_are_kept(void)
 {
     struct stage stage;
@@ -252,7 +252,7 @@ static void test_wishes_are_kept(void)
     stage_close(&stage);
 }
 
-/* What the puller asks the server for goes by here. */
+/* The puller's requests to the server pass here. */
 static atomic_ulong asked;
 
 void __real_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
@@ -428,7 +428,7 @@ static void test_a_queue_that_is_deleted_and_made_again(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(api_answer(connection, subject, ""), "\"success\":true"));
     uint64_t const cpu_us = used_cpu_us();
     nap_ms(500);
-    CU_ASSERT(used_cpu_us() - cpu_us < 100000); /* it does not ask in a hurry */
+    CU_ASSERT(used_cpu_us() - cpu_us < 100000); /* does not ask in a hurry */
     CHECK_OK(topology_ensure_queue(connection, stage.t.ns, THOLE_STR("q"), 0, &lease, NULL, &err), &err);
     queue_items(&stage, 1, 5);
     CU_ASSERT(reaches(&stage.worker.count, 5));
@@ -436,7 +436,7 @@ static void test_a_queue_that_is_deleted_and_made_again(void)
     stage_close(&stage);
 }
 
-/* What others may write into the stream. */
+/* Messages that others may write into the stream. */
 static const struct {
     const char *subject, *activity, *text;
 } bads[] = {

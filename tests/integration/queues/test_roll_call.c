@@ -1,4 +1,4 @@
-/* Who works for a namespace: the question, its answers, and those that are none. */
+/* The workers of a namespace: the question, its answers, and those that are none. */
 #include "roll_call.h"
 #include "streams_fixture.h"
 #include "subject.h"
@@ -95,7 +95,7 @@ static void test_a_silent_one(void)
         }                                                                                                    \
     }
 
-/* What no worker would say is nobody's answer. */
+/* An answer that no worker would send counts as none. */
 static void test_answers(void)
 {
     struct header const bad[][3] = {HEADERS("", "q", "1"), HEADERS("w", "a.b", "1"), HEADERS("w", "q", "x"),

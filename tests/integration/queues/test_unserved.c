@@ -201,7 +201,7 @@ static void test_everything_is_killed(void)
     stack_kill9(other);
     other = worker_of("knows-both", "known,future");
     CU_ASSERT_TRUE(becomes(all_rows, 0, LONG_MS));
-    check_runs("killed", FEW, FEW + 200); /* what ran at a kill may run again */
+    check_runs("killed", FEW, FEW + 200); /* activities running at a kill may run again */
     stack_kill9(other);
 }
 

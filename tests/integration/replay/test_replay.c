@@ -221,7 +221,7 @@ static const char *subject_of(const char *id, uint64_t execution)
     return text;
 }
 
-/* What a deposed owner wrote behind the newer one's EpochOpened does not count. */
+/* Records that a deposed owner wrote after the newer one's EpochOpened do not count. */
 static void write_void(struct connection *connection)
 {
     char subject[128];
@@ -240,7 +240,7 @@ static void write_void(struct connection *connection)
     CU_ASSERT_TRUE(publish_record(connection, subject_of("open", 1), &deposed));
 }
 
-/* What is not history does not stop the rest. */
+/* A message that is no history does not stop the rest. */
 static void test_damage(void)
 {
     struct connection_options const options = {

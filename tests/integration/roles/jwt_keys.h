@@ -1,4 +1,4 @@
-/* What `nsc` makes: NKeys, JWTs that they sign, credentials files. For servers in operator mode. */
+/* The products of `nsc`: NKeys, JWTs that they sign, credentials files. For servers in operator mode. */
 #ifndef THOLE_JWT_KEYS_H
 #define THOLE_JWT_KEYS_H
 #include <stdbool.h>

@@ -29,7 +29,7 @@ enum {
 #define ALL (E | W | C | G | A | K | R | S)
 
 struct attempt {
-    unsigned users; /* who try it */
+    unsigned users; /* users who try it */
     const char *subject;
     const char *body; /* NULL: a subscription */
 };
@@ -151,7 +151,7 @@ static const struct attempt attempts[] = {
     {W | C | G | A | K, IN "engine.child_result.victim", "x"},
     {ALL, IN "other.kind.victim", "x"},
     {ALL, "thole.other.in.0.start.gate.victim", "x"},
-    /* what engines alone write */
+    /* subjects that engines alone publish */
     {W | C | G | A | K, "thole.default.hist.0.victim.1", "x"},
     {W | C | G | A | K, "thole.default.hist.0.victim.deleted", "x"},
     {W | C | G | A | K, "thole.default.ctl.0.epoch", "x"},
@@ -255,7 +255,7 @@ static const struct attempt attempts[] = {
     {E | C | G | A | K, "$JS.ACK." WORK ".q_default.1.1.1.1700000000000000000.0", "+ACK"},
     {ALL, "$JS.ACK." WORK ".q_gpu.1.1.1.1700000000000000000.0", "+ACK"},
     {ALL, "$JS.ACK._.hash." WORK ".q_gpu.1.1.1.1700000000000000000.0", "+ACK"},
-    /* what one may hear */
+    /* subscriptions */
     {ALL, ">", NULL},
     {ALL, "*.>", NULL},
     {ALL, "thole.>", NULL},
@@ -373,7 +373,7 @@ static void replace_consumers(struct connection *hand, const char *stream)
     buf_release(&listed);
 }
 
-/* What else the programs had open when they ended goes away a moment later, in a cluster. */
+/* Other things that the programs had open go away a moment after their end, in a cluster. */
 static void settle(struct connection *hand, struct buf *to)
 {
     struct buf last;

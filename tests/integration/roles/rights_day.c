@@ -1,4 +1,4 @@
-/* What programs and people do with a namespace in a day, each with the rights of its role. */
+/* Actions of programs and people in a namespace in a day, each with the rights of its role. */
 #include "connection.h"
 #include "jscan.h"
 #include "link.h"
@@ -211,7 +211,7 @@ static void give_key(void)
     setenv("THOLE_AUDIT_EVERY", "100ms", 1);
 }
 
-/* What they signed is seen by those who may look; and a notary signs, too. */
+/* Signatures are seen by those who may look; and a notary signs, too. */
 static void signs(void)
 {
     int code;

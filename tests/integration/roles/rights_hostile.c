@@ -10,7 +10,7 @@ enum { ANSWER_BYTES = 256 * 1024, CONFIGS_BYTES = 512 * 1024, REQUESTS_LEAST = 5
 
 #define API "$JS.API."
 
-/* Behind the name of the stream that the subject names. */
+/* Parts that follow the name of the stream in the subject. */
 static const char *const bodies[] = {
     "\",\"subjects\":[\"evil.1\"],\"sources\":[{\"name\":\"KV_THOLE_default_SECRET\"}]}",
     "\",\"subjects\":[\"evil.2\"],\"republish\":{\"src\":\">\",\"dest\":\"evil.3\"}}",
@@ -67,7 +67,7 @@ struct trying {
 static void try_if_api(void *arg, char *subject)
 {
     struct trying *const trying = arg;
-    if (is_api(subject) && strstr(subject, ".MSG.NEXT.") == NULL) /* that answers when there is one */
+    if (is_api(subject) && strstr(subject, ".MSG.NEXT.") == NULL) /* answered only when there is a message */
         trying->tried += try_subject(trying->connection, subject);
 }
 

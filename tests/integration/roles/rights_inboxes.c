@@ -13,7 +13,7 @@ struct inboxes {
     size_t len;
 };
 
-/* What the user's file lets it subscribe to below _INBOX. */
+/* The inboxes below _INBOX that the user's file permits. */
 static void read_inboxes(enum right_user user, struct inboxes *ret)
 {
     char path[RIGHTS_PATH_BYTES], line[1024];

@@ -1,5 +1,5 @@
-/* What a user may publish, with a reply subject where only engines write: the server, or who answers, would
- * publish there for the user. Between two accounts the answer stays in the account that asked. */
+/* A user's publishes with a reply subject where only engines write: the server, or a service that answers,
+ * would publish there for the user. Between two accounts the answer stays in the account that asked. */
 #include "connection.h"
 #include "jscan.h"
 #include "rights_stage.h"

@@ -196,7 +196,7 @@ static void check_connections(void)
     CU_ASSERT_EQUAL(hold_connections("migrate"), 5);
 }
 
-/* What a session that sets nothing has. */
+/* The rights of a session without settings. */
 static void check_settings(void)
 {
     static const char *const settings[][2] = {{"lock_timeout", "10s"},
@@ -244,7 +244,7 @@ void rights_postgres_locks(void)
 {
     struct stack_program *const before = &rights_stack.programs[rights_stack.programs_len - 1];
     (void)rights_program("program_verbs", USER_ENGINE, "e-9", "--node-ttl=2s");
-    CU_ASSERT_EQUAL(stack_terminate(before, 30000), 0); /* it knows other orchestrations */
+    CU_ASSERT_EQUAL(stack_terminate(before, 30000), 0); /* knows other orchestrations */
     rights_expect(USER_SERVICE, 0, "before", "run steps --id l-1 --input before --timeout 60s");
     hold_locks("worker", "LOCK TABLE worker_queue IN ACCESS EXCLUSIVE MODE");
     rights_expect(USER_SERVICE, 0, "locked", "wait l-2 --timeout 60s");

@@ -22,7 +22,7 @@ const char *const rights_user_names[USERS] = {"engine",        "worker",    "cli
                                               "auditor",       "console",   "gateway", "remote-worker",
                                               "remote-client", "archivist", "notary",  "worker-gpu"};
 
-/* What narrows each. */
+/* The options that narrow each role. */
 static const char *const options[USERS] = {
     [USER_ENGINE] = "",
     [USER_WORKER] = "--queue default",
@@ -98,7 +98,7 @@ const char *rights_api_prefix(enum right_user user)
     return stage == RIGHTS_ACCOUNTS && rights_is_apart(user) ? "JS.thole.API" : NULL;
 }
 
-/* What passes between the two accounts: of all users that are apart. */
+/* The subjects that pass between the two accounts: of all users that are apart. */
 static void write_crossing(const char *option, const char *file)
 {
     int code;
@@ -158,7 +158,7 @@ static int write_users(char *text, size_t room, bool apart)
     return n;
 }
 
-/* Who connects without a name is the hand of the test, who may do everything. */
+/* A connection without a name belongs to the test, which may do everything. */
 static const char *config(void)
 {
     static char text[CONFIG_BYTES];
@@ -223,7 +223,7 @@ size_t rights_violations(void)
     size_t found = 0;
     for (size_t i = 0; i < ARRAY_LEN(servers) && servers[i]->kind == SERVER_NATS; i++) {
         (void)snprintf(path, sizeof path, "%s/nats.log", servers[i]->dir);
-        CU_ASSERT(stack_count(path, "Server is ready") > 0); /* it is the log */
+        CU_ASSERT(stack_count(path, "Server is ready") > 0); /* is the log */
         found += stack_count(path, "Violation");
     }
     return found;
@@ -310,7 +310,7 @@ static char *rights_there(const char *url)
     return strdup(said);
 }
 
-/* What the doctor says of them. */
+/* The doctor's findings about them. */
 static void doctor_says(const char *url, const char *expected)
 {
     int code;

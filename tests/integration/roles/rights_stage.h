@@ -64,10 +64,10 @@ const char *rights_shell(int *ret_code, const char *fmt, ...) THOLE_PRINTF(2, 3)
 /* Runs the command as a user; the check fails unless it exits with @p code and prints @p words. */
 void rights_expect(enum right_user user, int code, const char *words, const char *fmt, ...)
     THOLE_PRINTF(4, 5);
-/* How many times the servers say that somebody was denied something. */
+/* How many times the servers have logged a denial. */
 size_t rights_violations(void);
 
-/* What a user of the stack does in a day: rights_day.c. */
+/* A day of each user of the stack: rights_day.c. */
 void rights_day(void);
 /* Nobody but an engine makes or changes a stream, whatever is asked for in a name of the API that is
  * permitted. Before anything else has made one. */
@@ -79,8 +79,8 @@ void rights_listen_begin(void);
 void rights_listen_end(void);
 /* A program whose user may not hear its answers is told so when it connects. One violation. */
 void rights_deaf(void);
-/* What each role may not do, tried one by one: every attempt is refused, and nothing has changed. Engines and
- * workers must not run. */
+/* Forbidden actions of each role, tried one by one: every attempt is refused, and nothing has changed.
+ * Engines and workers must not run. */
 void rights_nats_attempts(void);
 void rights_postgres_attempts(void);
 /* Users of the account of clients and workers ask, with replies to what engines alone write: nothing of it is

@@ -72,7 +72,7 @@ static void test_no_engine_yet(void)
     CU_ASSERT_EQUAL(stack_terminate(engine, 20000), 0);
 }
 
-/* The namespace is there, the consumer is not, and no engine is. */
+/* The namespace exists, the consumer does not, and no engine runs. */
 static void test_a_worker_waits_for_an_engine(void)
 {
     struct buf ignored;
@@ -142,7 +142,7 @@ static void test_a_hostile_worker(void)
             connection_request(hostile, tries[i].subject, thole_slice_from(tries[i].body), &answer, NULL);
         CHECK_STR(tries[i].subject, thole_status_name(status), thole_status_name(THOLE_DENIED));
     }
-    /* What it may ask for changes nothing. */
+    /* permitted requests change nothing */
     CHECK_OK(connection_request(hostile, "thole.default.queues.default", THOLE_STR("{\"lease_ms\":86400000}"),
                                 &answer, &rights_stack.err),
              &rights_stack.err);

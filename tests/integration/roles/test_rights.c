@@ -32,7 +32,7 @@ static void test_one_server(void)
     rights_stop();
 }
 
-/* What deploy/nats has is what the command prints. */
+/* The files of deploy/nats equal the output of the command. */
 static void test_files(void)
 {
     for (int user = 0; user < USER_WORKER_GPU; user++) {

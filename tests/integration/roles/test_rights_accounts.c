@@ -17,7 +17,7 @@ static void test_two_accounts(void)
     rights_stop();
 }
 
-/* What deploy/nats has is what the command prints, and a server takes it. */
+/* The files of deploy/nats equal the output of the command, and a server takes them. */
 static void test_files(void)
 {
     static const char *const parts[] = {"exports", "--exports-to APP", "imports",

@@ -1,4 +1,4 @@
-/* The same as test_rights.c on a cluster of three servers, whose streams have three replicas. */
+/* test_rights.c on a cluster of three servers, whose streams have three replicas. */
 #include "rights_stage.h"
 
 static void test_cluster(void)

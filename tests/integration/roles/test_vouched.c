@@ -1,7 +1,8 @@
 /*
- * Who asks, as NATS vouches for it: users whose permissions are separate, an engine, a gateway and a binder
- * as processes. alice may publish only as alice, bob only what states a name; the gateway and the binder have
- * the permissions of their roles. What each did is in the histories, told apart, and these verify.
+ * The actors of requests, as NATS vouches for them: users whose permissions are separate, an engine, a
+ * gateway and a binder as processes. alice may publish only as alice, bob only under a stated name; the
+ * gateway and the binder have the permissions of their roles. The actions of each are in the histories, told
+ * apart, and these verify.
  */
 #include "connection.h"
 #include "jscan.h"
@@ -50,7 +51,7 @@ static const char *shell(int *ret_code, const char *fmt, ...)
     return output;
 }
 
-/* Who connects without a name is the hand of the test, who may do everything. */
+/* A connection without a name belongs to the test, which may do everything. */
 static const char *config(void)
 {
     static char text[LINE_BYTES];
@@ -107,7 +108,7 @@ static void expect(const char *user, int code, const char *words, const char *ar
 #define VOUCHED(name) "\"actor\":\"" name "\",\"actor_authenticated\":true"
 #define STATED(name) "\"actor\":\"" name "\",\"actor_authenticated\":false"
 
-/* That so many events of the instance are of this actor. */
+/* Checks that so many events of the instance are of this actor. */
 static void recorded(const char *id, const char *actor, size_t events)
 {
     int code;
@@ -136,10 +137,10 @@ static void test_the_command(void)
            "{\"id\":\"v-2\",\"orchestration\":\"order\"}\nEND\n");
     expect(NULL, 0, "", "wait v-2 --timeout 60s");
     recorded("v-2", VOUCHED("alice"), 1);
-    /* who states a name, of whomever */
+    /* states any name */
     expect("bob", 0, "s-1", "start collect --id s-1 --actor alice");
     expect("bob", 0, "", "signal s-1 item one --actor bob");
-    expect(NULL, 0, "", "terminate s-1 --vouched-actor carol"); /* who may publish everything */
+    expect(NULL, 0, "", "terminate s-1 --vouched-actor carol"); /* may publish everything */
     recorded("s-1", STATED("alice"), 1);
     recorded("s-1", STATED("bob"), 1);
     recorded("s-1", VOUCHED("carol"), 1);
@@ -238,7 +239,7 @@ static void test_the_binder(void)
     CU_ASSERT_PTR_NULL(strstr(said, VOUCHED("mallory")));
 }
 
-/* What cannot be taken is listed with the whole of its subject. */
+/* A message that cannot be taken is listed with its whole subject. */
 static void test_rejected(void)
 {
     char subject[128];

@@ -67,7 +67,7 @@ static void sign_account(const char *function, char ret[JWT_BYTES])
     CU_ASSERT_TRUE_FATAL(jwt_sign(&operator, claims, ret));
 }
 
-/* Its credentials are in <folder>/<name>.creds. */
+/* Writes the user's credentials to <folder>/<name>.creds. */
 static void make_user(const struct jwt_key *issuer, const char *name, struct jwt_key *ret)
 {
     char claims[512], path[SERVER_PATH_BYTES + 64];

@@ -260,7 +260,7 @@ static void test_open(void)
     memset(body, 'x', sizeof body);
     CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
     CU_ASSERT_FATAL(start_configured(&server, program, "jetstream {}\nmax_pending: 40MB"));
-    /* What is to be seen is that all is answered, not how fast: a sanitizer reads an answer slowly. */
+    /* The check is that all is answered, not how fast: a sanitizer reads an answer slowly. */
     struct connection_options const options = {
         .url = server.url, .name = "test", .connect_timeout_ms = 5000, .request_timeout_ms = WAIT_MS};
     CHECK_OK(connection_open(&options, &connection, &err), &err);

@@ -1,5 +1,5 @@
-/* Somebody has made as many consumers of a stream as the account allows: engines get none. Who did it is
- * said, by the engines that run, by one that starts, and by thole doctor; when they are gone all goes on. */
+/* A user has made as many consumers of a stream as the account allows: engines get none. The running engines,
+ * one that starts, and thole doctor say who did it; when the consumers are gone all goes on. */
 #include "connection.h"
 #include "stack.h"
 #include <stdio.h>
@@ -75,7 +75,7 @@ static void test_who_fills_the_account(void)
     int const n = fill();
     fprintf(stderr, "  %d consumers of somebody else fill the account\n", n);
     CU_ASSERT(n > 1000);
-    check_doctor(); /* it looks itself: the engine does so once in a minute */
+    check_doctor(); /* looks itself: the engine does so once in a minute */
     stack_kill9(engine);
     engine = start_engine("after");
     CU_ASSERT(stack_logged(engine, "maximum consumers limit reached", 1, WAIT_MS));

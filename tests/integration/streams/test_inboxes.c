@@ -251,7 +251,7 @@ static void test_a_prefix_for_each(void)
     CU_ASSERT_EQUAL(listening_end(&client), ARRAY_LEN(tried));
     CU_ASSERT_EQUAL(client.secrets, 0);
     CU_ASSERT_EQUAL(listening_end(&hand), 0);
-    CU_ASSERT(hand.to_worker > 0); /* it was there to be heard */
+    CU_ASSERT(hand.to_worker > 0); /* there were messages to be heard */
     CU_ASSERT(hand.pushes > 0);
     CHECK_STR("an inbox of nobody", hand.foreign, "");
     stack_stop(&stack);

@@ -1,4 +1,4 @@
-/* Who may connect: users, credentials files, TLS, against real servers. */
+/* Logins: users, credentials files, TLS, against real servers. */
 #include "server_process.h"
 #include "streams_fixture.h"
 #include <unistd.h>
@@ -227,7 +227,7 @@ static void test_own_authority(void)
     server_dir_remove(dir);
 }
 
-/* Who asks for TLS in any way sends nothing to a server that has none. */
+/* A client that asks for TLS in any way sends nothing to a server that has none. */
 static void test_never_in_plain_text(void)
 {
     static const struct {

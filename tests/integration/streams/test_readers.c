@@ -432,7 +432,7 @@ static void test_its_consumer_is_removed(void)
     uint64_t const start = clock_ms();
     while (strstr(api_answer(connection, subject, ""), "\"total\":0") == NULL && clock_ms() - start < 3000)
         nap_ms(5);
-    CU_ASSERT(clock_ms() - start < 3000); /* it would expire after 30 s */
+    CU_ASSERT(clock_ms() - start < 3000); /* would expire after 30 s */
 }
 
 static void test_no_reading_after_close(void)
@@ -565,7 +565,7 @@ static void test_the_next_sequence_was_purged(void)
     CHECK_OK(server_restart(&fixture_server, &err), &err);
     atomic_store(&f.slow, false);
     CU_ASSERT(reaches(&f.last, 2010));
-    CU_ASSERT(wait_epoch_above(connection, epoch)); /* what had come was delivered first */
+    CU_ASSERT(wait_epoch_above(connection, epoch)); /* received messages were delivered first */
     CU_ASSERT_FALSE(f.disorder);
     CU_ASSERT(f.count >= 520);
     ordered_reader_close(reader);
@@ -622,7 +622,7 @@ static void test_still_holds(void)
     CU_ASSERT(holds(place.hist, 10, ns, 15)); /* removed in good order */
     make_anew(&place);
     CU_ASSERT(!holds(place.hist, 10, ns, 0) && !holds(place.hist, 1, 0, 0));
-    fill_stream(connection, place.prefix, 12, 1); /* it has overtaken what was known of it */
+    fill_stream(connection, place.prefix, 12, 1); /* the stream has overtaken its known end */
     CU_ASSERT_FALSE(holds(place.hist, 10, ns, 12));
     CU_ASSERT_EQUAL(stream_still_holds(connection, "NONE", 1, 0, &good, &last, &err), THOLE_NOT_FOUND);
 }
@@ -634,7 +634,8 @@ static void note_lost(void *arg, bool with_connection)
     atomic_fetch_add(&f->lost, 1);
 }
 
-/* It says so once, and hands over nothing more: not what comes after, and not in the next epoch. */
+/* The reader reports the loss once, and hands over nothing more: no later message, and none in the next
+ * epoch. */
 static void check_lost(const struct place *place, struct following *f,
                        void (*strike)(const struct place *place))
 {
@@ -688,7 +689,7 @@ static void test_a_reader_that_says_so(void)
     CU_ASSERT_EQUAL(f.lost, 0);
 }
 
-/* Who reads the newest message of each subject goes on in a stream that begins again at 1. */
+/* A reader of the newest message of each subject goes on in a stream that begins again at 1. */
 static void test_a_bucket_that_is_made_anew(void)
 {
     struct place const place = fresh_place();
@@ -736,7 +737,7 @@ static void test_nodes(void)
     thole_error err = {0};
     CHECK_OK(nodes_watch_open(connection, t.ns, watch_node, &early, &a, &err), &err);
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n1"), THOLE_STR("x"), &err), &err);
-    CU_ASSERT(reaches(&early.count, 1)); /* what is overwritten before it was read is not seen */
+    CU_ASSERT(reaches(&early.count, 1)); /* a message overwritten before it was read is not seen */
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n2"), THOLE_STR("y"), &err), &err);
     CU_ASSERT(reaches(&early.count, 2));
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n1"), THOLE_STR("z"), &err), &err);

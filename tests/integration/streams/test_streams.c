@@ -238,7 +238,7 @@ static void test_a_corked_burst(void)
             held = is_held(from, &heard);
         CU_ASSERT(held);
         unsigned long const before = atomic_load(&heard.count);
-        connection_uncork(from); /* it does no harm */
+        connection_uncork(from); /* harmless */
         CHECK_OK(connection_publish(from, "burst", NULL, 0, THOLE_STR("x"), &err), &err);
         CU_ASSERT(reaches(&heard.count, before + 1));
         if (epoch == 1) {
@@ -303,7 +303,7 @@ static void test_what_must_not_reach_the_wire(void)
         CU_ASSERT_EQUAL(connection_publish(connection, "ok", &bad[i], 1, THOLE_STR("x"), &err),
                         THOLE_INVALID);
     CU_ASSERT_EQUAL(requests_in_flight(requests), 0);
-    /* What nats.c refuses is the caller's mistake, and no reason to connect anew. */
+    /* A refusal by nats.c is the caller's mistake, and no reason to connect again. */
     CU_ASSERT_EQUAL(connection_subscribe(connection, "a..b", hear, &heard, &subscription, &err),
                     THOLE_INVALID);
     CU_ASSERT_EQUAL(connection_epoch(connection), 1); /* the server has found nothing to complain about */
@@ -478,7 +478,7 @@ static void test_late_answers_are_dropped(void)
     struct publish const publish = {.subject = subject};
     unsigned long sent = 0;
     server_pause(&fixture_server);
-    while (sink.unknown < 5 && sent < 100) { /* it may still answer the first ones */
+    while (sink.unknown < 5 && sent < 100) { /* may still answer the first ones */
         CHECK_OK(requests_publish(requests, &publish, ++sent, &err), &err);
         CU_ASSERT(reaches(&sink.done, sent));
     }

@@ -38,7 +38,7 @@ static void test_made_and_read(void)
     CHECK_STR("ns", t.ns, ns);
     CU_ASSERT(t.partitions == 3 && t.replicas == 1 && t.nodes_ttl_ms == 2000);
     CHECK_OK(topology_ensure(connection, &(struct topology_options){.ns = ns}, &again, &err), &err);
-    CU_ASSERT(memcmp(&t, &again, sizeof t) == 0); /* zeroes ask for what is there */
+    CU_ASSERT(memcmp(&t, &again, sizeof t) == 0); /* zeroes ask for the present values */
     CHECK_OK(topology_read(connection, ns, &again, &err), &err);
     static const struct nonce_key none = {.bytes = {0}};
     CU_ASSERT(memcmp(&again.nonce_key, &none, sizeof none) == 0); /* clients have no business with it */
@@ -71,7 +71,7 @@ static void remove_stream(const char *name)
     buf_release(&answer);
 }
 
-/* What was there and is gone: only what can be made again is made. */
+/* Parts that are gone: only those that can be made again are made. */
 static void test_parts_that_are_gone(void)
 {
     static const struct {
@@ -356,7 +356,7 @@ static void test_mirror_and_seal_are_refused(void)
     CU_ASSERT(has(err.text, " has sealed true"));
 }
 
-/* What is the operator's choice is left alone. */
+/* Settings of the operator's choice are left alone. */
 static void test_limits_of_the_inbox_are_allowed(void)
 {
     char subject[TEXT_BYTES], json[1024];

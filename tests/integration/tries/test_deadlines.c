@@ -140,7 +140,7 @@ static void check_refused(const char *id)
     check_outcome(id, "timed out", WAIT_MS);
 }
 
-/* Its second try runs, and what that has said is in its row. */
+/* The second try runs, and its heartbeat is in its row. */
 static void wait_told(void)
 {
     static const char *const said = "SELECT convert_from(details, 'UTF8') FROM thole_default.worker_queue"
@@ -170,7 +170,7 @@ static void test_a_killed_workers_try_is_ended(void)
     CU_ASSERT_TRUE(stack_logged(engine, "1 tries are past their deadline and ended", 1, 1000));
     check_refused(refused);
     worker = start_worker("worker");
-    start("after-it", "unlimited", "echo"); /* its message comes again, and finds no row */
+    start("after-it", "unlimited", "echo"); /* the message comes again, and finds no row */
     check_outcome("after-it", "try 1, ", 20000);
     check_outcome("told", "try 3, 2", 20000); /* the engine has ended the second try, with what it had said */
     CU_ASSERT_EQUAL(runs("told"), 3);
@@ -227,7 +227,7 @@ static void test_a_claim_after_the_deadline_runs_nothing(void)
     for (int i = 0;
          i < 1000 && strcmp(stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0") != 0;
          i++)
-        pause_ms(10); /* it has said so, and does it now */
+        pause_ms(10); /* has said so, and does it now */
     CHECK_STR("rows", stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0");
     engine = start_engine();
     check_outcome("too-late", "timed out", 20000);

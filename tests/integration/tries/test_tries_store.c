@@ -68,7 +68,7 @@ static void old_try_is_refused(void)
     add(pg, (struct try){1, 1, 0, ""});
     CHECK_INT(store_claim_one(pg, ME, &second), ROW_MISSING); /* no such try (yet) */
     CHECK_INT(store_claim_one(pg, ME, &first), ROW_MINE);
-    add(pg, (struct try){1, 2, 0, ""}); /* the row of try 1 was left behind */
+    add(pg, (struct try){1, 2, 0, ""}); /* the row of try 1 remained */
     CHECK_STR("replaced", rows_of("fence"), "(1,2,0,)");
     CHECK_INT(store_claim_one(pg, ME, &second), ROW_MINE);
     CHECK_INT(second.attempt, first.attempt); /* of one worker, too: only the try tells them apart */
@@ -213,7 +213,8 @@ static void claims_write_deadlines_once(void)
     CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     CU_ASSERT(claim.expired);
     CHECK_INT(claim.attempt, 3);
-    CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err)); /* given back is not begun anew */
+    CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err)); /* a claim given back is not
+                                                                         restarted */
     CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     CU_ASSERT(claim.expired);
     add(pg, (struct try){1, 2, 60000, ""}); /* the next try is */
@@ -330,7 +331,7 @@ static void details_travel_with_the_lease(void)
     add(pg, (struct try){1, 1, 0, "from try 0"});
     CHECK_OK(worker_store_claim(pg, ME, NULL, &claim, 1, &arena, &store_err));
     CHECK_STR("of the try before", (const char *)claim.details.ptr, "from try 0");
-    CHECK_INT(claim.orchestration.len, 0); /* its instance has no row */
+    CHECK_INT(claim.orchestration.len, 0); /* the instance has no row */
     CHECK_INT(claim.version, 0);
     (void)store_sql("details",
                     "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms,"
@@ -403,12 +404,12 @@ static void left_rows_need_no_worker(void)
     CHECK_INT(mine.state, ROW_MINE);
     (void)store_sql("left", "UPDATE worker_queue SET swept_at = NULL, renewed_at = NULL");
     CHECK_INT(orphans(pg, &try, &timeout_ms), 0);
-    CHECK_INT(store_claim_one(pg, OTHER, &other), ROW_MISSING); /* its message came again: nothing to run */
+    CHECK_INT(store_claim_one(pg, OTHER, &other), ROW_MISSING); /* the message came again: nothing to run */
     CHECK_STR("untouched", store_sql("left", "SELECT (attempt, worker, later) FROM worker_queue"),
               "(1,worker-1,t)");
     (void)store_sql("left", "UPDATE worker_queue SET deadline_at = clock_timestamp() - interval '1 s'");
     CHECK_INT(next_deadline(pg), 0);
-    CHECK_INT(expire(pg, 500, 10, &arena, &rows), 1); /* it does end */
+    CHECK_INT(expire(pg, 500, 10, &arena, &rows), 1); /* does end */
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
     CHECK_OK(fixture_apply(pg, store_batch(1, 0)));
     CHECK_OK(worker_store_leave(pg, ME, &mine, 1, &store_err));
@@ -430,7 +431,7 @@ static void tries_without_a_timeout_stay_hot(void)
     }
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ROWS, NULL, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
-    postgres_close(pg); /* its statistics are sent when it ends */
+    postgres_close(pg); /* statistics are sent when it ends */
     store_check_hot("hot", 2 * ROWS);
 }
 

@@ -39,7 +39,7 @@ static void test_two_tries(void)
     stage_schedule_try(&stage, "i", 1, (struct stage_try){1, 0, ""}, "paged", "fail");
     check_result(1, THOLE_APP, 1, "no answer", "bank.away", "page 1.1");
     CU_ASSERT_FALSE(stage_last.final);
-    /* the same attempt of the same worker: only the try tells the two results apart */
+    /* an equal attempt of the same worker: only the try tells the two results apart */
     stage_schedule_try(&stage, "i", 1, (struct stage_try){2, 0, stage_last.details}, "paged", "");
     check_result(2, THOLE_OK, 2, "2.1 after page 1.1", "", "");
     stage_schedule_try(&stage, "i", 2, (struct stage_try){7, 0, ""}, "paged", "final");
@@ -124,7 +124,7 @@ static void test_a_try_takes_too_long(void)
     stage_end(&stage);
 }
 
-/* It does not even listen: its slot is given up, and what it says when it comes back does not count. */
+/* The try does not even listen: its slot is given up, and a late return does not count. */
 static void test_a_try_that_does_not_listen_times_out(void)
 {
     stage_begin(&stage, "deaf");
@@ -145,7 +145,7 @@ static void test_a_try_that_does_not_listen_times_out(void)
     stage_end(&stage);
 }
 
-/* Its worker was lost, and nobody else has seen the deadline pass. */
+/* The worker was lost, and no other has seen the deadline pass. */
 static void test_a_claim_after_the_deadline_runs_nothing(void)
 {
     struct claim claim = {.key = {THOLE_STR("i"), 1, 1, 1}};
@@ -255,8 +255,7 @@ static void test_later(void)
     CU_ASSERT_TRUE(stage_drained(&stage, 2000));
     CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), 1);
     CU_ASSERT_EQUAL(stage_results(&stage, "i", 0, 0), 0);
-    stage_schedule_try(&stage, "i", 1, (struct stage_try){4, 0, ""}, "paged",
-                       ""); /* it failed: the next try */
+    stage_schedule_try(&stage, "i", 1, (struct stage_try){4, 0, ""}, "paged", ""); /* failed: the next try */
     check_result(1, THOLE_OK, 4, "4.1 after ", "", "");
     worker_host_stop(worker);
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_log_end(&stage), "left=1"));

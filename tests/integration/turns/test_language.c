@@ -155,7 +155,7 @@ static void kill_all(void)
     worker = launch("worker", "worker");
 }
 
-/* What an instance costs that comes back to memory does not grow with its age. */
+/* The cost of loading an instance does not grow with its age. */
 static void test_old_instance_loads_its_newest_lives(void)
 {
     const char *line = "instance=rounds-1 execution=300 *loads from 2 records";

@@ -154,7 +154,7 @@ static void pooled_workers(void)
         actor_stop(&pool[i]);
 }
 
-/* Its lease, in its row and at the broker, is as long as its option says. */
+/* The lease, in the row and at the broker, is as long as the option says. */
 static void check_lease(const char *queue, const char *id)
 {
     char want[32];
@@ -167,8 +167,8 @@ static void check_lease(const char *queue, const char *id)
     CU_ASSERT_EQUAL(work_heard_ack_wait_ms(queue), SHORT_LEASE_MS);
 }
 
-/* Its worker is killed: another one has it when the lease that the row shows then is over, and not before.
- * Two leases are left to a busy machine; by the database's clock. */
+/* The worker is killed: another one has the activity when the lease in the row is over, and not before. Two
+ * leases are left to a busy machine; by the database's clock. */
 static void worker_dies(void)
 {
     char lease[16], until[64];
@@ -202,8 +202,8 @@ static void worker_dies(void)
 
 /* ---- deadlines ---- */
 
-/* It has waited for longer than a try may take: its time begins when it is claimed, not when it was asked
- * for. */
+/* The activity has waited for longer than a try may take: its time begins when it is claimed, not when it was
+ * scheduled. */
 static void refreshed(void)
 {
     actor_options(&queued, &seed.stack, "later", LEASE_MS);

@@ -124,7 +124,8 @@ static void test_cancel_while_an_activity_runs(void)
 static void test_cancelled_saga_compensates(void)
 {
     start("saga", "saga", "book");
-    for (int i = 0; i < 2000 && stack_count(stack.effects, "saga.1.4 slow") == 0; i++) /* its fourth event */
+    for (int i = 0; i < 2000 && stack_count(stack.effects, "saga.1.4 slow") == 0; i++) /* the fourth event
+                                                                                          of the saga */
         pause_ms(10);
     CU_ASSERT_EQUAL(stack_count(stack.effects, "saga.1.4 slow"), 1);
     CHECK_OK(thole_client_cancel(client, THOLE_STR("saga"), THOLE_STR("no"), &stack.err), &stack.err);

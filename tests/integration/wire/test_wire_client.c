@@ -1,5 +1,5 @@
-/* Somebody without our library: a program in another language, from docs/wire.md alone, against real servers.
- */
+/* A client without our library: a program in another language, from docs/wire.md alone, against real
+ * servers. */
 #include "stack.h"
 #include <stdlib.h>
 

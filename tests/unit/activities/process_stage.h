@@ -35,7 +35,7 @@ struct thole_activity *process_stage_activity(const char *name, const char *inpu
 /* Runs it, and says what a worker would report: "ok: OUTPUT", "STATUS [type] final: TEXT | DETAILS". Static.
  */
 const char *process_stage_run(struct thole_activity *act);
-/* The same of one that is made and destroyed. */
+/* Like process_stage_run(), with an activity that it makes and destroys. */
 const char *process_stage_once(const char *name, const char *input);
 
 /* Compares once: what CHECK_STR() is given is called again and again. */

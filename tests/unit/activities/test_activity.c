@@ -1,4 +1,4 @@
-/* What a handler may call, without a worker: facts, token, heartbeats, failures, what is reported. */
+/* The functions that a handler may call, without a worker: facts, token, heartbeats, failures, reports. */
 #include "activity_run.h"
 #include "clock.h"
 #include "dropped.h"
@@ -215,7 +215,7 @@ static thole_status fails_as(thole_activity *act, thole_slice input, thole_slice
     (void)input, (void)ret_output;
     (void)thole_activity_heartbeat(act, THOLE_STR("half"));
     thole_status const status = thole_activity_fail_as(act, thole_slice_from(type), "no");
-    type[0] = 'X'; /* it was copied */
+    type[0] = 'X'; /* the type was copied */
     return status;
 }
 
@@ -287,7 +287,7 @@ static void test_results(void)
                  "the handler returned CANCELLED, but nothing had cancelled it", "", false, "");
     check_result(made(odd), THOLE_APP, "the handler returned 12345, which is not a status", "", false, "");
     act = made(changes_its_mind);
-    act->timed_out = true; /* it was too late */
+    act->timed_out = true; /* too late */
     check_result(act, THOLE_TIMEOUT, "timeout", "timeout", false, "");
     act = made(changes_its_mind);
     act->poisoned = true;

@@ -1,5 +1,4 @@
-/* What a forkserver was told, and its end: one that does not end is killed, and not waited for without end.
- */
+/* Messages to a forkserver, and its end: one that does not end is killed, and not waited for without end. */
 #include "forkserver.h"
 #include "logged.h"
 #include "process_early.h"
@@ -15,7 +14,7 @@ static struct {
     pid_t self, waited, killed;
     bool silent; /* nothing is heard of it in time */
     int signal;
-    int threads; /* that the program has started */
+    int threads; /* threads of the program */
     struct said said;
 } play;
 
@@ -91,7 +90,7 @@ static void stop_with(bool silent, int threads)
     CU_ASSERT_EQUAL(forkserver_memory_max(forkserver, &more), 1 << 20);
     forkserver_stop(forkserver);
     CU_ASSERT_TRUE(play.waited > 0);
-    CU_ASSERT_EQUAL(__real_kill(play.waited, 0), -1); /* it is no zombie, either */
+    CU_ASSERT_EQUAL(__real_kill(play.waited, 0), -1); /* nor is it a zombie */
     CU_ASSERT_EQUAL(errno, ESRCH);
 }
 

@@ -1,4 +1,4 @@
-/* What a handler sees of its activity, and the threads that run handlers. No server is needed. */
+/* A handler's view of its activity, and the threads that run handlers. No server is needed. */
 #include "clock.h"
 #include "handlers.h"
 #include "heap.h"
@@ -36,7 +36,7 @@ static void check_text(const char *what, thole_slice got, const char *want)
     CHECK_STR(what, text, want);
 }
 
-static unsigned threads_left = UINT_MAX; /* that the system gives */
+static unsigned threads_left = UINT_MAX; /* number of threads that the system gives */
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg)
@@ -265,7 +265,7 @@ static void test_abandoned(void)
     handlers_run(pool, third);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
     fire(next, THOLE_CANCEL_REQUESTED,
-         THOLE_STR("enough")); /* it comes back, and its thread fills the slot that is owed */
+         THOLE_STR("enough")); /* comes back, and its thread fills the owed slot */
     CU_ASSERT_PTR_EQUAL(next_finished(), next);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 1);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
@@ -356,7 +356,7 @@ static void test_outlives_the_pool(void)
     mailbox_release(&inbox);
     atomic_store(&let_go, true);
     until_runs(2);
-    nanosleep(&pause, NULL); /* its thread frees the activity and the pool: for the leak checker */
+    nanosleep(&pause, NULL); /* the thread frees the activity and the pool: for the leak checker */
 }
 
 static const struct thole_test tests[] = {

@@ -1,4 +1,4 @@
-/* What a handler in a process of its own sees, can do and returns is what one on a thread does. */
+/* A handler in a process of its own sees, can do and returns the same as one on a thread. */
 #include "dropped.h"
 #include "process_stage.h"
 #include "wrap_mutexes.h"
@@ -12,7 +12,7 @@
 
 enum {
     LARGE_BYTES = 9 * 1024 * 1024, /* more than any frame */
-    CPU_MAX_S = 7200,              /* what the surroundings of this program allow */
+    CPU_MAX_S = 7200,              /* limit in the environment of this program */
 };
 
 /* ---- handlers ---- */
@@ -234,7 +234,7 @@ static long oom_score(pid_t of)
     return strtol(text, NULL, 10);
 }
 
-/* What surrounds it. */
+/* Facts about its surroundings. */
 static thole_status looks_around(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     int opened = 0, caught = 0;
@@ -402,7 +402,8 @@ static void test_warm(void)
     snprintf(first, sizeof first, "%s", process_stage_once("pid_twice", ""));
     process_stage_check("the second time", process_stage_once("pid_twice", ""), first);
     CU_ASSERT_STRING_NOT_EQUAL(process_stage_once("pid_twice", ""), first);
-    snprintf(first, sizeof first, "%s", process_stage_once("pid_minute", "")); /* its CPU time is its own */
+    snprintf(first, sizeof first, "%s", process_stage_once("pid_minute", "")); /* each process has its own
+                                                                                  CPU time */
     CU_ASSERT_STRING_NOT_EQUAL(process_stage_once("pid_minute", ""), first);
 }
 
@@ -434,7 +435,7 @@ static void test_token(void)
     snprintf(want, sizeof want, "%d requested too dear 1 %d", THOLE_CANCELLED, THOLE_CANCELLED);
     CHECK_STR("what it saw", text, want);
     activity_destroy(running.act);
-    process_stage_begin(&running, "waits", ""); /* the same process; its token is as new */
+    process_stage_begin(&running, "waits", ""); /* in the same process, with a fresh token */
     CU_ASSERT_FALSE(thole_activity_cancelled(running.act));
     process_stage_fire(running.act, THOLE_CANCEL_LEASE_LOST, "", 30000);
     process_stage_end(&running);

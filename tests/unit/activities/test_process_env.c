@@ -1,4 +1,4 @@
-/* What of the environment reaches activities in processes of their own, and that they gain no privileges. */
+/* The variables that reach activities in processes of their own, and that these gain no privileges. */
 #include "environment.h"
 #include "process_stage.h"
 #include <fcntl.h>
@@ -21,8 +21,8 @@ static bool block_has(const char *path, const char *word)
     return len < 0 || memmem(block, (size_t)len, word, strlen(word)) != NULL;
 }
 
-/* Its own variables of those that main() has set, those of a program that it starts, and what is left of a
- * secret. */
+/* The process's own variables among those that main() has set, those of a program that it starts, and the
+ * traces of a secret. */
 static thole_status tells(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     char names[1024] = "", path[64], line[256];
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
         (void)execl("/proc/self/exe", argv[0], "again", NULL);
         return 1;
     }
-    static const char literal[] = "X_LITERAL=geheim"; /* it cannot be written */
+    static const char literal[] = "X_LITERAL=geheim"; /* not writable */
     (void)putenv((char *)(uintptr_t)literal);
     process_stage_env = getenv("THOLE_PROCESS_ENV");
     process_stage_open(&program, 2);

@@ -1,4 +1,4 @@
-/* What a worker and its processes say to each other: in pieces, too much of it, and nothing of the kind. */
+/* Messages between a worker and its processes: in pieces, too large ones, and bytes that are no message. */
 #include "process_end.h"
 #include "process_frame.h"
 #include "thole_cunit.h"

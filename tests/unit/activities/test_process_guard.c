@@ -287,7 +287,7 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
-    struct pollfd *volatile waits = fds; /* that it is read, too, the compiler does not know */
+    struct pollfd *volatile waits = fds; /* volatile: the compiler does not know that it is read, too */
     CU_ASSERT_TRUE(n == 2 && waits[0].fd == LIFE && waits[1].fd == SIGNALS && timeout_ms == -1);
     CU_ASSERT_TRUE(waits[0].events == POLLIN && waits[1].events == POLLIN);
     if (!next_step())

@@ -202,7 +202,7 @@ static void start_family(void)
         nap_ms(1);
 }
 
-/* The one that it leaves behind is not its child. */
+/* The remaining process is not its child. */
 static thole_status demonic(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)act;
@@ -249,7 +249,7 @@ static thole_status regicide(thole_activity *act, thole_slice input, thole_slice
     return THOLE_OK;
 }
 
-/* A child that is waited for is none that is left behind; nor is one that has ended and was not asked for. */
+/* A child that was waited for does not remain; nor does one that has ended without a wait. */
 static thole_status tidy(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     pid_t const child = fork();
@@ -292,7 +292,7 @@ static thole_status orphans(thole_activity *act, thole_slice input, thole_slice 
     return THOLE_OK;
 }
 
-/* What a program that the handler starts has of descriptors. */
+/* Descriptors of a program that the handler starts. */
 static thole_status descriptors(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     char text[256] = "";
@@ -384,7 +384,7 @@ static void run_orphans(void *input)
                         "somebody | page 1");
 }
 
-/* What was killed with it is told of, what had ended before is not. */
+/* Processes killed with it are reported; those that had ended before are not. */
 static void test_how_many_went_with_it(void)
 {
     static const struct {
@@ -440,7 +440,7 @@ static void test_runs_away(void)
     uint64_t const took_ms = clock_monotonic_ms() - from_ms;
     unsigned const at = atomic_load(&process_notes->fired);
     nap_ms(50);
-    CU_ASSERT_EQUAL(atomic_load(&process_notes->fired), at); /* it runs no more */
+    CU_ASSERT_EQUAL(atomic_load(&process_notes->fired), at); /* runs no more */
     fprintf(stderr, "\n  caught after %d ms, in generation %u\n", (int)took_ms, at);
     activity_destroy(running.act);
 }
@@ -511,7 +511,7 @@ static void test_limits(void)
     test_starves();
 }
 
-/* ---- what somebody else kills ---- */
+/* ---- killed from outside ---- */
 
 static thole_status holds(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
@@ -572,7 +572,7 @@ static pid_t parent_of(pid_t one)
     return (pid_t)parent;
 }
 
-/* No forkserver is there to clear away after a guard: its process dies by itself. */
+/* No forkserver clears away after a guard: its process dies by itself. */
 static void check_guard_killed(struct process_running *running, pid_t one)
 {
     pid_t gone = 0;

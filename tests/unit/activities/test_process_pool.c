@@ -8,7 +8,7 @@
 
 enum { PLANS_MAX = 8 };
 
-/* How each start ends; behind the last: as that. */
+/* How each start ends; further ones end like the last. */
 enum plan { NO_PLACE, NO_FORK, NO_GUARD, RESET, EXITS };
 static struct {
     enum plan plans[PLANS_MAX];

@@ -12,9 +12,9 @@ struct log {
     uint64_t epoch, n, sequence, committed_lag, turns[LOG_INSTANCES];
     struct record_hash newest, instances[LOG_INSTANCES];
     bool old;              /* the writer writes no hashes */
-    char said[SAID_BYTES]; /* what was found: "FAULT SEQUENCE, ..." */
+    char said[SAID_BYTES]; /* findings: "FAULT SEQUENCE, ..." */
     size_t findings;
-    struct seal *seal; /* what was published of it; NULL: nothing */
+    struct seal *seal; /* published seal; NULL: none */
     bool extends;      /* see struct audit_options */
 };
 extern const char *const story_ids[LOG_INSTANCES]; /* a, b, c */

@@ -45,13 +45,13 @@ static void test_deletion(void)
     CU_ASSERT_EQUAL(summary.removed, 3);
     (void)story_check_instance(log, 1);
     want(log, "the instance", "");
-    log->records[3].sequence = 0; /* #4 of an instance that is there */
+    log->records[3].sequence = 0; /* #4 of an instance that exists */
     (void)story_check(log);
     want(log, "and another's", "missing 0");
     story_end(log);
 }
 
-/* Events come early again: of execution 0, behind the deletion of execution 1. */
+/* Events come early again: of execution 0, after the deletion of execution 1. */
 static void test_event_after_deletion(void)
 {
     struct log *log = story_written();
@@ -122,7 +122,7 @@ static void test_old_versions(void)
     story_end(log);
 }
 
-/* What a rival stored at the end, and what stands behind it, does not count. */
+/* Records that a rival stored at the end, and those after them, do not count. */
 static void test_void(void)
 {
     struct log *log = story_written(), *rival = story_written();

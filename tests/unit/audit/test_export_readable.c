@@ -1,4 +1,4 @@
-/* What a person reads in a file of JSON lines is what its records say, or the file is corrupt, and its line
+/* The readable part of a file of JSON lines agrees with its records, or the file is corrupt, and the line
  * named. */
 #include "export.h"
 #include "export_readable.h"
@@ -58,7 +58,7 @@ static void write_all(bool readable)
     history_writer_release(&writer);
 }
 
-/* What is said of the file with one place replaced; "" when it is good. */
+/* The error of the file with one place replaced; "" when it is good. */
 static const char *said(const char *from, const char *to)
 {
     static thole_error error;
@@ -102,7 +102,7 @@ static void test_forged(void)
         {"\"name\":\"pay\"", "\"name\":\"pay\",\"n\\u0061me\":\"refund\"",
          LINE "event 2 has members that this version does not know"},
         {"\"events\":[{", "\"events\":[{\"id\":0},{", LINE "event 1 has no \"execution\""},
-        {"\"100 EUR\"", "\"\\u0031\\u00300 EUR\"", ""}, /* the same text */
+        {"\"100 EUR\"", "\"\\u0031\\u00300 EUR\"", ""}, /* equal text */
         {"\"100 EUR\"", "  \"100 EUR\" ", ""},
         {"\"events\":", "\"ev\":",
          "line 2 is not as thole export writes it: there is no \"ev\"; there are: schema sequence record "
@@ -153,7 +153,7 @@ static void test_without(void)
     CHECK_STR("none at all", got, "");
 }
 
-/* Who has no use for them does not look. */
+/* A reader without use for them does not look. */
 static void test_unread(void)
 {
     struct history_file_reader const reader = {.begin = NULL};

@@ -161,7 +161,7 @@ static void encode_references(struct buf *to)
     CU_ASSERT_TRUE(to->len < 3 * LONG);
 }
 
-/* What is left of each event of the record: its payload, or (erased); then its details. */
+/* Checks the rest of each event of the record: its payload, or (erased); then its details. */
 static void check_left(const char *name, const struct buf *bytes, const char *want)
 {
     struct arena arena;
@@ -214,7 +214,7 @@ static void test_references(void)
     buf_release(&bytes);
 }
 
-/* The same payload has another salt, and so another hash, in each place. */
+/* Equal payloads have another salt, and so another hash, in each place. */
 static void test_salts(void)
 {
     struct event const events[] = {{.id = 1, .kind = EVENT_CUSTOM_STATUS_SET, .data = THOLE_STR("yes")},

@@ -105,7 +105,7 @@ static void test_right(void)
     story_end(log);
 }
 
-/* The end is known, too: each bit of the last record, and whether it is there. */
+/* The end is known, too: each bit of the last record, and whether it exists. */
 static void test_the_end(void)
 {
     struct published published;
@@ -133,7 +133,7 @@ static void test_the_end(void)
     story_end(log);
 }
 
-/* What a deletion removed is told from what was removed under its cover. */
+/* Records that a deletion removed are told from records removed under its cover. */
 static void test_cover(void)
 {
     struct published published;
@@ -157,7 +157,7 @@ static void test_cover(void)
     story_end(log);
 }
 
-/* A log that was written anew, with hashes that fit each other, has other leaves. */
+/* A log written from scratch, with hashes that fit each other, has other leaves. */
 static void test_written_anew(void)
 {
     struct published published;

@@ -132,7 +132,7 @@ static uint64_t verify(struct log *log, const struct note_key *by)
     return records;
 }
 
-/* Begun anew behind each record, and after each step of publishing. */
+/* Begun again after each record, and after each step of publishing. */
 static void test_goes_on(void)
 {
     struct log *log = story_written();
@@ -176,7 +176,7 @@ static void test_two(void)
     CU_ASSERT_EQUAL(verify(log, &key), 4);
     CU_ASSERT_EQUAL(verify(log, &other), 7);
     want_ok(sealer_take_leaves(a, buf_bytes(&stream[2].bytes), &error));
-    want_ok(give(a, log, 6)); /* behind the other one */
+    want_ok(give(a, log, 6)); /* after the other one */
     CU_ASSERT_TRUE(publish(a));
     CU_ASSERT_EQUAL(verify(log, &key), 6);
     sealer_destroy(a);
@@ -195,7 +195,8 @@ static void take_out(struct log *log, size_t i)
     log->len--;
 }
 
-/* A deletion removes a's records, before one has seen them and behind another, whichever publishes first. */
+/* A deletion removes a's records before one sealer has seen them and after another has, whichever publishes
+ * first. */
 static void test_removed(void)
 {
     for (int late = 0; late < 2; late++) {
@@ -254,7 +255,7 @@ static void test_refuses(void)
     end(log);
 }
 
-/* What others have published holds: a record that is another one is not signed. */
+/* Leaves that others have published hold: a record that differs is not signed. */
 static void test_published_holds(void)
 {
     struct log *log = story_written();

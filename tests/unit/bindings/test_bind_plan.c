@@ -344,7 +344,7 @@ static const char *id_of(const char *rule_name, const struct event_header *heade
         }                                                                                                    \
     }
 
-/* The same message has the same id, another message or rule another one. */
+/* Equal messages have equal ids; another message or rule has another one. */
 static void test_request_ids(void)
 {
     static const struct event_header event[] = {H("ce-specversion", "1.0"), H("ce-id", "1"),

@@ -182,7 +182,7 @@ static enum request_result result_of(const char *word)
     return (enum request_result)i;
 }
 
-/* What comes from outside. */
+/* Messages from outside. */
 static bool arrival(const char *verb, const char *rest)
 {
     char a[80] = "", b[80] = "", c[80] = "", d[80] = "", reply[24];

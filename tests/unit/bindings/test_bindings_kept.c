@@ -1,7 +1,7 @@
-/* What thole bind and binders keep in NATS, and what they make of its answers: bindings_kept.transcript has
- * calls ("$ CALL ARGUMENTS | ANSWER | …") and behind each the requests, the answers and the result. An answer
- * - is none in time; behind the last: it is stored. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file
- * is written anew, to be read and committed. */
+/* Data of thole bind and binders in NATS, and the treatment of its answers: bindings_kept.transcript has
+ * calls ("$ CALL ARGUMENTS | ANSWER | …"), each followed by the requests, the answers and the result. An
+ * answer "-" stands for none in time; further ones: stored. With THOLE_WRITE_TRANSCRIPT=1 in the environment
+ * the file is written again, to be read and committed. */
 #include "bindings.h"
 #include "header_names.h"
 #include "link.h"

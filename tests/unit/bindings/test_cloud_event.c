@@ -18,7 +18,7 @@ static void take_headers(const char *lines)
     }
 }
 
-/* What is read, as the JSON that it would be written as; else the error. */
+/* The event read, as the JSON of its structured form; else the error. */
 static const char *read_event(const char *lines, thole_slice body)
 {
     static char text[8192];

@@ -74,7 +74,7 @@ void __wrap_connection_close(struct connection *connection)
     if (connection == NULL)
         return;
     opened--;
-    CU_ASSERT_EQUAL(opened, 0); /* it is the last */
+    CU_ASSERT_EQUAL(opened, 0); /* closed last */
     SAY_ALWAYS("disconnects");
 }
 
@@ -174,7 +174,7 @@ void played_call(const char *orchestration, const char *reply, const char *text,
     if (link_message(subject, reply, headers, n, body, &message, NULL) != THOLE_OK)
         abort();
     struct delivery delivery = link_delivery(message);
-    char *const exact = memory_new(strlen(subject)); /* without a NUL behind it */
+    char *const exact = memory_new(strlen(subject)); /* without a NUL at the end */
     memcpy(exact, subject, strlen(subject));
     delivery.subject.ptr = (const uint8_t *)exact;
     serves(serves_arg, &delivery);

@@ -1,4 +1,4 @@
-/* What a binder stands on, played: connection, bucket, consumers, pullers, requests, client library. */
+/* The surroundings of a binder, played: connection, bucket, consumers, pullers, requests, client library. */
 #ifndef THOLE_WRAP_BINDER_WORLD_H
 #define THOLE_WRAP_BINDER_WORLD_H
 #include "connection.h"

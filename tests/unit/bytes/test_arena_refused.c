@@ -1,6 +1,6 @@
 /*
- * Each request for memory of an arena is refused once, one after the other, and all that come behind it are
- * granted: who asked must say so, and pass it on to the end. Nothing may succeed with a part left out.
+ * Each request for memory of an arena is refused once, one after the other, and all later ones are granted:
+ * the caller must report it, and pass it on to the end. Nothing may succeed with a part left out.
  */
 #include "dropped.h"
 #include "play.h"
@@ -234,7 +234,7 @@ static const char script[] =
 struct course {
     struct play play;
     struct play_turns script;
-    struct instance *instance; /* that has had the turns before `turn` */
+    struct instance *instance; /* instance after the turns before `turn` */
     size_t turn;
 };
 

@@ -1,4 +1,4 @@
-/* What is JSON, and what an error says of what is not. */
+/* Which texts are JSON, and the errors of those that are not. */
 #include "jscan.h"
 #include "json_check.h"
 #include "line_read.h"

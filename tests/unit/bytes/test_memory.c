@@ -38,7 +38,7 @@ static void growing(void)
         items[n] = n;
     }
     CU_ASSERT(items[0] == 0 && items[999] == 999 && cap == 1024);
-    CU_ASSERT_EQUAL(moves, 7); /* it doubles */
+    CU_ASSERT_EQUAL(moves, 7); /* doubled each time */
     items = memory_reserve(items, &cap, 3000, sizeof *items);
     CU_ASSERT(items[999] == 999 && cap == 4096);
     free(items);
@@ -51,7 +51,7 @@ static void grows_too_far(void)
     free(memory_reserve(NULL, &cap, n, 4));
 }
 
-/* What the process says that does this; *ret_signal: what it died of. */
+/* The output of a process that runs @p work; *ret_signal: the signal that killed it. */
 static void dies(void (*work)(void), char text[256], int *ret_signal)
 {
     int ends[2], status = 0;

@@ -107,7 +107,7 @@ static void pause(struct stage *s)
     stage_tell(s, "i", MESSAGE_PAUSE, "wait");
 }
 
-/* What a worker, or the sweep over deadlines, says of a try: its row is gone already. */
+/* A timeout from a worker, or from the sweep over deadlines: the try's row is gone already. */
 static void time_out(struct stage *s)
 {
     struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
@@ -399,7 +399,7 @@ static void test_many(void)
     stage_end(s);
 }
 
-/* What is scheduled and cancelled in one turn has neither row nor message, and nobody is told. */
+/* A task that is scheduled and cancelled in one turn has neither row nor message, and nobody is told. */
 static thole_status regrets(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)input;

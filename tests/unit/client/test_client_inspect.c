@@ -1,5 +1,5 @@
-/* What thole_client_inspect() makes of a history: what is waited for, what counts and what does not. The
- * streams are played. */
+/* The result of thole_client_inspect() for a history: awaited tasks, and which records count. The streams are
+ * played. */
 #include "client_restored.h"
 #include "pending_start.h"
 #include "play.h"
@@ -13,7 +13,7 @@ static struct {
     bool more_to_come; /* of the newest execution's last turn: its writer died in between */
     bool early;        /* an event that came before its start stands in front */
     thole_status latest_status, read_status, restored_status;
-    uint64_t restored; /* its last execution, when the log has only a deletion; 0: nothing is restored */
+    uint64_t restored; /* last restored execution, when the log has only a deletion; 0: none */
     bool deleted;
     struct pending_start start;
     uint64_t begun; /* the latest execution when the inbox was looked at */
@@ -202,7 +202,7 @@ static void test_what_is_restored(void)
           NULL);
     play.deleted = true;
     CU_ASSERT_EQUAL(inspect(), THOLE_NOT_FOUND);
-    play.restored_status = THOLE_DENIED; /* who may not ask sees none */
+    play.restored_status = THOLE_DENIED; /* a user who may not ask sees none */
     CU_ASSERT_EQUAL(inspect(), THOLE_NOT_FOUND);
     play.restored_status = THOLE_UNAVAILABLE;
     CU_ASSERT_EQUAL(inspect(), THOLE_UNAVAILABLE);

@@ -90,7 +90,7 @@ static void test_first_record(void)
     }
 }
 
-/* What an earlier life took is not looked at: its id may come again. */
+/* Requests that an earlier incarnation took are not looked at: an id may come again. */
 static void test_a_request_of_this_life(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What thole_client_queues() makes of the rows of Postgres and of the consumers; both are played. */
+/* The result of thole_client_queues() from the rows of Postgres and the consumers; both are played. */
 #include "client_internal.h"
 #include "heap.h"
 #include "thole_cunit.h"
@@ -11,7 +11,7 @@ static struct {
     char log[512];
 } play;
 
-/* Behind the rows that are there stands one of the last queue, which is not. */
+/* The array ends with a row of the last queue that does not exist. */
 #define TEXT(literal)                                                                                        \
     {                                                                                                        \
         (const uint8_t *)literal, sizeof(literal) - 1                                                        \

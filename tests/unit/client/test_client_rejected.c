@@ -1,4 +1,4 @@
-/* What thole_client_rejected() makes of what the stream has, which is played. */
+/* The result of thole_client_rejected() for the contents of the stream, which is played. */
 #include "client_internal.h"
 #include "heap.h"
 #include "rejected.h"

@@ -178,7 +178,7 @@ static void test_each(void)
     CHECK_STR("none", play.log, "");
 }
 
-/* What nobody knows is sent again, under the same request id. */
+/* A start of unknown fate is sent again, under the same request id. */
 static void test_again(void)
 {
     static const char *const answers[] = {"us", "bs", "fs", "xs"};

@@ -15,7 +15,7 @@ static struct {
     uint64_t tokens[8];
     size_t asked;
     thole_status sends; /* how a request is sent */
-    char ran[1024];     /* what tasks did */
+    char ran[1024];     /* log of the tasks */
 } play;
 
 thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
@@ -120,7 +120,7 @@ static void test_one_that_sleeps(void)
     CU_ASSERT_TRUE(rings(0));
     client_loop_turn(play.loop);
     CHECK_STR("woken", play.ran, "sleeps woken ");
-    CU_ASSERT_TRUE(rings(0)); /* its end is to be told */
+    CU_ASSERT_TRUE(rings(0)); /* the end is to be reported */
     CU_ASSERT_EQUAL(client_loop_ended(play.loop), 1);
     bool abandoned = true;
     const char *const taken = client_loop_take_ended(play.loop, &abandoned);
@@ -187,11 +187,11 @@ static void test_abandon(void)
     CU_ASSERT_TRUE(rings(0));
     client_loop_turn(play.loop);
     CHECK_STR("ran", play.ran, "sleeps first ");
-    CU_ASSERT_FALSE(client_task_abandon(play.loop, first)); /* it has ended */
+    CU_ASSERT_FALSE(client_task_abandon(play.loop, first)); /* has ended */
     bool abandoned = false;
     (void)client_loop_take_ended(play.loop, &abandoned);
     CU_ASSERT_TRUE(abandoned);
-    CU_ASSERT_FALSE(client_task_abandon(play.loop, first)); /* it is no more */
+    CU_ASSERT_FALSE(client_task_abandon(play.loop, first)); /* no longer exists */
     uint64_t const second = begin_task(sleeps, "second");
     CU_ASSERT_NOT_EQUAL(first, second);
     CU_ASSERT_FALSE(client_task_abandon(play.loop, first)); /* another one is in its place */

@@ -1,10 +1,11 @@
-/* What the client does at its streams, whole: client.transcript has calls ("$ …") with what is there and what
- * happens meanwhile, and behind each what the client did, by its clock in milliseconds, and its result. With
- * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed.
- *   given: RECORD …     what the history has;
- * KIND.EXECUTION.TURN[,more][,req=ID][,epoch=N][,committed=N][,data=TEXT] looks:, publishes:, reads: WORD …
- * how they end, in order; behind these, well MS notice KIND EXECUTION [ID] [DATA], MS record RECORD, MS up,
- * MS other N   what happens then, or later */
+/* The whole client at its streams: client.transcript has calls ("$ …") with the stored records and the events
+ * meanwhile, each followed by what the client did, by its clock in milliseconds, and its result. With
+ * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written again, to be read and committed.
+ *   given: RECORD …     the history; a RECORD is
+ *                       KIND.EXECUTION.TURN[,more][,req=ID][,epoch=N][,committed=N][,data=TEXT]
+ *   looks:, publishes:, reads: WORD …   how such calls end, in order; later ones: well
+ *   MS notice KIND EXECUTION [ID] [DATA], MS record RECORD, MS up, MS other N   an event at that time, or
+ *                                                                               later */
 #include "link.h"
 #include "notice.h"
 #include "thole_cunit.h"
@@ -54,7 +55,7 @@ static void add(const char *subject, const struct record *record)
 
 #define WITH(letter, text) (strchr(with, letter) == NULL ? (thole_slice){NULL, 0} : THOLE_STR(text))
 
-/* What the kind's events are; their number. */
+/* The events of the kind; returns their number. */
 static size_t events_of(const char *word, const char *kind, struct event *to)
 {
     static char request[64], data[64], parent[64];
@@ -70,7 +71,7 @@ static size_t events_of(const char *word, const char *kind, struct event *to)
                 {"pruned", EVENT_HISTORY_PRUNED},      {"timer", EVENT_TIMER_CREATED}};
     const char *const id = option(word, "req", request), *text = option(word, "data", data);
     bool const own = id != NULL && strcmp(id, "own") == 0, event = strcmp(kind, "event") == 0;
-    if (text == NULL && own) /* what the calls ask for */
+    if (text == NULL && own) /* as the calls request */
         text = event ? "99" : strcmp(kind, "started") == 0 ? "in" : NULL;
     to[0] = (struct event){.kind = EVENT_STARTED,
                            .id = 1,

@@ -1,4 +1,4 @@
-/* What a call of the client holds while it waits, and what it refuses before it asks anybody. */
+/* The state of a waiting call of the client, and the requests that it refuses before it asks a server. */
 #include "event.h"
 #include "notice.h"
 #include "thole_cunit.h"
@@ -110,7 +110,7 @@ thole_status __wrap_requests_send(struct requests *requests, const char *subject
         CU_ASSERT_PTR_NOT_NULL_FATAL(next);
         together.open[next - together.watches] = false;
         watch_close(next);
-        memset(next, 0xff, sizeof *next); /* its caller's stack is used for something else */
+        memset(next, 0xff, sizeof *next); /* the caller's stack is used for something else */
     }
     return THOLE_OK;
 }

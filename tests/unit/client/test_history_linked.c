@@ -34,7 +34,7 @@ static void put(const struct record *record)
     CU_ASSERT_EQUAL_FATAL(record_encode(record, body), THOLE_OK);
 }
 
-/* "t1 t2": turns with these numbers; "d": a deletion; "x": of another instance, "." none any more; behind a
+/* "t1 t2": turns with these numbers; "d": a deletion; "x": of another instance, "." no longer stored; after a
  * slash the sequence that it names in place of the one before, with that one's hash; "-": it names none, "?":
  * it does not say, "!": with another hash. */
 static void play_begin(const char *text)
@@ -133,7 +133,7 @@ static const struct linked_case {
     {"another hash", "t1 t2 t3!", "not whole", 0},
     {"it does not say", "t1 t2? t3", "not whole", 0},
     {"an older engine's", "t1? t2", "not whole", 0},
-    {"its first one says none", "t1 t2-", "2", 0}, /* what has no beginning is seen when it is given */
+    {"its first one says none", "t1 t2-", "2", 0}, /* a missing beginning is seen when the history is given */
     {"long", "t65", "not whole", 0},
     {"long enough", "t64", "1", 0},
 };
@@ -172,7 +172,7 @@ static void test_failures(void)
     }
 }
 
-/* It was lost: nobody hears that there is no such instance. */
+/* A lost stream is never reported as a missing instance. */
 static void test_a_lost_stream(void)
 {
     static const char *const calls[] = {"last", "next"};

@@ -293,7 +293,7 @@ void __wrap_subscription_close(struct subscription *subscription)
     play.listens--;
 }
 
-/* What is published is heard at once. */
+/* A published message arrives at once. */
 thole_status __wrap_connection_publish(struct connection *connection, const char *subject,
                                        const struct header *headers, size_t headers_len, thole_slice body,
                                        thole_error *reterr)
@@ -386,7 +386,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock
     return happened ? 0 : ETIMEDOUT;
 }
 
-/* What is not locked is not unlocked, and the other way round. */
+/* Checks that only locked mutexes are unlocked, and only unlocked ones locked. */
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
 {

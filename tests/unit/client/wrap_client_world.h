@@ -19,17 +19,15 @@ struct played_record {
 
 struct played_client {
     struct thole_client client;
-    FILE *said; /* what the client did */
+    FILE *said; /* log of the client's calls */
     uint64_t now_ms;
     struct played_record records[RECORDS_MAX];
     size_t records_len;
-    uint64_t last; /* sequence */
-    const char
-        *steps[STEPS_MAX]; /* what happens while it sleeps, in order: "100 stored", at 100 ms or later */
+    uint64_t last;                /* sequence */
+    const char *steps[STEPS_MAX]; /* events while it sleeps, in order: "100 stored", at 100 ms or later */
     size_t steps_len, step;
     void (*happen)(const char *what);
-    const char *publishes, *looks,
-        *reads; /* how they end, one word each: "unknown busy", behind these: well */
+    const char *publishes, *looks, *reads; /* how they end, one word each: "unknown busy", later ones: well */
     struct {
         uint64_t token;
         char *get; /* a look: the subject; NULL: a publish */
@@ -49,6 +47,6 @@ void played_client_end(void);
 /* Answers the oldest look or publish: "well", "unknown", "busy", "refused", "failed". */
 void played_answer(const char *how);
 bool played_matches(const char *pattern, const char *subject);
-/* The next word of what is given; "well" behind the last one. */
+/* The next of the given words; "well" after the last one. */
 const char *played_word(const char **words, char room[32]);
 #endif

@@ -33,7 +33,7 @@
 enum { WORDS_MAX = 24, PAGE = 3, NAME_MAX_BYTES = 64 };
 static const uint64_t now_ms = 1000000000000;
 
-static char given[1024]; /* what there is */
+static char given[1024]; /* the cluster's state */
 static struct {
     unsigned requests;
     int open; /* connections and clients */
@@ -181,7 +181,7 @@ static void answer_heartbeat(const char *body, struct buf *to)
     buf_release(&bytes);
 }
 
-/* peers=oc…: of each other replica; o: offline, b: behind, c: current, -: it does not say. */
+/* peers=oc…: of each other replica; o: offline, b: lagging, c: current, -: it does not say. */
 static void answer_info(struct buf *to)
 {
     char room[512], time[TIME_TEXT_BYTES];
@@ -201,7 +201,7 @@ static void answer_info(struct buf *to)
     buf_printf(to, "}");
 }
 
-/* What an engine says of its partitions. */
+/* An engine's answer about its partitions. */
 static void answer_state(const char *subject, struct buf *to)
 {
     char fields[4][NAME_MAX_BYTES], sought[NAME_MAX_BYTES + 20];
@@ -432,7 +432,7 @@ thole_status __wrap_postgres_migrate(struct postgres *pg, thole_error *reterr)
     return fails_of("migrate", 0, reterr);
 }
 
-/* behind=N: that many migrations. */
+/* behind=N: N migrations are missing. */
 thole_status __wrap_postgres_applied(struct postgres *pg, size_t *ret, thole_error *reterr)
 {
     (void)pg;

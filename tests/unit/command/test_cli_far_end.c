@@ -1,4 +1,4 @@
-/* What the command asks the client for: each option and word at its far end. The client is the test's. */
+/* The command's calls of the client: each option and word at its far end. The client is the test's. */
 #include "captured.h"
 #include "client_holds.h"
 #include "command.h"
@@ -215,7 +215,7 @@ static void run_words(void *arg)
     "name --nats-inbox _INBOX_x --postgres pg -n shop "
 #define OPENED "nats://n:1 creds _INBOX_x,ca,cert,key,name pg shop "
 
-/* Begins anew, with the words of both texts. */
+/* Starts over, with the words of both texts. */
 static void begin(struct words *words, const char *text, const char *more)
 {
     char *save = NULL;

@@ -20,7 +20,7 @@ static int split(const char *line, char room[TEXT_BYTES], char *words[WORDS_MAX 
     return n;
 }
 
-/* What a command line comes to, as text. Static. */
+/* The result of a command line, as text. Static. */
 static const char *outcome_of(const char *line)
 {
     static char out[TEXT_BYTES];
@@ -136,7 +136,7 @@ static void test_mistakes(void)
     CU_ASSERT_EQUAL(strncmp(error.text, "--namespace: ", 13), 0);
 }
 
-/* What a password in a flag is answered with: everybody on the machine can see a command line. */
+/* The refusal of a password in a flag: everybody on the machine can see a command line. */
 static void test_secrets(void)
 {
 #define TO_FILE ": there is a password in it, which everybody on this machine can see (ps): put it into a "

@@ -193,8 +193,8 @@ static void test_long_texts(void)
 
 struct row {
     thole_pending pending;
-    const char *line; /* behind the number; NULL: that of the text */
-    const char *json; /* behind kind, id, name and asked_for */
+    const char *line; /* after the number; NULL: that of the text */
+    const char *json; /* after kind, id, name and asked_for */
 };
 
 static thole_slice const known[] = {{(const uint8_t *)"charge", 6}};
@@ -300,7 +300,7 @@ static void test_several(void)
     }
 }
 
-/* What nobody answers is no answer. */
+/* A question without an answer leaves the fact unknown. */
 static void test_what_is_not_known(void)
 {
     struct row const rows[] = {{ACTIVITY(5, .due_ms = 0), LINE "waits for a worker", TRY "\"queued\","}};
@@ -361,7 +361,7 @@ static void test_set_aside(void)
     free(text);
 }
 
-/* Its row in instances is not there: from the history. */
+/* The row in instances is missing: the state is that of the history. */
 static void test_row_set_aside(void)
 {
     thole_set_aside_info const refused[] = {

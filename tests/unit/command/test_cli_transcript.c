@@ -1,6 +1,6 @@
-/* What the command prints, whole: cli.transcript has command lines ("$ thole …") and behind each what it
- * asked the client for ("<"), its stdout, its stderr ("!") and its exit code ("="). With
- * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. */
+/* The whole output of the command: cli.transcript has command lines ("$ thole …"), each followed by the calls
+ * of the client ("<"), stdout, stderr ("!") and the exit code ("="). With THOLE_WRITE_TRANSCRIPT=1 in the
+ * environment the file is written again, to be read and committed. */
 #include "captured.h"
 #include "command.h"
 #include "thole_cunit.h"
@@ -26,7 +26,7 @@ struct line {
 };
 
 /* NAME=VALUE before the command, which the environment has for this line; then words between spaces or '…';
- * what stands behind <<< is stdin, with % for the end of a line, and *N for N bytes more than that. */
+ * the text after <<< is stdin, with % for the end of a line, and *N for N bytes more than that. */
 static void split(struct line *line, const char *text)
 {
     memset(line, 0, sizeof *line);
@@ -89,7 +89,7 @@ static void add_lines(FILE *to, const char *before, const char *text)
     }
 }
 
-/* What a command has written to the file of that name. */
+/* The contents of the file of that name, written by the command. */
 static void add_file(FILE *to)
 {
     struct stat about;
@@ -136,7 +136,7 @@ static void enter(void)
 
 static void leave(void)
 {
-    CU_ASSERT_EQUAL(unlink("full"), 0); /* it is still there */
+    CU_ASSERT_EQUAL(unlink("full"), 0); /* the file still exists */
     CU_ASSERT_TRUE(chdir("/") == 0 && rmdir(folder) == 0);
 }
 

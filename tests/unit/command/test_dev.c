@@ -40,7 +40,7 @@ static thole_status start(const char *name, const char *dir, const char *passwor
     (void)snprintf(ret->dir, sizeof ret->dir, "%s", dir);
     (void)snprintf(ret->url, sizeof ret->url, "%s://%s@127.0.0.1:%u", name, password, ret->port);
     if (play.interrupts != NULL && strcmp(play.interrupts, name) == 0)
-        (void)raise(play.signal); /* it is blocked */
+        (void)raise(play.signal); /* the signal is blocked */
     if (name[0] == 'n' && play.nats_ends && (ret->pid = fork()) == 0) {
         (void)usleep(100000);
         _exit(0);
@@ -62,7 +62,7 @@ thole_status __wrap_server_postgres_start(const struct postgres_server_options *
 
 static char console_at[LISTEN_ADDRESS_BYTES];
 
-/* Its port is in use, or what was asked for; a free one is 6001. */
+/* The console's port is in use, or the requested one; a free one is 6001. */
 thole_status __wrap_console_start(const struct console_options *options, struct console **ret,
                                   thole_error *reterr)
 {
@@ -170,7 +170,7 @@ static bool says(const struct run *run, const char *text)
     return strstr(all, text) != NULL;
 }
 
-/* Its exit code; -1: it did not end in time. */
+/* The exit code of dev; -1: it did not end in time. */
 static int code_of(struct run *run)
 {
     int status = 0;
@@ -187,7 +187,7 @@ static int code_of(struct run *run)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* Its exit code, and all that it and its program have said; free() it. */
+/* The exit code, and all output of dev and its program; free() the text. */
 static int run_whole(const char *script, char **ret_said)
 {
     struct run run = run_dev(script);
@@ -222,7 +222,7 @@ static void test_its_code_is_the_programs(void)
             fprintf(stderr, "\n  %s: %d\n", rows[i].script, code);
         CU_ASSERT_EQUAL(code, rows[i].code);
         CU_ASSERT_TRUE(there(play.base, "nats_stopped") && there(play.base, "postgres_stopped"));
-        CU_ASSERT_TRUE(there(play.folder, "env")); /* it served: its data stays */
+        CU_ASSERT_TRUE(there(play.folder, "env")); /* has served: its data stays */
         end();
     }
 }
@@ -281,7 +281,7 @@ static void test_servers_that_fail(void)
         CU_ASSERT_TRUE(says(&run, "does not start"));
         CU_ASSERT_EQUAL(code_of(&run), 1);
         CU_ASSERT_EQUAL(there(play.base, "nats_stopped"), i == 1);
-        CU_ASSERT_FALSE(there(play.base, "dev")); /* it was made for servers that never served */
+        CU_ASSERT_FALSE(there(play.base, "dev")); /* the folder was made for servers that never served */
         end();
     }
     begin();
@@ -439,10 +439,10 @@ static void test_a_folder_that_is_kept(void)
     dev_folder_end(&rival, false);
     CU_ASSERT_EQUAL(dev_folder_note(&first, &nats, &postgres, &err), THOLE_OK);
     dev_folder_end(&first, true);
-    CU_ASSERT_EQUAL(dev_folder_prepare(&again, play.folder, &err), THOLE_OK); /* it is unlocked */
+    CU_ASSERT_EQUAL(dev_folder_prepare(&again, play.folder, &err), THOLE_OK); /* the folder is unlocked */
     CU_ASSERT_TRUE(!again.made && again.nats_port == 4001 && again.postgres_port == 5001);
     CHECK_STR("password", again.password, first.password);
-    dev_folder_end(&again, false); /* what was there before stays, whatever became of the servers */
+    dev_folder_end(&again, false); /* a folder from before stays, whatever happened to the servers */
     CU_ASSERT_TRUE(there(play.folder, "env"));
     (void)snprintf(text, sizeof text, "%s/env", play.folder);
     int const fd = open(text, O_RDONLY);

@@ -1,4 +1,4 @@
-/* What the doctor makes of what servers say: each finding, and the exit code. Servers are played. */
+/* The doctor's findings and exit code for the answers of servers, which are played. */
 #include "captured.h"
 #include "doctor_checks.h"
 #include "migrations.h"
@@ -43,7 +43,7 @@ static char *looked(const struct doctor_play *as, const char *postgres, int *ret
  * when Postgres is and has. */
 static const struct {
     struct doctor_play as;
-    const char *line; /* with the check's name behind the finding */
+    const char *line; /* with the check's name after the finding */
     const char *todo; /* in the line below; NULL: there is none */
     int code;
 } findings[] = {
@@ -400,7 +400,7 @@ static void test_findings(void)
     }
 }
 
-/* What cannot be looked at without something is not listed. */
+/* Objects that could not be looked at are not listed. */
 static void test_left_out(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What the doctor makes of the identities of NATS and Postgres. Both are played. */
+/* The doctor's findings about the identities of NATS and Postgres. Both are played. */
 #include "captured.h"
 #include "doctor_checks.h"
 #include "namespace_check.h"

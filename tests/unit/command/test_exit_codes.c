@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static thole_status started; /* what starting the engine comes to */
+static thole_status started; /* result of the engine's start */
 static thole_status replayed;
 static int replay_code;
 
@@ -19,7 +19,7 @@ thole_status __wrap_engine_host_start(const struct host_options *options, const 
 {
     (void)options, (void)program, (void)stop;
     *ret = NULL;
-    if (started == THOLE_OK) /* it serves until it is asked to stop */
+    if (started == THOLE_OK) /* serves until a stop is requested */
         (void)kill(getpid(), SIGTERM);
     return started == THOLE_OK ? THOLE_OK : thole_fail(reterr, started, "as the test says");
 }

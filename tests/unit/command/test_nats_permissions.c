@@ -1,4 +1,4 @@
-/* Which subjects a role may use: what is there, what is not, and that each stands there once. */
+/* The subjects that a role may use: present ones, absent ones, and that each occurs once. */
 #include "nats_permissions.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 enum { TEXT_BYTES = 400000 };
 
 static struct {
-    char text[TEXT_BYTES]; /* each subject with a blank behind it, and one before all */
+    char text[TEXT_BYTES]; /* each subject followed by a blank, and one before all */
     size_t len, subjects;
 } said;
 
@@ -237,7 +237,7 @@ static void test_nothing_wide(void)
         }
 }
 
-/* Who may create a stream may have it copy any other one, or send its messages anywhere. */
+/* A user who may create a stream may have it copy any other one, or send its messages anywhere. */
 static void test_engines_make_streams(void)
 {
     static const char *const roles[] = {"worker",        "client",  "auditor",  "console",
@@ -356,7 +356,7 @@ static void test_crossing(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(said.text, " $JS.API.CONSUMER.INFO.THOLE_ns_WORK.q_gpu "));
 }
 
-/* Who makes streams, or has the server deliver to subjects, is in their account. */
+/* A user who makes streams, or has the server deliver to subjects, is in their account. */
 static void test_not_apart(void)
 {
     static const char *const roles[] = {"engine", "binder",    "auditor",

@@ -19,7 +19,7 @@ static void write_file(const char *text, size_t len)
     (void)close(fd);
 }
 
-/* What a program that is started with @p more makes of the file. */
+/* Parses the file as a program that is started with @p more. */
 static thole_status parse(const char *more, struct host_command *ret, thole_error *reterr)
 {
     static char line[200], *words[16]; /* options borrow from them */
@@ -79,7 +79,7 @@ static void test_values(void)
 static void test_mistakes(void)
 {
     static const struct {
-        const char *text, *error; /* behind "PATH:" */
+        const char *text, *error; /* after "PATH:" */
     } rows[] = {
         {"postgres: x\nslot: 3\n", "2: there is no option slot; did you mean slots?"},
         {"zzzzzz: 3\n", "1: there is no option zzzzzz"},

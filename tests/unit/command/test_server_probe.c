@@ -16,9 +16,8 @@ enum { FD_FIRST = 500, LOG_BYTES = 8192 };
 
 static struct {
     char log[LOG_BYTES];
-    const char
-        *answers;      /* "|" between what comes at once; ? = nothing comes; behind the last: it has ended */
-    const char *fails; /* this call */
+    const char *answers; /* "|" separates parts that come at once; ? = nothing comes; then it ends */
+    const char *fails;   /* this call */
     uint64_t now_ms;
     int opened, open;
     uint16_t taken_from, taken_upto; /* ports that cannot be bound */
@@ -212,7 +211,7 @@ static void test_nats(void)
     }
 }
 
-/* It sends a byte at a time, for ever. */
+/* The server sends a byte at a time, for ever. */
 static void test_nats_never_ends(void)
 {
     static char answers[2 * 40000];
@@ -321,7 +320,7 @@ static void test_free_ports(void)
         CU_ASSERT_EQUAL(ports[i], ports[0] + i);
     }
     begin("", NULL);
-    CU_ASSERT_EQUAL(server_free_port(), ports[0]); /* it begins again */
+    CU_ASSERT_EQUAL(server_free_port(), ports[0]); /* starts over */
     begin("", NULL);
     play.taken_from = ports[0];
     play.taken_upto = (uint16_t)(ports[0] + 25);

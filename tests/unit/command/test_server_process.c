@@ -294,7 +294,7 @@ static void test_what_a_child_does(void)
         play.child = false;
         CHECK_STR(rows[i].fails == NULL ? "well" : rows[i].fails, play.log, rows[i].log);
         CU_ASSERT_EQUAL(play.signals, ~1u);
-        if (play.in >= 0 && play.out >= 0) { /* it would have what it writes in its log */
+        if (play.in >= 0 && play.out >= 0) { /* would have its output in its log */
             struct stat in, null, out, log;
             CU_ASSERT_EQUAL(fstat(play.in, &in) + stat("/dev/null", &null), 0);
             CU_ASSERT_EQUAL(fstat(play.out, &out) + stat(process.log, &log), 0);
@@ -447,7 +447,7 @@ static void test_waits(void)
     CU_ASSERT_EQUAL(play.paused_ms, 0);
     CU_ASSERT_FALSE(process_wait(pid, 50));
     CU_ASSERT_TRUE(clock_monotonic_ms() - began_ms >= 50);
-    CU_ASSERT_TRUE(play.paused_ms > 0); /* it is no busy loop */
+    CU_ASSERT_TRUE(play.paused_ms > 0); /* no busy loop */
     CU_ASSERT_EQUAL(kill(pid, SIGKILL), 0);
     CU_ASSERT_TRUE(process_wait(pid, 20000));
     CU_ASSERT_EQUAL(kill(pid, 0), -1);

@@ -1,9 +1,10 @@
-/* Servers that are started, stopped and started again, whole: servers.transcript has calls ("$ …"), and
- * behind each what was run and asked, the server's data, and its folder. Processes, ports and probes are
- * played, the folder is real. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to
- * be read and committed. $ CALL WORD … | CALL … Options: KEY=VALUE; %XX is a byte. What is played:
- * QUESTION=ANSWERS, a letter for each time that it is asked (y, n; the last one stays): spawn, run, ended,
- * ready, places, waited, open, found; "root" and "user=n"; write, close. */
+/* Servers that are started, stopped and started again: servers.transcript has calls ("$ CALL WORD … | CALL
+ * …"), each followed by the commands and questions, the server's data, and its folder. Processes, ports and
+ * probes are played, the folder is real. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written
+ * again, to be read and committed.
+ *   KEY=VALUE          an option; %XX is a byte
+ *   QUESTION=ANSWERS   a letter for each time that it is asked (y, n; the last one stays): spawn, run, ended,
+ *                      ready, places, waited, open, found; also "root" and "user=n"; write, close */
 #include "clock.h"
 #include "server_process.h"
 #include "thole_cunit.h"
@@ -24,10 +25,10 @@ enum { WORDS_MAX = 24, TEXT_BYTES = 16384, ANSWERS = 10, SERVERS = SERVER_CLUSTE
 static struct {
     FILE *to;
     char base[64], last[1024];
-    unsigned times; /* that the last line was said */
+    unsigned times; /* repetitions of the last line */
     char *words[WORDS_MAX];
     size_t len;
-    const char *answers[ANSWERS]; /* what is left of each question's */
+    const char *answers[ANSWERS]; /* the remaining ones of each question */
     uint64_t now_ms;
     pid_t pid;
     uint16_t port;
@@ -246,7 +247,7 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
     say("waits until %d has stopped%s", (int)id, again ? ", interrupted" : "");
     CU_ASSERT_EQUAL(type, P_PID);
     if (has("gone")) {
-        CU_ASSERT_FATAL(play.times == 1); /* it would wait for ever */
+        CU_ASSERT_FATAL(play.times == 1); /* would wait for ever */
         errno = ECHILD;
         return -1;
     }

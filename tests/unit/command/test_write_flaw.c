@@ -1,5 +1,5 @@
-/* Why stdout or a file could not be written: by the write that failed, not by the last call before somebody
- * asked. */
+/* The reason why stdout or a file could not be written: that of the write that failed, not of the last call
+ * before the question. */
 #include "command.h"
 #include "thole_cunit.h"
 #include "write_flaw.h"

@@ -1,6 +1,6 @@
-/* The client and the system that the command is given: what it asks for is printed to stdout, behind "<". The
- * namespace says what is answered: "shop" has some of everything, "none" is empty, and the name of a status,
- * such as NOT_FOUND, breaks off with it. */
+/* The client and the system of the command: its requests are printed to stdout, after "<". The namespace
+ * selects the answers: "shop" has some of everything, "none" is empty, and the name of a status, such as
+ * NOT_FOUND, ends with that status. */
 #include "wrap_command_world.h"
 #include "bindings.h"
 #include "client_holds.h"
@@ -211,7 +211,7 @@ thole_status __wrap_thole_client_start_with(thole_client *client, thole_slice in
     return asked("start", instance, input, reterr);
 }
 
-/* Its id says how the instance ended. */
+/* The id says how the instance ended. */
 static thole_status outcome(thole_slice instance, thole_outcome *ret, thole_error *reterr)
 {
     static const struct {

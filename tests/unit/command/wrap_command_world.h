@@ -13,6 +13,6 @@ struct played_command {
     bool tty;
 };
 extern struct played_command play;
-/* What a call comes to: the namespace's name is a status, or it is well. */
+/* The result of a call: the status that the namespace's name is, else THOLE_OK. */
 thole_status command_world_ends(thole_error *reterr);
 #endif

@@ -51,7 +51,7 @@ struct doctor_play {
     uint32_t unowned;
     bool told; /* the engine says how it is: */
     enum cluster_state state;
-    uint64_t closed_lately, since_ms, engine_ms; /* its clock; 0: as this one */
+    uint64_t closed_lately, since_ms, engine_ms; /* engine_ms: the engine's clock; 0: as this one */
     const char *why, *told_defect;               /* the latter: "OBJECT TEXT" */
     bool dropped, warns;                         /* a table */
     bool defective, hidden, fix;                 /* a stream is missing; it cannot be seen */
@@ -64,7 +64,7 @@ struct doctor_play {
     bool only_reads;                /* Postgres: nobody may write there */
     bool no_roles;                  /* of deploy/postgres */
     uint64_t set_aside;             /* rows */
-    const char *lacking;            /* what they lack; NULL: nothing */
+    const char *lacking;            /* missing objects; NULL: none */
     /* the world */
     uint64_t now_ms;
     unsigned open;

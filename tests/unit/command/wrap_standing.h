@@ -1,1 +1,1 @@
-/* What the command finds of instances whose code does not run: one that is called "stuck" is. */
+/* The instances whose code does not run, as the command finds them: one that is called "stuck" is. */

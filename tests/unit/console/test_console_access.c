@@ -1,4 +1,4 @@
-/* Who may read and act in the web console: decisions from headers and addresses, one row for each. */
+/* Access to reading and acting in the web console: decisions from headers and addresses, one row for each. */
 #include "access.h"
 #include "listen_address.h"
 #include "thole_cunit.h"

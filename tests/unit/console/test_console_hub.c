@@ -1,5 +1,5 @@
-/* Streams to browsers: what waits for whom, how often changes are told, what a slow reader loses, the end;
- * and the workers that answer requests. No server is there. */
+/* Streams to browsers: waiting events, the rate of changes, the losses of a slow reader, the end; and the
+ * workers that answer requests. No server runs. */
 #include "clock.h"
 #include "hub.h"
 #include "hub_parts.h"
@@ -57,7 +57,7 @@ static const char *read_all(struct reader *reader)
     return text;
 }
 
-/* It is read once. */
+/* The text is read once. */
 static void check_read(const char *row, struct reader *reader, const char *want)
 {
     const char *const got = read_all(reader);
@@ -82,7 +82,7 @@ static void test_changes(void)
     CU_ASSERT_EQUAL(readers[0].slept, 1);
     hub_changed(hub, THOLE_STR("a\"\n"));
     CU_ASSERT_EQUAL(readers[0].woken, 1);
-    CU_ASSERT_EQUAL(readers[1].woken, 0); /* it does not sleep */
+    CU_ASSERT_EQUAL(readers[1].woken, 0); /* does not sleep */
     check_read("one", &readers[0], "event: changed\ndata: {\"instance\":\"a\\\"\\n\"}\n\n");
     check_read("other", &readers[1], "retry: 1000\n\nevent: changed\ndata: {\"instance\":\"a\\\"\\n\"}\n\n");
     end();
@@ -107,7 +107,7 @@ static void test_many(void)
     end();
 }
 
-/* What follows a history fills the buffer only so far that changes have room behind it. */
+/* Events of a history fill the buffer only so far that changes still have room. */
 static void fill(char *big, size_t less)
 {
     size_t const len = HUB_STREAM_BYTES_MAX - HUB_RESERVED_BYTES - less;
@@ -158,7 +158,7 @@ static void test_room_for_changes(void)
     fill(big, 100);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, put_more, &done), 0);
     (void)nanosleep(&pause, NULL);
-    CU_ASSERT_FALSE(atomic_load(&done)); /* it waits for the reader, and leaves the rest free */
+    CU_ASSERT_FALSE(atomic_load(&done)); /* waits for the reader, and leaves the rest free */
     bool const at_once = strstr(read_all(&readers[0]), "data: more") != NULL;
     CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
     CU_ASSERT_TRUE(at_once || strstr(read_all(&readers[0]), "data: more") != NULL);
@@ -184,7 +184,7 @@ static void test_slow_reader(void)
     free(big);
 }
 
-/* The same when so much of the event is sent that its bytes were moved. */
+/* Likewise when so much of the event is sent that its bytes were moved. */
 static void test_half_sent(void)
 {
     enum { READ = 600 * 1024 };

@@ -1,4 +1,4 @@
-/* What the web console reads from an address and a body, the routes that there are, and how errors look. */
+/* The web console's reading of addresses and bodies, its routes, and the form of its errors. */
 #include "answer.h"
 #include "body.h"
 #include "jscan.h"

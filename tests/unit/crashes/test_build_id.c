@@ -52,7 +52,7 @@ static void begin(void)
     unknown = no_base = false;
 }
 
-/* Behind each stands one that is not the object's any more. */
+/* Each is followed by one that is not the object's any more. */
 static void check(const char *row, const char *want)
 {
     size_t const own = notes;

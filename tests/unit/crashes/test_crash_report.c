@@ -1,4 +1,4 @@
-/* What a supervisor says and stores of an engine's death: whom it blames, and what it does while NATS is
+/* A supervisor's text and report about an engine's death: whom it blames, and its behaviour while NATS is
  * away. The bucket and the clock are played. */
 #include "captured.h"
 #include "clock.h"
@@ -322,7 +322,7 @@ static thole_status code(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return THOLE_OK;
 }
 
-/* What a report says of the code that ran is what the machine said of it; nothing is of the run before. */
+/* A report's facts about the code that ran are the machine's; none is of the run before. */
 static void test_a_place_is_its_last_run(void)
 {
     struct crash_page *const page = crash_page_create();
@@ -376,8 +376,8 @@ static bool is_run(const struct crash_place *place, const struct code_run *run)
            thole_slice_equal(thole_slice_from(place->orchestration), run->orchestration);
 }
 
-/* All runs begin in the same millisecond: a copy that is said to be one has nothing of the run before or
- * behind it. */
+/* All runs begin in the same millisecond: a copy that counts as one run has no part of the run before or
+ * after it. */
 static void test_a_watched_place_is_one_run(void)
 {
     enum { COPIES = 2000 };
@@ -402,7 +402,7 @@ static void test_a_watched_place_is_one_run(void)
     atomic_store(&runner.stop, true);
     CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
     CU_ASSERT_EQUAL(mixed, 0);
-    CU_ASSERT_FALSE(crash_watch_place(runner.place, play.now_ms, &copy)); /* it has ended */
+    CU_ASSERT_FALSE(crash_watch_place(runner.place, play.now_ms, &copy)); /* has ended */
     crash_begins(runner.place, &runner.runs[1]);
     CU_ASSERT_TRUE(crash_watch_place(runner.place, play.now_ms, &copy));
     CU_ASSERT_FALSE(crash_watch_place(runner.place, play.now_ms - 1, &copy)); /* another one */

@@ -23,7 +23,7 @@ enum { LIMIT_MS = 60, SHARED = 8 };
 static struct {
     const char *fails;
     unsigned polls, maps, logs;
-    int *shared; /* what the copy leaves for the test */
+    int *shared; /* written by the copy for the test */
     struct crash_place *place, *own;
     struct crash_page *engine;
     char log[600];
@@ -96,7 +96,8 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 
 /* ---- what is tried ---- */
 
-/* What the copy is: its own place, no signals of a terminal, no core dumps, killed with the engine. */
+/* The properties of a copy: its own place, no signals of a terminal, no core dumps, killed with the
+ * engine. */
 static void look(void *arg)
 {
     struct rlimit core = {2, 2};
@@ -176,7 +177,7 @@ static thole_status order(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
-/* What is said; places in the source are left out. */
+/* The text of a trial; places in the source are left out. */
 static thole_status trial_of(void (*body)(void *), void *arg, char *ret_text, size_t cap)
 {
     struct crash_place own = {.since_ms = 0};
@@ -286,7 +287,7 @@ static void begin_suite(void)
     crash_listen(play.engine, -1); /* as an engine does */
 }
 
-/* What the copies reported was not taken for the engine's. */
+/* Reports of the copies were not taken for the engine's. */
 static void end_suite(void)
 {
     CU_ASSERT_EQUAL(atomic_load(&play.engine->crash.state), CRASH_UNREPORTED);

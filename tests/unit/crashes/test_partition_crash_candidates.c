@@ -27,7 +27,7 @@ static struct plan {
     size_t spared;        /* tries from the one on that does not crash any more; 0: all crash */
     size_t runs, tries;   /* of that instance: for real, alone */
     size_t others;        /* runs of other instances */
-    bool died;            /* it was run for real */
+    bool died;            /* ran in this process */
     struct code_run last; /* the newest of all; its slices are not kept */
 } plan;
 
@@ -58,7 +58,7 @@ static void ended(void *arg)
 static thole_status attempt(void *arg, const struct code_run *run, void (*body)(void *), void *body_arg,
                             thole_error *reterr)
 {
-    (void)arg, (void)body, (void)body_arg; /* what it does is thrown away */
+    (void)arg, (void)body, (void)body_arg; /* the run's effects are thrown away */
     plan.tries++;
     CU_ASSERT_TRUE(is_his(run));
     if (plan.spared > 0 && plan.tries >= plan.spared)
@@ -151,9 +151,9 @@ static void after_one_crash_every_run_is_tried_first(void)
     take_over(s);
     CU_ASSERT_PTR_NOT_NULL(noted(s));
     stage_complete(s, "bad", 2, THOLE_STR("done"));
-    CU_ASSERT_EQUAL(plan.runs, 2); /* its history, and the turn */
+    CU_ASSERT_EQUAL(plan.runs, 2); /* of its history, and of the turn */
     CU_ASSERT_EQUAL(plan.tries, 2);
-    CU_ASSERT_PTR_NULL(noted(s)); /* it has ended */
+    CU_ASSERT_PTR_NULL(noted(s)); /* has ended */
     stage_start(s, "good", "calls");
     CU_ASSERT_EQUAL(plan.others, 1);
     CU_ASSERT_EQUAL(plan.tries, 2);
@@ -270,7 +270,7 @@ static void a_replay_that_crashes_counts(void)
     end(s);
 }
 
-/* It may have been the memory, or another thread: what was counted is stored all the same. */
+/* The cause may have been the memory, or another thread: the counted crash is stored all the same. */
 static void a_replay_that_crashes_once_is_counted(void)
 {
     struct stage *s = begin(3, "bad", 0);

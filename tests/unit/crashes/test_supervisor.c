@@ -45,7 +45,7 @@ struct lives {
     unsigned n;       /* how often the engine was started */
     unsigned unheard; /* of these, those whose supervisor had closed its socket */
     int status;       /* of the supervisor */
-    char *out;        /* what it said */
+    char *out;        /* output */
     uint64_t ms;      /* by the fast clock */
 };
 
@@ -126,7 +126,7 @@ static void test_gives_up(void)
             (unsigned long long)lives.ms, (unsigned long long)pauses_ms);
 }
 
-/* Who lives for a minute dies anew. */
+/* An engine that lives for a minute starts a new series of deaths. */
 static void test_goes_on(void)
 {
     faster = 100;

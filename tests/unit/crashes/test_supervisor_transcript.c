@@ -318,7 +318,7 @@ int __wrap_kill(pid_t pid, int number)
 /* Time passes here: steps that are due until the call would return happen, one at a time. */
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
-    struct pollfd *volatile waits = fds; /* that it is read, too, the compiler does not know */
+    struct pollfd *volatile waits = fds; /* volatile: the compiler does not know that it is read, too */
     uint64_t const until_ms = timeout_ms < 0 ? UINT64_MAX : play.now_ms + (uint64_t)timeout_ms;
     CU_ASSERT_TRUE(n == 2 && waits[0].fd == SIGNALS && waits[0].events == POLLIN &&
                    waits[1].events == POLLIN);

@@ -1,4 +1,4 @@
-/* What is said of turns that do not end: the clock and the waits of the watchdog are the test's. */
+/* Log lines about turns that do not end: the clock and the waits of the watchdog are the test's. */
 #include "crash_page.h"
 #include "logged.h"
 #include "resident.h"
@@ -19,7 +19,7 @@ static struct {
     struct shard shards[SHARDS];
     struct crash_page *page;
     atomic_uint_fast64_t now_ms;
-    atomic_size_t looks; /* that have ended */
+    atomic_size_t looks; /* ended ones */
     size_t looks_max;    /* then it stays where it is */
     void (*before)(size_t look);
     char lines[8][256];
@@ -27,7 +27,7 @@ static struct {
     size_t busy; /* looks in which code runs */
     uint64_t growth, garbage,
         resident;    /* of the process in each of them; of 4 parts of it are free; in all */
-    uint64_t kept;   /* what it had when memory was given back last */
+    uint64_t kept;   /* memory of the process when memory was given back last */
     char trims[128]; /* after how many looks memory was given back */
 } play;
 
@@ -205,7 +205,7 @@ static void test_memory_is_given_back(void)
         CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
         while (atomic_load(&play.looks) < looks)
             (void)sched_yield();
-        (void)usleep(10000); /* it falls asleep */
+        (void)usleep(10000); /* falls asleep */
         watchdog_stop(dog);
         CHECK_STR(rows[i].name, play.trims, rows[i].trims);
         free(play.page);

@@ -1,5 +1,5 @@
 /* A role inside a service, from thole_engine_start() to its join, with the roles and the monitoring played:
- * in which order they are called, what stops them, and what an error leaves behind. */
+ * the order of the calls, the causes of a stop, and the state after an error. */
 #include "engine_host.h"
 #include "log.h"
 #include "logged.h"

@@ -104,8 +104,8 @@ static void test_as_a_walk(void)
     }
 }
 
-/* Deletions that stand close behind many that stand far from each other, and the other way round; the last
- * ones are young, some lanes behind. */
+/* Deletions close together after many that are far apart, and the other way round; the last ones are young,
+ * some lanes later. */
 static void test_uneven(void)
 {
     enum { HALF = DELETIONS_MAX / 2, YOUNG = 10, FAR = 1000, BEGIN = 2000 * FAR, BEHIND = 30 * FAR };

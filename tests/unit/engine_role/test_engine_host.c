@@ -42,7 +42,7 @@ static struct {
     struct host_options options;
     struct topology topology;
     size_t room;
-    uint64_t cores; /* that the process may use; 0: that is not known */
+    uint64_t cores; /* cores for the process; 0: not known */
     bool is_up, has_page;
     connection_state_fn *on_state, *on_shard_state, *on_queries_state;
     delivery_fn *on_epoch;
@@ -468,7 +468,7 @@ static void happens(const char *key, const char *value)
         play.on_state(play.arg, strcmp(key, "up") == 0, 1);
 }
 
-/* The words of @p text: what is there, or what happens. */
+/* Applies the words of @p text: the present state, or events. */
 static void each_word(const char *text, bool now)
 {
     char copy[256], *save = NULL;

@@ -1,5 +1,4 @@
-/* A start that fails leaves nothing behind: what was opened is closed, step by step. The servers are played.
- */
+/* A start that fails releases everything: opened objects are closed, step by step. The servers are played. */
 #include "engine_host.h"
 #include "namespace_check.h"
 #include "postgres.h"
@@ -98,7 +97,7 @@ static void test_what_was_opened_is_closed(void)
         CHECK_STR("why", error.text, rows[i].text);
         CU_ASSERT_PTR_NULL(engine);
         CU_ASSERT_EQUAL(play.opened, 0);
-        CU_ASSERT_EQUAL(play.closed, 2); /* that of queries is one of its own */
+        CU_ASSERT_EQUAL(play.closed, 2); /* the one for queries is a connection of its own */
     }
 }
 

@@ -185,20 +185,20 @@ static void test_what_is_given(void)
         const char *kinds; /* executions; D: a deletion, of execution 1 */
         const char *given; /* "load": by a consumer */
         size_t gets;
-        size_t places; /* that are known when it is removed: of a history that begins there */
+        size_t places; /* places known at its removal: of a history that begins there */
     } rows[] = {
         {"1", "10:1 ", 0, 1},
         {"11", "10:1 20:1 ", 1, 2},
         {"111111", "10:1 20:1 30:1 40:1 50:1 60:1 ", 5, 6},
         {"0", "10:0 ", 0, 1},
         {"0011", "10:0 20:0 30:1 40:1 ", 3, 4},
-        {"1011", "10:1 20:0 30:1 40:1 ", 3, 4}, /* behind an incomplete first turn */
-        {"112", "10:1 20:1 30:2 ", 2},          /* what the next execution takes over */
+        {"1011", "10:1 20:0 30:1 40:1 ", 3, 4}, /* after an incomplete first turn */
+        {"112", "10:1 20:1 30:2 ", 2},          /* events taken over by the next execution */
         {"10122", "10:1 30:1 40:2 50:2 ", 4},
         {"112233", "30:2 40:2 50:3 60:3 ", 3},
         {"123", "20:2 30:3 ", 1},
         {"12D", "30:0 ", 0, 1},
-        {"1D02", "20:0 30:0 40:2 ", 2}, /* it was deleted, had events, and was started again */
+        {"1D02", "20:0 30:0 40:2 ", 2}, /* was deleted, had events, and was started again */
         {"1D23", "30:2 40:3 ", 1},
         {"0D01", "20:0 30:0 40:1 ", 2},
         {"1D0", "20:0 30:0 ", 1},
@@ -235,7 +235,7 @@ static void test_what_is_given(void)
 static void test_long_histories(void)
 {
     static const struct {
-        size_t len; /* of execution `of`, and what is behind them */
+        size_t len; /* records of execution `of`, and those after them */
         char of;
         const char *behind;
         bool loads;
@@ -302,7 +302,7 @@ static void test_a_subject_that_nobody_writes(void)
     end();
 }
 
-/* A replica that has fallen behind, no answer, and a stream that has another record there. */
+/* A replica that lags, no answer, and a stream that has another record there. */
 static void test_what_is_not_there(void)
 {
     static const thole_status statuses[] = {THOLE_OK, THOLE_UNAVAILABLE};
@@ -318,7 +318,7 @@ static void test_what_is_not_there(void)
         }
 }
 
-/* What was before the execution that was left behind has been removed: it is not asked for. */
+/* Records before the execution that was left have been removed: they are not asked for. */
 static void test_what_was_removed(void)
 {
     begin();

@@ -9,7 +9,7 @@ static struct {
     struct live_nodes *live;
     uint64_t now_ms;
     unsigned asked, said[LIVE_FULL + 1];
-    char last[THOLE_NAME_BYTES_MAX + 1]; /* who was asked */
+    char last[THOLE_NAME_BYTES_MAX + 1]; /* the node asked last */
     bool cut_off, takes_results;         /* the latter of those whose heartbeats are made now */
     bool reads_ranges, reads_references; /* likewise */
 } play;
@@ -175,7 +175,7 @@ static void test_silence(void)
     end();
 }
 
-/* Who could not ask takes nobody for silent. */
+/* An engine that could not ask takes no other for silent. */
 static void test_a_question_that_was_not_sent(void)
 {
     begin_with_b();
@@ -203,7 +203,7 @@ static void test_no_heartbeat(void)
     end();
 }
 
-/* Under the name of one that is there: neither what it says nor that it is removed. */
+/* Under the name of a live engine: neither the contents nor a removal counts. */
 static void test_forged_in_ones_name(void)
 {
     begin_with_b();
@@ -269,7 +269,7 @@ static void test_leaving(void)
     end();
 }
 
-/* The connection of one that is there was lost for a moment. */
+/* The connection of a live engine was lost for a moment. */
 static void test_nobody_for_a_moment(void)
 {
     begin_with_b();
@@ -298,7 +298,7 @@ static void test_a_new_heartbeat_of_the_same_process(void)
     CU_ASSERT_EQUAL(is_there("b")->heartbeat.orchestrations_len, 1);
     CU_ASSERT_TRUE(member_is_left_out(is_there("b"), 3));
     CU_ASSERT_FALSE(member_is_left_out(is_there("b"), 4));
-    hear("b", 8, 1); /* started anew */
+    hear("b", 8, 1); /* restarted */
     answer("b", 8, 1);
     CU_ASSERT_FALSE(member_is_left_out(is_there("b"), 3));
     CU_ASSERT_EQUAL(play.said[LIVE_JOINED], 2);
@@ -310,7 +310,7 @@ static void test_a_new_heartbeat_of_the_same_process(void)
     end();
 }
 
-/* A heartbeat of one that is not there is a reason to ask, each time; of one that is there it is none. */
+/* A heartbeat of an absent engine is a reason to ask, each time; of a live one it is none. */
 static void test_who_is_heard_again_is_asked_again(void)
 {
     begin();
@@ -327,7 +327,7 @@ static void test_who_is_heard_again_is_asked_again(void)
     end();
 }
 
-/* More than there may be: who is there stays, who comes finds room. */
+/* More engines than allowed: live ones stay, new ones find room. */
 static void test_a_flood(void)
 {
     const struct member *there[LIVE_MAX];
@@ -392,7 +392,7 @@ static void goes(const char *node)
     CU_ASSERT_PTR_NULL(is_there(node));
 }
 
-/* All but those of which the server says that nobody is there. */
+/* All but those without a subscriber, by the server's word. */
 static void test_who_takes_results(void)
 {
     memset(&play, 0, sizeof play);

@@ -84,7 +84,7 @@ static void test_each_once(void)
 {
     for (unsigned threads = 1; threads <= 2; threads++) {
         struct loader *const loader = begin(threads, THOLE_OK);
-        for (unsigned i = 1; i <= 3; i++) { /* it sleeps in between */
+        for (unsigned i = 1; i <= 3; i++) { /* sleeps in between */
             submit(loader, 1);
             wait_for(&play.finished, i);
         }
@@ -95,7 +95,7 @@ static void test_each_once(void)
         play.held = false;
         (void)pthread_cond_broadcast(&play.changed);
         pthread_mutex_unlock(&play.lock);
-        loader_stop(loader); /* what waits is carried out first */
+        loader_stop(loader); /* waiting loads are carried out first */
         CU_ASSERT_EQUAL(play.loaded, REQUESTS + 3);
         CU_ASSERT_EQUAL(play.finished, REQUESTS + 3);
         CU_ASSERT_EQUAL(play.with_status, REQUESTS + 3);

@@ -1,7 +1,7 @@
-/* What a loader's thread asks the streams for each kind of request, and what comes of each call that fails:
- * loads.transcript has a line for each load ("$ …"), which is run once with all calls answered, and then once
- * for each of its calls, which fails. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written
- * anew, to be read and committed. */
+/* The requests of a loader's thread to the streams for each kind of load, and the result of each call that
+ * fails: loads.transcript has a line for each load ("$ …"), which is run once with all calls answered, and
+ * then once for each of its calls, which fails. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is
+ * written again, to be read and committed. */
 #include "event.h"
 #include "reader.h"
 #include "subject_list.h"

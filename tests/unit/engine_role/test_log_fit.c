@@ -177,7 +177,7 @@ static void test_keeps(void)
     shard_world_begin(request_rules);
     play.state = PARTITION_OPEN;
     log_keep_run(&world.shard, &world.owned, 1000);
-    CU_ASSERT_EQUAL(submitted.len, 0); /* it was never open */
+    CU_ASSERT_EQUAL(submitted.len, 0); /* was never open */
     log_keep_begin(&world.owned);
     now_ms = world.owned.keep_ms;
     log_keep_run(&world.shard, &world.owned, now_ms - 1);

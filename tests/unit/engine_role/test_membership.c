@@ -1,5 +1,5 @@
-/* Who owns what, from heartbeats, a clock and shards that the test plays: the thread's waits are its steps.
- */
+/* The owners of partitions, from heartbeats, a clock and shards that the test plays: the thread's waits are
+ * its steps. */
 #include "engine.h"
 #include "heap.h"
 #include "live_nodes.h"
@@ -102,7 +102,7 @@ thole_status __wrap_nodes_delete(struct connection *connection, const char *ns, 
     (void)ns;
     (void)reterr;
     CU_ASSERT_TRUE(thole_slice_equal(node, THOLE_STR("a")));
-    CU_ASSERT_FALSE(play.present); /* who asks because of it must find nobody */
+    CU_ASSERT_FALSE(play.present); /* an engine that asks because of it must get no answer */
     play.goodbyes++;
     return THOLE_OK;
 }
@@ -221,7 +221,7 @@ static void hear(const char *node, size_t names_len)
     buf_release(&body);
 }
 
-/* Its steps run until there is none. */
+/* Runs all steps. */
 static void run_with(void (*first)(void), void (*const *steps)(void), size_t steps_len)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "order", .version = 1},
@@ -314,7 +314,7 @@ static void needs_change(void)
     membership_needs_changed(play.membership);
 }
 
-/* That happens with each orchestration that is new to a partition. */
+/* The needs change with each orchestration that is new to a partition. */
 static void test_needs_that_change(void)
 {
     run((void (*const[])(void)){needs_change, needs_change, alone_owns_all}, 3);
@@ -357,7 +357,7 @@ static void test_a_slow_server_makes_nobody_silent(void)
 static void b_says_goodbye(void)
 {
     play.now_ms += 10;
-    play.ghosts = true; /* it does not answer any more */
+    play.ghosts = true; /* does not answer any more */
     hear_bytes("b", (thole_slice){NULL, 0});
 }
 
@@ -369,7 +369,7 @@ static void at_once(void)
             CU_ASSERT_EQUAL(play.owners[p].since_ms, play.now_ms);
 }
 
-/* What is no heartbeat says nothing: b is there, and stays. */
+/* Bytes that are no heartbeat say nothing: b is live, and stays. */
 static void b_says_nonsense(void)
 {
     each_owns_some();
@@ -402,7 +402,7 @@ static void test_who_is_dead_is_not_waited_for(void)
     run((void (*const[])(void)){alone_owns_all, b_comes, b_is_silent, b_is_silent, b_is_silent, at_once}, 6);
 }
 
-/* b is started anew with a program that does not know all that its partitions need. */
+/* b is restarted with a program that does not know all orchestrations that its partitions need. */
 static void b_forgets_a_name(void)
 {
     each_owns_some();
@@ -426,7 +426,7 @@ static void test_who_lives_gets_time_to_hand_over(void)
     run((void (*const[])(void)){alone_owns_all, b_comes, b_forgets_a_name, after_a_pause}, 4);
 }
 
-/* Who joins has no idea who had them: it waits. */
+/* An engine that joins does not know the former owners: it waits. */
 static void b_was_there(void)
 {
     play.each(play.arg, THOLE_STR("b"), (thole_slice){NULL, 0}, 0);
@@ -550,8 +550,8 @@ static void test_ghosts_get_nothing(void)
     run((void (*const[])(void)){alone_owns_all, ghosts_come, nothing_is_handed_over, each_owns_some}, 4);
 }
 
-/* Whose heartbeat is there when we come, and says neither that it is there nor that nobody is: we wait for
- * it, not for long, and meanwhile say that nobody is here. */
+/* b's heartbeat exists when we come, but b neither answers nor is reported as absent: we wait for it, not for
+ * long, and meanwhile do not answer ourselves. */
 static void b_is_mute(void)
 {
     play.mute = true;
@@ -613,7 +613,7 @@ static void test_what_nobody_opens_is_taken_back(void)
         5);
 }
 
-/* Somebody removes our heartbeat: it is stored again, soon, and nothing is given away. */
+/* A user removes our heartbeat: it is stored again, soon, and nothing is given away. */
 static void ours_is_removed(void)
 {
     alone_owns_all();

@@ -24,7 +24,7 @@ static void test_others_wait(void)
     CU_ASSERT_EQUAL(pace_rest_us(&pace, PACE_BURST_US), 0);
 }
 
-/* Who rests makes others wait: it does not, and begins where it was when that is over. */
+/* One whose rest makes others wait does not rest, and later begins where it was. */
 static void test_urgent(void)
 {
     struct pace pace = {.quarters = PACE_QUARTERS_MAX, .urgent = true};

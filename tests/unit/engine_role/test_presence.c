@@ -62,7 +62,7 @@ static struct {
     } subscribed[8];
     size_t subscribed_len, closed, refused;
     char published[400], sent[400]; /* SUBJECT REPLY: BODY */
-    char heard[200];                /* NODE:HASH, with a space behind each */
+    char heard[200];                /* NODE:HASH, each followed by a space */
     size_t messages;                /* made and not freed */
     bool no_random;
     uint8_t random; /* all bytes that the system gives */
@@ -245,7 +245,7 @@ static void test_numbers(void)
     end(1);
 }
 
-/* Each node's answers have a subscription of their own, which says for whom nobody is there. */
+/* Each node's answers have a subscription of their own, which shows whose subject has no subscriber. */
 static void test_whose_answers(void)
 {
     struct delivery const nobody = {.no_responders = true};

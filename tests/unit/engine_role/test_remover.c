@@ -1,5 +1,5 @@
-/* What the remover asks a server for, and what it makes of the answers: a stream that the test plays answers
- * within the call, and can be cut off, refuse, or say nothing. */
+/* The requests of the remover to a server, and its use of the answers: a stream that the test plays answers
+ * within the call, and can be cut off, refuse, or be silent. */
 #include "event.h"
 #include "reader.h"
 #include "remover.h"
@@ -380,7 +380,7 @@ static void test_calls_that_fail(void)
     CU_ASSERT_EQUAL(play_removal((struct executions){0, 0}), THOLE_UNAVAILABLE);
 }
 
-/* A leader of yesterday, and a list that has nothing, are no proof that nothing is there. */
+/* A former leader, and an empty list, are no proof that no records exist. */
 static void test_lists_that_prove_nothing(void)
 {
     play_begin();

@@ -178,7 +178,7 @@ static void test_what_finds_no_room_waits(void)
     end();
 }
 
-/* What the server takes only later is not sent again and again, and nothing behind it comes first. */
+/* A request that the server takes only later is not sent again and again, and no later one comes first. */
 static void test_what_is_refused_for_its_size_waits(void)
 {
     begin();
@@ -196,7 +196,7 @@ static void test_what_is_refused_for_its_size_waits(void)
     end();
 }
 
-/* Its bytes are lent for the call, and what is behind it must not come before it. */
+/* The bytes of an append are lent for the call, and later ones must not come before it. */
 static void test_an_append_never_waits(void)
 {
     begin();
@@ -254,8 +254,8 @@ static void test_when_to_come_back(void)
     end();
 }
 
-/* What an earlier life of the partition asked for is not sent any more, and its failure does not make it step
- * down. */
+/* Requests of an earlier generation of the partition are not sent any more, and their failure does not make
+ * it step down. */
 static void test_of_an_earlier_life(void)
 {
     begin();
@@ -300,7 +300,8 @@ static void test_what_is_in_no_hurry(void)
     end();
 }
 
-/* What the answer says is kept until the shard's thread has it; bodies of what was only stored are not. */
+/* The data of an answer are kept until the shard's thread has them; bodies of messages that were only stored
+ * are not. */
 static void test_what_is_kept_of_an_answer(void)
 {
     static const struct {
@@ -347,7 +348,7 @@ static void test_a_failed_load(void)
         begin();
         struct request *const request = request_create(REQ_LOAD, &world.shard, &world.owned);
         request_submit(request);
-        request->status = rows[i].status; /* it is in the mailbox; the loader is this thread */
+        request->status = rows[i].status; /* in the mailbox; the loader is this thread */
         (void)thole_fail(request_error(request), rows[i].status, "%s", rows[i].text);
         take();
         CHECK_STR(rows[i].name, play.log, rows[i].log);
@@ -368,7 +369,7 @@ static void test_loads_wait_for_room(void)
     enum { MEBIBYTE = 1024 * 1024 };
     begin();
     struct request *const walk = request_create(REQ_SEND_MESSAGE, &world.shard, &world.owned);
-    request_load(walk, 6 * MEBIBYTE); /* it stays under way */
+    request_load(walk, 6 * MEBIBYTE); /* stays under way */
     (void)load(10 * MEBIBYTE);
     CHECK_STR("both fit", play.log, "load");
     (void)load(1);
@@ -409,7 +410,7 @@ static void test_loads_go_on_first(void)
     end();
 }
 
-/* What waits when the partition is closed is not loaded; what waits at the end is freed. */
+/* Loads that wait when the partition is closed are not carried out; those that wait at the end are freed. */
 static void test_loads_that_wait_in_vain(void)
 {
     enum { LARGE = 20 * 1024 * 1024 };

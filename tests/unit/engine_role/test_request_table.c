@@ -1,5 +1,4 @@
-/* Each kind of request of the engine role has a whole rule: somebody carries it out, and a failure means
- * something. */
+/* Each kind of request of the engine role has a complete rule: an executor, and a meaning of failures. */
 #include "shard_request.h"
 #include "thole_cunit.h"
 

@@ -93,7 +93,7 @@ enum partition_state __wrap_partition_state(const struct partition *p)
     return play.state;
 }
 
-/* Behind the last step nobody looks: there may be any number, as the thread goes on until it is stopped. */
+/* Further steps are not recorded: there may be any number, as the thread goes on until it is stopped. */
 static void note(enum partition_in_kind kind, const char *text)
 {
     if (play.inputs_len == INPUTS_MAX)
@@ -114,7 +114,7 @@ void __wrap_shard_step_down(struct owned *owned, const char *text)
     note(PARTITION_IN_STEP_DOWN, text);
 }
 
-/* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
+/* The next step of the test; after the last one all is closed, and a stop ends the thread. */
 void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
                             uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {
@@ -205,7 +205,7 @@ static void send_own(uint64_t since_ms)
     shard_send(&play.shard, mail);
 }
 
-/* What the machine was given since the last look is just this. */
+/* Checks that the machine was given exactly this since the last look. */
 static void was_given(enum partition_in_kind kind, const char *text)
 {
     CU_ASSERT_EQUAL(play.inputs_len, 1);
@@ -273,7 +273,7 @@ static void none_takes_room(void)
     CU_ASSERT_EQUAL(play.shard.backlog.held_bytes, 0);
 }
 
-/* What the machines hold counts against what readers may send. */
+/* Bytes in the machines count against those that readers may send. */
 static void test_what_the_machines_hold(void)
 {
     run((void (*const[])(void)){three_are_held, three_take_room, none_takes_room}, 3);
@@ -342,7 +342,7 @@ static void postgres_comes(void)
 
 static void postgres_goes(void)
 {
-    was_given_nothing(); /* it is open already */
+    was_given_nothing(); /* open already */
     send_link(SHARD_STORE_LINK, false);
 }
 

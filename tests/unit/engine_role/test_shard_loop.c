@@ -31,12 +31,12 @@ static struct {
     struct shard shard;
     struct crash_page *page;
     uint64_t now_ms, machine, sweep, watch, looks, requests, limits,
-        counts; /* what is due next, from NOW_MS */
+        counts; /* due times of the parts, from NOW_MS */
     uint64_t pending, calling;
     enum partition_state states[PARTITIONS];
-    char names[64]; /* that the live instances need, a letter each */
-    bool more;      /* an output is there */
-    char cared[64]; /* who was looked after in this step, and by which part */
+    char names[64]; /* names that the live instances need, a letter each */
+    bool more;      /* one more output exists */
+    char cared[64]; /* partitions looked after in this step, and by which part */
     bool whole;     /* a line without steps: how it starts, and ends, is said too */
     bool over;
 } play;
@@ -61,7 +61,7 @@ static const char *time_text(uint64_t at_ms)
 
 static bool is_over(void)
 {
-    return play.over; /* it only ends: nobody looks */
+    return play.over; /* at the end nobody looks */
 }
 
 /* ---- clocks and servers ---- */
@@ -483,7 +483,7 @@ static void say_shared(void)
     (void)fprintf(play.said, "\n");
 }
 
-/* The next step; behind the last one all is closed, and its thread is stopped. */
+/* The next step; after the last one all is closed, and its thread is stopped. */
 void __wrap_connection_read(struct connection *connection, struct pollfd *also, size_t n,
                             uint64_t deadline_ms, connection_awake_fn *awake, void *arg)
 {

@@ -1,4 +1,4 @@
-/* What the requests of a shard are made of, and what is done with their answers: nothing is sent. */
+/* The contents of a shard's requests, and the treatment of their answers: nothing is sent. */
 #include "batch.h"
 #include "thole_cunit.h"
 #include "wrap_shard_world.h"
@@ -94,7 +94,7 @@ static void test_subjects_of_records(void)
     }
 }
 
-/* What has no subject is not stored under that of the record before. */
+/* A record without a subject is not stored under that of the record before. */
 static void test_a_record_without_a_subject(void)
 {
     struct out_append const wrong[] = {

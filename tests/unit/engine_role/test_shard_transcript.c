@@ -1,5 +1,5 @@
-/* What a shard does of its machines' outputs, at the streams, and what it makes of the answers, whole:
- * shard.transcript. Streams and NATS are played, on this thread. */
+/* The whole of a shard's work: its calls at the streams for its machines' outputs, and its use of the
+ * answers: shard.transcript. Streams and NATS are played, on this thread. */
 #include "batch.h"
 #include "notice.h"
 #include "query_message.h"
@@ -25,7 +25,7 @@ static struct {
     struct stream_bounds bounds;
     uint64_t last; /* sequence of the last record of a subject; 0: there is none */
     struct buf record;
-    size_t records; /* that a read gives */
+    size_t records; /* number of records that a read gives */
     delivery_fn *each;
     void *arg;
     struct shard_mail *mail;
@@ -570,8 +570,8 @@ static void events(void)
     (void)ask(&out);
 }
 
-/* What the stream will never take goes among the rejected messages; when these take nothing either it is
- * dropped after a while. */
+/* An event that the stream will never take goes among the rejected messages; when these take nothing either
+ * it is dropped after a while. */
 static void refused_event(void)
 {
     static const struct request_reply too_large = {.result = REQUEST_FAILED, .err_code = REQUEST_TOO_LARGE},

@@ -176,7 +176,7 @@ static void test_what_nobody_opens_is_taken_back(void)
     CU_ASSERT_EQUAL(mine(), PARTITIONS);
     for (uint32_t p = 0; p < PARTITIONS; p++)
         if (rightful(p, 2) == 1)
-            CU_ASSERT_TRUE(play.waited[p]); /* it may be about to open it */
+            CU_ASSERT_TRUE(play.waited[p]); /* may be about to open it */
     CU_ASSERT_TRUE(play.not_opened > 0);
     for (int i = 0; i < 10; i++)
         later(TTL_MS / 2);
@@ -188,7 +188,7 @@ static void test_what_nobody_opens_is_taken_back(void)
     end();
 }
 
-/* Who has them when we come we have not seen: nothing is expected of it. */
+/* Owners from before we came are not known: nothing is expected of them. */
 static void test_opened_before_we_came(void)
 {
     begin();

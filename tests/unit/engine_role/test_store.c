@@ -312,7 +312,7 @@ static void test_batches_wake_nobody(void)
     end_connected(store);
 }
 
-/* What all partitions have submitted until then. */
+/* The requests that all partitions have submitted by then. */
 static void test_they_begin_together(void)
 {
     struct store *const store = begin_connected();

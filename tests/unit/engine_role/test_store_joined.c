@@ -77,7 +77,7 @@ static void test_who_goes_together(void)
 {
     begin();
     CU_ASSERT_EQUAL(joined(), REQUESTS);
-    requests[2].kind = REQ_STORE_TIMERS; /* what is behind it waits for it */
+    requests[2].kind = REQ_STORE_TIMERS; /* later requests wait for it */
     CU_ASSERT_EQUAL(joined(), 2);
     begin();
     requests[3].mail.p = requests[1].mail.p; /* which of the two would be the later one? */

@@ -19,7 +19,7 @@ static bool begun; /* since the last wait */
 void __wrap_store_begin(struct store *store)
 {
     (void)store;
-    CU_ASSERT_FALSE(wrap_cork_is_on()); /* what was published has left */
+    CU_ASSERT_FALSE(wrap_cork_is_on()); /* published messages have left */
     begun = true;
 }
 

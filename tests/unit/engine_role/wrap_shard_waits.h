@@ -1,4 +1,4 @@
-/* What a shard's thread waits for beside its connection: its mailbox, and a store that is played. */
+/* The waits of a shard's thread beside its connection: its mailbox, and a store that is played. */
 #ifndef THOLE_WRAP_SHARD_WAITS_H
 #define THOLE_WRAP_SHARD_WAITS_H
 #include "shard.h"

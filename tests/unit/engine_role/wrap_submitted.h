@@ -1,4 +1,4 @@
-/* What is submitted to the executors of a shard: kept, and answered by nobody but the test. */
+/* The requests submitted to the executors of a shard: kept, and answered by the test alone. */
 #ifndef THOLE_WRAP_SUBMITTED_H
 #define THOLE_WRAP_SUBMITTED_H
 #include "shard_request.h"

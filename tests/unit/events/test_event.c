@@ -72,7 +72,7 @@ static void kinds(void)
     CHECK_STR("0", thole_cancel_kind_name(THOLE_CANCEL_NONE), "none");
 }
 
-/* What is left out: a first try, what is 0 or empty. What is cut. */
+/* Fields left out: a first try, 0 and empty ones. Fields cut. */
 static void check_rendering(struct buf *buf)
 {
     struct {
@@ -161,7 +161,7 @@ static void rendered(void)
     buf_release(&buf);
 }
 
-/* What code decides makes a difference, the rest does not. */
+/* Decisions of code make a difference, the rest does not. */
 static void equal(void)
 {
     static const struct retry retry = {.tries_max = 3};

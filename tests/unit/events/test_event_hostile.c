@@ -316,7 +316,7 @@ static thole_status decode_and_touch(thole_slice bytes, struct arena *arena, tho
     struct buf text;
     buf_init(&text, 1 << 20);
     show_record(&r, &text); /* reads every byte */
-    /* What was taken can be written again. */
+    /* Every decoded record can be encoded again. */
     buf_clear(&text);
     if (r.kind != RECORD_UNKNOWN && record_encode(&r, &text) != THOLE_OK)
         CU_FAIL("what was decoded cannot be encoded");

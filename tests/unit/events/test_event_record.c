@@ -50,8 +50,8 @@ static void round_trip_of_every_kind(void)
     arena_release(&arena);
 }
 
-/* Who asked for it and where it ran is read back, costs what docs/audit.md says, and is nothing that a replay
- * compares or that counts as a history's size. */
+/* The actor of an event and the worker that ran it are read back, cost the bytes that docs/audit.md says, and
+ * neither are compared by a replay nor count as a history's size. */
 static void who_and_where(void)
 {
     enum { ACTOR_BYTES = 91, PLACE_BYTES = 24 };
@@ -268,7 +268,7 @@ static void too_much(void)
     free(many);
 }
 
-/* What is 0 or empty comes back so: but the number of a try, and a retry that says nothing. */
+/* Fields that are 0 or empty come back so: except the number of a try, and a retry without contents. */
 static void least_events(void)
 {
     static const struct retry nothing = {.try_timeout_ms = 0}, tries = {.tries_max = 1};
@@ -521,7 +521,7 @@ static void where_it_stands(void)
     from.turn.events = events;
     from.turn.events_len = 1;
     from.previous_of_instance.hash = record_hash_make(THOLE_STR("a"), 1, THOLE_STR("y"));
-    CU_ASSERT_FALSE(head_of(&head, &from)); /* it does not say where */
+    CU_ASSERT_FALSE(head_of(&head, &from)); /* does not say where */
     from.previous_of_instance.sequence = 1000;
     CU_ASSERT(head_of(&head, &from) && head.before.sequence == 1000);
     CU_ASSERT(head.turn == 500 && head.first_event == 300);

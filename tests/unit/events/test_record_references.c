@@ -175,7 +175,7 @@ static void many_payloads(void)
     arena_release(&from);
 }
 
-/* What small turns take, in bytes and in events, is as it was. */
+/* The size of small turns, in bytes and in events, is as before. */
 static void small_payloads(void)
 {
     struct record record = turn_record(every_kind(), EVERY_KIND);
@@ -222,13 +222,13 @@ static void every_kind_of_event(void)
 /* ---- what nobody has written ---- */
 
 struct forged {
-    unsigned body; /* its number, of a kind with bytes as field 1 */
+    unsigned body; /* number of the body, of a kind with bytes as field 1 */
     uint64_t id, payload_of;
     size_t bytes; /* of its own payload */
 };
 
-/* Records of SideEffectRecorded and its like; with the mark behind the first event, or elsewhere, or without.
- */
+/* Records of SideEffectRecorded and its like; with the mark after the first event, or elsewhere, or
+ * without. */
 static thole_status forge_marked(const struct forged *of, size_t n, size_t mark, struct record *ret,
                                  struct arena *arena, thole_error *err)
 {
@@ -317,8 +317,8 @@ static void forged_references(void)
     }
 }
 
-/* What makes an older engine keep all that comes for the instance, and no newer one see more than was
- * written. */
+/* The mark that makes an older engine keep all messages for the instance, and lets no newer one see more than
+ * was written. */
 static void the_mark(void)
 {
     struct forged const events[] = {{HOME, 1, 0, 9}, {REFERS, 2, 1, 0}, {HOME, 3, 0, 8}};

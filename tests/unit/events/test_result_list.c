@@ -61,7 +61,7 @@ static bool is_result_of(thole_slice bytes, uint64_t task)
     return same;
 }
 
-/* It has the results of the activities 1 to @p len, in order, and no more. */
+/* Checks that the list has the results of the activities 1 to @p len, in order, and no more. */
 static void check_list(thole_slice message, size_t len)
 {
     struct result_list list;
@@ -242,7 +242,7 @@ static void check_refused(const char *row, thole_slice bytes, thole_status want,
     CU_ASSERT_EQUAL(status, want);
     CHECK_STR(row, err.text, text);
     CU_ASSERT_EQUAL(err.status, want);
-    CU_ASSERT_EQUAL(len, 77); /* it is not said */
+    CU_ASSERT_EQUAL(len, 77); /* not written */
 }
 
 static void refused(void)

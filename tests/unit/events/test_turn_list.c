@@ -1,4 +1,4 @@
-/* From records to turns: parts, repetitions of a newer owner, voids behind it. */
+/* From records to turns: parts, repetitions of a newer owner, voids after them. */
 #include "thole_cunit.h"
 #include "turn_list.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What integration.ledger says of a run that costs more than it may, and how it ends. */
+/* The verdict of integration.ledger on a run that costs more than allowed, and its end. */
 #include "ledger.h"
 #include "thole_cunit.h"
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What integration.scenarios says of a run that costs more than it may, and which targets count as missed. */
+/* The verdict of integration.scenarios on a run that costs more than allowed, and which targets count as
+ * missed. */
 #include "scenarios.h"
 #include "thole_cunit.h"
 #include <stdlib.h>

@@ -205,7 +205,8 @@ static void test_an_end_behind_a_stall(void)
     CU_ASSERT_FALSE(readable(server, QUIET_MS));
     tcp_proxy_heal(proxy);
     hear(server, "last words");
-    CU_ASSERT_TRUE(readable(server, WAIT_MS)); /* its end, or a reset because of what it said */
+    CU_ASSERT_TRUE(readable(server, WAIT_MS)); /* end of the connection, or a reset because of the bytes
+                                                  sent */
     client = -1;
     end();
 }

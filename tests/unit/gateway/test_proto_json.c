@@ -212,7 +212,7 @@ static void test_lists(void)
     codec_release(&scratch);
 }
 
-/* What base64 may be, and what not. */
+/* Valid and invalid base64. */
 static void test_bytes(void)
 {
     static const struct {
@@ -242,7 +242,7 @@ static void test_bytes(void)
     }
 }
 
-/* What stands around it, and in the way. */
+/* Bytes around a message, and in its place. */
 static void test_around(void)
 {
     static const struct {

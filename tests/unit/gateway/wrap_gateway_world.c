@@ -120,7 +120,7 @@ thole_status __wrap_connection_publish(struct connection *connection, const char
     return played_ends(CALL_PUBLISH, reterr);
 }
 
-/* Who would be told when nobody hears it is not said. */
+/* The receiver of a report of no subscriber is not noted. */
 thole_status __wrap_connection_publish_asking(struct connection *connection, const char *subject,
                                               const char *reply, const struct header *headers,
                                               size_t headers_len, thole_slice body, thole_error *reterr)
@@ -178,7 +178,7 @@ void played_deliver(const char *subject, const char *reply, const char *type, co
                      NULL) != THOLE_OK)
         abort();
     struct delivery delivery = link_delivery(message);
-    /* neither has a NUL behind it */
+    /* neither ends with a NUL */
     char *const exact = memory_new(strlen(subject));
     memcpy(exact, subject, strlen(subject));
     delivery.subject.ptr = (const uint8_t *)exact;
@@ -259,7 +259,7 @@ void __wrap_worker_host_died(struct worker_host *worker, const char *report)
 {
     CU_ASSERT_PTR_EQUAL(worker, &some_host);
     played_say("the worker role dies: %s", report);
-    played_sleep(1); /* its loop may still call */
+    played_sleep(1); /* the loop may still call */
     free_returned();
 }
 
@@ -309,7 +309,8 @@ static void say_returned(struct thole_activity *act, char letter)
         played_say("%c has returned: %s output=%.*s failure=%.*s type=%.*s final=%d", letter,
                    thole_status_name(status), THOLE_FMT(output), THOLE_FMT(act->failure),
                    THOLE_FMT(act->failure_type), act->final);
-    CU_ASSERT_TRUE(output.len == 0 || output.ptr != act->returned->output.ptr); /* that is borrowed */
+    CU_ASSERT_TRUE(output.len == 0 || output.ptr != act->returned->output.ptr); /* returned output is
+                                                                                   borrowed */
 }
 
 /* given_up: it has returned; forgotten: its part is over. */

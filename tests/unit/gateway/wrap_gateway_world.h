@@ -1,4 +1,4 @@
-/* What a gateway stands on, played: connection, client library and worker roles. */
+/* The surroundings of a gateway, played: connection, client library and worker roles. */
 #ifndef THOLE_WRAP_GATEWAY_WORLD_H
 #define THOLE_WRAP_GATEWAY_WORLD_H
 #include <stdbool.h>

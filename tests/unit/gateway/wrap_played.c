@@ -17,7 +17,7 @@ struct fiber {
     void *(*main)(void *);
     void *arg;
     bool ends, detached, waits, timed_out;
-    const void *cond; /* what it waits for: a condition, or the end of another one */
+    const void *cond; /* reason of the wait: a condition, or the end of another thread */
     uint64_t until_ms;
 };
 
@@ -184,7 +184,7 @@ static void wait_for(const void *cond, pthread_mutex_t *lock, uint64_t until_ms)
         (void)pthread_mutex_lock(lock);
 }
 
-/* It is joined in fact at the end, when none of the script's waits for it. */
+/* The thread is joined in fact at the end, when none of the script's waits for it. */
 int __wrap_pthread_join(pthread_t thread, void **ret)
 {
     struct fiber *const fiber = fiber_of(thread);
@@ -262,7 +262,7 @@ static void run_all(void)
             while (sem_wait(&back) != 0)
                 continue;
             runs = NULL;
-            i = (size_t)-1; /* it may have woken any */
+            i = (size_t)-1; /* may have woken any */
         }
 }
 

@@ -1,4 +1,4 @@
-/* What a role runs on, played: threads, clock, log, random numbers, and how its calls end. Threads are
+/* The surroundings of a role, played: threads, clock, log, random numbers, and how its calls end. Threads are
  * threads, but one at a time runs, until it waits: then another one does, or the next step of the script
  * happens, or time passes. */
 #ifndef THOLE_WRAP_PLAYED_H
@@ -12,9 +12,9 @@
 enum { FIBERS_MAX = 1100, PLAYED_CALLS_MAX = 24 };
 
 struct played {
-    FILE *said;                         /* what the role did */
+    FILE *said;                         /* log of the role's calls */
     uint64_t now_ms;                    /* from 1000 */
-    const char *ends[PLAYED_CALLS_MAX]; /* how such calls end, one word each; behind these: "well" */
+    const char *ends[PLAYED_CALLS_MAX]; /* how such calls end, one word each; later ones: "well" */
     bool brief;                         /* says nothing of what is the same each time */
     bool no_threads;                    /* can be made */
     uint8_t random;                     /* bytes of the last random number */

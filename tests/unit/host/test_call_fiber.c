@@ -14,7 +14,7 @@ static struct {
     int socket;
     uint64_t now_ms;
     unsigned waits, waited; /* how often the call is to wait, and has waited */
-    short ready[4];         /* what it was told */
+    short ready[4];         /* events that it was given */
     bool returned;
     bool no_stack;
 } play;
@@ -84,14 +84,14 @@ static void test_it_waits(void)
     CU_ASSERT_EQUAL(play.waited, 1);
     CU_ASSERT_EQUAL(call_fiber_deadline_ms(play.fiber), NOW_MS + 199);
     play.now_ms += 100;
-    call_fiber_continue(play.fiber, 0); /* its time has come */
+    call_fiber_continue(play.fiber, 0); /* the time has come */
     CU_ASSERT_EQUAL(play.ready[0], POLLIN | POLLHUP);
     CU_ASSERT_EQUAL(play.ready[1], 0);
     call_fiber_continue(play.fiber, POLLIN); /* nothing runs */
     end();
 }
 
-/* What was there before the wait is still there, as a level. */
+/* Data available before the wait are still reported, as a level. */
 static void test_it_is_finished(void)
 {
     uint64_t const one = 1;
@@ -149,7 +149,7 @@ static void test_the_next_one(void)
     end();
 }
 
-/* Its thread waits, as without a fiber. */
+/* The thread waits, as without a fiber. */
 static void test_without_a_stack(void)
 {
     uint64_t const one = 1;

@@ -1,4 +1,4 @@
-/* Where code is, in words; looking leaves nothing behind. */
+/* The place of code, in words; looking leaves no memory. */
 #include "call_site.h"
 #include "thole_cunit.h"
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* Who hears that the process crashes or ends, what that leaves of the handlers that were there, and the stack
- * that a thread gets for it. What crashes is a child process. */
+/* The listeners to the process's crash or end, the handlers that remain afterwards, and the stack that a
+ * thread gets for it. Child processes crash. */
 #include "fatal_signals.h"
 #include "thole_cunit.h"
 #include <signal.h>
@@ -147,7 +147,7 @@ static void keeps_others(void)
     size_t const mine = taken();
     fatal_listen(second);
     fatal_unlisten(first);
-    good = good && taken() == mine; /* somebody still listens */
+    good = good && taken() == mine; /* one listener is left */
     fatal_unlisten(first);
     good = good && taken() == mine;
     fatal_unlisten(second);
@@ -183,7 +183,7 @@ static void gets_a_stack(void)
     fatal_listen(first);
     void *const stack = fatal_thread_begin();
     good = good && stack != NULL && has_stack();
-    good = good && fatal_thread_begin() == NULL && has_stack(); /* it has one */
+    good = good && fatal_thread_begin() == NULL && has_stack(); /* already has one */
     fatal_thread_end(NULL);
     good = good && has_stack();
     fatal_thread_end(stack);

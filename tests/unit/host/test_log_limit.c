@@ -123,7 +123,7 @@ static void flood_everywhere(void *arg)
         now += 1000; /* nothing that was counted stays untold */
 }
 
-/* What the lines say adds up to what there was. */
+/* The counts in the lines add up to all events. */
 static void test_all_partitions_together_are_limited(void)
 {
     const char *const said = said_by(flood_everywhere);

@@ -135,7 +135,7 @@ static void test_close(void)
     join_senders();
     CU_ASSERT_TRUE(mailbox_is_closed(&mb));
     CU_ASSERT_EQUAL(mailbox_len(&mb), ROOM);
-    CU_ASSERT_TRUE(mailbox_wait(&mb, UINT64_MAX)); /* what is inside may still be taken */
+    CU_ASSERT_TRUE(mailbox_wait(&mb, UINT64_MAX)); /* nodes inside may still be taken */
     (void)mailbox_take_all(&mb);
     CU_ASSERT_FALSE(mailbox_wait(&mb, UINT64_MAX));
     CU_ASSERT_FALSE(mailbox_offer(&mb, &a.mail, ROOM));

@@ -1,4 +1,4 @@
-/* What SIGTERM and SIGINT do to a program, one after the other. */
+/* The effects of SIGTERM and SIGINT on a program, one after the other. */
 #include "stop_signals.h"
 #include "thole_cunit.h"
 #include <signal.h>

@@ -30,7 +30,7 @@ static void test_of_each_thread(void)
     CU_ASSERT_PTR_EQUAL(look_and_set(first), first);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, look_and_set, second), 0);
     CU_ASSERT_EQUAL(pthread_join(thread, &seen), 0);
-    CU_ASSERT_PTR_EQUAL(seen, second); /* it saw none of the first thread's */
+    CU_ASSERT_PTR_EQUAL(seen, second); /* saw none of the first thread's */
     for (size_t i = 0; i < KEYS; i++)
         CU_ASSERT_PTR_EQUAL(thread_pointer_get(&many[i]), first + i);
     thread_pointer_set(&many[0], NULL);

@@ -9,7 +9,7 @@ static void test_goes_on(void)
     struct wall_clock clock;
     wall_clock_begin(&clock, NOW_MS, 50);
     CU_ASSERT_FALSE(wall_clock_went_back(&clock, NOW_MS + 1000, 1050));
-    CU_ASSERT_FALSE(wall_clock_went_back(&clock, NOW_MS + HOUR_MS - 900, HOUR_MS + 50)); /* it is slewed */
+    CU_ASSERT_FALSE(wall_clock_went_back(&clock, NOW_MS + HOUR_MS - 900, HOUR_MS + 50)); /* slewed */
 }
 
 static void test_back(void)
@@ -22,7 +22,7 @@ static void test_back(void)
     CU_ASSERT_FALSE(wall_clock_went_back(&clock, NOW_MS - HOUR_MS + 10, 1060));
 }
 
-/* What was planned while it was ahead is an hour off. */
+/* Times planned while it was ahead are an hour off. */
 static void test_forward_and_back(void)
 {
     struct wall_clock clock;

@@ -30,9 +30,9 @@ static thole_status three(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
-static unsigned whim; /* what no orchestration may look at */
+static unsigned whim; /* no orchestration may look at it */
 
-static size_t steps; /* that code has gone, in all replays together */
+static size_t steps; /* steps of code, in all replays together */
 
 /* So many turns; the one in the midst asks for something else whenever it runs. */
 static thole_status marathon(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -314,7 +314,7 @@ static void test_complete(void)
 {
     thole_test_env *const env = begun("pay", "card");
     CU_ASSERT_EQUAL(thole_test_complete(env, "echo", THOLE_STR("")), THOLE_NOT_FOUND);
-    CU_ASSERT_EQUAL(thole_test_complete(env, "charge", THOLE_STR("by hand")), THOLE_OK); /* it waits */
+    CU_ASSERT_EQUAL(thole_test_complete(env, "charge", THOLE_STR("by hand")), THOLE_OK); /* waits for this */
     CU_ASSERT_EQUAL(thole_test_complete(env, "charge", THOLE_STR("again")), THOLE_NOT_FOUND);
     CU_ASSERT_EQUAL(thole_test_cancels(env, "charge"), 0);
     ends(env, THOLE_INSTANCE_COMPLETED, "by hand");

@@ -185,7 +185,7 @@ static void runs_out_of_time(void)
     CU_ASSERT(result.status == THOLE_TIMEOUT && result.returned == THOLE_CANCELLED);
     check_slice("type", result.error_type, "timeout");
     check_slice("details", result.details, "2");
-    CU_ASSERT(result.took_ms == 2500 && result.noticed_ms == 0); /* it noticed at once */
+    CU_ASSERT(result.took_ms == 2500 && result.noticed_ms == 0); /* noticed at once */
     result = result_of(env, "stubborn", "done",
                        &(thole_test_activity_options){.size = sizeof options, .try_timeout_ms = 300});
     CU_ASSERT(result.status == THOLE_TIMEOUT && result.returned == THOLE_OK && result.output.len == 0);
@@ -280,7 +280,7 @@ static void beside_others(void)
     }
 }
 
-/* Its cancellation comes at its time, also to the claim that follows. */
+/* The cancellation comes at its time, also to the claim that follows. */
 static void is_cancelled_after_a_crash(void)
 {
     thole_test_activity_options const options = {

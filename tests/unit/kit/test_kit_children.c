@@ -140,7 +140,7 @@ static void never_ends(void)
     begins(env, "limited", "");
     thole_test_advance(env, 4999);
     CU_ASSERT_EQUAL(thole_test_status(env, THOLE_STR("parcel")), THOLE_INSTANCE_RUNNING);
-    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_FAILED); /* its limit */
+    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_FAILED); /* at its limit */
     CU_ASSERT_EQUAL(thole_test_status(env, THOLE_STR("parcel")), THOLE_INSTANCE_CANCELLED);
     CU_ASSERT_EQUAL(thole_test_child_complete(env, "ship", THOLE_STR("x")), THOLE_NOT_FOUND);
     thole_test_destroy(env);

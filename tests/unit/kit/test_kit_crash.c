@@ -1,4 +1,4 @@
-/* What a test program says that dies in an orchestration's code. */
+/* The output of a test program that dies in an orchestration's code. */
 #include "sanitized.h"
 #include "thole/testing.h"
 #include "thole_cunit.h"

@@ -1,7 +1,7 @@
 /*
- * What a host of another language needs of an orchestration's entry: one function for several names, told
- * apart by name and arg; a stack of the size that its interpreter takes; and to learn that its state is
- * dropped. And what the kit says of memory that nobody releases.
+ * The needs of another language's host for an orchestration's entry: one function for several names, told
+ * apart by name and arg; a stack of the size that its interpreter takes; and a call when its state is
+ * dropped. And the kit's report of memory that nobody releases.
  */
 #include "dropped.h"
 #include "sanitized.h"
@@ -206,7 +206,7 @@ static void all_is_released(void)
     CU_ASSERT(atomic_load(&made) > (size_t)ROUNDS * INSTANCES);
 }
 
-/* What is parked is held, and released when it is evicted. */
+/* A parked instance keeps its memory, which is released when it is evicted. */
 static void what_is_parked_is_held(void)
 {
     thole_test_env *const env = thole_test_create(&program);

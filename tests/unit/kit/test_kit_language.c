@@ -150,7 +150,7 @@ static thole_status wavers(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_await(ctx, thole_timer(ctx, DAY_MS), ret_output);
 }
 
-/* Its second execution begins with a turn that does not fit into one record. */
+/* The second execution begins with a turn that does not fit into one record. */
 static thole_status bulk(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     enum { CALLS = 6, BYTES = 200 * 1000 };
@@ -492,7 +492,7 @@ static void test_children(void)
     CU_ASSERT_NOT_EQUAL(memcmp(thole_test_output(env, ID).ptr, "APP conflict", 12), 1);
     CU_ASSERT_EQUAL(thole_test_status(env, THOLE_STR("kid")), THOLE_INSTANCE_RUNNING);
     thole_test_destroy(env);
-    env = begun("family", "listens"); /* it waits for an "i" */
+    env = begun("family", "listens"); /* waits for an "i" */
     thole_test_cancel(env, ID, THOLE_STR("enough"));
     check_end(env, ID, THOLE_INSTANCE_CANCELLED, "enough");
     check_end(env, THOLE_STR("kid"), THOLE_INSTANCE_CANCELLED, "enough");
@@ -561,7 +561,7 @@ static void test_terminate(void)
     ends(env, THOLE_INSTANCE_TERMINATED, "at once");
 }
 
-/* What is stuck can be ended, and is not held to what its code would do. */
+/* A Stuck instance can be ended, independent of what its code would do. */
 static void test_terminate_what_is_stuck(void)
 {
     whim = 0;
@@ -640,7 +640,7 @@ static void test_values_from_outside(void)
 
 static const struct {
     const char *orchestration, *input;
-    bool differs; /* what is made again, or begun again, leaves its traces in the history */
+    bool differs; /* repeated or restarted steps leave their traces in the history */
 } CRASH_ROWS[] = {
     {"tries", "busy", false},      {"listens", "aba", false},  {"family", "fails", false},
     {"family", "versions", false}, {"lets_go", "", false},     {"counts", "xxx", false},
@@ -664,7 +664,7 @@ static size_t play(size_t row, size_t crash_after, char *history, size_t room)
     return crashes;
 }
 
-/* What was recorded is there, once and in order, wherever the engine died. */
+/* Each recorded event appears, once and in order, wherever the engine died. */
 static void test_emitted_events(void)
 {
     static const char want[] = "com.example.step(1.0)\ncom.example.step(1.1)\nleg(first)\n"

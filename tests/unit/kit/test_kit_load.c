@@ -30,7 +30,7 @@ static const thole_program program = {.size = sizeof program,
                                       .orchestrations_len = ARRAY_LEN(orchestrations)};
 static char path[] = "/tmp/thole-kit-load-XXXXXX";
 
-/* What thole export writes of such instances; "open" waits for its charge, "done" has ended. */
+/* The output of thole export for such instances; "open" waits for its charge, "done" has ended. */
 static void test_recorded(void)
 {
     static const char *const ids[] = {"open", "done"};

@@ -1,4 +1,4 @@
-/* What stands for Postgres in the test kit: rows of timers and instances, as a batch writes them. */
+/* The test kit's substitute for Postgres: rows of timers and instances, as a batch writes them. */
 #include "batch.h"
 #include "kit.h"
 #include "thole_cunit.h"

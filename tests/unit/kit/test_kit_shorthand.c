@@ -1,5 +1,5 @@
-/* What everybody writes, in one call: awaits with a limit, pauses, calls with their await, options for all
- * calls of an orchestration, what was thrown, names and args, texts and numbers. */
+/* Frequent combinations, in one call: awaits with a limit, pauses, calls with their await, options for all
+ * calls of an orchestration, thrown failures, names and args, texts and numbers. */
 #include "dropped.h"
 #include "thole/testing.h"
 #include "thole_cunit.h"

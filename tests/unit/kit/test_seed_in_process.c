@@ -58,7 +58,7 @@ static void check_run(thole_test_env *env)
 
 static void test_without_any_server(void)
 {
-    setenv("THOLE_NATS_URL", "nats://127.0.0.1:1", 1); /* nobody is there, and nobody is asked */
+    setenv("THOLE_NATS_URL", "nats://127.0.0.1:1", 1); /* no server listens there, and none is asked */
     setenv("THOLE_POSTGRES", "host=127.0.0.1 port=1", 1);
     thole_test_env *const env = thole_test_create(&program);
     charged = 0;
@@ -67,7 +67,7 @@ static void test_without_any_server(void)
     thole_test_destroy(env);
 }
 
-/* The same with a crash at each point: it resumes from what is recorded. */
+/* With a crash at each point the instance resumes from its records. */
 static void test_resumes_after_each_crash(void)
 {
     size_t crashes = 1, n = 0;

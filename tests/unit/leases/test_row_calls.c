@@ -254,7 +254,7 @@ static void test_a_server_that_is_away(void)
             play.now_ms += pauses_ms[i] - 1;
             send(calls, &call);
             said_check(&play.said, "too early", "unknown=1\n");
-            row_calls_send(calls, &rollback); /* it ends what is open in any case */
+            row_calls_send(calls, &rollback); /* ends an open transaction in any case */
             send(calls, &call);
             said_check(&play.said, "and a rollback", "rollback; unknown=1\n");
             play.now_ms += 1;
@@ -381,7 +381,7 @@ static void test_the_sender_waits_for_nothing(void)
     end(calls);
 }
 
-/* The thread connects again, and what is sent meanwhile waits behind that. */
+/* The thread connects again, and calls sent meanwhile wait for that. */
 static void test_a_connection_that_is_lost(void)
 {
     struct row_calls *const calls = begin();
@@ -397,7 +397,7 @@ static void test_a_connection_that_is_lost(void)
     CU_ASSERT_PTR_NULL(play.wait);
     atomic_store(&play.holds, true);
     row_calls_send(calls, &renewal);
-    play.socket = 78; /* it has connected */
+    play.socket = 78; /* has connected */
     fill(&claim);
     row_calls_send(calls, &claim);
     uint64_t deadline_ms;

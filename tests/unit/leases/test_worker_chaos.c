@@ -299,7 +299,7 @@ static void settle(struct chaos *c)
     CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
 }
 
-/* Who has that try, and has not ended. */
+/* The worker that has that try, and has not ended. */
 static const struct fate *holder(const struct chaos *c, const struct worker_key *key)
 {
     for (uint64_t id = 1; id < c->next_id; id++)
@@ -324,7 +324,7 @@ static void deliver_one(struct chaos *c)
     if (c->wish > 0)
         c->wish--;
     settle(c);
-    if (c->stopped) /* its host takes no more messages */
+    if (c->stopped) /* a stopping host takes no more messages */
         return;
     const struct fate *const same = holder(c, &in.key);
     thole_status const status = worker_input(c->w, &in, c->now_ms);

@@ -1,4 +1,4 @@
-/* What a worker that stops makes of what it has been given and has not taken yet. */
+/* A stopping worker's treatment of messages that it has been given and has not taken yet. */
 #include "thole_cunit.h"
 #include "worker_parts.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What a worker's loop gives its machine, and what it does when the machine says so: streams, Postgres and
- * the machine's words are played. */
+/* The inputs that a worker's loop gives its machine, and the loop's actions for the machine's outputs:
+ * streams, Postgres and the outputs are played. */
 #include "captured.h"
 #include "clock.h"
 #include "logged.h"
@@ -24,7 +24,7 @@ static struct {
     struct said said;
     thole_status delivered_status;
     int left;           /* the connection reads itself again */
-    short continued[2]; /* what claims and completions were told */
+    short continued[2]; /* events given to claims and completions */
 } play;
 
 /* ---- the world ---- */
@@ -34,7 +34,7 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return play.now_ms;
 }
 
-/* What claims and completions wait for. */
+/* The waits of claims and completions. */
 struct pollfd __wrap_row_calls_socket(const struct row_calls *calls, uint64_t *ret_deadline_ms)
 {
     bool const claims = calls == play.host.claims;
@@ -341,7 +341,7 @@ static void one_arrives(void)
 {
     said_check(&play.said, "three", "want 3\n");
     arrive(0);
-    worker_loop_state(&play.host); /* it is taken behind the delivery */
+    worker_loop_state(&play.host); /* taken after the delivery */
     worker_loop_state(&play.host);
 }
 
@@ -519,7 +519,7 @@ static void test_a_forged_message(void)
     end();
 }
 
-/* Its thread still reads the input. */
+/* The thread still reads the input. */
 static void test_one_that_still_runs(void)
 {
     begin();
@@ -649,7 +649,7 @@ static void test_answers(void)
         CHECK_STR("report", act->lost_report, begun ? "tripped" : "");
         CU_ASSERT_EQUAL(thole_slice_equal(act->before, THOLE_STR("half")), begun);
         CU_ASSERT_EQUAL(thole_slice_equal(act->parties.orchestration, THOLE_STR("checkout")), begun);
-        CU_ASSERT_EQUAL(play.host.details_round, unknown); /* what was sent may be lost */
+        CU_ASSERT_EQUAL(play.host.details_round, unknown); /* details sent before may be lost */
         activity_destroy(act);
         said_clear(&play.said);
         end();

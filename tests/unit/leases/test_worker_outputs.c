@@ -1,6 +1,6 @@
-/* What a worker does when its machine says so, whole: worker_outputs.transcript has outputs of the machine
- * ("$ …", in order, separated by " / ") with what the activity has gone through, and behind each what the
- * worker called and logged.
+/* A worker's whole actions for its machine's outputs: worker_outputs.transcript has outputs of the machine
+ * ("$ …", in order, separated by " / ") with the history of the activity, each followed by what the worker
+ * called and logged.
  *   KIND [FIELD=VALUE]…   an output of the machine, or `returned`: its handler has
  *   states: fired=KIND status=NAME pool run running given_up heartbeat=TEXT round stopping down full quiet
  *           arriving=N */
@@ -187,7 +187,7 @@ static bool says(struct worker_machine *w, enum worker_out_kind kind)
     return found;
 }
 
-/* Its only handler did not return in its grace: it has no slot until one is replaced. */
+/* The only handler did not return in its grace: it has no slot until one is replaced. */
 static struct worker_machine *machine_without_a_slot(void)
 {
     static const uint64_t id = 4;

@@ -1,4 +1,4 @@
-/* What of a handler's result goes to the inbox, which results go together, and what the loop learns of their
+/* The message of a handler's result to the inbox, results that go together, and the loop's view of their
  * publish, which is played. */
 #include "result_list.h"
 #include "said.h"
@@ -164,7 +164,8 @@ static void test_details(void)
     }
 }
 
-/* Who it is of, who has run it, and what shows that: the engine refuses a result that lacks any of it. */
+/* The activity, the worker that has run it, and the proof of that: the engine refuses a result that lacks any
+ * of it. */
 static void test_the_message(void)
 {
 #define OF "order 2.9.3 attempt 4 by w-1, nonce 00112233445566778899aabbccddeeff: "
@@ -196,7 +197,7 @@ static void check_told(bool ok, uint32_t err_code)
     CU_ASSERT_EQUAL(play.act->publish_err_code, err_code);
 }
 
-/* What cannot be sent is answered as well, whatever was said of it before. */
+/* A result that cannot be sent is answered as well, whatever was said of it before. */
 static void test_what_the_loop_learns(void)
 {
     begin();
@@ -240,8 +241,8 @@ static void test_what_fails_is_counted(void)
 
 /* ---- several handlers ---- */
 
-/* One for each word of @p text: its partition, and behind it "l" when lists are taken, "a" when it was in a
- * list that could not be stored, "-" when none are taken. */
+/* Begins an activity for each word of @p text: its partition, followed by "l" when lists are taken, "a" when
+ * it was in a list that could not be stored, "-" when none are taken. */
 static void begin_many(const char *text, size_t payload_max)
 {
     begin();
@@ -285,7 +286,7 @@ static void answer_message(size_t i, enum request_result result, uint32_t err_co
         &play.host, &(struct request_done){.result = result, .err_code = err_code, .token = many.tokens[i]});
 }
 
-/* Who was told of a publish, in order: "0 1! 2!7": 1 that it failed, 2 that it did with code 7. */
+/* The answers about a publish, in order: "0 1! 2!7": 1 that it failed, 2 that it did with code 7. */
 static void check_all_told(const char *row, const char *want)
 {
     struct said told = {""};

@@ -57,7 +57,7 @@ static void give(struct worker_machine *w, const struct worker_in *in, uint64_t 
     CU_ASSERT_PTR_NULL(worker_check(w));
 }
 
-/* It has a slot, is renewed as the claim that it was, and is completed. */
+/* A resumed handler has a slot, is renewed under its former claim, and is completed. */
 static void test_goes_on(void)
 {
     struct worker_machine *const w = machine(2, 1);
@@ -139,7 +139,7 @@ static void test_more_than_slots(void)
     worker_destroy(w);
 }
 
-/* Its message comes: it is that of the handler that runs. */
+/* The message of the running handler comes. */
 static void test_its_message_comes(void)
 {
     struct worker_machine *const w = machine(2, 1);
@@ -152,7 +152,7 @@ static void test_its_message_comes(void)
     CU_ASSERT_EQUAL(resume(w, 1, &mine), THOLE_OK);
     CU_ASSERT_EQUAL(worker_input(w, &in, NOW_MS), THOLE_CONFLICT);
     CU_ASSERT_EQUAL(worker_holds(w, &in.key, &in.digest), 1);
-    in.digest.bytes[0] = 1; /* it says something else */
+    in.digest.bytes[0] = 1; /* another digest */
     CU_ASSERT_EQUAL(worker_input(w, &in, NOW_MS), THOLE_OK);
     CU_ASSERT_EQUAL(next(w, WORKER_OUT_TERM).end, WORKER_END_FORGED);
     worker_destroy(w);

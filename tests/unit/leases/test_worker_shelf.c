@@ -1,4 +1,4 @@
-/* What no worker of the queue knows: its row is marked, and its message acknowledged. */
+/* Activities that no worker of the queue knows: the row is marked, and the message acknowledged. */
 #include "thole_cunit.h"
 #include "worker_story.h"
 

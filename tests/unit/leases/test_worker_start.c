@@ -58,7 +58,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     CHECK_STR("key", options->key, "key");
     CHECK_STR("server name", options->server_name, "name");
     CHECK_STR("inbox", options->inbox, "_INBOX_w");
-    CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
+    CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* the host's name, for people */
     CU_ASSERT_TRUE(options->connect_timeout_ms == 5000 && options->request_timeout_ms == 5000);
     play.on_state = options->on_state;
     play.arg = options->arg;
@@ -305,7 +305,7 @@ static void test_while_something_is_away(void)
         play.away = 3; /* times */
         time_played.now_ms = 1000;
         time_played.stop_at_ms = 100000;
-        CU_ASSERT_EQUAL(start_with(10000, false), THOLE_INVALID); /* of the step behind the last one */
+        CU_ASSERT_EQUAL(start_with(10000, false), THOLE_INVALID); /* of the step after the last one */
         CHECK_STR("it goes on", err.text, "the rest fails");
         CU_ASSERT_TRUE(time_played.now_ms > 1000 && time_played.now_ms < 100000);
         play.fails_at = i;

@@ -16,7 +16,7 @@ static const struct story stories[] = {
       {"claimed t", "run 1#6"},
       {"+4999", ""},
       {"+1", "fire 1 timeout timeout"},
-      {"+5000", "wpi 1 | renew 1"}, /* it keeps its lease while it has grace */
+      {"+5000", "wpi 1 | renew 1"}, /* keeps its lease while it has grace */
       {"renewed m", ""},
       {"done 1", "want 2 | begin 1"},
       {"begun m", "publish 1"},
@@ -262,7 +262,7 @@ static struct worker_machine *one_runs(void)
     return w;
 }
 
-/* What each way to learn of a cancellation knows of its time. */
+/* The time of a cancellation, as each way to learn of it reports it. */
 static void test_since_when(void)
 {
     struct worker_machine *w = one_runs();

@@ -70,7 +70,7 @@ static void a_loop_is_slow(void)
     stage_end(s);
 }
 
-/* Who has rested may begin as many at once again, and no more. */
+/* An instance that has rested may begin as many at once again, and no more. */
 static void rest_is_counted_for_a_span(void)
 {
     struct stage *s = begin(MAX);
@@ -104,7 +104,7 @@ static void it_is_said(void)
     stage_end(s);
 }
 
-/* What clients ask of it does not wait. */
+/* Requests of clients to it do not wait. */
 static void a_client_does_not_wait(void)
 {
     struct stage *s = begin(1);

@@ -89,7 +89,7 @@ static void beside_another_it_rests(void)
     add("a", 40);
     (void)turns(33);
     check_turns("a burst", 100, "aaaa");
-    CU_ASSERT_EQUAL(lanes_deadline_ms(&lanes), UINT64_MAX); /* it waits */
+    CU_ASSERT_EQUAL(lanes_deadline_ms(&lanes), UINT64_MAX); /* waits */
     view.now_ms += 5;
     check_turns("not done", 100, "");
     CU_ASSERT_EQUAL(lanes_resting(&lanes), 4);
@@ -137,7 +137,7 @@ static void it_is_busy_no_more(void)
     add("a", 60);
     (void)turns(33);
     check_turns("a burst", 100, "aaaa");
-    view.now_ms += 1000; /* what it has used is long ago */
+    view.now_ms += 1000; /* past use is long ago */
     CU_ASSERT_EQUAL(strlen(turns(20)), 20);
     end();
 }
@@ -153,7 +153,7 @@ static void many_events_are_many_turns(void)
     end();
 }
 
-/* Others are behind what is not read, so a rest would only delay them. */
+/* Others wait for messages that are not read, so a rest would only delay them. */
 static void what_is_full_does_not_rest(void)
 {
     begin();
@@ -207,7 +207,7 @@ static void start(struct stage *s, const char *orchestration, unsigned first, un
     }
 }
 
-/* What waits for an orchestration that rests is beside what else may wait: others are read past it. */
+/* Messages for an orchestration that rests are beside other waiting ones: others are read past them. */
 static void others_are_read_past_it(void)
 {
     struct partition_options options;

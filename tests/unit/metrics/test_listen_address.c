@@ -1,4 +1,4 @@
-/* What --http may say. */
+/* Valid and invalid values of --http. */
 #include "listen_address.h"
 #include "thole_cunit.h"
 

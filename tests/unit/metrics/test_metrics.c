@@ -364,7 +364,7 @@ static void test_engine_ready(void)
     metrics_destroy(metrics);
 }
 
-/* What a thread has counted outlives it, what it was does not. */
+/* A thread's counts outlive it, its gauges do not. */
 static void test_given_back(void)
 {
     struct metrics *const metrics = registry(METRIC_GATEWAY);
@@ -396,7 +396,7 @@ static void test_given_back(void)
     metrics_destroy(metrics);
 }
 
-/* It has connections to Postgres only while it has sessions. */
+/* A gateway has connections to Postgres only while it has sessions. */
 static void test_gateway_ready(void)
 {
     struct metrics *const metrics = registry(METRIC_GATEWAY);

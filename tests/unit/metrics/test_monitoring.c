@@ -1,4 +1,4 @@
-/* What a program's metrics say of it, what its service manager hears, and what is left when one of both does
+/* A program's metrics of itself, the messages to its service manager, and the remains when one of both does
  * not start. The HTTP server and the manager are played. */
 #include "metrics.h"
 #include "monitor.h"

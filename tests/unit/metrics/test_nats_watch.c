@@ -1,4 +1,4 @@
-/* What a role says and counts of its connections to NATS. */
+/* The log lines and counters of a role about its connections to NATS. */
 #include "clock.h"
 #include "nats_watch.h"
 #include "said.h"

@@ -1,6 +1,6 @@
-/* What a shard and a worker's loop count, whole: role_counts.transcript has what happens ("$ …") and behind
- * each what the metrics show that is not 0; of a histogram its number and its sum. "$ table" is all of them.
- * With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. */
+/* All counters of a shard and of a worker's loop: role_counts.transcript has events ("$ …"), each followed by
+ * the metrics that are not 0; of a histogram its number and its sum. "$ table" is all of them. With
+ * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written again, to be read and committed. */
 #include "engine_lines.h"
 #include "thole_cunit.h"
 #include "transcript.h"
@@ -134,7 +134,7 @@ static void uncounted(const char *words)
 {
     struct request request = {.kind = REQ_APPEND, .shard = &world.shard, .status = THOLE_INVALID};
     (void)words;
-    shard_count_request(&request); /* it has not begun */
+    shard_count_request(&request); /* not begun */
 }
 
 static void message(const char *words)

@@ -1,4 +1,4 @@
-/* What a service manager is told, over a real socket: readiness, the watchdog while the loops move, and
+/* Messages to a service manager, over a real socket: readiness, the watchdog while the loops move, and
  * nothing else. */
 #include "clock.h"
 #include "service_notify.h"

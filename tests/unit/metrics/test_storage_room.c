@@ -1,5 +1,4 @@
-/* What an engine keeps of how much is stored: by stream, account and database, in its answer and its metrics.
- */
+/* An engine's figures of stored bytes: by stream, account and database, in its answer and its metrics. */
 #include "storage_room.h"
 #include "thole_cunit.h"
 #include <string.h>

@@ -179,7 +179,7 @@ static void test_when_to_look(void)
     CU_ASSERT_EQUAL(folding_due_ms(&folding), UINT64_MAX); /* for ever */
     folding = begun(KEEP);
     CU_ASSERT_EQUAL(folding_due_ms(&folding), NOW + KEEP / 168);
-    folding.by_all = false; /* an engine is there that does not read lists */
+    folding.by_all = false; /* one engine does not read lists */
     CU_ASSERT_EQUAL(folding_due_ms(&folding), UINT64_MAX);
     folding = begun(UINT64_C(7) * 24 * 3600 * 1000);
     CU_ASSERT_EQUAL(folding_due_ms(&folding), NOW + 600 * 1000);

@@ -1,4 +1,4 @@
-/* What the engine role finds in a history, from a stream that the test plays. */
+/* The engine role's reading of a history, from a stream that the test plays. */
 #include "reader.h"
 #include "subject.h"
 #include "thole_cunit.h"

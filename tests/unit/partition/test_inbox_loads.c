@@ -1,4 +1,4 @@
-/* What the engine role reads of an inbox, from streams that the test plays; whether its reader keeps up. */
+/* The engine role's reading of an inbox, from streams that the test plays; whether its reader keeps up. */
 #include "message.h"
 #include "nonces.h"
 #include "reader.h"
@@ -29,12 +29,12 @@ static struct {
     size_t reads;
     size_t room, inputs; /* of the machine; what it was given */
     uint64_t last_input;
-    struct { /* what the machine was given last */
+    struct { /* the last input of the machine */
         char instance[32], route[32], subject[64], bytes[32], actor[48];
         enum reject_code refused;
         uint64_t sequence, stored_ns;
     } given;
-    struct said said; /* what it was given, of lists */
+    struct said said; /* inputs of the machine, from lists */
 } play;
 
 /* ---- the world ---- */
@@ -226,7 +226,7 @@ static void message_comes(uint64_t sequence)
     play.reader.each(play.reader.arg, sequence, &delivery);
 }
 
-/* The stream has `sequence` at or behind what was asked for. */
+/* The stream has `sequence` at or after the requested one. */
 static void look_finds(uint64_t sequence)
 {
     struct request *const look = submitted_last(REQ_LOOK_INBOX);
@@ -252,7 +252,7 @@ static void test_a_reader_that_stays_behind(void)
     look_finds(FIRST);
     inbox_watch(&world.shard, &world.owned, 1000 + 6 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 1);
-    inbox_watch(&world.shard, &world.owned, 1000 + 7 * LOOK_MS); /* that is said once */
+    inbox_watch(&world.shard, &world.owned, 1000 + 7 * LOOK_MS); /* logged once */
     CU_ASSERT_EQUAL(play.step_downs, 1);
     CU_ASSERT_EQUAL(submitted.len, 2);
     end();
@@ -287,13 +287,13 @@ static void test_a_reader_that_goes_on(void)
     CU_ASSERT_EQUAL(play.step_downs, 0);
     CU_ASSERT_EQUAL_FATAL(submitted.len, 2);
     CU_ASSERT_EQUAL(submitted_last(REQ_LOOK_INBOX)->inbox.from, FIRST + 1);
-    look_finds(0); /* nothing there: whoever waits for it is not behind */
+    look_finds(0); /* an empty inbox: a reader that waits for messages does not lag */
     inbox_watch(&world.shard, &world.owned, 1000 + 3 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 0);
     end();
 }
 
-/* It waits for the shard, and not for the server. */
+/* The reader waits for the shard, and not for the server. */
 static void waits_when_so_much_is_held(size_t messages, size_t bytes, size_t waits)
 {
     begin();
@@ -363,7 +363,7 @@ static void test_an_inbox_that_went_back(void)
     end();
 }
 
-/* It is tried again as long as the server is away. */
+/* The reader is opened again as long as the server is away. */
 static void test_a_reader_that_cannot_be_opened(void)
 {
     begin();
@@ -405,8 +405,8 @@ static void take_mail(void)
     CU_ASSERT(world.owned.inbox.mails == 0 && world.owned.inbox.mail_bytes == 0);
 }
 
-/* What the machine has no room for waits, in order, and counts as read but not as taken; what an older reader
- * has read is not given. */
+/* Messages for which the machine has no room wait, in order, and count as read but not as taken; messages
+ * that an older reader has read are not given. */
 static void test_a_message_waits_for_room(void)
 {
     begin();
@@ -435,7 +435,7 @@ static void test_a_message_waits_for_room(void)
     end();
 }
 
-/* What waits goes with the partition. */
+/* Waiting messages go with the partition. */
 static void test_what_waits_is_dropped_with_the_reader(void)
 {
     begin();
@@ -511,7 +511,7 @@ static struct buf results_for(const char *const *instances, size_t len)
     return message;
 }
 
-/* One behind the other; one that is for another partition is none of ours, and counts. */
+/* Results in order; one for another partition is none of ours, and counts. */
 static void test_several_results_are_passed_on(void)
 {
     static const struct {
@@ -545,7 +545,7 @@ static void test_several_results_are_passed_on(void)
     }
 }
 
-/* Its bytes are those that the list has for it. */
+/* The machine gets the bytes that the list has for each result. */
 static void test_results_are_passed_on_whole(void)
 {
     static const char list[] = "\x08\x01\x7a\x0d\x0a\x04\x12\x02"
@@ -562,7 +562,7 @@ static void test_results_are_passed_on_whole(void)
     end();
 }
 
-/* What is no list is one message, which nobody can take, under its subject. */
+/* Bytes that are no list are one message, which no engine can take, under its subject. */
 static void test_what_is_no_list_of_results(void)
 {
     static const struct {
@@ -653,7 +653,7 @@ static void test_results_of_whom_the_subject_names(void)
 {
     begin();
     store_result("order", "order");
-    store_result("other", "order"); /* who may write to other has nothing to say of order */
+    store_result("other", "order"); /* a sender that may write to other has no say about order */
     store_result("other", "other");
     store_result_as("event.paid", "order", "order", THOLE_STR("")); /* nor who may raise an event */
     store_result_as("result.worker", "order", "order", THOLE_STR("0123456789abcdef0123456789abcdef"));

@@ -139,7 +139,7 @@ static void a_whole_log_is_read_from_the_front(void)
     check_rows(front, ARRAY_LEN(front), false, log_rule_feed_front);
 }
 
-/* Everything behind the EpochOpened that is not the owner's own, in its place. */
+/* All records after the EpochOpened that are not the owner's own, in their place. */
 static void an_owner_knows_its_own(void)
 {
     static const struct {

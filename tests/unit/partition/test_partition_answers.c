@@ -1,4 +1,4 @@
-/* What clients hear of starts under an id in use: what is so, and not before it is. */
+/* Answers to clients about starts under an id in use: true ones, and not before they are true. */
 #include "engine_answers.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"

@@ -15,7 +15,7 @@ static const thole_orchestration_entry entries[] = {{"plain", stage_calls, 0}};
 
 /* Which record is another one. */
 enum place { FIRST_TURN = 1, SECOND_TURN = 3 };
-/* What the database has of it when the partition opens. */
+/* Records that the database has when the partition opens. */
 enum projected_upto { NOTHING, ALL };
 
 struct damage {
@@ -67,7 +67,7 @@ static void check_others(struct stage *s, const struct damage *damage)
         complain(damage, "a new instance does not run", s);
 }
 
-/* It may be as before, or have ended by what the record says. */
+/* The damaged instance may be as before, or have ended as the record says. */
 static void check_itself(struct stage *s, const struct damage *damage)
 {
     stage_query(s, "bad", "where");

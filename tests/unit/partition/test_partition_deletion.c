@@ -158,7 +158,7 @@ static void test_events_that_wait_for_nobody(void)
     stage_end(s);
 }
 
-/* What came behind the request finds another life, or none. */
+/* Messages after the request find another incarnation, or none. */
 static void test_what_waits_behind_it(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -247,7 +247,7 @@ static void test_events_between_two_lives(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
-    s->hold_removed = true; /* what was before is still there, and hides nothing */
+    s->hold_removed = true; /* earlier records still exist, and hide nothing */
     delete_it(s, "i", 0, false);
     stage_tell(s, "i", MESSAGE_EVENT, "a");
     stage_again(s);
@@ -275,7 +275,7 @@ static void test_the_next_owner_removes(void)
     CU_ASSERT_FALSE(partition_idle(s->p));
     size_t const records = s->log_len;
     stage_settle(s);
-    CU_ASSERT_EQUAL(s->log_len, records); /* it waits, and says nothing */
+    CU_ASSERT_EQUAL(s->log_len, records); /* waits, without a record */
     s->log[1].deleted = true;             /* some are gone */
     stage_again(s);
     CU_ASSERT_EQUAL(s->removals, 2);
@@ -376,7 +376,7 @@ static void test_the_parent_hears_of_it(void)
     stage_check_said(
         s, "told",
         "notice terminated kid\nnotice deleted kid\nsend kind 7 to other.1.2: CANCELLED  'away' of kid\n");
-    CU_ASSERT_EQUAL(s->removals, 0); /* who asks whose child it was must find it */
+    CU_ASSERT_EQUAL(s->removals, 0); /* a reader that asks for the parent must find it */
     start(s, "kid", "twice", "mine");
     complete(s, "kid", 2); /* the newest executions say nothing of the first life */
     stage_again(s);
@@ -408,7 +408,7 @@ static void test_a_deleted_child_stays_deleted(void)
     stage_end(s);
 }
 
-/* Nobody's child in its first life, somebody's in the next. */
+/* A root instance at first, a child in the next incarnation. */
 static void test_whose_child_it_is_now(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -428,7 +428,7 @@ static void test_whose_child_it_is_now(void)
     stage_end(s);
 }
 
-/* What is left of its log, and its rows, make no work. */
+/* The remains of its log, and its rows, make no work. */
 static void test_a_redo_brings_nothing_back(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -453,7 +453,7 @@ static void test_a_redo_brings_nothing_back(void)
     stage_end(s);
 }
 
-/* The same where the history makes sense, and only its end is gone. */
+/* Likewise where the history is consistent, and only its end is gone. */
 static void test_a_redo_of_what_is_left(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -480,7 +480,7 @@ static void remove_some(struct stage *s, uint64_t execution, bool begin)
         if (record->kind != RECORD_TURN || strcmp(record->instance, "i") != 0 ||
             record->execution != execution || record->deleted)
             continue;
-        record->deleted = true; /* its end; then what it began with */
+        record->deleted = true; /* removes its end; then its begin */
         if (!begin)
             return;
     }
@@ -518,7 +518,7 @@ static void see_pruned_rows(struct stage *s, const struct batch *batch)
         pruned_rows += batch->instances[i].execution == 2 || batch->instances[i].execution == 3;
 }
 
-/* The same of executions that were pruned: no work is done again, no timer is left. */
+/* Likewise for pruned executions: no work is done again, no timer is left. */
 static void test_a_redo_of_what_a_prune_has_left(void)
 {
     struct message const prune = {
@@ -542,8 +542,8 @@ static void test_a_redo_of_what_a_prune_has_left(void)
     stage_end(s);
 }
 
-/* Who was refused because of it has heard so, and its start counts as incorporated with the deletion: the
- * next owner, to whom the start would come again, must not begin it. */
+/* A start that was refused because of the instance has been answered, and counts as incorporated with the
+ * deletion: the next owner, to which the start would come again, must not begin it. */
 static void test_whoever_it_was_in_the_way_of(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -574,8 +574,8 @@ static void test_whoever_it_was_in_the_way_of(void)
     stage_end(s);
 }
 
-/* What an owner that is still alive removes while a rival reads the tail looks like the gap before a void
- * record when the record that attests the deletion came behind that tail. */
+/* Removals of an owner that is still alive, while a rival reads the tail, look like the gap before a void
+ * record when the record that confirms the deletion came after that tail. */
 static void test_a_tail_that_is_read_while_records_go(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));

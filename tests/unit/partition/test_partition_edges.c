@@ -118,13 +118,13 @@ static void test_so_many_questions_wait(void)
 
 /* ---- counts ---- */
 
-/* It must not be too few. The row of what was scheduled last may have been gone when they were counted, its
- * result on the way: then its end takes nothing away. */
+/* The count must not be too low. The row of the last scheduled activity may have been gone when they were
+ * counted, its result on the way: then its end takes nothing away. */
 static void test_open_activities_are_never_too_few(void)
 {
     struct stage *s = begin();
     stage_start(s, "a", "plain");
-    stage_again(s); /* it finds no row */
+    stage_again(s); /* finds no row */
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
     stage_query(s, "a", "first"); /* loaded */
     stage_start(s, "b", "plain");
@@ -241,8 +241,8 @@ static void test_a_redo_of_many_that_are_over(void)
     stage_end(s);
 }
 
-/* Messages that somebody has removed leave a gap. With what is known behind it it raises the position, which
- * is written down although nothing was taken in. */
+/* Messages that a user has removed leave a gap. Together with the known ones after it the gap raises the
+ * position, which is written down although nothing was taken in. */
 static void test_a_gap_moves_the_position(void)
 {
     struct stage *s = begin();
@@ -256,7 +256,7 @@ static void test_a_gap_moves_the_position(void)
     stage_bytes(s, THOLE_STR("i"), THOLE_STR("garbage"), REJECT_NONE);
     stage_message(s, &more);
     uint64_t const last = s->inbox;
-    stage_again(s); /* its position has the last one, and not the two before it */
+    stage_again(s); /* the position has the last one, and not the two before it */
     s->inbox = last - 1;
     stage_message(s, &more); /* which are gone now */
     CU_ASSERT_NOT_EQUAL(s->log[s->log_len - 1].kind, RECORD_POSITION);

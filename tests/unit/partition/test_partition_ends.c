@@ -53,7 +53,7 @@ static void check_closed(struct stage *s, const char *why, uint64_t epoch, uint6
 static void only_a_newer_rival_ends_it(void)
 {
     struct stage *s = begin();
-    rival(s, 1); /* its own */
+    rival(s, 1); /* the owner's own epoch */
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
     rival(s, 2);
     check_closed(s, "a rival opens the partition", 1, 1, false);
@@ -62,7 +62,7 @@ static void only_a_newer_rival_ends_it(void)
     stage_end(s);
 }
 
-/* It hears of one while it finishes what is in flight. What was stored is told with the end. */
+/* A rival appears while the partition finishes its appends. Stored records are reported with the end. */
 static void a_rival_while_it_closes(void)
 {
     struct stage *s = begin();
@@ -136,7 +136,7 @@ static void a_long_reason(void)
     stage_end(s);
 }
 
-/* What was stored before the append that failed is committed; what comes behind it never is. */
+/* Records stored before the failed append are committed; later ones never are. */
 static void an_append_fails(void)
 {
     struct stage *s = begin();
@@ -172,7 +172,7 @@ static void too_many_events_for_nobody(void)
     struct stage *s = begin();
     tell_the_most(s, "nobody");
     stage_check_said(s, "all are kept", "");
-    stage_tell(s, "nobody", MESSAGE_EVENT, "7"); /* it is there */
+    stage_tell(s, "nobody", MESSAGE_EVENT, "7"); /* exists */
     stage_check_said(s, "a repetition", "");
     stage_tell(s, "nobody", MESSAGE_EVENT, "more");
     stage_check_said(s, "one more",
@@ -347,8 +347,8 @@ static void a_newer_version_owned_it(void)
     stage_end(s);
 }
 
-/* It is older than the tail: found when the rows are made again. Its instance alone waits for that version.
- */
+/* A turn older than the tail is found when the rows are made again. Its instance alone waits for that
+ * version. */
 static void a_newer_version_wrote_a_turn(void)
 {
     struct stage *s = begin();

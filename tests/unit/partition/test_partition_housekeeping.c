@@ -1,6 +1,6 @@
 /*
- * What a partition does besides its instances' turns: it saves its position, purges its inbox, forgets what
- * is at rest, removes records a few at a time, and closes. When, in which order, and how often.
+ * The work of a partition besides its instances' turns: it saves its position, purges its inbox, forgets
+ * instances at rest, removes records a few at a time, and closes. When, in which order, and how often.
  */
 #include "dropped.h"
 #include "heap.h"
@@ -109,7 +109,7 @@ static void an_opening_saves_nothing_twice(void)
     stage_end(s);
 }
 
-/* Its position is not that of the inbox any more; the first record of the next epoch says so. */
+/* The position does not fit the inbox any more; the first record of the next epoch says so. */
 static void an_inbox_that_went_back_is_said_once(void)
 {
     struct stage *s = begin();
@@ -208,7 +208,7 @@ static void who_takes_too_much_goes(void)
     stage_tell(s, "b", MESSAGE_EVENT, "for b");
     CU_ASSERT_EQUAL(s->loads, 0);
     stage_tell(s, "a", MESSAGE_EVENT, "for a");
-    CU_ASSERT_EQUAL(s->loads, 1); /* it was used before them; now c was */
+    CU_ASSERT_EQUAL(s->loads, 1); /* was used before them; now c was */
     stage_tell(s, "b", MESSAGE_EVENT, "for b again");
     CU_ASSERT_EQUAL(s->loads, 1);
     stage_tell(s, "c", MESSAGE_EVENT, "for c again");
@@ -242,7 +242,7 @@ static void who_is_too_large_goes_alone(void)
 
 /* ---- counts ---- */
 
-/* An activity that the next execution leaves behind in its first turn was never an open one. */
+/* An activity that the next execution leaves in its first turn was never an open one. */
 static void what_is_left_at_once_is_not_counted_again(void)
 {
     struct stage *s = begin();
@@ -283,7 +283,7 @@ static void a_name_lives_as_long_as_an_instance(void)
     stage_end(s);
 }
 
-/* It is counted once, in whichever execution. */
+/* A name is counted once, in whichever execution. */
 static void a_name_is_counted_once_for_an_instance(void)
 {
     struct stage *s = begin();
@@ -429,7 +429,7 @@ static void so_many_at_a_time(void)
     stage_end(s);
 }
 
-/* A record behind the deletion says that it is committed; until that is stored nothing is removed. */
+/* A record after the deletion says that it is committed; until that is stored nothing is removed. */
 static void not_before_the_deletion_is_confirmed(void)
 {
     struct stage *s = begin();
@@ -442,7 +442,7 @@ static void not_before_the_deletion_is_confirmed(void)
     s->hold_applied = false;
     give_held(s);
     stage_settle(s);
-    CU_ASSERT_EQUAL(s->held_len, 1); /* that record */
+    CU_ASSERT_EQUAL(s->held_len, 1); /* the confirming record */
     CU_ASSERT_EQUAL(s->removals, 0);
     stage_release(s);
     stage_settle(s);
@@ -474,7 +474,7 @@ static void delete_at(struct stage *s, const char *id, const char *request, uint
         stage_timer(s, now_ms);
 }
 
-/* Rows of others wait for the disk behind it: of deletions one after the other not each has one. */
+/* Rows of others wait for the disk after a durable watermark: of consecutive deletions not each has one. */
 static void what_is_durable_is_not_so_at_once(void)
 {
     enum { PAUSE_MS = 50 };
@@ -607,7 +607,7 @@ static void answers_of_its_last_life_are_ignored(void)
     stage_end(s);
 }
 
-/* What is on its way is waited for, and the position is stored before the inbox is purged. */
+/* The partition waits for its appends, and stores its position before it purges the inbox. */
 static void it_closes_in_order(void)
 {
     struct stage *s = begin();
@@ -677,8 +677,8 @@ static void it_steps_down_when_all_is_answered(void)
     stage_end(s);
 }
 
-/* What the host said while it was closed may have been of a clock that was wrong: timers are not set by it.
- */
+/* Times that the host gave while the partition was closed may have been of a wrong clock: timers are not set
+ * by them. */
 static void a_time_from_before_the_opening_is_forgotten(void)
 {
     enum { HOUR_MS = 3600 * 1000 };

@@ -134,7 +134,7 @@ static void test_a_query_loads_what_is_cold(void)
     "answer INVALID: the execution has ended, and what query 'local' is about stood on its stack: keep it "  \
     "in memory of thole_alloc()\n"
 
-/* Its code goes through its history once more, and nothing of it stays. */
+/* The code goes through its history once more, and nothing of it stays. */
 static void test_what_has_ended_is_asked(void)
 {
     struct partition_options options;
@@ -165,7 +165,7 @@ static void test_what_has_ended_is_asked(void)
     stage_start(s, "j", "knows");
     stage_start(s, "k", "knows");
     (void)stage_said(s);
-    CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 2); /* all that there are: somebody goes for it */
+    CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 2); /* all existing ones: one of them is evicted */
     stage_query(s, "i", "kept");
     stage_check_said(s, "short of stacks", "answer OK: knows\n");
     stage_end(s);
@@ -202,7 +202,7 @@ static void test_so_many_that_have_ended_are_asked_at_a_time(void)
     stage_end(s);
 }
 
-/* What comes for it while it is read waits: a deletion, and whoever asks behind it. */
+/* Messages for it during the read wait: a deletion, and a later question. */
 static void test_what_has_ended_is_deleted_while_it_is_asked(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -223,7 +223,8 @@ static void test_what_has_ended_is_deleted_while_it_is_asked(void)
     stage_end(s);
 }
 
-/* A deposed owner has gone on behind the epoch, two executions further: what was read hides what counts. */
+/* A deposed owner has continued after the epoch, two executions further: its records hide those that
+ * count. */
 static void test_a_rivals_records_hide_nothing(void)
 {
     struct partition_options options;
@@ -295,7 +296,7 @@ static void test_what_no_record_can_hold(void)
     free((void *)(uintptr_t)huge.ptr);
 }
 
-/* What was done long ago is not queued again when the rows are made anew. */
+/* Work that was done long ago is not queued again when the rows are made again. */
 static void test_a_redo_queues_what_is_open(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -312,9 +313,9 @@ static void test_a_redo_queues_what_is_open(void)
     stage_end(s);
 }
 
-/* Nor what somebody has done whose result nobody has read yet; results of other tries and executions are not
- * its, nor is one that was read before the activity was scheduled, and changed nothing. The inbox is looked
- * at once, and only when something is open. */
+/* Nor work whose result waits in the inbox; results of other tries and executions do not count, nor does one
+ * that was read before the activity was scheduled, and changed nothing. The inbox is read once, and only when
+ * an activity is open. */
 static void test_a_redo_hears_of_results(void)
 {
     static const struct partition_result results[] = {
@@ -338,7 +339,7 @@ static void test_a_redo_hears_of_results(void)
     stage_end(s);
 }
 
-/* What others were told is in the log, whatever becomes of the rows. */
+/* Messages sent to others are in the log, whatever happens to the rows. */
 static void test_a_redo_sends_nothing_again(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
@@ -491,7 +492,7 @@ static void test_damage_before_the_start(void)
     CHECK_STR("ended", stage_history(s, "i"),
               "garbage\n1.1 waits 3: #1 EventReceived item(another)\n"
               "1.2 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
-    stage_complete(s, "j", 3, THOLE_STR("done")); /* it has them, in its first turn */
+    stage_complete(s, "j", 3, THOLE_STR("done")); /* has them, in its first turn */
     stage_check_said(s, "goes on", "notice completed j\n");
     stage_end(s);
 }
@@ -516,7 +517,7 @@ static void test_damage_in_the_tail(void)
     stage_end(s);
 }
 
-/* A turn that hits the limit leaves nothing behind; what it was to take is recorded all the same. */
+/* A turn that hits the limit has no effect; the messages that it was to take are recorded all the same. */
 static void test_a_limit_blocks_the_code_only(void)
 {
     struct partition_options options;
@@ -578,7 +579,7 @@ static void test_a_refused_child_waits_for_its_answer(void)
     CU_ASSERT_FALSE(partition_idle(s->p));
     stage_again(s);
     s->hold_sent = false;
-    s->inbox--; /* it comes again */
+    s->inbox--; /* comes again */
     (void)stage_said(s);
     stage_message(s, &start);
     stage_check_said(s, "again",
@@ -588,7 +589,7 @@ static void test_a_refused_child_waits_for_its_answer(void)
     stage_again(s);
     s->inbox--;
     (void)stage_said(s);
-    stage_message(s, &start); /* its position is saved */
+    stage_message(s, &start); /* the position is saved */
     stage_check_said(s, "never again", "");
     stage_end(s);
 }
@@ -625,7 +626,7 @@ static void test_early_events_wait_and_go(void)
     options.early_event_ms = 5000;
     struct stage *const s = stage_begin_with(&options, 1000);
     stage_tell(s, "i", MESSAGE_EVENT, "a");
-    stage_tell(s, "i", MESSAGE_EVENT, "a"); /* the same again */
+    stage_tell(s, "i", MESSAGE_EVENT, "a"); /* repeats it */
     stage_timer(s, s->now_ms + 3000);
     stage_tell(s, "i", MESSAGE_EVENT, "b");
     stage_timer(s, s->now_ms + 3000); /* the first alone would be over now */

@@ -201,7 +201,7 @@ static void deliver(struct stage *s, size_t upto)
     }
 }
 
-/* What is done a second time is done later. */
+/* Blurs times, since a repeated step happens later. */
 static void blur_times(char *text)
 {
     while ((text = strstr(text, " due ")) != NULL)

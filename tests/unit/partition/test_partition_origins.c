@@ -88,7 +88,7 @@ static void test_who_may_ask(void)
             if (heard != rows[i].heard)
                 printf("  [%s, %s]\n", rows[i].row, end == 0 ? "cancel" : "terminate");
             CU_ASSERT_EQUAL(heard, rows[i].heard);
-            stage_settle(s); /* it is incorporated either way */
+            stage_settle(s); /* incorporated either way */
             CU_ASSERT_TRUE(partition_idle(s->p));
             stage_end(s);
         }
@@ -103,7 +103,7 @@ static void test_the_next_of_that_id(void)
                                       .request_id = THOLE_STR("delete"),
                                       .force = true};
     stage_message(s, &delete_it);
-    ask(s, MESSAGE_TERMINATE, "<3.7.other", mine); /* nobody is there */
+    ask(s, MESSAGE_TERMINATE, "<3.7.other", mine); /* no such instance */
     start_kid(s, "plain", (struct origin){{0}, 0, 0});
     ask(s, MESSAGE_TERMINATE, "<3.7.other", mine);
     ask(s, MESSAGE_CANCEL, "<3.7.other", mine);
@@ -140,7 +140,7 @@ static void test_who_cannot_run(void)
     stage_end(s);
 }
 
-/* What the parent sends says which of its children it means. */
+/* A parent's message says which of its children it means. */
 static void test_what_a_parent_sends(void)
 {
     struct stage *s = stage_begin(entries, ARRAY_LEN(entries));

@@ -129,7 +129,7 @@ static void test_lists_do_not_wait_for_histories(void)
     CU_ASSERT_EQUAL(lists, 1);
     removals_check(&p.removals);
     CU_ASSERT(projection_removed(&p, LIST) && !projection_removed(&p, LIST) && projection_removed(&p, 1));
-    CU_ASSERT_FALSE(projection_removed(&p, HISTORIES)); /* it is not under way */
+    CU_ASSERT_FALSE(projection_removed(&p, HISTORIES)); /* not under way */
     CU_ASSERT_EQUAL(removals_first(&p.removals), 2);
     CU_ASSERT_EQUAL(removals_last(&p.removals), HISTORIES);
     removals_check(&p.removals);
@@ -171,8 +171,8 @@ static void test_progress_any_order_ends_at_the_top(void)
     progress_release(&progress);
 }
 
-/* What does not exist is not listed, however much it is, and is stepped over once nothing is left before it.
- */
+/* Missing sequences are not listed, however many they are, and are stepped over once nothing is left before
+ * them. */
 static void test_progress_gaps(void)
 {
     struct progress progress = {0};
@@ -228,7 +228,7 @@ static void receive(struct progress *progress, uint64_t sequence, uint32_t parts
         struct in_message const in = {
             .sequence = sequence, .stored_ns = sequence * 100, .part = part, .parts = parts};
         CU_ASSERT_TRUE(progress_receive(progress, &in));
-        CU_ASSERT_FALSE(progress_receive(progress, &in)); /* it came before */
+        CU_ASSERT_FALSE(progress_receive(progress, &in)); /* came before */
     }
 }
 
@@ -251,7 +251,7 @@ static void add_all(struct progress *progress, const uint64_t *sequences, size_t
         add_part(progress, sequences[i]);
 }
 
-/* It counts with the last of its parts, whatever happens to others meanwhile. */
+/* A message counts with the last of its parts, whatever happens to others meanwhile. */
 static void test_progress_parts(void)
 {
     static const struct {
@@ -307,7 +307,7 @@ static void test_progress_parts_and_gaps(void)
     progress_release(&progress);
 }
 
-/* Who begins anew at a position reads all parts again, and of what is incorporated none. */
+/* A reader that starts over at a position reads all parts again, and of incorporated messages none. */
 static void test_progress_forgets_parts(void)
 {
     struct sequence_range const above[] = {{12, 12}};
@@ -400,8 +400,8 @@ static void test_early_events_have_a_bound(void)
     early_destroy(early);
 }
 
-/* Its texts are few and small: without memory for one the process ends. To go on without the orchestration's
- * name would be to record that nobody has its code. */
+/* The texts are few and small: without memory for one the process ends. To go on without the orchestration's
+ * name would be to record that no engine has its code. */
 static void test_no_text_is_forgotten_for_lack_of_memory(void)
 {
     struct rlimit const none = {0, 0};

@@ -9,7 +9,7 @@
 enum { MOST = 3000 };
 
 static struct model {
-    uint64_t last; /* that was read */
+    uint64_t last; /* last sequence read */
     bool exists[MOST + 2], incorporated[MOST + 2];
 } model;
 static uint64_t dice;
@@ -107,7 +107,7 @@ static void test_a_long_list_is_taken_over(void)
     struct progress progress = {0};
     progress_set(&progress, &position);
     for (uint64_t i = 0; i < POSITION_ABOVE_MAX / 2; i++) {
-        progress_add(&progress, 4 + 2 * i, 0); /* behind the first, which stands */
+        progress_add(&progress, 4 + 2 * i, 0); /* after the first, which stands */
         progress_add(&progress, 2 * (POSITION_ABOVE_MAX - i), 0);
     }
     CU_ASSERT(progress.floor == 1 && progress.ranges_len == 1);
@@ -223,8 +223,8 @@ static void close_it(struct stage *s)
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSED);
 }
 
-/* What an engine that reads no ranges may find is listed: at once when such a one comes, and by a partition
- * that closes, as nobody knows who opens it. */
+/* Sequences that an engine without ranges may need are listed: at once when such an engine comes, and by a
+ * partition that closes, as any engine may open it next. */
 static void test_who_reads_no_ranges_finds_a_list(void)
 {
     struct stage *const s = begin(false);
@@ -276,7 +276,7 @@ static void test_too_many_for_a_list(void)
     stage_end(s);
 }
 
-/* Its next owner goes on where it was, from either form. */
+/* The next owner continues from the same position, from either form. */
 static void test_the_next_owner_finds_the_same(void)
 {
     for (int ranges = 0; ranges <= 1; ranges++) {

@@ -132,7 +132,7 @@ static void test_counts_when_it_is_kept(void)
     CU_ASSERT_TRUE(partition_idle(s->p));
     s->hold_rejected = true;
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
-    stage_again(s); /* it crashed before the answer */
+    stage_again(s); /* crashed before the answer */
     (void)stage_said(s);
     s->inbox--;
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
@@ -172,7 +172,7 @@ static void test_the_payload_is_cut(void)
 
 /* ---- several results in one message ---- */
 
-/* What two instances wait for. */
+/* Results that two instances wait for. */
 static struct stage *begin_with_two(struct message results[2])
 {
     static const char *const ids[] = {"i", "j"};
@@ -225,7 +225,7 @@ static void test_two_results_in_one_message(void)
     stage_end(s);
 }
 
-/* It is given away alone, and its message is incorporated when it is kept. */
+/* The refused part is rejected alone, and its message is incorporated when that is stored. */
 static void test_one_of_two_results_is_refused(void)
 {
     static const char said[] =
@@ -241,7 +241,7 @@ static void test_one_of_two_results_is_refused(void)
     CU_ASSERT(results_of(s, "i") == 1 && results_of(s, "j") == 0);
     CU_ASSERT_EQUAL(floor_of(s), 2);
     CU_ASSERT_FALSE(partition_idle(s->p));
-    stage_again(s); /* it crashed before the answer */
+    stage_again(s); /* crashed before the answer */
     (void)stage_said(s);
     s->inbox--;
     stage_results(s, results, ARRAY_LEN(results));
@@ -283,7 +283,7 @@ static void test_all_results_are_refused(void)
     stage_end(s);
 }
 
-/* That one of them is kept is answered twice: the other is still waited for, and not lost in a crash. */
+/* The answer for one of them comes twice: the other is still waited for, and not lost in a crash. */
 static void test_an_answer_that_comes_twice_is_one_parts(void)
 {
     struct message results[2];

@@ -34,7 +34,7 @@ static thole_status all_kinds(thole_ctx *ctx, thole_slice input, thole_slice *re
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
 
-/* Each execution leaves an activity behind. */
+/* Each execution leaves an activity. */
 static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)ret_output;
@@ -331,7 +331,7 @@ static void fire(struct stage *s, uint64_t execution, uint64_t task)
                                        .source = {.actor = {.name = THOLE_STR("ops")}}});
 }
 
-/* Somebody has a timer fire that is due in an hour, or a try start that waits: once, in its execution, and
+/* A client makes a timer fire that is due in an hour, or a waiting try start: once, in its execution, and
  * nothing else. */
 static void a_timer_is_fired(void)
 {
@@ -339,7 +339,7 @@ static void a_timer_is_fired(void)
     stage_start(s, "i", "all_kinds");
     struct message failed = result(5, 1);
     failed.status = THOLE_APP;
-    stage_message(s, &failed); /* its next try waits */
+    stage_message(s, &failed); /* the next try waits */
     s->see = see;
     (void)stage_said(s);
     fire(s, 1, 4);
@@ -407,8 +407,8 @@ static void rows_of_one_batch(void)
     stage_end(s);
 }
 
-/* A worker is told when the row of its try is gone; where that of the next try takes its place, when that is
- * there. */
+/* A worker is told when the row of its try is gone; where the row of the next try replaces it, when that
+ * exists. */
 static void pushes_of_one_batch(void)
 {
     struct stage *s = begin();
@@ -483,7 +483,7 @@ static void an_answer_is_not_that_of_another(void)
     stage_end(s);
 }
 
-/* What it did comes before the answers that say that it was done. */
+/* Log lines of a turn come before the answers about it. */
 static void its_lines_come_before_answers(void)
 {
     struct stage *s = begin();
@@ -491,7 +491,7 @@ static void its_lines_come_before_answers(void)
     (void)stage_said(s);
     s->hold_appends = true;
     stage_tell(s, "i", MESSAGE_EVENT, "go on");
-    stage_query(s, "i", "how"); /* it has ended, and that is not yet stored */
+    stage_query(s, "i", "how"); /* has ended, and that is not yet stored */
     stage_check_said(s, "nothing is stored", "");
     stage_release(s);
     stage_check_said(s, "in this order", "notice completed i\nline i: it ends\nanswer OK: well\n");
@@ -503,7 +503,7 @@ static void a_notice_names_the_orchestration(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "says");
-    stage_start(s, "i", "waits"); /* the same request */
+    stage_start(s, "i", "waits"); /* repeats the request */
     CHECK_STR("again", s->noticed, "says");
     struct message const other = {.kind = MESSAGE_START,
                                   .instance = THOLE_STR("i"),
@@ -533,8 +533,8 @@ static void check_times(struct stage *s)
     CU_ASSERT(turns >= 7);
 }
 
-/* The clock of the next owner is an hour behind, and then another: no instance's time goes back, nor does it
- * from one life to the next. */
+/* The clock of the next owner is an hour slow, and then another: no instance's time goes back, nor does it
+ * from one incarnation to the next. */
 static void time_never_goes_back(void)
 {
     enum { HOUR = 3600 * 1000 };
@@ -561,7 +561,7 @@ static void time_never_goes_back(void)
 
 /* ---- what cannot be read ---- */
 
-/* What comes with the request to terminate is not recorded behind the end. */
+/* Messages that come with the request to terminate are not recorded after the end. */
 static void what_is_terminated_has_ended(void)
 {
     struct stage *s = begin();

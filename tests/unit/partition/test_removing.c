@@ -1,5 +1,5 @@
-/* What a removal takes from a stream: all that it is for and nothing else, whatever the places that records
- * name are worth, in whatever order answers come, and wherever it was cut off. */
+/* The records that a removal takes from a stream: all intended ones and no others, however wrong the places
+ * are that records name, in whatever order answers come, and wherever it was cut off. */
 #include "removing.h"
 #include "thole_cunit.h"
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { RECORDS_MAX = 12000, TEXT_MAX = 512, OUT_MAX = 8, ASKS_MAX = 100000 };
 
 struct stored {
     uint64_t execution; /* OTHER: of another instance */
-    uint64_t before;    /* what it says */
+    uint64_t before;    /* the place that it names */
     bool there;
 };
 
@@ -23,17 +23,17 @@ static struct {
     uint64_t last_deleted; /* sequence */
     bool descends;         /* an older record goes after a newer one, and did not come early */
     bool deaf;             /* nothing is removed */
-    bool forgets;          /* what is not answered is not done */
+    bool forgets;          /* unanswered deletions are not done */
     bool pages;            /* lists come in several answers */
-    uint64_t stale;        /* a replica that has fallen behind still has this one */
+    uint64_t stale;        /* a replica that lags still has this one */
     uint32_t random;
 } stream;
 
 static void stream_fill(uint64_t records, uint64_t every, uint64_t of_execution);
 static uint64_t known_places[REMOVING_KNOWN + 1]; /* 0: no more */
 
-/* "1 1 2/1 x d": executions; behind a slash the place that the record names, without one the right one; "x":
- * of another instance, "d": a deletion, "." none any more. */
+/* "1 1 2/1 x d": executions; after a slash the place that the record names, without one the right one; "x":
+ * of another instance, "d": a deletion, "." no longer stored. */
 static void stream_write(const char *text)
 {
     uint64_t previous = 0;
@@ -53,7 +53,7 @@ static void stream_write(const char *text)
     }
 }
 
-/* What is left, by its sequences. */
+/* The remaining records, by their sequences. */
 static const char *stream_text(void)
 {
     static char text[TEXT_MAX];
@@ -188,7 +188,7 @@ static const struct removing_case {
     struct executions executions;
     uint64_t below;
     const char *left;
-    bool scans; /* that the places do not lead to all is seen */
+    bool scans; /* places that do not lead to all records are detected */
 } cases[] = {
     {"a deletion", "1 1 1 d", {0, 0}, 4, "4", false},
     {"among others", "x 1 x x 1 x d x", {0, 0}, 7, "7", false},
@@ -242,7 +242,7 @@ static void test_what_goes(void)
     }
 }
 
-/* Who goes on does not know how far another one has got. */
+/* A second removal does not know how far the first one has got. */
 static void test_cut_off(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -266,7 +266,7 @@ static void test_lists_in_pages(void)
     }
 }
 
-/* One that is gone does not count for one that is there. */
+/* An absent record does not count for one that exists. */
 static void test_replica_behind(void)
 {
     stream_write("1 . 1 d");
@@ -286,7 +286,8 @@ static void test_nothing_goes(void)
     CU_ASSERT_EQUAL(stream.asks[REMOVING_SCAN], 1);
 }
 
-/* What is told and not done is seen in the next list, and then each answer is looked at. */
+/* Deletions without an answer that were not done are seen in the next list, and then each answer is looked
+ * at. */
 static void test_untold(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -328,7 +329,7 @@ static void test_known_places(void)
         const char *name, *records;
         uint64_t below;
         const char *known, *left;
-        size_t looks; /* at single records, behind the last one */
+        size_t looks; /* at single records, after the last one */
     } known_cases[] = {
         {"all", "1 x 1 x 1 1 d", 7, "1 3 5 6", "7", 0},
         {"one too few", "1 x 1 x 1 1 d", 7, "3 5 6", "7", 0},

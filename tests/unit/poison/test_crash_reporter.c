@@ -1,6 +1,6 @@
-/* How workers die, whole: crash_reporter.transcript has what a worker does ("$ …"), in a process of its own
- * and with a crash reporter that is a process too, and behind each what both said, and how the worker ended.
- * Postgres is played. */
+/* All ways in which workers die: crash_reporter.transcript has a worker's actions ("$ …"), in a process of
+ * its own and with a crash reporter that is a process too, each followed by the output of both, and the
+ * worker's end. Postgres is played. */
 #include "activity_run.h"
 #include "crash_reporter.h"
 #include "dying.h"
@@ -56,7 +56,7 @@ void __wrap_log_line_of(enum log_level level, const char *area, const struct log
     logged_text(text, sizeof text, fields, fmt, args);
     va_end(args);
     char *const process = strstr(text, "process ");
-    if (process != NULL) /* its number is another one each time */
+    if (process != NULL) /* a number that differs each time */
         memmove(process + 8, process + 8 + strspn(process + 8, "0123456789"),
                 strlen(process + 8 + strspn(process + 8, "0123456789")) + 1);
     said("log %s %s: %s\n", names[level], area, text);

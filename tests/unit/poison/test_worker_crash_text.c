@@ -1,4 +1,4 @@
-/* What is known of a worker's end: from the kernel, and in words. */
+/* The known facts of a worker's end: from the kernel, and in words. */
 #include "guarded.h"
 #include "thole_cunit.h"
 #include "worker_crash.h"
@@ -50,7 +50,7 @@ static void test_stat(void)
         {"7 (poison)" UNTIL_EXIT_CODE "139\n", WORKER_CRASH_KILLED, SIGSEGV}, /* with a core dump */
         {"7 (poison)" UNTIL_EXIT_CODE "1024\n", WORKER_CRASH_CODE, 4},
         {"7 (9) (9 ) 9)" UNTIL_EXIT_CODE "9\n", WORKER_CRASH_KILLED, SIGKILL},
-        {"7 (poison)" UNTIL_EXIT_CODE "0\n", WORKER_CRASH_NONE, 0}, /* it lives, or is not shown to us */
+        {"7 (poison)" UNTIL_EXIT_CODE "0\n", WORKER_CRASH_NONE, 0}, /* lives, or is hidden from us */
         {"7 (poison)" UNTIL_EXIT_CODE, WORKER_CRASH_NONE, 0},
         {"7 (poison) Z 1 1\n", WORKER_CRASH_NONE, 0},
         {"9", WORKER_CRASH_NONE, 0},
@@ -79,7 +79,7 @@ static struct worker_crash_page page_of(const char *worker)
     return page;
 }
 
-/* What is taken of it: "worker kind instance". */
+/* The report as it is read: "worker kind instance". */
 static const char *taken(const struct worker_crash_page *page)
 {
     static char text[512];
@@ -96,7 +96,7 @@ static void test_pages(void)
 {
     struct worker_crash_page page = page_of("w-1");
     CHECK_STR("as written", taken(&page), "w-1 1 id");
-    for (uint8_t written = 0; written < 4; written++) { /* what is no bool must not be read as one */
+    for (uint8_t written = 0; written < 4; written++) { /* bytes that are no bool must not be read as one */
         struct worker_crash crash;
         char worker[WORKER_CRASH_WORKER_BYTES];
         uint8_t got;

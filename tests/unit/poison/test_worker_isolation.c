@@ -9,7 +9,7 @@ static const struct story stories[] = {
      {{"msg 1 a", "claim 1"},
       {"claimed u", "want 0 | claim 1 isolated"},
       {"claimed 2", "run 1#6"},
-      {"done 1", "begin 1"}, /* its row is still there: who kills now would have it blamed */
+      {"done 1", "begin 1"}, /* the row still exists: a crash now would be blamed on it */
       {"begun m", "publish 1"},
       {"published 1 ok", "commit"},
       {"committed ok", "ack 1 completed | want 2"}}},

@@ -1,4 +1,4 @@
-/* Words of a line of stores.transcript, and what is written behind it. */
+/* Words of a line of stores.transcript, and the output that follows it. */
 #ifndef STORE_WORDS_H
 #define STORE_WORDS_H
 #include "arena.h"
@@ -26,7 +26,7 @@ const char *line_option(const char *key);
 uint64_t line_number_of(const char *key); /* 0: it has none */
 thole_slice line_text_of(const char *key);
 bool line_has(const char *word);
-/* The i-th word; 0 and empty behind the last one. */
+/* The i-th word; 0 and empty after the last one. */
 uint64_t line_number(size_t i);
 thole_slice line_text(size_t i);
 
@@ -46,6 +46,6 @@ void put_key(thole_slice instance, uint64_t execution, uint64_t id);
 void put_end(void);
 /* Counts a row; true: it is written. */
 bool line_shows_row(void);
-/* What its callback returns. */
+/* The status that the line's callback returns. */
 thole_status line_row_status(void);
 #endif

@@ -348,7 +348,7 @@ static void test_each_column(void)
     thole_test_destroy(env);
 }
 
-/* Without a record that has others of its execution behind it the rows are not known. */
+/* If a record is missing that others of its execution follow, the rows are not known. */
 static thole_status without(const thole_test_env *env, size_t left_out, thole_error *reterr)
 {
     thole_status status = THOLE_OK;

@@ -1,4 +1,4 @@
-/* What the projections make of Postgres' answers: errors, plain SQL in the midst of pipelines, prepared
+/* The projections' treatment of Postgres' answers: errors, plain SQL in the midst of pipelines, prepared
  * statements, notifications, columns. libpq is played. */
 #include "postgres_call.h"
 #include "thole_cunit.h"
@@ -97,7 +97,7 @@ int __wrap_PQconsumeInput(PGconn *conn)
     return play.refused == NULL || strcmp(play.refused, "consume") != 0;
 }
 
-/* The @p i th word of the answers; behind the last one there is none. */
+/* The @p i th word of the answers; none after the last one. */
 static void answer_at(size_t i, char ret[TOKEN_BYTES])
 {
     const char *at = play.answers;
@@ -118,7 +118,7 @@ PGresult *__wrap_PQgetResult(PGconn *conn)
 {
     char answer[TOKEN_BYTES];
     answer_at(play.asked++, answer);
-    CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* it asks for ever */
+    CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* asks for ever */
     switch (answer[0]) {
     case 's': return answered(conn, PGRES_PIPELINE_SYNC);
     case 'c': return answered(conn, PGRES_COMMAND_OK);
@@ -410,7 +410,7 @@ static void test_no_answer_in_time(void)
     call_send(&pg, STATEMENT_COMMIT);
     CU_ASSERT_EQUAL(call_run(&pg, &err), THOLE_UNAVAILABLE);
     CHECK_STR("text", err.text, "paying failed: no answer from Postgres db:1 in time");
-    CU_ASSERT_PTR_NULL(pg.conn); /* what comes now would be taken for the next one's */
+    CU_ASSERT_PTR_NULL(pg.conn); /* later answers would be taken for the next call's */
     end();
 }
 

@@ -7,12 +7,12 @@ enum { ANSWERS_MAX = 8, ASKED_MAX = 50 };
 static struct {
     const char *const *names, *const *values; /* of the connection's start */
     PGVerbosity verbosity;
-    bool quiet; /* its notices are taken */
+    bool quiet; /* notices are taken */
     /* answers, in turn: s = end of the pipeline, c = a command is done, 0 = none; then it is lost, if it is
      */
     const char *answers;
     bool lost, unsent; /* unsent: a statement cannot be sent */
-    bool unread;       /* what has come cannot be read */
+    bool unread;       /* received bytes cannot be read */
     size_t asked;
     int open, results; /* open: connections; results: that libpq holds for us */
 } play;
@@ -25,7 +25,7 @@ PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const 
     play.names = names;
     play.values = values;
     CU_ASSERT_EQUAL(expand, 1);
-    /* what is asked for must stand before the connection string, which may say otherwise */
+    /* the requested attributes must stand before the connection string, which may say otherwise */
     size_t i = 0;
     while (names[i] != NULL && strcmp(names[i], "target_session_attrs") != 0 &&
            strcmp(names[i], "dbname") != 0)
@@ -110,7 +110,7 @@ int __wrap_PQisBusy(PGconn *conn)
 PGresult *__wrap_PQgetResult(PGconn *conn)
 {
     size_t const i = play.asked++;
-    CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* it asks a connection that is lost for ever */
+    CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* asks a connection for ever that is lost */
     char const answer = i < strlen(play.answers) ? play.answers[i] : '0';
     play.results += answer != '0';
     return answer == '0' ? NULL
@@ -141,7 +141,7 @@ static void test_what_a_connection_is_asked_to_be(void)
     CU_ASSERT_TRUE(play.quiet); /* a library prints nothing */
     CU_ASSERT_EQUAL(play.verbosity, PQERRORS_VERBOSE);
     CU_ASSERT_PTR_NULL(pg);
-    CU_ASSERT_EQUAL(play.open, 0); /* each try would leave one behind */
+    CU_ASSERT_EQUAL(play.open, 0); /* otherwise each try would leave one open */
 }
 
 static void test_a_connection_that_is_lost(void)
@@ -239,7 +239,7 @@ static void test_numbers_that_do_not_fit(void)
             call_int8_array(&pg, &rows[i].value, sizeof rows[i].value, 1);
         else
             call_int8_array_most(&pg, &rows[i].value, sizeof rows[i].value, 1, INT64_MAX);
-        call_send(&pg, STATEMENT_TIMERS_RESET); /* it has one parameter */
+        call_send(&pg, STATEMENT_TIMERS_RESET); /* the statement has one parameter */
         thole_status const status = call_run(&pg, NULL);
         CHECK_STR(rows[i].name, thole_status_name(status),
                   thole_status_name(rows[i].fits ? THOLE_OK : THOLE_INVALID));

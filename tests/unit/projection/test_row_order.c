@@ -149,7 +149,7 @@ static void test_executions(void)
     }
 }
 
-/* It begins in one batch and ends in another. */
+/* An activity begins in one batch and ends in another. */
 static void test_begun_before(void)
 {
     struct batch_instance rows[] = {row_of(2, AGAIN, 0, 9), row_of(2, RUNS, 0, 3)};

@@ -1,9 +1,9 @@
-/* What the projections ask of Postgres and make of its answers, whole: stores.transcript has calls ("$ …"),
- * and behind each what was sent and what came of it. libpq is played. With THOLE_WRITE_TRANSCRIPT=1 in the
- * environment the file is written anew, to be read and committed. $ CALL WORD … | CALL … < ANSWER ; ANSWER …
- * Answers: wrap_played_libpq.h. Words: KEY=VALUE, or values in the order of the call's arguments; rows have
- * their columns with "/" between them. "-" is empty, @N = N letters, %XX a byte. What is said of the
- * beginning: "fresh": no statement is prepared; "torture": it is also called once for each call of libpq that
+/* All statements of the projections to Postgres, and their use of the answers: stores.transcript has calls
+ * ("$ CALL WORD … | CALL … < ANSWER ; ANSWER …"), each followed by the bytes sent and the result. libpq is
+ * played. With THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written again, to be read and
+ * committed. Answers: wrap_played_libpq.h. Words: KEY=VALUE, or values in the order of the call's arguments;
+ * rows have their columns with "/" between them. "-" is empty, @N = N letters, %XX a byte. At the beginning:
+ * "fresh": no statement is prepared; "torture": the call is also repeated once for each call of libpq that
  * can fail, which then fails. */
 #include "memory.h"
 #include "projector_store.h"
@@ -319,7 +319,7 @@ static thole_status call_apart(struct postgres *pg)
 
 /* ---- the projector's other calls ---- */
 
-/* Of the partition that the line names, with as many batches as it says behind "batches". */
+/* The owner of the partition that the line names, with as many batches as the line says after "batches". */
 static struct rows_owner line_owner(uint64_t epoch)
 {
     return (struct rows_owner){(uint32_t)line_number(0), epoch, line_number_of("batches")};
@@ -735,7 +735,7 @@ static void play_calls(struct postgres *pg, const char *text, FILE *to)
     free(copy);
 }
 
-/* The same again and again: each time another call of libpq fails. Only the end is written. */
+/* Repeats the line; each time another call of libpq fails. Only the end is written. */
 static void torture(const char *text, const char *how, FILE *to)
 {
     unsigned calls_all = 1;

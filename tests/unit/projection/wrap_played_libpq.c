@@ -27,7 +27,7 @@ struct message {
     char answer[ANSWER_BYTES];
 };
 
-/* What the connection is at. */
+/* The state of the connection. */
 static struct {
     struct message messages[MESSAGES_MAX];
     size_t first, len, asked;
@@ -91,7 +91,7 @@ static struct message *put(enum message_kind kind, const struct statement_text *
     *message = (struct message){.kind = kind, .text = text};
     if (kind == STATEMENT || kind == SQL)
         next_part(&played.answers, message->answer, sizeof message->answer);
-    if (++at.asked > ASKED_MAX) /* it asks for ever */
+    if (++at.asked > ASKED_MAX) /* asks for ever */
         (void)snprintf(message->answer, sizeof message->answer, "!57P01");
     return message;
 }
@@ -530,7 +530,7 @@ PGresult *__wrap_PQgetResult(PGconn *conn)
 {
     CU_ASSERT_FATAL(played.calls < CALLS_MAX);
     if (at.first == at.len || at.bad) {
-        at.bad = at.bad || at.pipeline; /* it would wait for ever */
+        at.bad = at.bad || at.pipeline; /* would wait for ever */
         return NULL;
     }
     const struct message *const message = &at.messages[at.first];

@@ -16,7 +16,7 @@ static struct {
     unsigned pulls[PULLS_MAX];
     size_t pulls_len;
     unsigned given, bad, handed_back, destroyed, refused;
-    const char *malformed; /* what the next message is */
+    const char *malformed; /* the flaw of the next message */
     size_t max_payload;
     unsigned long max_bytes; /* of the last pull */
     char log[64];
@@ -83,7 +83,7 @@ void __wrap_listeners_drain(struct listeners *listeners, uint64_t wait_ms)
 {
     (void)listeners, (void)wait_ms;
     note("drain");
-    message_comes(nats.link.epoch); /* it was on its way */
+    message_comes(nats.link.epoch); /* a message on its way */
 }
 
 void __wrap_listeners_close(struct listeners *listeners)
@@ -178,11 +178,11 @@ static void message_comes(uint64_t epoch)
     comes(message, epoch);
 }
 
-/* @p left: of what the request asked for; NULL: no header. @p subject: behind the inbox. */
+/* @p left: the rest of the request; NULL: no header. @p subject: after the inbox. */
 static void status_comes(const char *status, const char *left, const char *subject)
 {
     natsMsg *message = NULL;
-    const char *const text = strchr(status, ' '); /* what it means, if it says so */
+    const char *const text = strchr(status, ' '); /* the meaning, if there is one */
     char full[64];
     (void)snprintf(full, sizeof full, "_INBOX.x.%s", subject);
     CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, full, NULL, NULL, 0), NATS_OK);
@@ -357,12 +357,12 @@ static void test_a_request_that_is_refused(void)
         fire_at(nats.now_ms + 1);
         check_pulls("after the pause", i + 2, 10);
     }
-    message_comes(nats.link.epoch); /* it goes on */
+    message_comes(nats.link.epoch); /* goes on */
     play.due_ms = 0;
     status_comes("409", "9", "10");
     CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + pauses[0]);
     fire_at(nats.now_ms + pauses[0]);
-    status_comes("408", "10", "10"); /* its time was over: the queue is there, and empty */
+    status_comes("408", "10", "10"); /* the time was over: the queue exists, and is empty */
     play.due_ms = 0;
     status_comes("409", "10", "10");
     CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + pauses[0]);
@@ -375,7 +375,7 @@ static void no_responders(uint64_t epoch)
     play.fn(play.arg, &none, epoch);
 }
 
-/* It is not known which request that was: all that is missing is asked for anew. */
+/* The request is not known: all missing messages are asked for again. */
 static void test_a_request_without_responders(void)
 {
     begin(10);
@@ -437,7 +437,7 @@ static void test_what_is_not_wanted_any_more(void)
     CU_ASSERT_EQUAL(play.given, 2);
     CU_ASSERT_EQUAL(play.handed_back, 1); /* another worker has it at once */
     CU_ASSERT_EQUAL(play.destroyed, 1);
-    play.malformed = "it is malformed"; /* that takes no slot, and somebody must say so */
+    play.malformed = "it is malformed"; /* takes no slot, and must be reported */
     message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.bad, 1);
     play.malformed = NULL;
@@ -458,7 +458,7 @@ static void test_another_connection(void)
     check_pulls("not connected", 1, 10);
     link_comes_up();
     check_pulls("all of it anew", 2, 10);
-    message_comes(nats.link.epoch - 1); /* its server hands it to another one */
+    message_comes(nats.link.epoch - 1); /* the server hands it to another worker */
     CU_ASSERT_EQUAL(play.given, 0);
     message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.given, 1);

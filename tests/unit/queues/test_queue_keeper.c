@@ -77,7 +77,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
 /* ---- what the workers know ---- */
 
 static struct {
-    atomic_bool asks; /* it is time to */
+    atomic_bool asks; /* time to ask */
     atomic_uint asked;
     thole_status status;
 } served;
@@ -156,7 +156,7 @@ static void test_what_fails_is_tried_again(void)
     end(keeper);
 }
 
-/* Who is away is no news of the queue. */
+/* An absent server is no news of the queue. */
 static void test_what_is_said(void)
 {
     struct queue_keeper *keeper = begin(4);
@@ -198,7 +198,7 @@ static void test_the_workers_are_asked(void)
     queue_keeper_ask(keeper);
     wait_idle(5);
     CU_ASSERT_EQUAL(atomic_load(&served.asked), 3);
-    CU_ASSERT_EQUAL(atomic_load(&play.looks), 0); /* that is another matter */
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), 0); /* asking is separate from looking */
     said_check(&play.said, "once",
                "worker: queue q: this user may not ask which activities other workers know, so those that no "
                "worker knows stay in the queue before the others; give it what thole doctor "

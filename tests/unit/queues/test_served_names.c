@@ -94,7 +94,7 @@ static void test_how_long_it_is_believed(void)
     play.now_ms++;
     CU_ASSERT_EQUAL(look(served, "q", "a"), SERVED_UNKNOWN);
     CU_ASSERT_EQUAL(look(served, "q", "c"), SERVED_UNKNOWN);
-    play.status = THOLE_UNAVAILABLE; /* what was known ends, and it is asked again */
+    play.status = THOLE_UNAVAILABLE; /* known names end, and it asks again */
     CU_ASSERT_EQUAL(ask(served, "", ""), THOLE_UNAVAILABLE);
     CU_ASSERT_EQUAL(look(served, "q", "a"), SERVED_UNKNOWN);
     CU_ASSERT_FALSE(served_names_asks(served, play.now_ms + 3059));
@@ -102,7 +102,7 @@ static void test_how_long_it_is_believed(void)
     served_names_destroy(served);
 }
 
-/* It has not heard itself: it may not have heard others. */
+/* A worker that has not heard itself may not have heard others. */
 static void test_who_does_not_hear_itself(void)
 {
     struct served_names *const served = begin();

@@ -1,4 +1,4 @@
-/* What the engine role does with activities that no worker of their queue knows. */
+/* The engine role's treatment of activities that no worker of their queue knows. */
 #include "served_job.h"
 #include "thole_cunit.h"
 #include "wrap_shard_world.h"
@@ -131,7 +131,7 @@ static void test_when_it_is_looked_at(void)
     CU_ASSERT_EQUAL(due_ms(), UINT64_MAX); /* nothing can be on it */
     play.open_activities = 1;
     shelf_at(NOW_MS);
-    CU_ASSERT_EQUAL(submitted.len, 1); /* what was there before it was opened */
+    CU_ASSERT_EQUAL(submitted.len, 1); /* activities shelved before it was opened */
     CU_ASSERT_EQUAL(due_ms(), UINT64_MAX);
     shelf_at(NOW_MS + 9000); /* one at a time */
     CU_ASSERT_EQUAL(submitted.len, 1);

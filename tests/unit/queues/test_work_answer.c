@@ -1,4 +1,4 @@
-/* What the engine reads of the message that is on the subject of its own. */
+/* The engine's reading of the message on the subject of its own. */
 #include "thole_cunit.h"
 #include "work.h"
 #include <string.h>

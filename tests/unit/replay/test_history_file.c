@@ -7,7 +7,7 @@
 
 struct rendered {
     char text[4096];
-    thole_status stop; /* what a record returns */
+    thole_status stop; /* status returned for a record */
 };
 
 static void add(struct rendered *r, const char *fmt, ...) THOLE_PRINTF(2, 3);

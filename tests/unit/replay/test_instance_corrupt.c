@@ -131,7 +131,7 @@ static void what_comes_for_another(void)
     check(rows, ARRAY_LEN(rows));
 }
 
-/* What the code asks for differs; without code, what makes no sense by itself is damage. */
+/* The code asks for something else; without code, an inconsistent history is damage. */
 struct both_row {
     const char *name, *history, *with, *without;
 };

@@ -135,7 +135,7 @@ static void diverged(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
-/* Who has won a race is part of the reason, but not of executions from before that. */
+/* The winner of a race is part of the reason, but not in older executions. */
 static void another_winner(void)
 {
     struct play_row const rows[] = {

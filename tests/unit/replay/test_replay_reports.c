@@ -1,4 +1,4 @@
-/* What the replay role prints: how much of it at most, and in words that a terminal can show. */
+/* The output of the replay role: its largest size, and in words that a terminal can show. */
 #include "captured.h"
 #include "history_file.h"
 #include "play.h"

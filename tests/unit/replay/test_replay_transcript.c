@@ -374,7 +374,7 @@ static void add_argument(const char *word, const char *value, bool *took)
     }
 }
 
-/* The histories as `thole history --raw` writes them: a file for those that stand behind each other. */
+/* The histories as `thole history --raw` writes them: a file for consecutive ones. */
 static void write_histories(const char *path)
 {
     char *text = NULL;

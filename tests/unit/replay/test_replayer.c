@@ -200,7 +200,7 @@ static void test_one(void)
         check_one(rows[i].row, rows[i].history, rows[i].counts, rows[i].reports);
 }
 
-/* That is not the history's fault: the run fails, and nothing is said of the instance. */
+/* A lack of stacks is not the history's fault: the run fails, and nothing is said of the instance. */
 static void test_no_stack(void)
 {
     static const char late[] =
@@ -249,7 +249,7 @@ static void test_parts(void)
         second.n++;
         second.turn.events++;
         second.turn.events_len--;
-        if (i == 1) /* its writer dies; the next one begins the turn again */
+        if (i == 1) /* the writer dies; the next one begins the turn again */
             CU_ASSERT_EQUAL(replayer_take(replayer, &first), THOLE_OK);
         first.epoch = second.epoch = i == 0 ? 1 : 2;
         CU_ASSERT_EQUAL(replayer_take(replayer, &first), THOLE_OK);
@@ -277,7 +277,7 @@ static void test_executions(void)
     replayer_destroy(replayer);
 }
 
-/* What stood before a deletion may have lost any of its records. Who has the id next is another instance. */
+/* Records before a deletion may be missing. The next instance with the id is another one. */
 static void test_deletions(void)
 {
     struct event const begins[] = {{.kind = EVENT_STARTED,
@@ -317,7 +317,7 @@ static void test_deletions(void)
     replayer_destroy(replayer);
 }
 
-/* It is deleted while it is read: a gap is nothing to report. */
+/* A deletion during the read: a gap is nothing to report. */
 static void test_deleted_meanwhile(void)
 {
     struct reports reports = {.gone = "i"};
@@ -343,7 +343,7 @@ static void test_stop(void)
     for (size_t i = 0; i < ARRAY_LEN(ids) && status == THOLE_OK; i++)
         status = give(replayer, ids[i], 1, "#1 Started order@1(in) | #2 Patched x", 0, ALL);
     CU_ASSERT_EQUAL(status, THOLE_CANCELLED);
-    replayer_cut(replayer); /* what was seen counts */
+    replayer_cut(replayer); /* seen histories count */
     CHECK_STR("cut", counted(replayer),
               "2 instances 2 executions 0 turns 0 events 2 diverged 0 unreadable 0 without code:");
     CU_ASSERT_FALSE(replayer_pass(replayer));
@@ -351,7 +351,7 @@ static void test_stop(void)
     replayer_destroy(replayer);
 }
 
-/* What did not find room is not read any more, either. */
+/* Instances without room are not read any more, either. */
 static void test_stop_with_more_to_read(void)
 {
     enum { INSTANCES = 60, STACKS = 4, DIVERGING = 12 };
@@ -448,8 +448,8 @@ static void test_parts_behind_a_failure(void)
     play_turns_release(&turns);
 }
 
-/* What is over needs no memory any more: one that has failed, one that is gone, one that nobody has code for.
- */
+/* A finished instance needs no memory any more: one that has failed, one that is gone, one for which there is
+ * no code. */
 static void test_over_weighs_nothing(void)
 {
     enum { INSTANCES = 20, STACKS = 4 };

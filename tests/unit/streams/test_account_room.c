@@ -1,4 +1,5 @@
-/* What an account may store, by the server's answer: with one limit for all streams, and with tiers. */
+/* The storage limits of an account, by the server's answer: with one limit for all streams, and with
+ * tiers. */
 #include "overview.h"
 #include "thole_cunit.h"
 

@@ -11,7 +11,7 @@
 
 static struct {
     const char *answers[8];
-    thole_status fails; /* the request behind the last answer */
+    thole_status fails; /* the request after the last answer */
     unsigned asked;
     uint64_t now_ms, each_ms;
 } play;

@@ -56,7 +56,7 @@ static void test_subjects(void)
     CHECK_STR("own", copy, "JS.x");
 }
 
-/* What does not fit is sent as it is: no stream has such a name. */
+/* A name that does not fit is sent as it is: no stream has such a name. */
 static void test_too_long(void)
 {
     char subject[API_SUBJECT_BYTES + 8] = "$JS.API.", room[API_SUBJECT_BYTES];

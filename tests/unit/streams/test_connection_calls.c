@@ -1,5 +1,5 @@
-/* Requests, publishes and subscriptions over a connection that is there, is not, or is forbidden to; nats.c
- * and the connection are played. */
+/* Requests, publishes and subscriptions over a connection that is up, down, or forbidden to; nats.c and the
+ * connection are played. */
 #include "clock.h"
 #include "inflow.h"
 #include "loop.h"
@@ -12,13 +12,13 @@
 static struct {
     natsStatus status; /* of a request or a flush */
     const char *answer, *violation;
-    bool flushed;                /* what the caller has corked, before it waits */
+    bool flushed;                /* corked messages are written before the wait */
     uint64_t violations;         /* counted so far */
     bool violates;               /* the request counts one more */
-    thole_status listens, sends; /* what becomes of it */
+    thole_status listens, sends; /* the result of listening, of sending */
     unsigned attached, closed;
     int messages; /* made and not freed */
-    bool over;    /* its loop is */
+    bool over;    /* the loop is over */
     unsigned runs, waits, awake, left;
     char asked[128];
     unsigned reads; /* under way, with this one */
@@ -70,7 +70,7 @@ bool __wrap_loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t 
                      loop_awake_fn *awake, void *arg)
 {
     CU_ASSERT_TRUE(loop == nats.link.loop && also->fd == 7 && n == 1 && deadline_ms == 99);
-    CU_ASSERT_EQUAL(nats.acquired, 1); /* it is not destroyed meanwhile */
+    CU_ASSERT_EQUAL(nats.acquired, 1); /* not destroyed meanwhile */
     play.runs++;
     if (!play.over)
         awake(arg);
@@ -80,7 +80,7 @@ bool __wrap_loop_run(struct loop *loop, struct pollfd *also, size_t n, uint64_t 
 void __wrap_loop_wait(struct pollfd *also, size_t n, uint64_t deadline_ms)
 {
     CU_ASSERT_TRUE(also->fd == 7 && n == 1 && deadline_ms == 99);
-    CU_ASSERT_EQUAL(nats.acquired, 0); /* so that its keeper can connect anew */
+    CU_ASSERT_EQUAL(nats.acquired, 0); /* so that the keeper can connect again */
     play.waits++;
 }
 
@@ -353,7 +353,7 @@ static void on_awake(void *arg)
     play.awake++;
 }
 
-/* Who waits is woken once, whatever becomes of the connection. */
+/* A waiting thread is woken once, whatever happens to the connection. */
 static void test_reading(void)
 {
     static const struct {

@@ -262,7 +262,7 @@ static void connect_and_close(unsigned losses)
     CU_ASSERT_EQUAL(play.destroyed, losses + 1);
 }
 
-/* It is lost so many times, and after each `fail` servers do not answer. */
+/* Loses the connection so many times; after each `fail` servers do not answer. */
 static void run(unsigned losses, unsigned fail)
 {
     begin();
@@ -293,7 +293,7 @@ static void test_how_often_it_is_tried(void)
     CU_ASSERT_EQUAL_FATAL(play.asked_len, 1 + 2 * (2 * TRIES + 1));
     CU_ASSERT_EQUAL(play.asked_ms[1], START_MS);
     check_pauses(1);
-    check_pauses(1 + 2 * TRIES + 1); /* it begins anew with short ones */
+    check_pauses(1 + 2 * TRIES + 1); /* starts over with short ones */
 }
 
 static void test_which_server_is_next(void)

@@ -29,7 +29,7 @@ enum { WORDS_MAX = 16, NCS_MAX = 32, OWNERS = 3 };
 
 struct played_nc {
     bool made, closed, destroyed;
-    bool looped, joined; /* its loop */
+    bool looped, joined; /* of the loop */
 };
 
 struct owner {
@@ -96,7 +96,7 @@ static uint64_t number_of(const char *key, uint64_t usual)
     return value == NULL ? usual : strtoull(value, NULL, 10);
 }
 
-/* Takes the next word of a script off; "ok" behind the last. */
+/* Takes the next word of a script off; "ok" after the last. */
 static const char *next_of(const char **script)
 {
     static char room[64];
@@ -164,7 +164,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
         pause_keeper(mutex);
         return 0;
     }
-    CU_ASSERT_FATAL(play.owed > 0); /* it would wait for ever */
+    CU_ASSERT_FATAL(play.owed > 0); /* would wait for ever */
     play.owed--;
     say("the callback of nc%u comes late", play.late_nc);
     (void)pthread_mutex_unlock(mutex);
@@ -197,7 +197,7 @@ int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
     if (strcmp(play.fails, "pthread_create") == 0) {
-        errno = ENOENT; /* it says nothing there */
+        errno = ENOENT; /* without a meaning there */
         return EAGAIN;
     }
     keeper_main = fn;
@@ -366,7 +366,7 @@ natsStatus __wrap_loop_set_options(struct loop *loop, natsOptions *options)
     return done("SetEventLoop");
 }
 
-/* Its thread closes the connection, and nats.c calls. */
+/* The loop's thread closes the connection, and nats.c calls. */
 void __wrap_loop_shut(struct loop *loop)
 {
     unsigned const n = number_of_loop(loop);
@@ -749,7 +749,7 @@ int main(void)
 {
     static const struct thole_test tests[] = {{"transcript", test_transcript},
                                               {"nothing stays", test_nothing_stays}};
-    if (nats_Open(-1) != NATS_OK) /* its options need it */
+    if (nats_Open(-1) != NATS_OK) /* natsOptions need it */
         return 2;
     return thole_run_suite("connection_transcript", tests, ARRAY_LEN(tests));
 }

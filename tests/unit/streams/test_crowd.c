@@ -31,7 +31,7 @@ static void test_groups(void)
     add("copy", "thole.shop.hist.1.copy.1", 1);
     CHECK_STR("the largest ones", said(),
               "900 x_* (inboxes of auditor), 30 reader_* (inboxes of engine), 2 q_*, 1 others");
-    crowd.counted += 10; /* that cannot be seen */
+    crowd.counted += 10; /* consumers without a visible name */
     CHECK_STR("others", strstr(said(), "q_"), "q_*, 11 others");
 }
 

@@ -87,7 +87,7 @@ static void test_as_many_begin_as_have_room(void)
     check_turns("at the end of its stream nothing is under way", "11 ");
     CU_ASSERT(inflow_ask(&play.parts[began + 1]));
     inflow_came(&play.parts[1], 100, true);
-    CU_ASSERT_EQUAL(play.parts[1].due, 2 * MIB - 100); /* it has more again */
+    CU_ASSERT_EQUAL(play.parts[1].due, 2 * MIB - 100); /* may send more again */
     end();
 }
 
@@ -103,7 +103,7 @@ static void test_those_that_go_on_wait_in_order(void)
         inflow_came(&play.parts[i], 1, false);
     }
     CU_ASSERT_EQUAL(play.parts[3].window, 16 * MIB);
-    for (size_t i = 0; i < 4; i++) /* all of them at once: 8 MiB and what is behind it */
+    for (size_t i = 0; i < 4; i++) /* all of them at once: 8 MiB and later bytes */
         inflow_came(&play.parts[i], 8 * MIB, true);
     for (size_t i = 0; i < 4; i++)
         inflow_stops(&play.parts[i]);
@@ -114,7 +114,7 @@ static void test_those_that_go_on_wait_in_order(void)
     check_turns("nothing of others is under way", "0 ");
     CU_ASSERT_EQUAL(play.parts[0].due, 32 * MIB);
     CU_ASSERT(inflow_ask(&play.parts[0]));
-    CU_ASSERT_EQUAL(play.parts[0].due, 32 * MIB); /* it was granted once */
+    CU_ASSERT_EQUAL(play.parts[0].due, 32 * MIB); /* granted once */
     inflow_came(&play.parts[0], 31 * MIB, true);
     check_turns("1 MiB of the first, and 24 of the next are too much", "");
     inflow_came(&play.parts[0], 1 * MIB, true);
@@ -159,7 +159,7 @@ static void test_one_that_stalls(void)
     end();
 }
 
-/* What comes later comes as fast as it is published. */
+/* Later messages come as fast as they are published. */
 static void test_the_end_of_a_stream(void)
 {
     begin();
@@ -202,7 +202,7 @@ static void test_who_waits_for_a_consumer_goes_first(void)
     inflow_stops(&play.parts[0]);
     for (size_t i = 1; i < 10; i++)
         CU_ASSERT(inflow_ask(&play.parts[i]));
-    CU_ASSERT_FALSE(inflow_ask(&play.parts[0])); /* it would go on */
+    CU_ASSERT_FALSE(inflow_ask(&play.parts[0])); /* would go on */
     CU_ASSERT_FALSE(inflow_ask(&play.parts[10]));
     CU_ASSERT_FALSE(inflow_ask(&play.parts[11]));
     inflow_end(&play.parts[1]);

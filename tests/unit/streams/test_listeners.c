@@ -243,7 +243,7 @@ static void test_one_that_is_replaced(void)
     deliver(0, 1);
     listeners_replace(&play.listeners, open_one(count));
     CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
-    deliver(0, 1); /* it was on its way */
+    deliver(0, 1); /* a delivery on its way */
     CU_ASSERT_EQUAL(play.messages, 1);
     deliver(1, 1);
     CU_ASSERT_EQUAL(play.messages, 2);
@@ -251,7 +251,8 @@ static void test_one_that_is_replaced(void)
     CU_ASSERT_EQUAL(play.messages, 2);
 }
 
-/* It ends when its call has ended, and not later than its owner; until then nothing more is sent to it. */
+/* The old one ends when its call has ended, and not later than its owner; until then nothing more is sent to
+ * it. */
 static void test_one_that_is_replaced_within_its_call(void)
 {
     begin();

@@ -41,7 +41,7 @@ static void test_files(void)
     static const struct {
         const char *text;
         thole_status want;
-        const char *says; /* user password token, or the error behind the path */
+        const char *says; /* user password token, or the error after the path */
     } rows[] = {
         {"user: anna\npassword: SECRET\n", THOLE_OK, "anna SECRET -"},
         {"# of the shop\n\r\n\npassword:SECRET: #1 \r\nuser:\t anna", THOLE_OK, "anna SECRET: #1  -"},

@@ -24,7 +24,7 @@ static struct {
     atomic_bool closed;
     bool holds_reads; /* ProcessReadEvent() waits for the gate */
     pthread_mutex_t gate;
-    /* what was seen */
+    /* observations */
     atomic_uint reads, writes, delivered, empty_writes;
     atomic_bool here; /* the last write was on this thread */
     atomic_bool delivered_here;
@@ -205,7 +205,7 @@ static void test_a_corked_burst_is_one_write(void)
     publish(10);
     CU_ASSERT_EQUAL(atomic_load(&play.writes), 2);
     loop_cork(play.loop);
-    loop_uncork(NULL); /* its connection has gone */
+    loop_uncork(NULL); /* the connection has gone */
     publish(10);
     CU_ASSERT_EQUAL(atomic_load(&play.writes), 3);
     loop_cork(play.loop);
@@ -234,7 +234,7 @@ static void test_published_while_it_reads(void)
     begin();
     pthread_mutex_lock(&play.gate);
     peer_sends();
-    (void)usleep(20000); /* it is in nats.c, or not yet: both are right */
+    (void)usleep(20000); /* in nats.c, or not yet: both are right */
     publish(10);
     pthread_mutex_unlock(&play.gate);
     CU_ASSERT_TRUE(wait_until(has_written_all, 0));
@@ -304,7 +304,7 @@ static void test_when_it_is_stalled(void)
     CU_ASSERT_FALSE(loop_is_stalled(play.loop, 3, 2));
     peer_sends();
     CU_ASSERT_TRUE(wait_until(has_read, 1));
-    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 3, 2)); /* it was heard */
+    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 3, 2)); /* has moved */
     CU_ASSERT_FALSE(loop_is_stalled(play.loop, 3, 2));
     CU_ASSERT_FALSE(loop_is_stalled(play.loop, 3, 2));
     CU_ASSERT_TRUE(loop_is_stalled(play.loop, 3, 2));
@@ -371,7 +371,7 @@ static void begin_driven(void)
 {
     begin();
     play.wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    CU_ASSERT_TRUE(run(0)); /* its thread rests from now on */
+    CU_ASSERT_TRUE(run(0)); /* the loop's thread rests from now on */
 }
 
 static void end_driven(void)
@@ -385,7 +385,7 @@ static void test_another_thread_reads(void)
     begin_driven();
     for (unsigned i = 1; i <= 3; i++) {
         peer_sends();
-        (void)usleep(5000); /* its thread would have read it */
+        (void)usleep(5000); /* the loop's thread would have read it */
         CU_ASSERT_EQUAL(atomic_load(&play.reads), i - 1);
         CU_ASSERT_TRUE(run(UINT64_MAX));
         CU_ASSERT_EQUAL(atomic_load(&play.reads), i);
@@ -407,7 +407,7 @@ static void test_what_another_thread_waits_for(void)
     CU_ASSERT_EQUAL(write(play.wakeup, &one, sizeof one), sizeof one);
     CU_ASSERT_TRUE(run(UINT64_MAX));
     CU_ASSERT_EQUAL(play.ready, POLLIN);
-    CU_ASSERT_TRUE(run(UINT64_MAX)); /* it is not read here */
+    CU_ASSERT_TRUE(run(UINT64_MAX)); /* not read here */
     struct pollfd also[] = {{.fd = -1}, {.fd = play.wakeup, .events = POLLIN}};
     loop_wait(also, ARRAY_LEN(also), UINT64_MAX);
     CU_ASSERT_EQUAL(also[1].revents, POLLIN);
@@ -416,7 +416,7 @@ static void test_what_another_thread_waits_for(void)
     end_driven();
 }
 
-/* What nats.c sends by itself, and the rest of what a socket did not take. */
+/* Bytes that nats.c sends by itself, and the rest that a socket did not take. */
 static void test_another_thread_writes(void)
 {
     begin_driven();
@@ -436,7 +436,7 @@ static void test_another_thread_writes(void)
 static void test_who_stays_away_is_stood_in_for(void)
 {
     begin_driven();
-    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 100, 100)); /* it was there since the last look */
+    CU_ASSERT_FALSE(loop_is_stalled(play.loop, 100, 100)); /* the driver came since the last look */
     peer_sends();
     (void)usleep(20000);
     CU_ASSERT_EQUAL(atomic_load(&play.reads), 0);
@@ -467,7 +467,8 @@ static void *run_until_its_end(void *arg)
     return NULL;
 }
 
-/* Who waits is not stood in for; the end wakes it, and the loop's thread closes. */
+/* The loop's thread does not replace a waiting driver; the end wakes the driver, and the loop's thread
+ * closes. */
 static void test_it_ends_while_another_thread_waits(void)
 {
     pthread_t thread;

@@ -58,7 +58,7 @@ thole_status __wrap_connection_request_with(struct connection *connection, const
     return THOLE_OK;
 }
 
-/* What is written, and what the answers mean. */
+/* The requests written, and the meaning of the answers. */
 static void test_writes(void)
 {
     static const struct {

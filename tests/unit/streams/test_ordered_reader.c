@@ -18,13 +18,13 @@ static struct {
     uint64_t fires_at_ms; /* 0: no alarm while the owner is told */
     bool no_listener;
     unsigned inboxes;
-    const char *opening; /* what the server says to the first consumer; NULL: nothing */
+    const char *opening; /* the server's answer to the first consumer; NULL: none */
     char inbox[LINK_INBOX_BYTES];
     char first[1600]; /* the first request, whole */
     struct said said;
     bool no_room, no_thread, joins_open; /* joins_open: who joins the thread opens the gate */
     sem_t gate, entered, told;           /* each() of an owner without room waits at the gate */
-    unsigned pending;                    /* in the stream, behind each message */
+    unsigned pending;                    /* messages in the stream after each one */
 } play;
 
 static thole_error err;
@@ -86,8 +86,8 @@ uint64_t __wrap_connection_request_timeout_ms(const struct connection *connectio
     return 10;
 }
 
-/* What it asks for, in short: c7 = a consumer from sequence 7, d1 = the first consumer's removal, f = flow
- * control. */
+/* Requests of the reader, in short: c7 = a consumer from sequence 7, d1 = the first consumer's removal, f =
+ * flow control. */
 void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
 {
     char text[1024];
@@ -199,7 +199,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret)
 static bool room(void *arg, const struct delivery *delivery)
 {
     CU_ASSERT_PTR_EQUAL(arg, &play);
-    CU_ASSERT_EQUAL(delivery->body.len, 4); /* it is asked for messages alone */
+    CU_ASSERT_EQUAL(delivery->body.len, 4); /* asked for messages alone */
     return !play.no_room;
 }
 
@@ -272,7 +272,7 @@ static void fire_at(uint64_t now_ms)
 
 /* ---- tests ---- */
 
-/* An owner that takes its time is no silence: nothing is asked for anew, and the alarm comes again later. */
+/* An owner that takes its time is no silence: nothing is asked for again, and the alarm comes again later. */
 static void test_an_owner_that_is_slow(void)
 {
     begin(NULL);
@@ -323,7 +323,7 @@ static void test_messages(void)
     message(8, 2);
     message_of("reader_other", 9, 3, 1);
     message_of("reader_x_1", 9, 3, 0); /* of the last connection */
-    message(6, 3);                     /* from a replica that has fallen behind */
+    message(6, 3);                     /* from a replica that lags */
     message(12, 4);
     said_check(&play.said, "in order", "#7 #8 #12 ");
     message(14, 6);
@@ -408,10 +408,10 @@ static void test_refusals(void)
         said_check(&play.said, "again", "c5 ");
     }
     control(NULL, NULL, NULL, NULL, made);
-    no_responders(); /* to flow control: the consumer is there */
+    no_responders(); /* to flow control: the consumer exists */
     said_check(&play.said, "made", "");
     control("409", NULL, NULL, NULL, "");
-    CU_ASSERT_EQUAL(play.alarm_ms, nats.now_ms + 100); /* the pauses begin anew */
+    CU_ASSERT_EQUAL(play.alarm_ms, nats.now_ms + 100); /* pauses are short again */
     end();
 }
 
@@ -436,7 +436,7 @@ static void test_a_lost_connection(void)
     end();
 }
 
-/* Who wants to be told is told once, and nothing is handed over any more. */
+/* An owner with a callback for losses is told once, and gets nothing any more. */
 static void test_who_wants_to_be_told(void)
 {
     for (int way = 0; way < 5; way++) {
@@ -483,8 +483,7 @@ static void end_with_room(void)
     sem_destroy(&play.told);
 }
 
-/* nats.c's thread, which is this one, goes on; what comes behind waits, too, and the owner gets all in order.
- */
+/* nats.c's thread, which is this one, goes on; later messages wait, too, and the owner gets all in order. */
 static void test_an_owner_without_room(void)
 {
     begin_with_room();
@@ -580,7 +579,7 @@ static void test_flow_control_waits_for_its_turn(void)
     said_check(&play.said, "not yet, and it is no silence", "");
     CU_ASSERT_EQUAL(play.alarm_ms, 57000);
     inflow_came(&other, 6 * MIB, true);    /* the next window is of 8 MiB */
-    CU_ASSERT_EQUAL(play.alarm_ms, 54000); /* its turn */
+    CU_ASSERT_EQUAL(play.alarm_ms, 54000); /* the reader's turn */
     fire_at(54000);
     said_check(&play.said, "answered", "f:flow.1 ");
     CU_ASSERT_FALSE(ordered_reader_waits(play.reader));
@@ -630,7 +629,7 @@ static void test_a_consumer_waits_for_its_turn(void)
                     THOLE_UNAVAILABLE);
     said_check(&play.said, "nothing was asked for", "");
     CHECK_STR("why", err.text, "stream S: other streams of this connection have too much to send");
-    inflow_came(&other, MIB, true); /* it waits no more: its turn would be another's memory */
+    inflow_came(&other, MIB, true); /* no longer waiting: its turn would be another's memory */
     begin_with_inflow(inflow);
     inflow_end(&other);
     end();

@@ -8,14 +8,14 @@
 
 enum { PATIENCE_MS = 1000, STEPS_MAX = 16 };
 
-/* What comes, in turn. */
+/* The steps of the server, in turn. */
 enum step_kind {
     END, /* nothing more: the time is over */
     BOUNDS,
     CREATED,
     MESSAGE,   /* stream sequence, consumer sequence */
     HEARTBEAT, /* how far it has looked, what it has sent */
-    STALLED,   /* the same, while a flow control message is not answered */
+    STALLED,   /* likewise, while a flow control message is not answered */
     FLOW,      /* such a message */
     STATUS,
     LATER, /* nothing comes for so many milliseconds, then the next */

@@ -334,7 +334,7 @@ static void test_what_an_answer_means(void)
         end();
         CU_ASSERT_EQUAL(play.done_len, 1);
     }
-    begin(); /* what is no publish is not read */
+    begin(); /* bytes that are no publish are not read */
     CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 1, &err), THOLE_OK);
     answer_with(play.reply, NULL, "{\"error\":{}}");
     CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 2, &err), THOLE_OK);
@@ -382,7 +382,7 @@ static void test_some_without_responders(void)
     end();
 }
 
-/* What is sent after a refusal is not it. */
+/* A request sent after a refusal is not the refused one. */
 static void test_sent_after_a_refusal(void)
 {
     char first[64];
@@ -600,7 +600,7 @@ static void test_what_cannot_be_sent(void)
     CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
     check_done("told by the status", "");
     play.unsent = false;
-    play.cut = true; /* it may have arrived: only the lost connection can answer it */
+    play.cut = true; /* may have arrived: only the lost connection can answer it */
     CU_ASSERT_EQUAL(publish(9), THOLE_OK);
     lose();
     check_done("in part", "9 unknown ");
@@ -640,7 +640,7 @@ static void test_few_reads_are_with_the_server(void)
     play.done_len = 0;
 }
 
-/* Its time begins when it is sent. */
+/* A read's time begins when it is sent. */
 static void test_reads_that_wait_and_time(void)
 {
     begin_with_reads(2);
@@ -717,7 +717,7 @@ static void test_reads_that_wait_and_a_lost_connection(void)
     (void)snprintf(last, sizeof last, "%s", play.reply);
     CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.STREAM.MSG.GET.S", THOLE_STR("h"), 31, &err),
                     THOLE_OK);
-    play.unsent = true; /* its turn comes, and it cannot be sent */
+    play.unsent = true; /* the turn comes, and sending fails */
     answer(last);
     check_done("answered all the same", "16 answered 31 unknown ");
     end();

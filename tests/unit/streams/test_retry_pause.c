@@ -57,7 +57,7 @@ static void test_lost_once_in_a_while(void)
     for (unsigned i = 0; i < 10; i++)
         retry_pause_lost(&pause, pause.connected_ms + 1);
     retry_pause_connected(&pause, 30 * MINUTE_MS);
-    retry_pause_lost(&pause, 31 * MINUTE_MS); /* this one was steady: the pauses begin anew */
+    retry_pause_lost(&pause, 31 * MINUTE_MS); /* this one was steady: pauses are short again */
     retry_pause_connected(&pause, 31 * MINUTE_MS + 50);
     retry_pause_lost(&pause, 31 * MINUTE_MS + 60);
     CU_ASSERT(pause.due_ms <= 31 * MINUTE_MS + 60 + 250);

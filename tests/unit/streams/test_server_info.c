@@ -16,9 +16,9 @@
 
 enum { FD_FIRST = 500, LINE_BYTES = 300 * 1024 };
 
-/* "|" is between what comes at once; behind the last it has ended. ? = nothing comes any more; ~ = nothing
- * yet; ! = an error; * = interrupted. Of connects: o = at once, w = later, f = later, failed, g = later,
- * whether is not known, s = no socket, r = refused, ? = never, behind the last: o. */
+/* "|" separates parts that come at once; then it ends. ? = nothing comes any more; ~ = nothing yet; ! = an
+ * error; * = interrupted. Of connects: o = at once, w = later, f = later, failed, g = later, result unknown,
+ * s = no socket, r = refused, ? = never, further ones: o. */
 static struct {
     char log[4096];
     const char *answers, *connects;

@@ -14,7 +14,7 @@ thole_slice __wrap_connection_server_version(const struct connection *connection
     return thole_slice_from(play.version);
 }
 
-/* Its version was taken: JetStream is asked. */
+/* The version was accepted: JetStream is asked. */
 thole_status __wrap_api_call(struct connection *connection, const char *verb, const char *target,
                              thole_slice body, struct buf *answer, uint32_t *ret_error, thole_error *reterr)
 {

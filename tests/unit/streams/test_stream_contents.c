@@ -1,5 +1,5 @@
-/* What is written to streams and subjects, and what is read of it, whole: stream_contents.transcript has the
- * requests and what the server answers. The server is played. */
+/* All messages to streams and subjects, and the reading of them: stream_contents.transcript has the requests
+ * and the server's answers. The server is played. */
 #include "api.h"
 #include "crashes.h"
 #include "header_names.h"
@@ -22,10 +22,10 @@ enum { ANSWERS_MAX = 8, KEPT_MAX = 8 };
 
 static struct {
     FILE *said;
-    const char *answers[ANSWERS_MAX]; /* of requests, in order; behind them: it is stored */
+    const char *answers[ANSWERS_MAX]; /* of requests, in order; further ones: stored */
     size_t answered;
     struct stream_bounds bounds;
-    natsMsg *kept[KEPT_MAX]; /* what was published */
+    natsMsg *kept[KEPT_MAX]; /* published messages */
     size_t kept_len;
     bool nobody;                  /* no responders */
     const char *bodies[KEPT_MAX]; /* of what a bucket has */
@@ -446,7 +446,7 @@ static void work_there_and_back(void)
     result(work_names_make("shop", THOLE_STR("no name"), &names, &err));
 }
 
-/* What is beside its digest: whether its result may come with others, and the trace. */
+/* Headers beside the digest: whether its result may come with others, and the trace. */
 static void work_headers(void)
 {
     static const char *const values[] = {"", "list", "List", "list ", "lists", "one"};
@@ -676,7 +676,7 @@ static void rejected(void)
     reject_part(1);
     reject_part(255);
     result(rejected_publish(NULL, "no namespace", &(struct rejected_item){.partition = 3}, 1, &err));
-    read_rejected(0, 10); /* it is empty */
+    read_rejected(0, 10); /* empty */
     play.bounds = (struct stream_bounds){.first = 1, .last = 3, .messages = 3};
     read_rejected(0, 10);
     read_rejected(0, 2);

@@ -1,4 +1,4 @@
-/* Streams, read without a consumer: what is there comes once and in order, however the answers come. */
+/* Streams, read without a consumer: each stored message comes once and in order, however the answers come. */
 #include "api.h"
 #include "inflow.h"
 #include "reader.h"
@@ -203,7 +203,7 @@ static thole_status read_all(uint64_t from, uint64_t to)
     return stream_fetch(NULL, "S", from, to, take, &play, &err);
 }
 
-/* What is stored between the two, and nothing else, in order. */
+/* Checks that exactly the messages between the two were read, in order. */
 static void check_read(uint64_t from, uint64_t to)
 {
     size_t n = 0;
@@ -213,7 +213,7 @@ static void check_read(uint64_t from, uint64_t to)
             n++;
         }
     CU_ASSERT_EQUAL(play.read_len, n);
-    CU_ASSERT(play.most <= (size_t)2 * INFLOW_READS); /* behind a leap answers without a message still come */
+    CU_ASSERT(play.most <= (size_t)2 * INFLOW_READS); /* after a leap answers without a message still come */
     CU_ASSERT_EQUAL(nats.acquired, 0);
 }
 

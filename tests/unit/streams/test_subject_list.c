@@ -8,7 +8,7 @@ enum { SUBJECTS = 10000, PAGE = 3000, SINCE = 7 };
 
 static struct {
     bool there[SUBJECTS], heard[SUBJECTS];
-    size_t goes_from, goes_to; /* these go behind the first page; none where they are the same */
+    size_t goes_from, goes_to; /* these go after the first page; none where they are equal */
     uint64_t last_sequence;
     size_t calls, page;
     const char *answer; /* instead */

@@ -1,4 +1,4 @@
-/* What is changed or removed while engines run is seen, and put right where that can be. */
+/* Changes and removals while engines run are seen, and repaired where that is possible. */
 #include "marked_store.h"
 #include "stream_specs.h"
 #include "thole_cunit.h"
@@ -32,8 +32,8 @@ static struct seen_defects look(const struct topology *topology)
     return seen;
 }
 
-/* What an engine that starts refuses, one that runs sees; and what may be changed is put right, field by
- * field, with all else as it is. */
+/* A running engine sees the flaws that a starting one refuses; and it repairs changeable fields, one by one,
+ * with all else as it is. */
 static void test_seen_while_it_runs(void)
 {
     for (size_t i = 0; i < topology_fields_len && topology_fields[i].name[0] != '$'; i++) {
@@ -46,7 +46,7 @@ static void test_seen_while_it_runs(void)
         play_change(topology_fields[i].name, topology_fields[i].from, topology_fields[i].to);
         struct seen_defects const seen = look(&topology);
         if (topology_fields[i].text[0] == '\0' || strstr(topology_fields[i].to, "\"name\":") != NULL)
-            continue; /* it may, or has a field twice */
+            continue; /* allowed, or a field occurs twice */
         CHECK_STR(topology_fields[i].to, seen.len == 1 ? "seen" : "not seen once", "seen");
         CHECK_STR("whose", seen.all[0].name + strlen("stream "), topology_fields[i].name);
         if (seen.len != 1 || seen.all[0].cure != CURE_FIX)
@@ -57,7 +57,7 @@ static void test_seen_while_it_runs(void)
     }
 }
 
-/* What no server changes in a stream that is there is not tried: people are told what does. */
+/* A field that no server changes in an existing stream is not tried: people are told what helps. */
 static void test_fixed_while_it_runs(void)
 {
     static const struct {
@@ -138,11 +138,11 @@ static void test_keys_while_it_runs(void)
         struct seen_defects const seen = look(&topology);
         CU_ASSERT_EQUAL(seen.len, 1);
         CHECK_STR(rows[i].key, seen.all[0].found, rows[i].found);
-        CU_ASSERT_PTR_NULL(strstr(seen.all[0].found, rivals_key)); /* it is a secret */
+        CU_ASSERT_PTR_NULL(strstr(seen.all[0].found, rivals_key)); /* a secret */
     }
 }
 
-/* What not every namespace had: made, marked, removed, given up. */
+/* Stores that not every namespace has: made, marked, removed, given up. */
 static void test_stores_while_it_runs(void)
 {
     static const struct {
@@ -183,7 +183,7 @@ static void test_stores_while_it_runs(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(play_err.text, "was there"));
         CU_ASSERT_EQUAL(marked_store_require(NULL, "shop", rows[i].store, &play_err), THOLE_CONFLICT);
         play_check_done(marked_store_set_up(NULL, "shop", rows[i].store, 1, &play_err));
-        CU_ASSERT_PTR_NULL(play_find(rows[i].name)); /* it is not made in silence */
+        CU_ASSERT_PTR_NULL(play_find(rows[i].name)); /* not made silently */
         play_check_done(store_mark_forget(NULL, "shop", rows[i].store, &play_err));
         CU_ASSERT_EQUAL(look(&topology).len, 0);
         CU_ASSERT_EQUAL(marked_store_require(NULL, "shop", rows[i].store, &play_err), THOLE_NOT_FOUND);

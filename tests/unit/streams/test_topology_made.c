@@ -1,5 +1,5 @@
-/* What a namespace's streams, buckets and consumers are made as, and what becomes of each request that fails
- * or finds something else; JetStream is played: it keeps what it is given. */
+/* The specifications by which a namespace's streams, buckets and consumers are made, and the result of each
+ * request that fails or finds something else; JetStream is played: it keeps the given configurations. */
 #include "api.h"
 #include "jscan.h"
 #include "link.h"
@@ -281,7 +281,7 @@ static void test_no_namespace(void)
 
 #define FAILS(http, code, text)                                                                              \
     "{\"type\":\"x\",\"error\":{\"code\":" #http ",\"err_code\":" #code ",\"description\":\"" text "\"}}"
-/* What the API's errors come to, and answers that are none. */
+/* The results of the API's errors, and of answers that are none. */
 static void test_errors(void)
 {
     static const struct {
@@ -394,7 +394,7 @@ static void test_queue_is_ahead(void)
         play.last = rows[i].last;
         CU_ASSERT_EQUAL(ensure_queue(0, &lease_ms, &anew), THOLE_OK);
         CU_ASSERT_EQUAL(anew, rows[i].anew);
-        CU_ASSERT_EQUAL(lease_ms, 20000); /* the lease stays, also of one that is made anew */
+        CU_ASSERT_EQUAL(lease_ms, 20000); /* the lease stays, also for a consumer that is made again */
         CHECK_STR("made", play.log,
                   rows[i].anew ? "delete " MAIL " \n" CONSUMER("create", "20", "100000") : "");
     }
@@ -446,7 +446,7 @@ static void test_queue_limit(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(play_err.text, "queue_mail is \"many\", but a number is needed"));
 }
 
-/* Without a limit a consumer that somebody else made may hold any that is large. */
+/* Without a limit a foreign consumer may have any large one. */
 static void test_queue_of_somebody_else(void)
 {
     static const struct {

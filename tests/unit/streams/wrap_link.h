@@ -1,5 +1,4 @@
-/* A connection to NATS that is there or not, as the test says; who takes its link, and gives it back, is
- * counted. */
+/* A connection to NATS that is up or down, as the test says; takes and returns of its link are counted. */
 #ifndef THOLE_WRAP_LINK_H
 #define THOLE_WRAP_LINK_H
 #include "link.h"

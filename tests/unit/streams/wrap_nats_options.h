@@ -1,4 +1,4 @@
-/* What is set in natsOptions, as text; nothing is set. */
+/* The settings in natsOptions, as text; nothing is set. */
 #ifndef THOLE_WRAP_NATS_OPTIONS_H
 #define THOLE_WRAP_NATS_OPTIONS_H
 #include <nats/nats.h>

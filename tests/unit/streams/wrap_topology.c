@@ -183,7 +183,7 @@ thole_status __wrap_connection_request_with(struct connection *connection, const
     (void)connection;
     CU_ASSERT_EQUAL_FATAL(headers_len, 1);
     CHECK_STR("only if it is not there", headers[0].key, "Nats-Expected-Last-Subject-Sequence");
-    bool const again = is_mark(subject) && play_find(subject) != NULL; /* what was read is changed */
+    bool const again = is_mark(subject) && play_find(subject) != NULL; /* the configuration read is changed */
     CU_ASSERT_TRUE(thole_slice_equal(headers[0].value, again ? THOLE_STR("1") : THOLE_STR("0")));
     if (fails(ret, &status, reterr))
         return status;
@@ -268,7 +268,7 @@ thole_status play_ensure(void)
 }
 
 /* Replaces the first @p from in the configuration of @p name. */
-/* What is done at once is done one after the other. */
+/* Concurrent steps are done one after the other. */
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attributes, void *(*begin)(void *), void *arg)
 {
     (void)attributes;

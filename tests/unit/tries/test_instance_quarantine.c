@@ -70,7 +70,7 @@ static thole_status races(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return status;
 }
 
-/* What a worker reports; the rest is what it says of it. */
+/* A worker's report; the rest is the report's text. */
 #define LOST "ActivityFailed #2 APP poison (5 lost) [queue=default lost=5 worker=w input=x final]"
 #define BEGIN "@1000 Started t(x) / @1010 " LOST
 #define PLAIN "#1 Started t(x) | #2 ActivityScheduled resize(x)"

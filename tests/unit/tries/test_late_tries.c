@@ -104,7 +104,7 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
 static struct request request;
 static thole_error request_err;
 
-/* Its status; what was done is in play.said. */
+/* The status; the calls are in play.said. */
 static thole_status store(const char *refused, size_t expired, uint64_t first_ms, enum request_result result)
 {
     memset(&request, 0, sizeof request);

@@ -13,8 +13,8 @@ static struct {
     enum partition_state state;
     size_t open_activities;
     size_t aside;
-    enum work_seen seen; /* what the look for work answers */
-    char digest[8];      /* that it compares with */
+    enum work_seen seen; /* the answer of the look for work */
+    char digest[8];      /* the digest that it compares with */
 } play;
 
 /* ---- the world ---- */
@@ -192,7 +192,7 @@ static void test_an_orphan_is_queued_again(void)
     check_queued_again(WORK_FORGED);
 }
 
-/* Its message is there, or nobody knows, or the history does not know it. */
+/* The message exists, or its state is unknown, or the history does not have it. */
 static void test_an_orphan_that_is_left_alone(void)
 {
     begin();
@@ -245,14 +245,14 @@ static void test_an_orphan_of_an_earlier_life(void)
 
 /* ---- its input ---- */
 
-/* What is freed changes; small blocks are kept by their thread as they are. */
+/* Freed memory changes; small blocks are kept by their thread as they are. */
 enum { PERTURB = 0x5a, INPUT_BYTES = 4000 };
 static char long_input[INPUT_BYTES + 1];
 static bool newest_has_it;
 
 static struct {
     const char *fails; /* NULL: nothing */
-    bool newest;       /* it is in the newest record */
+    bool newest;       /* only in the newest record */
     char subject[64];
     thole_status status; /* of the record's callback */
     unsigned records;
@@ -290,7 +290,7 @@ static void give_turn(stream_read_fn *each, void *arg, uint64_t execution, const
     buf_init(&body, RECORD_BYTES_MAX);
     CU_ASSERT_EQUAL_FATAL(record_encode(&record, &body), THOLE_OK);
     history.status = each(arg, ++history.records, THOLE_STR("subject"), buf_bytes(&body));
-    memset((void *)(uintptr_t)buf_bytes(&body).ptr, PERTURB, body.len); /* it is the reader's again */
+    memset((void *)(uintptr_t)buf_bytes(&body).ptr, PERTURB, body.len); /* the reader's again */
     buf_release(&body);
 }
 
@@ -321,7 +321,8 @@ thole_status __wrap_stream_last_by_subject(struct connection *connection, const 
     return record_encode(&record, ret_body);
 }
 
-/* What is not the activity's scheduling comes too: of another execution, of another id, of another kind. */
+/* Records other than the activity's scheduling come too: of another execution, of another id, of another
+ * kind. */
 thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
                                 uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
                                 thole_error *reterr)
@@ -363,7 +364,7 @@ static struct request *load_input(const char *fails, thole_status want)
     return find;
 }
 
-/* It is the request's own: what was read is freed. */
+/* The input is the request's own: the record read is freed. */
 static void test_its_input_is_read(void)
 {
     memset(long_input, 'i', INPUT_BYTES);
@@ -428,7 +429,7 @@ static void test_when_deadlines_are_looked_at(void)
     CU_ASSERT_EQUAL(submitted.len, 1);
     request->expiry.deadline_in_ms = UINT64_MAX;
     expiry_answered(&world.owned, request);
-    run_at(NOW_MS + 20000); /* what was expected meanwhile */
+    run_at(NOW_MS + 20000); /* rows expected meanwhile */
     CU_ASSERT_EQUAL(submitted.len, 2);
     end();
 }

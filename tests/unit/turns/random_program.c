@@ -25,7 +25,7 @@ struct machine {
 /* Of the code that ran last; a run begins with a clean sheet. */
 static uint64_t told_to[RANDOM_SERIALS_MAX];
 static bool damaged;    /* histories may hold anything, the same event twice too */
-static size_t turn_now; /* what a side effect makes: nothing that a replay could guess */
+static size_t turn_now; /* value of a side effect: nothing that a replay could guess */
 
 void random_damaged(bool histories_are)
 {
@@ -126,7 +126,7 @@ static thole_slice name_of(uint8_t op)
     return thole_slice_from(names[op % 3]);
 }
 
-/* What makes a task. */
+/* Operations that make a task. */
 static bool schedule(struct machine *m, uint8_t op, uint8_t arg)
 {
     thole_child_options const options = {.size = sizeof options, .close = (thole_close)(arg % 3)};
@@ -150,7 +150,7 @@ static bool schedule(struct machine *m, uint8_t op, uint8_t arg)
     return true;
 }
 
-/* What asks for something else, or for nothing. */
+/* Other operations, or none. */
 static void leave(struct machine *m, uint8_t op, uint8_t arg)
 {
     thole_ctx *ctx = m->ctx;
@@ -365,7 +365,7 @@ static void check_end(const struct outside *o)
     }
 }
 
-/* What a recorded event may be, given those before it. */
+/* Whether a recorded event is possible after those before it. */
 static void check_event(struct outside *o, const struct event *e)
 {
     CU_ASSERT_FALSE(o->ended);

@@ -11,7 +11,7 @@ enum { RANDOM_EVENTS_MAX = 2000, RANDOM_SERIALS_MAX = 300 };
 
 uint64_t random_next(uint64_t *state);
 
-/* What is known of an execution from its recorded events. */
+/* The facts of an execution from its recorded events. */
 struct outside {
     uint64_t events;                            /* recorded so far */
     enum event_kind kind_of[RANDOM_EVENTS_MAX]; /* by event id */

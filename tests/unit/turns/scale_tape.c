@@ -12,7 +12,7 @@ static uint64_t cpu_ms(void)
 struct play scale_play(thole_orchestration_fn *code)
 {
     struct play play = play_of(code);
-    play.memory_max = 64 << 20; /* what an engine allows unless told otherwise */
+    play.memory_max = 64 << 20; /* the limit that an engine has unless told otherwise */
     return play;
 }
 

@@ -1,5 +1,5 @@
-/* What an orchestration passes is borrowed for the call: one that has a single buffer for all of it,
- * overwritten behind each call, has the same history as one that passes constants. */
+/* Arguments of an orchestration are borrowed for the call: one that has a single buffer for all of them,
+ * overwritten after each call, has the same history as one that passes constants. */
 #include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
@@ -19,7 +19,7 @@ static thole_slice lend(struct lender *l, const char *text)
     return thole_slice_from(to);
 }
 
-/* Behind each call. */
+/* Called after each call. */
 static void take_back(struct lender *l)
 {
     if (l->overwrites)

@@ -218,7 +218,7 @@ static void closing_what_was_cancelled(void)
                  "#7 ChildCancelled #3 " LOST "3 | #8 ChildCancelled #4 " LOST                               \
                  "4 | #9 ChildCancelled #5 " LOST "5 | #10 EventAwaited go / #11 EventReceived go(x)"
 
-/* What began before that goes on as it was: in replay, and live. */
+/* Executions that began before go on as they were: in replay, and live. */
 static void closing_in_older_executions(void)
 {
     struct play_row const rows[] = {

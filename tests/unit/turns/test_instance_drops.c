@@ -1,5 +1,5 @@
-/* What an instance is dropped with: a stack of the size that its entry says, and what thole_on_drop() was
- * told. */
+/* Resources released when an instance is dropped: a stack of the size that its entry says, and the memory
+ * registered with thole_on_drop(). */
 #include "play.h"
 
 /* ---- a large stack ---- */
@@ -23,7 +23,7 @@ static void start_of(struct instance *instance)
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
 }
 
-/* What is parked is weighed with the memory that its stack takes, as it decides how many are. */
+/* A parked instance is weighed with the memory that its stack takes, as that decides how many are parked. */
 static void a_large_stack_is_weighed(void)
 {
     struct play play = play_of(large);
@@ -149,7 +149,7 @@ static void what_diverges_is_told(void)
     play_release(&play);
 }
 
-/* What could not be registered is not called. */
+/* A function that could not be registered is not called. */
 static void without_memory_it_is_told(void)
 {
     struct play play = play_of(drops_some);
@@ -158,7 +158,7 @@ static void without_memory_it_is_told(void)
     struct turn_out out = {0};
     struct instance *const instance = drops_started(&play, "x");
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_LIMIT);
-    size_t const more = drops_len; /* that fitted */
+    size_t const more = drops_len; /* functions that fitted */
     drops_len = 0;
     instance_destroy(instance);
     CU_ASSERT_EQUAL(drops_len, more + 3);

@@ -6,7 +6,7 @@
 enum { PAYLOAD = 256, FINALS = 64, EDGE_BYTES_MAX = 1024 };
 #define HUNDRED_YEARS_MS (UINT64_C(36525) * 24 * 3600 * 1000)
 
-/* What is asked for, with @p n bytes, milliseconds or of whatever there is a limit of. */
+/* A request with @p n bytes, milliseconds or other units that have a limit. */
 struct edge {
     const char *name;
     thole_status (*ask)(thole_ctx *ctx, uint64_t n);
@@ -340,7 +340,7 @@ static void output(void)
     play_release(&play);
 }
 
-/* Its successor reads what the predecessor could write. */
+/* The successor reads what the predecessor could write. */
 static void carried_key(void)
 {
     struct play play = play_of(gives);

@@ -345,7 +345,7 @@ static struct instance *begin_kept(struct play *play)
     return instance;
 }
 
-/* What the code awaits now is taken in any case. */
+/* An event that the code awaits now is taken in any case. */
 static void kept_up_to_a_number(void)
 {
     struct play play = play_of(three);
@@ -367,7 +367,7 @@ static void kept_up_to_a_number(void)
     struct turn_out out;
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
     CU_ASSERT_FALSE(
-        instance_keeps_more(instance, THOLE_STR("go"))); /* it is asked to cancel: the await takes none */
+        instance_keeps_more(instance, THOLE_STR("go"))); /* asked to cancel: the await takes none */
     instance_destroy(instance);
     play_release(&play);
 }
@@ -639,7 +639,7 @@ static thole_status model_do(thole_ctx *ctx, struct model *m)
     return THOLE_OK;
 }
 
-/* "step" comes behind the events of a turn and says how many they are. */
+/* "step" comes after the events of a turn and says how many they are. */
 static thole_status modelled(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     struct model *m = thole_alloc(ctx, sizeof *m);

@@ -31,7 +31,7 @@ static const char greedy_script[] =
     "Started t(an input that is copied) / ActivityCompleted #2 (the first result) / "
     "ActivityCompleted #6 (the second) | ActivityCompleted #18 (third) / TimerFired #20";
 
-/* The same for what is not an activity or a timer. */
+/* Likewise for tasks other than activities and timers. */
 static thole_status make(thole_ctx *ctx, void *arg, thole_slice *ret_value)
 {
     *ret_value = thole_format(ctx, "made of %s", (const char *)arg);
@@ -95,7 +95,7 @@ static const char hungry_script[] =
     "ActivityFailed #5 APP busy (no) [details=half] | EventReceived event-5(x) [id=r3] / TimerFired #5 / "
     "ChildFailed #6 APP broken (no) / TimerFired #38 | EventReceived go(1) | EventReceived go(2)";
 
-/* The array of events grows once more for those that close its timers, behind the end of its code. */
+/* The array of events grows once more for those that close its timers, after the end of its code. */
 static thole_status leaves_timers(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)ret_output;
@@ -110,7 +110,7 @@ static thole_status leaves_timers(thole_ctx *ctx, thole_slice input, thole_slice
 struct sweep_row {
     const char *name;
     thole_orchestration_fn *code;
-    const char *script, *end; /* what its last turn says */
+    const char *script, *end; /* end: events of the last turn */
 };
 static const struct sweep_row sweeps[] = {
     {"tasks", greedy, greedy_script, "Completed (the first result|the second)"},
@@ -168,7 +168,7 @@ enum {
     STATUSES = 1100,
     STATUS_BYTES = 250,
     EVENTS_CAP = 2048
-}; /* that many events take the next power of two */
+}; /* so many events take the next power of two */
 
 static thole_status says_much(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

@@ -205,7 +205,7 @@ static void nobody_can_answer(void)
     ask(&a, "how-far", "", THOLE_INVALID,
         "the execution has ended, and what query 'how-far' is about stood on its stack: keep it in memory of "
         "thole_alloc()");
-    ask(&a, "throws", "thanks", THOLE_APP, "no thanks"); /* that was not on the stack */
+    ask(&a, "throws", "thanks", THOLE_APP, "no thanks"); /* the argument was not on the stack */
     asking_end(&a);
     a.play = play_of(asked);
     a.instance = play_codeless(&a.play);
@@ -216,7 +216,7 @@ static void nobody_can_answer(void)
     a.play.stacks = stack_pool_create(0, 1);
     a.instance = play_instance(&a.play);
     ask(&a, "how-far", "", THOLE_NOT_FOUND,
-        "there is no query 'how-far'; the instance answers none"); /* it has not run yet */
+        "there is no query 'how-far'; the instance answers none"); /* has not run yet */
     feed(&a, EVENT_STARTED);
     ask(&a, "how-far", "", THOLE_NOMEM, "no stack for a query (1 are in use)");
     asking_end(&a);
@@ -255,7 +255,7 @@ static thole_status trip(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
 {
     thole_saga saga = {0};
     static const char *const steps[] = {"flight", "hotel", "car"};
-    char undo[16], queue[] = "refunds"; /* what is noted is copied */
+    char undo[16], queue[] = "refunds"; /* the library copies both */
     thole_call_options const options = {.size = sizeof options, .queue = thole_slice_from(queue)};
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < 3 && status == THOLE_OK; i++) {
@@ -351,7 +351,7 @@ static thole_status asks_itself(thole_ctx *ctx, thole_slice input, thole_slice *
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
 
-/* What an await would return at once for, beside its task. */
+/* Tasks beside the await's own for which it would return at once. */
 static thole_status asks_when_ready(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL));

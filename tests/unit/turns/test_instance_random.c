@@ -14,7 +14,7 @@ enum { SEEDS = 600, DAMAGES = 12 };
 
 struct count {
     size_t turns, ended, cancelled, continued, terminated, tries, given_back, refused, accepted;
-    struct told told; /* what was recorded, carried and refused */
+    struct told told; /* recorded, carried and refused events */
 };
 
 /* ---- events: who has them ---- */

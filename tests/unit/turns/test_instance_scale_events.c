@@ -75,7 +75,7 @@ static thole_status gives_back(thole_ctx *ctx, thole_slice input, thole_slice *r
     return THOLE_OK;
 }
 
-/* A wait is left behind at every step, until events come. */
+/* A wait is abandoned at every step, until events come. */
 static thole_status impatient(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     size_t const n = scale_number(input);

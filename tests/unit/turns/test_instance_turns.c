@@ -1,5 +1,5 @@
-/* What orchestrations ask for, in which order, and what the turns look like. Each row is also replayed at
- * every prefix and continued from there, with the same bytes: see play.h. */
+/* The requests of orchestrations, their order, and the resulting turns. Each row is also replayed at every
+ * prefix and continued from there, with the same bytes: see play.h. */
 #include "dropped.h"
 #include "play.h"
 #include "thole/orchestration.h"
@@ -530,7 +530,7 @@ static void facts(void)
     play_release(&play);
 }
 
-/* What a parked instance holds when its last turn is no longer needed. */
+/* Memory of a parked instance when its last turn is no longer needed. */
 static void trimmed(void)
 {
     struct play play = play_of(one);
@@ -551,13 +551,13 @@ static void trimmed(void)
     play_release(&play);
 }
 
-/* What an activity says fits into a payload; with the words before it it does not, and is cut between
+/* An activity's text fits into a payload; with the words before it it does not, and is cut between
  * characters. */
 static void long_failures_are_cut(void)
 {
     enum { PAYLOAD_MAX = 256, CHARACTERS = 120 };
     static const char words[] = "activity 'charge' failed: ";
-    for (size_t more = 0; more < 2; more++) { /* the limit is behind a character, and within one */
+    for (size_t more = 0; more < 2; more++) { /* the limit is after a character, and within one */
         struct play play = play_of(one);
         play.payload_max = PAYLOAD_MAX;
         struct instance *instance = play_instance(&play);

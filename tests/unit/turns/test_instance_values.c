@@ -40,7 +40,7 @@ static thole_status borrows(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     THOLE_TRY(thole_state_get(ctx, THOLE_STR("a"), &value));
     thole_state_set(ctx, THOLE_STR("b"), value);
     THOLE_TRY(thole_state_next(ctx, (thole_slice){0}, &key, &value));
-    thole_state_remove(ctx, key); /* its node may be used again, for this: */
+    thole_state_remove(ctx, key); /* the node may be used again, for this: */
     thole_state_set(ctx, THOLE_STR("c"), value);
     *ret_output = listed(ctx);
     return THOLE_OK;
@@ -450,7 +450,8 @@ static void log_lines(void)
     CU_ASSERT_EQUAL(instance_replay(replayed, &turn, NULL), THOLE_OK); /* silent: nowhere to be seen */
     in.received = &go;
     CU_ASSERT_EQUAL(instance_turn(replayed, &in, &out, NULL), THOLE_OK);
-    CU_ASSERT(out.logs_len > 1000 && out.logs_len < 10000); /* what is beyond is lost, no reason to fail */
+    CU_ASSERT(out.logs_len > 1000 && out.logs_len < 10000); /* lines beyond the limit are lost, no reason
+                                                               to fail */
     CU_ASSERT(thole_slice_equal(out.logs[1].text, THOLE_STR("line 1 of x")));
     CU_ASSERT(out.ended);
     instance_destroy(live);
@@ -707,7 +708,7 @@ static void patches(void)
     play_check_replay(replayed, ARRAY_LEN(replayed));
 }
 
-/* What the old code began goes on live: false for ever, true for what comes later. */
+/* Executions begun by the old code go on live: false for ever, true for later ones. */
 static void patch_after_a_replay(void)
 {
     struct play play = play_of(patched);

@@ -125,7 +125,7 @@ static void check_here(const struct vector *vector)
 static bool has_python;
 static char folder[] = "/tmp/thole-vectors-XXXXXX";
 static struct buf files; /* their paths */
-static FILE *told;       /* what read_export.py prints, for one file after the other */
+static FILE *told;       /* output of read_export.py, for one file after the other */
 
 static void write_file(const struct vector *vector)
 {

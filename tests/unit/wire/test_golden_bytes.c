@@ -1,5 +1,5 @@
-/* proto/golden: each line is read, written again as it is there, and says the same in JSON; together they
- * have every message and every field of the contract. */
+/* proto/golden: each line is read, written again byte for byte, and agrees with its JSON; together they have
+ * every message and every field of the contract. */
 #include "codec.h"
 #include "gateway.pb-c.h"
 #include "history.pb-c.h"
@@ -449,7 +449,7 @@ static void check_file(const struct contract *file)
     CU_ASSERT_STRING_EQUAL(all + strlen(all) - strlen("}\n]\n"), "}\n]\n");
     for (const char *next = all; (next = strstr(next, "\n{")) != NULL; next++)
         lines--;
-    CU_ASSERT_EQUAL(lines, 0); /* none stands behind a text that is no JSON */
+    CU_ASSERT_EQUAL(lines, 0); /* none follows a text that is no JSON */
 }
 
 static void test_lines(void)
@@ -510,7 +510,7 @@ static void test_every_message(void)
     }
 }
 
-/* What docs/wire.md shows is in the files under the same name. */
+/* The examples of docs/wire.md are in the files under the same name. */
 static void test_page(void)
 {
     static char page[FILE_BYTES];

@@ -70,7 +70,7 @@ static void test_damaged_text(void)
         thole_slice const text = exact(info, len);
         for (size_t i = 0; i < ARRAY_LEN(paths); i++)
             (void)json_path(text, paths[i].path, &value);
-        if (len < sizeof info - 2) /* the last bracket closes what comes behind it */
+        if (len < sizeof info - 2) /* the last bracket closes the text after it */
             CU_ASSERT_FALSE(json_path(text, "state.first_seq", &value));
         drop(text);
     }
@@ -263,7 +263,7 @@ static void test_copying(void)
     }
 }
 
-/* What json.h writes is read here: quotes, escapes, controls, characters of each length. */
+/* Output of json.h is read here: quotes, escapes, controls, characters of each length. */
 static void test_writing(void)
 {
     struct json json;

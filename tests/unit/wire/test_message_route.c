@@ -35,7 +35,7 @@ static const struct {
     {{.kind = MESSAGE_RELEASE, I, .timer = true}, "control.fire", "control.fire", "engine.fire"},
     {{.kind = MESSAGE_PRUNE, I}, "control.prune", "control.prune", "engine.prune"},
     {{.kind = MESSAGE_RETRY, I}, "control.retry", "control.retry", "engine.retry"},
-    /* what only workers send */
+    /* sent by workers only */
     {{.kind = MESSAGE_ACTIVITY_RESULT, I, .source.place.attempt = 1},
      "result.worker",
      "result.worker",
@@ -53,7 +53,7 @@ static const struct {
      "result.worker",
      "engine.result"},
     {{.kind = MESSAGE_ACTIVITY_RESULT, I, .lost = 1}, "result.worker", "result.worker", "engine.result"},
-    /* what only engines send */
+    /* sent by engines only */
     {{.kind = MESSAGE_CHILD_RESULT, I}, "engine.child_result", "engine.child_result", "engine.child_result"},
     {{.kind = MESSAGE_START, I, .orchestration = TEXT("ship"), .parent = {.instance = TEXT("p")}},
      "engine.start",

@@ -1,4 +1,4 @@
-/* What a worker reads of a cancel notice, and how a rejected message is published. */
+/* A worker's reading of a cancel notice, and the publishing of a rejected message. */
 #include "header_names.h"
 #include "link.h"
 #include "notice.h"
@@ -123,7 +123,7 @@ static void test_what_a_cancel_notice_says(void)
     }
 }
 
-/* An arena of whatever size: all of it is there, or it is said that there is no room. */
+/* An arena of any size: all of the notice fits, or the error says that there is no room. */
 static void test_no_room(void)
 {
     static const struct row row = {"", SUBJECT, "7,8", P "," P, "TIMEOUT", "2", THOLE_OK, 2, 2};
@@ -208,7 +208,7 @@ thole_status __wrap_requests_publish(struct requests *requests, const struct pub
     return THOLE_OK;
 }
 
-/* An engine that is started anew may find it again: it is kept once. */
+/* A restarted engine may find the message again: it is kept once. */
 static void test_a_rejected_message_is_kept_once(void)
 {
     struct rejected_item item = {.partition = 5,
@@ -218,7 +218,7 @@ static void test_a_rejected_message_is_kept_once(void)
                                  .subject = THOLE_STR("thole.test.in.5.order")};
     CU_ASSERT_EQUAL(rejected_publish(NULL, "test", &item, 1, NULL), THOLE_OK);
     CHECK_STR("id", published_id, "5.77.1600000000000000123");
-    item.stored_ns++; /* the inbox was made anew */
+    item.stored_ns++; /* the inbox was made again */
     CU_ASSERT_EQUAL(rejected_publish(NULL, "test", &item, 1, NULL), THOLE_OK);
     CHECK_STR("id", published_id, "5.77.1600000000000000124");
 }

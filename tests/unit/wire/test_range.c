@@ -36,7 +36,7 @@ struct walk {
     const ProtobufCMessageDescriptor *types[TYPES_MAX];
     size_t types_len;
     bool named[RANGE_FIELDS];
-    bool bounded[RANGE_FIELDS]; /* its type has numbers beyond the range */
+    bool bounded[RANGE_FIELDS]; /* the type has numbers beyond the range */
 };
 
 static bool is_number(const ProtobufCFieldDescriptor *field)

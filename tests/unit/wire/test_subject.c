@@ -279,7 +279,7 @@ static void test_split(void)
     CU_ASSERT_EQUAL(subject_split((thole_slice){NULL, 0}, split, 5), 0);
 }
 
-/* Who asks, behind a subject. What is no whole .by.<actor>, in its one encoding, is nobody. */
+/* The actor at the end of a subject. Anything but a whole .by.<actor>, in its one encoding, is no actor. */
 static void test_actors(void)
 {
     static const struct {
@@ -369,7 +369,7 @@ static void test_several_results(void)
     buf_release(&id);
 }
 
-/* What may stand in the history stream of partition 1 of namespace s. */
+/* Subjects that the history stream of partition 1 of namespace s may store. */
 static void test_of_log(void)
 {
     static const struct {

@@ -326,7 +326,7 @@ static void test_words_and_numbers(void)
     CU_ASSERT_EQUAL(each_row("limits", check_limit), 20);
 }
 
-/* Its first number is the format of the namespace. */
+/* The first number is the format of the namespace. */
 static void test_version(void)
 {
     unsigned format = 0, addition = 0;

@@ -1,4 +1,4 @@
-/* What the digest of a work message is of. It is stored: the vectors must never change. */
+/* The input of a work message's digest, which is stored: the vectors must never change. */
 #include "memory.h"
 #include "thole_cunit.h"
 #include "work_digest.h"
