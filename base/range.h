@@ -1,7 +1,7 @@
 /*
- * The numbers that readers take: a range for each number of each message of proto/, with its reason. What is
- * not in its range is refused where it comes in (docs/wire.md, "Numbers"). The decoder, the check of what is
- * sent, the golden vectors, the fuzzers and the test against the columns of Postgres read this table. Pure.
+ * The range of each number of each message of proto/, with its reason. Readers refuse a number outside its
+ * range when they decode it (docs/wire.md, "Numbers"). The decoder, the check of messages to send, the golden
+ * vectors, the fuzzers and the test against the columns of Postgres read this table. Pure.
  */
 #ifndef THOLE_RANGE_H
 #define THOLE_RANGE_H

@@ -40,7 +40,7 @@ enum {
     B_SPREAD_MS = 20000, /* b: requests are spread over two renewal intervals */
 };
 
-/* ---- what the handlers note, in memory that all processes share ---- */
+/* ---- notes of the handlers, in memory that all processes share ---- */
 
 struct notes {
     atomic_uint started, fired, marked;

@@ -56,7 +56,7 @@ static void *live_main(void *arg)
     return NULL;
 }
 
-/* ---- what there is ---- */
+/* ---- counts ---- */
 
 static uint64_t member(thole_slice answer, const char *path)
 {

@@ -52,7 +52,7 @@ struct bench {
     double alone_us; /* p50 of an order */
 };
 
-/* ---- what there is ---- */
+/* ---- records ---- */
 
 static bool count_records(struct bench *bench, uint64_t *ret)
 {

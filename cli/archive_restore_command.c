@@ -138,7 +138,7 @@ static thole_status archive_restore_command_decided(void *arg, const char *name,
     return listing_row_end(listing);
 }
 
-/* ---- what was restored ---- */
+/* ---- output ---- */
 
 static thole_slice archive_restore_command_text_of(thole_slice receipt, const char *key, struct buf *room)
 {

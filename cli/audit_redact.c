@@ -35,7 +35,7 @@ struct redacting {
     thole_error *reterr;
 };
 
-/* ---- what is said of it ---- */
+/* ---- output ---- */
 
 static void audit_redact_members(const struct redacting *r, struct json *json)
 {

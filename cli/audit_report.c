@@ -230,7 +230,7 @@ static void redactions_end(struct audit_report *report)
     free(report->redactions);
 }
 
-/* ---- what was checked ---- */
+/* ---- the summary ---- */
 
 static void to_hex(const struct record_hash *hash, char to[HEX_BYTES])
 {

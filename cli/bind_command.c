@@ -37,7 +37,7 @@ static thole_status read_stored(struct thole_client *client, thole_slice name, s
     return status;
 }
 
-/* ---- what is shown of a rule ---- */
+/* ---- output of rules ---- */
 
 /* Members of the rule and of its consumer; the consumer's are null while there is none. */
 static void rule_members(struct json *json, thole_slice name, const struct bind_rule *rule, uint64_t revision,

@@ -200,7 +200,7 @@ int no_such_verb(const struct cli *cli, const char *name);
 /* Flushes stdout. Nothing is said of a reader that went away: the exit code is that of SIGPIPE then, unless
  * the verb had failed before. */
 int cli_finish(const struct cli *cli, int code);
-/* The exit code when a write to stdout has failed; @p flaw: of write_flaw.h. What it is stands on stderr
- * then, but for a reader that has gone: that is @p code, or SIGPIPE's instead of success. */
+/* The exit code when a write to stdout has failed; @p flaw: of write_flaw.h. Prints the flaw to stderr,
+ * except when the reader has gone: then it returns @p code, or SIGPIPE's instead of success. */
 int cli_flawed(const struct cli *cli, int code, int flaw);
 #endif

@@ -46,7 +46,7 @@ static thole_status dev_folder_lock(struct dev_folder *folder, thole_error *rete
         folder->path, folder->path);
 }
 
-/* ---- what is kept: small files of text ---- */
+/* ---- kept state: small files of text ---- */
 
 static bool dev_folder_read_file(const struct dev_folder *folder, const char *name, char *ret, size_t cap)
 {

@@ -83,7 +83,7 @@ static thole_status side_add(struct side *side, const struct line *from)
                : thole_fail(side->reterr, THOLE_LIMIT, "a history of more than %d MiB", SIDE_BYTES_MAX >> 20);
 }
 
-/* ---- what is compared ---- */
+/* ---- the two sides ---- */
 
 /* An id that begins with the instance's own, as its children's do, is the same in another instance. */
 static uint64_t hash_other(uint64_t seed, thole_slice own, thole_slice other)

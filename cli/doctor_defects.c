@@ -17,7 +17,7 @@ enum {
     PART_BYTES = 200
 };
 
-/* ---- what the engines say ---- */
+/* ---- the engines' states of partitions ---- */
 
 static bool is_closed_often(const struct cluster_partition *partition)
 {
@@ -111,7 +111,7 @@ static void check_clocks(struct doctor_report *report, const struct cluster *clu
     }
 }
 
-/* ---- what is missing or changed ---- */
+/* ---- missing or changed objects ---- */
 
 struct defects {
     struct doctor_report *report;

@@ -30,7 +30,7 @@ static thole_status write_out(const struct export_file *file, FILE *to, thole_er
                                         reterr);
 }
 
-/* ---- what a .part has ---- */
+/* ---- contents of a .part ---- */
 
 struct resuming {
     struct export_file *file;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is to be started ---- */
+/* ---- the start's arguments ---- */
 
 /* "checkout", or "checkout@2" for a version of it. */
 static bool parse_orchestration(const struct cli *cli, const char *word, thole_slice *ret_name,

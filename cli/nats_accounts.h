@@ -1,7 +1,7 @@
 /*
- * Two accounts of NATS: one has the streams and the engines, the other one those who are not trusted with
- * them. What is printed here is all that passes between the two; a reply to what passes is delivered in the
- * account that asked, so no request makes the server publish where the streams are.
+ * Two accounts of NATS: one has the streams and the engines, the other one the users who are not trusted with
+ * them. These functions print all subjects that pass between the two. A reply is delivered in the account
+ * that asked, so no request makes the server publish where the streams are.
  */
 #ifndef THOLE_NATS_ACCOUNTS_H
 #define THOLE_NATS_ACCOUNTS_H

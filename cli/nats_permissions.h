@@ -41,8 +41,8 @@ typedef void permission_fn(void *arg, const char *subject);
 /* Calls @p each for every subject of that side, none twice. */
 void permissions_each(const struct permissions *permissions, enum permission_side side, permission_fn *each,
                       void *arg);
-/* Of those, what passes between the user's account and that of the streams, when the two are different. What
- * workers, gateways and their clients say to each other does not: they share an account. */
+/* Of those, the subjects that pass between the user's account and that of the streams, when the two are
+ * different. Messages between workers, gateways and their clients do not pass: these share an account. */
 void permissions_each_crossing(const struct permissions *permissions, enum permission_side side,
                                permission_fn *each, void *arg);
 /* False: the user belongs into the account of the streams. An engine makes them; a binder, an auditor, a

@@ -57,7 +57,7 @@ static bool projections_command_progress(void *arg, uint32_t p, uint64_t done, u
     return true;
 }
 
-/* ---- what is wrong ---- */
+/* ---- output of a row ---- */
 
 static const struct table_column difference_columns[] = {
     {"TABLE", 12, 10, 0, false},
@@ -130,7 +130,7 @@ static thole_status projections_command_on_report(void *arg, const struct row_re
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-/* ---- what it comes to ---- */
+/* ---- the result ---- */
 
 static void projections_command_members(struct projections *of, bool complete)
 {

@@ -21,7 +21,7 @@ struct prune {
     uint64_t instances, kept; /* of which some go; that are held, or have ended meanwhile */
 };
 
-/* ---- what is meant ---- */
+/* ---- arguments ---- */
 
 static bool parse_before(const struct cli *cli, struct old_executions *ret, int *ret_code)
 {
@@ -53,7 +53,7 @@ static bool prune_command_wish_is_good(const struct cli *cli, struct old_executi
     return false;
 }
 
-/* ---- what it comes to ---- */
+/* ---- the result ---- */
 
 static const struct table_column execution_columns[] = {
     {"EXECUTION", 9, 9, 0, true}, {"STARTED", 24, 24, 2, false},           {"ENDED", 24, 24, 1, false},

@@ -143,7 +143,7 @@ static thole_status recover_command_give_up(struct recovering *r, thole_error *r
     return give_up_rows(r, topology.partitions, reterr);
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static int recover_command_report(const struct recovering *r, bool given_up)
 {

@@ -67,7 +67,7 @@ static char **make_arguments(const struct cli *cli, int ids)
     return made;
 }
 
-/* ---- what it prints ---- */
+/* ---- the program's output ---- */
 
 /* Whether the words have gone by, over any number of parts. */
 enum { SIGNS = 2 }; /* in a table, and in JSON: the options of the program may choose, too */

@@ -152,7 +152,7 @@ static thole_status set_aside_note(void *arg, const thole_set_aside_info *info)
     return THOLE_OK;
 }
 
-/* ---- what is waited for ---- */
+/* ---- open tasks ---- */
 
 static void show_command_note(void *arg, const char *text)
 {
@@ -472,7 +472,7 @@ static void show_rest(struct show *show)
         json_end(&show->json);
 }
 
-/* ---- what has no row ---- */
+/* ---- instances without a row ---- */
 
 static thole_status count_engine(void *arg, const thole_engine_info *info)
 {

@@ -43,7 +43,7 @@ static void on_interrupt(int number)
     interrupted = 1;
 }
 
-/* ---- what is said of a line ---- */
+/* ---- output of a line ---- */
 
 static void tell_json(const struct lines *lines, uint64_t line, thole_slice id, const thole_error *error)
 {
@@ -158,7 +158,7 @@ static thole_status start_many_command_read_item(struct lines *lines, thole_star
     return THOLE_OK;
 }
 
-/* ---- what the engines know ---- */
+/* ---- orchestrations that the engines know ---- */
 
 static void start_many_command_ask_engines(const struct lines *lines, const thole_start_item *item,
                                            struct asked *ret)

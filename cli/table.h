@@ -1,8 +1,8 @@
 /*
- * Tables that fit the terminal. Where there is room each column has its full width. Where there is less,
- * columns that may shrink do, then those that may leave go, and the first is cut last. What is cut ends with
- * an ellipsis: a number that lost its digits looks like another number. Without a terminal nothing is cut and
- * no column leaves.
+ * Tables that fit the terminal. With enough room each column has its full width. Otherwise columns that may
+ * shrink do, then columns that may leave do, and the first one is cut last. A cut text ends with an ellipsis:
+ * a number without its last digits looks like another number. Without a terminal nothing is cut and no column
+ * leaves.
  */
 #ifndef THOLE_TABLE_H
 #define THOLE_TABLE_H

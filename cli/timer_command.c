@@ -22,7 +22,7 @@ struct timers {
     thole_error error; /* of a timer that did not fire */
 };
 
-/* ---- what is meant ---- */
+/* ---- arguments ---- */
 
 /* A duration is counted from now on, since timers are due later. */
 static bool parse_due(const struct cli *cli, uint64_t *ret_ms, int *ret_code)

@@ -35,7 +35,7 @@ struct batch {
     struct json sample_json;
 };
 
-/* ---- what is to be done ---- */
+/* ---- the action ---- */
 
 static thole_status read_action(struct batch *batch, thole_error *reterr)
 {
@@ -90,7 +90,7 @@ static thole_status batch_route_read_filter(struct batch *batch, thole_error *re
     return filter_read(to, &batch->filter, reterr);
 }
 
-/* ---- what it hits ---- */
+/* ---- the instances concerned ---- */
 
 static bool can_hit(const struct batch *batch, thole_instance_status status)
 {

@@ -1,10 +1,10 @@
 /*
- * The web console: pages for people, a JSON interface for them, and a stream of what happens, over HTTP. It
- * reads through the client library and keeps nothing. docs/console.md is its reference.
+ * The web console: pages for people, a JSON interface for them, and a stream of events, over HTTP. It reads
+ * through the client library and keeps nothing. docs/console.md is its reference.
  *
  * One thread serves all connections and never waits for a server; CONSOLE_WORKERS threads, each with a client
- * of its own, answer one request at a time. Connections, waiting requests, streams and what waits in each are
- * bounded; what exceeds a bound is refused with a sentence.
+ * of its own, answer one request at a time. Connections, waiting requests, streams and the waiting bytes of
+ * each are bounded; a request beyond a bound is refused with a sentence.
  */
 #ifndef THOLE_CONSOLE_H
 #define THOLE_CONSOLE_H

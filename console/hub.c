@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what waits ---- */
+/* ---- waiting events ---- */
 
 static void hub_wake(struct feed *stream)
 {
@@ -207,7 +207,7 @@ void feed_close(struct feed *stream)
     pthread_mutex_unlock(&hub->lock);
 }
 
-/* ---- what has changed ---- */
+/* ---- changed instances ---- */
 
 static void put_all(struct hub *hub, thole_slice text)
 {

@@ -1,7 +1,7 @@
 /*
- * The connections of a console. Who opens many of them, and sends requests slowly or never, takes no place
- * from the others: a request that is not there after VISITOR_REQUEST_MS ends its connection when another one
- * comes, and where all places are taken the oldest ends whose request is not there. One thread.
+ * The connections of a console. A client that opens many of them, and sends requests slowly or never, takes
+ * no place from the others: a connection whose request has not come after VISITOR_REQUEST_MS ends when
+ * another one comes, and where all places are taken the oldest one without its request ends. One thread.
  */
 #ifndef THOLE_VISITORS_H
 #define THOLE_VISITORS_H

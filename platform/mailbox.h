@@ -30,7 +30,7 @@ void mailbox_init(struct mailbox *mb);
 /* For an owner that waits for other descriptors, too; then mailbox_rest() and not mailbox_wait(). Before any
  * other thread uses it. THOLE_NOMEM: no descriptor is left. */
 THOLE_NODISCARD thole_status mailbox_open_wakeup(struct mailbox *mb, thole_error *reterr);
-/* No thread may use it any more. What is still inside is not freed. */
+/* No thread may use it any more. Nodes that are still inside are not freed. */
 void mailbox_release(struct mailbox *mb);
 
 /* Never blocks for long, never fails, closed or not. */

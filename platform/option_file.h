@@ -6,8 +6,8 @@
  *   engine-threads: 4
  *   stop-limit: 2m
  *
- * Flags win over the environment, which wins over the file, which wins over defaults. What cannot be an
- * option in the environment cannot stand in the file. Not thread-safe.
+ * Flags win over the environment, which wins over the file, which wins over defaults. An option that cannot
+ * be set in the environment cannot be set in the file. Not thread-safe.
  */
 #ifndef THOLE_OPTION_FILE_H
 #define THOLE_OPTION_FILE_H

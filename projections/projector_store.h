@@ -146,8 +146,8 @@ THOLE_NODISCARD thole_status projector_store_shelved(struct postgres *pg, const 
                                                      struct shelved_name **ret, size_t *ret_len,
                                                      thole_error *reterr);
 /* Takes at most @p limit rows of these names off the shelf that have been on it for @p least_ms, about the
- * oldest first: their messages are to be published. Who does not has left orphans. None in rows that are
- * older than the owner's. */
+ * oldest first. The caller must publish their messages; else they are orphans. None in rows that are older
+ * than the owner's. */
 THOLE_NODISCARD thole_status projector_store_unshelve(struct postgres *pg, const struct rows_owner *owner,
                                                       const struct shelved_name *names, size_t names_len,
                                                       uint64_t least_ms, size_t limit, struct arena *arena,

@@ -357,7 +357,7 @@ thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filt
     return status;
 }
 
-/* ---- what is in queues ---- */
+/* ---- contents of queues ---- */
 
 thole_status query_store_activities(struct postgres *pg, thole_slice instance, thole_activity_info_fn *each,
                                     void *arg, thole_error *reterr)

@@ -1,7 +1,7 @@
 /*
- * Whether the tables of a schema are as the migrations make them: their columns, types, indexes, constraints,
- * triggers, functions and domains, and not only the number of the last migration. What there is besides is
- * ignored.
+ * Checks that the tables of a schema are as the migrations make them: their columns, types, indexes,
+ * constraints, triggers, functions and domains, and not only the number of the last migration. Other objects
+ * are ignored.
  */
 #ifndef THOLE_SCHEMA_LOOK_H
 #define THOLE_SCHEMA_LOOK_H

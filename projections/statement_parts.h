@@ -1,4 +1,4 @@
-/* Parts that several statements have. What all keep to is in statements.c. */
+/* Parts of several statements. The rules of all statements are in statements.c. */
 #ifndef THOLE_STATEMENT_PARTS_H
 #define THOLE_STATEMENT_PARTS_H
 

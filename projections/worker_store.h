@@ -71,16 +71,16 @@ struct claim {
     thole_slice activity; /* out for resume, in its arena */
 };
 
-/* Claims in one statement, which alone decides who may run a try. It takes a row that no worker has claimed
- * or that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. A
- * row whose digest is not that of the message is ROW_FORGED, also while a worker has it, and is not changed.
- * One that was shelved is so no longer.
- * If the database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key
- * given twice (one of the two is MINE) or whose row appeared, or became free, a moment later: claim it again;
- * ROW_CANDIDATE by the policy, but never for a poisoned try or an isolated claim. A claim that replaces
- * another worker's records that claim as lost. @p policy NULL: no poison candidates. The try's first claim
- * writes its deadline, by the database's clock. Details go to @p arena (NULL: not wanted); THOLE_LIMIT or
- * THOLE_NOMEM when it is full (the claims are made nevertheless). */
+/* Claims rows in one statement, which alone decides which worker may run a try. It takes a row that no worker
+ * has claimed or that was handed back, whose lease is over, or that is this worker's own; any other row is
+ * ROW_HELD. A row whose digest is not that of the message is ROW_FORGED, also while a worker has it, and is
+ * not changed. A claim takes the row off the shelf. If the database's clock has gone back, the lease is
+ * shortened to its length from now. ROW_STOLEN for a key given twice (one of the two is MINE) or whose row
+ * appeared, or became free, a moment later: claim it again; ROW_CANDIDATE by the policy, but never for a
+ * poisoned try or an isolated claim. A claim that replaces another worker's records that claim as lost. @p
+ * policy NULL: no poison candidates. The try's first claim writes its deadline, by the database's clock.
+ * Details go to @p arena (NULL: not wanted); THOLE_LIMIT or THOLE_NOMEM when it is full (the claims are made
+ * nevertheless). */
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
                                                 const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);

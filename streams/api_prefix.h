@@ -16,8 +16,7 @@ enum { API_PREFIX_BYTES_MAX = 64 };
 THOLE_NODISCARD thole_status api_prefix_check(const char *prefix, thole_error *reterr);
 /* Of one that was checked. */
 void api_prefix_copy(const char *prefix, char ret[API_PREFIX_BYTES_MAX + 1]);
-/* @p subject with @p prefix in place of $JS.API, in @p room; @p subject itself if it begins otherwise, or if
- * the prefix is the default. What does not fit into @p room is returned as it is: no stream has such a name.
- */
+/* @p subject with @p prefix in place of $JS.API, in @p room; @p subject itself if it begins otherwise, if the
+ * prefix is the default, or if the result does not fit into @p room: no stream has such a name. */
 const char *api_prefix_apply(const char *prefix, const char *subject, char room[API_SUBJECT_BYTES]);
 #endif

@@ -1,15 +1,16 @@
 /*
- * One NATS connection. Thread-safe. It has two threads: one reads, and calls those who subscribed (loop.h);
- * the other, the keeper, connects and fires alarms. Callbacks run on either, must not block, must not wait
- * for an answer of the server, must not open or close anything of streams/, and must not close the
+ * One NATS connection. Thread-safe. It has two threads: one reads, and calls the subscribers (loop.h); the
+ * other one, the keeper, connects and fires alarms. Callbacks run on either. They must not block, must not
+ * wait for an answer of the server, must not open or close anything of streams/, and must not close the
  * connection.
  *
- * It reconnects for ever, with capped backoff and jitter (retry_pause.h), by making a new natsConnection for
- * each epoch: a message that was received in an epoch can only be answered in it, and nothing that was being
- * sent when it ended is sent later. A ping every 3 s: a server that froze is noticed within about 10 s, one
- * that does not read what is sent within the request timeout and 2 s. Publishing does not wait for the
- * server, but for the socket while more than 1 MiB is not written. Inboxes are as inbox_prefix.h says. User
- * and password go into the URL; all servers of a cluster should be listed in it.
+ * The connection reconnects for ever, with capped backoff and jitter (retry_pause.h), by making a new
+ * natsConnection for each epoch: a message that was received in an epoch can only be answered in it, and
+ * messages that were being sent when it ended are not sent later. It pings every 3 s: a frozen server is
+ * noticed within about 10 s, one that does not read sent messages within the request timeout and 2 s.
+ * Publishing does not wait for the server, but for the socket while more than 1 MiB is not written.
+ * inbox_prefix.h describes the inboxes. User and password go into the URL, which should list all servers of a
+ * cluster.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
@@ -76,7 +77,8 @@ struct connection_options {
  * Once open it reconnects by itself for ever. */
 THOLE_NODISCARD thole_status connection_open(const struct connection_options *options,
                                              struct connection **ret, thole_error *reterr);
-/* NULL-safe; no callback runs after it returns. What was opened on the connection must be closed before. */
+/* NULL-safe; no callback runs after it returns. Subscriptions and readers of the connection must be closed
+ * before. */
 void connection_close(struct connection *connection);
 /* Grows with every (re)connect, from 1; 0 while disconnected. A message that was received in another epoch
  * must not be acknowledged, extended or handed back. Never blocks. */

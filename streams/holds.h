@@ -42,8 +42,8 @@ struct holds_mentioned {
     uint64_t revision; /* all up to here are known */
 };
 enum { HOLDS_MENTIONED_MAX = 4096 };
-/* Up to now, by the bucket's leader. THOLE_LIMIT: more than HOLDS_MENTIONED_MAX, each had better be asked
- * for. What failed may be repeated. */
+/* Up to now, by the bucket's leader. THOLE_LIMIT: more than HOLDS_MENTIONED_MAX; ask for each instead. A
+ * failed call may be repeated. */
 THOLE_NODISCARD thole_status holds_mentioned_read(struct connection *connection, const char *ns,
                                                   struct holds_mentioned *mentioned, thole_error *reterr);
 /* False: it is not held. */

@@ -77,8 +77,8 @@ bool link_subject_is_safe(const char *subject);
 THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply,
                                           const struct header *headers, size_t headers_len, thole_slice body,
                                           natsMsg **ret, thole_error *reterr);
-/* Instead of natsMsg_Destroy(), for received messages too; NULL-safe. What it frees is freed later, at most
- * 512 messages and 256 KiB of bodies in the process, or the last one, whatever its size. */
+/* Replaces natsMsg_Destroy(), for received messages too; NULL-safe. The memory is freed later, at most 512
+ * messages and 256 KiB of bodies in the process, or the last one, whatever its size. */
 void link_message_free(natsMsg *message);
 /* At a connection's end: frees what is left. */
 void link_messages_free_rest(void);

@@ -235,7 +235,7 @@ static void loop_take_turn(struct loop *loop, short ready)
     loop_flush_connection(loop);
 }
 
-/* ---- its thread ---- */
+/* ---- the loop's thread ---- */
 
 /* `who` is held. */
 static bool may_rest(const struct loop *loop)
@@ -346,7 +346,7 @@ static void look_at_driver(struct loop *loop)
         loop_leave(loop);
 }
 
-/* ---- its life ---- */
+/* ---- create, destroy ---- */
 
 struct loop *loop_create(loop_deliver_fn *deliver, void *arg)
 {

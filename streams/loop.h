@@ -4,12 +4,12 @@
  * message with a system call of its own; here nats.c only parses and buffers, through its interface for
  * external event loops (natsOptions_SetEventLoop()).
  *
- * A loop has a thread. Another one that waits for what comes may run the loop itself, with loop_run(), and
- * so needs not be woken up by the loop's thread for each message. The loop's thread rests meanwhile. It goes
- * on when the other one stays away, as in a long computation, so that a connection is always read.
+ * A loop has a thread. Another thread that waits for messages may run the loop itself, with loop_run(), and
+ * so needs not be woken up by the loop's thread for each message. The loop's thread rests meanwhile, and
+ * continues when the other thread stays away, as in a long computation, so that a connection is always read.
  *
- * A publisher's thread writes what it has published before loop_end() returns; between loop_cork() and
- * loop_uncork() all of that in one write.
+ * A publisher's thread writes its messages before loop_end() returns; those between loop_cork() and
+ * loop_uncork() in one write.
  */
 #ifndef THOLE_LOOP_H
 #define THOLE_LOOP_H

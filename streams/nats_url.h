@@ -2,9 +2,9 @@
  * NATS URLs as users write them: [nats://|tls://]HOST[:PORT][/…], or with a user and a scheme,
  * nats://USER[:PASSWORD]@HOST[:PORT][/…], several separated by commas.
  *
- * What stands before the last '@' is user and password and is never repeated in a message, whatever the URL
- * looks like: nats.c reads it the same way. Without a scheme it is refused: it could be a mistyped tls://, or
- * a part of a password with a comma.
+ * The text before the last '@' is user and password and is never repeated in a message, whatever the URL
+ * looks like: nats.c reads it the same way. A URL with a user but without a scheme is refused: it could be a
+ * mistyped tls://, or a part of a password with a comma.
  */
 #ifndef THOLE_NATS_URL_H
 #define THOLE_NATS_URL_H

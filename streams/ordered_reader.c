@@ -154,7 +154,7 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
     tell_lost(reader, false);
 }
 
-/* ---- what comes in; the lock is held, on the loop's thread ---- */
+/* ---- received messages; the lock is held, on the loop's thread ---- */
 
 /* Wakes up the caller that waits for the first consumer. */
 static void ordered_reader_settle(struct ordered_reader *reader, thole_status status,

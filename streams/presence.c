@@ -196,7 +196,7 @@ thole_status presence_ask(struct presence *presence, thole_slice node, thole_err
     return status;
 }
 
-/* ---- its life ---- */
+/* ---- open, close ---- */
 
 thole_status presence_open(struct connection *connection, const char *ns, const char *node, presence_fn *each,
                            void *arg, struct presence **ret, thole_error *reterr)

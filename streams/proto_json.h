@@ -47,8 +47,8 @@ bool proto_json_is(thole_slice bytes);
 THOLE_NODISCARD thole_status proto_json_pack(const ProtobufCMessageDescriptor *descriptor, thole_slice json,
                                              struct buf *to, thole_error *reterr);
 /* The body of a message to an instance in protobuf, in @p converted if it is JSON; released by the caller in
- * any case. What is no message in JSON stays as it is: it is none in protobuf either, and is rejected as it
- * was sent. */
+ * any case. A body that is no message in JSON stays as it is: it is none in protobuf either, and is rejected
+ * as it was sent. */
 thole_slice proto_json_inbox_body(thole_slice body, struct buf *converted);
 /* Checks what protobuf-c does not check in an unpacked message: texts are UTF-8. (They have no NUL: they are
  * C strings, cut there.) THOLE_CORRUPT names the field. */

@@ -156,7 +156,7 @@ static void forget_all(struct puller *puller)
     memset(puller->sent, 0, sizeof puller->sent);
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
 static bool has_sent_its_bytes(uint32_t status, thole_slice text) /* the next message does not fit */
 {

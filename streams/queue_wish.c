@@ -29,7 +29,7 @@ void queue_settings_subject(const char *ns, const char *queue, char ret[QUEUE_WI
 static const char *const wish_members[] = {
     [QUEUE_WISH_CONSUMER] = "lease_ms", [QUEUE_WISH_LEASE] = "lease_ms", [QUEUE_WISH_LIMIT] = "limit"};
 
-/* ---- who asks ---- */
+/* ---- asking the engines ---- */
 
 /* Of numbers that another version may have more of. */
 static thole_status known_status(uint64_t number)

@@ -42,8 +42,8 @@ THOLE_NODISCARD thole_status stream_next(struct connection *connection, const ch
 /* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
  */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
-/* The body of a direct get (requests_get()) of one message; of the first one of a literal subject. That of
- * stream_get_request() is one of the last. */
+/* The body of a direct get (requests_get()) of one message; of the first message of a literal subject.
+ * stream_get_request() makes the body for the last one. */
 THOLE_NODISCARD thole_status stream_sequence_request(struct buf *to, uint64_t sequence);
 THOLE_NODISCARD thole_status stream_first_request(struct buf *to, const char *subject);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,

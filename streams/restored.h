@@ -31,7 +31,7 @@ typedef thole_status restored_record_fn(void *arg, uint64_t sequence, thole_slic
 /* The records, receipt or not, in the order in which they were put. A round trip for each. */
 THOLE_NODISCARD thole_status restored_read(struct connection *connection, const struct restored_place *place,
                                            restored_record_fn *each, void *arg, thole_error *reterr);
-/* Where the first record is in the stream; 0: there is none. What is removed and put again is at another
+/* Where the first record is in the stream; 0: none. Records that are removed and put again are at another
  * place. */
 THOLE_NODISCARD thole_status restored_first(struct connection *connection, const struct restored_place *place,
                                             uint64_t *ret_sequence, thole_error *reterr);

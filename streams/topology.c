@@ -652,7 +652,7 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
     return THOLE_OK;
 }
 
-/* ---- what was read once, looked at again ---- */
+/* ---- settings read once, looked at again ---- */
 
 static void key_differs(const struct topology *topology, enum defect_object object, enum defect_cure cure,
                         const char *key, const char *found, uint64_t needed, defect_fn *each, void *arg)

@@ -81,9 +81,9 @@ THOLE_NODISCARD thole_status topology_look_inbox(struct connection *connection, 
 THOLE_NODISCARD thole_status topology_read_key(struct connection *connection, const char *ns,
                                                struct nonce_key *ret, bool *ret_there, thole_error *reterr);
 /*
- * Looks at the streams and buckets themselves, one request each: one call of @p each for each that is missing
- * or otherwise than it is made. What this user may not see is left out and counted; the bucket SECRET is
- * looked at for engines alone, EVENTS where it is stored. Changes nothing.
+ * Looks at the streams and buckets themselves, with one request each; calls @p each for each one that is
+ * missing or differs from its specification. Those that this user may not see are left out and counted; the
+ * bucket SECRET is looked at for engines alone, EVENTS where it is stored. Changes nothing.
  */
 enum { TOPOLOGY_LIMITS_MAX = 8 };
 struct topology_usage { /* of the streams of one kind */

@@ -325,7 +325,7 @@ void spec_missing(const struct stream_spec *spec, struct defect *ret)
             spec->name, spec->ns);
 }
 
-/* ---- who starts ---- */
+/* ---- checks of a starting engine ---- */
 
 struct first_defect {
     const struct stream_spec *spec;
@@ -381,7 +381,7 @@ thole_status spec_verify(struct connection *connection, struct stream_spec *spec
     return status;
 }
 
-/* ---- what an earlier version has made ---- */
+/* ---- streams made by an earlier version ---- */
 
 static bool has_limit(thole_slice config)
 {

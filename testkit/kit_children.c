@@ -51,7 +51,7 @@ static thole_status child_orchestration(thole_ctx *ctx, thole_slice input, thole
     return thole_await(ctx, thole_event(ctx, COMPLETE), ret_output);
 }
 
-/* ---- what the machine runs ---- */
+/* ---- orchestrations of the machine ---- */
 
 static struct kit_child *child_find(const thole_test_env *env, const char *name)
 {
@@ -114,7 +114,7 @@ static struct kit_child *child_at(thole_test_env *env, const char *name)
     return child;
 }
 
-/* ---- what a test says ---- */
+/* ---- calls of a test ---- */
 
 static void child_add(thole_test_env *env, const char *name, struct kit_script script)
 {

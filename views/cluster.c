@@ -110,7 +110,7 @@ static thole_status read_partition(struct cluster *cluster, struct connection *c
     return status;
 }
 
-/* ---- what the engines say ---- */
+/* ---- the engines' reports ---- */
 
 const char *const cluster_states[CLUSTER_CLOSING + 1] = {NULL, "closed", "opening", "open", "closing"};
 

@@ -357,7 +357,7 @@ void form_set_aside(struct json *json, thole_client *client, thole_slice instanc
         json_end(json);
 }
 
-/* ---- what does not go on ---- */
+/* ---- instances that do not go on ---- */
 
 bool status_stands(thole_instance_status status)
 {

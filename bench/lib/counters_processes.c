@@ -117,7 +117,7 @@ static bool find_family(struct stand *stand, struct family *ret)
     return true;
 }
 
-/* ---- what it has cost ---- */
+/* ---- costs of processes and threads ---- */
 
 static uint64_t status_number(const char *text, const char *key)
 {

@@ -63,7 +63,7 @@ size_t sealer_held(const struct sealer *sealer)
     return sealer->len;
 }
 
-/* ---- what is published ---- */
+/* ---- published messages ---- */
 
 void sealer_take_checkpoint(struct sealer *sealer, thole_slice message)
 {
@@ -234,7 +234,7 @@ bool sealer_is_list(thole_slice record)
     return audit_scan(record, &scan) && scan.listed.len > 0;
 }
 
-/* ---- what comes next ---- */
+/* ---- the next message ---- */
 
 static size_t sealer_next_message(const struct sealer *sealer)
 {

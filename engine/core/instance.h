@@ -82,14 +82,14 @@ struct turn_out {
 };
 
 /*
- * Whether this received event would change anything. False: what it resolves is unknown, resolved or
- * cancelled, or it reports another try than the one that runs; the instance has started / been asked to
- * cancel already, is paused / not paused, or has ended; the event's request id was seen before; before
- * Started, anything but Started. Only a turn with an accepted event needs to run. A turn itself skips events
- * that are no longer accepted (the second of two completions, a cancel request before Started), so a batch
- * may be given unfiltered.
+ * Whether this received event would change anything. False: the task that it resolves is unknown, resolved or
+ * cancelled, or it reports another try than the running one; the instance has started / been asked to cancel
+ * already, is paused / not paused, or has ended; the event's request id was seen before; before Started,
+ * anything but Started. Only a turn with an accepted event needs to run. A turn itself skips events that are
+ * no longer accepted (the second of two completions, a cancel request before Started), so a batch may be
+ * given unfiltered.
  *
- * What is recorded may differ from what is received:
+ * The recorded event may differ from the received one:
  *  - ACTIVITY_FAILED of a try that may be followed by another is recorded as ACTIVITY_TRY_FAILED;
  *  - ACTIVITY_FAILED with lost > 0 was not run: by its policy it is recorded as ACTIVITY_QUARANTINED, or like
  *    any other failure. The end of a quarantine is received as ACTIVITY_TRY_STARTED, or as ACTIVITY_FAILED

@@ -98,7 +98,7 @@ void code_interrupt(struct instance *in)
     in->code.interrupted = in->code.waits_left > 0;
 }
 
-/* ---- what it may do ---- */
+/* ---- permitted calls ---- */
 
 static void code_park(struct instance *in)
 {

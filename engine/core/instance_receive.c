@@ -95,7 +95,7 @@ static bool instance_receive_convert(struct instance *in, struct event *event)
     }
 }
 
-/* ---- what it changes ---- */
+/* ---- effects of a received event ---- */
 
 static thole_status instance_receive_corrupt(struct instance *in, const struct event *e, const char *what)
 {

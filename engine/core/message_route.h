@@ -22,8 +22,8 @@ struct message_route {
     char text[MESSAGE_ROUTE_BYTES]; /* "<kind>.<name>" */
 };
 
-/* The message must be valid. What only engines or workers may send has their route, also from another sender.
- */
+/* The message must be valid. A message that only engines or workers may send has their route, also from
+ * another sender. */
 struct message_route message_route(const struct message *message, enum message_sender sender);
 /* The kind of sender that uses this route; a client if it is no route. */
 enum message_sender message_route_sender(thole_slice route);

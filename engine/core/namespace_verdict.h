@@ -1,7 +1,7 @@
 /*
- * Whether what NATS and Postgres have of a namespace is new, what was there before, or less than that. Who
- * makes a stream or a bucket, opens a log or starts to serve asks here first: something that is missing may
- * have been lost. Pure.
+ * Whether the state of a namespace in NATS and Postgres is new, the former one, or has lost parts. To be
+ * asked before a program makes a stream or a bucket, opens a log or starts to serve: a missing part may have
+ * been lost. Pure.
  */
 #ifndef THOLE_NAMESPACE_VERDICT_H
 #define THOLE_NAMESPACE_VERDICT_H

@@ -182,7 +182,7 @@ static const struct {
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 _Static_assert(KINDS_LEN == EVENT_LAST - EVENT_STARTED + 1, "a row for each kind");
 
-/* ---- who and where ---- */
+/* ---- actors and places ---- */
 
 bool actor_known(const struct actor *actor)
 {

@@ -1,6 +1,6 @@
 /*
- * Several results in one message: InboxMessage.results of messages.proto. What a worker has done for
- * instances of one partition is stored as one message, and each result counts as if it had come alone. Pure.
+ * Several results in one message: InboxMessage.results of messages.proto. A worker's results for instances of
+ * one partition are stored as one message, and each result counts as if it had come alone. Pure.
  */
 #ifndef THOLE_RESULT_LIST_H
 #define THOLE_RESULT_LIST_H

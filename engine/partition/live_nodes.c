@@ -401,7 +401,7 @@ uint64_t live_deadline(const struct live_nodes *live)
     return deadline;
 }
 
-/* ---- what is known ---- */
+/* ---- questions about the nodes ---- */
 
 bool live_settled(const struct live_nodes *live)
 {
@@ -484,7 +484,7 @@ bool live_read_lists(const struct live_nodes *live)
     return all_say(live, node_reads_lists);
 }
 
-/* ---- who does not open what it is given ---- */
+/* ---- nodes that do not open their partition ---- */
 
 void live_leave_out(struct live_nodes *live, thole_slice node, uint32_t p)
 {
@@ -510,7 +510,7 @@ bool member_is_left_out(const struct member *member, uint32_t p)
     return member->left_out != NULL && (member->left_out[p / 8] & 1u << p % 8) != 0;
 }
 
-/* ---- its life ---- */
+/* ---- create, destroy ---- */
 
 struct live_nodes *live_create(thole_slice self, uint32_t partitions, uint64_t ttl_ms, uint64_t ask_ms,
                                const struct live_calls *calls)

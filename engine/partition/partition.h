@@ -3,13 +3,13 @@
  * takes outputs and carries them out; it makes no decisions. The same code runs in the simulation.
  *
  *   partition_input(p, &in, now);   any number of times: answers, messages, ownership
- *   partition_flush(p, now, rows);  runs the turns that are ready, gives out the rows of what is committed:
- *                                   a turn takes all messages that wait, a batch all records
- *   while (partition_poll(p, &out)) do what out says
+ *   partition_flush(p, now, rows);  runs the turns that are ready, and gives out the rows of committed
+ *                                   records: a turn takes all waiting messages, a batch all records
+ *   while (partition_poll(p, &out)) carry out the output
  *   sleep until partition_deadline_ms(p), the next input or, if rows wait, until the database is free
  *
- * Ownership of memory: inputs are borrowed for the call. Outputs are borrowed until the next partition_poll()
- * or, where it says so, until their answer, or are given away (APPLY's batch).
+ * Ownership of memory: inputs are borrowed for the call. Outputs are borrowed until the next
+ * partition_poll(), or until their answer where their comment says so, or are given away (APPLY's batch).
  *
  * One recovery path: every failure (refused or unanswered append, lost connection, fenced database, a failed
  * read) is given as PARTITION_IN_STEP_DOWN or PARTITION_IN_APPEND_FAILED. The machine then drops its memory

@@ -553,7 +553,7 @@ thole_status expected_rows_take(struct expected_rows *e, uint64_t sequence, thol
     return THOLE_OK;
 }
 
-/* ---- what they are ---- */
+/* ---- reading the rows ---- */
 
 const struct expected_row *expected_rows_find(const struct expected_rows *e, const struct stored_row *key)
 {

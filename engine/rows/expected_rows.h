@@ -1,9 +1,10 @@
 /*
  * The rows that an instance must have, from its history alone. Pure.
  *
- * It shares the decoding of records with the projection that writes rows (engine/partition/projection), and
- * nothing else: no batches, no merging, no SQL. That writer goes by what changes; this one says what is. So a
- * mistake of either is a difference between them, and a test compares them over random histories.
+ * This file shares the decoding of records with the projection that writes rows
+ * (engine/partition/projection), and nothing else: no batches, no merging, no SQL. The projection computes
+ * changes; this file computes the state. So a mistake of either shows as a difference, and a test compares
+ * them over random histories.
  */
 #ifndef THOLE_EXPECTED_ROWS_H
 #define THOLE_EXPECTED_ROWS_H

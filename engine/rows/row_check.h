@@ -1,10 +1,10 @@
 /*
  * Compares the rows of one instance with its history, while both change. Pure.
  *
- * The rows are read first, and before them the watermark of their partition: all records up to there are in
- * them. Then the history is read. So each row is as it was after some record from the watermark on, not
- * necessarily the same for all rows, and a row that was not read was not there after some record. It is wrong
- * only if it fits none of them.
+ * The watermark of the partition is read first, then the rows, which contain all records up to the watermark,
+ * then the history. So each row is in the state after some record from the watermark on, not necessarily the
+ * same record for all rows; and a row that was not found did not exist after some record. A row is wrong only
+ * if it fits none of these states.
  */
 #ifndef THOLE_ROW_CHECK_H
 #define THOLE_ROW_CHECK_H

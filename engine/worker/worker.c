@@ -148,7 +148,7 @@ static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* ---- what the host calls ---- */
+/* ---- calls of the host ---- */
 
 static void set_now(struct worker_machine *w, uint64_t now_ms)
 {

@@ -118,7 +118,7 @@ typedef struct thole_history_event {
     bool redacted; /**< a payload of it was erased: data may be empty for that reason (docs/audit.md) */
 } thole_history_event;
 /** Called for each event in order, on the caller's thread. Any status but THOLE_OK stops reading and is
- * returned. It may call other functions of the client. */
+ * returned. The function may call other functions of the client. */
 typedef thole_status thole_history_fn(void *arg, const thole_history_event *event);
 
 /** An execution that has a history, from the projection. */
@@ -151,8 +151,8 @@ typedef struct thole_instance_info {
      * or "crashed"; static text. NULL: it goes on, or has ended, or the reason is not known. */
     const char *reason;
 } thole_instance_info;
-/** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
- * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
+/** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. The function must
+ * not call thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
 typedef thole_status thole_instance_fn(void *arg, const thole_instance_info *info);
 
 /** Selection of thole_client_list(). Zeroed = everything, newest first. Slices are borrowed. */
@@ -597,8 +597,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_executions(thole_client *cli
 /**
  * Removes histories of old executions of an instance that has continued as new: those before @p before, but
  * never that of the first execution (it has the time and the request of the start) nor of the current one.
- * Nothing else changes. It is an event of the history, HistoryPruned, and carried out soon after that is
- * recorded; repeating it changes nothing. Durable when it returns THOLE_OK.
+ * Nothing else changes. The history gets the event HistoryPruned, and the records are removed soon
+ * afterwards; repeating the call changes nothing. Durable when it returns THOLE_OK.
  * @param before  Number of an execution. A number above the current one: all that have ended.
  * @param reason  Kept in the history. May be empty; at most 1024 bytes.
  * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (the instance has ended: delete it); THOLE_INVALID

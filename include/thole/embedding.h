@@ -31,12 +31,12 @@ typedef struct thole_engine thole_engine;
 
 /**
  * Starts a worker of the activities of @p program, or an engine of its orchestrations: checks what it is
- * given, and returns. It connects in the background, and waits there for servers that are away, as
+ * given, and returns. The role connects in the background, and waits there for servers that are away, as
  * thole_main() does.
  *
  * @param program   borrowed until ..._join() has returned, with all that it points to
  * @param arguments options as on the command line of thole_main(), one word each, ended by NULL, such as
- *                  {"--queue", "video", "--slots=64", NULL}; copied. NULL: none. What is not given comes from
+ *                  {"--queue", "video", "--slots=64", NULL}; copied. NULL: none. Other options come from
  *                  THOLE_* variables, then from the file of --config, then from the defaults
  *                  (docs/operations.md#options). --http serves this handle's metrics and health: each handle
  *                  needs a port of its own.
@@ -52,11 +52,11 @@ THOLE_API THOLE_NODISCARD thole_status thole_engine_start(const thole_program *p
                                                           thole_error *reterr);
 
 /**
- * Waits until it serves: a worker takes activities, an engine partitions.
+ * Waits until the role serves: a worker takes activities, an engine partitions.
  * @param timeout_ms at most so long; 0 = only looks
  * @return THOLE_OK: it serves. THOLE_TIMEOUT: it does not yet (a server is away, or no engine has set up the
  *         namespace that a worker waits for: the log says which). THOLE_CANCELLED: it was stopped. Any other:
- *         it was refused and has ended, @p reterr says by whom and why.
+ *         the role was refused and has ended, @p reterr says by whom and why.
  */
 THOLE_API THOLE_NODISCARD thole_status thole_worker_wait(thole_worker *worker, uint64_t timeout_ms,
                                                          thole_error *reterr);
@@ -64,16 +64,16 @@ THOLE_API THOLE_NODISCARD thole_status thole_engine_wait(thole_engine *engine, u
                                                          thole_error *reterr);
 
 /**
- * Asks it to stop, and returns at once: as SIGTERM does for a program of thole_main(). A worker takes nothing
- * new, and lets running activities end within --stop-limit; an engine hands its partitions over. It may be
- * called several times, and from a signal handler. NULL: nothing.
+ * Asks the role to stop, and returns at once: as SIGTERM does for a program of thole_main(). A worker takes
+ * nothing new, and lets running activities end within --stop-limit; an engine hands its partitions over. The
+ * function may be called several times, and from a signal handler. NULL: nothing.
  */
 THOLE_API void thole_worker_stop(thole_worker *worker);
 THOLE_API void thole_engine_stop(thole_engine *engine);
 
 /**
- * Waits for the end and frees the handle; once. It does not ask it to stop. NULL: THOLE_OK.
- * @return THOLE_OK: it was stopped as asked. Any other: it had been refused, as ..._wait() says.
+ * Waits for the role's end and frees the handle; once. Does not ask the role to stop. NULL: THOLE_OK.
+ * @return THOLE_OK: the role was stopped as asked. Any other: it had been refused, as ..._wait() says.
  */
 THOLE_API thole_status thole_worker_join(thole_worker *worker, thole_error *reterr);
 THOLE_API thole_status thole_engine_join(thole_engine *engine, thole_error *reterr);

@@ -18,8 +18,8 @@ typedef struct thole_orchestration_entry {
      * largest. An instance keeps its version (until it continues as new); a start without a version gets the
      * highest. */
     uint32_t version;
-    /** For thole_orchestration_arg(); may be NULL. What it points to must be there before thole_main(), and
-     * stay the same, or a replay decides differently. */
+    /** For thole_orchestration_arg(); may be NULL. The memory must exist before thole_main(), and stay the
+     * same, or a replay decides differently. */
     void *arg;
     /** Options of each thole_call(), and of thole_call_with() without options: a retry policy and time-outs
      * for all activities of this orchestration. NULL: none. As with any options those that were recorded are
@@ -49,7 +49,7 @@ typedef enum thole_isolation {
     THOLE_ISOLATION_PROCESS = 1,
 } thole_isolation;
 
-/** How an activity is run. What follows isolation is for THOLE_ISOLATION_PROCESS, except quick. */
+/** How an activity is run. The fields after isolation are for THOLE_ISOLATION_PROCESS, except quick. */
 typedef struct thole_activity_options {
     size_t size; /**< sizeof(thole_activity_options), so that the struct can grow */
     thole_isolation isolation;

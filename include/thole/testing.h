@@ -3,12 +3,12 @@
  * timer. The engine's own partition and replay code runs underneath, over a history in memory.
  *
  * By default each instance is dropped from memory after every turn and replayed from its history before the
- * next one, so that every test also checks that the orchestration is deterministic. What is recorded is also
- * replayed on a thread of its own, which shows what is lost when an instance is dropped there: memory from
+ * next one, so that every test also checks that the orchestration is deterministic. The recorded history is
+ * also replayed on a thread of its own, which shows leaks when an instance is dropped there: memory from
  * malloc() that its code holds across an await and that thole_on_drop() does not release. In both cases the
- * instance is Stuck, and thole_test_output() says why. (Memory is counted by glibc: with
- * the malloc() of a sanitizer nothing is found here, and its own search for leaks sees them only if the
- * library is sanitized, too.)
+ * instance is Stuck, and thole_test_output() says why. (Memory is counted by glibc: with the malloc() of a
+ * sanitizer nothing is found here, and its own search for leaks sees them only if the library is sanitized,
+ * too.)
  *
  * One thread at a time for each environment; activities run on that thread too, on stacks of 1 MiB. No
  * function blocks unless an activity does; thole_activity_wait() advances virtual time. Requests of clients

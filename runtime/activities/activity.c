@@ -125,7 +125,7 @@ void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms)
     (void)pthread_mutex_unlock(&act->lock);
 }
 
-/* ---- what it returned ---- */
+/* ---- the handler's result ---- */
 
 static bool is_known_status(thole_status status)
 {

@@ -1,14 +1,15 @@
 /*
- * The forkserver: a process without threads, connections or secrets that is forked before this one has any,
- * and forks the processes that activities run in (a fork of a process with threads copies locks that are
+ * The forkserver: a process without threads, connections or secrets. It is forked before this process has
+ * any, and forks the processes that activities run in (a fork of a process with threads copies locks that are
  * never released). Each of those has a guard:
  *
  *   worker ── forkserver ─┬─ guard ── process ── what the handler starts
  *                         └─ guard ── process …
  *
- * A guard holds one end of the `life` socket of its process. It kills the process, its group and everything
- * that descends from it (as a subreaper it inherits all orphans) when the other end is closed (also by kill
- * -9 of the worker), or when the process itself ends. Then it reports how the process ended, and ends.
+ * A guard holds one end of the `life` socket of its process. When the other end is closed (also by kill -9 of
+ * the worker), or when the process itself ends, the guard kills the process, its group and all its
+ * descendants (as a subreaper the guard inherits all orphans). Then it reports how the process ended, and
+ * ends.
  */
 #ifndef THOLE_FORKSERVER_H
 #define THOLE_FORKSERVER_H
@@ -54,9 +55,9 @@ enum process_fd {
     PROCESS_PAGE, /* memory of a struct process_page */
     PROCESS_FDS,
 };
-/* Asks for a process for the activity of this index; fds stay the caller's. It does not wait: the guard, or
- * the forkserver without one, reports the result on the life socket. THOLE_UNAVAILABLE: the forkserver has
- * died. Any thread. */
+/* Asks for a process for the activity of this index; fds stay the caller's. Does not wait: the guard, or the
+ * forkserver without one, reports the result on the life socket. THOLE_UNAVAILABLE: the forkserver has died.
+ * Any thread. */
 THOLE_NODISCARD thole_status forkserver_spawn(struct forkserver *forkserver, size_t entry,
                                               const int fds[PROCESS_FDS], thole_error *reterr);
 

@@ -11,8 +11,8 @@
 
 struct handlers;
 
-/* Starts @p slots threads. What they send to @p inbox: `finished` of an activity that has returned. At most
- * @p abandoned_max abandoned threads are replaced at a time. */
+/* Starts @p slots threads. They send `finished` of each activity that has returned to @p inbox. At most @p
+ * abandoned_max abandoned threads are replaced at a time. */
 THOLE_NODISCARD thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
                                              struct handlers **ret, thole_error *reterr);
 /* Waits for threads that are not abandoned, and for killed processes. An abandoned thread keeps its memory,

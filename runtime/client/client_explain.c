@@ -64,7 +64,7 @@ static thole_status look_at_engines(struct explaining *e)
         "start the program that registers its orchestration: PROGRAM run, or PROGRAM engine");
 }
 
-/* ---- its last turn ---- */
+/* ---- the last turn ---- */
 
 static thole_status say_no_code(const struct explaining *e, const char *text)
 {
@@ -100,7 +100,7 @@ static thole_status look_at_turn(struct explaining *e)
     return client_explain_report(e, blocked_kind_name(e->standing.blocked), text, remedy);
 }
 
-/* ---- its activities ---- */
+/* ---- activities ---- */
 
 static bool is_repeated(const thole_inspection *inspection, size_t i)
 {
@@ -157,7 +157,7 @@ static thole_status look_at_activities(const struct explaining *e, const thole_i
     return status;
 }
 
-/* ---- its children ---- */
+/* ---- children ---- */
 
 static thole_status client_explain_on_inspection(void *arg, const thole_inspection *inspection);
 

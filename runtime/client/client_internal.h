@@ -39,10 +39,10 @@ THOLE_NODISCARD thole_status client_read_watermark(struct thole_client *client, 
                                                    thole_error *reterr);
 
 /*
- * How the client receives notices. A single watch subscribes to its instance; two or more at a time, or one
- * soon after the other, share one subscription to the whole namespace, so that not each instance needs one.
- * It ends at the server a second after the last watch. If most of its notices are for other clients, each
- * watch has its own for a while.
+ * How the client receives notices. A single watch subscribes to its instance. Two or more watches at a time,
+ * or one soon after the other, share one subscription to the whole namespace, so that not each instance needs
+ * one. The server ends the shared subscription a second after the last watch. If most of its notices are for
+ * other clients, each watch has its own subscription for a while.
  */
 struct listening {
     pthread_mutex_t turn; /* held while a subscription is made or ended; outside client.lock */
@@ -136,8 +136,8 @@ THOLE_NODISCARD thole_status place_epoch(const struct thole_client *client, thol
 void place_release(struct place *place);
 /*
  * Reads at a place: streams/reader.h. An engine has made the streams of instances before any client could
- * open the namespace: one that is not there now was lost, and THOLE_UNAVAILABLE says so. It does not say that
- * there is no instance.
+ * open the namespace: a stream that is missing now was lost. The status is then THOLE_UNAVAILABLE, not that
+ * of a missing instance.
  */
 THOLE_NODISCARD thole_status place_last(const struct thole_client *client, const struct place *place,
                                         uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr);
@@ -157,8 +157,7 @@ THOLE_NODISCARD thole_status place_status(thole_status status, const char *strea
  * else. The turn of a deletion is empty. */
 THOLE_NODISCARD thole_status history_decode(thole_slice bytes, thole_slice instance, struct arena *arena,
                                             struct record *ret, thole_error *reterr);
-/* The event that ends the instance, or NULL. It is the last one of its turn. One that continues as new goes
- * on. */
+/* The event that ends the instance, or NULL: the last event of its turn. Continuing as new is no end. */
 const struct event *turn_end(const struct turn *turn);
 /* The status of an instance that ended with such an event. */
 thole_instance_status end_status(enum event_kind end);

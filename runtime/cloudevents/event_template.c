@@ -131,7 +131,7 @@ thole_status event_template_check(thole_slice text, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* ---- what stands at a place ---- */
+/* ---- the value of a place ---- */
 
 static thole_status event_template_missing(const struct piece *piece, const char *why, thole_error *reterr)
 {

@@ -41,7 +41,7 @@ static bool says_waiting(struct nats_watch *watch, uint64_t now_ms, thole_status
     return says;
 }
 
-/* ---- what the server forbids ---- */
+/* ---- actions that the server forbids ---- */
 
 /* Subjects may have ids, so that each line differs: a few of them at a time show which there are. */
 static bool says_forbidden(struct nats_watch *watch, uint64_t now_ms, const thole_error *error,

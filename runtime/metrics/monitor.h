@@ -1,7 +1,7 @@
 /*
- * An HTTP server for those who watch the process: GET /healthz, /readyz and /metrics. One thread, which only
- * reads the metrics. It answers from the start of the process until its end, whatever state NATS and Postgres
- * are in.
+ * An HTTP server for programs that monitor the process: GET /healthz, /readyz and /metrics. One thread, which
+ * only reads the metrics. The server answers from the start of the process until its end, whatever state NATS
+ * and Postgres are in.
  *
  * A request changes nothing, no body is read, and no answer has anything of an instance. At most
  * MONITOR_CONNECTIONS_MAX connections are open; the oldest is closed for a new one, so that many slow clients

@@ -41,7 +41,7 @@ struct thole_engine {
     struct embedded role;
 };
 
-/* ---- its thread ---- */
+/* ---- the role's thread ---- */
 
 static bool embedding_is_stopping(void *arg)
 {

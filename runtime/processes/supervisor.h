@@ -1,8 +1,8 @@
 /*
- * The supervisor of an engine: the process that the user started. It forks the process that serves before
- * there is any thread or connection, passes signals on to it, stores its crash report (crash_page.h), and
- * starts it again. When the engine stops, the supervisor ends the same way: with its exit code, or by its
- * signal. Killing the supervisor kills both.
+ * The supervisor of an engine: the process that the user started. Before it has any thread or connection, it
+ * forks the process that serves. It passes signals on to that process, stores its crash report
+ * (crash_page.h), and starts it again. When the engine stops, the supervisor ends the same way: with its exit
+ * code, or by its signal. Killing the supervisor kills both.
  */
 #ifndef THOLE_SUPERVISOR_H
 #define THOLE_SUPERVISOR_H

@@ -78,7 +78,7 @@ static bool replay(struct story *s, struct instance *instance)
     return true;
 }
 
-/* ---- what happens ---- */
+/* ---- received events ---- */
 
 static thole_slice some_name(struct story *s)
 {
@@ -255,7 +255,7 @@ static bool turn(struct story *s, struct instance **instance)
     return !out.ended;
 }
 
-/* ---- what is known of it ---- */
+/* ---- checks of the instance ---- */
 
 static void show_facts(const struct instance *instance, uint64_t events, struct buf *to)
 {

@@ -29,7 +29,7 @@ bool golden_read(const char *path, struct buf *to);
 /* Ends the process when that does not work. */
 void golden_write(const char *path, thole_slice bytes);
 
-/* ---- what is in them ---- */
+/* ---- contents of the files ---- */
 
 /* Calls @p each with every golden thing but histories: the bytes that are written now, and their text. */
 typedef void golden_fn(void *arg, struct golden golden, thole_slice bytes, thole_slice text);

@@ -31,7 +31,7 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&actors.lock);
 }
 
-/* ---- what handlers do ---- */
+/* ---- the handlers ---- */
 
 static void copy_text(char to[ACTOR_ID_BYTES], thole_slice text)
 {
@@ -206,7 +206,7 @@ static thole_status forgets(thole_activity *act, char worker, thole_slice *ret_o
 ACTORS_OF(a, 'A')
 ACTORS_OF(b, 'B')
 
-/* ---- what tests say and ask ---- */
+/* ---- calls of the tests ---- */
 
 void actors_release(const char *instance, uint32_t attempts)
 {

@@ -156,7 +156,7 @@ void cancels_until(const char *id, const char *what, size_t times)
     check_least(id, what, cancels_noted(id, what), times);
 }
 
-/* ---- what there is of it ---- */
+/* ---- counts of events ---- */
 
 struct tally {
     const char *kind, *cause;

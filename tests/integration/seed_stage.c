@@ -50,7 +50,7 @@ void seed_touch(const char *name)
     close(fd);
 }
 
-/* ---- what clients do ---- */
+/* ---- requests of clients ---- */
 
 void seed_start(const char *id, const char *orchestration, const char *queue)
 {

@@ -24,7 +24,7 @@ struct stack_program *seed_program(const char *name, const char *role);
  * every one. */
 void seed_touch(const char *name);
 
-/* ---- what clients do ---- */
+/* ---- requests of clients ---- */
 void seed_start(const char *id, const char *orchestration, const char *queue);
 void seed_signal(const char *id, const char *event, const char *data);
 void seed_cancel(const char *id, const char *reason);

@@ -396,8 +396,7 @@ void stage_push_try(struct stage *stage, const char *instance, uint64_t id, uint
          "push");
 }
 
-/* ---- what came of it --------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 /* The newest message of the instance's inbox, into stage_last. */
 static bool read_last(struct stage *stage, const char *stream, const char *instance)

@@ -307,7 +307,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* ---- what tests call ---- */
+/* ---- calls of tests ---- */
 
 static void release(struct tcp_proxy *proxy)
 {

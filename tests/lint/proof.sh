@@ -76,7 +76,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure upward exports headers function_length function_names file_length layers banned memory unique_names source_lists words seed_tests promises doc_names state_tables walks test_index json assets scripts format; do
+for lint in core_is_pure upward exports headers function_length function_names file_length layers banned memory unique_names source_lists words comment_words seed_tests promises doc_names state_tables walks test_index json assets scripts format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -100,6 +100,12 @@ plant memory "a file that may call something else" 'arena.c:1: calloc()' base/ar
 plant memory "a file that needs its line no more" 'buf.c: calls realloc() no more' base/buf.c 'int d(void) { return 0; }\n'
 plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
 plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
+plant comment_words "a comment that only the code explains" 'b.c:6: it is freed' engine/core/b.c '/* It is freed. */\n'
+plant comment_words "a heading that says nothing" 'b.c:6: what is there' engine/core/b.c '// ---- what is there ----\n'
+plant comment_words "too many of one word" 'b.c:6: after behind' engine/core/b.c "/* after$(printf ' behind%.0s' {1..21}) */\\n"
+fresh
+printf 'const char *d = "/* it is there, behind */";\n// The last one.\n// It is in this comment.\n' >>"$tree/engine/core/b.c"
+expect good comment_words "words of code, and of the second line of a comment"
 plant source_lists "a source that no list names" 'core/a.c is in no list' engine/core/a.c '\n'
 plant source_lists "a folder without a list" 'streams/d.c is in no list' streams/d.c '\n'
 plant source_lists "a list that is not sorted" 'core/a.c after core/b.c' engine/CMakeLists.txt 'set(more\n  core/b.c core/a.c)\n'

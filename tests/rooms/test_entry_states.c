@@ -33,7 +33,7 @@ void __wrap_entry_become(struct entries *all, struct entry *entry, enum entry_st
     __real_entry_become(all, entry, state);
 }
 
-/* ---- what comes for it, in words ---- */
+/* ---- inputs for an entry, in words ---- */
 
 static struct entry *the_entry(struct stand *s)
 {
@@ -247,7 +247,7 @@ static void test_each_transition(void)
         }
 }
 
-/* ---- what must not be ---- */
+/* ---- forbidden transitions ---- */
 
 static unsigned wanted_from, wanted_to;
 

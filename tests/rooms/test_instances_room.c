@@ -2,7 +2,7 @@
  */
 #include "instances_stand.h"
 
-/* ---- what is taken, what is recorded ---- */
+/* ---- inputs and records ---- */
 
 static void test_a_start(void)
 {

@@ -324,7 +324,7 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
         broken(w, "%s moves projected_seq beyond what counts", who);
 }
 
-/* ---- what goes out ---- */
+/* ---- outputs ---- */
 
 void checks_work(struct world *w, const struct out_publish_work *out, const char *who)
 {

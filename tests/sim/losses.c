@@ -255,7 +255,7 @@ void losses_died(struct world *w, thole_slice worker)
     }
 }
 
-/* ---- who is poisoned ---- */
+/* ---- poisoned activities ---- */
 
 /* A reason to blame it: it ran isolated, and nothing that was started beside it killed its worker. Of a claim
  * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told.

@@ -111,7 +111,7 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     return false;
 }
 
-/* ---- what they change ---- */
+/* ---- effects of accepted messages ---- */
 
 static bool is_final(const struct retry *retry, const struct message *message)
 {

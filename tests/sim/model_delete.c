@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what they do ---- */
+/* ---- requests to delete and prune ---- */
 
 bool model_is_over(const struct model_instance *m, const struct message *message)
 {
@@ -122,7 +122,7 @@ void model_forget(struct world *w, size_t instance, uint64_t sequence)
     w->stats.deletions++;
 }
 
-/* ---- what may be removed ---- */
+/* ---- permitted removals ---- */
 
 /* Whoever reads the tail must know that the deletion counts, although what is before it is not there. */
 static bool is_attested(const struct log_stream *log, const struct log_entry *deletion)
@@ -229,7 +229,7 @@ void checks_on_store_forgets(struct world *w)
     }
 }
 
-/* ---- what is left ---- */
+/* ---- remains ---- */
 
 static size_t find_left(const struct world *w, size_t instance, uint64_t below)
 {

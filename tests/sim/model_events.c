@@ -101,7 +101,7 @@ void checks_event_stored(struct world *w, const struct emission *out)
     x->stored = true;
 }
 
-/* ---- what is said to be done ---- */
+/* ---- events reported as stored ---- */
 
 void model_check_emitted(struct world *w, size_t instance, uint64_t below)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what committed turns stand for ---- */
+/* ---- letters of committed turns ---- */
 
 /* Of the record that is being read. */
 static uint64_t sequence_of(const struct world *w, size_t sender)
@@ -137,7 +137,7 @@ bool checks_mail(struct world *w, char *why, size_t size)
     return true;
 }
 
-/* ---- what is sent ---- */
+/* ---- sent letters ---- */
 
 static bool is_refusal(struct world *w, const struct message *m)
 {
@@ -296,7 +296,7 @@ void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const stru
         check_not_again(w, partition, epoch, &message, who);
 }
 
-/* ---- what comes of it ---- */
+/* ---- effects of letters ---- */
 
 void model_check_child(struct world *w, size_t parent, uint64_t execution, const struct event *event)
 {

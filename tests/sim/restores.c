@@ -118,7 +118,7 @@ void restores_end(struct world *w)
         after(w, between(w, 0, 20000), task_restore, NULL, 1);
 }
 
-/* ---- who notices ---- */
+/* ---- detection ---- */
 
 /* A newer owner may have written there, and that is looked for elsewhere; but not with an epoch that no
  * record has opened. */

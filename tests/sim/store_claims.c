@@ -85,7 +85,7 @@ static enum row_state holds_quick(struct world *w, const struct row *row, struct
     return row->present ? ROW_MINE : ROW_STOLEN;
 }
 
-/* ---- what was lost ---- */
+/* ---- losses ---- */
 
 static struct attempts with(struct world *w, struct attempts set, uint64_t attempt)
 {

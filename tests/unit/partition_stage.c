@@ -494,7 +494,7 @@ void stage_release(struct stage *s)
     stage_run(s);
 }
 
-/* ---- what comes ---- */
+/* ---- inputs ---- */
 
 void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused)
 {
@@ -625,7 +625,7 @@ void stage_open(struct stage *s)
     stage_run(s);
 }
 
-/* ---- what there is ---- */
+/* ---- the state, as text ---- */
 
 static void render_turn(const struct turn *turn, struct buf *to)
 {

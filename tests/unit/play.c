@@ -134,7 +134,7 @@ static thole_status replay_record(struct instance *instance, const struct buf *r
     return status;
 }
 
-/* ---- what must hold for every play ---- */
+/* ---- invariants of every play ---- */
 
 static struct instance *replayed(const struct played *p, size_t prefix, struct instance *instance)
 {

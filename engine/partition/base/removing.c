@@ -342,7 +342,7 @@ void removing_deleted(struct removing *r, size_t n, bool was_there)
     removing_go_on(r);
 }
 
-/* ---- what to ask for ---- */
+/* ---- requests ---- */
 
 static bool removing_ask_walk(struct removing *r, struct removing_ask *ret)
 {
@@ -373,7 +373,7 @@ static void removing_ask_scan(struct removing *r, struct removing_ask *ret)
     r->phase = PHASE_SCANNING;
 }
 
-/* ---- what is known ---- */
+/* ---- known places ---- */
 
 /* Before the first list, which then says what is left. */
 static void removing_guess(struct removing *r)

@@ -1,23 +1,24 @@
 /*
  * The removal of some of an instance's records, step by step: what to ask the stream for, and which records
- * go. It costs what it removes, however large the stream is, and may be begun again at any point:
+ * go. The cost depends on the removed records, however large the stream is. A removal may begin again at any
+ * point. Steps:
  *
- *   LIST       which executions of the instance have records, and how many: the server has that in an index
- *   LAST, AT   for each of them, the oldest first: its last record, and from there back, as each record says
- *              where the one of its instance before it is. That is a hint: each is looked at, and goes only
- *              if it is of that execution and stands below the record that asks for the removal
- *   DELETE     what was found, the oldest first
- *   SCAN       the records of one execution in order, where the hints do not lead to all that were listed: an
- *              older engine did not say where, a restored stream has other sequences; or where there are
- *              hundreds side by side, which a consumer reads faster
+ *   LIST       which executions of the instance have records, and how many: the server has an index of that
+ *   LAST, AT   for each execution, the oldest first: its last record, and from there back, as each record
+ *              names the place of the one before it. The place is a hint: the record there is read, and goes
+ *              only if it is of that execution and before the record that asks for the removal
+ *   DELETE     deletes the records found, the oldest first
+ *   SCAN       reads the records of one execution in order, where the hints do not lead to all listed records
+ *              (an older engine wrote no hints, a restored stream has other sequences), or where hundreds are
+ *              close together, which a consumer reads faster
  *
- * Where the records of an instance stand may be known, from when its history was loaded. They go first, and
- * without being looked at again if the last one is where it was; then what is left is listed.
+ * The places of records may be known, from when the history was loaded. Those records go first, and are not
+ * read again if the last one is where it was; then the rest is listed.
  *
- * What other incarnations of the id share, events that came early and deletions, is looked for from the
- * beginning (FIRST). An answer to a deletion costs the server more than the deletion: of REMOVING_GROUP of
- * them the last one is answered, and what is left is listed again. The removal has ended when nothing that
- * goes is listed, or all that was listed is known to be removed. The oldest go first, so that who reads
+ * Records that other incarnations of the id share, early events and deletions, are looked for from the
+ * beginning (FIRST). An answer to a deletion costs the server more than the deletion: of REMOVING_GROUP
+ * deletions only the last is answered, and the rest is listed again. The removal has ended when the list has
+ * no record that goes, or all listed records are known to be removed. The oldest go first, so that a reader
  * meanwhile misses a history's beginning and nothing in its midst. Pure.
  */
 #ifndef THOLE_REMOVING_H

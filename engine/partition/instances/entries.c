@@ -354,7 +354,7 @@ void entries_mark_counted(struct entries *entries)
     mark_counted(&entries->early);
 }
 
-/* --- what waits for it ----------------------------------------------------------------------------- */
+/* ---- waiting messages ---- */
 
 struct pending *pending_create(void)
 {
@@ -456,7 +456,7 @@ void entry_drop_questions(struct entries *entries, struct entry *entry)
     }
 }
 
-/* --- its history ----------------------------------------------------------------------------------- */
+/* ---- the entry's history ---- */
 
 static void text_free(thole_slice *text)
 {

@@ -1,9 +1,9 @@
 /*
  * The instances of a partition that are in memory. The room takes messages, timers and histories, runs turns
  * and returns the records that they produce. It is told when a record is committed; only then are effects of
- * it visible outside. It does not know how records are stored, nor rows.
+ * it visible outside. It knows neither how records are stored nor rows.
  *
- * An instance has an entry; its states, and which may follow which: docs/architecture.md.
+ * Each instance has an entry. docs/architecture.md says which of an entry's states may follow which.
  *
  * Outputs: LIMITED, LOAD, NOTICE (of requests that change nothing), LINE, SEND (of refused starts; its token
  * has INSTANCES_TOKEN), REJECT, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
@@ -73,7 +73,7 @@ void instances_wake(struct instances *instances);
 /* When to call it next; UINT64_MAX: nothing is delayed. */
 uint64_t instances_deadline_ms(const struct instances *instances);
 /* Runs the next entry that is ready. @p done_n: all effects of the epoch's records up to it are done. False:
- * none is ready, or only some of an orchestration that rests. What ret points to is borrowed until
+ * no entry is ready, or only entries of an orchestration that rests. The memory of *ret is borrowed until
  * instances_ran(), which must be the next call. */
 bool instances_run(struct instances *instances, uint64_t done_n, struct instances_record *ret);
 /* The record of the last run was appended, with the current inbox position, as @p records records, of which
@@ -84,7 +84,7 @@ void instances_evict(struct instances *instances);
 /* Releases this one. False: it is not at rest. */
 bool instances_drop(struct instances *instances, thole_slice instance);
 
-/* --- what is committed ----------------------------------------------------------------------------- */
+/* ---- committed records ---- */
 
 /* Facts of the entry's instance; borrowed. */
 thole_slice instances_orchestration(const struct entry *entry);

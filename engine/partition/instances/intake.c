@@ -123,7 +123,7 @@ void instances_timer(struct instances *p, thole_slice instance, uint64_t executi
     intake_arrived(p, intake_entry(p, instance), pending);
 }
 
-/* --- what a message means ------------------------------------------------------------------------ */
+/* ---- the event of a message ---- */
 
 static struct event result_event(const struct message *m, enum event_kind completed, enum event_kind failed)
 {

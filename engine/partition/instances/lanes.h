@@ -1,11 +1,11 @@
 /*
- * Inside of the instances room: whose turn is next. What may run waits in lanes, one for each orchestration,
- * and each lane in turn gives one. So what one orchestration has waiting is not before what another one has.
+ * Inside of the instances room: which entry runs next. Ready entries wait in lanes, one for each
+ * orchestration, and the lanes take turns, so a long queue of one orchestration does not delay another one.
  *
- * That alone is not enough for latency, as what has run is on its way through the log and the rows, which are
- * common. So a lane that takes most of the partition's turns, while another one has some, has them in bursts:
- * a few, and when all that follows from them is done it rests for as long as that took. A busy orchestration
- * then has about half of what all share, whatever the machine can do, and another one finds short queues.
+ * That alone is not enough for latency, since a turn's record then passes through the log and the rows, which
+ * all share. So a lane that takes most of the partition's turns, while another one has some, runs in bursts:
+ * a few turns, and when all their effects are done it rests for as long as that took. A busy orchestration
+ * then has about half of the shared capacity, however large that is, and another one finds short queues.
  */
 #ifndef THOLE_LANES_H
 #define THOLE_LANES_H

@@ -10,8 +10,8 @@
  * refused or not answered nothing more of the epoch is committed; records before it may still be
  * acknowledged, and the state is LOST when all of them are answered.
  *
- * Its states: enum log_state; which may follow which: docs/architecture.md. Answers that come in another
- * state than the one that waits for them are ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
+ * States: enum log_state; docs/architecture.md says which may follow which. An answer that comes in another
+ * state than the one that waits for it is ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
  */
 #ifndef THOLE_PARTITION_LOG_H
 #define THOLE_PARTITION_LOG_H

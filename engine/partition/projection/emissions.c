@@ -175,7 +175,7 @@ bool projection_emitted(struct projection *p, uint64_t token)
     return true;
 }
 
-/* --- what an owner before has left --------------------------------------------------------------- */
+/* ---- events left by an earlier owner ---- */
 
 /* The parts of a turn are appended together, so the next record of the epoch is the next part. */
 static bool emissions_continues(const struct emissions *emissions, const struct record *record)

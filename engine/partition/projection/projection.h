@@ -109,8 +109,7 @@ bool projection_take_due(struct projection *projection, struct projection_timer 
 void projection_wake(struct projection *projection, const struct batch_timer *timer);
 uint64_t projection_deadline_ms(const struct projection *projection);
 
-/* --- what is done, and what the log and the database know of it
- * ------------------------------------------------------------ */
+/* ---- progress, and the log's and the database's knowledge of it ---- */
 
 /* The rows of the records up to here are there, and their messages stored. */
 uint64_t projection_projected(const struct projection *projection);

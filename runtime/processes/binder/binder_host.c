@@ -58,7 +58,7 @@ struct binder_host {
     bool stopping, look;
 };
 
-/* ---- what the bucket says: on the connection's reading thread ---- */
+/* ---- entries of the bucket: on the connection's reading thread ---- */
 
 static struct slot *find_slot(struct binder_host *binder, thole_slice name)
 {

@@ -71,7 +71,7 @@ struct endpoint *services_open_endpoint(struct services *services)
     return &services->endpoints[ENDPOINT_OPEN];
 }
 
-/* ---- what is said ---- */
+/* ---- answers ---- */
 
 static void endpoints_begin(const struct services *services, struct json *json, const char *verb)
 {

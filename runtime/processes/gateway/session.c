@@ -200,7 +200,7 @@ void session_stop(struct session *session, uint64_t limit_ms)
     (void)pthread_mutex_unlock(&session->lock);
 }
 
-/* ---- its thread ---- */
+/* ---- the session's thread ---- */
 
 /* Connecting does not wait: a failure is an error of the request, and the worker asks again. */
 static bool never_waits(void *arg)

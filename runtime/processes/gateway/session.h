@@ -1,9 +1,10 @@
 /*
- * Inside the gateway role: a session is a worker elsewhere. It has a worker role of its own (worker_host.h),
- * whose activities are tasks for that worker; claims, leases and completions are those of any worker.
+ * Inside the gateway role: a session stands for a remote worker. The session has a worker role of its own
+ * (worker_host.h), whose activities are tasks for the remote worker; claims, leases and completions are those
+ * of any worker.
  *
- * Threads: requests come on the connection's threads, what the worker role decides on its loop; both take the
- * session's lock. A thread of the session starts the worker role, watches over the time, and ends it.
+ * Threads: requests come on the connection's threads, the worker role decides on its loop; both take the
+ * session's lock. A thread of the session starts the worker role, watches deadlines, and ends it.
  */
 #ifndef THOLE_SESSION_H
 #define THOLE_SESSION_H

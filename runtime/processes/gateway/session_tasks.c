@@ -86,7 +86,7 @@ thole_status session_task_result(const struct task *task)
     return task->stored || task->cancelled ? THOLE_OK : THOLE_FENCED;
 }
 
-/* ---- what is told ---- */
+/* ---- notices ---- */
 
 void session_notice(const struct task *task, struct arena *arena, Thole__V1__Notice *ret)
 {

@@ -1,8 +1,8 @@
 /*
- * Inside the gateway role: a claim as its worker has it, the text that names a task. It says which row it is
- * about, and which claim of it, so that any gateway can go on with it; no gateway stores anything. What it
- * says of the message (its digest) only those can know who were given the activity: with that the row is
- * compared. The worker cannot use what it holds, and need not know. Pure.
+ * Inside the gateway role: the text that names a task for a remote worker, and holds its claim. The text has
+ * the row's key, and the identity of the claim, so any gateway can continue with it; no gateway stores
+ * anything. It also has the digest of the message, which is compared with the row: only those who were given
+ * the activity can know it. The worker cannot use the contents, and need not know them. Pure.
  */
 #ifndef THOLE_TASK_CLAIM_H
 #define THOLE_TASK_CLAIM_H

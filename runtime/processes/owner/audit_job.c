@@ -55,7 +55,7 @@ static bool audit_job_goes_on(struct audit_job *job)
     return job->until_ms > 0 ? clock_monotonic_ms() < job->until_ms : !job_thread_is_stopping(&job->thread);
 }
 
-/* ---- what is published ---- */
+/* ---- published messages ---- */
 
 static struct connection *audit_job_nats(const struct sealed_log *log)
 {

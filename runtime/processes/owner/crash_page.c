@@ -249,7 +249,7 @@ void crash_thread_begin(const struct crash_thread *thread)
     thread_pointer_set(&running, thread);
 }
 
-/* ---- what another process has written ---- */
+/* ---- reading another process's page ---- */
 
 /* As it came from elsewhere it may be neither 0 nor 1. */
 static bool read_bool(const bool *from)

@@ -3,8 +3,8 @@
  * report that the engine writes when that code crashes, calls exit() or does not end its turn. The supervisor
  * stores the report before the process ends (supervisor.h).
  *
- * A place has one writer, its shard's thread, at the cost of a few stores for each turn. It is read by
- * handlers of fatal signals on that thread, by the watchdog, and by the supervisor when the engine is dead.
+ * A place has one writer, its shard's thread, at the cost of a few stores for each turn. Readers are the
+ * handlers of fatal signals on that thread, the watchdog, and the supervisor when the engine is dead.
  */
 #ifndef THOLE_CRASH_PAGE_H
 #define THOLE_CRASH_PAGE_H

@@ -51,7 +51,7 @@ static thole_status emit_requests_send_once(struct request *request, const struc
     return THOLE_OK;
 }
 
-/* ---- what is never taken ---- */
+/* ---- events that are never taken ---- */
 
 static void emit_requests_refuse(struct request *request, const char *why)
 {

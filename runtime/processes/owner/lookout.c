@@ -82,7 +82,7 @@ struct lookout {
                            (servers wait four seconds), for locks of tables */
 };
 
-/* ---- what a look finds ---- */
+/* ---- findings of a look ---- */
 
 static void lookout_on_defect(void *arg, const struct defect *defect)
 {
@@ -163,7 +163,7 @@ static thole_status lookout_look(struct lookout *lookout, struct topology_seen *
     return look_queues(lookout, reterr);
 }
 
-/* ---- what was made again ---- */
+/* ---- parts that were made again ---- */
 
 static void note_mended(struct lookout *lookout, const struct defect *defect)
 {
@@ -274,7 +274,7 @@ static void on_blocker(void *arg, const struct blocker *blocker)
              blocker->held_ms);
 }
 
-/* ---- what does not belong into histories ---- */
+/* ---- messages that do not belong into histories ---- */
 
 static void on_intruder(void *arg, const struct intruder *removed)
 {
@@ -391,7 +391,7 @@ static void look_at_standing(struct lookout *lookout)
         standing_count_look(&lookout->standing, lookout->pg, lookout->cells);
 }
 
-/* ---- what is made again ---- */
+/* ---- making parts again ---- */
 
 /* Without its settings the namespace itself is lost, or the store is another one: nothing may be made. */
 static bool is_whole(const struct lookout *lookout)
@@ -476,7 +476,7 @@ static void take_work(struct lookout *lookout, uint64_t created_ns)
         shard_send(&engine->shards[i], shard_mail_create(SHARD_WORK_ANEW, 0, sizeof(struct shard_mail)));
 }
 
-/* ---- what is said ---- */
+/* ---- log lines ---- */
 
 static void say_defect(const struct defect *defect)
 {

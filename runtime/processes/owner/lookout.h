@@ -1,10 +1,11 @@
 /*
- * Looks every few seconds, and when a request fails, whether streams, buckets, settings, consumers and tables
- * are as the namespace needs them: the things themselves, and not what was true at the start. What can be
- * derived is made again; what cannot is logged when it is seen and then each minute, counted
- * (thole_engine_defects), and told to who asks. The engine looks that should own partition 0, and each that
- * has not joined; the others look only whether the stream WORK is another one. At the tables each looks whose
- * partitions have open activities, and every five minutes: an idle engine asks Postgres nothing. A thread.
+ * Checks every few seconds, and when a request fails, whether streams, buckets, settings, consumers and
+ * tables are as the namespace needs them: the objects themselves, not their state at the start. Objects that
+ * can be derived are made again; other defects are logged when they are seen and then each minute, counted
+ * (thole_engine_defects), and reported to those who ask. The engine that should own partition 0 looks, and
+ * each that has not joined; the others look only whether the stream WORK is another one. Each engine whose
+ * partitions have open activities also looks at the tables, and every five minutes: an idle engine asks
+ * Postgres nothing. A thread.
  */
 #ifndef THOLE_LOOKOUT_H
 #define THOLE_LOOKOUT_H

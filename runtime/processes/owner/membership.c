@@ -61,7 +61,7 @@ static thole_slice membership_own_node(const struct membership *m)
     return thole_slice_from(m->engine->options.node);
 }
 
-/* ---- what the pure parts call ---- */
+/* ---- callbacks of the pure parts ---- */
 
 /* A line of the log about nodes. */
 #define NODES_LINE(m, kind, fields, ...)                                                                     \

@@ -1,7 +1,8 @@
 /*
- * How long a thread rests that has much to ask of a server which others need as well: after each burst, for
- * as many quarters of its time as keep what others wait within a fifth more than when it asks for nothing. It
- * never rests longer than three bursts, so that it ends although it is not the reason. Pure.
+ * How long a thread rests that sends many requests to a server which others need as well: after each burst,
+ * for so many quarters of the burst's time that the waiting time of others grows by at most a fifth. The
+ * thread never rests longer than three bursts, so that it finishes even when others wait for another reason.
+ * Pure.
  */
 #ifndef THOLE_PACE_H
 #define THOLE_PACE_H

@@ -12,8 +12,8 @@ struct records {
     uint32_t p;
     uint64_t foreign, foreign_sequence; /* how many were not published to the log; the last one */
 };
-/* @p subject: the record's subject; empty: of no execution. Borrows @p body. What was not published to the
- * log has no bytes: it is no record, whatever it says. */
+/* @p subject: the record's subject; empty: of no execution. Borrows @p body. A message that was not published
+ * to the log gets no bytes: it is no record, whatever its contents. */
 THOLE_NODISCARD thole_status records_add(struct records *records, uint64_t sequence, thole_slice subject,
                                          thole_slice body);
 /* Adds the existing records from..to; none when from > to. Blocks. */

@@ -301,7 +301,7 @@ void request_list_append(struct request_list *list, struct request *request);
 void request_list_prepend(struct request_list *list, struct request *request);
 struct request *request_list_take(struct request_list *list); /* the first; NULL: it is empty */
 
-/* ---- its flow: request_flow.c, on the shard's thread unless stated otherwise ---- */
+/* ---- the request's flow: request_flow.c, on the shard's thread unless stated otherwise ---- */
 
 /* Takes the request. */
 void request_submit(struct request *request);

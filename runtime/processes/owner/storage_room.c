@@ -1,7 +1,7 @@
 #include "storage_room.h"
 #include <string.h>
 
-/* ---- what is seen ---- */
+/* ---- observations ---- */
 
 /* One that was not among the fullest before begins. */
 static struct forecast find_limit(const struct room *room, const char *name)
@@ -39,7 +39,7 @@ void room_take_database(struct room *room, uint64_t bytes, uint64_t now_ms)
     forecast_take(&room->database, now_ms, bytes, 0);
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 enum { ROOM_ACCOUNT = DEFECT_OBJECTS, ROOM_DATABASE }; /* after the streams, in thole_engine_stored_bytes */
 enum { ROOM_LEFT_ACCOUNT, ROOM_LEFT_STREAM };          /* thole_engine_room_seconds */

@@ -332,7 +332,7 @@ static void *store_main(void *arg)
     return NULL;
 }
 
-/* ---- its life ---- */
+/* ---- start, stop ---- */
 
 thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr)
 {

@@ -1,10 +1,10 @@
 /*
- * A shard's projector: one Postgres connection, requests in order. It reconnects by itself, reports up and
- * down to its shard, and never polls the database.
+ * A shard's projector: one Postgres connection, requests in order. It reconnects by itself, reports to its
+ * shard when the connection is up and down, and never polls the database.
  *
- * Batches are applied by the shard's thread, which waits for the connection's socket beside its own
- * descriptors: store_socket(), store_continue(). The others, and connecting, are for a thread of the store's;
- * when that is done with them it sends SHARD_STORE_BACK.
+ * The shard's thread applies batches; it waits for the connection's socket beside its own descriptors:
+ * store_socket(), store_continue(). A thread of the store connects and carries out the other requests; when
+ * it has finished it sends SHARD_STORE_BACK.
  */
 #ifndef THOLE_STORE_H
 #define THOLE_STORE_H
@@ -26,8 +26,8 @@ bool store_is_calling(const struct store *store);
 /* The shard's thread: what it is to wait for, for poll(2), descriptor -1: nothing; and when to continue at
  * the latest, by clock_monotonic_ms(), UINT64_MAX: at any time. */
 struct pollfd store_socket(const struct store *store, uint64_t *ret_deadline_ms);
-/* After each of its waits. What ends is answered; the next begins with store_begin(), when all partitions
- * have given out their rows. */
+/* To be called after each wait of the shard's thread. Answers requests that have ended; the next ones begin
+ * with store_begin(), when all partitions have given out their rows. */
 void store_continue(struct store *store, short revents);
 /* When the shard's thread has ended. Finishes submitted requests first; NULL-safe */
 void store_stop(struct store *store);

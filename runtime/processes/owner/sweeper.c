@@ -216,7 +216,7 @@ void find_work_answered(struct owned *owned, struct request *request)
     request_submit(find);
 }
 
-/* ---- its input: a loader's thread ---- */
+/* ---- an orphan's input: a loader's thread ---- */
 
 static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {

@@ -49,7 +49,7 @@ static void note_offset(struct reading *reading)
     reading->offset = at < 0 ? 0 : (uint64_t)at;
 }
 
-/* ---- what both forms say ---- */
+/* ---- common to both forms ---- */
 
 static void digest_line(struct reading *reading, struct buf *line)
 {

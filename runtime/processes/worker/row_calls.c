@@ -326,7 +326,7 @@ int row_calls_connection(const struct row_calls *calls)
     return own ? postgres_socket(calls->pg) : -1;
 }
 
-/* ---- its life ---- */
+/* ---- create, destroy ---- */
 
 thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                               thole_error *reterr)

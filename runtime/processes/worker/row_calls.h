@@ -4,10 +4,10 @@
  * "unknown" at once and a new connection is tried with capped backoff and jitter. Nothing is sent without a
  * call.
  *
- * Who sends the calls carries them out as well, and waits for the connection's socket beside its own
- * descriptors: row_calls_socket(), row_calls_continue(). A thread makes new connections, which may take long,
- * with the calls that need one; and it carries out all calls where connections come from a pool, for which it
- * waits.
+ * The thread that sends the calls carries them out as well, and waits for the connection's socket beside its
+ * own descriptors: row_calls_socket(), row_calls_continue(). Another thread makes new connections, which may
+ * take long, and carries out the calls that need one. With a pool, for whose connections it must wait, that
+ * thread carries out all calls.
  */
 #ifndef THOLE_ROW_CALLS_H
 #define THOLE_ROW_CALLS_H

@@ -50,7 +50,7 @@ void row_pool_destroy(struct row_pool *pool)
     free(pool);
 }
 
-/* ---- who is next: under the lock ---- */
+/* ---- choice of the next call: under the lock ---- */
 
 static bool row_pool_has_room(const struct row_pool *pool, enum row_pool_use use)
 {

@@ -1,8 +1,9 @@
 /*
- * Connections to Postgres that the workers of one process share: the sessions of a gateway. Who needs one
- * waits in a queue: renewals go first, then completions, then the rest, each in the order in which they came.
- * A completion keeps its connection while the result is stored, so completions get all but a quarter of the
- * connections: what is left serves renewals and claims whatever the completions wait for. Thread-safe.
+ * Connections to Postgres that the workers of one process share: the sessions of a gateway. Calls that need
+ * one wait in a queue: renewals go first, then completions, then the rest, each in the order in which they
+ * came. A completion keeps its connection while the result is stored, so completions get at most three
+ * quarters of the connections: the rest serves renewals and claims whatever the completions wait for.
+ * Thread-safe.
  */
 #ifndef THOLE_ROW_POOL_H
 #define THOLE_ROW_POOL_H

@@ -28,7 +28,7 @@ static thole_slice text(const char *from)
     return thole_slice_from(from);
 }
 
-/* ---- what a user does ---- */
+/* ---- a user's commands ---- */
 
 /* Of a user with a role of its own: docs/events.md. */
 static const char *url_of(const char *user)
@@ -99,7 +99,7 @@ static struct stack_program *binder(const char *die_at)
     return binder_named("binder", die_at);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static const char *outcome(const char *id)
 {

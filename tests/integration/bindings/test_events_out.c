@@ -40,7 +40,7 @@ static void ended(thole_client *by, const char *id)
     CHECK_STR(id, stack_outcome(by, id, WAIT_MS, &status), "announced");
 }
 
-/* ---- who listens ---- */
+/* ---- the listener ---- */
 
 struct heard { /* all that is published, before the stream drops what it has */
     pthread_mutex_t lock;

@@ -179,7 +179,7 @@ static void test_cancellation_token_triggered_on_select_loser(void)
     trigger("t-loser", "races", pull_go, "fired select_loser (event 2 'go' won)", end_race);
 }
 
-/* ---- what the token says, whoever cancels; no seed has a name for it ---- */
+/* ---- the token's kind for each way to cancel; no seed has a name for it ---- */
 
 static char longest[REASON_BYTES_MAX + 1]; /* a reason, as long as one may be */
 

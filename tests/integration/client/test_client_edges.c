@@ -22,7 +22,7 @@ static void nap_ms(unsigned ms)
     (void)usleep(ms * 1000);
 }
 
-/* ---- what is sent, counted ---- */
+/* ---- counting sent messages ---- */
 
 struct listener {
     struct subscription *subscription;

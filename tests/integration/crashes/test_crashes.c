@@ -32,7 +32,7 @@ enum {
 static struct stack stack;
 static thole_client *client;
 
-/* ---- what crashes, and what is said of it ---- */
+/* ---- ways to crash, and their reports ---- */
 
 static const struct way {
     const char *input, *reason;

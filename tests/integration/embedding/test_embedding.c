@@ -66,7 +66,7 @@ static const thole_program editing = {
 static const thole_program sending = {
     .size = sizeof sending, .name = "sending", .activities = senders, .activities_len = ARRAY_LEN(senders)};
 
-/* ---- what is the service's own ---- */
+/* ---- the service's own code ---- */
 
 static atomic_uint lines, bad_lines;
 

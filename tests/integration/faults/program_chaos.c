@@ -130,7 +130,7 @@ static size_t end_load(void)
     return starts;
 }
 
-/* ---- what must hold after a round ---- */
+/* ---- invariants after a round ---- */
 
 struct tally {
     unsigned scheduled, completed, ended;

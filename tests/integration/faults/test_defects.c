@@ -140,7 +140,7 @@ static bool all_rows, writes;
 static char remedies[ARRAY_LEN(rows)][REMEDY_BYTES]; /* as doctor has printed them */
 static bool passed[ARRAY_LEN(rows)];
 
-/* ---- what a row needs ---- */
+/* ---- steps of a row ---- */
 
 static void start_programs(void)
 {

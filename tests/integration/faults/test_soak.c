@@ -43,7 +43,7 @@ static unsigned rounds, minutes;
 static unsigned long queries, failed_queries;
 static uint16_t monitor_port; /* of nats-server's own pages */
 
-/* ---- what is held ---- */
+/* ---- resources of processes ---- */
 
 struct held {
     unsigned descriptors, threads, children, child_descriptors;
@@ -117,7 +117,7 @@ static struct held held_by(const struct stack_program *program)
     return held;
 }
 
-/* ---- what the servers hold ---- */
+/* ---- resources of the servers ---- */
 
 static const char *const streams[] = {
     "THOLE_default_WORK",      "THOLE_default_IN_0",    "THOLE_default_IN_1",

@@ -538,7 +538,7 @@ thole_status __wrap_worker_store_leave(struct postgres *pg, thole_slice worker, 
     FAULTY("worker_leave", __real_worker_store_leave(pg, worker, claims, n, reterr));
 }
 
-/* ---- what is logged ---- */
+/* ---- log lines ---- */
 
 void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
                         const char *fmt, ...) THOLE_PRINTF(4, 5);

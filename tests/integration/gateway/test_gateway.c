@@ -461,7 +461,7 @@ static void test_a_gateway_stops(void)
     end();
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 static void test_wrong_requests(void)
 {

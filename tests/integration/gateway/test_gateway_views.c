@@ -59,7 +59,7 @@ static void becomes(const char *operation, const char *body, const char *part)
         same(operation, answer, part);
 }
 
-/* ---- what does not go on ---- */
+/* ---- instances that do not go on ---- */
 
 static void test_no_worker(void)
 {

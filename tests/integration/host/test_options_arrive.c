@@ -35,7 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what has arrived: "place value" lines, shared with the programs ---- */
+/* ---- arrived values: "place value" lines, shared with the programs ---- */
 
 enum { ARRIVED_MAX = 512, ARRIVED_BYTES = 192, WAIT_MS = 20000 };
 

@@ -245,7 +245,7 @@ static void the_clock_goes_back(void)
     postgres_close(pg);
 }
 
-/* ---- what the database has forgotten ---- */
+/* ---- claims that the database has forgotten ---- */
 
 static void forget_claim(const char *ns, uint64_t id)
 {

@@ -19,7 +19,7 @@ enum { LEASE_MS = 30000, LIVE_LEASE_MS = 600000 };
 static struct postgres *pg;
 static struct actor_worker live;
 
-/* ---- what the test does itself ---- */
+/* ---- the test's own calls ---- */
 
 static struct claim claim_of(const char *id, uint64_t execution, uint64_t activity_id)
 {

@@ -127,7 +127,7 @@ static void end_leases(const struct cut *cut)
     buf_release(&answer);
 }
 
-/* ---- its rows and events ---- */
+/* ---- rows and events of a cut ---- */
 
 static bool some_are_claimed(struct cut *cut)
 {

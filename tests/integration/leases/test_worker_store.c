@@ -561,7 +561,7 @@ static void rows_in_any_order_never_deadlock(void)
               store_sql("x", "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"), "0");
 }
 
-/* -- what it costs -- */
+/* ---- costs ---- */
 
 static void claims_and_renewals_are_hot(void)
 {

@@ -68,7 +68,7 @@ static void storm(const char *id, const char *name, size_t n, size_t bytes)
     free(data);
 }
 
-/* ---- what is seen ---- */
+/* ---- measurements ---- */
 
 /* MiB, at most since it began. */
 static unsigned long peak_of(const struct stack_program *program)

@@ -126,8 +126,7 @@ static void test_garbage_everywhere(void)
     connection_close(connection);
 }
 
-/* --- what nobody knows
- * ---------------------------------------------------------------------------------------------- */
+/* ---- unknown names ---- */
 
 struct seen {
     thole_instance_status status;

@@ -49,7 +49,7 @@ static void publish(struct connection *connection, enum message_kind kind, size_
     buf_release(&bytes);
 }
 
-/* ---- what is stored ---- */
+/* ---- stored records ---- */
 
 struct stored {
     size_t starts, events, largest_start, largest_event, bytes, ranges;

@@ -70,7 +70,7 @@ static thole_status delete_it(const char *id, bool force)
     return status;
 }
 
-/* ---- what is left ---- */
+/* ---- remains ---- */
 
 static thole_status count(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {

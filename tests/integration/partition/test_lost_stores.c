@@ -23,7 +23,7 @@ static struct connection *connection;
 static char said[8192]; /* by the last command */
 static unsigned orders; /* so many rounds */
 
-/* ---- what happens ---- */
+/* ---- steps ---- */
 
 static void shell(const char *command)
 {
@@ -96,7 +96,7 @@ static const char *identity(void)
     return id;
 }
 
-/* ---- what is to be so ---- */
+/* ---- checks ---- */
 
 /* An order in each partition, and one more: all end, here and now. */
 static void serves(void)

@@ -19,7 +19,7 @@ static thole_client *client;
 static struct connection *connection;
 static PGconn *pg;
 
-/* ---- what there is ---- */
+/* ---- records and rows ---- */
 
 static thole_status add_execution(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
@@ -120,7 +120,7 @@ static void command(const char *statement)
     PQclear(result);
 }
 
-/* ---- what is done ---- */
+/* ---- steps ---- */
 
 static void next(const char *id, const char *how)
 {

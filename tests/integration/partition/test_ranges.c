@@ -215,7 +215,7 @@ static void send_all(void)
     fprintf(stderr, "  %zu messages, %zu of them beyond\n", sent, refused_len);
 }
 
-/* ---- what becomes of them ---- */
+/* ---- results ---- */
 
 static thole_status see(void *arg, const thole_rejected_info *info)
 {
@@ -314,7 +314,7 @@ static void test_version(void)
                     THOLE_NOT_FOUND);
 }
 
-/* ---- what an older engine took is recorded ---- */
+/* ---- records of an older engine ---- */
 
 static bool write_turn(struct engine_script *script, uint64_t n, const char *id, uint64_t number,
                        const struct event *event)

@@ -42,7 +42,7 @@ static void publish_to(const char *id, const struct message *message)
     buf_release(&bytes);
 }
 
-/* --- what is listed --- */
+/* ---- the list of rejected messages ---- */
 
 struct seen {
     thole_rejected_info info; /* of the one that is looked for */

@@ -85,7 +85,7 @@ static void check_ended(const char *id)
     CHECK_STR(id, stack_outcome(client, id, 20000, &status), "by hand");
 }
 
-/* --- what is rejected --- */
+/* ---- rejected messages ---- */
 
 struct seen {
     const char *code, *in_subject;

@@ -55,7 +55,7 @@ static void delete_ids(const char *prefix, int n)
     }
 }
 
-/* ---- what is left ---- */
+/* ---- remains ---- */
 
 struct left {
     size_t messages, deletions, histories, epochs, lists, positions;

@@ -42,7 +42,7 @@ static void not_lost(struct postgres *pg, thole_slice worker, struct claim claim
     CHECK_INT(claim.state, want);
 }
 
-/* -- what is lost, and what is not -- */
+/* ---- losses, and claims that are not lost ---- */
 
 static void who_takes_over_from_another_notes_a_loss(void)
 {
@@ -271,7 +271,7 @@ static void what_is_poisoned_need_not_be_isolated(void)
     postgres_close(pg);
 }
 
-/* -- what is known of a worker's death -- */
+/* ---- the known end of a worker ---- */
 
 static void died(struct postgres *pg, thole_slice worker, const struct claim *blamed, size_t want_rows)
 {

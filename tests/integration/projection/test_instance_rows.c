@@ -47,7 +47,7 @@ static struct list_seen show(struct postgres *pg, const char *id)
     return seen;
 }
 
-/* -- what a row says -- */
+/* ---- contents of a row ---- */
 
 static void unchanged_fields_stay(void)
 {
@@ -385,7 +385,7 @@ static void pruned_executions_alone(void)
     postgres_close(pg);
 }
 
-/* -- what a new owner asks -- */
+/* ---- questions of a new owner ---- */
 
 static void live_names_have_versions(void)
 {
@@ -427,7 +427,7 @@ static void live_names_have_versions(void)
     postgres_close(pg);
 }
 
-/* -- what people ask -- */
+/* ---- questions of people ---- */
 
 static void list_by_parent_status_and_time(void)
 {

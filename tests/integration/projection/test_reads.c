@@ -12,7 +12,7 @@ enum { MANY = 1203, SILENT_S = 40 };
 
 static struct postgres *pg;
 
-/* ---- what was read, as text ---- */
+/* ---- reads, as text ---- */
 
 struct seen {
     char text[4096];

@@ -269,7 +269,7 @@ static void each_statement_that_removes(void)
     postgres_close(pg);
 }
 
-/* ---- what the program itself does not send ---- */
+/* ---- values that the program itself does not send ---- */
 
 static void numbers_that_do_not_fit(void)
 {

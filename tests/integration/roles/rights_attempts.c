@@ -295,7 +295,7 @@ static const struct attempt attempts[] = {
     {ALL, "$SYS.>", NULL},
 };
 
-/* ---- what is stored ---- */
+/* ---- the stored state ---- */
 
 static const char *const streams[] = {
     "THOLE_default_IN_0",      "THOLE_default_IN_1",       "THOLE_default_HIST_0",

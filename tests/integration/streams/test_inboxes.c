@@ -60,7 +60,7 @@ static const char *url_of(const char *user)
     return text;
 }
 
-/* ---- who listens ---- */
+/* ---- the listener ---- */
 
 struct listening {
     pthread_mutex_t lock;

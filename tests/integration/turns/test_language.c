@@ -33,7 +33,7 @@ static void check_outcome(const char *id, const char *text)
     CHECK_STR(id, got, text);
 }
 
-/* ---- what a history has ---- */
+/* ---- contents of a history ---- */
 
 struct tally {
     const char *kind;

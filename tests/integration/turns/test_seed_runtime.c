@@ -35,7 +35,7 @@ static void check_completed(const char *id)
     CU_ASSERT_EQUAL(actors_runs(id, NULL), 1);
 }
 
-/* ---- what takes its time ---- */
+/* ---- steps that take their time ---- */
 
 /* On a handler's thread: has its row a deadline already, that lies ahead? */
 static atomic_uint deadlines_seen, begun;

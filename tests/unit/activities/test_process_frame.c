@@ -254,7 +254,7 @@ static void test_the_lower_limit_of_memory(void)
     }
 }
 
-/* ---- what a program may register ---- */
+/* ---- registrations of a program ---- */
 
 static thole_status nothing(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {

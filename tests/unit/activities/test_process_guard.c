@@ -82,7 +82,7 @@ static void drop(struct child *child)
     play.len--;
 }
 
-/* ---- what happens ---- */
+/* ---- steps ---- */
 
 static void happens(const char *verb, const char *rest)
 {

@@ -13,7 +13,7 @@ static void want(const struct log *log, const char *what, const char *text)
     CU_ASSERT_STRING_EQUAL(log->said, text);
 }
 
-/* ---- what is right ---- */
+/* ---- valid logs ---- */
 
 static void test_right(void)
 {
@@ -145,7 +145,7 @@ static void test_void(void)
     story_end(log);
 }
 
-/* ---- what is forged ---- */
+/* ---- forged logs ---- */
 
 static uint8_t *bytes_of(struct log *log, uint64_t sequence)
 {

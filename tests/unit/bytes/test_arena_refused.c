@@ -31,7 +31,7 @@ static void refuse_each(const char *what, attempt_fn *attempt, void *arg)
     CU_ASSERT_FALSE(refused);
 }
 
-/* ---- what is decoded ---- */
+/* ---- decoding ---- */
 
 static struct buf bytes;
 

@@ -161,7 +161,7 @@ static void add_record(const char *word)
     add(subject, &record);
 }
 
-/* ---- what happens ---- */
+/* ---- steps ---- */
 
 static void give_notice(const char *words)
 {

@@ -40,7 +40,7 @@ static struct {
     uint64_t clock_ms;
 } play;
 
-/* ---- what there is ---- */
+/* ---- the cluster's state ---- */
 
 /* The value of KEY=; NULL: it is not given. */
 static const char *value_of(const char *key, char room[512])

@@ -181,7 +181,7 @@ static void test_long_texts(void)
     free(text);
 }
 
-/* ---- what is waited for ---- */
+/* ---- open tasks ---- */
 
 #define ACTIVITY_OF(number, activity, of_queue, ...)                                                         \
     {                                                                                                        \

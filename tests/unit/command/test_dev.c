@@ -319,7 +319,7 @@ static void test_interrupted_starts(void)
     }
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 /* As it is said, with the folder's password and name replaced. */
 static void check_said(const char *script, int code, const char *want)

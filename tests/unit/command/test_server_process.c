@@ -213,7 +213,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
     return __real_waitpid(pid, status, options);
 }
 
-/* ---- what a child does ---- */
+/* ---- the child ---- */
 
 static unsigned descriptors(void)
 {

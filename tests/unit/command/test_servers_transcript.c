@@ -110,7 +110,7 @@ static bool answer(const char *question, bool usual)
     return usual;
 }
 
-/* ---- what is written ---- */
+/* ---- the transcript ---- */
 
 /* With the folder's name replaced. */
 static void put(const char *text)

@@ -284,7 +284,7 @@ static void test_what_is_not_stored(void)
     CHECK_STR("why", err.text, "not removed");
 }
 
-/* ---- what orchestrations log ---- */
+/* ---- log lines of orchestrations ---- */
 
 static void log_all(void *arg)
 {

@@ -94,7 +94,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
     return __real_waitpid(pid, status, options);
 }
 
-/* ---- what is tried ---- */
+/* ---- bodies of the trials ---- */
 
 /* The properties of a copy: its own place, no signals of a terminal, no core dumps, killed with the
  * engine. */

@@ -17,7 +17,7 @@ static thole_status newer(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
 static const thole_orchestration_entry entries[] = {
     {"calls", stage_calls, 0}, {"two", stage_calls, 1}, {"two", newer, 2}};
 
-/* ---- what would crash ---- */
+/* ---- runs that would crash ---- */
 
 enum { NEVER = 99 };
 static struct plan {

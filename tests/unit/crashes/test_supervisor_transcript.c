@@ -82,7 +82,7 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return play.now_ms;
 }
 
-/* ---- what happens ---- */
+/* ---- steps ---- */
 
 static void ends(pid_t pid, int status)
 {

@@ -42,7 +42,7 @@ static bool waits(void)
     return still;
 }
 
-/* ---- what it calls ---- */
+/* ---- calls of the role ---- */
 
 void __wrap_log_line_of(enum log_level level, const char *area, const struct log_fields *fields,
                         const char *fmt, ...) THOLE_PRINTF(4, 5);

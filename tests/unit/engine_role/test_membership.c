@@ -491,7 +491,7 @@ static void test_who_was_dead_before_is_not_counted(void)
     run_with(b_was_heard_a_while_ago, (void (*const[])(void)){almost_dead, just_dead, owns_all}, 3);
 }
 
-/* ---- who cannot store its heartbeat ---- */
+/* ---- an engine that cannot store its heartbeat ---- */
 
 static void put_takes_too_long(void)
 {
@@ -518,7 +518,7 @@ static void test_who_is_not_heard_owns_nothing(void)
     run((void (*const[])(void)){put_takes_too_long, still_owns, owns_nothing, owns_all}, 4);
 }
 
-/* ---- who does not answer ---- */
+/* ---- engines that do not answer ---- */
 
 static void ghosts_come(void)
 {

@@ -226,7 +226,7 @@ static void set_open(void)
     play.state = PARTITION_OPEN;
 }
 
-/* ---- its start ---- */
+/* ---- the shard's start ---- */
 
 /* Appends have room for all that partitions may ask for: none waits. */
 static void test_windows(void)

@@ -384,7 +384,7 @@ void __wrap_request_answered(struct request *request)
     free(request);
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static struct shard_mail *send(enum shard_mail_kind kind, uint64_t p)
 {

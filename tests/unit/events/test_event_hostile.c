@@ -73,7 +73,7 @@ static void hostile_sizes(void)
     hostile_retry();
 }
 
-/* ---- what is refused ---- */
+/* ---- refused records ---- */
 
 struct bad_row {
     const char *name;

@@ -331,7 +331,7 @@ static void execution_0(void)
     arena_release(&arena);
 }
 
-/* ---- what a newer thole may have written ---- */
+/* ---- records of a newer thole ---- */
 
 /* An unknown field in every message: the record, the turn, each event and its body, and what is in them. */
 static void unknown_fields_everywhere(void)

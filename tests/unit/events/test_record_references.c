@@ -219,7 +219,7 @@ static void every_kind_of_event(void)
     CU_ASSERT_EQUAL(may, 8);
 }
 
-/* ---- what nobody has written ---- */
+/* ---- forged records ---- */
 
 struct forged {
     unsigned body; /* number of the body, of a kind with bytes as field 1 */

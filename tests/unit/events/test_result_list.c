@@ -104,7 +104,7 @@ static void the_only_one(void)
     buf_release(&list);
 }
 
-/* ---- what the generated code says ---- */
+/* ---- the generated code's reading and writing ---- */
 
 static void as_generated_code_reads_it(void)
 {
@@ -155,7 +155,7 @@ static void as_generated_code_writes_it(void)
     buf_release(&ours);
 }
 
-/* ---- what others write ---- */
+/* ---- messages of others ---- */
 
 static void append_field(struct buf *to, uint8_t field, thole_slice bytes)
 {
@@ -229,7 +229,7 @@ static void fields_that_come_twice(void)
     buf_release(&list);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused messages ---- */
 
 static void check_refused(const char *row, thole_slice bytes, thole_status want, const char *text)
 {

@@ -27,7 +27,7 @@ static size_t fibers_len;
 static struct fiber *runs; /* NULL: the script */
 static sem_t back;
 
-/* ---- what is said, and how calls end ---- */
+/* ---- the log of calls, and how calls end ---- */
 
 void played_say(const char *fmt, ...)
 {

@@ -77,7 +77,7 @@ static size_t taken(void)
     return n;
 }
 
-/* ---- what is heard ---- */
+/* ---- calls of listeners ---- */
 
 static void crashes_by_signal(void)
 {

@@ -220,7 +220,7 @@ static void what_is_parked_is_held(void)
     CU_ASSERT_EQUAL(atomic_load(&made), atomic_load(&released));
 }
 
-/* ---- what the kit says of memory ---- */
+/* ---- the kit's reports of memory ---- */
 
 /* Of the leaks, so that a sanitizer of this program is content. */
 static void *leaked[4096];
@@ -344,7 +344,7 @@ static void what_is_not_lost_is_not_found(void)
     leaked_free_all();
 }
 
-/* ---- what is refused ---- */
+/* ---- refused entries ---- */
 
 static void stacks_out_of_range_are_refused(void)
 {

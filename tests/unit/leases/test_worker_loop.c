@@ -223,7 +223,7 @@ void __wrap_work_message_destroy(struct work_message *message)
     free(message);
 }
 
-/* ---- who knows what ---- */
+/* ---- names that workers know ---- */
 
 static enum served served_play;
 static unsigned asked_play;
@@ -373,7 +373,7 @@ static void test_how_many_are_wanted(void)
     end();
 }
 
-/* ---- what comes again ---- */
+/* ---- repeated deliveries ---- */
 
 static uint64_t again_sequence;
 static uint8_t again_says;
@@ -413,7 +413,7 @@ static void test_what_comes_again(void)
     }
 }
 
-/* ---- what it logs in the end ---- */
+/* ---- log lines at the end ---- */
 
 static void test_counters(void)
 {
@@ -538,7 +538,7 @@ static void test_one_that_still_runs(void)
     end();
 }
 
-/* ---- what this program does not know ---- */
+/* ---- activities unknown to this program ---- */
 
 static struct thole_activity *stranger;
 

@@ -24,7 +24,7 @@ static struct {
 
 static const char *const activities[] = {"charge", "ship"};
 
-/* ---- what is asked ---- */
+/* ---- played calls ---- */
 
 uint64_t __wrap_clock_monotonic_us(void)
 {

@@ -378,7 +378,7 @@ static void test_a_reader_that_cannot_be_opened(void)
     end();
 }
 
-/* ---- what comes ---- */
+/* ---- arriving messages ---- */
 
 static void bytes_of(const char *subject, thole_slice body)
 {

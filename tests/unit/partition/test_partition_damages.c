@@ -141,7 +141,7 @@ static void check_record(const char *what, size_t number, enum place place, cons
 
 static const enum place places[] = {FIRST_TURN, SECOND_TURN};
 
-/* ---- what may be wrong ---- */
+/* ---- damages ---- */
 
 static void cut_anywhere(void)
 {

@@ -196,7 +196,7 @@ static void test_it_says_what_it_closes(void)
     stage_end(s);
 }
 
-/* ---- what was done is done ---- */
+/* ---- work is done once ---- */
 
 /* The log says that the pruned records are gone: the next owner does not look for them again. */
 static void test_a_prune_is_done_once(void)

@@ -152,7 +152,7 @@ static void an_append_fails(void)
     stage_end(s);
 }
 
-/* ---- what is not taken ---- */
+/* ---- refused messages ---- */
 
 static void tell_the_most(struct stage *s, const char *instance)
 {

@@ -142,7 +142,7 @@ static void each_opening_purges(void)
     stage_end(s);
 }
 
-/* ---- what is at rest is forgotten ---- */
+/* ---- instances at rest are forgotten ---- */
 
 /* Not the one that a message was for since. */
 static void who_was_used_last_stays(void)

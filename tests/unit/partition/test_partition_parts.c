@@ -63,7 +63,7 @@ static void test_progress_table(void)
     }
 }
 
-/* ---- what answers what ---- */
+/* ---- answers and their outputs ---- */
 
 static void test_what_answers_an_output(void)
 {
@@ -456,7 +456,7 @@ static void test_ownership_prefers_who_knows(void)
     }
 }
 
-/* ---- what was never made ---- */
+/* ---- objects that were never made ---- */
 
 static void test_null_is_nothing(void)
 {

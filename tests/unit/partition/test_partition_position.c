@@ -117,7 +117,7 @@ static void test_a_long_list_is_taken_over(void)
     free(ranges);
 }
 
-/* ---- what a record says ---- */
+/* ---- positions in records ---- */
 
 static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

@@ -559,7 +559,7 @@ static void time_never_goes_back(void)
     stage_end(s);
 }
 
-/* ---- what cannot be read ---- */
+/* ---- unreadable records ---- */
 
 /* Messages that come with the request to terminate are not recorded after the end. */
 static void what_is_terminated_has_ended(void)

@@ -95,7 +95,7 @@ uint64_t field_number(const struct fields *fields, size_t i)
     return strtoull(fields->at[i], NULL, 10);
 }
 
-/* ---- what comes back ---- */
+/* ---- returned rows ---- */
 
 void put_number(const char *name, uint64_t value)
 {

@@ -177,7 +177,7 @@ static void compare(const thole_test_env *env, uint64_t seed)
     }
 }
 
-/* ---- what clients and fate do ---- */
+/* ---- random inputs ---- */
 
 static uint64_t next(uint64_t *state)
 {

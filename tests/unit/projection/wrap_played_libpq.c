@@ -584,7 +584,7 @@ void __wrap_PQclear(PGresult *result)
     __real_PQclear(result);
 }
 
-/* ---- what libpq lends ---- */
+/* ---- memory that libpq lends ---- */
 
 char *__real_PQescapeIdentifier(PGconn *conn, const char *text, size_t len);
 char *__wrap_PQescapeIdentifier(PGconn *conn, const char *text, size_t len)

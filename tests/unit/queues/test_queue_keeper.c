@@ -74,7 +74,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
     return ETIMEDOUT;
 }
 
-/* ---- what the workers know ---- */
+/* ---- names that the workers know ---- */
 
 static struct {
     atomic_bool asks; /* time to ask */

@@ -261,7 +261,7 @@ static void mismatches(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
-/* ---- what text cannot say ---- */
+/* ---- cases that text cannot express ---- */
 
 static void raw(const char *name, struct event second, const char *expected)
 {

@@ -233,7 +233,7 @@ static void duplicates_change_nothing(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
-/* ---- what text cannot say ---- */
+/* ---- cases that text cannot express ---- */
 
 static void check_turn(const char *row, struct turn turn, const char *expected)
 {

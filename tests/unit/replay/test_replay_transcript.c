@@ -82,7 +82,7 @@ static bool fails(const char *call)
     return strcmp(play.fails, call) == 0 && play.fails_at-- == 1;
 }
 
-/* ---- what the run calls ---- */
+/* ---- calls of the run ---- */
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
@@ -241,7 +241,7 @@ thole_status __wrap_stream_read_deliveries(struct connection *connection, const 
     return status;
 }
 
-/* ---- what is stored ---- */
+/* ---- stored records ---- */
 
 static struct stored *store(uint32_t p)
 {

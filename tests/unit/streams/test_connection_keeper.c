@@ -311,7 +311,7 @@ static void test_one_that_is_lost_at_once_is_not_hammered(void)
     CU_ASSERT_EQUAL(play.asked_ms[2] - play.lost_ms, RETRY_MS_MIN);
 }
 
-/* ---- what goes wrong and no call reports ---- */
+/* ---- failures that no call reports ---- */
 
 /* Both servers are one attempt. */
 static void test_each_attempt_that_fails_is_told(void)

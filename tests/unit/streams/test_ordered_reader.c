@@ -194,7 +194,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret)
     return __real_pthread_join(thread, ret);
 }
 
-/* ---- its owner ---- */
+/* ---- the reader's owner ---- */
 
 static bool room(void *arg, const struct delivery *delivery)
 {

@@ -172,7 +172,7 @@ thole_status __wrap_stream_next(struct connection *connection, const char *strea
     return THOLE_OK;
 }
 
-/* ---- who reads ---- */
+/* ---- the reader ---- */
 
 static thole_status take(void *arg, uint64_t sequence, const struct delivery *delivery)
 {

@@ -67,7 +67,7 @@ thole_status __wrap_api_call(struct connection *connection, const char *verb, co
     return THOLE_OK;
 }
 
-/* ---- who asks ---- */
+/* ---- the caller ---- */
 
 static void hear(void *arg, thole_slice subject)
 {

@@ -209,7 +209,7 @@ static void histories(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
-/* ---- what is not resolved, for people ---- */
+/* ---- open tasks, for people ---- */
 
 static void check_outstanding(const char *name, const char *history, const char *want)
 {

@@ -308,7 +308,7 @@ static void asked_for(void)
     play_check_live(rows, ARRAY_LEN(rows));
 }
 
-/* ---- what is thrown ---- */
+/* ---- thrown failures ---- */
 
 static thole_status throws_typed(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

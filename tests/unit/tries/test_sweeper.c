@@ -243,7 +243,7 @@ static void test_an_orphan_of_an_earlier_life(void)
     end();
 }
 
-/* ---- its input ---- */
+/* ---- the input of an orphan ---- */
 
 /* Freed memory changes; small blocks are kept by their thread as they are. */
 enum { PERTURB = 0x5a, INPUT_BYTES = 4000 };

@@ -212,7 +212,7 @@ thole_status random_program(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return input.len % 2 == 0 ? THOLE_OK : thole_continue_as_new(ctx, input, 0);
 }
 
-/* ---- what comes ---- */
+/* ---- random events ---- */
 
 static bool is_task(enum event_kind kind)
 {
@@ -324,7 +324,7 @@ static struct turn_in next_turn(struct random_run *run, const struct event *firs
                             .run = random_next(&run->random) % 6 != 0};
 }
 
-/* ---- what is recorded ---- */
+/* ---- checks of recorded events ---- */
 
 static void check_ref(struct outside *o, const struct event *e)
 {

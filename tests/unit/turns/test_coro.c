@@ -95,7 +95,7 @@ static void the_pool_has_a_bound_and_reuses(void)
     stack_pool_destroy(pool);
 }
 
-/* ---- what the pool keeps ---- */
+/* ---- stacks kept by the pool ---- */
 
 struct stander {
     struct coro *co;

@@ -46,7 +46,7 @@ static void a_large_stack_is_weighed(void)
     play_release(&play);
 }
 
-/* ---- what is told ---- */
+/* ---- calls at a drop ---- */
 
 static char drops[64];
 static size_t drops_len;

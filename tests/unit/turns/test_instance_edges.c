@@ -318,7 +318,7 @@ static void one_more_is_refused(void)
     }
 }
 
-/* ---- what an execution gives and takes along ---- */
+/* ---- results, and state taken along ---- */
 
 static thole_status gives(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

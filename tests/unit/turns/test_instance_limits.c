@@ -192,7 +192,7 @@ static void events_and_copies_share_the_ceiling(void)
     buf_release(&text);
 }
 
-/* ---- what the code sees ---- */
+/* ---- the code's view ---- */
 
 static thole_status never_stops_asking(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

@@ -333,7 +333,7 @@ static void sagas(void)
     play_check_live(rows, ARRAY_LEN(rows));
 }
 
-/* ---- what it may ask about itself ---- */
+/* ---- questions of a query about its instance ---- */
 
 static thole_status asks_itself(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

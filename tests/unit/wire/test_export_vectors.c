@@ -20,7 +20,7 @@ struct vector {
     struct buf bytes, said; /* said: "[instance 7:0801 12:]..." */
 };
 
-/* ---- what a vector says ---- */
+/* ---- contents of a vector ---- */
 
 static void add_hex(struct buf *to, thole_slice bytes)
 {

@@ -145,7 +145,7 @@ static const char *slurp(const char *folder, const char *name, const char *endin
     return text;
 }
 
-/* ---- what the lines have of a message ---- */
+/* ---- coverage of a message by the lines ---- */
 
 enum { SEEN_SET = 1, SEEN_EDGE = 2 };
 struct seen {
@@ -243,7 +243,7 @@ static void mark(const ProtobufCMessage *message)
     }
 }
 
-/* ---- the same as JSON: written here once more, so that the product's writer has a witness ---- */
+/* ---- JSON again: written here once more, so that the product's writer has a witness ---- */
 
 static void say(struct json *json, const ProtobufCMessage *message);
 

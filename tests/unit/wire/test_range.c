@@ -240,7 +240,7 @@ static void test_golden_ends(void)
     }
 }
 
-/* ---- what is sent ---- */
+/* ---- sent messages ---- */
 
 static void test_sent(void)
 {
