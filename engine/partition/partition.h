@@ -36,8 +36,8 @@ void partition_destroy(struct partition *partition); /* at any time; NULL-safe *
 enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PARTITION_CLOSING };
 /* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms);
-/* @p rows: false: the database is busy, so rows gather; but not what goes on with a batch that is under way.
- * True: some wait, for a call when it is free. */
+/* @p rows: false: the database is busy, so rows gather, except those of a batch that is under way. True: some
+ * rows wait, for a call when the database is free. */
 bool partition_flush(struct partition *p, uint64_t now_ms, bool rows);
 /* Takes the next output; false when there is none. */
 bool partition_poll(struct partition *p, struct partition_out *ret);

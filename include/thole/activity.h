@@ -95,8 +95,8 @@ THOLE_API uint32_t thole_activity_attempt(const thole_activity *act);
 /** The queue of this activity. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_queue(const thole_activity *act);
 /** W3C Trace Context: the traceparent that the instance was started with, by a client or by a parent that had
- * it. It is not changed, as thole makes no spans: a span of this activity's own is a child of it. Empty: none
- * was given. Borrowed until the return. */
+ * it. The library makes no spans and does not change it: a span of this activity's own is a child of it.
+ * Empty: none was given. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_traceparent(const thole_activity *act);
 /** The tracestate that belongs to it; may be empty. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_tracestate(const thole_activity *act);

@@ -85,7 +85,7 @@ THOLE_NODISCARD THOLE_API thole_status thole_async_open(thole_client *client,
  * callbacks make are refused with THOLE_UNAVAILABLE. NULL is allowed. */
 THOLE_API void thole_async_close(thole_async *async);
 /** Readable (POLLIN) when thole_async_dispatch() has something to do; level- and edge-triggered polling both
- * work. The same one until thole_async_close(), which closes it. Do not read from it. */
+ * work. The descriptor stays the same until thole_async_close(), which closes it. Do not read from it. */
 THOLE_API int thole_async_fd(const thole_async *async);
 /** Carries on what can be carried on and calls the callbacks of what has ended. Does not block, and needs not
  * be called before the descriptor is readable. @return How many callbacks were called. */
@@ -93,8 +93,8 @@ THOLE_API size_t thole_async_dispatch(thole_async *async);
 /** Requests whose callback has not been called. */
 THOLE_API size_t thole_async_in_flight(const thole_async *async);
 /** Does not wait for a request any longer: its callback comes with THOLE_CANCELLED, or with its result if it
- * has one already. What was sent is not taken back. @return False: it has ended, and its callback has come or
- * comes with its result; or it never was. */
+ * has one already. A request that was sent is not taken back. @return False: the request has ended, and its
+ * callback has come or comes with its result; or there never was such a request. */
 THOLE_API bool thole_async_abandon(thole_async *async, uint64_t request);
 
 /**

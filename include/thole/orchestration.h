@@ -249,8 +249,9 @@ THOLE_API uint64_t thole_random(thole_ctx *ctx);
 /** A version 4 UUID from thole_random(), 36 characters in thole_alloc() memory; empty at the memory limit. */
 THOLE_API thole_slice thole_uuid(thole_ctx *ctx);
 
-/** Computes a value that may differ from run to run. It may read clocks and generate random numbers; it must
- * be quick, and of the orchestration's functions it may use only thole_alloc() and thole_format(). */
+/** Computes a value that may differ from run to run. The function may read clocks and generate random
+ * numbers; it must be quick, and of the orchestration's functions it may use only thole_alloc() and
+ * thole_format(). */
 typedef thole_status thole_side_effect_fn(thole_ctx *ctx, void *arg, thole_slice *ret_value);
 /**
  * Calls @p make once and records its value; a replay gets the recorded value and does not call it. Use an
@@ -277,10 +278,10 @@ THOLE_API void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt,
 THOLE_API void thole_set_status(thole_ctx *ctx, thole_slice status);
 
 /**
- * Answers a query from the parked instance, or from one that has ended. It sees @p arg and the state as the
- * code last left them, must change neither, and must not schedule, wait, raise or set anything: such calls
- * are refused, and the query fails. thole_format() and thole_alloc() give memory that lives until the answer
- * is sent.
+ * Answers a query from the parked instance, or from one that has ended. The handler sees @p arg and the state
+ * as the code last left them, must change neither, and must not schedule, wait, raise or set anything: such
+ * calls are refused, and the query fails. thole_format() and thole_alloc() give memory that lives until the
+ * answer is sent.
  */
 typedef thole_status thole_query_fn(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output);
 /** Registers @p answer under @p name from here on. @p arg must live as long as the execution: thole_alloc()
@@ -360,14 +361,15 @@ THOLE_API const char *thole_cstr(thole_ctx *ctx, thole_slice text);
 typedef void thole_drop_fn(void *arg);
 /**
  * For what an orchestration holds beside thole_alloc() memory, such as an interpreter of another language: @p
- * release is called with @p arg once, when this execution leaves the memory of this process. That happens
- * after its end, and while it is parked: when it is evicted or replaced, after an error, and when the engine
- * stops. A replay runs the code again, which then makes what it needs. A process that dies calls nothing.
+ * release is called with @p arg once, when this execution leaves the memory of this process. This happens
+ * after the execution's end, and while it is parked: when it is evicted or replaced, after an error, and when
+ * the engine stops. A replay runs the code again, which then makes what it needs. A process that dies calls
+ * nothing.
  *
  * The last one registered is called first, before thole_alloc() memory is freed. Until then also a query of
  * the execution that has ended finds what it needs. @p arg is such memory, or from the heap; an address on
- * the orchestration's own stack is not valid any more after the end. What the code releases before, it notes
- * there (a pointer set to NULL).
+ * the orchestration's own stack is not valid any more after the end. Code that releases a resource earlier
+ * notes that there (a pointer set to NULL).
  * @param release  Runs on a thread of the engine: it must be quick, must not block, and must use no function
  *                 of this header. Its crash counts as one of the orchestration.
  * @return THOLE_OK; THOLE_LIMIT (the instance's memory limit is reached, later awaits return it, too);

@@ -21,7 +21,7 @@ struct linked_history {
     struct linked_record records[LINKED_RECORDS_MAX]; /* the newest first */
     size_t len;
     struct buf bytes;
-    struct life life; /* the record before the oldest one */
+    struct life life; /* the last deletion before the oldest record, and the first execution */
 };
 /* Released in any case. */
 THOLE_NODISCARD thole_status linked_history_read(struct thole_client *client, thole_slice instance,

@@ -62,23 +62,23 @@ struct partition_options {
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
     uint64_t early_event_ms;   /* how long an event waits for its instance's start */
     uint64_t quarantine_ms;    /* see struct instance_options */
-    size_t waiting_max;        /* inbox messages that it has and that are not incorporated; at least 1: each
+    size_t waiting_max;        /* messages held from the inbox that are not incorporated; at least 1: each
                                   record has the ranges of sequences between them */
-    size_t ahead_max;          /* how far it reads beyond the first message that is not incorporated while
-                                  records list all sequences, at most PARTITION_AHEAD_MAX */
+    size_t ahead_max;          /* how far reading goes beyond the first message that is not incorporated
+                                  while records list all sequences, at most PARTITION_AHEAD_MAX */
     size_t log_chunk;          /* records of the log that are read at a time */
-    size_t burst_max; /* turns of one orchestration that takes most of them while another one has some, before
-                         it rests (lanes.h); 0: any number */
-    size_t resting_max;      /* inbox messages that wait for such a one, or until they are rejected, beside
+    size_t burst_max;   /* turns in a burst of an orchestration that takes most turns while another one has
+                         some; then it rests (lanes.h); 0: any number */
+    size_t resting_max; /* messages of resting orchestrations, or to be rejected, that are held beside
                                 waiting_max */
-    uint64_t executions_max; /* of one instance that may begin in the span; 0: any number */
+    uint64_t executions_max; /* executions of one instance that may begin in the span; 0: any number */
     uint64_t executions_span_ms;
-    uint64_t row_age_ms; /* the row of an instance that runs may be of a turn that was so long before the last
-                            one, if nothing but the time has changed */
-    enum events_out events;   /* which are sent as CloudEvents */
-    uint64_t deleted_keep_ms; /* how long deletions are kept: above the longest repetition of what was asked
-                                 of an instance; 0: for ever, and nothing is dispensable */
-    size_t known_max;         /* ids that are remembered as known; beyond, each start looks at the log */
+    uint64_t row_age_ms;    /* the row of a running instance may lag its last turn by so much, if nothing but
+                            the time has changed */
+    enum events_out events; /* the events that are sent as CloudEvents */
+    uint64_t deleted_keep_ms; /* how long deletions are kept: longer than a request may be repeated; 0: for
+                                 ever, and nothing is dispensable */
+    size_t known_max;         /* ids remembered as known; beyond that, each start looks at the log */
 };
 enum {
     PARTITION_WINDOW_MAX = 512,
@@ -114,7 +114,10 @@ enum reject_code {
     REJECT_HELD,       /* a deletion or a prune of an instance under legal hold */
     REJECT_HOLD_UNKNOWN, /* likewise, and whether it is held could not be found out */
 };
-enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
+enum {
+    REJECTED_PAYLOAD_MAX = 1024
+};                                                   /* largest number of bytes of the message that are
+                                                        kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
 
 /*
@@ -165,8 +168,8 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  * partition_poll(), where nothing else is said.
  */
 
-/* An inbox message that identifies the stream: if it is still there, the inbox has not gone back. Sequence 0:
- * none. */
+/* An inbox message that identifies the stream: as long as the inbox has it, the inbox has not gone back.
+ * Sequence 0: none. */
 struct seen {
     uint64_t sequence, stored_ns;
 };
@@ -222,7 +225,8 @@ enum partition_out_kind {
 
 struct out_closed {
     const char *text; /* why */
-    bool reopen;      /* failure: OPEN again, after a pause, if this engine still should */
+    bool reopen;      /* whether the host should OPEN it again, after a pause, if this engine still should
+                         own it */
     uint64_t epoch;   /* 0: none was opened */
     uint64_t records; /* of the epoch that are committed: 1..records */
 };
@@ -372,7 +376,7 @@ struct out_reject {
 };
 struct out_crashed {
     thole_slice instance, orchestration, text;
-    uint64_t count;     /* so often */
+    uint64_t count;     /* number of crashes */
     uint64_t execution; /* the execution that crashed last */
     uint32_t version;
 };
@@ -382,7 +386,7 @@ struct out_crashes_over { /* the instance's end is committed */
 struct out_query_answer {
     thole_status status;
     thole_slice data; /* output, or error text */
-    const void *site; /* the output is where in the source this return address is; NULL: it is data */
+    const void *site; /* the output is the place of this return address in the source; NULL: it is data */
 };
 
 struct partition_out {

@@ -49,7 +49,7 @@ void log_deleted(struct partition_log *log);                        /* answer to
 struct log_tail {
     uint64_t last;            /* sequence of the stream's last record */
     struct position position; /* the inbox position in the last record that counts */
-    uint64_t published;       /* as that record says */
+    uint64_t published;       /* as in that record */
     uint64_t deleted;         /* deletions up to here may have been removed; 0: none was */
     uint64_t looked;          /* those up to here were looked at */
 };

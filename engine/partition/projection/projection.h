@@ -67,7 +67,7 @@ struct projection_facts { /* of the record's instance, as its owner has it in me
     thole_slice orchestration;
     struct origin parent;
     struct trace trace;
-    uint64_t running_ms; /* as the record of the instance before this one gave it; 0: it is not known */
+    uint64_t running_ms; /* from the record before of the same instance; 0: not known */
 };
 struct projection_turns {     /* the turns that the record completed; borrowed until the next call */
     const struct turn *turns; /* turns that are complete with it: a turn in parts comes with its last part */
@@ -111,26 +111,26 @@ uint64_t projection_deadline_ms(const struct projection *projection);
 
 /* ---- progress, and the log's and the database's knowledge of it ---- */
 
-/* The rows of the records up to here are there, and their messages stored. */
+/* The rows of the records up to here exist, and their messages are stored. */
 uint64_t projection_projected(const struct projection *projection);
 /* All effects of the records up to here are done: the `published` of the next record. */
 uint64_t projection_done(const struct projection *projection);
-/* The log, whose last record says @p said, must be told that messages to other instances or CloudEvents are
- * stored or records removed. */
+/* Whether the log, whose last record has @p said, must be told that messages to other instances or
+ * CloudEvents are stored or records removed. */
 bool projection_unsaid(const struct projection *projection, uint64_t said);
 /* The state that the row of the partition has after the last batch that was applied. True: the database must
  * have exactly this state, since it is open and no batch is on its way there. */
 bool projection_rows(const struct projection *projection, struct rows_state *ret);
-/* The database does not know the watermark yet. */
+/* Whether the database does not know the watermark yet. */
 bool projection_unsaved(const struct projection *projection);
 void projection_save(struct projection *projection); /* tells the database */
-/* A record must confirm that the last deletion is committed: confirmed_seq as in struct log_facts. */
+/* Whether a record must confirm that the last deletion is committed: confirmed_seq as in struct log_facts. */
 bool projection_unconfirmed(const struct projection *projection, uint64_t confirmed_seq);
 /* Removes records of deleted instances that nothing needs any more. */
 void projection_remove(struct projection *projection, uint64_t confirmed_seq);
 bool projection_idle(const struct projection *projection);       /* no batch is on its way */
-size_t projection_removals(const struct projection *projection); /* deletions whose records are still there */
+size_t projection_removals(const struct projection *projection); /* deletions whose records still exist */
 /* CloudEvents from the first on that is not stored */
 size_t projection_emissions(const struct projection *projection);
-bool projection_has_room(const struct projection *projection); /* else turns pause */
+bool projection_has_room(const struct projection *projection); /* false: turns pause */
 #endif
