@@ -122,6 +122,59 @@ static void test_removed_with_kill9(void)
     unsetenv("ORDERS_WORK_MS");
 }
 
+/* The identity that recover names, or an empty text. */
+static void read_identity(char ret[64])
+{
+    const char *const said = stack_shell(THOLE_COMMAND " recover 2>&1 || true");
+    const char *const at = strstr(said, "--accept-loss ");
+    ret[0] = '\0';
+    if (at != NULL)
+        (void)sscanf(at, "--accept-loss %63[0-9a-f-]", ret);
+}
+
+/* Engines refuse, and name the way. */
+static void lose_key(void)
+{
+    char identity[64], line[300], before[KEY_BYTES];
+    struct buf answer;
+    buf_init(&answer, 1 << 20);
+    stack_kill9(engine);
+    ask("$JS.API.STREAM.PURGE." BUCKET, NULL, "", &answer);
+    engine = stack_program_with(&stack, "program_orders", "refused", "engine", "--partitions", "2", NULL);
+    CU_ASSERT(stack_logged(engine, "NATS lacks the key in bucket THOLE_default_SECRET", 1, WAIT_MS));
+    CU_ASSERT(stack_logged(engine, "thole recover", 1, WAIT_MS));
+    stack_kill9(engine);
+    read_identity(identity);
+    (void)snprintf(line, sizeof line,
+                   THOLE_COMMAND " recover --accept-loss %s --reason 'the key is lost' 2>&1", identity);
+    const char *const said = stack_shell(line);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "engines may be started"));
+    (void)snprintf(before, sizeof before, "%s", key);
+    read_key(key);
+    CU_ASSERT(key[0] != '\0');
+    CU_ASSERT(strcmp(key, before) != 0);
+    buf_release(&answer);
+}
+
+/* With the engine its worker has died, so the activity that it had is run again, under the new key. */
+static void test_lost_with_all_engines_down(void)
+{
+    thole_instance_status status;
+    CU_ASSERT_EQUAL(stack_terminate(engine, WAIT_MS), 0);
+    setenv("ORDERS_WORK_MS", "4000", 1);
+    engine = stack_program_with(&stack, "program_orders", "fourth", "run", "--partitions", "2", NULL);
+    unsetenv("ORDERS_WORK_MS");
+    CU_ASSERT(stack_logged(engine, "joined", 1, WAIT_MS));
+    CHECK_OK(
+        thole_client_start(client, THOLE_STR("lost"), THOLE_STR("order"), THOLE_STR("x"), NULL, &stack.err),
+        &stack.err);
+    pause_ms(WORK_MS / 4);
+    lose_key();
+    engine = stack_program_with(&stack, "program_orders", "fifth", "run", "--partitions", "2", NULL);
+    CU_ASSERT(stack_logged(engine, "joined", 1, WAIT_MS));
+    CHECK_STR("lost", stack_outcome(client, "lost", 4 * WAIT_MS, &status), "x,reserve,charge,ship");
+}
+
 /* As an earlier version has made it: it works, and doctor puts it right. */
 static void test_of_an_earlier_version(void)
 {
@@ -155,6 +208,7 @@ static void test_of_an_earlier_version(void)
 
 static const struct thole_test tests[] = {{"written once", test_written_once},
                                           {"removed with kill -9", test_removed_with_kill9},
+                                          {"lost with all engines down", test_lost_with_all_engines_down},
                                           {"of an earlier version", test_of_an_earlier_version}};
 
 THOLE_INTEGRATION_MAIN("nonce_key", tests)
