@@ -248,9 +248,8 @@ static const struct row rows[] = {
 
 /* ---- roles and verbs ---- */
 
-#define CONTROL(what)                                                                                        \
-    (what | HISTORIES) /* the sender of such a request first looks whether the instance
-                                            has ended */
+/* The sender of such a request first looks whether the instance has ended. */
+#define CONTROL(what) (what | HISTORIES)
 
 static const struct {
     const char *name;
