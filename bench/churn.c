@@ -58,7 +58,7 @@ static void *live_main(void *arg)
 
 /* ---- counts ---- */
 
-static uint64_t member(thole_slice answer, const char *path)
+static uint64_t churn_read_number(thole_slice answer, const char *path)
 {
     thole_slice value;
     uint64_t number = 0;
@@ -82,9 +82,9 @@ static bool look_at_streams(struct churn *churn, struct left *left)
         good = connection_request(churn->client->connection, api, (thole_slice){NULL, 0}, &answer, &err) ==
                    THOLE_OK ||
                bench_fail("a stream", err.text);
-        left->messages += member(buf_bytes(&answer), "state.messages");
-        left->subjects += member(buf_bytes(&answer), "state.num_subjects");
-        left->bytes += member(buf_bytes(&answer), "state.bytes");
+        left->messages += churn_read_number(buf_bytes(&answer), "state.messages");
+        left->subjects += churn_read_number(buf_bytes(&answer), "state.num_subjects");
+        left->bytes += churn_read_number(buf_bytes(&answer), "state.bytes");
     }
     buf_release(&answer);
     return good;
@@ -118,7 +118,7 @@ static uint64_t disk_kib(const struct churn *churn)
     return number_of(line);
 }
 
-static bool say(struct churn *churn, uint64_t begun_us)
+static bool churn_print_line(struct churn *churn, uint64_t begun_us)
 {
     struct left left = {.rows = 0};
     uint64_t const done = atomic_load(&churn->done);
@@ -151,13 +151,13 @@ static bool churn_all(struct churn *churn)
         while (bench_now_us() < until_us && atomic_load(&churn->done) < churn->ids &&
                !atomic_load(&churn->failed))
             bench_nap_us(50 * 1000);
-        good = say(churn, begun_us);
+        good = churn_print_line(churn, begun_us);
     }
     atomic_store(&churn->next, churn->ids);
     for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     bench_nap_us(churn->every_us);
-    return good && say(churn, begun_us) && !atomic_load(&churn->failed);
+    return good && churn_print_line(churn, begun_us) && !atomic_load(&churn->failed);
 }
 
 static bool run_all(struct churn *churn)
@@ -167,7 +167,7 @@ static bool run_all(struct churn *churn)
            stand_client(&churn->client) && churn_all(churn);
 }
 
-static int usage(FILE *to, int code)
+static int churn_print_usage(FILE *to, int code)
 {
     fprintf(to, "usage: churn [--ids N] [--threads N] [--keep DURATION] [--every SECONDS]\n"
                 "  --ids N          that are started, run and deleted (300000)\n"
@@ -192,11 +192,11 @@ int main(int argc, char **argv)
         case 't': churn.threads = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'k': churn.keep = optarg; break;
         case 'e': churn.every_us = strtoull(optarg, NULL, 10) * 1000000; break;
-        case 'h': return usage(stdout, 0);
-        default: return usage(stderr, 2);
+        case 'h': return churn_print_usage(stdout, 0);
+        default: return churn_print_usage(stderr, 2);
         }
     if (optind != argc || churn.threads == 0 || churn.threads > THREADS_MAX || churn.every_us == 0)
-        return usage(stderr, 2);
+        return churn_print_usage(stderr, 2);
     if (!stand_open(&churn.stand, &(struct stand_options){.sync_always = false}))
         return churn.stand.missing ? BENCH_SKIPPED : 1;
     bool const good = run_all(&churn);

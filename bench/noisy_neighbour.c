@@ -308,7 +308,7 @@ static int run_all(const struct options *options)
     return missing ? BENCH_SKIPPED : !good;
 }
 
-static int usage(FILE *to, int code)
+static int noisy_neighbour_print_usage(FILE *to, int code)
 {
     (void)fprintf(
         to,
@@ -341,12 +341,12 @@ int main(int argc, char **argv)
         case 'o': options.only = optarg; break;
         case 'r': options.ratio = strtod(optarg, NULL); break;
         case 's': options.slack_ms = strtod(optarg, NULL); break;
-        case 'h': return usage(stdout, 0);
-        default: return usage(stderr, 2);
+        case 'h': return noisy_neighbour_print_usage(stdout, 0);
+        default: return noisy_neighbour_print_usage(stderr, 2);
         }
     if (options.milliseconds == 0 || (options.only != NULL && flood_of(options.only) == NULL) ||
         argc - optind >= ARGUMENTS_MAX)
-        return usage(stderr, 2);
+        return noisy_neighbour_print_usage(stderr, 2);
     for (int i = optind; i < argc; i++)
         options.arguments[i - optind] = argv[i];
     return run_all(&options);

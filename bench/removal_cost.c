@@ -102,7 +102,8 @@ static bool start_all(struct bench *bench, struct starts *starts)
 }
 
 /* Until so many have ended, or, of loops, wait at that execution. */
-static bool reached(struct bench *bench, const char *prefix, const char *condition, uint64_t count)
+static bool removal_cost_await_rows(struct bench *bench, const char *prefix, const char *condition,
+                                    uint64_t count)
 {
     char statement[256];
     uint64_t n = 0, before = 0, moved_us = bench_now_us();
@@ -173,8 +174,8 @@ static bool orders_end(struct orders *orders, struct spread *ret)
 
 /* ---- the stream ---- */
 
-/* Whether the instance has rows. */
-static bool serves(thole_client *client)
+/* Whether the engine runs a first order. */
+static bool removal_cost_runs_first(thole_client *client)
 {
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
     thole_error error = {.status = THOLE_OK};
@@ -214,10 +215,10 @@ static bool fill(struct bench *bench)
             return false;
         (void)snprintf(condition, sizeof condition, "execution >= %" PRIu64,
                        round * (o->executions / ROUNDS) + 1);
-        if (!reached(bench, "gone-", "status = 4", deleted.end) ||
-            !reached(bench, "kept-", "status = 4", archived.end) ||
-            !reached(bench, "fill-", "status = 4", fillers.end) ||
-            !reached(bench, "loop-", condition, o->loops))
+        if (!removal_cost_await_rows(bench, "gone-", "status = 4", deleted.end) ||
+            !removal_cost_await_rows(bench, "kept-", "status = 4", archived.end) ||
+            !removal_cost_await_rows(bench, "fill-", "status = 4", fillers.end) ||
+            !removal_cost_await_rows(bench, "loop-", condition, o->loops))
             return false;
         fprintf(stderr, "removal_cost: %" PRIu64 " of %d parts are filled\n", round, ROUNDS);
     }
@@ -280,7 +281,7 @@ static bool prune_again(struct bench *bench, uint64_t *ret_removed)
         (void)snprintf(subject, sizeof subject, "thole.default.hist.0.loop-0.%" PRIu64, execution - 1);
         if (thole_client_signal(bench->client, THOLE_STR("loop-0"), THOLE_STR("go"), PRUNED_TEXT,
                                 (thole_slice){0}, NULL, &error) != THOLE_OK ||
-            !reached(bench, "loop-0", condition, 1))
+            !removal_cost_await_rows(bench, "loop-0", condition, 1))
             return bench_fail("loop-0", error.text);
         uint64_t const begun_us = bench_now_us();
         thole_status status =
@@ -396,8 +397,8 @@ static void print_cost(const struct sample *before, const struct sample *after, 
     printf("\n");
 }
 
-static bool measure(struct bench *bench, const char *what,
-                    bool (*remove)(struct bench *bench, uint64_t *ret_removed))
+static bool removal_cost_measure(struct bench *bench, const char *what,
+                                 bool (*remove)(struct bench *bench, uint64_t *ret_removed))
 {
     static struct sample from, to;
     struct orders orders;
@@ -572,21 +573,21 @@ static bool run_all(struct bench *bench)
         !stand_client(&bench->client))
         return false;
     uint64_t const begun_us = bench_now_us();
-    if (!serves(bench->client) || !fill(bench) || !count_records(bench, &records))
+    if (!removal_cost_runs_first(bench->client) || !fill(bench) || !count_records(bench, &records))
         return false;
     printf("filled: %" PRIu64 " records in %.0f s\n", records, (double)(bench_now_us() - begun_us) / 1e6);
     return measure_alone(bench, "alone-") &&
-           (bench->options.loops == 0 ||
-            (measure(bench, "prune", prune_all) && measure(bench, "again", prune_again))) &&
+           (bench->options.loops == 0 || (removal_cost_measure(bench, "prune", prune_all) &&
+                                          removal_cost_measure(bench, "again", prune_again))) &&
            measure_alone(bench, "then-") &&
-           (bench->options.deleted == 0 || measure(bench, "delete", delete_all)) &&
+           (bench->options.deleted == 0 || removal_cost_measure(bench, "delete", delete_all)) &&
            measure_alone(bench, "last-") &&
-           (bench->options.archived == 0 ||
-            (measure(bench, "look", archive_read) && measure(bench, "archive", archive_all))) &&
+           (bench->options.archived == 0 || (removal_cost_measure(bench, "look", archive_read) &&
+                                             removal_cost_measure(bench, "archive", archive_all))) &&
            measure_floor(bench) && printf("load of the machine: %.1f\n", bench_load_average()) > 0;
 }
 
-static int usage(FILE *to, int code)
+static int removal_cost_print_usage(FILE *to, int code)
 {
     fprintf(to, "usage: removal_cost [--mib N] [--loops N] [--executions N] [--delete N] [--archive N]\n"
                 "  --mib N         of other records in the stream (1024)\n"
@@ -617,11 +618,11 @@ int main(int argc, char **argv)
         case 'e': o->executions = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'd': o->deleted = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'a': o->archived = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'h': return usage(stdout, 0);
-        default: return usage(stderr, 2);
+        case 'h': return removal_cost_print_usage(stdout, 0);
+        default: return removal_cost_print_usage(stderr, 2);
         }
     if (optind != argc || o->executions < 2 * ROUNDS)
-        return usage(stderr, 2);
+        return removal_cost_print_usage(stderr, 2);
     if (!stand_open(&bench.stand, &(struct stand_options){.sync_always = false}))
         return bench.stand.missing ? BENCH_SKIPPED : 1;
     bool const good = run_all(&bench);

@@ -87,7 +87,7 @@ static thole_status sleeper(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 }
 
 /* So many executions; then it waits for an event, which says how many are next. */
-static thole_status loop(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+static thole_status bench_program_loop(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
@@ -108,7 +108,7 @@ static thole_status forks(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
 }
 
 /* As many activities at once as the input says. */
-static thole_status naps(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+static thole_status bench_program_nap_all(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
@@ -173,8 +173,8 @@ int program_main(int argc, char **argv)
         {.name = "chain", .run = chain},     {.name = "fan", .run = fan},
         {.name = "stress", .run = stress},   {.name = "timer", .run = timer},
         {.name = "event", .run = event},     {.name = "hold", .run = hold},
-        {.name = "sleeper", .run = sleeper}, {.name = "loop", .run = loop},
-        {.name = "forks", .run = forks},     {.name = "naps", .run = naps}};
+        {.name = "sleeper", .run = sleeper}, {.name = "loop", .run = bench_program_loop},
+        {.name = "forks", .run = forks},     {.name = "naps", .run = bench_program_nap_all}};
     static const thole_activity_options quick = {.size = sizeof quick, .quick = true};
     const thole_activity_entry activities[] = {
         {.name = "echo", .run = echo, .options = getenv(THREADS_VARIABLE) == NULL ? &quick : NULL},

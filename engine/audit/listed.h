@@ -13,7 +13,7 @@ struct listed {
     size_t len, cap;
     bool sorted;
 };
-/* Those of a record's list: FOLDED_HASH_BYTES each. */
+/* The hashes of a record's list: FOLDED_HASH_BYTES each. */
 void listed_add(struct listed *listed, thole_slice hashes);
 bool listed_has(struct listed *listed, const struct record_hash *hash);
 void listed_release(struct listed *listed);

@@ -308,7 +308,7 @@ static void live_known(struct partition *p, const struct in_live *in)
     }
     instances_live(p->instances, in);
     partition_become(p, PHASE_TIMERS);
-    /* This engine may have code that its predecessor lacked; what ended with continue-as-new goes on. */
+    /* The engine may have code that its predecessor lacked; an execution that ended with continue-as-new goes on. */
     for (size_t i = 0; i < in->blocked_len; i++)
         instances_retry(p->instances, in->blocked[i].instance);
     projection_read_timers(p->projection);

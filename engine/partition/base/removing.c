@@ -323,7 +323,7 @@ void removing_scanned(struct removing *r, uint64_t unit, bool all)
     if (all) {
         scanned->step = UNIT_WALKED;
         r->listed -=
-            scanned->records > scanned->found ? scanned->records - scanned->found : 0; /* they stay */
+            scanned->records > scanned->found ? scanned->records - scanned->found : 0; /* records that stay */
     }
     removing_go_on(r);
 }

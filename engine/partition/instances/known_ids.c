@@ -80,7 +80,7 @@ void instances_forget_deleted(struct instances *p, uint64_t upto)
     entries_forget_deleted(&p->entries, upto);
 }
 
-/* They stay in the set until the next list, which is read when they may be half of all. */
+/* Ids stay in the set until the next list, which is read when they may be half of all. */
 bool instances_wants_ids(struct instances *p, size_t n)
 {
     struct known_ids *known = &p->known;

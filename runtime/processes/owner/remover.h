@@ -1,8 +1,9 @@
 /*
  * Executor: one thread that removes histories, many at a time (see removing.h). Its requests are
  * asynchronous, over the engine's shared connection, where no append and no message of an inbox waits for
- * them; few are in flight at a time, so that the server has time for others. The records of an execution that
- * must be looked for in order are read over a consumer; meanwhile its thread does nothing else.
+ * them; few are in flight at a time, so that the server has time for others, and more while a removal is
+ * urgent. The records of an execution that must be looked for in order are read over a consumer; meanwhile
+ * its thread does nothing else.
  */
 #ifndef THOLE_REMOVER_H
 #define THOLE_REMOVER_H

@@ -28,6 +28,9 @@ static struct {
     size_t known_len;
     thole_status status;
     bool done;
+    bool holds;       /* no request is answered, and the first one returns when all removals are submitted */
+    bool submitted;   /* they are */
+    size_t in_flight; /* requests that are held */
 } play = {.lock = PTHREAD_MUTEX_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
 
 static struct {
@@ -59,6 +62,16 @@ void __wrap_requests_close(struct requests *requests)
     (void)requests;
 }
 
+static void hold_request(void)
+{
+    pthread_mutex_lock(&play.lock);
+    play.in_flight++;
+    pthread_cond_broadcast(&play.finished);
+    while (!play.submitted)
+        pthread_cond_wait(&play.finished, &play.lock);
+    pthread_mutex_unlock(&play.lock);
+}
+
 static thole_status answer(const char *api, const char *body, uint64_t token)
 {
     bool const silent = play.fails != NULL && strstr(api, play.fails) != NULL;
@@ -88,6 +101,10 @@ thole_status __wrap_requests_send(struct requests *requests, const char *subject
         (size_t)snprintf(text, sizeof text, "{\"type\":\"info\",\"state\":{\"last_seq\":%llu,\"subjects\":{",
                          (unsigned long long)play.list_last);
     uint64_t n = 0;
+    if (play.holds) {
+        hold_request();
+        return THOLE_OK;
+    }
     for (uint64_t s = 1; s <= play.last; s++) {
         uint64_t count = 0, first = 0;
         for (uint64_t k = play.last; k >= 1; k--)
@@ -276,6 +293,43 @@ static thole_status play_removal(struct executions executions)
     return play.status;
 }
 
+/* The requests in flight, of so many removals of which none is answered, the last ones urgent. */
+static size_t in_flight_of(size_t removals, size_t urgent, size_t wanted)
+{
+    struct remover *remover = NULL;
+    struct timespec until;
+    play_begin();
+    play.holds = true;
+    play.submitted = false;
+    play.in_flight = 0;
+    CU_ASSERT_EQUAL_FATAL(remover_start(&world.engine, &remover, NULL), THOLE_OK);
+    for (size_t i = 0; i < removals; i++) {
+        struct request *const request = request_create(REQ_REMOVE_HISTORY, &world.shard, &world.owned);
+        request->removal = (struct asked_removal){
+            .instance = THOLE_STR("order"), .below = BELOW, .urgent = i + urgent >= removals};
+        remover_submit(remover, request);
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    pthread_mutex_lock(&play.lock);
+    play.submitted = true;
+    pthread_cond_broadcast(&play.finished);
+    while (play.in_flight < wanted && pthread_cond_timedwait(&play.finished, &play.lock, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&play.lock);
+    remover_stop(remover); /* its thread has sent all that it may */
+    play.holds = false;
+    return play.in_flight;
+}
+
+/* Few requests are in flight, so that others have the server; all of them when turns would wait for it. */
+static void test_urgent_removals(void)
+{
+    enum { REMOVALS = 40, FREE = 16 };
+    CU_ASSERT_EQUAL(in_flight_of(REMOVALS, 0, FREE), FREE);
+    CU_ASSERT_EQUAL(in_flight_of(REMOVALS, 1, REMOVALS), REMOVALS);
+}
+
 static void test_a_deletion(void)
 {
     play_begin();
@@ -394,6 +448,7 @@ static void test_lists_that_prove_nothing(void)
 }
 
 static const struct thole_test tests[] = {
+    {"urgent removals", test_urgent_removals},
     {"a deletion", test_a_deletion},
     {"several", test_several},
     {"known places", test_known_places},

@@ -455,12 +455,14 @@ static void ids(void)
 static struct request *ask_for_removal(void)
 {
     return ASK(.kind = PARTITION_OUT_REMOVE_HISTORY,
-               .remove_history = {.instance = THOLE_STR("order"), .executions = {1, 3}, .below = 50});
+               .remove_history = {
+                   .instance = THOLE_STR("order"), .executions = {1, 3}, .below = 50, .urgent = true});
 }
 
 static void removals(void)
 {
     struct request *request = ask_for_removal();
+    CU_ASSERT(request->removal.urgent && request->removal.below == 50);
     answer(request);
     submitted_clear();
     request = ask_for_removal();
