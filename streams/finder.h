@@ -6,7 +6,7 @@
 #define THOLE_FINDER_H
 #include "connection.h"
 
-enum { FINDER_QUESTIONS_MAX = 16 }; /* of a round */
+enum { FINDER_QUESTIONS_MAX = 64 }; /* of a round */
 
 struct finder_question {
     thole_slice subject; /* with wildcards; valid during the call */

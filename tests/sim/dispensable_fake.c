@@ -5,15 +5,31 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_control(const struct log_entry *entry)
+static bool is_list(const struct log_entry *entry)
 {
-    return !entry->deleted && (entry->kind == RECORD_EPOCH_OPENED || entry->kind == RECORD_POSITION);
+    struct arena arena;
+    struct record record;
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    bool const is = entry->kind == RECORD_POSITION && !entry->deleted &&
+                    record_decode(entry->bytes, &arena, &record, NULL) == THOLE_OK && record.folded.len > 0;
+    arena_release(&arena);
+    return is;
+}
+
+/* The subjects of control records, in the order in which they are looked at. */
+enum control { CONTROL_LIST, CONTROL_POSITION, CONTROL_OPENING, CONTROLS };
+
+static bool is_control(const struct log_entry *entry, enum control control)
+{
+    if (control == CONTROL_OPENING || entry->deleted)
+        return !entry->deleted && entry->kind == RECORD_EPOCH_OPENED;
+    return entry->kind == RECORD_POSITION && is_list(entry) == (control == CONTROL_LIST);
 }
 
 static bool is_between(const struct log_stream *log, uint64_t from, uint64_t until)
 {
     for (uint64_t s = from + 1; s < until; s++)
-        if (!log->entries[s - 1].deleted && !is_control(&log->entries[s - 1]))
+        if (!log->entries[s - 1].deleted && !is_control(&log->entries[s - 1], CONTROL_POSITION))
             return true;
     return false;
 }
@@ -43,10 +59,12 @@ struct in_dispensable dispensable_look(struct world *w, const struct log_stream 
 {
     struct dispensable *const d = dispensable_create(asked, THOLE_STR("sim"), log->partition);
     uint64_t from, until;
-    bool more = true;
-    for (size_t i = 0; i < log->len && more; i++)
-        if (is_control(&log->entries[i]))
-            more = dispensable_control(d, i + 1, log->entries[i].bytes);
+    for (enum control control = 0; control < CONTROLS; control++) {
+        bool more = true;
+        for (size_t i = 0; i < log->len && more; i++)
+            if (is_control(&log->entries[i], control))
+                more = dispensable_control(d, i + 1, log->entries[i].bytes);
+    }
     while (dispensable_next_epoch(d, &from, &until))
         if (!is_between(log, from, until) || w->mutation == MUTATION_EPOCHS_GO)
             dispensable_epoch(d);
@@ -75,17 +93,6 @@ bool dispensable_removal(struct world *w, struct log_stream *log, uint64_t by,
         w->stats.dispensed++;
     }
     return true;
-}
-
-static bool is_list(const struct log_entry *entry)
-{
-    struct arena arena;
-    struct record record;
-    arena_init(&arena, RECORD_BYTES_MAX * 2);
-    bool const is = entry->kind == RECORD_POSITION && !entry->deleted &&
-                    record_decode(entry->bytes, &arena, &record, NULL) == THOLE_OK && record.folded.len > 0;
-    arena_release(&arena);
-    return is;
 }
 
 struct log_record dispensable_list_last(const struct log_stream *log)

@@ -12,7 +12,6 @@ struct epoch { /* one that was opened */
     struct item item;
     bool first;   /* of the log */
     bool counted; /* says how many records count before it */
-    bool holds;   /* a list of it stays */
 };
 
 struct dispensable {
@@ -25,8 +24,7 @@ struct dispensable {
     size_t epochs_len, epochs_cap, epochs_at;
     size_t deletions, looks;
     uint64_t deleted, looked;
-    struct item list; /* the newest list so far; sequence 0: none */
-    bool list_is_old;
+    struct item list; /* an old one, which goes when a newer one follows; sequence 0: none */
     bool full;
     uint64_t sequences[FOLDED_MAX];
     uint8_t hashes[FOLDED_MAX * FOLDED_HASH_BYTES];
@@ -83,21 +81,21 @@ static void dispensable_take_epoch(struct dispensable *d, const struct record *r
         (struct epoch){.item = *item, .first = record->previous_epoch == 0, .counted = record->counted > 0};
 }
 
-/* The one before it is not the newest any more. */
-static void dispensable_take_list(struct dispensable *d, const struct record *record, const struct item *item)
+/* The one before it is not the newest any more. False: this one is young, and so are all later ones. */
+static bool dispensable_take_list(struct dispensable *d, const struct record *record, const struct item *item)
 {
-    if (d->list.sequence > 0 && d->list_is_old)
+    bool const old = record->folded.time_ms < d->asked.before_ms;
+    if (d->list.sequence > 0)
         add_control(d, &d->list);
-    d->list = *item;
-    d->list_is_old = record->folded.time_ms < d->asked.before_ms;
-    if (d->epochs_len > 0 && !d->list_is_old)
-        d->epochs[d->epochs_len - 1].holds = true;
+    d->list = old ? *item : (struct item){.sequence = 0};
+    return old;
 }
 
 bool dispensable_control(struct dispensable *d, uint64_t sequence, thole_slice bytes)
 {
     struct arena arena;
     struct record record;
+    bool more = true;
     if (sequence >= d->asked.below || d->controls == DISPENSABLE_CONTROLS_MAX)
         return false;
     arena_init(&arena, RECORD_BYTES_MAX * 2);
@@ -106,20 +104,19 @@ bool dispensable_control(struct dispensable *d, uint64_t sequence, thole_slice b
         if (record.kind == RECORD_EPOCH_OPENED)
             dispensable_take_epoch(d, &record, &item);
         else if (record.kind == RECORD_POSITION && record.folded.len > 0)
-            dispensable_take_list(d, &record, &item);
+            more = dispensable_take_list(d, &record, &item);
         else if (record.kind == RECORD_POSITION)
             add_control(d, &item);
     }
     arena_release(&arena);
-    return true;
+    return more;
 }
 
 bool dispensable_next_epoch(struct dispensable *d, uint64_t *ret_from, uint64_t *ret_until)
 {
     while (d->controls < DISPENSABLE_CONTROLS_MAX && d->epochs_at + 1 < d->epochs_len) {
         const struct epoch *const epoch = &d->epochs[d->epochs_at++], *const next = epoch + 1;
-        bool const newest = d->list.sequence > epoch->item.sequence && d->list.sequence < next->item.sequence;
-        if (epoch->first || epoch->holds || newest || !next->counted)
+        if (epoch->first || !next->counted)
             continue;
         *ret_from = epoch->item.sequence;
         *ret_until = next->item.sequence;

@@ -11,9 +11,10 @@
  * The host reads records and asks here. The machine (folding.c) lists them in a record, and removes them when
  * that record is committed. Pure.
  *
- *   dispensable_control()     for each record under ctl.<p>.*, in order, while it returns true
+ *   dispensable_control()     for each list in order, while it returns true: one that is young ends it, as
+ *                             there may be thousands; so for positions, then for openings
  *   dispensable_next_epoch()  while it gives an epoch; dispensable_epoch() when that epoch has no record of
- *                             an instance
+ *                             an instance, and no list
  *   dispensable_deletion()    for each deletion, in order, while the answer is neither YOUNG nor FULL
  *   dispensable_list()        the result
  */
@@ -37,8 +38,8 @@ void dispensable_destroy(struct dispensable *d); /* NULL-safe */
 /* False: enough. */
 bool dispensable_control(struct dispensable *d, uint64_t sequence, thole_slice bytes);
 
-/* The next epoch that may go, unless a record of an instance stands after @p ret_from and before @p
- * ret_until. False: no such epoch is left. */
+/* The next epoch that may go, unless a record of an instance or a list stands after @p ret_from and before
+ * @p ret_until. False: no such epoch is left. */
 bool dispensable_next_epoch(struct dispensable *d, uint64_t *ret_from, uint64_t *ret_until);
 void dispensable_epoch(struct dispensable *d); /* the one that was just returned: there is no such record */
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 
 enum {
-    ITEMS_EXPECTED = 16, /* in a lane, by how far apart deletions stood before */
+    ITEMS_EXPECTED = 8, /* in a lane, by how far apart deletions stood before */
     ARENA_BYTES_MAX = 256 * 1024 * 1024,
 };
 

@@ -13,8 +13,8 @@
 #include "dispensable.h"
 
 enum {
-    DELETION_LANES = 8,
-    DELETION_LANE_ITEMS = 64, /* of a lane; about a quarter is expected */
+    DELETION_LANES = 32,
+    DELETION_LANE_ITEMS = 32, /* of a lane; about a quarter is expected */
     DELETION_QUESTIONS_MAX = 2 * DELETION_LANES,
 };
 

@@ -117,29 +117,51 @@ static thole_status on_control(void *arg, uint64_t sequence, thole_slice subject
     return dispensable_control(look->found, sequence, body) ? THOLE_OK : THOLE_CANCELLED;
 }
 
-static thole_status look_at_controls(struct look *look, struct buf *subject)
+static thole_status look_at_controls(struct look *look, struct buf *subject, const char *what)
 {
     struct request *const request = look->request;
-    buf_printf(subject, "thole.%s.ctl.%u.*", look->engine->topology.ns, request->mail.p);
+    THOLE_TRY(
+        subject_control(subject, look->engine->topology.ns, request->mail.p, what, request_error(request)));
     thole_status const status =
         stream_walk(look->engine->connection, hist_stream(request), buf_cstr(subject), 1,
                     request->dispensable.below - 1, on_control, look, request_error(request));
     return status == THOLE_CANCELLED ? THOLE_OK : status;
 }
 
-static thole_status look_at_epochs(struct look *look, struct buf *subject)
+/* Whether a record of @p subject stands after @p from and before @p until. */
+static thole_status look_between(struct look *look, const char *subject, uint64_t from, uint64_t until,
+                                 bool *ret)
+{
+    struct stored_message next = {.sequence = 0};
+    thole_status const status = stream_find(look->engine->connection, hist_stream(look->request), subject,
+                                            from + 1, &next, NULL, request_error(look->request));
+    *ret = next.sequence > 0 && next.sequence < until;
+    return status;
+}
+
+/* @p subject is that of any record of an instance; it becomes that of lists where there is none. */
+static thole_status look_at_epoch(struct look *look, struct buf *subject, uint64_t from, uint64_t until)
 {
     struct request *const request = look->request;
-    uint64_t from, until;
+    bool holds;
     buf_clear(subject);
     buf_printf(subject, "thole.%s.hist.%u.*.*", look->engine->topology.ns, request->mail.p);
-    while (dispensable_next_epoch(look->found, &from, &until)) {
-        struct stored_message next;
-        THOLE_TRY(stream_find(look->engine->connection, hist_stream(request), buf_cstr(subject), from + 1,
-                              &next, NULL, request_error(request)));
-        if (next.sequence == 0 || next.sequence > until)
-            dispensable_epoch(look->found);
-    }
+    THOLE_TRY(look_between(look, buf_cstr(subject), from, until, &holds));
+    if (holds)
+        return THOLE_OK;
+    THOLE_TRY(subject_control(subject, look->engine->topology.ns, request->mail.p, "folded",
+                              request_error(request)));
+    THOLE_TRY(look_between(look, buf_cstr(subject), from, until, &holds));
+    if (!holds)
+        dispensable_epoch(look->found);
+    return THOLE_OK;
+}
+
+static thole_status look_at_epochs(struct look *look, struct buf *subject)
+{
+    uint64_t from, until;
+    while (dispensable_next_epoch(look->found, &from, &until))
+        THOLE_TRY(look_at_epoch(look, subject, from, until));
     return THOLE_OK;
 }
 
@@ -238,7 +260,11 @@ thole_status dispensable_load(struct engine_host *engine, struct request *reques
                                                     thole_slice_from(engine->topology.ns), request->mail.p)};
     struct buf subject;
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status = look_at_controls(&look, &subject);
+    thole_status status = look_at_controls(&look, &subject, "folded");
+    if (status == THOLE_OK)
+        status = look_at_controls(&look, &subject, "position");
+    if (status == THOLE_OK)
+        status = look_at_controls(&look, &subject, "epoch");
     if (status == THOLE_OK)
         status = look_at_epochs(&look, &subject);
     if (status == THOLE_OK)

@@ -14,7 +14,7 @@
  *   request_table.c     its executor, its retries, who takes its answer
  *   request_flow.c      how many of which kind are under way
  *   store.c             executor: one thread with one Postgres connection
- *   loader.c            executor: a few threads for reads of streams that block
+ *   loader.c            executors: a few threads for reads of streams that block, and as many for cleaning
  *   remover.c           executor: one thread that removes histories
  *
  * Requests, by what they are about; each file makes them, carries them out and takes their answers:
@@ -81,7 +81,7 @@ struct engine_host {
     struct namespace_check *check; /* while it starts */
     struct salt_key salt_key;      /* of this process alone, random, and never stored */
     struct engine_clock *clock;
-    struct loader *loader;
+    struct loader *loader, *cleaner;
     struct remover *remover;
     struct membership *membership;
     struct source_lines *source_lines;

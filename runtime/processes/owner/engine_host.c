@@ -32,6 +32,8 @@ enum {
     REQUEST_TIMEOUT_MS = 5000,
     FIRST_RETRY_MS = 100,
     NAP_MS = 50,
+    LOADER_THREADS = 2,
+    CLEANER_THREADS = 8, /* they wait for round trips: with two, deletions were made faster than they went */
     /* Of the connection for queries. Each loss costs what was being received of one message, which nats.c
      * forgets: at most 8 a minute. */
     QUERIES_PAUSE_MAX_MS = 15000,
@@ -378,7 +380,8 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     engine->membership = membership_create(engine);
     engine->clock = engine_clock_create(engine, on_clock);
     THOLE_TRY(engine_clock_start(engine->clock, reterr));
-    THOLE_TRY(loader_start(engine, &engine->loader, reterr));
+    THOLE_TRY(loader_start(engine, "thole-loader", LOADER_THREADS, &engine->loader, reterr));
+    THOLE_TRY(loader_start(engine, "thole-cleaner", CLEANER_THREADS, &engine->cleaner, reterr));
     THOLE_TRY(remover_start(engine, &engine->remover, reterr));
     THOLE_TRY(source_lines_start(engine->services, &engine->source_lines, reterr));
     THOLE_TRY(served_job_start(engine, &engine->served, reterr));
@@ -527,6 +530,7 @@ void engine_host_stop(struct engine_host *engine)
     membership_stop(engine->membership);
     audit_job_stop(engine->audit); /* covers the shards' last records; nobody waits for it */
     loader_stop(engine->loader);
+    loader_stop(engine->cleaner);
     remover_stop(engine->remover);
     source_lines_stop(engine->source_lines);
     for (size_t i = 0; i < engine->shards_len; i++)

@@ -4,11 +4,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOADER_THREADS = 2 };
-
 struct loader {
     struct engine_host *engine;
-    pthread_t threads[LOADER_THREADS];
+    const char *thread_name;
+    pthread_t threads[LOADER_THREADS_MAX];
     size_t threads_len;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -30,7 +29,7 @@ static void *loader_main(void *arg)
 {
     struct loader *loader = arg;
     struct request *request;
-    (void)pthread_setname_np(pthread_self(), "thole-loader");
+    (void)pthread_setname_np(pthread_self(), loader->thread_name);
     while ((request = next_request(loader)) != NULL) {
         request->status = request_rule(request)->load(loader->engine, request);
         request_finish(request);
@@ -38,18 +37,21 @@ static void *loader_main(void *arg)
     return NULL;
 }
 
-thole_status loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr)
+thole_status loader_start(struct engine_host *engine, const char *thread_name, size_t threads,
+                          struct loader **ret, thole_error *reterr)
 {
+    assert(threads > 0 && threads <= LOADER_THREADS_MAX);
     struct loader *loader = memory_new(sizeof *loader);
     loader->engine = engine;
+    loader->thread_name = thread_name;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->wake, NULL);
-    for (; loader->threads_len < LOADER_THREADS; loader->threads_len++)
+    for (; loader->threads_len < threads; loader->threads_len++)
         if (pthread_create(&loader->threads[loader->threads_len], NULL, loader_main, loader) != 0)
             break;
     if (loader->threads_len == 0) {
         loader_stop(loader);
-        return thole_fail(reterr, THOLE_NOMEM, "cannot start a loader thread");
+        return thole_fail(reterr, THOLE_NOMEM, "cannot start the thread %s", thread_name);
     }
     *ret = loader;
     return THOLE_OK;
@@ -57,7 +59,7 @@ thole_status loader_start(struct engine_host *engine, struct loader **ret, thole
 
 void loader_submit(struct loader *loader, struct request *request)
 {
-    assert(request_rule(request)->executor == EXECUTOR_LOADER);
+    assert(request_rule(request)->load != NULL);
     pthread_mutex_lock(&loader->lock);
     request_list_append(&loader->waiting, request);
     pthread_cond_signal(&loader->wake);

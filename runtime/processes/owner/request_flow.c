@@ -86,6 +86,7 @@ void request_submit(struct request *request)
     assert(!request->again && request->due_ms == 0 && request->status == THOLE_OK);
     switch (request_rule(request)->executor) {
     case EXECUTOR_LOADER: loader_submit(request->shard->engine->loader, request); break;
+    case EXECUTOR_CLEANER: loader_submit(request->shard->engine->cleaner, request); break;
     case EXECUTOR_REMOVER: remover_submit(request->shard->engine->remover, request); break;
     case EXECUTOR_STORE: store_submit(request->shard->store, request); break;
     case EXECUTOR_WINDOW:

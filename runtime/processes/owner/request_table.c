@@ -6,6 +6,7 @@
 
 #define SENT(which, how) .executor = EXECUTOR_WINDOW, .window = WINDOW_##which, .send = (how)
 #define LOADED(how) .executor = EXECUTOR_LOADER, .load = (how)
+#define CLEANED(how) .executor = EXECUTOR_CLEANER, .load = (how)
 #define STORED(how) .executor = EXECUTOR_STORE, .store = (how)
 #define FAILS(means, text) .failure = FAILURE_##means, .failed = (text)
 #define ANSWER(function) .answer = (function)
@@ -34,11 +35,11 @@ const struct request_rule request_rules[REQ_KINDS] = {
     [REQ_REMOVE_HISTORY] = {.executor = EXECUTOR_REMOVER,
                             FAILS(ANSWER, "a history could not be removed"),
                             ANSWER(removal_answered)},
-    /* Records that are dispensable. Nothing waits for it. */
-    [REQ_FIND_DISPENSABLE] = {LOADED(dispensable_load),
+    /* Records that are dispensable. A look takes up to a second: no load waits for one. */
+    [REQ_FIND_DISPENSABLE] = {CLEANED(dispensable_load),
                               FAILS(ANSWER, "dispensable records were not looked for"),
                               ANSWER(dispensable_answered)},
-    [REQ_REMOVE_RECORDS] = {LOADED(removal_load), FAILS(ANSWER, "dispensable records could not be removed"),
+    [REQ_REMOVE_RECORDS] = {CLEANED(removal_load), FAILS(ANSWER, "dispensable records could not be removed"),
                             ANSWER(records_removed)},
 
     /* Work. A second message of one activity is harmless but costs work: if it may exist it is looked up

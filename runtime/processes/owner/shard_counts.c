@@ -58,6 +58,7 @@ static void count_failure(struct shard *shard, const struct request *request)
                    nats_error_class(request->reply.result, request->reply.err_code), 1);
         break;
     case EXECUTOR_LOADER:
+    case EXECUTOR_CLEANER:
     case EXECUTOR_REMOVER:
         metric_add(shard->cells, METRIC_NATS_ERRORS, metric_error_class(request->status), 1);
         break;

@@ -231,7 +231,7 @@ void shard_count_request(const struct request *request);
 
 /* ---- rules ---- */
 
-enum executor { EXECUTOR_WINDOW, EXECUTOR_LOADER, EXECUTOR_REMOVER, EXECUTOR_STORE };
+enum executor { EXECUTOR_WINDOW, EXECUTOR_LOADER, EXECUTOR_CLEANER, EXECUTOR_REMOVER, EXECUTOR_STORE };
 enum { STORE_JOINED_MAX = 64 };
 
 enum request_failure {
@@ -244,7 +244,7 @@ enum request_failure {
 
 /* Sends it in its window; the shard's thread. Statuses of requests_publish(). */
 typedef thole_status request_send_fn(struct request *request, thole_error *reterr);
-/* Blocking, a loader's thread. Error texts go to request_error(). */
+/* Blocking, a thread of the loader or of the cleaner. Error texts go to request_error(). */
 typedef thole_status request_load_fn(struct engine_host *engine, struct request *request);
 /* The store's thread, which may wait; those that may join, on a fiber of the shard's (store.h). */
 typedef thole_status request_store_fn(struct postgres *pg, struct request *request);

@@ -249,11 +249,12 @@ void __wrap_membership_opened(struct membership *membership, uint32_t p, thole_s
     said("%.*s opens %u\n", THOLE_FMT(node), p);
 }
 
-thole_status __wrap_loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr)
+thole_status __wrap_loader_start(struct engine_host *engine, const char *thread_name, size_t threads,
+                                 struct loader **ret, thole_error *reterr)
 {
     (void)engine;
-    said("loader_start\n");
-    THOLE_TRY(step("loader_start", reterr));
+    said("loader_start %s, %zu\n", thread_name, threads);
+    THOLE_TRY(step(thread_name, reterr));
     *ret = (struct loader *)&play;
     return THOLE_OK;
 }

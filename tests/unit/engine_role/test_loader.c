@@ -61,7 +61,7 @@ static struct loader *begin(unsigned threads, thole_status want)
     (void)pthread_cond_init(&play.changed, NULL);
     play.threads_max = threads;
     shard_world_begin(rules);
-    CU_ASSERT_EQUAL_FATAL(loader_start(&world.engine, &loader, &err), want);
+    CU_ASSERT_EQUAL_FATAL(loader_start(&world.engine, "thole-loader", 2, &loader, &err), want);
     CU_ASSERT_EQUAL(want == THOLE_OK, err.text[0] == '\0');
     return loader;
 }

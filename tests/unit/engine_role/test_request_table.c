@@ -11,7 +11,8 @@ static bool has_its_carrier(const struct request_rule *rule)
 {
     switch (rule->executor) {
     case EXECUTOR_WINDOW: return rule->send != NULL && rule->window < WINDOWS;
-    case EXECUTOR_LOADER: return rule->load != NULL;
+    case EXECUTOR_LOADER:
+    case EXECUTOR_CLEANER: return rule->load != NULL;
     case EXECUTOR_REMOVER: return carriers(rule) == 0;
     case EXECUTOR_STORE: return rule->store != NULL;
     }

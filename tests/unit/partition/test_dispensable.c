@@ -119,14 +119,17 @@ static void test_lists(void)
     struct dispensable *d = look(100, 0, 0);
     (void)opening(d, 1, 0, 0);
     (void)opening(d, 10, 1, 5);
-    (void)list(d, 12, NOW - KEEP - 1); /* old */
+    CU_ASSERT_TRUE(list(d, 12, NOW - KEEP - 2)); /* old */
+    CU_ASSERT_TRUE(list(d, 15, NOW - KEEP - 1)); /* old, too, and the next is stored */
+    CU_ASSERT_FALSE(list(d, 22, NOW - KEEP));    /* young: it stays, and all that follow it */
     (void)opening(d, 20, 2, 9);
-    (void)list(d, 22, NOW - KEEP); /* young: it stays, and the opening of its epoch */
     (void)opening(d, 30, 3, 20);
-    (void)list(d, 32, NOW - KEEP - 1); /* the newest of all */
-    (void)opening(d, 40, 4, 30);
-    epochs(d, 0);
-    says("lists", d, "10 12 | 0 0 0");
+    epochs(d, 22);
+    says("lists", d, "10 12 15 | 0 0 0");
+    d = look(100, 0, 0);
+    CU_ASSERT_TRUE(list(d, 12, NOW - KEEP - 2));
+    CU_ASSERT_TRUE(list(d, 15, NOW - KEEP - 1)); /* the newest of all */
+    says("the newest list", d, "12 | 0 0 0");
 }
 
 static void test_deletions(void)
